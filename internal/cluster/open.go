@@ -123,7 +123,7 @@ func (c *Cluster) openData(start time.Time) error {
 	view := c.View()
 	r, w, next := c.count(view)
 	c.core = replication.New(replication.Config{Self: c.id, Boot: copies.Boot(), W: w, R: r, NextW: next, MaxHints: maxHints, Bucket: c.numbers, Classes: c.buckets.classes,
-		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(), CompareMS: o.Pace.Compare.Milliseconds(),
+		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(), CompareMS: o.Pace.Compare.Milliseconds(), DropMS: o.Pace.Drop.Milliseconds(),
 		ComparePoints: int(int64(o.Pace.MoveRate) * int64(o.Pace.Tick) / int64(time.Second))},
 		copies, view, c.time())
 	c.publish()

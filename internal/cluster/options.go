@@ -83,6 +83,7 @@ type Pace struct {
 	Heartbeat time.Duration // of gossip
 	Silence   time.Duration // without a sign of life a node is down after this
 	Redial    time.Duration // the first wait after a connection that failed
+	Drop      time.Duration // what others own is kept after all of them have it
 	MoveRate  int           // points a second that comparisons exchange at most; 0: some hundred thousand
 	Patience  time.Duration // after a start a node waits at most this long for the others before it serves
 }
@@ -90,7 +91,7 @@ type Pace struct {
 // DefaultPace is for networks of machines.
 func DefaultPace() Pace {
 	return Pace{Tick: 100 * time.Millisecond, Timeout: 10 * time.Second, Resend: time.Second, Compare: 10 * time.Second, Repair: 15 * time.Second,
-		Heartbeat: time.Second, Silence: 5 * time.Second, Redial: 200 * time.Millisecond, Patience: 5 * time.Second}
+		Heartbeat: time.Second, Silence: 5 * time.Second, Redial: 200 * time.Millisecond, Patience: 5 * time.Second, Drop: 15 * time.Minute}
 }
 
 // complete fills in what was left out.

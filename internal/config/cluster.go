@@ -31,6 +31,7 @@ type Cluster struct {
 
 	HintsMax  int64         // cluster.hints_max, bytes
 	MoveRate  int           // cluster.move_rate, points a second
+	DropAfter time.Duration // cluster.drop_after
 	Heartbeat time.Duration // cluster.heartbeat
 	Timeout   time.Duration // cluster.timeout
 	Repair    time.Duration // read_repair.delay

@@ -215,6 +215,8 @@ var clusterKeys = []key{
 		func(c *Config) *int64 { return &c.Cluster.HintsMax }).inCluster(),
 	intKey("cluster.move_rate", "1000000", 1000, 1_000_000_000, "points a second that this node exchanges at most with nodes that it compares itself with, as those of partitions that move to it",
 		func(c *Config) *int { return &c.Cluster.MoveRate }).inCluster(),
+	durationKey("cluster.drop_after", "15m", 0, 30*24*time.Hour, "points that other nodes own by now are kept for this long after all of these have them",
+		func(c *Config) *time.Duration { return &c.Cluster.DropAfter }).inCluster(),
 	durationKey("cluster.heartbeat", "1s", 10*time.Millisecond, time.Minute, "time between two signs of life of this node",
 		func(c *Config) *time.Duration { return &c.Cluster.Heartbeat }).inCluster(),
 	durationKey("cluster.timeout", "5s", 20*time.Millisecond, time.Hour, "a node without a sign of life for this long is down",

@@ -57,7 +57,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 		Partitions: c.RingSize, Copies: c.FirstCopies(), Quorums: c.Quorums, MaxHints: c.HintsMax, MinFree: n.cfg.MinFree,
 		Values: members.Values(), Pace: cluster.DefaultPace(),
 	}
-	o.Pace.Heartbeat, o.Pace.Silence, o.Pace.Repair, o.Pace.MoveRate = c.Heartbeat, c.Timeout, c.Repair, c.MoveRate
+	o.Pace.Heartbeat, o.Pace.Silence, o.Pace.Repair, o.Pace.MoveRate, o.Pace.Drop = c.Heartbeat, c.Timeout, c.Repair, c.MoveRate, c.DropAfter
 	if c.Advertise != "" {
 		o.Advertise = []string{c.Advertise}
 	}

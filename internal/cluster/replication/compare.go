@@ -39,12 +39,13 @@ type comparisons struct {
 	running []*pass
 	fetched map[pair]bool     // since the ring changed, everything the peer had is here, on disk
 	given   map[pair]bool     // and everything that was here is there
+	spare   map[Share]int64   // since when that is so of all owners of a share that was given up
 	moved   map[pair]Progress // of moves that are done
 	whole   map[pair]int64    // when the last pass ended, also under other rings
 }
 
 func newComparisons(c *Core) *comparisons {
-	n := &comparisons{Core: c, met: make(map[ring.ID]int64), wanted: make(map[Share]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool),
+	n := &comparisons{Core: c, met: make(map[ring.ID]int64), wanted: make(map[Share]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool), spare: make(map[Share]int64),
 		moved: make(map[pair]Progress), whole: make(map[pair]int64)}
 	n.findFetches()
 	return n
@@ -58,6 +59,7 @@ func (c *comparisons) restart() {
 	clear(c.passes)
 	clear(c.fetched)
 	clear(c.given)
+	clear(c.spare)
 	clear(c.moved)
 	clear(c.wanted)
 	c.pairs, c.next = nil, 0
@@ -218,14 +220,23 @@ func (c *comparisons) moves(of candidate) bool {
 	return of.move && !done
 }
 
-// dropGiven removes partitions that others own, once each of their owners has everything.
+// dropGiven removes partitions that others own, once each of their owners has had everything for DropMS.
 func (c *comparisons) dropGiven() {
 	for _, of := range c.store.Holds() {
 		if c.view.Owns(c.config.Self, of.Partition, of.Copies) {
 			continue
 		}
 		owners := c.view.Owners(nil, of.Partition, ring.Current, of.Copies)
-		if !slices.ContainsFunc(owners, func(id ring.ID) bool { return !c.given[pair{of, id}] }) {
+		if slices.ContainsFunc(owners, func(id ring.ID) bool { return !c.given[pair{of, id}] }) {
+			continue
+		}
+		since, known := c.spare[of]
+		if !known {
+			since = c.now.Steady
+			c.spare[of] = since
+		}
+		if c.now.Steady >= since+c.config.DropMS {
+			delete(c.spare, of)
 			c.store.Drop(of)
 		}
 	}

@@ -100,6 +100,7 @@ type Config struct {
 	Timeout   int64 // of a batch or read, in ms
 	Resend    int64 // ms
 	CompareMS int64 // ms after which the next comparisons start
+	DropMS    int64 // ms that a partition given up is kept after all its owners have all of it
 
 	// Bucket returns the numbers of a bucket; nil: all have those of the ring.
 	Bucket func(id uint64) Numbers

@@ -27,6 +27,7 @@ type Stats struct {
 	HintsKept      uint64
 	HintsDelivered uint64
 	Hints          int // that are here
+	Kept           int // shares that others own and have, and that are still here
 	Passes         []LastPass
 	Ring           ring.Version // that this node was told last
 }
@@ -41,8 +42,11 @@ type LastPass struct {
 // Stats returns the counters. Passes has the partitions that this node compares, ascending.
 func (c *Core) Stats() Stats {
 	s := c.stats
-	s.Hints, s.Ring = c.relays.kept, c.view.Version()
+	s.Hints, s.Ring, s.Kept = c.relays.kept, c.view.Version(), len(c.compare.spare)
 	for _, of := range c.compare.pairs {
+		if c.compare.needless(of) {
+			continue
+		}
 		at, done := c.compare.whole[of.pair]
 		if n := len(s.Passes); n == 0 || s.Passes[n-1].Partition != of.Partition {
 			s.Passes = append(s.Passes, LastPass{Partition: of.Partition, At: at})

@@ -32,7 +32,7 @@ type Options struct {
 type Paging struct {
 	replication.Limits
 	Comparisons, ComparePoints, HintRows int
-	CompareMS                            int64
+	CompareMS, DropMS                    int64
 }
 
 // The times of the protocol and of what it stands on, in ms.
@@ -217,7 +217,7 @@ func (c *Cluster) Start(i int) {
 	}
 	n.boot++
 	n.core = replication.New(replication.Config{Self: n.id, Boot: n.boot, W: c.options.W, R: c.options.R, MaxHints: c.options.MaxHints,
-		Timeout: timeout, Resend: resend, CompareMS: cmp.Or(c.options.Paging.CompareMS, comparing), Bucket: c.numbers, Classes: c.classes,
+		Timeout: timeout, Resend: resend, CompareMS: cmp.Or(c.options.Paging.CompareMS, comparing), DropMS: c.options.Paging.DropMS, Bucket: c.numbers, Classes: c.classes,
 		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, ComparePoints: c.options.Paging.ComparePoints,
 		HintRows: c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
 	n.sees = make(map[int]bool)

@@ -17,16 +17,17 @@ var (
 var (
 	ones = Paging{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1}, Comparisons: 1, ComparePoints: 1, HintRows: 1}
 	few  = Paging{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2}, Comparisons: 3, ComparePoints: 8, HintRows: 4}
+	kept = Paging{Limits: few.Limits, Comparisons: 3, ComparePoints: 8, HintRows: 4, DropMS: 700}
 )
 
 var profiles = map[string]Profile{
 	"three":  {Nodes: 3, N: 3, W: 2, Strict: true, Paging: few},
 	"five":   {Nodes: 5, N: 3, W: 2},
 	"pair":   {Nodes: 4, N: 2, W: 2, Clocks: true},
-	"moving": {Nodes: 4, N: 3, W: 2, Members: true, Clocks: true, Paging: few},
+	"moving": {Nodes: 4, N: 3, W: 2, Members: true, Clocks: true, Paging: kept},
 	"ones":   {Nodes: 4, N: 3, W: 2, Members: true, Clocks: true, Paging: ones},
 	"fewer":  {Nodes: 5, N: 3, W: 2, Own: 2, Members: true, Clocks: true, Disks: true, Paging: few},
-	"more":   {Nodes: 5, N: 2, W: 2, Own: 4, Members: true, Clocks: true, Disks: true, Paging: few},
+	"more":   {Nodes: 5, N: 2, W: 2, Own: 4, Members: true, Clocks: true, Disks: true, Paging: kept},
 	"disks":  {Nodes: 5, N: 3, W: 2, Members: true, Clocks: true, Disks: true, Paging: few},
 }
 
@@ -34,7 +35,7 @@ var profiles = map[string]Profile{
 // fill and are lost, and the network splits.
 var schedules = map[string]Profile{
 	"members": {Nodes: 4, N: 3, Least: 2, Most: 4, Members: true, Disks: true, Operators: 6, Mild: 5, Paging: few},
-	"copies":  {Nodes: 3, N: 3, Least: 1, Most: 3, Members: true, Operators: 6, Mild: 5, Once: true, Paging: few},
+	"copies":  {Nodes: 3, N: 3, Least: 1, Most: 3, Members: true, Operators: 6, Mild: 5, Once: true, Paging: kept},
 }
 
 func TestChaos(t *testing.T) { run(t, profiles) }

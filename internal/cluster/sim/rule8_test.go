@@ -1,0 +1,154 @@
+package sim
+
+import (
+	"slices"
+	"testing"
+
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// A member that joins is one more acknowledgement, and none of the W.
+func TestRule8TheJoinerIsRequiredBesides(t *testing.T) {
+	c := calm(2, 2, 2)
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(100)
+	s := c.joining(t, 2)
+	c.nodes[2].disk.full = true
+	answered(t, c, c.Write(0, point(s, 1, 7)), false)
+	c.nodes[2].disk.full = false
+	answered(t, c, c.Write(0, point(s, 2, 7)), true)
+	if got := c.word(2, s, 2); got != 7 {
+		t.Errorf("it holds %d", got)
+	}
+	c.Crash(1)
+	c.Run(100)
+	answered(t, c, c.Write(0, point(s, 3, 7)), false)
+}
+
+// joining returns a series that a node will own and does not own yet.
+func (c *Cluster) joining(t *testing.T, node int) metric.SeriesID {
+	t.Helper()
+	for n := range 100 {
+		s := Series(n)
+		own, _ := owners(c, s)
+		if c.view.Owns(c.nodes[node].id, c.view.Partition(s), 0) && !slices.Contains(own, node) {
+			return s
+		}
+	}
+	t.Fatal("there is none")
+	return metric.SeriesID{}
+}
+
+// The owners before have different points and do not reach each other: the joiner gets the union before
+// the ring is complete, and what is given up is dropped only when the owners have it.
+func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
+	c := calm(2, 2, 1)
+	c.Split(0)
+	c.Run(100)
+	for n := range 20 {
+		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+		answered(t, c, c.Write(1, point(Series(n), 2, 20)), true)
+	}
+	hinted := c.allHints()
+	if err := c.Join(-1); err != nil || hinted != 0 {
+		t.Fatal(err, hinted)
+	}
+	joined := 2
+	c.adopt(c.nodes[1], c.view) // they do not reach each other
+	c.adopt(c.nodes[joined], c.view)
+	if c.Finish() || c.nodes[joined].core.Left() == 0 {
+		t.Fatal("the ring is complete before anything moved")
+	}
+	s := c.joining(t, joined)
+	until(t, c, "the joiner has everything", c.Finish)
+	if a, b := c.word(joined, s, 1), c.word(joined, s, 2); a != 10 || b != 20 {
+		t.Errorf("the ring is complete, the joiner holds %d and %d", a, b)
+	}
+	settled(t, c)
+}
+
+// A node that has given up a partition keeps it until all who own it have everything.
+func TestRule8APartitionIsDroppedLast(t *testing.T) {
+	c := calm(2, 1, 1)
+	for n := range 20 {
+		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+	}
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(40)
+	s := c.joining(t, 2)
+	own, _ := owners(c, s)
+	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Left() == 0 && c.nodes[own[0]].view == c.view })
+	c.Cut(own[0], 2)
+	late := replication.Row{Series: s, Slot: 5, Value: replication.Value{Word: 5}}
+	c.nodes[own[0]].disk.Merge(replication.Change{Partition: c.view.Partition(s), Rows: []replication.Row{late}})
+	c.view = must(c.view.Finish())
+	for _, n := range c.nodes {
+		c.adopt(n, c.view)
+	}
+	c.Run(1000)
+	if got := c.word(own[0], s, 5); got != 5 {
+		t.Fatalf("it was dropped before the new owner could have it: %d", got)
+	}
+	c.nodes[2].stuck = true
+	c.Heal()
+	until(t, c, "the new owner has it, but not on disk", func() bool { return c.word(2, s, 5) == 5 })
+	c.Run(3 * comparing)
+	if got := c.word(own[0], s, 5); got != 5 {
+		t.Fatalf("it was dropped before the new owner had it on disk: %d", got)
+	}
+	c.nodes[2].stuck = false
+	until(t, c, "it is dropped", func() bool { return len(c.nodes[own[0]].disk.of(s).slots) == 0 })
+	if got := c.word(2, s, 5); got != 5 {
+		t.Errorf("the new owner holds %d", got)
+	}
+}
+
+// What others own is kept for a time after all of them have it.
+func TestRule8APartitionIsKeptForATime(t *testing.T) {
+	c := New(Options{Seed: 1, Nodes: 2, Partitions: 4, N: 1, W: 1, R: 1, Calm: true, Paging: Paging{DropMS: 20 * comparing}})
+	for n := range 20 {
+		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+	}
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(40)
+	s := c.joining(t, 2)
+	own, _ := owners(c, s)
+	old := c.nodes[own[0]]
+	until(t, c, "the ring has changed", func() bool { return c.Finish() })
+	of := replication.Share{Partition: c.view.Partition(s)}
+	given := func() bool {
+		return slices.ContainsFunc(old.core.Progress(), func(p replication.Progress) bool { return p.Share == of && p.From == old.id && p.Done })
+	}
+	until(t, c, "the new owner has all of it", given)
+	c.Run(19 * comparing)
+	if got := c.word(own[0], s, 1); got != 10 {
+		t.Fatalf("it was dropped before its time: %d", got)
+	}
+	until(t, c, "it is dropped", func() bool { return len(old.disk.of(s).slots) == 0 })
+	if got := c.word(2, s, 1); got != 10 {
+		t.Errorf("the new owner holds %d", got)
+	}
+}
+
+// What was compared under another ring does not count: the joiner begins anew.
+func TestRule8AnotherRingBeginsAnew(t *testing.T) {
+	c := calm(2, 2, 2)
+	answered(t, c, c.Write(0, point(Series(1), 1, 10)), true)
+	if err := c.Join(-1); err != nil {
+		t.Fatal(err)
+	}
+	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].view == c.view && c.nodes[2].core.Left() == 0 })
+	view := must(ring.New(ring.Config{Number: c.view.Version().Number + 1, Partitions: 4, Copies: 2, Members: c.view.Members()}))
+	c.adopt(c.nodes[2], view)
+	if c.nodes[2].core.Left() == 0 {
+		t.Error("it relies on what it compared before")
+	}
+}
