@@ -1,7 +1,10 @@
 package cluster
 
 import (
+	"slices"
+
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 )
 
@@ -34,21 +37,62 @@ func (g *gathered) add(o *order, id metric.SeriesID, place int, slot uint64, v r
 		g.addRow(id, place, slot, v)
 		return
 	}
-	if !g.open || slot != g.slot || place != g.from+len(g.words)-g.start {
-		g.endColumn(o)
-		if n := len(g.columns); n >= 2*shortColumn && len(g.words) < shortColumn*n {
-			g.addRow(id, place, slot, v)
-			return
-		}
-		if g.words == nil {
-			g.words = make([]uint64, 0, min(max(g.last, 64), batchRows))
-		}
-		g.open, g.slot, g.from, g.start = true, slot, place, len(g.words)
+	if !g.goesOn(slot, place) && !g.begin(o, slot, place) {
+		g.addRow(id, place, slot, v)
+		return
 	}
 	g.words = append(g.words, v.Word)
 	if o.hpts {
 		g.times = append(g.times, v.Time)
 	}
+}
+
+// match finds the points at the start of a message that are the expected ones: kernel.MatchBatch, or kernel.MatchEntries.
+type match func(words []uint64, names []byte, expected []kernel.Span, buf []byte) (points, size int)
+
+// matchRoom is for how many words more there is room at least, when points are matched.
+const matchRoom = 256
+
+// match takes the points of a slot at the start of buf, while they come in the order of the sender and their names
+// have room. They are as add would take them. It returns their bytes in buf, and those of their names.
+func (g *gathered) match(o *order, slot uint64, buf []byte, room int, match match) (size, names int) {
+	place, keys, expected := o.expected()
+	expected = expected[:min(len(expected), batchRows-g.number)]
+	for len(expected) > 0 && int(expected[len(expected)-1].To-expected[0].From) > room {
+		expected = expected[:len(expected)/2]
+	}
+	if g.rowwise || len(expected) == 0 {
+		return 0, 0
+	}
+	if len(g.words) == cap(g.words) {
+		g.words = slices.Grow(g.words, max(matchRoom, min(g.last, batchRows)-len(g.words)))
+	}
+	n, size := match(g.words[len(g.words):cap(g.words)], keys, expected, buf)
+	if n == 0 || !g.goesOn(slot, place) && !g.begin(o, slot, place) {
+		return 0, 0
+	}
+	g.words = g.words[:len(g.words)+n]
+	g.number += n
+	o.at = place + n
+	return size, int(expected[n-1].To - expected[0].From)
+}
+
+// goesOn reports whether a point is the next one of the last column.
+func (g *gathered) goesOn(slot uint64, place int) bool {
+	return g.open && slot == g.slot && place == g.from+len(g.words)-g.start
+}
+
+// begin begins a column, but for where columns were too short so far.
+func (g *gathered) begin(o *order, slot uint64, place int) bool {
+	g.endColumn(o)
+	if n := len(g.columns); n >= 2*shortColumn && len(g.words) < shortColumn*n {
+		return false
+	}
+	if g.words == nil {
+		g.words = make([]uint64, 0, min(max(g.last, 64), batchRows))
+	}
+	g.open, g.slot, g.from, g.start = true, slot, place, len(g.words)
+	return true
 }
 
 // addRow adds a point as a row, and all that follow.

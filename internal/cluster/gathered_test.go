@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -9,7 +10,10 @@ import (
 
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/wire"
 )
 
 // TestGatheredPoints: whatever comes in whatever order, each point is there once, and those of a series are in the
@@ -22,40 +26,20 @@ func TestGatheredPoints(t *testing.T) {
 		var g gathered
 		var q outBatch
 		want, got := make(map[metric.SeriesID]string), make(map[metric.SeriesID]string)
-		text := func(slot uint64, v replication.Value) string { return fmt.Sprint(slot, " ", v, "; ") }
 		send := func() {
 			if q.points == 0 {
 				return
 			}
 			for _, r := range (replication.Change{Columns: q.columns, Rows: q.rows}).InRows().Rows {
-				got[r.Series] += text(r.Slot, r.Value)
+				got[r.Series] += pointText(r.Slot, r.Value)
 			}
 			q = outBatch{}
 		}
-		word := uint64(0)
+		word := int64(0)
 		for range rapid.IntRange(1, 20).Draw(t, "batches") {
 			series, slots := rapid.IntRange(1, 12).Draw(t, "series"), rapid.IntRange(1, 12).Draw(t, "slots")
 			mixed, perSeries := rapid.IntRange(0, 3).Draw(t, "mixed") == 0, rapid.IntRange(0, 3).Draw(t, "per series") == 0
-			for i := range series * slots {
-				number, slot := i%series, uint64(i/series)
-				if perSeries {
-					number, slot = i/slots, uint64(i%slots)
-				}
-				if mixed {
-					number = rapid.IntRange(0, 11).Draw(t, "number")
-				}
-				id, place := o.series(fmt.Appendf(nil, "\x05key%02d", number))
-				if rapid.IntRange(0, 40).Draw(t, "none") == 0 {
-					place = -1
-				}
-				word++
-				v := replication.Value{Word: word}
-				if o.hpts {
-					v.Time = word
-				}
-				want[id] += text(slot, v)
-				g.add(o, id, place, slot, v)
-			}
+			drawSlots(t, o, &g, series, slots, mixed, perSeries, &word, want)
 			columns, rows := g.take(o)
 			next := outBatch{columns: columns, rows: rows, points: replication.Points(columns, rows)}
 			if !q.add(&next) {
@@ -78,6 +62,104 @@ func TestGatheredPoints(t *testing.T) {
 			}
 		}
 	})
+}
+
+func pointText(slot uint64, v replication.Value) string { return fmt.Sprint(slot, " ", v, "; ") }
+
+// drawSlots gathers slots of a sender, and notes in want what of each series is to come out.
+func drawSlots(t *rapid.T, o *order, g *gathered, series, slots int, mixed, perSeries bool, word *int64, want map[metric.SeriesID]string) {
+	// Without timestamps the points of a slot may come as a batch of the wire, of which many are taken at once.
+	batched, room := !o.hpts && rapid.Bool().Draw(t, "batched"), rapid.SampledFrom([]int{0, 20, 1 << 20}).Draw(t, "room")
+	if rapid.IntRange(0, 4).Draw(t, "next period") == 0 {
+		o.begin(o.period + 1)
+	}
+	var batch []byte
+	for i := range series * slots {
+		number, slot := i%series, uint64(i/series)
+		if perSeries {
+			number, slot = i/slots, uint64(i%slots)
+		}
+		if mixed {
+			number = rapid.IntRange(0, 11).Draw(t, "number")
+		}
+		key := fmt.Appendf(nil, "\x05key%02d", number)
+		*word++
+		v := replication.Value{Word: point.FromInt(*word)}
+		if o.hpts {
+			v.Time = uint64(*word)
+		}
+		id := metric.ValuesOf(o.bucket, key, o.hpts)
+		want[id] += pointText(slot, v)
+		if batched {
+			batch = wire.AppendBatchPoint(batch, key, v.Word)
+			if perSeries || number == series-1 || mixed {
+				takeBatch(o, g, slot, batch, room)
+				batch = batch[:0]
+			}
+			continue
+		}
+		_, place := o.series(key)
+		if rapid.IntRange(0, 40).Draw(t, "none") == 0 {
+			place = -1
+		}
+		g.add(o, id, place, slot, v)
+	}
+}
+
+// takeBatch takes the points of a batch of the wire, as its parser brings them.
+func takeBatch(o *order, g *gathered, slot uint64, batch []byte, room int) {
+	for len(batch) > 0 {
+		if n, _ := g.match(o, slot, batch, room, kernel.MatchBatch); n > 0 {
+			batch = batch[n:]
+			continue
+		}
+		end := 2 + int(binary.BigEndian.Uint16(batch))
+		id, place := o.series(batch[2:end])
+		g.add(o, id, place, slot, replication.Value{Word: binary.BigEndian.Uint64(batch[end:])})
+		batch = batch[end+point.Size:]
+	}
+}
+
+// TestABatchIsTakenAtOnce: of a sender that keeps its order, nothing is taken point by point but what comes for the
+// first time in a period.
+func TestABatchIsTakenAtOnce(t *testing.T) {
+	var all atomic.Int64
+	nothing := func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
+	o := &order{names: names.New(nothing, 1, func() int64 { return 0 }), all: &all, bucket: 7}
+	var g gathered
+	var batch []byte
+	for i := range 300 {
+		batch = wire.AppendBatchPoint(batch, fmt.Appendf(nil, "\x06key%03d", i), point.FromInt(int64(i)))
+	}
+	for slot, want := range []int{0, len(batch), len(batch), 0, len(batch)} {
+		if slot == 3 {
+			o.begin(o.period + 1)
+		}
+		took := 0
+		for took < len(batch) {
+			n, _ := g.match(o, uint64(slot), batch[took:], 1<<20, kernel.MatchBatch)
+			if n == 0 {
+				break
+			}
+			took += n
+		}
+		if took != want {
+			t.Errorf("slot %d: %d bytes of %d were taken at once, want %d", slot, took, len(batch), want)
+		}
+		takeBatch(o, &g, uint64(slot), batch[took:], 1<<20)
+	}
+	if n, names := g.match(o, 4, batch, 100, kernel.MatchBatch); n == 0 || names == 0 || names > 100 {
+		t.Errorf("%d bytes were taken with names of %d bytes, want some of at most 100", n, names)
+	}
+	o.begin(o.period + 1)
+	takeBatch(o, &g, 5, batch[:2+7+point.Size], 1<<20)
+	if n, _ := g.match(o, 5, batch[2+7+point.Size:], 1<<20, kernel.MatchBatch); n > 0 {
+		t.Errorf("%d bytes were taken at once before their names were noted", n)
+	}
+	columns, rows := g.take(o)
+	if len(columns) != 7 || len(rows) != 0 || len(columns[4].Words) != 300 {
+		t.Errorf("%d columns and %d rows, want 7 and none", len(columns), len(rows))
+	}
 }
 
 // TestSendersInOrderSendColumns: points in the order of the sender go as columns, again after a batch that was not.

@@ -9,8 +9,8 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
-	"dalmatiner/internal/wire"
 )
 
 // What of a commit goes out together at most.
@@ -22,8 +22,6 @@ const (
 // stream takes the points of one sender for one bucket of the cluster. What it admits goes out in
 // batches, at the latest with a commit.
 type stream struct {
-	wire.PointByPoint // each has its place in the order, so none are taken together
-
 	c         *Cluster
 	info      buckets.Info
 	how       coordinator.Options
@@ -42,6 +40,33 @@ type stream struct {
 // Point takes one point: see wire.Points.
 func (s *stream) Point(key []byte, slot uint64, raw uint64) {
 	s.timestamped(key, slot, raw, s.info.SlotBegin(slot))
+}
+
+// Batch takes points that come in the order of the sender: see wire.Points.
+func (s *stream) Batch(slot uint64, buf []byte) int { return s.match(slot, buf, kernel.MatchBatch) }
+
+// Entries takes points that come in the order of the sender: see wire.Points.
+func (s *stream) Entries(slot uint64, buf []byte) int { return s.match(slot, buf, kernel.MatchEntries) }
+
+func (s *stream) match(slot uint64, buf []byte, match match) int {
+	if s.info.HPTS || s.how.Timestamps {
+		return 0
+	}
+	if s.begin(); slot < s.lo || slot >= s.hi {
+		return 0
+	}
+	size, names := s.points.match(&s.order, slot, buf, batchNames/4-s.names, match)
+	s.names += names
+	s.submitFull()
+	return size
+}
+
+// begin prepares for the first point of those that go out together.
+func (s *stream) begin() {
+	if s.points.number == 0 {
+		s.lo, s.hi = s.admission.Slots()
+		s.order.begin(s.c.names.Period())
+	}
 }
 
 // Points takes consecutive points of one metric: see wire.Points.
@@ -76,10 +101,7 @@ func (s *stream) Append(points []coordinator.Point) {
 }
 
 func (s *stream) timestamped(key []byte, slot, raw, at uint64) {
-	if s.points.number == 0 {
-		s.lo, s.hi = s.admission.Slots()
-		s.order.period = s.c.names.Period()
-	}
+	s.begin()
 	word, timestamp, refused, ok := s.admission.Point(key, slot, raw, at, s.lo, s.hi)
 	switch {
 	case !ok:
@@ -95,6 +117,11 @@ func (s *stream) timestamped(key []byte, slot, raw, at uint64) {
 		s.names += len(key)
 	}
 	s.points.add(&s.order, id, place, slot, replication.Value{Word: word, Time: timestamp})
+	s.submitFull()
+}
+
+// submitFull submits the points if no more go out together.
+func (s *stream) submitFull() {
 	if s.points.number == batchRows || s.names >= batchNames/4 {
 		s.submit()
 	}
