@@ -1,15 +1,14 @@
 package replica
 
 import (
-	"encoding/binary"
-
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/point"
 )
 
 // Columns of first-hand writes come again and again with the same series. What was looked up for a group is kept, so
-// a point costs its own series, and a column goes to the store as a batch of a sender does.
+// a point costs its own series, and a column goes to the store without its names.
 
 // preparedSeries bounds the series of the groups that are prepared, or as many series as are here. Beyond it they are
 // looked up anew.
@@ -23,12 +22,9 @@ type prepared struct {
 
 // group is what is known of a group.
 type group struct {
-	series []*series // nil: not looked up yet
-	found  int       // of them
-	// batch is the group as a batch of the wire: the length of the key, the key and the value of each series. ends are
-	// where these end. They are made when all series have been found.
-	batch []byte
-	ends  []int32
+	series []*series      // nil: not looked up yet
+	found  int            // of them
+	placed *intake.Placed // nil: not known, or not any more
 }
 
 func (p *prepared) group(of *replication.Group, here int) *group {
@@ -93,7 +89,7 @@ func (r *Replica) columnInRows(c *replication.Column, order int) error {
 func (r *Replica) lookUp(g *group, list []*series, c *replication.Column) bool {
 	for i, s := range list {
 		if s == nil || s.gone {
-			if g.batch = nil; s != nil {
+			if g.placed = nil; s != nil {
 				list[i] = nil
 				g.found--
 			}
@@ -108,42 +104,29 @@ func (r *Replica) lookUp(g *group, list []*series, c *replication.Column) bool {
 			return false
 		}
 	}
-	if g.batch == nil && g.found == len(g.series) {
-		g.makeBatch()
-	}
-	return g.batch != nil
+	return g.found == len(g.series)
 }
 
-// makeBatch makes the batch, with room for the values.
-func (g *group) makeBatch() {
-	g.ends = make([]int32, len(g.series))
-	for i, s := range g.series {
-		g.batch = binary.BigEndian.AppendUint16(g.batch, uint16(len(s.key)))
-		g.batch = append(g.batch, s.key...)
-		g.batch = append(g.batch, make([]byte, point.Size)...)
-		g.ends[i] = int32(len(g.batch))
-	}
-}
-
-// send gives a column to the store.
+// send gives a column to the store: where the series have places in it, without their names.
 func (g *group) send(t *stream, c *replication.Column) {
-	for i, word := range c.Words {
-		end := g.ends[c.From+i]
-		binary.BigEndian.PutUint64(g.batch[end-point.Size:end], word)
-	}
-	start := int32(0)
-	if c.From > 0 {
-		start = g.ends[c.From-1]
-	}
-	for rest := g.batch[start:g.ends[c.From+len(c.Words)-1]]; len(rest) > 0; {
-		if n := t.Batch(c.Slot, rest); n > 0 {
-			rest = rest[n:]
-			continue
+	if t.rows != nil {
+		if g.placed != nil && t.rows.Row(g.placed, c.From, c.Slot, c.Words) || g.place(t) && t.rows.Row(g.placed, c.From, c.Slot, c.Words) {
+			return
 		}
-		end := 2 + int(binary.BigEndian.Uint16(rest))
-		t.Point(rest[2:end:end], c.Slot, binary.BigEndian.Uint64(rest[end:]))
-		rest = rest[end+point.Size:]
 	}
+	for i, word := range c.Words {
+		t.Point(g.series[c.From+i].key, c.Slot, word)
+	}
+}
+
+// place finds the places of all series, and reports whether each has one.
+func (g *group) place(t *stream) (ok bool) {
+	keys := make([][]byte, len(g.series))
+	for i, s := range g.series {
+		keys[i] = s.key
+	}
+	g.placed, ok = t.rows.Place(keys)
+	return ok
 }
 
 // plain reports whether the store gives back the words of a column as they are, and a batch can have them.

@@ -8,12 +8,20 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
 )
+
+// rows is a stream that takes points of series whose places in the store are known. An *intake.Session is one.
+type rows interface {
+	Place(keys [][]byte) (*intake.Placed, bool)
+	Row(p *intake.Placed, from int, slot uint64, words []uint64) bool
+}
 
 // stream is the way of points into a bucket of the store.
 type stream struct {
 	coordinator.Stream
+	rows   rows // nil: it takes points by name only
 	bucket *bucket
 	used   bool                 // it has points that are not committed
 	points [1]coordinator.Point // the last one
@@ -32,6 +40,7 @@ func (r *Replica) stream(b *bucket) (*stream, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.rows, _ = s.Stream.(rows)
 	r.streams[b.info.ID] = s
 	return s, nil
 }

@@ -1,0 +1,143 @@
+package intake
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/head"
+	"dalmatiner/internal/point"
+)
+
+// TestRowsAreStoredAsPoints: of points that come as rows, as batches would and by name, each series has in each slot the
+// last one, whatever columns the series of a row have.
+func TestRowsAreStoredAsPoints(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := open(t)
+		defer n.close()
+		x := n.session(t, coordinator.Options{})
+		want := make(map[[2]int]uint64)
+		word := int64(0)
+		put := func(series, slot int) {
+			word++
+			want[[2]int{series, slot}] = point.FromInt(word)
+			x.Point(key(series), uint64(epoch+slot), point.FromInt(word))
+		}
+		const series = head.Width + 40
+		for i := range series {
+			put(i, 0)
+		}
+		if _, err := x.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		order := make([]int, rapid.SampledFrom([]int{1, 5, series}).Draw(t, "series of a row"))
+		first, step := rapid.IntRange(0, series-1).Draw(t, "first"), rapid.SampledFrom([]int{1, 1, 7, head.Width + 1}).Draw(t, "step")
+		keys := make([][]byte, len(order))
+		for i := range order {
+			order[i] = (first + i*step) % series
+			keys[i] = key(order[i])
+		}
+		placed, ok := x.Place(keys)
+		if !ok {
+			t.Fatal("series that have columns have no places")
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			slot := rapid.IntRange(0, 59).Draw(t, "slot")
+			switch rapid.IntRange(0, 5).Draw(t, "way") {
+			case 0:
+				put(rapid.IntRange(0, series-1).Draw(t, "by name"), slot)
+			case 1:
+				if _, err := x.Commit(); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				from := rapid.IntRange(0, len(order)-1).Draw(t, "from")
+				words := make([]uint64, rapid.IntRange(1, len(order)-from).Draw(t, "points"))
+				for i := range words {
+					word++
+					words[i] = point.FromInt(word)
+					want[[2]int{order[from+i], slot}] = words[i]
+				}
+				if !x.Row(placed, from, uint64(epoch+slot), words) {
+					t.Fatal("a row whose columns are the same was not taken")
+				}
+			}
+		}
+		if err := x.Close(); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]uint64, 60)
+		for i := range series {
+			read(t, n, i, got)
+			for slot, w := range got {
+				if w != want[[2]int{i, slot}] {
+					t.Fatalf("series %d in slot %d: %d, want %d", i, slot, w, want[[2]int{i, slot}])
+				}
+			}
+		}
+		if a := n.account.Total(n.info.ID); a.Accepted+a.Conflicting+a.Late != uint64(word) {
+			t.Fatalf("%d points were sent, the account has %+v", word, a)
+		}
+	})
+}
+
+// read reads the points of a series from the epoch on.
+func read(t fataler, n *node, series int, dst []uint64) {
+	t.Helper()
+	id := n.o.Buckets.ID(n.info.ID).SeriesID(key(series))
+	p, ok := n.o.Columns.Locate(id, key(series))
+	if !ok {
+		t.Fatalf("series %d has no column", series)
+	}
+	clear(dst)
+	if _, err := p.Group.Read(p.Column, id, epoch, dst); err != nil {
+		t.Fatalf("series %d: %v", series, err)
+	}
+}
+
+// TestRowsOfLostColumns: a row of which a series has lost its column is not taken, and has no places until that has
+// one again.
+func TestRowsOfLostColumns(t *testing.T) {
+	n := open(t)
+	defer n.close()
+	x := n.session(t, coordinator.Options{})
+	keys := [][]byte{key(0), key(1), key(2)}
+	if _, ok := x.Place(keys); ok {
+		t.Error("series that nobody has sent have places")
+	}
+	send := func() {
+		for _, k := range keys {
+			x.Point(k, epoch, point.FromInt(1))
+		}
+		commit(t, x)
+	}
+	send()
+	placed, ok := x.Place(keys)
+	if !ok {
+		t.Fatal("series with columns have no places")
+	}
+	p, _ := n.o.Columns.Locate(n.o.Buckets.ID(n.info.ID).SeriesID(keys[1]), keys[1])
+	var gone head.Mask
+	gone.Set(p.Column)
+	if _, err := p.Group.Delete(gone, 1, false, func(head.Mask) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	words := []uint64{point.FromInt(7), point.FromInt(8), point.FromInt(9)}
+	if x.Row(placed, 0, epoch+1, words) || x.Pending() {
+		t.Error("a row with a series that lost its column is taken")
+	}
+	if _, ok := x.Place(keys); ok {
+		t.Error("a series without a column has a place")
+	}
+	if got, ok := x.Place(keys[2:]); !ok || !x.Row(got, 0, epoch+1, words[2:]) {
+		t.Error("a series that kept its column is not taken")
+	}
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dst := make([]uint64, 2)
+	if read(t, n, 2, dst); dst[1] != words[2] {
+		t.Errorf("the slot has %d, want %d", dst[1], words[2])
+	}
+}
