@@ -50,14 +50,13 @@ func (g *gathered) add(o *order, id metric.SeriesID, place int, slot uint64, v r
 // match finds the points at the start of a message that are the expected ones: kernel.MatchBatch, or kernel.MatchEntries.
 type match func(words []uint64, names []byte, expected []kernel.Span, buf []byte) (points, size int)
 
-// matchRoom is for how many words more there is room at least, when points are matched.
-const matchRoom = 256
+// matched is how many points are matched at a time.
+const matched = 256
 
 // match takes the points of a slot at the start of buf, while they come in the order of the sender and their names
 // have room. They are as add would take them. It returns their bytes in buf, and those of their names.
 func (g *gathered) match(o *order, slot uint64, buf []byte, room int, match match) (size, names int) {
-	place, keys, expected := o.expected()
-	expected = expected[:min(len(expected), batchRows-g.number)]
+	place, keys, expected := o.expected(min(matched, batchRows-g.number))
 	for len(expected) > 0 && int(expected[len(expected)-1].To-expected[0].From) > room {
 		expected = expected[:len(expected)/2]
 	}
@@ -65,7 +64,7 @@ func (g *gathered) match(o *order, slot uint64, buf []byte, room int, match matc
 		return 0, 0
 	}
 	if len(g.words) == cap(g.words) {
-		g.words = slices.Grow(g.words, max(matchRoom, min(g.last, batchRows)-len(g.words)))
+		g.words = slices.Grow(g.words, max(matched, min(g.last, batchRows)-len(g.words)))
 	}
 	n, size := match(g.words[len(g.words):cap(g.words)], keys, expected, buf)
 	if n == 0 || !g.goesOn(slot, place) && !g.begin(o, slot, place) {

@@ -71,7 +71,7 @@ func drawSlots(t *rapid.T, o *order, g *gathered, series, slots int, mixed, perS
 	// Without timestamps the points of a slot may come as a batch of the wire, of which many are taken at once.
 	batched, room := !o.hpts && rapid.Bool().Draw(t, "batched"), rapid.SampledFrom([]int{0, 20, 1 << 20}).Draw(t, "room")
 	if rapid.IntRange(0, 4).Draw(t, "next period") == 0 {
-		o.begin(o.period + 1)
+		o.period++
 	}
 	var batch []byte
 	for i := range series * slots {
@@ -133,7 +133,7 @@ func TestABatchIsTakenAtOnce(t *testing.T) {
 	}
 	for slot, want := range []int{0, len(batch), len(batch), 0, len(batch)} {
 		if slot == 3 {
-			o.begin(o.period + 1)
+			o.period++
 		}
 		took := 0
 		for took < len(batch) {
@@ -151,14 +151,19 @@ func TestABatchIsTakenAtOnce(t *testing.T) {
 	if n, names := g.match(o, 4, batch, 100, kernel.MatchBatch); n == 0 || names == 0 || names > 100 {
 		t.Errorf("%d bytes were taken with names of %d bytes, want some of at most 100", n, names)
 	}
-	o.begin(o.period + 1)
-	takeBatch(o, &g, 5, batch[:2+7+point.Size], 1<<20)
-	if n, _ := g.match(o, 5, batch[2+7+point.Size:], 1<<20, kernel.MatchBatch); n > 0 {
+	o.period++
+	one := 2 + 7 + point.Size
+	takeBatch(o, &g, 5, batch[:one], 1<<20)
+	if n, _ := g.match(o, 5, batch[one:], 1<<20, kernel.MatchBatch); n > 0 {
 		t.Errorf("%d bytes were taken at once before their names were noted", n)
 	}
+	o.at = 0
+	if n, _ := g.match(o, 6, batch, 1<<20, kernel.MatchBatch); n != one {
+		t.Errorf("%d bytes were taken at once, want the %d of the name that was noted", n, one)
+	}
 	columns, rows := g.take(o)
-	if len(columns) != 7 || len(rows) != 0 || len(columns[4].Words) != 300 {
-		t.Errorf("%d columns and %d rows, want 7 and none", len(columns), len(rows))
+	if len(columns) != 8 || len(rows) != 0 || len(columns[4].Words) != 300 {
+		t.Errorf("%d columns and %d rows, want 8 and none", len(columns), len(rows))
 	}
 }
 

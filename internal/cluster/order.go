@@ -22,7 +22,6 @@ type order struct {
 	at     int                        // of the series that is expected
 	places map[metric.SeriesID]uint32 // in list
 	period uint32                     // of the registry, in which names are to be noted
-	fresh  int                        // series of list whose names were noted in it
 	group  *replication.Group         // of the first series of list
 }
 
@@ -40,23 +39,17 @@ const (
 	notedBytes  = 120      // with its place, and the id in a group, but for its key
 )
 
-// begin says in which period names are to be noted from now on.
-func (o *order) begin(period uint32) {
-	if period != o.period {
-		o.period, o.fresh = period, 0
-	}
-}
-
 // expected returns the place of the series that comes next while the sender keeps its order, and the keys from there
-// on, for kernel.MatchBatch: none while there are names to be noted.
-func (o *order) expected() (place int, keys []byte, spans []kernel.Span) {
-	if o.fresh < len(o.list) || o.fresh == 0 {
-		return 0, nil, nil
-	}
+// on, n at most, for kernel.MatchBatch: up to the first whose name is to be noted.
+func (o *order) expected(n int) (place int, keys []byte, spans []kernel.Span) {
 	if place = o.at; place == len(o.list) {
 		place = 0 // it begins anew
 	}
-	return place, o.keys, o.spans[place:]
+	past := place
+	for past < len(o.list) && past < place+n && o.list[past].period == o.period {
+		past++
+	}
+	return place, o.keys, o.spans[place:past]
 }
 
 // series returns the id of a series, whose name is known in this period, and its place in the order, -1 if it has none.
@@ -80,7 +73,6 @@ func (o *order) renewed(place int) (metric.SeriesID, int) {
 	n := &o.list[place]
 	if n.period != o.period {
 		n.key, n.period = o.names.Note(n.id, o.bucket, n.key), o.period
-		o.fresh++
 	}
 	return n.id, place
 }
@@ -94,9 +86,6 @@ func (o *order) find(key []byte) (metric.SeriesID, int) {
 	case n.key == nil: // no metric can have it
 		return id, -1
 	case known:
-		if o.list[at].period != o.period {
-			o.fresh++
-		}
 		o.list[at], o.at = n, int(at)+1
 		return id, int(at)
 	case len(o.list) == orderSeries:
@@ -112,7 +101,6 @@ func (o *order) find(key []byte) (metric.SeriesID, int) {
 	o.list = append(o.list, n)
 	o.keys = append(o.keys, key...)
 	o.spans = append(o.spans, kernel.Span{From: uint32(len(o.keys) - len(key)), To: uint32(len(o.keys))})
-	o.fresh++
 	o.at = len(o.list)
 	return id, o.at - 1
 }
@@ -131,5 +119,5 @@ func (o *order) first(n int) *replication.Group {
 // forget lets everything go.
 func (o *order) forget() {
 	o.all.Add(-notedBytes*int64(len(o.list)) - int64(len(o.keys)))
-	o.list, o.keys, o.spans, o.places, o.group, o.at, o.fresh = nil, nil, nil, nil, nil, 0, 0
+	o.list, o.keys, o.spans, o.places, o.group, o.at = nil, nil, nil, nil, nil, 0
 }

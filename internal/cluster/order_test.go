@@ -26,7 +26,7 @@ func TestOrdersOfSenders(t *testing.T) {
 		}
 		for range rapid.IntRange(1, 30).Draw(t, "batches") {
 			now += int64(time.Duration(rapid.IntRange(0, 40).Draw(t, "seconds")) * time.Second)
-			o.begin(o.names.Period())
+			o.period = o.names.Period()
 			first := rapid.IntRange(0, len(keys)-1).Draw(t, "first")
 			list := keys[first:rapid.IntRange(first+1, len(keys)).Draw(t, "past")]
 			if rapid.IntRange(0, 3).Draw(t, "mixed") == 0 {

@@ -65,7 +65,7 @@ func (s *stream) match(slot uint64, buf []byte, match match) int {
 func (s *stream) begin() {
 	if s.points.number == 0 {
 		s.lo, s.hi = s.admission.Slots()
-		s.order.begin(s.c.names.Period())
+		s.order.period = s.c.names.Period()
 	}
 }
 
