@@ -12,42 +12,40 @@ type piece struct {
 	from, past       int // of Placed
 }
 
-// Place finds the columns of series. It is false where one of them has none yet, which its first point gives it, and
-// in a bucket with timestamps. The keys are only read during the call.
-func (x *Session) Place(keys [][]byte) (*Placed, bool) {
+// Place finds the columns of series, by their keys, which are only read during the call. Those that have none are left
+// out, and so are empty keys: the first point of a series gives it a column. It is nil in a bucket with timestamps.
+func (x *Session) Place(keys [][]byte) *Placed {
 	if x.sink.width != 1 {
-		return nil, false
+		return nil
 	}
 	p := new(Placed)
 	for i, key := range keys {
 		at, ok := x.sink.o.Columns.Locate(x.sink.b.SeriesID(key), key)
-		if !ok {
-			return nil, false
+		if !ok || len(key) == 0 {
+			continue
 		}
-		if n := len(p.pieces); n > 0 && p.pieces[n-1].goesOn(at) {
+		if n := len(p.pieces); n > 0 && p.pieces[n-1].goesOn(i, at) {
 			p.pieces[n-1].past++
 			p.pieces[n-1].Columns = at.Columns // the view of now has both
 			continue
 		}
 		p.pieces = append(p.pieces, piece{at, i, i + 1})
 	}
-	return p, true
+	return p
 }
 
-// goesOn reports whether a position is the one behind those of a piece.
-func (p *piece) goesOn(at columns.Position) bool {
-	return at.Group == p.Group && at.Column == p.Column+p.past-p.from && at.Columns.Epoch() == p.Columns.Epoch()
+// goesOn reports whether series number i, whose position this is, comes behind those of a piece.
+func (p *piece) goesOn(i int, at columns.Position) bool {
+	return i == p.past && at.Group == p.Group && at.Column == p.Column+p.past-p.from && at.Columns.Epoch() == p.Columns.Epoch()
 }
 
 // Row takes a point in a slot of each of consecutive series of p, the first of which is number from. The words are as
-// they are stored, none is unset. It is false, and takes nothing, where series have other columns by now: Place finds
-// them.
+// they are stored, none is unset. It is false, and takes nothing, where one of them was left out or columns have lost
+// their series since: Place finds those of now.
 func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
 	past := from + len(words)
-	for i := range p.pieces {
-		if c := &p.pieces[i]; c.past > from && c.from < past && c.Columns.Epoch() != c.Group.Columns().Epoch() {
-			return false
-		}
+	if !p.covers(from, past) {
+		return false
 	}
 	for i := range p.pieces {
 		c := &p.pieces[i]
@@ -66,4 +64,21 @@ func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
 		x.position.Column += n
 	}
 	return true
+}
+
+// covers reports whether the series from one number to another have the columns that were found.
+func (p *Placed) covers(from, past int) bool {
+	for i := range p.pieces {
+		c := &p.pieces[i]
+		if c.past <= from {
+			continue
+		}
+		if c.from > from || c.Columns.Epoch() != c.Group.Columns().Epoch() {
+			return false
+		}
+		if from = c.past; from >= past {
+			return true
+		}
+	}
+	return false
 }

@@ -38,10 +38,7 @@ func TestRowsAreStoredAsPoints(t *testing.T) {
 			order[i] = (first + i*step) % series
 			keys[i] = key(order[i])
 		}
-		placed, ok := x.Place(keys)
-		if !ok {
-			t.Fatal("series that have columns have no places")
-		}
+		placed := x.Place(keys)
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
 			slot := rapid.IntRange(0, 59).Draw(t, "slot")
 			switch rapid.IntRange(0, 5).Draw(t, "way") {
@@ -96,48 +93,48 @@ func read(t fataler, n *node, series int, dst []uint64) {
 	}
 }
 
-// TestRowsOfLostColumns: a row of which a series has lost its column is not taken, and has no places until that has
-// one again.
+// TestRowsOfLostColumns: a row of which a series has no column, or has lost it, is not taken; rows of others are.
 func TestRowsOfLostColumns(t *testing.T) {
 	n := open(t)
 	defer n.close()
 	x := n.session(t, coordinator.Options{})
-	keys := [][]byte{key(0), key(1), key(2)}
-	if _, ok := x.Place(keys); ok {
-		t.Error("series that nobody has sent have places")
-	}
-	send := func() {
-		for _, k := range keys {
-			x.Point(k, epoch, point.FromInt(1))
+	keys := [][]byte{key(0), key(1), key(2), nil, key(3)}
+	words := []uint64{point.FromInt(7), point.FromInt(8), point.FromInt(9), 0, 0}
+	refused := func(what string, p *Placed, from, past int) {
+		t.Helper()
+		if x.Row(p, from, epoch+1, words[from:past]) || x.Pending() {
+			t.Error("a row was taken with a series that " + what)
 		}
-		commit(t, x)
 	}
-	send()
-	placed, ok := x.Place(keys)
-	if !ok {
-		t.Fatal("series with columns have no places")
+	refused("nobody has sent", x.Place(keys), 0, 1)
+	for _, k := range keys[:3] {
+		x.Point(k, epoch, point.FromInt(1))
 	}
+	commit(t, x)
+	placed := x.Place(keys)
+	refused("has no key", placed, 2, 4)
+	refused("has no key", placed, 3, 4)
+	refused("nobody has sent", placed, 4, 5)
 	p, _ := n.o.Columns.Locate(n.o.Buckets.ID(n.info.ID).SeriesID(keys[1]), keys[1])
 	var gone head.Mask
 	gone.Set(p.Column)
 	if _, err := p.Group.Delete(gone, 1, false, func(head.Mask) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
-	words := []uint64{point.FromInt(7), point.FromInt(8), point.FromInt(9)}
-	if x.Row(placed, 0, epoch+1, words) || x.Pending() {
-		t.Error("a row with a series that lost its column is taken")
-	}
-	if _, ok := x.Place(keys); ok {
-		t.Error("a series without a column has a place")
-	}
-	if got, ok := x.Place(keys[2:]); !ok || !x.Row(got, 0, epoch+1, words[2:]) {
-		t.Error("a series that kept its column is not taken")
+	refused("lost its column", placed, 0, 3)
+	placed = x.Place(keys)
+	refused("has no column any more", placed, 0, 3)
+	refused("has no column any more", placed, 0, 2)
+	if !x.Row(placed, 0, epoch+1, words[:1]) || !x.Row(placed, 2, epoch+1, words[2:3]) {
+		t.Error("series that kept their columns are not taken")
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
 	dst := make([]uint64, 2)
-	if read(t, n, 2, dst); dst[1] != words[2] {
-		t.Errorf("the slot has %d, want %d", dst[1], words[2])
+	for i, want := range map[int]uint64{0: words[0], 2: words[2]} {
+		if read(t, n, i, dst); dst[1] != want {
+			t.Errorf("series %d has %d, want %d", i, dst[1], want)
+		}
 	}
 }

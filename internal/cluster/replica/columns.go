@@ -23,8 +23,7 @@ type prepared struct {
 // group is what is known of a group.
 type group struct {
 	series []*series      // nil: not looked up yet
-	found  int            // of them
-	placed *intake.Placed // nil: not known, or not any more
+	placed *intake.Placed // nil: none is
 }
 
 func (p *prepared) group(of *replication.Group, here int) *group {
@@ -89,44 +88,50 @@ func (r *Replica) columnInRows(c *replication.Column, order int) error {
 func (r *Replica) lookUp(g *group, list []*series, c *replication.Column) bool {
 	for i, s := range list {
 		if s == nil || s.gone {
-			if g.placed = nil; s != nil {
-				list[i] = nil
-				g.found--
-			}
+			list[i] = nil
 			found, err := r.find(&replication.Row{Series: c.Group.Series[c.From+i]})
 			if err != nil || found == nil {
 				return false
 			}
 			list[i] = found
-			g.found++
 		}
 		if list[i].bucket != list[0].bucket {
 			return false
 		}
 	}
-	return g.found == len(g.series)
+	return true
 }
 
 // send gives a column to the store: where the series have places in it, without their names.
 func (g *group) send(t *stream, c *replication.Column) {
-	if t.rows != nil {
-		if g.placed != nil && t.rows.Row(g.placed, c.From, c.Slot, c.Words) || g.place(t) && t.rows.Row(g.placed, c.From, c.Slot, c.Words) {
-			return
-		}
+	if g.sendRow(t, c) {
+		return
+	}
+	if g.place(t); g.sendRow(t, c) {
+		return
 	}
 	for i, word := range c.Words {
 		t.Point(g.series[c.From+i].key, c.Slot, word)
 	}
 }
 
-// place finds the places of all series, and reports whether each has one.
-func (g *group) place(t *stream) (ok bool) {
+// sendRow is send for series with places, and reports whether they have them.
+func (g *group) sendRow(t *stream, c *replication.Column) bool {
+	return g.placed != nil && t.rows.Row(g.placed, c.From, c.Slot, c.Words)
+}
+
+// place finds the places of the series that were looked up and are here.
+func (g *group) place(t *stream) {
+	if t.rows == nil {
+		return
+	}
 	keys := make([][]byte, len(g.series))
 	for i, s := range g.series {
-		keys[i] = s.key
+		if s != nil && !s.gone {
+			keys[i] = s.key
+		}
 	}
-	g.placed, ok = t.rows.Place(keys)
-	return ok
+	g.placed = t.rows.Place(keys)
 }
 
 // plain reports whether the store gives back the words of a column as they are, and a batch can have them.
