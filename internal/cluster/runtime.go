@@ -40,6 +40,8 @@ type runtime struct {
 
 	holders atomic.Pointer[[][]ring.ID] // of each partition, as the protocol says: replication.Core.Holders
 
+	throttle throttle // of what comparisons move
+
 	mu   sync.Mutex
 	core *replication.Core
 	turn uint64 // of holders
@@ -147,6 +149,7 @@ func (r *runtime) run(ready <-chan struct{}) {
 		for {
 			r.input(func(t replication.Time, core *replication.Core) {
 				r.tellDifferences(t)
+				core.Background().Pace(r.throttle.next(time.Duration(t.Steady)*time.Millisecond, core.Background().Moved()))
 				core.Tick(t)
 			})
 			select {

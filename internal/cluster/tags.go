@@ -154,6 +154,8 @@ func serve(ctx context.Context, c *Cluster, from ring.ID, request []byte, reply 
 	if len(request) > 0 {
 		switch body := request[1:]; request[0] {
 		case serviceReads:
+			begun := time.Now()
+			defer func() { c.throttle.read(time.Since(begun)) }()
 			return c.remote.Serve(ctx, from, body, reply)
 		case serviceTags:
 			return c.tags.Serve(ctx, from, body, reply)

@@ -62,6 +62,7 @@ func sendCounters(send func(prometheus.ValueType, float64, *prometheus.Desc, ...
 func (f clusterFigures) protocol(send func(prometheus.ValueType, float64, *prometheus.Desc, ...string)) {
 	s, _ := f.p.Figures()
 	send(prometheus.GaugeValue, float64(s.Hints), clusterDesc("hints", "Batches that this node keeps for members that were down."))
+	send(prometheus.GaugeValue, s.Pace, clusterDesc("move_pace", "Part of cluster.move_rate that is used: less while reads take twice as long as when nothing moves."))
 	send(prometheus.GaugeValue, float64(s.Kept), clusterDesc("kept_partitions", "Partitions that this node gave up and keeps for cluster.drop_after, for each n of buckets."))
 	sendCounters(send, []counter{
 		{"hints_kept_total", "Batches that were kept for members that were down.", s.HintsKept},

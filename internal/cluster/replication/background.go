@@ -47,6 +47,12 @@ func (b *Background) whenStored(do func()) {
 // AwaitsFiles reports whether somebody waits for chunks that the store has to adopt.
 func (b *Background) AwaitsFiles() bool { return len(b.stored) > 0 }
 
+// Moved returns how many points comparisons have brought to this node and to others since it started.
+func (b *Background) Moved() uint64 { return b.core.stats.Moved + b.core.stats.Repaired }
+
+// Pace says which part of Config.ComparePoints comparisons move in a tick from now on: above 0, at most 1.
+func (b *Background) Pace(share float64) { b.core.compare.pace = share }
+
 // Adopted says that the chunks up to one are in files, on disk.
 func (b *Background) Adopted(t Time, upTo uint64) {
 	b.core.now = t

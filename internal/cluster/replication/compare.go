@@ -34,6 +34,7 @@ type comparisons struct {
 	wanted  map[Share]int64   // when a read has met copies that differ
 	next    int64             // when pairs are looked for anew
 	due     int               // passes of pairs that do not move which may still start until then
+	pace    float64           // of ComparePoints
 	budget  int               // points that may still move in this tick; below 0 what was too much
 	passes  map[pair]*pass
 	running []*pass
@@ -45,7 +46,7 @@ type comparisons struct {
 }
 
 func newComparisons(c *Core) *comparisons {
-	n := &comparisons{Core: c, met: make(map[ring.ID]int64), wanted: make(map[Share]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool), spare: make(map[Share]int64),
+	n := &comparisons{Core: c, pace: 1, met: make(map[ring.ID]int64), wanted: make(map[Share]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool), spare: make(map[Share]int64),
 		moved: make(map[pair]Progress), whole: make(map[pair]int64)}
 	n.findFetches()
 	return n
@@ -75,7 +76,8 @@ func (c *comparisons) tick() {
 	if !c.ready() || c.away[c.config.Self] {
 		return
 	}
-	c.budget = min(c.budget+c.config.ComparePoints, c.config.ComparePoints)
+	most := max(int(c.pace*float64(c.config.ComparePoints)), 1)
+	c.budget = min(c.budget+most, most)
 	if c.now.Steady >= c.next {
 		c.next = c.now.Steady + c.config.CompareMS
 		c.due = c.config.Comparisons

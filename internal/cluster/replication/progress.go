@@ -26,8 +26,9 @@ type Stats struct {
 	Moved          uint64 // points that moved with a partition
 	HintsKept      uint64
 	HintsDelivered uint64
-	Hints          int // that are here
-	Kept           int // shares that others own and have, and that are still here
+	Pace           float64 // of comparisons: see Background.Pace
+	Hints          int     // that are here
+	Kept           int     // shares that others own and have, and that are still here
 	Passes         []LastPass
 	Ring           ring.Version // that this node was told last
 }
@@ -42,7 +43,7 @@ type LastPass struct {
 // Stats returns the counters. Passes has the partitions that this node compares, ascending.
 func (c *Core) Stats() Stats {
 	s := c.stats
-	s.Hints, s.Ring, s.Kept = c.relays.kept, c.view.Version(), len(c.compare.spare)
+	s.Hints, s.Ring, s.Kept, s.Pace = c.relays.kept, c.view.Version(), len(c.compare.spare), c.compare.pace
 	for _, of := range c.compare.pairs {
 		if c.compare.needless(of) {
 			continue

@@ -291,34 +291,42 @@ func TestRule2ABatchDeletesFirst(t *testing.T) {
 	}
 }
 
-// What a message brings beyond the rows of a tick is taken off the next ones.
+// What a message brings beyond the rows of a tick is taken off the next ones, also at a slower pace.
 func TestRowsOverTimeAreBounded(t *testing.T) {
-	p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, ComparePoints: 1}
-	c := paged(3, 3, 2, p) // nobody keeps hints
-	c.Crash(2)
-	c.Run(100)
-	fillAll(t, c)
-	total := map[*node]int{}
-	c.watch = func(from, to *node, m replication.Message) {
-		switch m := m.(type) {
-		case replication.Fill:
-			total[from] += points(m.Chunks)
-		case replication.Filled:
-			total[to] += points(m.Chunks)
-		}
-	}
-	c.Start(2)
-	most := 0
-	for n := range 400 {
-		c.Run(tick)
-		for _, rows := range total {
-			// A message is asked for while there is a row of budget left, and brings as many as it holds, both ways.
-			if most = max(most, rows); rows > p.ComparePoints*(n+1)+2*p.Limits.Points {
-				t.Fatalf("%d rows in %d ticks, %d in each are allowed", rows, n+1, p.ComparePoints)
+	for _, at := range []struct {
+		points int
+		pace   float64
+	}{{1, 1}, {4, 0.25}} {
+		p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, ComparePoints: at.points}
+		c := paged(3, 3, 2, p) // nobody keeps hints
+		c.Crash(2)
+		c.Run(100)
+		fillAll(t, c)
+		total := map[*node]int{}
+		c.watch = func(from, to *node, m replication.Message) {
+			switch m := m.(type) {
+			case replication.Fill:
+				total[from] += points(m.Chunks)
+			case replication.Filled:
+				total[to] += points(m.Chunks)
 			}
 		}
-	}
-	if most < 50 {
-		t.Errorf("%d rows moved: the test shows little", most)
+		c.Start(2)
+		for _, n := range c.nodes {
+			n.core.Background().Pace(at.pace)
+		}
+		most := 0
+		for n := range 400 {
+			c.Run(tick)
+			for _, rows := range total {
+				// A message is asked for while there is a row of budget left, and brings as many as it holds, both ways.
+				if most = max(most, rows); rows > n+1+2*p.Limits.Points {
+					t.Fatalf("%d rows in %d ticks at pace %v, 1 in each is allowed", rows, n+1, at.pace)
+				}
+			}
+		}
+		if most < 50 {
+			t.Errorf("%d rows moved at pace %v: the test shows little", most, at.pace)
+		}
 	}
 }
