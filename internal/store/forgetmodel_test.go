@@ -120,6 +120,15 @@ func (m *forgetModel) closeSession() {
 	m.open = nil
 }
 
+// pauseMerges lets no merge begin until resume is called. A start lets series go that are gone, as a merge does, and
+// what waits for it must not keep it from that.
+func (m *forgetModel) pauseMerges() (resume func()) {
+	if err := m.s.Replayed(context.Background()); err != nil {
+		m.t.Fatalf("%v", err)
+	}
+	return m.s.merges.Pause()
+}
+
 // delete, in slices of few or all at once, deletes one series or those below a prefix.
 func (m *forgetModel) delete() {
 	choice := deletion.Choice{Key: forgetKey(m.r.IntN(24))}
@@ -127,7 +136,7 @@ func (m *forgetModel) delete() {
 		choice.Prefix = true
 		choice.Key, _ = metric.Key("web", fmt.Sprint(m.r.IntN(4)))
 	}
-	defer m.s.merges.Pause()() // a merge lets series go that have expired, between two looks as well
+	defer m.pauseMerges()() // a merge lets series go that have expired, between two looks as well
 	names := m.list()
 	maps.DeleteFunc(names, func(k string, _ bool) bool { return !choice.Takes([]byte(k)) })
 	listed := int64(len(names))
@@ -191,7 +200,7 @@ func (m *forgetModel) check() {
 		lo = m.clock.Now().Unix() - m.ttl
 	}
 	past := m.clock.Now().Unix() + 10
-	defer m.s.merges.Pause()() // a merge lets series go
+	defer m.pauseMerges()() // a merge lets series go
 	listed := m.list()
 	dst := make([]uint64, MaxRead)
 	for i := range 24 {

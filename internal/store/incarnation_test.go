@@ -173,7 +173,7 @@ func (m *forgetModel) checkLives(listed map[string]bool) {
 func (m *forgetModel) checkStored() {
 	m.t.Helper()
 	m.flush()
-	defer m.s.merges.Pause()()
+	defer m.pauseMerges()()
 	listed := m.list()
 	m.checkLives(listed)
 	err := m.s.disk.Catalogue.Load(func(e segment.Series) error {

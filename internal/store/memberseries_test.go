@@ -53,7 +53,7 @@ func (m *forgetModel) member(what string) {
 // deleteElsewhere does deletions of some series again that other nodes have made.
 func (m *forgetModel) deleteElsewhere() {
 	m.t.Helper()
-	defer m.s.merges.Pause()() // a merge lets series go that have expired
+	defer m.pauseMerges()() // a merge lets series go that have expired
 	b := m.s.buckets.Get("b")
 	m.s.o.deleteSlice = 1 + m.r.IntN(8)
 	last, forgotten := m.s.columns.Deletions.Last(), m.s.columns.Deletions.Forgotten()
@@ -93,7 +93,7 @@ func (m *forgetModel) deleteElsewhere() {
 // drop gives some series up, whether or not they are there.
 func (m *forgetModel) drop() {
 	m.t.Helper()
-	defer m.s.merges.Pause()()
+	defer m.pauseMerges()()
 	b := m.s.buckets.Get("b")
 	m.s.o.deleteSlice = 1 + m.r.IntN(8)
 	var ids []metric.SeriesID
