@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -47,6 +48,9 @@ func FuzzHello(f *testing.F) {
 	h := (&Peers{options: settings(1)}).hello(nodeID(2))
 	f.Add(h.append(nil))
 	f.Add(append(h.append(nil), "of a later version"...))
+	longest := h
+	longest.cluster, longest.name = strings.Repeat("c", 255), strings.Repeat("n", 255)
+	f.Add(longest.append(nil))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		h, err := parseHello(src)
 		if err != nil {

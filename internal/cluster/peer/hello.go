@@ -94,10 +94,14 @@ func parseHello(src []byte) (h hello, err error) {
 	src = src[copy(h.other[:], src):]
 	src = src[copy(h.nonce[:], src):]
 	for _, text := range []*string{&h.cluster, &h.name} {
-		if len(src) == 0 || len(src) < 1+int(src[0]) {
+		if len(src) == 0 {
 			return hello{}, Foreign
 		}
-		*text, src = string(src[1:1+src[0]]), src[1+int(src[0]):]
+		past := 1 + int(src[0])
+		if len(src) < past {
+			return hello{}, Foreign
+		}
+		*text, src = string(src[1:past]), src[past:]
 	}
 	if h.id == (ring.ID{}) {
 		return hello{}, Foreign
