@@ -119,11 +119,14 @@ func (f *former) next(list []byte, k *known) (rest []byte, ok bool) {
 		}
 		return list[1:], true
 	case copyWhole:
-		if len(list) == 0 || len(list) < 1+int(list[0]) {
+		if len(list) == 0 {
 			return nil, false
 		}
-		f.head = append(f.head[:0], list[1:1+list[0]]...)
-		list = list[1+list[0]:]
+		past := 1 + int(list[0])
+		if len(list) < past {
+			return nil, false
+		}
+		f.head, list = append(f.head[:0], list[1:past]...), list[past:]
 	default:
 		same, n := int(form>>4), int(form&15)
 		if same+n > len(f.head) || n > len(list) {

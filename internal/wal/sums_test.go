@@ -1,6 +1,7 @@
 package wal
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -72,6 +73,7 @@ func FuzzCopies(f *testing.F) {
 	c.plain(40, 'x')
 	c.own(17)
 	c.headed(3000, []byte("a longer head than before"))
+	c.headed(3000, bytes.Repeat([]byte("h"), maxHead))
 	f.Add(c.list, uint64(1))
 	f.Fuzz(func(t *testing.T, list []byte, base uint64) {
 		at, again := LSN(base), new(copies)

@@ -218,7 +218,8 @@ func printable(key []byte) string {
 		if out != "" {
 			out += "."
 		}
-		out, key = out+string(key[1:1+key[0]]), key[1+key[0]:]
+		past := 1 + int(key[0])
+		out, key = out+string(key[1:past]), key[past:]
 	}
 	return out
 }
@@ -231,7 +232,8 @@ func Text(key []byte) string {
 		if out != "" {
 			out += "."
 		}
-		out, key = out+"'"+string(key[1:1+key[0]])+"'", key[1+key[0]:]
+		past := 1 + int(key[0])
+		out, key = out+"'"+string(key[1:past])+"'", key[past:]
 	}
 	return out
 }
