@@ -17,7 +17,7 @@ var (
 var (
 	ones = Paging{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1}, Comparisons: 1, ComparePoints: 1, HintRows: 1}
 	few  = Paging{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2}, Comparisons: 3, ComparePoints: 8, HintRows: 4}
-	kept = Paging{Limits: few.Limits, Comparisons: 3, ComparePoints: 8, HintRows: 4, DropMS: 700}
+	kept = Paging{Limits: few.Limits, Comparisons: 3, ComparePoints: 8, HintRows: 4, DropMS: 3 * comparing}
 )
 
 var profiles = map[string]Profile{
