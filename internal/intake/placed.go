@@ -1,6 +1,11 @@
 package intake
 
-import "dalmatiner/internal/columns"
+import (
+	"cmp"
+	"slices"
+
+	"dalmatiner/internal/columns"
+)
 
 // Placed is series of a bucket whose columns were found: who sends a point of each of them again and again spares
 // the names. It is not for concurrent use.
@@ -44,15 +49,13 @@ func (p *piece) goesOn(i int, at columns.Position) bool {
 // their series since: Place finds those of now.
 func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
 	past := from + len(words)
-	if !p.covers(from, past) {
+	pieces := p.of(from, past)
+	if pieces == nil {
 		return false
 	}
-	for i := range p.pieces {
-		c := &p.pieces[i]
+	for i := range pieces {
+		c := &pieces[i]
 		lo, hi := max(from, c.from), min(past, c.past)
-		if lo >= hi {
-			continue
-		}
 		at := c.Position
 		at.Column += lo - c.from
 		x.predict(at)
@@ -66,19 +69,17 @@ func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
 	return true
 }
 
-// covers reports whether the series from one number to another have the columns that were found.
-func (p *Placed) covers(from, past int) bool {
-	for i := range p.pieces {
+// of returns the pieces of the series from one number to another: nil, if not all have the columns that were found.
+func (p *Placed) of(from, past int) []piece {
+	first, _ := slices.BinarySearchFunc(p.pieces, from, func(c piece, from int) int { return cmp.Compare(c.past, from+1) })
+	for i := first; i < len(p.pieces); i++ {
 		c := &p.pieces[i]
-		if c.past <= from {
-			continue
-		}
 		if c.from > from || c.Columns.Epoch() != c.Group.Columns().Epoch() {
-			return false
+			return nil
 		}
 		if from = c.past; from >= past {
-			return true
+			return p.pieces[first : i+1]
 		}
 	}
-	return false
+	return nil
 }

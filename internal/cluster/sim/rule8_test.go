@@ -71,9 +71,9 @@ func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
 	settled(t, c)
 }
 
-// A node that has given up a partition keeps it until all who own it have everything.
-func TestRule8APartitionIsDroppedLast(t *testing.T) {
-	c := calm(2, 1, 1)
+// joinOne writes series to two nodes with n = 1, lets a third join, and returns a series that it will own, and its owner.
+func (c *Cluster) joinOne(t *testing.T) (s metric.SeriesID, owner int) {
+	t.Helper()
 	for n := range 20 {
 		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
 	}
@@ -81,29 +81,36 @@ func TestRule8APartitionIsDroppedLast(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Run(40)
-	s := c.joining(t, 2)
+	s = c.joining(t, 2)
 	own, _ := owners(c, s)
-	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Left() == 0 && c.nodes[own[0]].view == c.view })
-	c.Cut(own[0], 2)
+	return s, own[0]
+}
+
+// A node that has given up a partition keeps it until all who own it have everything.
+func TestRule8APartitionIsDroppedLast(t *testing.T) {
+	c := calm(2, 1, 1)
+	s, own := c.joinOne(t)
+	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Left() == 0 && c.nodes[own].view == c.view })
+	c.Cut(own, 2)
 	late := replication.Row{Series: s, Slot: 5, Value: replication.Value{Word: 5}}
-	c.nodes[own[0]].disk.Merge(replication.Change{Partition: c.view.Partition(s), Rows: []replication.Row{late}})
+	c.nodes[own].disk.Merge(replication.Change{Partition: c.view.Partition(s), Rows: []replication.Row{late}})
 	c.view = must(c.view.Finish())
 	for _, n := range c.nodes {
 		c.adopt(n, c.view)
 	}
 	c.Run(1000)
-	if got := c.word(own[0], s, 5); got != 5 {
+	if got := c.word(own, s, 5); got != 5 {
 		t.Fatalf("it was dropped before the new owner could have it: %d", got)
 	}
 	c.nodes[2].stuck = true
 	c.Heal()
 	until(t, c, "the new owner has it, but not on disk", func() bool { return c.word(2, s, 5) == 5 })
 	c.Run(3 * comparing)
-	if got := c.word(own[0], s, 5); got != 5 {
+	if got := c.word(own, s, 5); got != 5 {
 		t.Fatalf("it was dropped before the new owner had it on disk: %d", got)
 	}
 	c.nodes[2].stuck = false
-	until(t, c, "it is dropped", func() bool { return len(c.nodes[own[0]].disk.of(s).slots) == 0 })
+	until(t, c, "it is dropped", func() bool { return len(c.nodes[own].disk.of(s).slots) == 0 })
 	if got := c.word(2, s, 5); got != 5 {
 		t.Errorf("the new owner holds %d", got)
 	}
@@ -112,16 +119,8 @@ func TestRule8APartitionIsDroppedLast(t *testing.T) {
 // What others own is kept for a time after all of them have it.
 func TestRule8APartitionIsKeptForATime(t *testing.T) {
 	c := New(Options{Seed: 1, Nodes: 2, Partitions: 4, N: 1, W: 1, R: 1, Calm: true, Paging: Paging{DropMS: 20 * comparing}})
-	for n := range 20 {
-		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
-	}
-	if err := c.Join(-1); err != nil {
-		t.Fatal(err)
-	}
-	c.Run(40)
-	s := c.joining(t, 2)
-	own, _ := owners(c, s)
-	old := c.nodes[own[0]]
+	s, own := c.joinOne(t)
+	old := c.nodes[own]
 	until(t, c, "the ring has changed", func() bool { return c.Finish() })
 	of := replication.Share{Partition: c.view.Partition(s)}
 	given := func() bool {
@@ -129,7 +128,7 @@ func TestRule8APartitionIsKeptForATime(t *testing.T) {
 	}
 	until(t, c, "the new owner has all of it", given)
 	c.Run(19 * comparing)
-	if got := c.word(own[0], s, 1); got != 10 {
+	if got := c.word(own, s, 1); got != 10 {
 		t.Fatalf("it was dropped before its time: %d", got)
 	}
 	until(t, c, "it is dropped", func() bool { return len(old.disk.of(s).slots) == 0 })
