@@ -116,8 +116,8 @@ func TestJoinAndLeaveLoseNothing(t *testing.T) {
 	eventually(t, "the plan has the new node", func() bool {
 		return run(t, "ddb-admin", "cluster", "join", c.name(3), "--addr", c.nodes[0].http).code == 0
 	})
-	if plan := c.admin(c.nodes[0], "cluster", "plan"); !strings.Contains(plan, c.name(3)) {
-		t.Fatalf("the plan does not name the new node:\n%s", plan)
+	if plan := c.admin(c.nodes[0], "cluster", "plan"); !strings.Contains(plan, c.name(3)) || !strings.Contains(plan, "Down:0") {
+		t.Fatalf("the plan does not name the new node, or says that it is down:\n%s", plan)
 	}
 	c.admin(c.nodes[0], "cluster", "commit")
 	c.awaitMembers(4)

@@ -16,6 +16,8 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/httpapi/clusterroutes"
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/store"
 )
 
 // clusterPart is the part of a node in its cluster. A nil one is a node on its own.
@@ -75,7 +77,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 		return nil, err
 	}
 	p := &clusterPart{Cluster: part}
-	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Rest: part.Maintain, Rate: n.moveRate, Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
+	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Rest: part.Maintain, Rate: int64(c.MoveRate), Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
 	n.logger.Info("part of a cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "ring", part.View().Version().String(), "members", len(part.View().Members()))
 	return p, nil
 }
@@ -88,7 +90,8 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 			return members.News{}, false
 		}
 		st := n.store.Stats()
-		out := members.News{Left: s.Left, Events: s.Events, Hints: len(s.Hints), Bytes: st.Segments.Bytes + st.WALBytes + n.store.Events().Stats().FileBytes, Free: st.FreeDisk}
+		points, bytes := holds(&st)
+		out := members.News{Left: s.Left, Events: s.Events, Hints: len(s.Hints), Points: points, Bytes: bytes + n.store.Events().Stats().FileBytes, Free: st.FreeDisk}
 		wall := func(steady int64) int64 {
 			if steady == 0 {
 				return 0
@@ -119,14 +122,17 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 	}
 }
 
-// moveRate returns how many bytes of segments this node fetches a second, if its points take as much as those that it
-// has. 0: it has none.
-func (n *node) moveRate() int64 {
-	st := n.store.Stats().Segments
-	if st.Points == 0 {
-		return 0
+// holds returns about how many points the store has, and how many bytes they take or will take on disk. What is in
+// memory counts with its size there, which is no less.
+func holds(st *store.Stats) (points, bytes int64) {
+	open, encoded := st.Head.Bytes+st.Head.Late, st.Head.Sealed
+	points, bytes = st.Segments.Points+open/point.Size, st.Segments.Bytes+open+encoded
+	if st.Segments.Bytes > 0 {
+		points += int64(float64(encoded) * float64(st.Segments.Points) / float64(st.Segments.Bytes))
+	} else {
+		points += encoded / point.Size
 	}
-	return max(int64(float64(n.cfg.Cluster.MoveRate)*float64(st.Bytes)/float64(st.Points)), 1)
+	return points, bytes
 }
 
 // Close ends the part of the node. The store is still open.

@@ -53,7 +53,7 @@ type Options struct {
 	Classes func() []int
 	Hold    func(paused bool)           // is told in every round whether transfers are held back
 	Rest    func(away map[ring.ID]bool) // and which members are in maintenance
-	Rate    func() int64                // bytes a second that a node fetches at most, 0: unknown; nil: it is
+	Rate    int64                       // points a second that a node fetches at most; 0: not known
 	Now     func() time.Time
 	Logger  *slog.Logger
 	Every   time.Duration // how often a node looks at itself

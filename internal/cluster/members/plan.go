@@ -93,9 +93,7 @@ func (m *Members) plan(v *ring.View, s staged) (*Plan, error) {
 		}
 	}
 	data := sizes(v, all)
-	if m.o.Rate != nil {
-		data.Rate = m.o.Rate()
-	}
+	data.Rate = m.o.Rate
 	p, err := v.Plan(changes, data, seeded(v.Version(), digest))
 	if err != nil {
 		return nil, err
@@ -134,7 +132,7 @@ func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, 
 // sizes estimates what a plan moves. A series is in any partition with the same chance, so a share of
 // what a node has is about as large as any other.
 func sizes(v *ring.View, all progress) ring.Sizes {
-	s := ring.Sizes{Partition: make([]int64, v.Partitions()), Free: make(map[ring.ID]int64)}
+	s := ring.Sizes{Partition: make([]ring.Size, v.Partitions()), Free: make(map[ring.ID]int64)}
 	owned := make(map[ring.ID]int64)
 	owners := make([][]ring.ID, v.Partitions())
 	for p := range owners {
@@ -151,7 +149,8 @@ func sizes(v *ring.View, all progress) ring.Sizes {
 	for p, list := range owners {
 		for _, id := range list {
 			if r := all.of(id); r != nil {
-				s.Partition[p] = max(s.Partition[p], r.Bytes/owned[id])
+				most := &s.Partition[p]
+				most.Bytes, most.Points = max(most.Bytes, r.Bytes/owned[id]), max(most.Points, r.Points/owned[id])
 			}
 		}
 	}

@@ -15,7 +15,8 @@ type News struct {
 	Left      int        `json:"left"`             // partitions that the ring gives it, and of which it does not have everything
 	Events    int        `json:"events,omitempty"` // nodes from which it has not fetched all events that the ring gives it
 	Hints     int        `json:"hints"`            // batches that it keeps for others
-	Bytes     int64      `json:"bytes"`            // of its segments and its log
+	Bytes     int64      `json:"bytes"`            // of its segments, of what it holds in memory, and of its events
+	Points    int64      `json:"points"`           // in segments and in memory, about
 	Free      int64      `json:"free"`             // of its disk
 	Transfers []Transfer `json:"transfers,omitempty"`
 }

@@ -9,10 +9,16 @@ import (
 
 // Sizes is what a plan needs to know of the data.
 type Sizes struct {
-	Partition []int64      // bytes of one copy, by partition; shorter ones count as 0 behind their end
+	Partition []Size       // of one copy, by partition; shorter ones count as nothing behind their end
 	Free      map[ID]int64 // of disks, by member; a member that is not in it is not looked at
-	Rate      int64        // bytes a second that a member takes at most; 0 gives no estimate
+	Rate      int64        // points a second that a member takes at most; 0 gives no estimate
 	Empty     bool         // nobody has data: members that join need not fetch anything
+}
+
+// Size is what one copy of a partition has.
+type Size struct {
+	Bytes  int64
+	Points int64
 }
 
 // Plan is what staged changes would do. Nothing has happened yet.
@@ -22,7 +28,7 @@ type Plan struct {
 	Next     *View // the ring after the commit
 	Final    *View // the ring when everything has moved
 	Moves    []Move
-	Incoming map[ID]int64  // bytes that a member fetches
+	Incoming map[ID]Size   // what a member fetches
 	Free     map[ID]int64  // of the disks of members, as far as they are known
 	Time     time.Duration // estimate; 0 where no rate was given
 	Warnings []string      // what is worse afterwards, or lost
@@ -31,7 +37,7 @@ type Plan struct {
 // Bytes returns how much is copied from member to member.
 func (p *Plan) Bytes() (sum int64) {
 	for _, n := range p.Incoming {
-		sum += n
+		sum += n.Bytes
 	}
 	return sum
 }
@@ -77,10 +83,11 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 			return nil, err
 		}
 	}
-	p := &Plan{Base: v.version, Changes: changes, Next: next, Final: final, Moves: next.Moves(), Incoming: make(map[ID]int64)}
+	p := &Plan{Base: v.version, Changes: changes, Next: next, Final: final, Moves: next.Moves(), Incoming: make(map[ID]Size)}
 	for _, m := range p.Moves {
 		if m.Partition < len(s.Partition) && len(m.From) > 0 {
-			p.Incoming[m.To] += s.Partition[m.Partition]
+			n, one := p.Incoming[m.To], s.Partition[m.Partition]
+			p.Incoming[m.To] = Size{Bytes: n.Bytes + one.Bytes, Points: n.Points + one.Points}
 		}
 	}
 	p.Free = p.disks(s.Free)
@@ -110,7 +117,7 @@ func (p *Plan) disks(free map[ID]int64) map[ID]int64 {
 func (p *Plan) room() error {
 	for _, m := range p.Next.Members() { // in order, so that the same plan has the same answer
 		has, known := p.Free[m.ID]
-		if need := p.Incoming[m.ID]; known && need > has {
+		if need := p.Incoming[m.ID].Bytes; known && need > has {
 			return refuse("%s would fetch %d bytes and has %d free: give it a larger disk, or let more nodes join in one plan", m.Name, need, has)
 		}
 	}
@@ -123,7 +130,7 @@ func (p *Plan) estimate(rate int64) {
 		return
 	}
 	for _, n := range p.Incoming {
-		p.Time = max(p.Time, time.Duration(float64(n)/float64(rate)*float64(time.Second)))
+		p.Time = max(p.Time, time.Duration(float64(n.Points)/float64(rate)*float64(time.Second)))
 	}
 }
 

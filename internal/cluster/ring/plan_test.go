@@ -44,7 +44,7 @@ func TestRefusals(t *testing.T) {
 		"nothing needs to be":     {Action: Replace, Node: "n1", Member: joiner(1, 64)},
 		"no member is called n10": {Action: Replace, Node: "n10", Member: joiner(4, 64)},
 	} {
-		sizes := Sizes{Partition: slices.Repeat([]int64{1 << 20}, 64)}
+		sizes := Sizes{Partition: slices.Repeat([]Size{{Bytes: 1 << 20}}, 64)}
 		if _, err := v.Plan([]Change{c}, sizes, newRand()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%v: error %v, want %q", c, err, says)
 		}

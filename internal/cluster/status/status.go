@@ -209,6 +209,11 @@ func centre(s string, w int) string {
 	return strings.Repeat(" ", left) + s + strings.Repeat(" ", max(0, w-len(s)-left))
 }
 
+// joins says whether a node becomes a member by a plan. Such a node is up: nodes that are not cannot be staged.
+func joins(p *ring.Plan, id ring.ID) bool {
+	return slices.ContainsFunc(p.Changes, func(c ring.Change) bool { return c.Member.ID == id })
+}
+
 // Plan is the text of cluster plan: staged changes, and the ring when they are complete.
 func Plan(p *ring.Plan, s Seen) string {
 	if p == nil {
@@ -227,13 +232,15 @@ func Plan(p *ring.Plan, s Seen) string {
 	fmt.Fprintf(&b, "\nNOTE: The ring is %s; the commit is refused once it is another.\n\n%s%26s After cluster transition\n%s\n",
 		p.Base, hashes, "", hashes)
 	s.View = p.Final
+	members := s.Up
+	s.Up = func(id ring.ID) bool { return joins(p, id) || members(id) }
 	b.WriteString(s.Members() + "\n")
 	fmt.Fprintf(&b, "Transfers resulting from cluster changes: %d\n", len(p.Moves))
 	s.View = p.Next
 	partitions := p.Partitions()
 	for _, m := range s.members() {
 		if n := partitions[m.ID]; n > 0 {
-			fmt.Fprintf(&b, "  %d partitions, %d bytes to '%s'", n, p.Incoming[m.ID], m.Name)
+			fmt.Fprintf(&b, "  %d partitions, %d bytes to '%s'", n, p.Incoming[m.ID].Bytes, m.Name)
 			if free, known := p.Free[m.ID]; known {
 				fmt.Fprintf(&b, ", which has %d free", free)
 			}

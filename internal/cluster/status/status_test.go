@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,16 +42,13 @@ func candidate(n int) ring.Candidate {
 
 func TestTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	seen := Seen{View: five(t, rng), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
+	seen := Seen{View: five(t, rng), Self: id(1), Up: func(of ring.ID) bool { return of != id(6) }, Agree: true} // 6 is no member yet
 	all := func(title string) string {
 		return "# " + title + "\n$ member-status\n" + seen.Members() + "$ ring-status\n" + seen.Ring() + "$ cluster status\n" + seen.Cluster()
 	}
 	golden.Same(t, "testdata/five.txt", all("five members")+"$ transfers\n"+seen.Transfers(nil, time.Time{}))
 
-	sizes := ring.Sizes{Rate: 100 << 20}
-	for range 64 {
-		sizes.Partition = append(sizes.Partition, 1<<30)
-	}
+	sizes := ring.Sizes{Rate: 1_000_000, Partition: slices.Repeat([]ring.Size{{Bytes: 1 << 30, Points: 10_000_000}}, 64)}
 	plan, err := seen.View.Plan([]ring.Change{{Action: ring.Join, Member: candidate(6)}, {Action: ring.Leave, Node: "dalmatinerdb@ddb02"}}, sizes, rng)
 	if err != nil {
 		t.Fatal(err)

@@ -192,7 +192,7 @@ func (o *Operator) plan() (*admin.ClusterPlan, error) {
 	partitions := plan.Partitions()
 	for _, m := range plan.Next.Members() {
 		if n := partitions[m.ID]; n > 0 {
-			out.Fetches = append(out.Fetches, admin.Fetch{Node: m.Name, Partitions: n, Bytes: plan.Incoming[m.ID], Free: plan.Free[m.ID]})
+			out.Fetches = append(out.Fetches, admin.Fetch{Node: m.Name, Partitions: n, Bytes: plan.Incoming[m.ID].Bytes, Free: plan.Free[m.ID]})
 		}
 	}
 	return out, nil
