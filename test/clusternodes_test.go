@@ -31,7 +31,7 @@ type ringNodes struct {
 	dir   string
 	nodes []*node // nil for one that does not run
 
-	namespaces bool // each node is in a network namespace, and reached from others
+	cables []*cable // to nodes that are each in a network namespace, and reached from others
 }
 
 // startCluster starts nodes that know the first one, and waits until all of them are members.
@@ -68,7 +68,7 @@ func (c *ringNodes) start(i int) {
 	}
 	args = append(args, "--tcp-addr", c.tcp(i), "--http-addr", c.host(i)+":8080")
 	var by []string
-	if c.namespaces {
+	if c.cables != nil {
 		by = []string{"ip", "netns", "exec", namespace(i)}
 		args = append(args, "--set", "cluster.tls_dir="+c.certificates(i))
 	}
