@@ -119,12 +119,13 @@ torture: build
 	$(GO) run ./test/torture -bin bin $(TORTURE)
 
 # What takes too long for check: every model with SOAK times its draws (100 each in make
-# test), every fuzz target with SOAK times its inputs, and under the race detector what
-# -short leaves out there.
+# test), every fuzz target with SOAK times its inputs, SOAK schedules of the members of a
+# cluster, and under the race detector what -short leaves out there.
 SOAK ?= 20
 soak:
 	$(GO) test -timeout 24h $$($(GO) list -f '{{join .TestImports " "}} {{join .XTestImports " "}} {{.ImportPath}}' ./... | awk '/pgregory.net.rapid/ {print $$NF}') -rapid.checks=$$((100 * $(SOAK)))
 	./test/fuzz.sh $$((15000 * $(SOAK)))x
+	$(GO) test ./test -timeout 24h -run TestRingSchedules -schedules $(SOAK)
 	$(GO) test -race -timeout 24h $$($(GO) list ./... | grep -v /test)
 
 # ROWS chooses rows and how often they are measured, as in

@@ -186,7 +186,7 @@ func TestAcknowledgedEventsSurviveANode(t *testing.T) {
 	c := startCluster(t, 4)
 	w := startEventWriters(c, 3)
 	c.interrupt(rng, 3, rounds, 3*time.Second)
-	c.commit(c.nodes[0], "leave", c.name(3))
+	c.follow(c.nodes[0], c.commit(c.nodes[0], "leave", c.name(3)))
 	c.kill(3)
 	c.nodes = c.nodes[:3]
 	w.end()

@@ -1,24 +1,51 @@
 package test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"dalmatiner/internal/admin"
 )
 
-// commit stages a change of the ring, commits it, and waits until it has ended. Meanwhile the status
-// never says that it waits for nothing.
-func (c *ringNodes) commit(at *node, change ...string) (took time.Duration) {
+// change is one of the ring that was committed.
+type change struct {
+	words []string
+	ring  int // its number; a node with a smaller one has not heard of it
+}
+
+// ringNumber is that of the ring that a node has.
+func (c *ringNodes) ringNumber(at *node) (number int) {
+	c.t.Helper()
+	var status admin.Cluster
+	if err := json.Unmarshal([]byte(c.admin(at, "cluster", "status", "--json")), &status); err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(status.Ring, "%d-", &number); err != nil {
+		c.t.Fatalf("ring %q: %v", status.Ring, err)
+	}
+	return number
+}
+
+// commit stages a change of the ring and commits it.
+func (c *ringNodes) commit(at *node, words ...string) change {
 	c.t.Helper()
 	eventually(c.t, "the change can be staged", func() bool {
-		return run(c.t, "ddb-admin", append(append([]string{"cluster"}, change...), "--addr", at.http)...).code == 0
+		return run(c.t, "ddb-admin", append(append([]string{"cluster"}, words...), "--addr", at.http)...).code == 0
 	})
-	begun := time.Now()
 	c.admin(at, "cluster", "commit")
+	return change{words, c.ringNumber(at)}
+}
+
+// follow waits until a change of the ring has ended. Meanwhile the status never says that it waits for nothing.
+func (c *ringNodes) follow(at *node, change change) (took time.Duration) {
+	c.t.Helper()
+	begun := time.Now()
 	said := ""
-	eventually(c.t, fmt.Sprint(change, " ends"), func() bool {
+	eventually(c.t, fmt.Sprint(change.words, " ends"), func() bool {
 		status := c.admin(at, "cluster", "status")
 		for line := range strings.Lines(status) {
 			if strings.Contains(line, " 0 are left") {
@@ -28,10 +55,10 @@ func (c *ringNodes) commit(at *node, change ...string) (took time.Duration) {
 				said += line
 			}
 		}
-		return !strings.Contains(status, "A change is under way")
+		return !strings.Contains(status, "A change is under way") && c.ringNumber(at) >= change.ring
 	})
 	took = time.Since(begun)
-	c.t.Logf("%v took %v and waited for\n%s", change, took, said)
+	c.t.Logf("%v took %v and waited for\n%s", change.words, took, said)
 	return took
 }
 
@@ -42,7 +69,7 @@ func TestTheNumberOfCopiesChanges(t *testing.T) {
 	c := startCluster(t, 3)
 	want := expected(t, load(t, c.nodes[0], "moved", "-batch", "-ack", "-steps", "60"))
 	for i, n := range []string{"1", "3", "2"} {
-		if took := c.commit(c.nodes[i], "set-n", n); took > 30*time.Second {
+		if took := c.follow(c.nodes[i], c.commit(c.nodes[i], "set-n", n)); took > 30*time.Second {
 			t.Errorf("n = %s took %v", n, took)
 		}
 		for _, reader := range c.nodes {

@@ -63,8 +63,8 @@ func (c *ringNodes) start(i int) {
 		"--set", "cluster.listen=" + c.host(i) + ":8599", "--set", "cluster.gossip=" + c.host(i) + ":8600",
 		"--set", "distributed_cookie=" + clusterCookie, "--set", "cluster.heartbeat=200ms", "--set", "cluster.timeout=2s",
 	}
-	if i > 0 {
-		args = append(args, "--set", "cluster.join="+c.host(0)+":8600")
+	if others := c.gossiping(); len(others) > 0 {
+		args = append(args, "--set", "cluster.join="+strings.Join(others, ","))
 	}
 	args = append(args, "--tcp-addr", c.tcp(i), "--http-addr", c.host(i)+":8080")
 	var by []string
@@ -75,6 +75,16 @@ func (c *ringNodes) start(i int) {
 	n := launchBy(c.t, by, filepath.Join(c.dir, fmt.Sprint(i+1)), append(args, c.args...)...)
 	n.awaitReady()
 	c.nodes[i] = n
+}
+
+// gossiping are the addresses where the nodes that run gossip.
+func (c *ringNodes) gossiping() (list []string) {
+	for i, n := range c.nodes {
+		if n != nil {
+			list = append(list, c.host(i)+":8600")
+		}
+	}
+	return list
 }
 
 // kill ends a node as a crash of its process does.

@@ -260,16 +260,20 @@ func (n *node) getReached(t *testing.T, bucket string, key []byte, slot int64, c
 // have everything.
 func (w *writers) checkEverywhere(t *testing.T, c *ringNodes, all *book) {
 	t.Helper()
-	for _, n := range c.nodes {
+	for _, n := range c.up() {
 		w.check(t, n, all)
 	}
 	c.awaitHealed()
+	members := len(c.up())
 	for i := range c.nodes {
+		if c.nodes[i] == nil {
+			continue
+		}
 		c.kill(i)
 		for _, n := range c.up() {
 			w.check(t, n, all)
 		}
 		c.start(i)
-		c.awaitMembers(len(c.nodes))
+		c.awaitMembers(members)
 	}
 }

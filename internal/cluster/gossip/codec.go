@@ -15,7 +15,7 @@ import (
 
 // The bounds of what is decoded.
 const (
-	layout       = 2 // version of the encoding
+	layout       = 3 // version of the encoding
 	maxText      = 255
 	maxAddresses = 16
 	maxNodes     = 2 * ring.MaxMembers // members, and those that want to be
@@ -143,6 +143,7 @@ func appendPresence(b []byte, p *presence) []byte {
 	b = appendWho(b, n.ID, n.Name, n.Zone, n.Addresses, n.Protocol)
 	b = appendText(binary.AppendUvarint(b, uint64(n.Partitions)), p.gossip)
 	b = append(append(b, flag(n.HasData), flag(p.firm)), p.origin[:]...)
+	b = binary.LittleEndian.AppendUint64(binary.AppendUvarint(b, p.ring.Number), p.ring.Sum)
 	return binary.AppendUvarint(b, p.beat)
 }
 
@@ -152,7 +153,7 @@ func readPresence(r *fields.Reader) *presence {
 	n.ID, n.Name, n.Zone, n.Addresses, n.Protocol = readWho(r)
 	n.Partitions, p.gossip = int(r.UpTo(ring.MaxPartitions)), readText(r)
 	n.HasData, p.firm = r.UpTo(1) == 1, r.UpTo(1) == 1
-	p.origin, p.beat = readID(r), r.Uvarint()
+	p.origin, p.ring, p.beat = readID(r), ring.Version{Number: r.Uvarint(), Sum: r.U64()}, r.Uvarint()
 	return p
 }
 

@@ -123,6 +123,7 @@ func Open(o Options) (*Node, error) {
 	n.observe(first)
 	n.done.Go(func() { n.run(ctx) })
 	n.done.Go(func() { n.join(ctx) })
+	n.done.Go(func() { n.pull(ctx) })
 	n.done.Go(func() { n.watch(ctx, n.codec) })
 	for _, c := range n.values {
 		n.done.Go(func() { n.watch(ctx, c) })
@@ -147,6 +148,9 @@ func (o *Options) check() error {
 	return nil
 }
 
+// pushPull is how often a node exchanges everything with another one.
+const pushPull = 10 * time.Second
+
 func (n *Node) config(label string) (c memberlist.KVConfig, err error) {
 	host, text, err := net.SplitHostPort(n.o.Listen)
 	if err != nil {
@@ -157,14 +161,14 @@ func (n *Node) config(label string) (c memberlist.KVConfig, err error) {
 		return c, fmt.Errorf("the port of gossip, %s: %w", n.o.Listen, err)
 	}
 	c = memberlist.KVConfig{NodeName: n.o.Node.ID.String(), RandomizeNodeName: true, ClusterLabel: label,
-		StreamTimeout: 2 * time.Second, RetransmitMult: 4, PushPullInterval: 30 * time.Second, GossipNodes: 3,
+		StreamTimeout: 2 * time.Second, RetransmitMult: 4, PushPullInterval: pushPull, GossipNodes: 3,
 		GossipInterval: min(200*time.Millisecond, n.o.Heartbeat), GossipToTheDeadTime: 30 * time.Second,
 		LeaveTimeout: 2 * time.Second, BroadcastTimeoutForLocalUpdatesOnShutdown: time.Second,
 		ReceivedMessagesQueueSize: 1024, ProcessedMessagesQueueSize: 1024, WatchPrefixBufferSize: 128}
 	c.TCPTransport.BindAddrs = []string{host}
 	c.TCPTransport.BindPort = int(port)
 	c.TCPTransport.PacketDialTimeout, c.TCPTransport.PacketWriteTimeout = 2*time.Second, 5*time.Second
-	c.TCPTransport.MaxConcurrentWrites, c.TCPTransport.AcquireWriterTimeout = 3, 250*time.Millisecond
+	c.TCPTransport.MaxConcurrentWrites, c.TCPTransport.AcquireWriterTimeout = 32, 250*time.Millisecond // nodes that hang hold some
 	c.Codecs = append(c.Codecs, n.codec)
 	return c, nil
 }

@@ -104,7 +104,7 @@ func (n *Node) state() *state {
 func (n *Node) beat(ctx context.Context) {
 	err := n.kv.CAS(ctx, n.codec.id, n.codec, func(in any) (any, bool, error) {
 		s := in.(*state)
-		p := &presence{node: n.o.Node, gossip: n.Addr(), origin: s.ring.origin, firm: s.ring.firm, beat: uint64(time.Now().UnixMilli())}
+		p := &presence{node: n.o.Node, gossip: n.Addr(), origin: s.ring.origin, firm: s.ring.firm, ring: s.ring.view.Version(), beat: uint64(time.Now().UnixMilli())}
 		p.node.HasData = n.hasData.Load()
 		if old := s.nodes[p.node.ID]; old != nil {
 			p.beat = max(p.beat, old.beat+1) // the clock was set back
@@ -246,6 +246,44 @@ func (n *Node) join(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// pull asks a node with a newer ring for everything, if that ring is not here a heartbeat after the node spoke of it:
+// each message goes to a few nodes only, and one that none of them brought here would come with the next exchange of
+// everything, up to pushPull later.
+func (n *Node) pull(ctx context.Context) {
+	tick := time.NewTicker(n.o.Heartbeat)
+	defer tick.Stop()
+	var heard ring.Version
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		p := n.newest()
+		if p == nil {
+			continue
+		}
+		if p.ring == heard && ctx.Err() == nil {
+			_, _ = n.kv.JoinMembers([]string{p.gossip}) // it is tried again
+		}
+		heard = p.ring
+	}
+}
+
+// newest returns a node that is up and whose ring would replace the one here, that of the most changes; nil if there is none.
+func (n *Node) newest() (newest *presence) {
+	s := n.state()
+	if s == nil {
+		return nil
+	}
+	for id, p := range s.nodes {
+		if id != n.o.Node.ID && n.Up(id) && p.ahead(s.ring) && (newest == nil || p.ring.Number > newest.ring.Number) {
+			newest = p
+		}
+	}
+	return newest
 }
 
 // knows reports whether a node that is up listens at an address.

@@ -46,7 +46,8 @@ type presence struct {
 	gossip string         // where it listens for gossip
 	origin ring.ID        // the cluster it is in
 	firm   bool
-	beat   uint64 // grows with every heartbeat, over restarts, too
+	ring   ring.Version // that it has
+	beat   uint64       // grows with every heartbeat, over restarts, too
 }
 
 func (p *presence) follows(old *presence) bool {
@@ -54,6 +55,18 @@ func (p *presence) follows(old *presence) bool {
 		return old == nil || p.beat > old.beat
 	}
 	return bytes.Compare(appendPresence(nil, p), appendPresence(nil, old)) > 0
+}
+
+// ahead reports whether the node has a ring that would replace another one.
+func (p *presence) ahead(of *register) bool {
+	switch {
+	case p.node.Partitions != of.view.Partitions(), p.firm && of.firm && p.origin != of.origin:
+		return false
+	case p.firm != of.firm:
+		return p.firm
+	}
+	mine := of.view.Version()
+	return cmp.Or(cmp.Compare(p.ring.Number, mine.Number), cmp.Compare(p.ring.Sum, mine.Sum)) > 0
 }
 
 // state is what is gossiped: one ring, and the nodes. What it points to never changes, so a

@@ -16,7 +16,8 @@ func drawState(t *rapid.T, origins int) *state {
 	for range rapid.IntRange(0, 4).Draw(t, "nodes") {
 		c := ring.Candidate{ID: ring.ID{rapid.ByteRange(1, 4).Draw(t, "id")}, Name: "n", Partitions: 64,
 			Zone: rapid.SampledFrom([]string{"", "a"}).Draw(t, "zone")}
-		s.nodes[c.ID] = &presence{node: c, beat: rapid.Uint64Range(0, 2).Draw(t, "beat")}
+		s.nodes[c.ID] = &presence{node: c, beat: rapid.Uint64Range(0, 2).Draw(t, "beat"),
+			ring: ring.Version{Number: rapid.Uint64Range(0, 2).Draw(t, "ring number"), Sum: rapid.Uint64Range(0, 1).Draw(t, "ring sum")}}
 	}
 	if rapid.Bool().Draw(t, "ring") {
 		m := ring.Member{ID: ring.ID{1}, Name: "n", State: ring.Active, Tokens: []uint32{rapid.Uint32Range(5, 7).Draw(t, "token")},
@@ -71,6 +72,22 @@ func TestChangesAreWhole(t *testing.T) {
 		}
 		if got := merged(t, a, change.(*state)); !bytes.Equal(got, want) {
 			t.Fatalf("%x\n%x", got, want)
+		}
+	})
+}
+
+// A node is ahead exactly when its ring would replace the one here. Where two rings have one version, they differ in
+// addresses at most, which come with the exchanges of everything.
+func TestAheadIsWhatFollows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a, b := drawState(t, 2), drawState(t, 2)
+		if a.ring == nil || b.ring == nil {
+			return
+		}
+		p := &presence{node: ring.Candidate{Partitions: 64}, origin: a.ring.origin, firm: a.ring.firm, ring: a.ring.view.Version()}
+		same := a.ring.firm == b.ring.firm && a.ring.view.Version() == b.ring.view.Version()
+		if got, want := p.ahead(b.ring), !same && a.ring.follows(b.ring); got != want {
+			t.Fatalf("ahead: %v, want %v", got, want)
 		}
 	})
 }

@@ -104,9 +104,10 @@ func (v *View) admits(c *Candidate) error {
 	return v.fits(c)
 }
 
-// fits says why a node cannot be a member under any name.
+// fits says why a node cannot be a member under any name. What a pending member has is of this ring: its join was
+// taken back.
 func (v *View) fits(c *Candidate) error {
-	if c.HasData {
+	if m, is := v.Member(c.ID); c.HasData && !(is && m.State == Pending) {
 		return refuse("%s has data: start it with an empty data directory, or load its data as a client would", c.Name)
 	}
 	if c.Partitions != v.Partitions() {

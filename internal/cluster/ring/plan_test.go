@@ -71,6 +71,23 @@ func TestRule3WhoCannotJoin(t *testing.T) {
 	}
 }
 
+// Rule 8: a member whose join was taken back joins again, with what it has fetched.
+func TestRule8APendingMemberJoinsAgain(t *testing.T) {
+	v, c := grown(64, 2, 2), joiner(3, 64)
+	joining, err := v.Commit(mustPlan(t, v, Sizes{}, Change{Action: Join, Member: c}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := joining.Undo()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.HasData = true
+	if p := mustPlan(t, back, Sizes{}, Change{Action: Join, Member: c}); len(p.Moves) == 0 {
+		t.Error("nothing moves to it")
+	}
+}
+
 // Rule 9: another data directory under a known name must replace, and does with the same share.
 func TestRule9AnotherDirectoryReplaces(t *testing.T) {
 	v := grown(256, 3, 5)

@@ -25,6 +25,17 @@ func (c operators) newcomer(replaces int) ring.Change {
 	return change
 }
 
+// again returns the change with which a member joins whose join was taken back, with the disk that it has.
+func (c operators) again() (change ring.Change, is bool) {
+	for _, n := range c.nodes {
+		if m, member := c.view.Member(n.id); member && m.State == ring.Pending && !n.gone {
+			return ring.Change{Action: ring.Join, Member: ring.Candidate{ID: n.id, Name: n.String(), HasData: true,
+				Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: c.options.Partitions}}, true
+		}
+	}
+	return change, false
+}
+
 // hold holds moves back on all nodes, or lets them go on.
 func (c operators) hold(on bool) {
 	c.held = on
@@ -67,7 +78,9 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 	leave := ring.Change{Action: ring.Leave, Node: c.nodes[i].String()}
 	switch kind {
 	case 4, 5:
-		if room {
+		if change, is := (operators{c.Cluster}).again(); is && c.rng.IntN(2) == 0 {
+			plan = append(plan, change)
+		} else if room {
 			plan = append(plan, operators{c.Cluster}.newcomer(-1))
 		}
 	case 6:
