@@ -46,6 +46,9 @@ func (c *ringNodes) follow(at *node, change change) (took time.Duration) {
 	begun := time.Now()
 	said := ""
 	eventually(c.t, fmt.Sprint(change.words, " ends"), func() bool {
+		if c.ringNumber(at) < change.ring {
+			return false // it has not heard of it
+		}
 		status := c.admin(at, "cluster", "status")
 		for line := range strings.Lines(status) {
 			if strings.Contains(line, " 0 are left") {
@@ -55,7 +58,7 @@ func (c *ringNodes) follow(at *node, change change) (took time.Duration) {
 				said += line
 			}
 		}
-		return !strings.Contains(status, "A change is under way") && c.ringNumber(at) >= change.ring
+		return !strings.Contains(status, "A change is under way")
 	})
 	took = time.Since(begun)
 	c.t.Logf("%v took %v and waited for\n%s", change.words, took, said)
