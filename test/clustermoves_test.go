@@ -30,9 +30,13 @@ func (c *ringNodes) ringNumber(at *node) (number int) {
 	return number
 }
 
-// commit stages a change of the ring and commits it.
+// commit stages a change of the ring and commits it. All nodes that run have heard of the one before: of two at once
+// one would be lost.
 func (c *ringNodes) commit(at *node, words ...string) change {
 	c.t.Helper()
+	for _, n := range c.up() {
+		eventually(c.t, "all have one ring", func() bool { return c.ringNumber(n) >= c.ringNumber(at) })
+	}
 	eventually(c.t, "the change can be staged", func() bool {
 		return run(c.t, "ddb-admin", append(append([]string{"cluster"}, words...), "--addr", at.http)...).code == 0
 	})
