@@ -117,6 +117,7 @@ type node struct {
 	skew   int64 // of the wall clock, ns
 	sees   map[int]bool
 	gone   bool // its disk is lost: it never comes back
+	left   bool // it was no member any more when its operator took it away: nothing may be lost with it
 	stuck  bool // its log is not synced
 	told   int  // records of which the protocol knows that they are on disk
 }

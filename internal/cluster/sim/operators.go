@@ -36,6 +36,15 @@ func (c operators) again() (change ring.Change, is bool) {
 	return change, false
 }
 
+// takeAway ends a node for good that is no member any more, whether or not it has heard of that.
+func (c operators) takeAway(n *node) {
+	if _, member := c.view.Member(n.id); member || n.gone {
+		return
+	}
+	n.left = true
+	c.Lose(n.number)
+}
+
 // hold holds moves back on all nodes, or lets them go on.
 func (c operators) hold(on bool) {
 	c.held = on
@@ -109,7 +118,7 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 // lose takes the disk of a member for good, once in a run. It is removed, or a new node takes its place in the same plan.
 func (c chaos) lose(i int) {
 	_, member := c.view.Member(c.nodes[i].id)
-	if !c.Disks || !member || c.view.Changing() && c.rng.IntN(2) == 0 || slices.ContainsFunc(c.nodes, func(n *node) bool { return n.gone }) {
+	if !c.Disks || !member || c.view.Changing() && c.rng.IntN(2) == 0 || slices.ContainsFunc(c.nodes, (*node).lost) {
 		return
 	}
 	c.Lose(i)
