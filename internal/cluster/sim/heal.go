@@ -148,7 +148,7 @@ func (c *Cluster) unsettled() error {
 			return fmt.Errorf("%v keeps %d hints", n, len(n.disk.hints))
 		}
 		for _, of := range n.disk.Holds() {
-			if !c.view.Owns(n.id, of.Partition, of.Copies) {
+			if _, member := c.view.Member(n.id); member && !c.view.Owns(n.id, of.Partition, of.Copies) {
 				return fmt.Errorf("%v has points of %+v and does not own it", n, of)
 			}
 		}
