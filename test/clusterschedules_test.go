@@ -23,14 +23,15 @@ func TestRingSchedules(t *testing.T) {
 	}
 }
 
-// scheduleSteps are the changes of one schedule.
-const scheduleSteps = 5
-
 func runSchedule(t *testing.T, rng *rand.Rand) {
 	c := startCluster(t, 3)
 	w := startWriters(c)
 	s := &schedule{ringNodes: c, rng: rng, copies: 3}
-	for range scheduleSteps {
+	steps := 5
+	if testing.Short() {
+		steps = 2
+	}
+	for range steps {
 		s.step()
 		c.awaitMembers(len(c.up()))
 	}

@@ -308,8 +308,9 @@ type UndoCommand struct {
 
 // Help is shown below the usage of the command.
 func (c *UndoCommand) Help() string {
-	return `Members that were joining have no share, those that were leaving stay. A member
-that was removed by force does not come back.`
+	return `Members that were joining have no share: they may join again, leave, or be
+removed. Those that were leaving stay. A member that was removed by force does
+not come back.`
 }
 
 // Run takes the change back.
