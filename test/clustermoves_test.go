@@ -37,8 +37,15 @@ func (c *ringNodes) commit(at *node, words ...string) change {
 	for _, n := range c.up() {
 		eventually(c.t, "all have one ring", func() bool { return c.ringNumber(n) >= c.ringNumber(at) })
 	}
+	var last result
+	defer func() {
+		if c.t.Failed() && last.code != 0 {
+			c.t.Logf("%v was refused: %s", words, last.errOut)
+		}
+	}()
 	eventually(c.t, "the change can be staged", func() bool {
-		return run(c.t, "ddb-admin", append(append([]string{"cluster"}, words...), "--addr", at.http)...).code == 0
+		last = run(c.t, "ddb-admin", append(append([]string{"cluster"}, words...), "--addr", at.http)...)
+		return last.code == 0
 	})
 	c.admin(at, "cluster", "commit")
 	return change{words, c.ringNumber(at)}
@@ -87,6 +94,24 @@ func TestTheNumberOfCopiesChanges(t *testing.T) {
 	c.kill(1)
 	for _, reader := range c.up() {
 		compareByGet(t, reader, "moved", want)
+	}
+}
+
+// TestAJoinIsTakenBack: a member whose join was taken back joins again, with what it had fetched.
+func TestAJoinIsTakenBack(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, 3)
+	want := expected(t, load(t, c.nodes[0], "moved", "-batch", "-ack", "-steps", "60"))
+	c.start(3)
+	c.admin(c.nodes[0], "cluster", "pause")
+	c.commit(c.nodes[0], "join", c.name(3))
+	c.admin(c.nodes[0], "cluster", "undo")
+	c.follow(c.nodes[1], change{[]string{"undo"}, c.ringNumber(c.nodes[0])})
+	c.admin(c.nodes[0], "cluster", "resume")
+	c.follow(c.nodes[3], c.commit(c.nodes[1], "join", c.name(3)))
+	c.awaitMembers(4)
+	for _, n := range c.up() {
+		compareByGet(t, n, "moved", want)
 	}
 }
 
