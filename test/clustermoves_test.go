@@ -17,26 +17,40 @@ type change struct {
 	ring  int // its number; a node with a smaller one has not heard of it
 }
 
+// status is the ring as a node sees it.
+func (c *ringNodes) status(at *node) (s admin.Cluster) {
+	c.t.Helper()
+	if err := json.Unmarshal([]byte(c.admin(at, "cluster", "status", "--json")), &s); err != nil {
+		c.t.Fatal(err)
+	}
+	return s
+}
+
 // ringNumber is that of the ring that a node has.
 func (c *ringNodes) ringNumber(at *node) (number int) {
 	c.t.Helper()
-	var status admin.Cluster
-	if err := json.Unmarshal([]byte(c.admin(at, "cluster", "status", "--json")), &status); err != nil {
-		c.t.Fatal(err)
-	}
-	if _, err := fmt.Sscanf(status.Ring, "%d-", &number); err != nil {
-		c.t.Fatalf("ring %q: %v", status.Ring, err)
+	ring := c.status(at).Ring
+	if _, err := fmt.Sscanf(ring, "%d-", &number); err != nil {
+		c.t.Fatalf("ring %q: %v", ring, err)
 	}
 	return number
+}
+
+// awaitOneRing waits until all nodes that run have the same ring.
+func (c *ringNodes) awaitOneRing() {
+	c.t.Helper()
+	eventually(c.t, "all have one ring", func() bool {
+		up := c.up()
+		first := c.status(up[0]).Ring
+		return !slices.ContainsFunc(up[1:], func(n *node) bool { return c.status(n).Ring != first })
+	})
 }
 
 // commit stages a change of the ring and commits it. All nodes that run have heard of the one before: of two at once
 // one would be lost.
 func (c *ringNodes) commit(at *node, words ...string) change {
 	c.t.Helper()
-	for _, n := range c.up() {
-		eventually(c.t, "all have one ring", func() bool { return c.ringNumber(n) >= c.ringNumber(at) })
-	}
+	c.awaitOneRing()
 	var last result
 	defer func() {
 		if c.t.Failed() && last.code != 0 {
