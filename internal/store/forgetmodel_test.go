@@ -34,6 +34,7 @@ type forgetModel struct {
 	truth   map[string]map[int64]uint64 // by key and slot; a deleted series has no entry
 	from    int64
 	recent  int64 // slots before it are not looked at any more
+	latest  int64 // the latest time, unix s, from which the clock was set back
 	ttl     int64 // points; 0 = for ever
 	deleted int64
 	open    *intake.Session // sends beside the others, with old predictions

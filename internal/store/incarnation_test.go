@@ -48,6 +48,7 @@ func (m *forgetModel) live(what string) {
 	case "clock back":
 		if m.ttl == 0 { // else it would show again what has expired
 			now := m.clock.Now().Unix()
+			m.latest = max(m.latest, now)
 			m.clock.now.Store((now - m.r.Int64N((now-m.from)/2+1)) * int64(time.Second))
 			m.s.clock.Advance()
 		}
@@ -138,10 +139,12 @@ func (m *forgetModel) restore() {
 
 // checkLives compares the incarnations in memory, and the digest of a series, with
 // the last deletions. Those of series that are not there may be forgotten after
-// their time.
+// their time. That may have been over once, before the clock was set back: a start without a MANIFEST
+// goes by what segments say of the deletions that had to be remembered when they were written.
 func (m *forgetModel) checkLives(listed map[string]bool) {
 	m.t.Helper()
 	b, now := m.s.buckets.Get("b"), m.clock.Now()
+	late := time.Unix(max(m.latest, now.Unix()), 0)
 	if last := m.s.columns.Deletions.Last(); last < m.last {
 		m.t.Fatalf("the highest clock is %d, there was %d", last, m.last)
 	}
@@ -149,7 +152,7 @@ func (m *forgetModel) checkLives(listed map[string]bool) {
 		k := string(forgetKey(i))
 		got, want := m.s.incarnationOf(b.ID, []byte(k)), m.lives[k]
 		old := m.ttl > 0 || !listed[k] || !m.listed[k]
-		if got == 0 && want != 0 && old && want <= uint64(now.Add(-incarnation.TTL).UnixNano()) {
+		if got == 0 && want != 0 && old && want <= uint64(late.Add(-incarnation.TTL).UnixNano()) {
 			m.lives[k], m.was[k], want = 0, want, 0
 		}
 		// A catalogue that is lost is rebuilt with what has expired, until the next merge.
