@@ -95,7 +95,7 @@ func (s *schedule) any() int {
 	}
 }
 
-// add starts an empty node, and waits until others know it.
+// add starts an empty node.
 func (s *schedule) add() int {
 	added := len(s.nodes)
 	s.start(added)

@@ -22,22 +22,42 @@ type register struct {
 // with data stays, two with data both do, and so do two with another ring_size. Else the one of
 // more changes stays, and of two commits at once the one of the larger sum.
 func (r *register) follows(old *register) bool {
-	switch {
-	case old == nil:
-		return true
-	case r == old:
-		return false
-	case r.view.Partitions() != old.view.Partitions(), r.firm && old.firm && r.origin != old.origin:
-		return false
-	case r.firm != old.firm:
-		return r.firm
+	if old == nil || r == old {
+		return old == nil
 	}
-	a, b := r.view.Version(), old.view.Version()
-	if c := cmp.Or(cmp.Compare(a.Number, b.Number), cmp.Compare(a.Sum, b.Sum)); c != 0 {
-		return c > 0
+	switch order, one := r.claim().compare(old.claim()); {
+	case !one:
+		return false
+	case order != 0:
+		return order > 0
 	}
 	// Addresses and protocols are in no version, but have to end equal everywhere, too.
 	return bytes.Compare(appendRegister(nil, r), appendRegister(nil, old)) > 0
+}
+
+func (r *register) claim() claim {
+	return claim{r.view.Partitions(), r.origin, r.firm, r.view.Version()}
+}
+
+// claim is what decides which of two rings stays.
+type claim struct {
+	partitions int
+	origin     ring.ID
+	firm       bool
+	version    ring.Version
+}
+
+// compare returns which of two rings stays, and false if both do.
+func (c claim) compare(o claim) (order int, one bool) {
+	switch {
+	case c.partitions != o.partitions, c.firm && o.firm && c.origin != o.origin:
+		return 0, false
+	case c.firm && !o.firm:
+		return 1, true
+	case o.firm && !c.firm:
+		return -1, true
+	}
+	return cmp.Or(cmp.Compare(c.version.Number, o.version.Number), cmp.Compare(c.version.Sum, o.version.Sum)), true
 }
 
 // presence is what a node says of itself, with every heartbeat. It never changes.
@@ -59,14 +79,8 @@ func (p *presence) follows(old *presence) bool {
 
 // ahead reports whether the node has a ring that would replace another one.
 func (p *presence) ahead(of *register) bool {
-	switch {
-	case p.node.Partitions != of.view.Partitions(), p.firm && of.firm && p.origin != of.origin:
-		return false
-	case p.firm != of.firm:
-		return p.firm
-	}
-	mine := of.view.Version()
-	return cmp.Or(cmp.Compare(p.ring.Number, mine.Number), cmp.Compare(p.ring.Sum, mine.Sum)) > 0
+	order, one := claim{p.node.Partitions, p.origin, p.firm, p.ring}.compare(of.claim())
+	return one && order > 0
 }
 
 // state is what is gossiped: one ring, and the nodes. What it points to never changes, so a
