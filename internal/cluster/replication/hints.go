@@ -22,8 +22,7 @@ type relay struct {
 	reached []ring.ID // owners that have it on disk
 }
 
-// tick sends hints to owners that are up. A hint whose owner has lost the partition goes
-// to all who own it now.
+// tick sends hints to owners that are up. A hint whose owner has lost the partition, or is about to, goes to all.
 func (c *relays) tick() {
 	if !c.ready() {
 		return
@@ -75,23 +74,25 @@ func (c *relays) sendHint(r *relay) (rows int) {
 	return len(to) * max(h.Rows, 1)
 }
 
-// recipients returns who must have a hint before it may go: the owner that missed it, or, where
-// that one is gone for good or owns the partition no more, all who own it now. If they are
-// all gone, those who take it over.
-func (c *relays) recipients(h HintInfo) []ring.ID {
-	if m, ok := c.view.Member(h.For); ok && m.State != ring.Removed && c.view.Owns(h.For, h.Partition, h.Copies) {
-		return []ring.ID{h.For}
-	}
-	for _, role := range []ring.Role{ring.Current, ring.Future} {
-		owners := slices.DeleteFunc(c.view.Owners(nil, h.Partition, role, h.Copies), func(id ring.ID) bool {
-			m, _ := c.view.Member(id)
-			return m.State == ring.Removed
-		})
-		if len(owners) > 0 {
-			return owners
+// recipients returns who must have a hint before it may go: the owner that missed it, where that one stays. Otherwise
+// all who own the partition now or will: those who take it over may have compared it with that owner before the
+// hint comes to it. If they are all gone, the hint waits for the owner that it is for.
+func (c *relays) recipients(h HintInfo) (list []ring.ID) {
+	for _, role := range []ring.Role{ring.Future, ring.Current} {
+		for _, id := range c.view.Owners(nil, h.Partition, role, h.Copies) {
+			switch m, _ := c.view.Member(id); {
+			case m.State == ring.Removed || slices.Contains(list, id):
+			case role == ring.Future && id == h.For:
+				return []ring.ID{id}
+			default:
+				list = append(list, id)
+			}
 		}
 	}
-	return []ring.ID{h.For}
+	if len(list) == 0 {
+		return []ring.ID{h.For}
+	}
+	return list
 }
 
 // delivered notes who has a hint.

@@ -124,11 +124,11 @@ func (c *Cluster) Check(strict, agree bool) (wrong []string) {
 }
 
 // copies says which acknowledged points are on fewer than W disks now, be it as hints. Every
-// disk that was lost may have taken one.
+// disk of a member that was lost may have taken one.
 func (c *Cluster) copies() (wrong []string) {
 	lost := 0
 	for _, n := range c.nodes {
-		if n.gone {
+		if n.lost() {
 			lost++
 		}
 	}

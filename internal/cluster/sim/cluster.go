@@ -117,6 +117,7 @@ type node struct {
 	skew   int64 // of the wall clock, ns
 	sees   map[int]bool
 	gone   bool // its disk is lost: it never comes back
+	left   bool // it was no member any more when its operator took it away: nothing may be lost with it
 	stuck  bool // its log is not synced
 	told   int  // records of which the protocol knows that they are on disk
 }
@@ -258,14 +259,16 @@ func (c *Cluster) tick(n *node, boot uint64) {
 		return
 	}
 	for _, other := range c.nodes {
-		reached := other.core != nil && !c.cut[[2]int{other.number, n.number}]
+		heard := other.core != nil && !c.cut[[2]int{other.number, n.number}]
+		_, member := other.view.Member(n.id)
+		reached := heard && member // nodes end connections of those who are no members
 		if other != n && n.sees[other.number] != reached && (c.options.Calm || c.rng.IntN(3) == 0) {
 			n.sees[other.number] = reached
 			n.core.Peer(c.time(n), other.id, reached)
 			c.drain(n)
 		}
 		n.core.Maintain(c.time(n), other.id, c.away[other.number])
-		if n.sees[other.number] && other.view.Version().Number > n.view.Version().Number {
+		if heard && other.view.Version().Number > n.view.Version().Number && (reached || c.options.Calm || c.rng.IntN(3) == 0) {
 			c.adopt(n, other.view)
 		}
 	}

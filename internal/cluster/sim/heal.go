@@ -52,6 +52,9 @@ func (c *Cluster) Lose(i int) {
 	c.note("the disk of %v is lost", c.nodes[i])
 }
 
+// lost reports whether a node lost its disk as a member.
+func (n *node) lost() bool { return n.gone && !n.left }
+
 // Finish completes the changes under way, if every member that joins has everything and no
 // member that leaves keeps hints. It reports whether it did.
 func (c *Cluster) Finish() bool {
@@ -69,7 +72,16 @@ func (c *Cluster) Finish() bool {
 	}
 	moves{c}.fetched()
 	c.note("the ring is complete")
-	return c.publish(must(c.view.Finish())) == nil
+	before := c.view.Members()
+	if c.publish(must(c.view.Finish())) != nil {
+		return false
+	}
+	for _, m := range before {
+		if m.State == ring.Leaving && !c.options.Calm && c.rng.IntN(2) == 0 {
+			c.after(c.rng.Int64N(5*stepMS), func() { operators{c}.takeAway(c.of(m.ID)) })
+		}
+	}
+	return true
 }
 
 // Undo takes back the changes under way.
@@ -136,7 +148,7 @@ func (c *Cluster) unsettled() error {
 			return fmt.Errorf("%v keeps %d hints", n, len(n.disk.hints))
 		}
 		for _, of := range n.disk.Holds() {
-			if !c.view.Owns(n.id, of.Partition, of.Copies) {
+			if _, member := c.view.Member(n.id); member && !c.view.Owns(n.id, of.Partition, of.Copies) {
 				return fmt.Errorf("%v has points of %+v and does not own it", n, of)
 			}
 		}

@@ -25,6 +25,26 @@ func (c operators) newcomer(replaces int) ring.Change {
 	return change
 }
 
+// again returns the change with which a member joins whose join was taken back, with the disk that it has.
+func (c operators) again() (change ring.Change, is bool) {
+	for _, n := range c.nodes {
+		if m, member := c.view.Member(n.id); member && m.State == ring.Pending && !n.gone {
+			return ring.Change{Action: ring.Join, Member: ring.Candidate{ID: n.id, Name: n.String(), HasData: true,
+				Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: c.options.Partitions}}, true
+		}
+	}
+	return change, false
+}
+
+// takeAway ends a node for good that is no member any more, whether or not it has heard of that.
+func (c operators) takeAway(n *node) {
+	if _, member := c.view.Member(n.id); member || n.gone {
+		return
+	}
+	n.left = true
+	c.Lose(n.number)
+}
+
 // hold holds moves back on all nodes, or lets them go on.
 func (c operators) hold(on bool) {
 	c.held = on
@@ -67,7 +87,9 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 	leave := ring.Change{Action: ring.Leave, Node: c.nodes[i].String()}
 	switch kind {
 	case 4, 5:
-		if room {
+		if change, is := (operators{c.Cluster}).again(); is && c.rng.IntN(2) == 0 {
+			plan = append(plan, change)
+		} else if room {
 			plan = append(plan, operators{c.Cluster}.newcomer(-1))
 		}
 	case 6:
@@ -96,7 +118,7 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 // lose takes the disk of a member for good, once in a run. It is removed, or a new node takes its place in the same plan.
 func (c chaos) lose(i int) {
 	_, member := c.view.Member(c.nodes[i].id)
-	if !c.Disks || !member || c.view.Changing() && c.rng.IntN(2) == 0 || slices.ContainsFunc(c.nodes, func(n *node) bool { return n.gone }) {
+	if !c.Disks || !member || c.view.Changing() && c.rng.IntN(2) == 0 || slices.ContainsFunc(c.nodes, (*node).lost) {
 		return
 	}
 	c.Lose(i)

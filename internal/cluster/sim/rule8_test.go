@@ -86,6 +86,30 @@ func (c *Cluster) joinOne(t *testing.T) (s metric.SeriesID, owner int) {
 	return s, own[0]
 }
 
+// A hint for an owner that leaves comes to it behind the comparison with who takes its place: that one gets it too.
+func TestRule8AHintBehindAMoveReachesTheNewOwner(t *testing.T) {
+	c, s := calm(3, 1, 1), Series(1)
+	own, _ := owners(c, s)
+	owner := own[0]
+	c.Crash(owner)
+	c.Run(100)
+	keeper, _ := standIn(c, s)
+	answered(t, c, c.Write(keeper.number, point(s, 1, 7)), true)
+	c.nodes[owner].disk.full = true // it takes no hint, and gives what it has
+	c.Start(owner)
+	if err := c.Plan(ring.Change{Action: ring.Leave, Node: c.nodes[owner].String()}); err != nil || c.allHints() != 1 {
+		t.Fatal(err, c.allHints())
+	}
+	heir := c.of(c.view.Owners(nil, c.view.Partition(s), ring.Future, 0)[0])
+	until(t, c, "everything is compared", func() bool { return heir.view == c.view && heir.core.Left() == 0 })
+	c.nodes[owner].disk.full = false
+	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
+	until(t, c, "the change is complete", c.Finish)
+	if got := c.word(heir.number, s, 1); got != 7 {
+		t.Errorf("the new owner holds %d", got)
+	}
+}
+
 // A node that has given up a partition keeps it until all who own it have everything.
 func TestRule8APartitionIsDroppedLast(t *testing.T) {
 	c := calm(2, 1, 1)
