@@ -230,11 +230,13 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 	case HeardKeeps:
 		c.keeping.heard(from, m)
 	case AskKeeps:
-		c.keeping.answer(from)
+		if c.up[from] { // else it would not hear of hints that come now
+			c.keeping.answer(from)
+		}
 	case Learn:
-		c.tellDeletions(from, m)
+		learner{c}.tellDeletions(from, m)
 	case Known:
-		c.learn(from, m)
+		learner{c}.learn(from, m)
 	case Compare:
 		answering{c}.windows(from, m)
 	case Compared:
@@ -292,10 +294,22 @@ func (c *Core) Peer(t Time, id ring.ID, up bool) {
 	c.coordinator.plan()
 }
 
+// Paused says that this node did not run for so long that others may take it for down: it has missed what they told,
+// as after a start. It serves again when it has learned what it missed of all that are up by the next Tick.
+func (c *Core) Paused(t Time) {
+	c.now = t
+	c.asked = make(map[ring.ID]*learning)
+	for _, m := range c.view.Members() {
+		if m.ID != c.config.Self && c.up[m.ID] {
+			c.Peer(t, m.ID, false)
+		}
+	}
+}
+
 // Tick lets time pass. It is to be called several times in each Config.Resend.
 func (c *Core) Tick(t Time) {
 	c.now = t
-	c.askDeletions()
+	learner{c}.askDeletions()
 	c.keeping.tick()
 	c.coordinator.resend()
 	c.relays.tick()

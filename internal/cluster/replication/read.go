@@ -40,6 +40,9 @@ func (c reading) resend() {
 
 // askReaders asks who keeps hints of the partition, and when all of these that are up have answered, the owners.
 func (c reading) askReaders(request uint64, r *read) {
+	if !c.ready() {
+		return // it may not have heard who keeps hints
+	}
 	of := Share{Partition: r.fetch.Partition}
 	owners := c.readers(of)
 	holders := others(c.Holders(nil, of.Partition), owners)

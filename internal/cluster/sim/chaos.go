@@ -131,7 +131,7 @@ func (c chaos) readBack() error {
 		}
 		c.Run(100)
 	}
-	if slices.ContainsFunc(c.nodes, func(n *node) bool { return n.core == nil }) {
+	if slices.ContainsFunc(c.nodes, func(n *node) bool { return !n.up(c.now) }) {
 		return nil
 	}
 	asked := make(map[uint64]metric.SeriesID)
@@ -217,6 +217,8 @@ func (c chaos) fault() {
 		} else {
 			c.note("the maintenance of n%d is over", i)
 		}
+	case 14:
+		c.Stop(i, 1+c.rng.Int64N(5*stepMS))
 	case 10, 11:
 		if c.Members {
 			c.operate()

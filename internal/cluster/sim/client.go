@@ -31,10 +31,10 @@ type requests struct {
 // Series returns the id of a series by its number.
 func Series(n int) metric.SeriesID { return metric.Series(1, []byte(fmt.Sprint("series", n))) }
 
-// Write sends points to a node. Nil means the node is down.
+// Write sends points to a node. Nil means the node is down, or stopped.
 func (c *Cluster) Write(node int, rows []replication.Row, deletes ...metric.SeriesID) *Entry {
 	n := c.nodes[node]
-	if n.core == nil {
+	if !n.up(c.now) {
 		return nil
 	}
 	e := &Entry{Node: node, Rows: rows, Deletes: deletes, At: c.now}

@@ -41,6 +41,7 @@ const (
 	resend    = 100
 	timeout   = 1500
 	comparing = 60
+	patience  = 250 // of a node that starts or goes on, for those that it does not reach
 )
 
 // Cluster is nodes, disks and the network between them.
@@ -116,10 +117,12 @@ type node struct {
 	boot   uint64
 	skew   int64 // of the wall clock, ns
 	sees   map[int]bool
-	gone   bool // its disk is lost: it never comes back
-	left   bool // it was no member any more when its operator took it away: nothing may be lost with it
-	stuck  bool // its log is not synced
-	told   int  // records of which the protocol knows that they are on disk
+	asleep int64 // until then the process is stopped, and goes on as if no time had passed
+	hears  int64 // until then it waits for those that it does not reach
+	gone   bool  // its disk is lost: it never comes back
+	left   bool  // it was no member any more when its operator took it away: nothing may be lost with it
+	stuck  bool  // its log is not synced
+	told   int   // records of which the protocol knows that they are on disk
 }
 
 // event is something that happens at a time.
@@ -179,6 +182,9 @@ func (c *Cluster) add() *node {
 	return n
 }
 
+// up reports whether the process of a node runs.
+func (n *node) up(now int64) bool { return n.core != nil && now >= n.asleep }
+
 func (n *node) String() string { return fmt.Sprint("n", n.number) }
 
 // note writes a line of the history.
@@ -221,14 +227,29 @@ func (c *Cluster) Start(i int) {
 		Timeout: timeout, Resend: resend, CompareMS: cmp.Or(c.options.Paging.CompareMS, comparing), DropMS: c.options.Paging.DropMS, Bucket: c.numbers, Classes: c.classes,
 		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, ComparePoints: c.options.Paging.ComparePoints,
 		HintRows: c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
-	n.sees = make(map[int]bool)
+	n.sees, n.hears = make(map[int]bool), c.now+patience
 	n.core.Require(c.time(n), n.quorums(c))
 	n.core.HoldMoves(c.held)
 	n.told = len(n.disk.log)
 	n.core.Synced(c.time(n), replication.Position(n.told))
 	c.note("%v starts", n)
-	boot := n.boot
-	c.after(0, func() { c.tick(n, boot) })
+	l := life{c}
+	l.when(n, 0, func() { l.tick(n) })
+}
+
+// Stop stops the process of a node for some ms. It notices that before anything else when it goes on.
+func (c *Cluster) Stop(i int, ms int64) {
+	n := c.nodes[i]
+	if n.core == nil || c.now < n.asleep {
+		return
+	}
+	n.asleep = c.now + ms
+	c.note("%v is stopped for %d ms", n, ms)
+	life{c}.when(n, ms, func() {
+		n.sees, n.hears = make(map[int]bool), c.now+patience
+		n.core.Paused(c.time(n))
+		c.drain(n)
+	})
 }
 
 // Crash stops a node; of what it had not synced a part is lost.
@@ -248,58 +269,9 @@ func (c *Cluster) stop(i, kept int) {
 	lost := len(n.disk.log)
 	n.disk.crash(kept)
 	lost -= len(n.disk.log)
-	n.core = nil
+	n.core, n.asleep = nil, 0
 	c.note("%v crashes, %d records lost", n, lost)
 	c.failed(n)
-}
-
-// tick lets a node work, sync its log, and notice who is up and which ring there is.
-func (c *Cluster) tick(n *node, boot uint64) {
-	if n.core == nil || n.boot != boot {
-		return
-	}
-	for _, other := range c.nodes {
-		heard := other.core != nil && !c.cut[[2]int{other.number, n.number}]
-		_, member := other.view.Member(n.id)
-		reached := heard && member // nodes end connections of those who are no members
-		if other != n && n.sees[other.number] != reached && (c.options.Calm || c.rng.IntN(3) == 0) {
-			n.sees[other.number] = reached
-			n.core.Peer(c.time(n), other.id, reached)
-			c.drain(n)
-		}
-		n.core.Maintain(c.time(n), other.id, c.away[other.number])
-		if heard && other.view.Version().Number > n.view.Version().Number && (reached || c.options.Calm || c.rng.IntN(3) == 0) {
-			c.adopt(n, other.view)
-		}
-	}
-	n.core.Tick(c.time(n))
-	c.drain(n)
-	if upTo := len(n.disk.log); upTo > n.told && !n.stuck {
-		c.after(1+c.rng.Int64N(40), func() {
-			if n.core != nil && n.boot == boot {
-				n.disk.durable, n.told = max(n.disk.durable, upTo), max(n.told, upTo)
-				n.core.Synced(c.time(n), replication.Position(upTo))
-				c.drain(n)
-			}
-		})
-	}
-	if upTo := n.disk.taken; !n.stuck && (n.core.Background().AwaitsFiles() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
-		c.after(1+c.rng.Int64N(80), func() {
-			if n.core != nil && n.boot == boot && n.disk.adopt(upTo) {
-				n.core.Background().Adopted(c.time(n), upTo)
-				c.drain(n)
-			}
-		})
-	}
-	if n.core.Background().AwaitsDigests() {
-		c.after(c.rng.Int64N(2*tick), func() {
-			if n.core != nil && n.boot == boot {
-				n.core.Background().PrepareSome(c.time(n))
-				c.drain(n)
-			}
-		})
-	}
-	c.after(tick, func() { c.tick(n, boot) })
 }
 
 // adopt gives a node a newer ring.
@@ -370,8 +342,12 @@ func (c *Cluster) of(id ring.ID) *node {
 
 // carry brings a message to another node: late, twice or not at all.
 func (c *Cluster) carry(from, to *node, m replication.Message) {
-	arrive := func() {
-		if to.core != nil {
+	var arrive func()
+	arrive = func() {
+		switch {
+		case c.now < to.asleep:
+			c.after(to.asleep-c.now, arrive)
+		case to.core != nil:
 			to.core.Receive(c.time(to), from.id, m)
 			c.drain(to)
 		}

@@ -23,7 +23,7 @@ func (c *Cluster) Plan(changes ...ring.Change) error {
 // up, nothing happens.
 func (c *Cluster) publish(v *ring.View) error {
 	for _, n := range c.nodes {
-		if _, member := v.Member(n.id); member && n.core != nil {
+		if _, member := v.Member(n.id); member && n.up(c.now) {
 			c.view = v
 			c.adopt(n, v)
 			return nil
@@ -66,7 +66,7 @@ func (c *Cluster) Finish() bool {
 		n := c.of(m.ID)
 		switch {
 		case m.State == ring.Removed:
-		case n.core == nil || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 || n.core.Left() > 0:
+		case !n.up(c.now) || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 || n.core.Left() > 0:
 			return false
 		}
 	}

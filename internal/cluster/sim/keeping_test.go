@@ -115,3 +115,57 @@ func TestRule5WhoKeepsHintsAnswersFirst(t *testing.T) {
 		t.Errorf("read %+v, heard %t", got, heard)
 	}
 }
+
+// A node that was stopped was taken for down, and others stood in for it. It answers when it has heard of that.
+func TestAStoppedNodeHearsFirst(t *testing.T) {
+	c, s := calm(3, 2, 2), Series(1)
+	own, _ := owners(c, s)
+	stopped, other := own[0], own[1]
+	c.Stop(stopped, 500)
+	c.Run(100)
+	answered(t, c, c.Write(other, point(s, 1, 7)), true)
+	if c.allHints() == 0 {
+		t.Fatal("nobody stood in, the test shows nothing")
+	}
+	for i := range c.nodes {
+		c.Cut(i, stopped)
+	}
+	c.Run(c.nodes[stopped].asleep - c.now)
+	request := c.Read(stopped, s, 1, 2)
+	c.Run(patience / 2)
+	c.Heal()
+	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 7 {
+		t.Errorf("it reads %+v", got)
+	}
+	settled(t, c)
+}
+
+// A node that was stopped does not know who keeps hints for others, either: it reads when it has reached them.
+func TestAStoppedNodeReadsWhenItHasHeard(t *testing.T) {
+	c, s := calm(4, 2, 2), Series(1)
+	own, _ := owners(c, s)
+	missed, has := own[0], own[1]
+	c.Crash(missed)
+	c.Run(100)
+	keeper, stopped := standIn(c, s)
+	c.Stop(stopped.number, 1000)
+	c.Run(100)
+	answered(t, c, c.Write(has, point(s, 1, 7)), true)
+	c.Crash(has)
+	c.Cut(keeper.number, missed)
+	c.Cut(keeper.number, stopped.number)
+	c.Start(missed)
+	c.Run(stopped.asleep - c.now)
+	request := c.Read(stopped.number, s, 1, 2)
+	c.Run(patience / 2)
+	if got, ok := c.reads[request]; ok {
+		t.Fatalf("it has not reached %v, and reads %+v", keeper, got)
+	}
+	delete(c.cut, [2]int{keeper.number, stopped.number})
+	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 7 {
+		t.Errorf("it reads %+v", got)
+	}
+	settled(t, c)
+}

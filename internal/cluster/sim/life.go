@@ -1,0 +1,78 @@
+package sim
+
+import (
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+)
+
+// life is what the processes of nodes do by themselves.
+type life struct{ *Cluster }
+
+// when lets a node do something in some ms, unless it has crashed by then. While it is stopped, that waits.
+func (c life) when(n *node, ms int64, do func()) {
+	boot := n.boot
+	c.after(ms, func() {
+		switch {
+		case n.core == nil || n.boot != boot:
+		case c.now < n.asleep:
+			c.when(n, n.asleep-c.now, do)
+		default:
+			do()
+		}
+	})
+}
+
+// tick lets a node work, sync its log, and notice who is up and which ring there is.
+func (c life) tick(n *node) {
+	all := c.meet(n)
+	if all || c.now >= n.hears {
+		n.hears = 0
+		n.core.Tick(c.time(n))
+		c.drain(n)
+	}
+	if upTo := len(n.disk.log); upTo > n.told && !n.stuck {
+		c.when(n, 1+c.rng.Int64N(40), func() {
+			n.disk.durable, n.told = max(n.disk.durable, upTo), max(n.told, upTo)
+			n.core.Synced(c.time(n), replication.Position(upTo))
+			c.drain(n)
+		})
+	}
+	if upTo := n.disk.taken; !n.stuck && (n.core.Background().AwaitsFiles() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
+		c.when(n, 1+c.rng.Int64N(80), func() {
+			if n.disk.adopt(upTo) {
+				n.core.Background().Adopted(c.time(n), upTo)
+				c.drain(n)
+			}
+		})
+	}
+	if n.core.Background().AwaitsDigests() {
+		c.when(n, c.rng.Int64N(2*tick), func() {
+			n.core.Background().PrepareSome(c.time(n))
+			c.drain(n)
+		})
+	}
+	c.when(n, tick, func() { c.tick(n) })
+}
+
+// meet lets a node notice who is up and which ring there is. It reports whether it reaches all members.
+func (c life) meet(n *node) (all bool) {
+	all = true
+	for _, other := range c.nodes {
+		heard := other.up(c.now) && !c.cut[[2]int{other.number, n.number}]
+		_, member := other.view.Member(n.id)
+		reached := heard && member // nodes end connections of those who are no members
+		if other != n && n.sees[other.number] != reached && (c.options.Calm || c.rng.IntN(3) == 0) {
+			n.sees[other.number] = reached
+			n.core.Peer(c.time(n), other.id, reached)
+			c.drain(n)
+		}
+		if m, is := n.view.Member(other.id); is && other != n && m.State != ring.Removed && !n.sees[other.number] {
+			all = false
+		}
+		n.core.Maintain(c.time(n), other.id, c.away[other.number])
+		if heard && other.view.Version().Number > n.view.Version().Number && (reached || c.options.Calm || c.rng.IntN(3) == 0) {
+			c.adopt(n, other.view)
+		}
+	}
+	return all
+}
