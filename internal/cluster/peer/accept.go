@@ -122,6 +122,7 @@ func (p *Peers) receive(raw net.Conn) {
 		}
 		return
 	}
+	p.accepted(l, in)
 	p.log.Log(slog.LevelInfo, "accepted", "a peer has connected", "peer", from.id.String(), "name", from.name)
 	err = l.handle(raw, conn, from)
 	if p.ctx.Err() == nil && !errors.Is(err, io.EOF) {
@@ -142,6 +143,15 @@ func (p *Peers) admit(k known, in *inbound) (l *link, before *inbound, err error
 	return l, before, nil
 }
 
+// accepted tells of a connection, unless another one has taken its place.
+func (p *Peers) accepted(l *link, in *inbound) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.accepted == in && p.links[l.id] == l {
+		p.options.Accepted(l.id, true)
+	}
+}
+
 // release forgets a connection, and the peer if nothing else is known of it.
 func (p *Peers) release(l *link, in *inbound) {
 	p.mu.Lock()
@@ -150,6 +160,9 @@ func (p *Peers) release(l *link, in *inbound) {
 		return // another one replaced it
 	}
 	l.accepted = nil
+	if now := p.links[l.id]; now == nil || now == l {
+		p.options.Accepted(l.id, false)
+	}
 	if l.stop == nil && p.links[l.id] == l {
 		delete(p.links, l.id)
 	}

@@ -41,6 +41,7 @@ type link struct {
 
 	mu        sync.Mutex // not held while the network is used
 	connected bool
+	raw       net.Conn // while it is connected
 	version   uint16
 	queue     queue
 	figures   Stats
@@ -162,7 +163,7 @@ func (l *link) use(ctx context.Context, raw, conn net.Conn, k known) (heard bool
 	defer stop()
 
 	l.mu.Lock()
-	l.connected, l.version = true, k.version
+	l.connected, l.raw, l.version = true, raw, k.version
 	l.figures.Connections++
 	l.mu.Unlock()
 	l.peers.options.Reached(l.id, k.version, true)
@@ -248,7 +249,7 @@ func (l *link) lost(written int) {
 	whole, end := wholeFrames(flight, written)
 	l.sent(end, whole)
 	l.figures.Dropped.Lost += uint64(all - whole + l.queue.clear())
-	l.connected, l.version = false, 0
+	l.connected, l.raw, l.version = false, nil, 0
 	select {
 	case <-l.ready: // the next connection begins with an empty queue
 	default:

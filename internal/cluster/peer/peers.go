@@ -43,6 +43,9 @@ type Options struct {
 	Handler func(from ring.ID, version uint16, frame []byte)
 	// Reached is told when frames can be sent to a peer, and when no longer. May be nil.
 	Reached func(peer ring.ID, version uint16, up bool)
+	// Accepted is told when a peer has made a connection to this node, again when another one takes its place, and
+	// when there is none any more: then the peer may take this node for down. It must not call Peers. May be nil.
+	Accepted func(peer ring.ID, up bool)
 
 	MaxFrame   int // bytes of the longest frame
 	QueueBytes int // of the frames to one peer that are not yet written
@@ -127,6 +130,9 @@ func New(options Options) (*Peers, error) {
 	if options.Reached == nil {
 		options.Reached = func(ring.ID, uint16, bool) {}
 	}
+	if options.Accepted == nil {
+		options.Accepted = func(ring.ID, bool) {}
+	}
 	p := &Peers{options: options, log: loglimit.New(options.Logger, time.Now),
 		halfOpen: make(chan struct{}, options.HalfOpen), links: map[ring.ID]*link{}}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -177,6 +183,22 @@ func (p *Peers) Forget(id ring.ID) {
 	}
 	if stop != nil {
 		stop()
+	}
+}
+
+// Renew ends all connections that there are. They are made again, as after any end.
+func (p *Peers) Renew() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, l := range p.links {
+		if l.accepted != nil {
+			_ = l.accepted.conn.Close()
+		}
+		l.mu.Lock()
+		if l.raw != nil {
+			_ = l.raw.Close()
+		}
+		l.mu.Unlock()
 	}
 }
 

@@ -3,6 +3,7 @@ package peer
 import (
 	"bytes"
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
 	"slices"
@@ -209,6 +210,46 @@ func TestReconnect(t *testing.T) {
 		if want := []bool{true, false, true, false}; !slices.Equal(reached, want) {
 			t.Errorf("told %v", reached)
 		}
+	})
+}
+
+// Connections that are renewed end on both sides, which are told so, and are made again.
+func TestRenew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNetwork()
+		var mu sync.Mutex
+		var told []string
+		tell := func(what string, up bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			told = append(told, fmt.Sprint(what, " ", up))
+		}
+		one, two := settings(1), settings(2)
+		one.Reached = func(_ ring.ID, _ uint16, up bool) { tell("made", up) }
+		two.Accepted = func(_ ring.ID, up bool) { tell("accepted", up) }
+		a, b := serveOn(t, n, one), serveOn(t, n, two)
+		for renew := range 3 {
+			connect(t, a, 2)
+			pass(2 * time.Second)
+			mu.Lock()
+			slices.Sort(told)
+			want := []string{"accepted true", "made true"}
+			if renew > 0 {
+				want = []string{"accepted false", "accepted true", "made false", "made true"}
+			}
+			if !slices.Equal(told, want) {
+				t.Errorf("%d: told %q", renew, told)
+			}
+			told = nil
+			mu.Unlock()
+			if renew == 0 {
+				a.Renew() // those that it made
+			} else {
+				b.Renew() // those that it accepted
+			}
+		}
+		a.Close()
+		b.Close()
 	})
 }
 
