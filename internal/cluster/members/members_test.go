@@ -266,6 +266,17 @@ func TestWhatCannotBeStaged(t *testing.T) {
 	})
 }
 
+// A member whose join was taken back joins again, and is no candidate while it is down.
+func TestAPendingMemberThatIsDown(t *testing.T) {
+	v, err := ring.New(ring.Config{Number: 1, Partitions: 64, Copies: 1, Members: []ring.Member{{ID: ring.ID{4}, Name: "n4", State: ring.Pending}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := resolve(Change{Action: ring.Join, New: "n4"}, v, nil); !errors.Is(err, ring.ErrRefused) || !strings.Contains(err.Error(), "n4 is not up") {
+		t.Error(err)
+	}
+}
+
 func TestPause(t *testing.T) {
 	nodes, ctx := three(t), context.Background()
 	for _, on := range []bool{true, false} {

@@ -122,7 +122,10 @@ func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, 
 		}
 		near.Add(candidates[i].Name)
 	}
-	if _, ok := v.Named(c.New); ok {
+	switch m, ok := v.Named(c.New); {
+	case ok && m.State == ring.Pending:
+		return out, fmt.Errorf("%s: %w: %s is not up: its join was taken back, and it joins again when it runs", c.Action, ring.ErrRefused, c.New)
+	case ok:
 		return out, fmt.Errorf("%s: %w: %s is a member already", c.Action, ring.ErrRefused, c.New)
 	}
 	return out, fmt.Errorf("%s: %w: no node that is called %s is up and waits to join%s: start it with cluster.join set to the address where a member gossips",
