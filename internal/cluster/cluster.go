@@ -81,9 +81,6 @@ func (c *Cluster) View() *ring.View { return c.gossip.View() }
 // Up reports whether a node is up, and can be reached from here.
 func (c *Cluster) Up(id ring.ID) bool { return c.reaches(id) && !(*c.away.Load())[id] }
 
-// reaches reports whether a node can be asked at all.
-func (c *Cluster) reaches(id ring.ID) bool { return (*c.ups.Load())[id] }
-
 // Gossip returns what the nodes agree on, for changes of the ring and values held in common.
 func (c *Cluster) Gossip() *gossip.Node { return c.gossip }
 
@@ -105,8 +102,11 @@ func (c *Cluster) Quorums() (r, w int) {
 // Peers says what is known of the connections with each other node.
 func (c *Cluster) Peers() []peer.Stats { return c.peers.Stats() }
 
-// ready reports whether this node may answer for its copies.
+// ready reports whether this node may answer for its copies, and knows whom else to ask.
 func (c *Cluster) ready() bool {
+	if c.pulse.missed() {
+		return false
+	}
 	c.runtime.mu.Lock()
 	defer c.runtime.mu.Unlock()
 	return c.core.Ready()

@@ -17,21 +17,30 @@ type follower struct {
 	away atomic.Pointer[map[ring.ID]bool] // in maintenance; never changes
 	poke chan struct{}
 
+	pulse  *pulse
+	paused chan chan struct{} // gets what to close when the node has begun again with the others
+	waits  atomic.Bool        // for members that are not reached yet
+
 	mu      sync.Mutex
 	linked  map[ring.ID]bool // there is a connection to them
+	heard   map[ring.ID]bool // and one from them: without it they take this node for down
 	renewed map[ring.ID]bool // it is another one than the protocol was told of
 	known   map[ring.ID]bool // connections are kept to them
 	version ring.Version     // that the protocol was told
 	told    map[ring.ID]bool // nodes in maintenance that the protocol was told of
 }
 
-func (f *follower) begin(v *ring.View, self ring.ID) {
-	f.poke = make(chan struct{}, 1)
-	f.linked, f.renewed, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
+func (f *follower) begin(v *ring.View, self ring.ID, pace Pace) {
+	f.poke, f.paused, f.pulse = make(chan struct{}, 1), make(chan chan struct{}), newPulse(pace)
+	f.waits.Store(true)
+	f.linked, f.heard, f.renewed, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool), make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
 	f.ups.Store(&map[ring.ID]bool{self: true})
 	f.away.Store(&map[ring.ID]bool{})
 	f.told = map[ring.ID]bool{}
 }
+
+// reaches reports whether a node can be asked at all.
+func (f *follower) reaches(id ring.ID) bool { return (*f.ups.Load())[id] }
 
 // count notes how many copies count in a ring, and returns it; next is w when the changes under way are complete.
 func (c *Cluster) count(v *ring.View) (r, w, next int) {
@@ -55,37 +64,52 @@ func (c *Cluster) count(v *ring.View) (r, w, next int) {
 	return r, w, next
 }
 
-// followRing looks at what gossip and connections say as it changes. The channel that it returns is
-// closed when all other members were reached, or waited for.
-func (c *Cluster) followRing() <-chan struct{} {
-	ready := make(chan struct{})
+// followRing looks at what gossip and connections say as it changes. At first, and after a pause, the node waits until
+// all other members are reached, but not longer than it has patience.
+func (c *Cluster) followRing() {
+	c.done.Go(func() { c.pulse.run(c.ctx, c.paused) })
 	c.done.Go(func() {
 		patience := time.NewTimer(c.o.Pace.Patience)
 		defer patience.Stop()
-		waits := true
 		for {
 			changed := c.gossip.Changed()
-			all := c.look()
-			if waits && all {
-				waits = false
-				c.tags.Waited()
-				close(ready)
+			if c.look() {
+				c.waited()
 			}
 			select {
 			case <-changed:
 			case <-c.poke:
 			case <-patience.C:
-				if waits {
-					waits = false
-					c.tags.Waited()
-					close(ready)
-				}
+				c.waited()
+			case done := <-c.paused:
+				c.beginAgain()
+				patience.Reset(c.o.Pace.Patience)
+				close(done)
 			case <-c.ctx.Done():
 				return
 			}
 		}
 	})
-	return ready
+}
+
+// waited says that this node waits no longer for others.
+func (c *Cluster) waited() {
+	if c.waits.CompareAndSwap(true, false) {
+		c.tags.Waited()
+	}
+}
+
+// beginAgain lets this node wait for the others as at first: it did not run for so long that they may take it for down,
+// and has missed what they said. Connections that they have ended look whole from here, so all are made again.
+func (c *Cluster) beginAgain() {
+	c.log.Log(slog.LevelWarn, "paused", "this node did not run for a while, and hears from the others before it serves", "at_least", c.pulse.limit)
+	c.waits.Store(true)
+	c.input(func(t replication.Time, core *replication.Core) { core.Paused(t) })
+	c.follower.mu.Lock()
+	clear(c.linked)
+	clear(c.heard)
+	c.follower.mu.Unlock()
+	c.peers.Renew()
 }
 
 // look tells the protocol what has changed, and reports whether all members are up.
@@ -99,7 +123,7 @@ func (c *Cluster) look() (all bool) {
 		if m.ID == c.id {
 			continue
 		}
-		if up := c.linked[m.ID] && c.gossip.Up(m.ID); up {
+		if up := c.linked[m.ID] && c.heard[m.ID] && c.gossip.Up(m.ID); up {
 			ups[m.ID] = true
 		} else if m.State != ring.Removed {
 			all = false
@@ -157,15 +181,12 @@ func (c *Cluster) look() (all bool) {
 }
 
 // Maintain says which members leave reads and writes to others.
-func (c *Cluster) Maintain(away map[ring.ID]bool) {
-	if maps.Equal(*c.away.Load(), away) {
+func (f *follower) Maintain(away map[ring.ID]bool) {
+	if maps.Equal(*f.away.Load(), away) {
 		return
 	}
-	c.away.Store(&away)
-	select {
-	case c.poke <- struct{}{}:
-	default: // it will look
-	}
+	f.away.Store(&away)
+	wake(f.poke, true)
 }
 
 // others returns the members beside this one, and which of them are up.
@@ -210,10 +231,16 @@ func (c *Cluster) reached(id ring.ID, _ uint16, up bool) {
 	c.follower.mu.Lock()
 	c.linked[id], c.renewed[id] = up, up
 	c.follower.mu.Unlock()
-	select {
-	case c.poke <- struct{}{}:
-	default: // it will look
-	}
+	wake(c.poke, true)
+}
+
+// accepted notes that a peer has connected to this node, or is connected no longer. It is called by its connection.
+func (f *follower) accepted(id ring.ID, up bool) {
+	f.mu.Lock()
+	f.heard[id] = up
+	f.renewed[id] = f.renewed[id] || up
+	f.mu.Unlock()
+	wake(f.poke, true)
 }
 
 // addresses returns where a peer is reached: where it says now, and where it was when it joined.

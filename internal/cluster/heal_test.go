@@ -79,6 +79,41 @@ func TestANodeIsBack(t *testing.T) {
 	}
 }
 
+// A node that did not run for a while begins with the others as after a start, before it answers anything.
+func TestAPausedNodeBeginsAgain(t *testing.T) {
+	nodes := startNodes(t, 3, nil)
+	slot := base()
+	nodes[0].write("b", 0, 50, slot, 1)
+	paused := nodes[2].c
+	connections := func() (n uint64) {
+		for _, s := range paused.Peers() {
+			n += s.Connections
+		}
+		return n
+	}
+	before := connections()
+	paused.pulse.last.Store(-int64(2 * paused.pulse.limit))
+	if paused.ready() || (Tags{c: paused}).Ready() == nil {
+		t.Error("it answers as if nothing had been")
+	}
+	until(t, "connections are made again", func() bool { return connections() > before })
+	agree(t, nodes...)
+	nodes[2].reads("b", 0, 50, slot, 1)
+	if got := nodes[2].write("b", 0, 50, slot+1, 2); got.Accepted != 50 {
+		t.Errorf("it takes %+v", got)
+	}
+}
+
+// Who has no connection to this node takes it for down: then it is down here, too.
+func TestUpIsBothWays(t *testing.T) {
+	nodes := startNodes(t, 2, nil)
+	here, other := nodes[0].c, nodes[1].c.Self()
+	here.accepted(other, false)
+	down(t, other, nodes[0])
+	here.accepted(other, true)
+	agree(t, nodes...)
+}
+
 // What was acknowledged is there after all nodes have lost power at once.
 func TestAllNodesLosePower(t *testing.T) {
 	nodes := startNodes(t, 3, nil)

@@ -77,7 +77,8 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	c.peers.Serve(c.listener)
-	c.run(c.followRing())
+	c.followRing()
+	c.run(&c.waits)
 	return nil
 }
 
@@ -127,7 +128,7 @@ func (c *Cluster) openData(start time.Time) error {
 		ComparePoints: int(int64(o.Pace.MoveRate) * int64(o.Pace.Tick) / int64(time.Second))},
 		copies, view, c.time())
 	c.publish()
-	c.follower.begin(view, c.id)
+	c.follower.begin(view, c.id, o.Pace)
 	return nil
 }
 
@@ -172,7 +173,7 @@ func (c *Cluster) openWires() (err error) {
 	_, cookie := o.cookie()
 	options := peer.Options{
 		Self: c.id, Name: o.Name, Cluster: "dalmatiner", Protocol: ring.Protocol{Min: protocol, Max: protocol}, Cookie: cookie,
-		Address: c.addresses, Handler: func(from ring.ID, _ uint16, frame []byte) { c.wires.handle(from, frame) }, Reached: c.reached,
+		Address: c.addresses, Handler: func(from ring.ID, _ uint16, frame []byte) { c.wires.handle(from, frame) }, Reached: c.reached, Accepted: c.accepted,
 		MaxFrame: maxFrame, QueueBytes: queueBytes, MaxPeers: ring.MaxMembers, HalfOpen: 64,
 		Handshake: o.Pace.Silence, Alive: o.Pace.Heartbeat, Silence: o.Pace.Silence,
 		Backoff: peer.Backoff{First: o.Pace.Redial, Max: 20 * o.Pace.Redial}, Logger: o.Logger,

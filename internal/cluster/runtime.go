@@ -133,31 +133,33 @@ func (r *runtime) publish() {
 // mayKeep returns the members that may keep hints of a partition.
 func (r *runtime) mayKeep(partition int) []ring.ID { return (*r.holders.Load())[partition] }
 
-// run starts what goes on by itself. ready is closed when the others were heard, or waited for.
-func (r *runtime) run(ready <-chan struct{}) {
+// run starts what goes on by itself. While this node waits for others, no time passes for the protocol.
+func (r *runtime) run(waits *atomic.Bool) {
 	r.done.Go(r.syncLog)
 	r.done.Go(r.adoptChunks)
 	r.done.Go(r.makeDigests)
 	r.done.Go(func() {
-		select {
-		case <-ready:
-		case <-r.ctx.Done():
-			return
-		}
 		tick := time.NewTicker(r.pace.Tick)
 		defer tick.Stop()
 		for {
-			r.input(func(t replication.Time, core *replication.Core) {
-				r.tellDifferences(t)
-				core.Background().Pace(r.throttle.next(time.Duration(t.Steady)*time.Millisecond, core.Background().Moved()))
-				core.Tick(t)
-			})
+			if !waits.Load() {
+				r.tick()
+			}
 			select {
 			case <-tick.C:
 			case <-r.ctx.Done():
 				return
 			}
 		}
+	})
+}
+
+// tick lets time pass for the protocol.
+func (r *runtime) tick() {
+	r.input(func(t replication.Time, core *replication.Core) {
+		r.tellDifferences(t)
+		core.Background().Pace(r.throttle.next(time.Duration(t.Steady)*time.Millisecond, core.Background().Moved()))
+		core.Tick(t)
 	})
 }
 

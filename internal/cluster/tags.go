@@ -56,7 +56,12 @@ func (t Tags) WaitDurable(ctx context.Context, a tagstore.Applied) error {
 }
 
 // Ready returns an error while this node may not know all tags: see tagging.Tagging.
-func (t Tags) Ready() error { return t.c.tags.Ready() }
+func (t Tags) Ready() error {
+	if t.c.pulse.missed() {
+		return &tagging.BehindError{}
+	}
+	return t.c.tags.Ready()
+}
 
 // Tagger takes the tags that come with points. They are not waited for: what is lost on the way to other
 // nodes they get by comparisons.

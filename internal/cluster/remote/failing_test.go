@@ -86,6 +86,26 @@ func TestTooFewCopies(t *testing.T) {
 	}
 }
 
+// TestWhoHasNotHeardDoesNotRead: it does not know who keeps hints, so it does not ask owners only.
+func TestWhoHasNotHeardDoesNotRead(t *testing.T) {
+	w := newWorld(t, 3, 2, 1)
+	w.fill(rand.New(rand.NewPCG(1, 1)), false)
+	for _, n := range w.nodes { // one of them owns no copy
+		n.set(func(n *node) { n.notYet = true })
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, err := seriesOf(t, n.remote.Source(), "b", "m.2").Read(ctx, begin, make([]uint64, 10)); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it reads: %v", err)
+		}
+		b, err := n.remote.Source().Bucket("b")
+		w.must(err)
+		if err := b.Metrics(ctx, nil, func([]byte) bool { return true }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("it lists: %v", err)
+		}
+		cancel()
+		n.set(func(n *node) { n.notYet = false })
+	}
+}
+
 // TestNodesThatAreBehind refuse until they are not.
 func TestNodesThatAreBehind(t *testing.T) {
 	w := newWorld(t, 2, 2, 2)

@@ -117,7 +117,13 @@ func (r *readers) owners() []ring.ID { return r.ids[r.holders:] }
 // errBehind ends a gather that another ring may answer.
 var errBehind = errors.New("the nodes do not agree on the ring yet")
 
-// The waits until the nodes agree on the ring.
+// errUnheard ends a read for which this node does not know yet whom to ask.
+var errUnheard = errors.New("this node has not heard yet what the others keep: ask another node, or again in some seconds")
+
+// again reports whether a read may go well if it is begun again.
+func again(err error) bool { return errors.Is(err, errBehind) || errors.Is(err, errUnheard) }
+
+// The waits until the nodes agree on the ring, and know of each other.
 const (
 	firstAgree = 10 * time.Millisecond
 	mostAgree  = 200 * time.Millisecond
@@ -128,10 +134,9 @@ const (
 func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target, error) {
 	began := time.Now()
 	for wait := firstAgree; ; wait = min(2*wait, mostAgree) {
-		g := r.newGather(info, q, keys)
-		err := g.run(ctx)
-		if err == nil || !errors.Is(err, errBehind) || time.Since(began) > agreeFor {
-			return g.targets, err
+		targets, err := r.gatherOnce(ctx, info, q, keys)
+		if err == nil || !again(err) || time.Since(began) > agreeFor {
+			return targets, err
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -141,6 +146,14 @@ func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys 
 			return nil, ctx.Err()
 		}
 	}
+}
+
+func (r *Remote) gatherOnce(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target, error) {
+	if !r.o.Ready() {
+		return nil, errUnheard
+	}
+	g := r.newGather(info, q, keys)
+	return g.targets, g.run(ctx)
 }
 
 func (g *gather) run(outer context.Context) error {

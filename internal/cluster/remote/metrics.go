@@ -21,7 +21,7 @@ func (r *Remote) Metrics(ctx context.Context, info buckets.Info, prefix []byte, 
 	l := &listing{r: r, info: info, prefix: prefix, fn: fn, need: r.o.R(info.ID), given: map[metric.SeriesID]struct{}{}}
 	for wait := firstAgree; ; wait = min(2*wait, mostAgree) {
 		err := l.run(ctx)
-		if err == nil || !errors.Is(err, errBehind) || time.Since(began) > agreeFor {
+		if err == nil || !again(err) || time.Since(began) > agreeFor {
 			return err
 		}
 		timer := time.NewTimer(wait)
@@ -93,6 +93,9 @@ var errEnough = errors.New("no more keys are wanted")
 
 // run asks so many readers of each partition as a read needs.
 func (l *listing) run(outer context.Context) error {
+	if !l.r.o.Ready() {
+		return errUnheard
+	}
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
 	l.view, l.failed, l.behind = l.r.o.View(), map[ring.ID]error{}, false

@@ -32,7 +32,8 @@ type Options struct {
 
 	Now func() time.Time
 
-	// Ready reports whether this node may answer for its copies: it has learnt the deletions that it missed.
+	// Ready reports whether this node may answer for its copies, and knows whom to ask: it has reached the others, or
+	// waited for them, and has learnt the deletions that it missed.
 	Ready func() bool
 	// Member returns an error while this node belongs to no cluster: then it does not know its buckets. nil: it always does.
 	Member func() error
