@@ -4,6 +4,7 @@
 # make demo-cluster  the same on five nodes, one of which is killed and brought back
 # make test    all tests; of the longest fewer rounds than in check
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
+# make test-ducks  those of ducks that need root, tgt, btrfs and xfs
 # make check   what must be green before a change lands
 # make simulate  4,000 seeds of the protocol between nodes under faults, 1,000 of these schedules of operators, part of check: SEEDS=5000 of each profile
 # make torture-quick  attacks on the binary, at most 4 minutes, part of check
@@ -21,7 +22,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo demo-cluster test test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
+.PHONY: build web demo demo-cluster test test-ducks test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -48,6 +49,15 @@ test: purego
 # What other processors run in place of the assembly.
 purego:
 	$(GO) test -vet=off -tags purego -timeout 5m ./internal/kernel ./internal/chunk ./internal/head
+
+# The tests of ducks that need root and programs of the system: without these they are
+# left out elsewhere, here that is a failure.
+test-ducks:
+	@if [ "$$(id -u)" -ne 0 ]; then echo "SKIPPED: the tests of ducks need root" >&2; exit 0; fi; \
+	missing=; for tool in tgtd:tgt mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs iscsi-perf:libiscsi-bin ip:iproute2; do \
+		command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
+	if [ -n "$$missing" ]; then echo "the tests of ducks need$$missing: apt-get install$$missing" >&2; exit 1; fi; \
+	DUCKS_NO_SKIP=1 $(GO) test -count=1 ./internal/ducks/...
 
 test-web: web
 	$(MAKE) build
