@@ -92,11 +92,11 @@ func (p *btrfs) Create(ctx context.Context, image string, size int64) (err error
 	return put(made, p.image(image))
 }
 
-func (p *btrfs) Freeze(ctx context.Context, as Snapshot) error {
-	if err := errors.Join(p.there(p.image(as.Image), as.Image), p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
+func (p *btrfs) Freeze(ctx context.Context, image string, as Snapshot) error {
+	if err := errors.Join(p.there(p.image(image), image), p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
 		return err
 	}
-	return subvolume(ctx, p.image(as.Image), p.snapshot(as), "-r")
+	return subvolume(ctx, p.image(image), p.snapshot(as), "-r")
 }
 
 func (p *btrfs) Clone(ctx context.Context, of Snapshot, image string) error {

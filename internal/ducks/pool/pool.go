@@ -42,8 +42,9 @@ type Space struct{ Total, Free int64 }
 type Pool interface {
 	// Create makes an empty image. The size is a multiple of 512.
 	Create(ctx context.Context, image string, size int64) error
-	// Freeze keeps an image as it is now, with all that was written to its file.
-	Freeze(ctx context.Context, as Snapshot) error
+	// Freeze keeps an image as it is now, with all that was written to its file. The snapshot may be named after another
+	// image, of which it becomes a version.
+	Freeze(ctx context.Context, image string, as Snapshot) error
 	// Clone makes an image that begins as a snapshot and takes no space until it is written to.
 	Clone(ctx context.Context, of Snapshot, image string) error
 	// Rollback makes an image what it was at a snapshot of it or of another one. Nobody has it open.

@@ -37,11 +37,11 @@ func testLayers(t *testing.T, kind string) {
 	must(t, p.Create(ctx, "volume", 64*mib))
 	write(t, p, "volume", 0, mib, 1)
 	empty := content(t, p, "volume")
-	must(t, p.Freeze(ctx, Snapshot{"volume", "1"}))
+	must(t, p.Freeze(ctx, "volume", Snapshot{"volume", "1"}))
 	must(t, p.Clone(ctx, Snapshot{"volume", "1"}, "group"))
 	write(t, p, "group", 10*mib, mib, 2)
 	golden := content(t, p, "group")
-	must(t, p.Freeze(ctx, Snapshot{"group", "1"}))
+	must(t, p.Freeze(ctx, "group", Snapshot{"group", "1"}))
 	for _, device := range []string{"pc1", "pc2"} {
 		must(t, p.Clone(ctx, Snapshot{"group", "1"}, device))
 		if content(t, p, device) != golden {
@@ -53,8 +53,8 @@ func testLayers(t *testing.T, kind string) {
 	if changed == golden || content(t, p, "pc2") != golden || content(t, p, "group") != golden || content(t, p, "volume") != empty {
 		t.Error("what one device writes is seen elsewhere")
 	}
-	must(t, p.Freeze(ctx, Snapshot{"pc1", "new"}))
-	must(t, p.Rollback(ctx, "group", Snapshot{"pc1", "new"})) // the group is updated from the device
+	must(t, p.Freeze(ctx, "pc1", Snapshot{"group", "2"})) // the group is updated from the device
+	must(t, p.Rollback(ctx, "group", Snapshot{"group", "2"}))
 	must(t, p.Rollback(ctx, "pc1", Snapshot{"group", "1"}))
 	must(t, p.Delete(ctx, "pc2"))
 	if content(t, p, "group") != changed || content(t, p, "pc1") != golden {
@@ -68,7 +68,7 @@ func testLayers(t *testing.T, kind string) {
 	must(t, err)
 	snapshots, err := p.Snapshots(ctx)
 	must(t, err)
-	if !slices.Equal(images, []string{"group", "pc1", "volume"}) || !slices.Equal(snapshots, []Snapshot{{"pc1", "new"}, {"volume", "1"}}) {
+	if !slices.Equal(images, []string{"group", "pc1", "volume"}) || !slices.Equal(snapshots, []Snapshot{{"group", "2"}, {"volume", "1"}}) {
 		t.Errorf("images %v, snapshots %v", images, snapshots)
 	}
 }
@@ -76,10 +76,10 @@ func testLayers(t *testing.T, kind string) {
 func testNames(t *testing.T, kind string) {
 	ctx, p := t.Context(), open(t, kind, mounted(t, kind))
 	must(t, p.Create(ctx, "a", mib))
-	must(t, p.Freeze(ctx, Snapshot{"a", "1"}))
+	must(t, p.Freeze(ctx, "a", Snapshot{"a", "1"}))
 	for what, err := range map[string]error{
 		"create":   p.Create(ctx, "a", mib),
-		"snapshot": p.Freeze(ctx, Snapshot{"a", "1"}),
+		"snapshot": p.Freeze(ctx, "a", Snapshot{"a", "1"}),
 		"clone":    p.Clone(ctx, Snapshot{"a", "1"}, "a"),
 	} {
 		if !errors.Is(err, ErrExists) {
@@ -89,7 +89,7 @@ func testNames(t *testing.T, kind string) {
 	_, usage := p.Usage(ctx, "b")
 	_, delta := p.Delta(ctx, Snapshot{}, Snapshot{"a", "2"})
 	for what, err := range map[string]error{
-		"freeze": p.Freeze(ctx, Snapshot{"b", "1"}), "clone": p.Clone(ctx, Snapshot{"a", "2"}, "b"), "usage": usage, "delta": delta,
+		"freeze": p.Freeze(ctx, "b", Snapshot{"b", "1"}), "clone": p.Clone(ctx, Snapshot{"a", "2"}, "b"), "usage": usage, "delta": delta,
 		"rollback": p.Rollback(ctx, "a", Snapshot{"a", "2"}), "delete": p.Delete(ctx, "b"), "snapshot": p.DeleteSnapshot(ctx, Snapshot{"a", "2"}),
 	} {
 		if !errors.Is(err, ErrUnknown) {
@@ -113,7 +113,7 @@ func testUsage(t *testing.T, kind string) {
 	ctx, p := t.Context(), open(t, kind, mounted(t, kind))
 	must(t, p.Create(ctx, "a", 64*mib))
 	write(t, p, "a", mib, 8*mib, 1)
-	must(t, p.Freeze(ctx, Snapshot{"a", "1"}))
+	must(t, p.Freeze(ctx, "a", Snapshot{"a", "1"}))
 	must(t, p.Clone(ctx, Snapshot{"a", "1"}, "b"))
 	u, err := p.Usage(ctx, "b")
 	must(t, err)
@@ -121,7 +121,7 @@ func testUsage(t *testing.T, kind string) {
 		t.Errorf("a clone takes %+v", u)
 	}
 	write(t, p, "b", mib, mib, 2)
-	must(t, p.Freeze(ctx, Snapshot{"b", "1"}))
+	must(t, p.Freeze(ctx, "b", Snapshot{"b", "1"}))
 	must(t, p.Delete(ctx, "b"))
 	duckstest.Until(t, "only the snapshot has what was written", func() bool { // xfs frees extents of what was deleted later
 		u, err = p.SnapshotUsage(ctx, Snapshot{"b", "1"})
@@ -135,14 +135,14 @@ func testStreams(t *testing.T, kind string) {
 	ctx, from, to := t.Context(), open(t, kind, mounted(t, kind)), open(t, kind, mounted(t, kind))
 	must(t, from.Create(ctx, "a", 64*mib))
 	write(t, from, "a", 0, 4*mib, 1)
-	must(t, from.Freeze(ctx, Snapshot{"a", "1"}))
+	must(t, from.Freeze(ctx, "a", Snapshot{"a", "1"}))
 	write(t, from, "a", mib, mib, 2)
 	write(t, from, "a", 40*mib, 4096, 3)
 	f, err := os.OpenFile(from.Path("a"), os.O_WRONLY, 0)
 	must(t, err)
 	must(t, punch(f, 3*mib, 65536))
 	must(t, f.Close())
-	must(t, from.Freeze(ctx, Snapshot{"a", "2"}))
+	must(t, from.Freeze(ctx, "a", Snapshot{"a", "2"}))
 	whole, difference := sent(t, from, Snapshot{}, Snapshot{"a", "1"}), sent(t, from, Snapshot{"a", "1"}, Snapshot{"a", "2"})
 	if err := to.Receive(ctx, Snapshot{"a", "2"}, bytes.NewReader(difference)); err == nil {
 		t.Error("a difference was taken without what it is a difference to")
@@ -181,7 +181,7 @@ func testDamagedStreams(t *testing.T, kind string) {
 	ctx, p := t.Context(), open(t, kind, dir)
 	must(t, p.Create(ctx, "a", mib))
 	write(t, p, "a", 0, 8192, 1)
-	must(t, p.Freeze(ctx, Snapshot{"a", "1"}))
+	must(t, p.Freeze(ctx, "a", Snapshot{"a", "1"}))
 	stream := sent(t, p, Snapshot{}, Snapshot{"a", "1"})
 	var broken [][]byte
 	for i := 0; i < len(stream); i += 1 + len(stream)/16 {
@@ -205,7 +205,7 @@ func testWhatWasInTheMaking(t *testing.T, kind string) {
 	dir := mounted(t, kind)
 	ctx, p := t.Context(), open(t, kind, dir)
 	must(t, p.Create(ctx, "a", mib))
-	must(t, p.Freeze(ctx, Snapshot{"a", "1"}))
+	must(t, p.Freeze(ctx, "a", Snapshot{"a", "1"}))
 	tmp := filepath.Join(dir, makingDir, "left")
 	must(t, os.Mkdir(tmp, 0o700))
 	if kind == "btrfs" {

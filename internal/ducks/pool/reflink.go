@@ -98,12 +98,12 @@ func writeEmpty(path string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Sync(), f.Close())
 }
 
-func (p *reflink) Freeze(_ context.Context, as Snapshot) error {
-	if err := errors.Join(p.there(p.image(as.Image), as.Image), p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
+func (p *reflink) Freeze(_ context.Context, image string, as Snapshot) error {
+	if err := errors.Join(p.there(p.image(image), image), p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
 		return err
 	}
 	return p.make(p.snapshot(as), func(made string) error {
-		if err := cloneFile(p.image(as.Image), made); err != nil {
+		if err := cloneFile(p.image(image), made); err != nil {
 			return err
 		}
 		var id [16]byte
