@@ -125,7 +125,7 @@ func numbered(n, size int) (recs []string) {
 func walFiles(t testing.TB, fs vfs.FS) []string {
 	t.Helper()
 	names := allFiles(t, fs)
-	return slices.DeleteFunc(names, func(name string) bool { return name == lastFile })
+	return slices.DeleteFunc(names, func(name string) bool { return name == lastFile || name == lastTemp })
 }
 
 func allFiles(t testing.TB, fs vfs.FS) []string {
