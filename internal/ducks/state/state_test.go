@@ -1,0 +1,111 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type thing struct{ A int }
+
+const things Table = "thing"
+
+var migrations = []Migration{func(tx *Tx) error { return tx.MakeTable(things) }}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTransactions(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	f, err := Open(path, migrations)
+	must(t, err)
+	must(t, f.Update(func(tx *Tx) error {
+		return errors.Join(tx.Put(things, "b", thing{2}), tx.Put(things, "a", thing{1}), tx.Put(things, "c", thing{3}), tx.Delete(things, "c"), tx.Delete(things, "d"))
+	}))
+	failed := errors.New("failed")
+	if err := f.Update(func(tx *Tx) error { return errors.Join(tx.Put(things, "a", thing{9}), failed) }); !errors.Is(err, failed) {
+		t.Error(err)
+	}
+	must(t, f.Close())
+	f, err = Open(path, migrations)
+	must(t, err)
+	var keys []string
+	must(t, f.View(func(tx *Tx) error {
+		var a thing
+		if err := tx.Get(things, "a", &a); err != nil || a.A != 1 {
+			t.Error(a, err)
+		}
+		if err := tx.Get(things, "c", &a); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "thing c") {
+			t.Error(err)
+		}
+		return Each(tx, things, func(key string, v thing) error {
+			keys = append(keys, key)
+			return nil
+		})
+	}))
+	if !slices.Equal(keys, []string{"a", "b"}) {
+		t.Error(keys)
+	}
+	for want := range uint64(3) {
+		must(t, f.Update(func(tx *Tx) error {
+			if n, err := tx.Next(things); err != nil || n != want+1 {
+				t.Error(n, err)
+			}
+			return nil
+		}))
+	}
+	copied, err := os.Create(path + ".copy")
+	must(t, err)
+	must(t, errors.Join(f.Backup(copied), copied.Close(), f.Close()))
+	f, err = Open(path+".copy", migrations)
+	must(t, err)
+	must(t, f.View(func(tx *Tx) error { return tx.Get(things, "b", new(thing)) }))
+	must(t, f.Close())
+}
+
+func TestMigrations(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	f, err := Open(path, migrations)
+	must(t, err)
+	must(t, errors.Join(f.Update(func(tx *Tx) error { return tx.Put(things, "a", thing{1}) }), f.Close()))
+	runs := 0
+	newer := append(slices.Clone(migrations), func(tx *Tx) error {
+		runs++
+		return tx.Put(things, "a", thing{2})
+	})
+	for range 2 {
+		f, err = Open(path, newer)
+		must(t, err)
+		var a thing
+		must(t, f.View(func(tx *Tx) error { return tx.Get(things, "a", &a) }))
+		must(t, f.Close())
+		if runs != 1 || a.A != 2 {
+			t.Errorf("migrated %d times, has %+v", runs, a)
+		}
+	}
+	if _, err := Open(path, migrations); err == nil || !strings.Contains(err.Error(), "newer") {
+		t.Errorf("a file of a newer layout is opened: %v", err)
+	}
+	broken := errors.New("broken")
+	if _, err := Open(path, append(slices.Clone(newer), func(tx *Tx) error { return errors.Join(tx.Put(things, "a", thing{3}), broken) })); !errors.Is(err, broken) {
+		t.Error(err)
+	}
+	f, err = Open(path, newer)
+	must(t, err)
+	var a thing
+	must(t, errors.Join(f.View(func(tx *Tx) error { return tx.Get(things, "a", &a) }), f.Close()))
+	if a.A != 2 {
+		t.Errorf("a migration that failed has left %+v", a)
+	}
+	must(t, os.WriteFile(path, []byte("no such file"), 0o600))
+	if _, err := Open(path, newer); err == nil {
+		t.Error("anything is opened")
+	}
+}
