@@ -3,8 +3,10 @@
 package duckstest
 
 import (
+	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -45,6 +47,38 @@ func skip(t *testing.T, why string) {
 		t.Fatal(why)
 	}
 	t.Skip("SKIPPED: " + why)
+}
+
+// fileSystems are how those of the kinds of pools are made and mounted.
+var fileSystems = map[string]struct {
+	mkfs    []string
+	options string
+}{
+	"btrfs":   {[]string{"mkfs.btrfs", "-q"}, "loop,compress-force=zstd:1"},
+	"reflink": {[]string{"mkfs.xfs", "-q", "-m", "reflink=1"}, "loop"},
+}
+
+// Mounted returns a directory on a new file system of 512 MiB for a kind of pool: btrfs or reflink.
+func Mounted(t *testing.T, kind string) string {
+	t.Helper()
+	of := fileSystems[kind]
+	dir := t.TempDir()
+	file, at := filepath.Join(dir, "file"), filepath.Join(dir, "at")
+	if err := errors.Join(os.Mkdir(at, 0o700), os.WriteFile(file, nil, 0o600), os.Truncate(file, 512<<20)); err != nil {
+		t.Fatal(err)
+	}
+	Run(t, append(of.mkfs, file)...)
+	Run(t, "mount", "-o", of.options, file, at)
+	t.Cleanup(func() { Run(t, "umount", at) })
+	return at
+}
+
+// Run runs a command that does not fail.
+func Run(t *testing.T, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(args[0], args[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%q: %v\n%s", args, err, out)
+	}
 }
 
 // Until waits for a condition.

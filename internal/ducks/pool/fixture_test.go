@@ -5,43 +5,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"testing"
 )
-
-// kinds are the kinds of pools, with how their file systems are made.
-var kinds = map[string]struct{ mkfs, options []string }{
-	"btrfs":   {[]string{"mkfs.btrfs", "-q"}, []string{"loop,compress-force=zstd:1"}},
-	"reflink": {[]string{"mkfs.xfs", "-q", "-m", "reflink=1"}, []string{"loop"}},
-}
-
-// mounted returns a directory on a new file system of a kind of pool.
-func mounted(t *testing.T, kind string) string {
-	t.Helper()
-	of := kinds[kind]
-	dir := t.TempDir()
-	file, at := filepath.Join(dir, "file"), filepath.Join(dir, "at")
-	if err := os.Mkdir(at, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeEmpty(file, 512<<20); err != nil {
-		t.Fatal(err)
-	}
-	output(t, append(of.mkfs, file)...)
-	output(t, "mount", "-o", of.options[0], file, at)
-	t.Cleanup(func() { output(t, "umount", at) })
-	return at
-}
-
-func output(t *testing.T, args ...string) string {
-	t.Helper()
-	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%q: %v\n%s", args, err, out)
-	}
-	return string(out)
-}
 
 // open opens a pool of a kind in a directory.
 func open(t *testing.T, kind, dir string) Pool {

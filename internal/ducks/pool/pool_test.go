@@ -19,7 +19,7 @@ func TestPools(t *testing.T) {
 	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "mkfs.xfs") {
 		return
 	}
-	for kind := range kinds {
+	for _, kind := range []string{"btrfs", "reflink"} {
 		t.Run(kind, func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, string){
 				"layers": testLayers, "names": testNames, "usage": testUsage, "streams": testStreams, "damage": testDamagedStreams,
@@ -33,7 +33,7 @@ func TestPools(t *testing.T) {
 
 // A volume, a group of it, two devices of the group: each has what it began with and what it wrote.
 func testLayers(t *testing.T, kind string) {
-	ctx, p := t.Context(), open(t, kind, mounted(t, kind))
+	ctx, p := t.Context(), open(t, kind, duckstest.Mounted(t, kind))
 	must(t, p.Create(ctx, "volume", 64*mib))
 	write(t, p, "volume", 0, mib, 1)
 	empty := content(t, p, "volume")
@@ -74,7 +74,7 @@ func testLayers(t *testing.T, kind string) {
 }
 
 func testNames(t *testing.T, kind string) {
-	ctx, p := t.Context(), open(t, kind, mounted(t, kind))
+	ctx, p := t.Context(), open(t, kind, duckstest.Mounted(t, kind))
 	must(t, p.Create(ctx, "a", mib))
 	must(t, p.Freeze(ctx, "a", Snapshot{"a", "1"}))
 	for what, err := range map[string]error{
@@ -110,7 +110,7 @@ func testNames(t *testing.T, kind string) {
 
 // A clone takes nothing until it is written to.
 func testUsage(t *testing.T, kind string) {
-	ctx, p := t.Context(), open(t, kind, mounted(t, kind))
+	ctx, p := t.Context(), open(t, kind, duckstest.Mounted(t, kind))
 	must(t, p.Create(ctx, "a", 64*mib))
 	write(t, p, "a", mib, 8*mib, 1)
 	must(t, p.Freeze(ctx, "a", Snapshot{"a", "1"}))
@@ -132,7 +132,7 @@ func testUsage(t *testing.T, kind string) {
 
 // What one pool sends another one has, whole and as differences.
 func testStreams(t *testing.T, kind string) {
-	ctx, from, to := t.Context(), open(t, kind, mounted(t, kind)), open(t, kind, mounted(t, kind))
+	ctx, from, to := t.Context(), open(t, kind, duckstest.Mounted(t, kind)), open(t, kind, duckstest.Mounted(t, kind))
 	must(t, from.Create(ctx, "a", 64*mib))
 	write(t, from, "a", 0, 4*mib, 1)
 	must(t, from.Freeze(ctx, "a", Snapshot{"a", "1"}))
@@ -177,7 +177,7 @@ func testStreams(t *testing.T, kind string) {
 
 // A stream that is cut off, or of which a byte is another one, makes no snapshot.
 func testDamagedStreams(t *testing.T, kind string) {
-	dir := mounted(t, kind)
+	dir := duckstest.Mounted(t, kind)
 	ctx, p := t.Context(), open(t, kind, dir)
 	must(t, p.Create(ctx, "a", mib))
 	write(t, p, "a", 0, 8192, 1)
@@ -202,14 +202,14 @@ func testDamagedStreams(t *testing.T, kind string) {
 
 // What a crash left in the making is gone when the pool is opened again.
 func testWhatWasInTheMaking(t *testing.T, kind string) {
-	dir := mounted(t, kind)
+	dir := duckstest.Mounted(t, kind)
 	ctx, p := t.Context(), open(t, kind, dir)
 	must(t, p.Create(ctx, "a", mib))
 	must(t, p.Freeze(ctx, "a", Snapshot{"a", "1"}))
 	tmp := filepath.Join(dir, makingDir, "left")
 	must(t, os.Mkdir(tmp, 0o700))
 	if kind == "btrfs" {
-		output(t, "btrfs", "subvolume", "snapshot", "-r", filepath.Join(dir, imagesDir, "a"), filepath.Join(tmp, "made"))
+		duckstest.Run(t, "btrfs", "subvolume", "snapshot", "-r", filepath.Join(dir, imagesDir, "a"), filepath.Join(tmp, "made"))
 	} else {
 		must(t, os.WriteFile(filepath.Join(tmp, "disk"), nil, 0o600))
 	}
@@ -224,7 +224,7 @@ func testWhatWasInTheMaking(t *testing.T, kind string) {
 
 // Where there are limits, an image takes no more of its own than its limit.
 func testLimit(t *testing.T, kind string) {
-	ctx, p := t.Context(), open(t, kind, mounted(t, kind))
+	ctx, p := t.Context(), open(t, kind, duckstest.Mounted(t, kind))
 	must(t, p.Create(ctx, "a", 64*mib))
 	err := p.Limit(ctx, "a", 4*mib)
 	if kind == "reflink" {
@@ -249,7 +249,7 @@ func testLimit(t *testing.T, kind string) {
 }
 
 func testSpace(t *testing.T, kind string) {
-	ctx, p := t.Context(), open(t, kind, mounted(t, kind))
+	ctx, p := t.Context(), open(t, kind, duckstest.Mounted(t, kind))
 	s, err := p.Space(ctx)
 	must(t, err)
 	if s.Total < 400*mib || s.Free <= 0 || s.Free >= s.Total {

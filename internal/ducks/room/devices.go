@@ -1,0 +1,208 @@
+package room
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"dalmatiner/internal/ducks/pool"
+	"dalmatiner/internal/ducks/state"
+	"dalmatiner/internal/ducks/target"
+)
+
+// secretBytes is the length of a secret of CHAP: the longest that all initiators take.
+const secretBytes = 16
+
+// AddDevice makes a device known. It gets its image when it boots.
+func (r *Room) AddDevice(_ context.Context, d Device) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.fresh(devices, d.Name); err != nil {
+		return err
+	}
+	mac, err := net.ParseMAC(d.MAC)
+	if err != nil || len(mac) != 6 {
+		return fmt.Errorf("device %s: %q is no MAC address: want aa:bb:cc:dd:ee:ff", d.Name, d.MAC)
+	}
+	if err := r.setUp(&d); err != nil {
+		return err
+	}
+	known, err := r.Devices()
+	if err != nil {
+		return err
+	}
+	d.MAC = mac.String()
+	for _, o := range known {
+		if o.MAC == d.MAC {
+			return fmt.Errorf("device %s: %s is that of device %s: %w", d.Name, d.MAC, o.Name, ErrExists)
+		}
+	}
+	d.Secret = rand.Text()[:secretBytes]
+	d.Image, d.ImageOf, d.Version = "", "", 0
+	return r.o.State.Update(func(tx *state.Tx) (err error) {
+		if d.Number, err = tx.Next(devices); err != nil {
+			return err
+		}
+		return tx.Put(devices, d.Name, d)
+	})
+}
+
+// setUp checks what may change of a device.
+func (r *Room) setUp(d *Device) error {
+	var g Group
+	if err := r.get(groups, d.Group, &g); err != nil {
+		return fmt.Errorf("device %s: %w", d.Name, err)
+	}
+	if _, err := version(g.Versions, d.Pin); err != nil {
+		return fmt.Errorf("device %s: group %s: %w", d.Name, d.Group, err)
+	}
+	switch {
+	case d.Mode != Volatile && d.Mode != Persistent && d.Mode != Until:
+		return fmt.Errorf("device %s: mode %q: want %s, %s or %s", d.Name, d.Mode, Volatile, Persistent, Until)
+	case (d.Mode == Until) != !d.Until.IsZero():
+		return fmt.Errorf("device %s: a date goes with mode %s, and with no other", d.Name, Until)
+	}
+	return nil
+}
+
+// ChangeDevice moves a device to another group, pins it to a version, or gives it another mode. It sees that when it
+// boots next.
+func (r *Room) ChangeDevice(_ context.Context, name string, change func(d *Device)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var d Device
+	if err := r.get(devices, name, &d); err != nil {
+		return err
+	}
+	next := d
+	change(&next)
+	d.Group, d.Mode, d.Until, d.Pin = next.Group, next.Mode, next.Until, next.Pin
+	if err := r.setUp(&d); err != nil {
+		return err
+	}
+	return r.put(devices, name, d)
+}
+
+// Boot is what a device gets when it boots next.
+type Boot struct {
+	Device  string
+	Group   string
+	Version int
+	Fresh   bool   // it gets a new clone of the version; else it goes on with its image
+	Why     string // in a few words
+	Loses   int64  // bytes that it has written, and that go
+}
+
+// plan says what a device gets at a time.
+func plan(d *Device, g *Group, now time.Time) (Boot, Version, error) {
+	number, why := g.Use, "the version of its group"
+	if d.Pin > 0 {
+		number, why = d.Pin, "it is pinned"
+	}
+	v, err := version(g.Versions, number)
+	if err != nil {
+		return Boot{}, v, fmt.Errorf("device %s: group %s: %w", d.Name, g.Name, err)
+	}
+	b := Boot{Device: d.Name, Group: g.Name, Version: v.Number, Fresh: true, Why: why}
+	keeps := d.Mode == Persistent || d.Mode == Until && now.Before(d.Until)
+	switch {
+	case d.Image == "":
+		b.Why = "it boots first: " + why
+	case keeps && d.ImageOf == g.Name:
+		b.Version, b.Fresh, b.Why = d.Version, false, "it keeps what it wrote"
+		if d.Version != v.Number {
+			b.Why += fmt.Sprintf(", and misses version %d", v.Number)
+		}
+	case keeps:
+		b.Why = "it changes its group"
+	}
+	return b, v, nil
+}
+
+// Plan says what each device gets when it boots next.
+func (r *Room) Plan(ctx context.Context) (boots []Boot, err error) {
+	all, err := r.Devices()
+	for i := range all {
+		g, err := r.Group(all[i].Group)
+		if err != nil {
+			return nil, err
+		}
+		b, _, err := plan(&all[i], &g, r.o.Now())
+		if err != nil {
+			return nil, err
+		}
+		if b.Fresh && all[i].Image != "" {
+			u, err := r.o.Pool.Usage(ctx, all[i].Image)
+			if err != nil {
+				return nil, err
+			}
+			b.Loses = u.Own
+		}
+		boots = append(boots, b)
+	}
+	return boots, err
+}
+
+func (r *Room) iqn(device string) string { return r.o.Base + ":" + device }
+
+// Initiator returns the iSCSI name with which a device logs in.
+func (r *Room) Initiator(device string) string { return r.o.Base + ".initiator:" + device }
+
+// Boot gets the disk of a device ready: a new clone, or the image that it has. Sessions that it has left are closed,
+// since a device that boots has ended.
+func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var d Device
+	var g Group
+	if err := r.get(devices, name, &d); err != nil {
+		return Boot{}, target.Target{}, err
+	}
+	if err := r.get(groups, d.Group, &g); err != nil {
+		return Boot{}, target.Target{}, err
+	}
+	b, v, err := plan(&d, &g, r.o.Now())
+	if err != nil {
+		return Boot{}, target.Target{}, err
+	}
+	if err := r.o.Targets.Remove(ctx, r.iqn(name), true); err != nil && !errors.Is(err, target.ErrUnknown) {
+		return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
+	}
+	if b.Fresh {
+		if err := r.clone(ctx, &d, v); err != nil {
+			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
+		}
+	}
+	t := target.Target{IQN: r.iqn(name), Disks: []target.Disk{{Path: r.o.Pool.Path(d.Image), Serial: fmt.Sprintf("ducks%08d", d.Number)}},
+		Initiators: []string{r.Initiator(name)}, User: name, Secret: d.Secret}
+	return b, t, r.o.Targets.Put(ctx, t)
+}
+
+// clone gives a device a new image. The old one goes when the new one is noted.
+func (r *Room) clone(ctx context.Context, d *Device, v Version) error {
+	old := d.Image
+	var number uint64
+	if err := r.o.State.Update(func(tx *state.Tx) (err error) {
+		number, err = tx.Next(devices)
+		return err
+	}); err != nil {
+		return err
+	}
+	d.Image, d.ImageOf, d.Version = deviceImage(d.Name, number), d.Group, v.Number
+	if err := r.o.Pool.Clone(ctx, v.Snapshot, d.Image); err != nil {
+		return err
+	}
+	if err := r.put(devices, d.Name, *d); err != nil {
+		return errors.Join(err, r.o.Pool.Delete(ctx, d.Image))
+	}
+	if old == "" {
+		return nil
+	}
+	if err := r.o.Pool.Delete(ctx, old); err != nil && !errors.Is(err, pool.ErrUnknown) {
+		r.o.Logger.Warn("an image that nobody has any more stays", "image", old, "err", err)
+	}
+	return nil
+}

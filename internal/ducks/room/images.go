@@ -1,0 +1,153 @@
+package room
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"dalmatiner/internal/ducks/pool"
+	"dalmatiner/internal/ducks/target"
+)
+
+// The images of a pool: those of volumes and groups are there as snapshots only.
+func volumeImage(name string) string           { return "v." + name }
+func groupImage(name string) string            { return "g." + name }
+func deviceImage(name string, n uint64) string { return fmt.Sprintf("d.%s.%d", name, n) }
+func snapshotOf(image string, n int) pool.Snapshot {
+	return pool.Snapshot{Image: image, Name: fmt.Sprint(n)}
+}
+
+// CreateVolume makes an empty disk.
+func (r *Room) CreateVolume(ctx context.Context, name string, size int64, author string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.fresh(volumes, name); err != nil {
+		return err
+	}
+	image := volumeImage(name)
+	if err := r.o.Pool.Create(ctx, image, size); err != nil && !errors.Is(err, pool.ErrExists) { // by a try before this one
+		return fmt.Errorf("volume %s: %w", name, err)
+	}
+	v := Volume{Name: name, Size: size}
+	err := r.freeze(ctx, image, image, &v.Versions, Version{From: "empty", Author: author})
+	if err == nil {
+		err = r.put(volumes, name, v)
+	}
+	return errors.Join(err, r.o.Pool.Delete(ctx, image))
+}
+
+// CreateGroup makes a group whose first version is the newest of a volume.
+func (r *Room) CreateGroup(_ context.Context, name, volume, author string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.fresh(groups, name); err != nil {
+		return err
+	}
+	var v Volume
+	if err := r.get(volumes, volume, &v); err != nil {
+		return err
+	}
+	of, err := version(v.Versions, 0)
+	if err != nil {
+		return err
+	}
+	first := Version{Number: 1, Snapshot: of.Snapshot, From: fmt.Sprintf("volume %s, version %d", volume, of.Number), Author: author, At: r.o.Now()}
+	return r.put(groups, name, Group{Name: name, Volume: volume, Versions: []Version{first}})
+}
+
+// freeze keeps an image as the next version of a list. A number whose snapshot is there already, from a try that was
+// not noted, is passed over.
+func (r *Room) freeze(ctx context.Context, image, as string, list *[]Version, v Version) error {
+	before := pool.Snapshot{}
+	if n := len(*list); n > 0 {
+		before, v.Number = (*list)[n-1].Snapshot, (*list)[n-1].Number
+	}
+	for {
+		v.Number++
+		v.Snapshot, v.At = snapshotOf(as, v.Number), r.o.Now()
+		err := r.o.Pool.Freeze(ctx, image, v.Snapshot)
+		if errors.Is(err, pool.ErrExists) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		break
+	}
+	if before != (pool.Snapshot{}) {
+		changed, err := r.o.Pool.Delta(ctx, before, v.Snapshot)
+		if err != nil {
+			return errors.Join(err, r.o.Pool.DeleteSnapshot(ctx, v.Snapshot))
+		}
+		v.Changed = changed
+	}
+	*list = append(*list, v)
+	return nil
+}
+
+// UpdateGroup makes what a device has written the newest version of a group. The device is off: nobody has a session
+// on its disk. Devices get the version when they boot next.
+func (r *Room) UpdateGroup(ctx context.Context, name, device, author, note string) (Version, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var g Group
+	var d Device
+	if err := errors.Join(r.get(groups, name, &g), r.get(devices, device, &d)); err != nil {
+		return Version{}, err
+	}
+	switch sessions, err := r.o.Targets.Sessions(ctx, r.iqn(device)); {
+	case d.Image == "":
+		return Version{}, fmt.Errorf("device %s has no image yet: boot it first", device)
+	case err != nil && !errors.Is(err, target.ErrUnknown):
+		return Version{}, err
+	case len(sessions) > 0:
+		return Version{}, fmt.Errorf("device %s: %w: it is on: shut it down, then update the group", device, ErrBusy)
+	}
+	if err := r.freeze(ctx, d.Image, groupImage(name), &g.Versions, Version{From: "device " + device, Author: author, Note: note}); err != nil {
+		return Version{}, fmt.Errorf("group %s: %w", name, err)
+	}
+	v := g.Versions[len(g.Versions)-1]
+	g.Use = 0
+	return v, r.put(groups, name, g)
+}
+
+// Promote makes the version that a group uses the newest one of its volume. Groups that are made later begin with it.
+func (r *Room) Promote(_ context.Context, name, author, note string) (Version, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var g Group
+	if err := r.get(groups, name, &g); err != nil {
+		return Version{}, err
+	}
+	of, err := version(g.Versions, g.Use)
+	if err != nil {
+		return Version{}, err
+	}
+	var v Volume
+	if err := r.get(volumes, g.Volume, &v); err != nil {
+		return Version{}, err
+	}
+	last := v.Versions[len(v.Versions)-1]
+	if last.Snapshot == of.Snapshot {
+		return last, nil
+	}
+	next := Version{Number: last.Number + 1, Snapshot: of.Snapshot, From: fmt.Sprintf("group %s, version %d", name, of.Number),
+		Author: author, Note: note, At: r.o.Now(), Changed: of.Changed}
+	v.Versions = append(v.Versions, next)
+	return next, r.put(volumes, v.Name, v)
+}
+
+// Rollback lets the devices of a group get a version when they boot next; 0 is the newest, also of those to come.
+func (r *Room) Rollback(_ context.Context, name string, number int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var g Group
+	if err := r.get(groups, name, &g); err != nil {
+		return err
+	}
+	if _, err := version(g.Versions, number); err != nil {
+		return fmt.Errorf("group %s: %w", name, err)
+	}
+	g.Use = number
+	return r.put(groups, name, g)
+}
