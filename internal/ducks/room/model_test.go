@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/ducks/state"
+	"dalmatiner/internal/state"
 )
 
 // texts is a pool in memory in which an image has a text.

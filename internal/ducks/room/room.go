@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/ducks/state"
+	"dalmatiner/internal/state"
 	"dalmatiner/internal/ducks/target"
 )
 

@@ -17,7 +17,7 @@ import (
 	"dalmatiner/internal/ducks/duckstest"
 	"dalmatiner/internal/ducks/initiator"
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/ducks/state"
+	"dalmatiner/internal/state"
 	"dalmatiner/internal/ducks/target"
 )
 

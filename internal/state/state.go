@@ -1,4 +1,4 @@
-// Package state keeps what ducks knows in one file, in transactions: all of one is on disk, or nothing of it. It is
+// Package state keeps what a program knows in one file, in transactions: all of one is on disk, or nothing of it. It is
 // the one package that imports bbolt.
 package state
 
@@ -136,4 +136,25 @@ func Each[V any](tx *Tx, t Table, do func(key string, v V) error) error {
 		}
 		return do(string(k), v)
 	})
+}
+
+// Backward calls do with the things of a table before a key, descending, until it wants no more. "" is behind all keys.
+func Backward[V any](tx *Tx, t Table, before string, do func(key string, v V) (more bool, err error)) error {
+	c := tx.tx.Bucket([]byte(t)).Cursor()
+	var k, b []byte
+	if behind, _ := c.Seek([]byte(before)); before == "" || behind == nil {
+		k, b = c.Last()
+	} else {
+		k, b = c.Prev()
+	}
+	for ; k != nil; k, b = c.Prev() {
+		var v V
+		if err := json.Unmarshal(b, &v); err != nil {
+			return fmt.Errorf("%s %s: %w", t, k, err)
+		}
+		if more, err := do(string(k), v); err != nil || !more {
+			return err
+		}
+	}
+	return nil
 }

@@ -70,6 +70,39 @@ func TestTransactions(t *testing.T) {
 	must(t, f.Close())
 }
 
+// Backward reads what lies before a key, whether it is there or not, until it is enough.
+func TestBackward(t *testing.T) {
+	f, err := Open(filepath.Join(t.TempDir(), "state"), migrations)
+	must(t, err)
+	defer f.Close()
+	backward := func(before string, most int) (keys string) {
+		must(t, f.View(func(tx *Tx) error {
+			return Backward(tx, things, before, func(key string, _ thing) (bool, error) {
+				if len(keys) == most {
+					return false, nil
+				}
+				keys += key
+				return true, nil
+			})
+		}))
+		return keys
+	}
+	if got := backward("", 9) + backward("b", 9); got != "" {
+		t.Errorf("an empty table has %q", got)
+	}
+	must(t, f.Update(func(tx *Tx) error {
+		return errors.Join(tx.Put(things, "b", thing{}), tx.Put(things, "d", thing{}), tx.Put(things, "f", thing{}))
+	}))
+	for before, want := range map[string]string{"": "fdb", "g": "fdb", "f": "db", "e": "db", "d": "b", "b": "", "a": ""} {
+		if got := backward(before, 9); got != want {
+			t.Errorf("before %q there is %q, not %q", before, got, want)
+		}
+	}
+	if got := backward("", 2); got != "fd" {
+		t.Errorf("two are %q", got)
+	}
+}
+
 func TestMigrations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	f, err := Open(path, migrations)
