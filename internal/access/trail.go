@@ -1,0 +1,58 @@
+package access
+
+import (
+	"fmt"
+	"time"
+
+	"dalmatiner/internal/state"
+)
+
+// Act is something that somebody did, or was refused.
+type Act struct {
+	Number uint64
+	At     time.Time
+	Who    string // name of the token or user; empty: nobody who was let in
+	From   string // the address
+	What   string // as: update group
+	Object string // as: lab
+	Error  string // why it failed; empty: it was done
+}
+
+// mostActs is how many are kept: the oldest go.
+const mostActs = 100_000
+
+func actKey(n uint64) string { return fmt.Sprintf("%020d", n) }
+
+// Record notes an act, on disk. Its number and time are set.
+func (a *Access) Record(act Act) error {
+	return a.file.Update(func(tx *state.Tx) (err error) {
+		if act.Number, err = tx.Next(trail); err != nil {
+			return err
+		}
+		act.At = a.now()
+		if act.Number > mostActs {
+			if err := tx.Delete(trail, actKey(act.Number-mostActs)); err != nil {
+				return err
+			}
+		}
+		return tx.Put(trail, actKey(act.Number), act)
+	})
+}
+
+// Acts returns at most so many before a number, the newest first; 0 is the newest of all.
+func (a *Access) Acts(before uint64, most int) (list []Act, err error) {
+	err = a.file.View(func(tx *state.Tx) error {
+		from := ""
+		if before > 0 {
+			from = actKey(before)
+		}
+		return state.Backward(tx, trail, from, func(_ string, act Act) (more bool, err error) {
+			if len(list) == most {
+				return false, nil
+			}
+			list = append(list, act)
+			return true, nil
+		})
+	})
+	return list, err
+}
