@@ -5,12 +5,11 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"time"
 
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/state"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
 )
 
 // secretBytes is the length of a secret of CHAP: the longest that all initiators take.
@@ -23,22 +22,19 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 	if err := r.fresh(devices, d.Name); err != nil {
 		return err
 	}
-	mac, err := net.ParseMAC(d.MAC)
-	if err != nil || len(mac) != 6 {
-		return fmt.Errorf("device %s: %q is no MAC address: want aa:bb:cc:dd:ee:ff", d.Name, d.MAC)
+	mac, err := parseMAC(d.MAC)
+	if err != nil {
+		return fmt.Errorf("device %s: %w", d.Name, err)
 	}
 	if err := r.setUp(&d); err != nil {
 		return err
 	}
-	known, err := r.Devices()
-	if err != nil {
+	d.MAC = mac
+	switch o, err := r.byMAC(mac); {
+	case err == nil:
+		return fmt.Errorf("device %s: %s is that of device %s: %w", d.Name, d.MAC, o.Name, ErrExists)
+	case !errors.Is(err, state.ErrUnknown):
 		return err
-	}
-	d.MAC = mac.String()
-	for _, o := range known {
-		if o.MAC == d.MAC {
-			return fmt.Errorf("device %s: %s is that of device %s: %w", d.Name, d.MAC, o.Name, ErrExists)
-		}
 	}
 	d.Secret = rand.Text()[:secretBytes]
 	d.Image, d.ImageOf, d.Version = "", "", 0
@@ -46,7 +42,7 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 		if d.Number, err = tx.Next(devices); err != nil {
 			return err
 		}
-		return tx.Put(devices, d.Name, d)
+		return errors.Join(tx.Put(devices, d.Name, d), tx.Delete(unknown, mac))
 	})
 }
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/state"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
 )
 
 // Errors that callers look for.
@@ -106,13 +106,14 @@ const (
 	volumes state.Table = "volume"
 	groups  state.Table = "group"
 	devices state.Table = "device"
+	unknown state.Table = "unknown"
 )
 
 // Migrations are the layouts of the state.
 func Migrations() []state.Migration {
 	return []state.Migration{
 		func(tx *state.Tx) error {
-			return errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices))
+			return errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(unknown))
 		},
 	}
 }

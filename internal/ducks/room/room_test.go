@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -17,8 +18,8 @@ import (
 	"dalmatiner/internal/ducks/duckstest"
 	"dalmatiner/internal/ducks/initiator"
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/state"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
 )
 
 const portal = "127.0.0.1:3260"
@@ -299,5 +300,39 @@ func TestUntilADate(t *testing.T) {
 	}
 	if images[0] != images[1] || images[2] == images[1] || images[3] == images[2] {
 		t.Errorf("it had %q on four days", images)
+	}
+}
+
+// Machines that nobody has added wait, not too many of them, and wait no longer when they are added.
+func TestUnknownMachines(t *testing.T) {
+	d, ctx := bareRoom(t), t.Context()
+	at := netip.MustParseAddr("192.0.2.7")
+	for i := range mostUnknown + 3 {
+		d.now = d.now.Add(time.Second)
+		if _, err := d.Find(ctx, fmt.Sprintf("02:00:00:00:%02X:%02X", i/256, i%256), at); !errors.Is(err, state.ErrUnknown) {
+			t.Fatal(err)
+		}
+	}
+	list, err := d.Unknowns()
+	must(t, err)
+	if len(list) != mostUnknown || list[0].MAC != "02:00:00:00:00:03" || list[0].Address != at {
+		t.Errorf("%d wait, first %+v", len(list), list[0])
+	}
+	d.now = d.now.Add(time.Second)
+	_, _ = d.Find(ctx, "02-00-00-00-00-03", at) // it is noted, as above
+	list, err = d.Unknowns()
+	must(t, err)
+	if list[0].MAC != "02:00:00:00:00:03" || !list[0].Last.Equal(d.now) || list[0].First.Equal(d.now) {
+		t.Errorf("seen again it is %+v", list[0])
+	}
+	must(t, d.AddDevice(ctx, Device{Name: "pc1", MAC: "02:00:00:00:00:03", Group: "lab", Mode: Volatile}))
+	if list, err = d.Unknowns(); err != nil || len(list) != mostUnknown-1 {
+		t.Errorf("%d wait, %v", len(list), err)
+	}
+	if got, err := d.Find(ctx, "02:00:00:00:00:03", at); err != nil || got.Name != "pc1" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := d.Find(ctx, "pc1", at); err == nil || errors.Is(err, state.ErrUnknown) {
+		t.Errorf("no address: %v", err)
 	}
 }

@@ -1,0 +1,167 @@
+// Package boot tells a device what to boot: a script of iPXE, over HTTP. It has the secret of the disk, so it goes only
+// to the address that the kernel has seen the device's MAC address at.
+package boot
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
+)
+
+// Room has the devices: a *room.Room.
+type Room interface {
+	Find(ctx context.Context, mac string, at netip.Addr) (room.Device, error)
+	Boot(ctx context.Context, name string) (room.Boot, target.Target, error)
+}
+
+// Options say where disks are, and who asks.
+type Options struct {
+	Room   Room
+	Portal netip.AddrPort // of the targets, as devices reach it
+	// Neighbour returns the MAC address that a machine of the local network has; "" if it is not known. Neighbour of
+	// this package if nil.
+	Neighbour func(netip.Addr) (string, error)
+	Logger    *slog.Logger
+}
+
+// Path is where a device asks. It puts its MAC address there: ?mac=${net0/mac}
+const Path = "/boot/v1/script"
+
+// Handler answers devices.
+func Handler(o Options) http.Handler {
+	if o.Neighbour == nil {
+		o.Neighbour = Neighbour
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		w.Header().Set("Cache-Control", "no-store")
+		text := o.script(r)
+		if _, err := io.WriteString(w, text); err != nil {
+			o.Logger.Warn("a device has gone while it was told what to boot", "address", r.RemoteAddr, "err", err)
+		}
+	})
+	return mux
+}
+
+// script returns what a device boots. A device shows errors to whoever stands before it, so they are scripts, too.
+func (o *Options) script(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return message("this server does not know your address")
+	}
+	at, mac := from.Addr().Unmap(), r.URL.Query().Get("mac")
+	d, err := o.Room.Find(r.Context(), mac, at)
+	switch {
+	case errors.Is(err, state.ErrUnknown):
+		o.Logger.Info("an unknown machine wants to boot", "mac", mac, "address", at)
+		return waiting(mac)
+	case err != nil:
+		o.Logger.Warn("a device cannot boot", "mac", mac, "address", at, "err", err)
+		return message("this server cannot serve you now: see its log")
+	}
+	if seen, err := o.Neighbour(at); err != nil || seen != d.MAC {
+		o.Logger.Warn("an address asks for the secret of a device that is not there", "device", d.Name, "address", at, "mac", seen, "err", err)
+		return message("your address is not that of " + d.Name)
+	}
+	b, t, err := o.Room.Boot(r.Context(), d.Name)
+	if err != nil {
+		o.Logger.Error("a device cannot boot", "device", d.Name, "err", err)
+		return message("the disk of " + d.Name + " is not ready: see the log of the server")
+	}
+	o.Logger.Info("a device boots", "device", d.Name, "group", b.Group, "version", b.Version, "fresh", b.Fresh)
+	return sanboot(o.Portal, t)
+}
+
+// sanboot boots from the disk. Values are names of this program's own making: nothing in them has to be quoted.
+func sanboot(portal netip.AddrPort, t target.Target) string {
+	return fmt.Sprintf(`#!ipxe
+set initiator-iqn %s
+set username %s
+set password %s
+set keep-san 1
+sanboot --drive 0x80 iscsi:%s::%d:1:%s || goto failed
+:failed
+echo The disk cannot be booted. Trying again in 10 seconds.
+sleep 10
+chain --replace --autofree %s?mac=${net0/mac}
+`, t.Initiators[0], t.User, t.Secret, host(portal.Addr()), portal.Port(), t.IQN, Path)
+}
+
+// host returns an address as part of a URI.
+func host(a netip.Addr) string {
+	if a.Is6() {
+		return "[" + a.String() + "]"
+	}
+	return a.String()
+}
+
+// waiting lets an unknown machine ask again until somebody has added it.
+func waiting(mac string) string {
+	return fmt.Sprintf(`#!ipxe
+echo This machine is not known yet: %s
+echo It boots when somebody has added it. Asking again in 10 seconds.
+sleep 10
+chain --replace --autofree %s?mac=${net0/mac}
+`, clean(mac), Path)
+}
+
+// message shows a text, and tries again.
+func message(text string) string {
+	return fmt.Sprintf(`#!ipxe
+echo %s
+sleep 10
+chain --replace --autofree %s?mac=${net0/mac}
+`, clean(text), Path)
+}
+
+// clean keeps a text from being more than a text for iPXE.
+func clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == ' ' || r == ':' || r == '.' || r == '-' || r == ',' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '?'
+	}, text)
+}
+
+// Neighbour returns the MAC address that the kernel has for a machine of the local network, "" for none.
+func Neighbour(of netip.Addr) (string, error) {
+	f, err := os.Open("/proc/net/arp")
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return neighbour(f, of)
+}
+
+// neighbour reads the table of neighbours: a title, then address, type, flags, MAC address, mask and interface. Source:
+// proc_pid_net(5).
+func neighbour(table io.Reader, of netip.Addr) (string, error) {
+	const complete = "0x2"
+	lines := bufio.NewScanner(table)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) < 4 || f[0] != of.String() || f[2] != complete {
+			continue
+		}
+		mac, err := net.ParseMAC(f[3])
+		if err != nil {
+			return "", fmt.Errorf("the table of neighbours has %q for %s", f[3], of)
+		}
+		return mac.String(), nil
+	}
+	return "", lines.Err()
+}
