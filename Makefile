@@ -1,4 +1,4 @@
-# make build   bin/ddb, bin/ddb-admin, bin/haggar; without Node.js, with the page if make web built it
+# make build   bin/ddb, bin/ddb-admin, bin/haggar, bin/ducks; without Node.js, with the page if make web built it
 # make web     the page, into internal/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
 # make demo-cluster  the same on five nodes, one of which is killed and brought back

@@ -22,6 +22,7 @@ var (
 	ErrDenied  = errors.New("access denied")
 	ErrExists  = errors.New("it exists already")
 	ErrTooMany = errors.New("too many attempts: wait a minute")
+	ErrRefused = errors.New("refused")
 	ErrName    = errors.New("a name has 1 to 64 of letters, digits, '.', '_', '@' and '-', and begins with a letter or digit")
 )
 
@@ -45,16 +46,16 @@ func (r Role) Allows(needs Role) bool {
 
 func (r Role) check() error {
 	if !slices.Contains(ranks, r) {
-		return fmt.Errorf("role %q: want %s, %s or %s", r, Viewer, Operator, Admin)
+		return fmt.Errorf("%w: role %q: want %s, %s or %s", ErrRefused, r, Viewer, Operator, Admin)
 	}
 	return nil
 }
 
 // Identity is somebody who was let in.
 type Identity struct {
-	Name     string // of the token, or of the user
-	Role     Role
-	Networks []string // to which this is limited; none: all
+	Name     string   `json:"name"` // of the token, or of the user
+	Role     Role     `json:"role"`
+	Networks []string `json:"networks,omitempty"` // to which this is limited; none: all
 }
 
 // May returns ErrDenied, with what was wanted, unless somebody may do what needs a role in a network. A network of ""
@@ -74,8 +75,8 @@ func (i *Identity) May(needs Role, network string) error {
 // Token lets programs in.
 type Token struct {
 	Identity
-	Created time.Time
-	Expires time.Time // zero: it does not
+	Created time.Time `json:"created"`
+	Expires time.Time `json:"expires,omitzero"` // zero: it does not
 }
 
 // Access is who may do what. Its methods may be called concurrently.
@@ -181,6 +182,7 @@ func (a *Access) First() (secret string, err error) {
 
 // Tokens returns all, by name.
 func (a *Access) Tokens() (list []Token, err error) {
+	list = []Token{}
 	err = a.file.View(func(tx *state.Tx) error {
 		return state.Each(tx, tokens, func(_ string, r tokenRecord) error {
 			list = append(list, r.Token)

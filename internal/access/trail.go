@@ -9,13 +9,13 @@ import (
 
 // Act is something that somebody did, or was refused.
 type Act struct {
-	Number uint64
-	At     time.Time
-	Who    string // name of the token or user; empty: nobody who was let in
-	From   string // the address
-	What   string // as: update group
-	Object string // as: lab
-	Error  string // why it failed; empty: it was done
+	Number uint64    `json:"number"`
+	At     time.Time `json:"at"`
+	Who    string    `json:"who"`             // name of the token or user; empty: nobody who was let in
+	From   string    `json:"from"`            // the address
+	What   string    `json:"what"`            // as: update group
+	Object string    `json:"object"`          // as: lab
+	Error  string    `json:"error,omitempty"` // why it failed; empty: it was done
 }
 
 // mostActs is how many are kept: the oldest go.
@@ -41,6 +41,7 @@ func (a *Access) Record(act Act) error {
 
 // Acts returns at most so many before a number, the newest first; 0 is the newest of all.
 func (a *Access) Acts(before uint64, most int) (list []Act, err error) {
+	list = []Act{}
 	err = a.file.View(func(tx *state.Tx) error {
 		from := ""
 		if before > 0 {

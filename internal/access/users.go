@@ -59,7 +59,7 @@ func (a *Access) hash(p *password, text string) []byte {
 
 func (a *Access) newPassword(text string) (p password, err error) {
 	if len(text) < leastLetters || len(text) > mostLetters {
-		return p, fmt.Errorf("a password has %d to %d bytes", leastLetters, mostLetters)
+		return p, fmt.Errorf("%w: a password has %d to %d bytes", ErrRefused, leastLetters, mostLetters)
 	}
 	p = password{Salt: make([]byte, saltBytes), Passes: passes, KiB: memoryKiB, Lanes: lanes}
 	_, _ = rand.Read(p.Salt) // it never fails

@@ -17,12 +17,16 @@ var (
 	ErrExists      = errors.New("it exists already")
 	ErrUnknown     = errors.New("there is no such image or snapshot")
 	ErrName        = errors.New("a name has 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit")
+	ErrSize        = errors.New("the size of a disk is a multiple of 512 bytes above 0")
 	ErrUnsupported = errors.New("this kind of pool cannot do that")
 	ErrStream      = errors.New("the stream is damaged, or of something else")
 )
 
 // Snapshot names an image as it was.
-type Snapshot struct{ Image, Name string }
+type Snapshot struct {
+	Image string `json:"image"`
+	Name  string `json:"name"`
+}
 
 // String returns the name as commands print it.
 func (s Snapshot) String() string { return s.Image + "@" + s.Name }
@@ -35,7 +39,10 @@ type Usage struct {
 }
 
 // Space is that of the file system below a pool, in bytes.
-type Space struct{ Total, Free int64 }
+type Space struct {
+	Total int64 `json:"total_bytes"`
+	Free  int64 `json:"free_bytes"`
+}
 
 // Pool is a place for images. Its methods may be called concurrently. Each of them is done or not done when it
 // returns: a crash in the middle leaves nothing that is listed.
@@ -104,7 +111,7 @@ const sector = 512
 
 func checkSize(size int64) error {
 	if size <= 0 || size%sector != 0 {
-		return fmt.Errorf("a disk of %d bytes: want a multiple of %d above 0", size, sector)
+		return fmt.Errorf("%d bytes: %w", size, ErrSize)
 	}
 	return nil
 }

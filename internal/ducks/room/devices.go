@@ -57,9 +57,9 @@ func (r *Room) setUp(d *Device) error {
 	}
 	switch {
 	case d.Mode != Volatile && d.Mode != Persistent && d.Mode != Until:
-		return fmt.Errorf("device %s: mode %q: want %s, %s or %s", d.Name, d.Mode, Volatile, Persistent, Until)
+		return fmt.Errorf("device %s: %w: mode %q: want %s, %s or %s", d.Name, ErrRefused, d.Mode, Volatile, Persistent, Until)
 	case (d.Mode == Until) != !d.Until.IsZero():
-		return fmt.Errorf("device %s: a date goes with mode %s, and with no other", d.Name, Until)
+		return fmt.Errorf("device %s: %w: a date goes with mode %s, and with no other", d.Name, ErrRefused, Until)
 	}
 	return nil
 }
@@ -84,12 +84,12 @@ func (r *Room) ChangeDevice(_ context.Context, name string, change func(d *Devic
 
 // Boot is what a device gets when it boots next.
 type Boot struct {
-	Device  string
-	Group   string
-	Version int
-	Fresh   bool   // it gets a new clone of the version; else it goes on with its image
-	Why     string // in a few words
-	Loses   int64  // bytes that it has written, and that go
+	Device  string `json:"device"`
+	Group   string `json:"group"`
+	Version int    `json:"version"`
+	Fresh   bool   `json:"fresh"`       // it gets a new clone of the version; else it goes on with its image
+	Why     string `json:"why"`         // in a few words
+	Loses   int64  `json:"loses_bytes"` // bytes that it has written, and that go
 }
 
 // plan says what a device gets at a time.
@@ -120,6 +120,7 @@ func plan(d *Device, g *Group, now time.Time) (Boot, Version, error) {
 
 // Plan says what each device gets when it boots next.
 func (r *Room) Plan(ctx context.Context) (boots []Boot, err error) {
+	boots = []Boot{}
 	all, err := r.Devices()
 	for i := range all {
 		g, err := r.Group(all[i].Group)
@@ -142,7 +143,8 @@ func (r *Room) Plan(ctx context.Context) (boots []Boot, err error) {
 	return boots, err
 }
 
-func (r *Room) iqn(device string) string { return r.o.Base + ":" + device }
+// IQN returns the iSCSI name of the target of a device.
+func (r *Room) IQN(device string) string { return r.o.Base + ":" + device }
 
 // Initiator returns the iSCSI name with which a device logs in.
 func (r *Room) Initiator(device string) string { return r.o.Base + ".initiator:" + device }
@@ -164,7 +166,7 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 	if err != nil {
 		return Boot{}, target.Target{}, err
 	}
-	if err := r.o.Targets.Remove(ctx, r.iqn(name), true); err != nil && !errors.Is(err, target.ErrUnknown) {
+	if err := r.o.Targets.Remove(ctx, r.IQN(name), true); err != nil && !errors.Is(err, target.ErrUnknown) {
 		return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 	}
 	if b.Fresh {
@@ -172,7 +174,7 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 		}
 	}
-	t := target.Target{IQN: r.iqn(name), Disks: []target.Disk{{Path: r.o.Pool.Path(d.Image), Serial: fmt.Sprintf("ducks%08d", d.Number)}},
+	t := target.Target{IQN: r.IQN(name), Disks: []target.Disk{{Path: r.o.Pool.Path(d.Image), Serial: fmt.Sprintf("ducks%08d", d.Number)}},
 		Initiators: []string{r.Initiator(name)}, User: name, Secret: d.Secret}
 	return b, t, r.o.Targets.Put(ctx, t)
 }

@@ -95,9 +95,9 @@ func (r *Room) UpdateGroup(ctx context.Context, name, device, author, note strin
 	if err := errors.Join(r.get(groups, name, &g), r.get(devices, device, &d)); err != nil {
 		return Version{}, err
 	}
-	switch sessions, err := r.o.Targets.Sessions(ctx, r.iqn(device)); {
+	switch sessions, err := r.o.Targets.Sessions(ctx, r.IQN(device)); {
 	case d.Image == "":
-		return Version{}, fmt.Errorf("device %s has no image yet: boot it first", device)
+		return Version{}, fmt.Errorf("device %s: %w: it has no image yet: boot it first", device, ErrRefused)
 	case err != nil && !errors.Is(err, target.ErrUnknown):
 		return Version{}, err
 	case len(sessions) > 0:

@@ -19,35 +19,36 @@ import (
 
 // Errors that callers look for.
 var (
-	ErrExists = errors.New("it exists already")
-	ErrBusy   = errors.New("it is in use")
-	ErrName   = errors.New("a name has 1 to 40 of a-z, 0-9 and '-', and begins with a letter or digit")
+	ErrExists  = errors.New("it exists already")
+	ErrBusy    = errors.New("it is in use")
+	ErrRefused = errors.New("it cannot be done")
+	ErrName    = errors.New("a name has 1 to 40 of a-z, 0-9 and '-', and begins with a letter or digit")
 )
 
 // Version is a disk as it was.
 type Version struct {
-	Number   int
-	Snapshot pool.Snapshot
-	From     string // what it was taken from
-	Author   string
-	Note     string
-	At       time.Time
-	Changed  int64 // bytes that differ from the version before, about
+	Number   int           `json:"number"`
+	Snapshot pool.Snapshot `json:"snapshot"`
+	From     string        `json:"from"` // what it was taken from
+	Author   string        `json:"author"`
+	Note     string        `json:"note"`
+	At       time.Time     `json:"at"`
+	Changed  int64         `json:"changed_bytes"` // bytes that differ from the version before, about
 }
 
 // Volume is a disk of a size, with its versions: the first is empty.
 type Volume struct {
-	Name     string
-	Size     int64
-	Versions []Version
+	Name     string    `json:"name"`
+	Size     int64     `json:"size"`
+	Versions []Version `json:"versions"`
 }
 
 // Group is what its devices boot.
 type Group struct {
-	Name     string
-	Volume   string
-	Versions []Version
-	Use      int // the number of the version that devices get; 0: the newest
+	Name     string    `json:"name"`
+	Volume   string    `json:"volume"`
+	Versions []Version `json:"versions"`
+	Use      int       `json:"use"` // the number of the version that devices get; 0: the newest
 }
 
 // Mode says what becomes of what a device writes.
@@ -146,6 +147,7 @@ func (r *Room) put(t state.Table, name string, v any) error {
 
 // list returns all of a table, by name.
 func list[V any](r *Room, t state.Table) (all []V, err error) {
+	all = []V{}
 	err = r.o.State.View(func(tx *state.Tx) error {
 		return state.Each(tx, t, func(_ string, v V) error {
 			all = append(all, v)

@@ -13,10 +13,10 @@ import (
 
 // Unknown is a machine that has asked for something to boot, and that nobody has added yet.
 type Unknown struct {
-	MAC     string
-	Address netip.Addr // where it was last
-	First   time.Time
-	Last    time.Time
+	MAC     string     `json:"mac"`
+	Address netip.Addr `json:"address"` // where it was last
+	First   time.Time  `json:"first"`
+	Last    time.Time  `json:"last"`
 }
 
 // mostUnknown is how many are noted. Of more the one that was seen longest ago goes.
@@ -26,7 +26,7 @@ const mostUnknown = 256
 func parseMAC(text string) (string, error) {
 	mac, err := net.ParseMAC(text)
 	if err != nil || len(mac) != 6 {
-		return "", fmt.Errorf("%q is no MAC address: want aa:bb:cc:dd:ee:ff", text)
+		return "", fmt.Errorf("%w: %q is no MAC address: want aa:bb:cc:dd:ee:ff", ErrRefused, text)
 	}
 	return mac.String(), nil
 }

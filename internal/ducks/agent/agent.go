@@ -1,0 +1,136 @@
+// Package agent is ducks on one machine: the state, a pool, tgtd, what devices ask and what people ask.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"time"
+
+	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/api"
+	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/pool"
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
+)
+
+// Options say where everything is.
+type Options struct {
+	DataDir  string         // of the state
+	Pool     string         // as pool.Open takes it
+	HTTP     string         // address of the API: loopback
+	Devices  string         // address at which devices ask for their script; empty: they cannot
+	Portal   netip.AddrPort // of the disks
+	Base     string         // of iSCSI names
+	Logger   *slog.Logger
+	Listened func(http, devices net.Addr) // is told the addresses; may be nil
+}
+
+// FirstToken is the file in DataDir with the token of an admin that a new state begins with.
+const FirstToken = "first-token"
+
+// Run runs until the context ends. tgtd and the sessions of devices go on behind it.
+func Run(ctx context.Context, o Options) (err error) {
+	if err := loopback(o.HTTP); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
+		return err
+	}
+	images, err := pool.Open(o.Pool)
+	if err != nil {
+		return err
+	}
+	file, err := state.Open(filepath.Join(o.DataDir, "state"), append(room.Migrations(), access.Migration))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	gate := access.New(file, time.Now)
+	if err := first(gate, &o); err != nil {
+		return err
+	}
+	targets, err := target.Start(ctx, target.Options{Dir: filepath.Join(o.DataDir, "tgt"), Portal: o.Portal, Logger: o.Logger})
+	if err != nil {
+		return err
+	}
+	defer targets.Close()
+	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base, Now: time.Now, Logger: o.Logger})
+	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Logger: o.Logger}),
+		boot.Handler(boot.Options{Room: devices, Portal: o.Portal, Logger: o.Logger}))
+}
+
+// loopback refuses addresses that other machines reach: tokens would cross the network in clear.
+func loopback(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("address of the API: %w", err)
+	}
+	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
+		return fmt.Errorf("the API listens on a loopback address, as 127.0.0.1:8091, not on %s: let a proxy with TLS stand before it", address)
+	}
+	return nil
+}
+
+// first writes the token of the first admin into a file that only the owner reads.
+func first(gate *access.Access, o *Options) error {
+	secret, err := gate.First()
+	if err != nil || secret == "" {
+		return err
+	}
+	path := filepath.Join(o.DataDir, FirstToken)
+	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
+		return errors.Join(err, gate.DeleteToken("first"))
+	}
+	o.Logger.Info("a token of an admin was made", "file", path)
+	return nil
+}
+
+// serve answers at both addresses until the context ends.
+func serve(ctx context.Context, o *Options, people, devices http.Handler) error {
+	main, err := net.Listen("tcp", o.HTTP)
+	if err != nil {
+		return fmt.Errorf("address of the API: %w", err)
+	}
+	servers := []*http.Server{server(people)}
+	listeners := []net.Listener{main}
+	var second net.Addr
+	if o.Devices != "" {
+		l, err := net.Listen("tcp", o.Devices)
+		if err != nil {
+			return errors.Join(fmt.Errorf("address for devices: %w", err), main.Close())
+		}
+		servers, listeners, second = append(servers, server(devices)), append(listeners, l), l.Addr()
+	}
+	if o.Listened != nil {
+		o.Listened(main.Addr(), second)
+	}
+	ended := make(chan error, len(servers))
+	for i, s := range servers {
+		go func() { ended <- s.Serve(listeners[i]) }()
+	}
+	select {
+	case <-ctx.Done():
+		err = nil
+	case err = <-ended:
+	}
+	for _, s := range servers {
+		limit, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		err = errors.Join(err, s.Shutdown(limit))
+		cancel()
+	}
+	return err
+}
+
+// server returns one that waits for nobody for ever.
+func server(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+}

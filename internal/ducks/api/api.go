@@ -1,0 +1,147 @@
+// Package api is what programs and pages ask ducks: JSON over HTTP, with a token or a session. Every change is in the
+// trail, done or refused.
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+
+	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/pool"
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
+)
+
+// Options are what is asked.
+type Options struct {
+	Room   *room.Room
+	Pool   pool.Pool
+	Access *access.Access
+	Logger *slog.Logger
+}
+
+// maxBody bounds what a request brings.
+const maxBody = 64 << 10
+
+// call is a request of somebody who was let in.
+type call struct {
+	*Options
+	*http.Request
+	who    access.Identity
+	object string // that it concerns, for the trail
+}
+
+// route is what can be asked.
+type route struct {
+	pattern string
+	role    access.Role
+	what    string // for the trail; empty: it changes nothing
+	do      func(c *call) (any, error)
+}
+
+// Handler answers below /api/v1/.
+func Handler(o Options) http.Handler {
+	mux := http.NewServeMux()
+	for _, r := range routes() {
+		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, q *http.Request) { o.serve(w, q, r) })
+	}
+	mux.HandleFunc("/api/", func(w http.ResponseWriter, q *http.Request) {
+		o.answer(w, nil, fmt.Errorf("%s %s: %w", q.Method, q.URL.Path, state.ErrUnknown))
+	})
+	return mux
+}
+
+func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
+	c := &call{Options: o, Request: q, object: q.PathValue("name")}
+	q.Body = http.MaxBytesReader(w, q.Body, maxBody)
+	secret, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
+	var answer any
+	var err error
+	if c.who, err = o.Access.Check(secret); err == nil {
+		err = c.who.May(r.role, "")
+	} else if errors.Is(err, access.ErrDenied) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		o.fail(w, http.StatusUnauthorized, err)
+		return
+	}
+	if err == nil {
+		answer, err = r.do(c)
+	}
+	if r.what != "" {
+		act := access.Act{Who: c.who.Name, From: q.RemoteAddr, What: r.what, Object: c.object}
+		if err != nil {
+			act.Error = err.Error()
+		}
+		if e := o.Access.Record(act); e != nil {
+			err = errors.Join(err, fmt.Errorf("the trail: %w", e))
+		}
+	}
+	o.answer(w, answer, err)
+}
+
+// statuses are those of errors, the first that fits.
+var statuses = []struct {
+	err    error
+	status int
+}{
+	{access.ErrDenied, http.StatusForbidden}, {state.ErrUnknown, http.StatusNotFound}, {pool.ErrUnknown, http.StatusNotFound},
+	{room.ErrExists, http.StatusConflict}, {access.ErrExists, http.StatusConflict}, {pool.ErrExists, http.StatusConflict},
+	{room.ErrBusy, http.StatusConflict}, {target.ErrBusy, http.StatusConflict}, {access.ErrTooMany, http.StatusTooManyRequests},
+	{errRequest, http.StatusBadRequest}, {room.ErrRefused, http.StatusBadRequest}, {pool.ErrSize, http.StatusBadRequest}, {access.ErrRefused, http.StatusBadRequest}, {room.ErrName, http.StatusBadRequest}, {access.ErrName, http.StatusBadRequest},
+}
+
+// errRequest is a request that cannot be read.
+var errRequest = errors.New("the request is not understood")
+
+func (o *Options) answer(w http.ResponseWriter, answer any, err error) {
+	if err == nil {
+		o.write(w, http.StatusOK, answer)
+		return
+	}
+	for _, s := range statuses {
+		if errors.Is(err, s.err) {
+			o.fail(w, s.status, err)
+			return
+		}
+	}
+	o.Logger.Error("a request failed", "err", err)
+	o.fail(w, http.StatusInternalServerError, err)
+}
+
+func (o *Options) fail(w http.ResponseWriter, status int, err error) {
+	o.write(w, status, map[string]string{"error": strings.ReplaceAll(err.Error(), "\n", "; ")})
+}
+
+func (o *Options) write(w http.ResponseWriter, status int, answer any) {
+	if answer == nil {
+		answer = struct{}{}
+	}
+	b, err := json.MarshalIndent(answer, "", "  ")
+	if err != nil {
+		o.Logger.Error("an answer cannot be written", "err", err)
+		status, b = http.StatusInternalServerError, []byte(`{"error": "the answer cannot be written"}`)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(b, '\n')) // who asked may have gone
+}
+
+// read reads the body of a request.
+func read[T any](c *call) (v T, err error) {
+	d := json.NewDecoder(c.Body)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&v); err != nil {
+		return v, fmt.Errorf("%w: %w", errRequest, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return v, fmt.Errorf("%w: something follows the JSON", errRequest)
+	}
+	return v, nil
+}

@@ -1,0 +1,94 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+)
+
+// Server is which ducks a command speaks to.
+type Server struct {
+	URL       string `name:"server" default:"http://127.0.0.1:8091" env:"DUCKS_SERVER" help:"Where ducks serve answers." placeholder:"URL"`
+	Token     string `env:"DUCKS_TOKEN" help:"The token that lets you in." placeholder:"TOKEN"`
+	TokenFile string `name:"token-file" env:"DUCKS_TOKEN_FILE" help:"A file with the token, as first-token of a data directory." placeholder:"FILE"`
+	JSON      bool   `name:"json" help:"Print all that the server says, as JSON."`
+
+	out io.Writer
+}
+
+// maxAnswer bounds what is read of an answer.
+const maxAnswer = 64 << 20
+
+// token returns the one that is given, or that of the file.
+func (s *Server) token() (string, error) {
+	switch {
+	case s.Token != "":
+		return s.Token, nil
+	case s.TokenFile == "":
+		return "", errors.New("no token: give --token, --token-file or DUCKS_TOKEN; ducks serve has written the first one to first-token in its data directory")
+	}
+	b, err := os.ReadFile(s.TokenFile)
+	return strings.TrimSpace(string(b)), err
+}
+
+// do asks the server. into gets what it says; it is printed as JSON if that is wanted: done is true then.
+func (s *Server) do(ctx context.Context, method, path string, body, into any) (done bool, err error) {
+	token, err := s.token()
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
+	defer cancel()
+	var b []byte
+	if body != nil {
+		if b, err = json.Marshal(body); err != nil {
+			return false, err
+		}
+	}
+	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(s.URL, "/")+"/api/v1/"+path, bytes.NewReader(b))
+	if err != nil {
+		return false, err
+	}
+	q.Header.Set("Authorization", "Bearer "+token)
+	r, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return false, fmt.Errorf("%w: does ducks serve run there?", err)
+	}
+	defer r.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
+	if err != nil {
+		return false, err
+	}
+	if r.StatusCode != http.StatusOK {
+		var said struct{ Error string }
+		if json.Unmarshal(answer, &said) != nil || said.Error == "" {
+			said.Error = r.Status
+		}
+		return false, errors.New(said.Error)
+	}
+	if s.JSON {
+		_, err := s.out.Write(answer)
+		return true, err
+	}
+	if into == nil {
+		return false, nil
+	}
+	return false, json.Unmarshal(answer, into)
+}
+
+// object returns a path with a name in it.
+func object(kind, name, verb string) string {
+	path := kind + "/" + url.PathEscape(name)
+	if verb != "" {
+		path += "/" + verb
+	}
+	return path
+}

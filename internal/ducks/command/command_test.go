@@ -1,0 +1,319 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"golang.org/x/sys/unix"
+
+	"dalmatiner/internal/ducks/agent"
+	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/duckstest"
+	"dalmatiner/internal/ducks/initiator"
+	"dalmatiner/internal/ducks/target"
+)
+
+const (
+	server   = "10.77.0.1"
+	firstMAC = "02:00:00:00:00:02"
+)
+
+// shell runs commands as the shell does.
+type shell struct {
+	t     *testing.T
+	flags []string
+}
+
+// run runs a command, and returns what it prints, an error as its last line.
+func (s *shell) run(line string) string {
+	s.t.Helper()
+	var out bytes.Buffer
+	parser, err := kong.New(&Grammar{}, kong.Name("ducks"), kong.Exit(func(int) {}), kong.Writers(&out, &out))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	parsed, err := parser.Parse(append(words(line), s.flags...))
+	if err == nil {
+		parsed.BindTo(s.t.Context(), (*context.Context)(nil))
+		parsed.BindTo(&out, (*io.Writer)(nil))
+		err = parsed.Run()
+	}
+	if err != nil {
+		out.WriteString("error: " + err.Error() + "\n")
+	}
+	return out.String()
+}
+
+// words splits a line at spaces, but for those within quotes.
+func words(line string) (list []string) {
+	for _, w := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1) {
+		list = append(list, strings.Trim(w, `"`))
+	}
+	return list
+}
+
+// says runs a command, and checks that it prints each of some texts.
+func (s *shell) says(line string, texts ...string) string {
+	s.t.Helper()
+	got := s.run(line)
+	for _, text := range texts {
+		if !strings.Contains(strings.Join(strings.Fields(got), " "), text) {
+			s.t.Errorf("%s says\n%s, not %q", line, got, text)
+		}
+	}
+	if len(texts) == 0 && got != "" {
+		s.t.Errorf("%s says %q", line, got)
+	}
+	return got
+}
+
+// machine is one in a network namespace of its own, at the other end of a cable.
+type machine struct {
+	t    *testing.T
+	name string
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	ip := func(args string) { duckstest.Run(t, append([]string{"ip"}, strings.Fields(args)...)...) }
+	m := &machine{t, "ducks-pc1"}
+	duckstest.Run(t, "mount", "-t", "tmpfs", "tmpfs", "/run") // names of namespaces are files there: not those of the machine
+	ip("netns add " + m.name)
+	ip("link add uplink type veth peer name eth0 netns " + m.name)
+	ip("addr add " + server + "/24 dev uplink")
+	ip("link set uplink up")
+	ip("-n " + m.name + " link set eth0 address " + firstMAC + " up")
+	ip("-n " + m.name + " addr add 10.77.0.2/24 dev eth0")
+	return m
+}
+
+// The first thread of this process stays in its namespace: /proc/net is that of this thread.
+func init() { runtime.LockOSThread() }
+
+// dial connects from the machine.
+func (m *machine) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	type result struct {
+		conn net.Conn
+		err  error
+	}
+	done := make(chan result)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
+		ns, err := os.Open("/run/netns/" + m.name)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		defer ns.Close()
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- result{nil, err}
+			return
+		}
+		a, err := net.ResolveTCPAddr(network, address)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		conn, err := net.DialTCP(network, nil, a)
+		if err != nil {
+			done <- result{nil, err}
+			return
+		}
+		done <- result{conn, nil}
+	}()
+	r := <-done
+	return r.conn, r.err
+}
+
+// boots asks for the script, logs in with what it says, and returns the disk. The machine is switched off with off.
+func (m *machine) boots(devices string) (disk *initiator.Disk, off func()) {
+	m.t.Helper()
+	client := http.Client{Transport: &http.Transport{DialContext: m.dial, DisableKeepAlives: true}}
+	r, err := client.Get("http://" + devices + boot.Path + "?mac=" + firstMAC)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	script, err := io.ReadAll(r.Body)
+	if err := errors.Join(err, r.Body.Close()); err != nil {
+		m.t.Fatal(err)
+	}
+	said := regexp.MustCompile(`(?s)initiator-iqn (\S+)\nset username (\S+)\nset password (\S+)\n.*iscsi:(\S+)::(\d+):1:(\S+) `).FindSubmatch(script)
+	if said == nil {
+		m.t.Fatalf("it is told %s", script)
+	}
+	s, err := initiator.Login(m.t.Context(), initiator.Options{Address: string(said[4]) + ":" + string(said[5]), Target: string(said[6]), Initiator: string(said[1]),
+		User: string(said[2]), Secret: string(said[3]), Dial: func(ctx context.Context, address string) (net.Conn, error) { return m.dial(ctx, "tcp", address) }})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if disk, err = s.Disk(m.t.Context(), 1); err != nil {
+		m.t.Fatal(err)
+	}
+	return disk, s.Close
+}
+
+// TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.
+func TestDucks(t *testing.T) {
+	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "tgtd", "tgtadm") {
+		return
+	}
+	m, dir := newMachine(t), t.TempDir()
+	data, err := os.MkdirTemp("/run", "d") // the path of a socket is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	listened, ended := make(chan [2]string, 1), make(chan error, 1)
+	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: "127.0.0.1:0", Devices: server + ":0",
+		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Logger: slog.New(slog.DiscardHandler),
+		Listened: func(people, devices net.Addr) { listened <- [2]string{people.String(), devices.String()} }}
+	t.Cleanup(func() { endTargets(t, &o) })
+	go func() { ended <- agent.Run(ctx, o) }()
+	var at [2]string
+	select {
+	case at = <-listened:
+	case err := <-ended:
+		t.Fatal(err)
+	}
+	sh := &shell{t, []string{"--server", "http://" + at[0], "--token-file", filepath.Join(data, agent.FirstToken)}}
+	testBegin(sh)
+	testVersions(sh, m, at[1])
+	testAccess(sh, dir)
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// endTargets ends tgtd, which goes on behind ducks and would keep the pool from being unmounted.
+func endTargets(t *testing.T, o *agent.Options) {
+	t.Helper()
+	left, err := target.Start(context.Background(), target.Options{Dir: filepath.Join(o.DataDir, "tgt"), Portal: o.Portal, Logger: o.Logger})
+	if err == nil {
+		err = left.End()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func testBegin(sh *shell) {
+	sh.t.Helper()
+	sh.says("pool status", "are free")
+	sh.says("volume create linux --size 64M")
+	sh.says("volume create linux --size 64M", "error: volume linux: it exists already")
+	sh.says("volume create odd --size 1000", "error: volume odd: 1000 bytes: the size of a disk is a multiple of 512 bytes above 0")
+	sh.says("volume create Big --size 1M", "a name has 1 to 40")
+	sh.says("volume list", "linux 64.0M 1 empty first")
+	sh.says("group create lab --volume linux")
+	sh.says("group create lab --volume windows", "error: group lab: it exists already")
+	sh.says("device unknown", "MAC ADDRESS FIRST SEEN LAST SEEN")
+	sh.says("device add " + firstMAC + " --name pc1 --group lab")
+	sh.says("device add 02:00 --name pc2 --group lab", "is no MAC address")
+	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-31", "want until=YYYY-MM-DD")
+	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-28")
+	sh.says("device list", "pc1 "+firstMAC+" lab volatile - -", "pc2 02:00:00:00:00:03 lab until 2030-02-28 - -")
+	sh.says("group update lab --from pc2", "boot it first")
+	sh.says("group update lab --from pc9", "error: device pc9: it is not known")
+}
+
+// testVersions: what a machine writes becomes a version, and it boots that, an older one, or one that it is pinned to.
+func testVersions(sh *shell, m *machine, devices string) {
+	sh.t.Helper()
+	reads := func() byte {
+		disk, off := m.boots(devices)
+		defer off()
+		b := make([]byte, 512)
+		if err := disk.ReadAt(sh.t.Context(), b, 0); err != nil {
+			sh.t.Fatal(err)
+		}
+		return b[0]
+	}
+	disk, off := m.boots(devices)
+	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{7}, 512), 0), disk.Flush(sh.t.Context())); err != nil {
+		sh.t.Fatal(err)
+	}
+	sh.says("group update lab --from pc1", "it is on: shut it down")
+	off()
+	duckstest.Until(sh.t, "the session is gone", func() bool {
+		return !strings.Contains(sh.run("group update lab --from pc1 --note \"first one\""), "is on")
+	})
+	sh.says("group versions lab", "1 2", "volume linux, version 1", "device pc1", "first one")
+	sh.says("plan", "pc1 lab 2", "the version of its group", "pc2 lab 2 nothing it boots first")
+	if reads() != 7 {
+		sh.t.Error("it does not boot what it has written")
+	}
+	sh.says("group rollback lab --to 1")
+	sh.says("group list", "lab linux 2 version 1")
+	if reads() != 0 {
+		sh.t.Error("it does not boot the first version")
+	}
+	sh.says("device change pc1 --pin 2")
+	if reads() != 7 {
+		sh.t.Error("it does not boot the version that it is pinned to")
+	}
+	sh.says("device change pc1 --pin 3", "there are 1 to 2")
+	sh.says("device change pc1", "nothing is to change")
+	sh.says("device change pc1 --mode persistent --pin 0")
+	sh.says("device list", "pc1 "+firstMAC+" lab persistent - version 2")
+	sh.says("group rollback lab --to 0")
+	sh.says("group promote lab --note \"for all\"", "version 2, from group lab, version 2")
+	sh.says("volume list", "linux 64.0M 2 group lab, version 2 first for all")
+}
+
+// testAccess: who may not is told so, and it is in the trail; secrets are shown to admins only.
+func testAccess(sh *shell, dir string) {
+	sh.t.Helper()
+	bob := strings.TrimSpace(sh.run("token create bob --role viewer"))
+	file := filepath.Join(dir, "bob")
+	if err := os.WriteFile(file, []byte(bob), 0o600); err != nil {
+		sh.t.Fatal(err)
+	}
+	viewer := &shell{sh.t, []string{sh.flags[0], sh.flags[1], "--token-file", file}}
+	viewer.says("device list", "pc1")
+	viewer.says("device show pc1", "chap_user pc1", "(for an admin only)")
+	viewer.says("volume create more --size 1M", "it needs role operator, and bob has viewer")
+	viewer.says("trail", "it needs role admin")
+	if got := sh.says("device show pc1 --json", `"iqn": "iqn.2026-11.test.room:pc1"`); !regexp.MustCompile(`"chap_secret": "[A-Z2-7]{16}"`).MatchString(got) {
+		sh.t.Errorf("an admin is shown %s", got)
+	}
+	sh.says("token list", "bob viewer", "first admin")
+	sh.says("token delete bob")
+	viewer.says("device list", "access denied")
+	sh.says("trail", "bob create volume", "it needs role operator", "first update group lab done", "first delete token bob done")
+	if got := sh.run("trail --json"); strings.Contains(got, bob) {
+		sh.t.Error("the trail has a secret")
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for text, want := range map[string]Bytes{"512": 512, "1K": 1024, "1.5M": 3 << 19, "40G": 40 << 30, "2T": 2 << 40} {
+		var b Bytes
+		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
+			t.Errorf("%q is %d, %v", text, b, err)
+		}
+	}
+	for _, text := range []string{"", "G", "-1", "0", "1x", "NaN", "1e30T"} {
+		if new(Bytes).UnmarshalText([]byte(text)) == nil {
+			t.Errorf("%q is a size", text)
+		}
+	}
+	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1.0K", 3 << 19: "1.5M", 40 << 30: "40.0G"} {
+		if got := bytesText(n); got != want {
+			t.Errorf("%d is %q", n, got)
+		}
+	}
+}

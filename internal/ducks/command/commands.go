@@ -1,0 +1,305 @@
+// Package command is the commands of ducks. All but serve ask a running ducks over its API.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/api"
+	"dalmatiner/internal/ducks/pool"
+	"dalmatiner/internal/ducks/room"
+)
+
+// Grammar is all commands.
+type Grammar struct {
+	Serve  Serve  `cmd:"" help:"Run ducks on this machine: images, disks over iSCSI, and what devices boot."`
+	Pool   Pool   `cmd:"" help:"The space of the pool."`
+	Volume Volume `cmd:"" help:"Disks that groups begin with."`
+	Group  Group  `cmd:"" help:"What devices boot, with its versions."`
+	Device Device `cmd:"" help:"The machines."`
+	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
+	Token  Token  `cmd:"" help:"Who is let in."`
+	Trail  Trail  `cmd:"" help:"What was done, by whom, the newest first."`
+}
+
+// table prints lines in columns.
+func table(out io.Writer, title string, lines func(w io.Writer)) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, title)
+	lines(w)
+	return w.Flush()
+}
+
+// Pool shows the pool.
+type Pool struct {
+	Status PoolStatus `cmd:"" help:"How large it is, and how much is free."`
+}
+
+// PoolStatus is a command.
+type PoolStatus struct{ Server }
+
+// Run runs it.
+func (c *PoolStatus) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var s pool.Space
+	if done, err := c.do(ctx, "GET", "pool", nil, &s); done || err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "%s of %s are free\n", bytesText(s.Free), bytesText(s.Total))
+	return err
+}
+
+// Volume are the commands of volumes.
+type Volume struct {
+	Create VolumeCreate `cmd:"" help:"Make an empty disk."`
+	List   VolumeList   `cmd:"" help:"List all, with their versions."`
+}
+
+// VolumeCreate is a command.
+type VolumeCreate struct {
+	Server
+	Name string `arg:"" help:"Of the volume: a-z, 0-9 and '-'."`
+	Size Bytes  `required:"" help:"Of the disk, as 40G. Space is taken when it is written to." placeholder:"SIZE"`
+}
+
+// Run runs it.
+func (c *VolumeCreate) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	_, err := c.do(ctx, "POST", "volumes", api.NewVolume{Name: c.Name, Size: int64(c.Size)}, nil)
+	return err
+}
+
+// VolumeList is a command.
+type VolumeList struct{ Server }
+
+// Run runs it.
+func (c *VolumeList) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var list []room.Volume
+	if done, err := c.do(ctx, "GET", "volumes", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "VOLUME\tSIZE\tVERSION\tFROM\tBY\tNOTE", func(w io.Writer) {
+		for _, v := range list {
+			for _, of := range v.Versions {
+				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", v.Name, bytesText(v.Size), of.Number, of.From, of.Author, of.Note)
+			}
+		}
+	})
+}
+
+// Group are the commands of groups.
+type Group struct {
+	Create   GroupCreate   `cmd:"" help:"Make a group that begins with the newest version of a volume."`
+	List     GroupList     `cmd:"" help:"List all."`
+	Versions GroupVersions `cmd:"" help:"List the versions of one."`
+	Update   GroupUpdate   `cmd:"" help:"Make what a device has written the newest version."`
+	Promote  GroupPromote  `cmd:"" help:"Give the version of a group to its volume."`
+	Rollback GroupRollback `cmd:"" help:"Let devices get an older version."`
+}
+
+// GroupCreate is a command.
+type GroupCreate struct {
+	Server
+	Name   string `arg:""`
+	Volume string `required:"" placeholder:"VOLUME"`
+}
+
+// Run runs it.
+func (c *GroupCreate) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	_, err := c.do(ctx, "POST", "groups", api.NewGroup{Name: c.Name, Volume: c.Volume}, nil)
+	return err
+}
+
+// GroupList is a command.
+type GroupList struct{ Server }
+
+// Run runs it.
+func (c *GroupList) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var list []room.Group
+	if done, err := c.do(ctx, "GET", "groups", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "GROUP\tVOLUME\tVERSIONS\tUSES", func(w io.Writer) {
+		for _, g := range list {
+			uses := "the newest"
+			if g.Use > 0 {
+				uses = fmt.Sprint("version ", g.Use)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", g.Name, g.Volume, len(g.Versions), uses)
+		}
+	})
+}
+
+// GroupVersions is a command.
+type GroupVersions struct {
+	Server
+	Name string `arg:""`
+}
+
+// Run runs it.
+func (c *GroupVersions) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var g room.Group
+	if done, err := c.do(ctx, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
+		return err
+	}
+	return table(out, "VERSION\tAT\tFROM\tCHANGED\tBY\tNOTE", func(w io.Writer) {
+		for _, v := range g.Versions {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", v.Number, v.At.UTC().Format(time.DateTime), v.From, bytesText(v.Changed), v.Author, v.Note)
+		}
+	})
+}
+
+// GroupUpdate is a command.
+type GroupUpdate struct {
+	Server
+	Name string `arg:""`
+	From string `required:"" help:"The device, which is shut down." placeholder:"DEVICE"`
+	Note string `help:"What is new." placeholder:"TEXT"`
+}
+
+// Run runs it.
+func (c *GroupUpdate) Run(ctx context.Context, out io.Writer) error {
+	return c.version(ctx, out, object("groups", c.Name, "update"), api.Update{From: c.From, Note: c.Note})
+}
+
+// version asks for a new version, and says which it is.
+func (s *Server) version(ctx context.Context, out io.Writer, path string, of api.Update) error {
+	s.out = out
+	var v room.Version
+	if done, err := s.do(ctx, "POST", path, of, &v); done || err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(out, "version %d, from %s\n", v.Number, v.From)
+	return err
+}
+
+// GroupPromote is a command.
+type GroupPromote struct {
+	Server
+	Name string `arg:""`
+	Note string `help:"What is new." placeholder:"TEXT"`
+}
+
+// Run runs it.
+func (c *GroupPromote) Run(ctx context.Context, out io.Writer) error {
+	return c.version(ctx, out, object("groups", c.Name, "promote"), api.Update{Note: c.Note})
+}
+
+// GroupRollback is a command.
+type GroupRollback struct {
+	Server
+	Name string `arg:""`
+	To   int    `required:"" help:"The number of the version; 0: the newest again." placeholder:"VERSION"`
+}
+
+// Run runs it.
+func (c *GroupRollback) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	_, err := c.do(ctx, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To}, nil)
+	return err
+}
+
+// Plan is a command.
+type Plan struct{ Server }
+
+// Run runs it.
+func (c *Plan) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var list []room.Boot
+	if done, err := c.do(ctx, "GET", "plan", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "DEVICE\tGROUP\tVERSION\tLOSES\tWHY", func(w io.Writer) {
+		for _, b := range list {
+			loses := "nothing"
+			if b.Loses > 0 {
+				loses = bytesText(b.Loses)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", b.Device, b.Group, b.Version, loses, b.Why)
+		}
+	})
+}
+
+// Token are the commands of tokens.
+type Token struct {
+	Create TokenCreate `cmd:"" help:"Make a token. It is shown once."`
+	List   TokenList   `cmd:"" help:"List all, without their secrets."`
+	Delete TokenDelete `cmd:"" help:"Take one away, at once."`
+}
+
+// TokenCreate is a command.
+type TokenCreate struct {
+	Server
+	Name string      `arg:""`
+	Role access.Role `required:"" enum:"viewer,operator,admin" help:"viewer looks, operator works, admin also says who may." placeholder:"ROLE"`
+}
+
+// Run runs it.
+func (c *TokenCreate) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var made struct{ Token string }
+	if done, err := c.do(ctx, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role}, &made); done || err != nil {
+		return err
+	}
+	_, err := fmt.Fprintln(out, made.Token)
+	return err
+}
+
+// TokenList is a command.
+type TokenList struct{ Server }
+
+// Run runs it.
+func (c *TokenList) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var list []access.Token
+	if done, err := c.do(ctx, "GET", "tokens", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "TOKEN\tROLE\tSINCE", func(w io.Writer) {
+		for _, t := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", t.Name, t.Role, t.Created.UTC().Format(time.DateTime))
+		}
+	})
+}
+
+// TokenDelete is a command.
+type TokenDelete struct {
+	Server
+	Name string `arg:""`
+}
+
+// Run runs it.
+func (c *TokenDelete) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	_, err := c.do(ctx, "DELETE", object("tokens", c.Name, ""), nil, nil)
+	return err
+}
+
+// Trail is a command.
+type Trail struct{ Server }
+
+// Run runs it.
+func (c *Trail) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var list []access.Act
+	if done, err := c.do(ctx, "GET", "trail", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "AT\tWHO\tWHAT\tOBJECT\tRESULT", func(w io.Writer) {
+		for _, a := range list {
+			result := "done"
+			if a.Error != "" {
+				result = a.Error
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.At.UTC().Format(time.DateTime), a.Who, a.What, a.Object, result)
+		}
+	})
+}

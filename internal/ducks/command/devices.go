@@ -1,0 +1,154 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"dalmatiner/internal/ducks/api"
+	"dalmatiner/internal/ducks/room"
+)
+
+// Device are the commands of devices.
+type Device struct {
+	Add     DeviceAdd     `cmd:"" help:"Make a machine known by its MAC address."`
+	List    DeviceList    `cmd:"" help:"List all."`
+	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
+	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode."`
+	Unknown DeviceUnknown `cmd:"" help:"List machines that have asked for something to boot and are not known."`
+}
+
+// mode reads volatile, persistent or until=DATE.
+func mode(text string) (m room.Mode, until time.Time, err error) {
+	date, is := strings.CutPrefix(text, string(room.Until)+"=")
+	if !is {
+		return room.Mode(text), until, nil
+	}
+	if until, err = time.ParseInLocation(time.DateOnly, date, time.Local); err != nil {
+		return "", until, fmt.Errorf("--mode %s: want until=YYYY-MM-DD", text)
+	}
+	return room.Until, until, nil
+}
+
+// DeviceAdd is a command.
+type DeviceAdd struct {
+	Server
+	MAC   string `arg:"" help:"As aa:bb:cc:dd:ee:ff."`
+	Name  string `required:"" placeholder:"NAME"`
+	Group string `required:"" placeholder:"GROUP"`
+	Mode  string `default:"volatile" help:"volatile: what it writes is gone when it boots again; persistent: it stays; until=YYYY-MM-DD: it stays until then."`
+}
+
+// Run runs it.
+func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	m, until, err := mode(c.Mode)
+	if err != nil {
+		return err
+	}
+	_, err = c.do(ctx, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until}, nil)
+	return err
+}
+
+// DeviceList is a command.
+type DeviceList struct{ Server }
+
+// Run runs it.
+func (c *DeviceList) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var list []api.Device
+	if done, err := c.do(ctx, "GET", "devices", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "DEVICE\tMAC\tGROUP\tMODE\tPIN\tBEGAN WITH", func(w io.Writer) {
+		for _, d := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.MAC, d.Group, modeText(&d), orDash(d.Pin), orDash(d.Version))
+		}
+	})
+}
+
+func modeText(d *api.Device) string {
+	if d.Mode == room.Until {
+		return "until " + d.Until.Local().Format(time.DateOnly)
+	}
+	return string(d.Mode)
+}
+
+func orDash(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint("version ", n)
+}
+
+// DeviceShow is a command.
+type DeviceShow struct {
+	Server
+	Name string `arg:""`
+}
+
+// Run runs it.
+func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var d api.Device
+	if done, err := c.do(ctx, "GET", object("devices", c.Name, ""), nil, &d); done || err != nil {
+		return err
+	}
+	secret := d.Secret
+	if secret == "" {
+		secret = "(for an admin only)"
+	}
+	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\niqn          %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
+		d.Name, d.MAC, d.Group, modeText(&d), d.IQN, d.Initiator, d.User, secret)
+	return err
+}
+
+// DeviceChange is a command.
+type DeviceChange struct {
+	Server
+	Name  string `arg:""`
+	Group string `placeholder:"GROUP"`
+	Mode  string `placeholder:"MODE" help:"volatile, persistent or until=YYYY-MM-DD."`
+	Pin   *int   `placeholder:"VERSION" help:"Of its group, whatever the group uses; 0: that of the group again."`
+}
+
+// Run runs it.
+func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	change := api.DeviceChange{Pin: c.Pin}
+	if c.Group != "" {
+		change.Group = &c.Group
+	}
+	if c.Mode != "" {
+		m, until, err := mode(c.Mode)
+		if err != nil {
+			return err
+		}
+		change.Mode, change.Until = &m, until
+	}
+	if change.Group == nil && change.Mode == nil && change.Pin == nil {
+		return errors.New("nothing is to change: give --group, --mode or --pin")
+	}
+	_, err := c.do(ctx, "PATCH", object("devices", c.Name, ""), change, nil)
+	return err
+}
+
+// DeviceUnknown is a command.
+type DeviceUnknown struct{ Server }
+
+// Run runs it.
+func (c *DeviceUnknown) Run(ctx context.Context, out io.Writer) error {
+	c.out = out
+	var list []room.Unknown
+	if done, err := c.do(ctx, "GET", "unknown", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "MAC\tADDRESS\tFIRST SEEN\tLAST SEEN", func(w io.Writer) {
+		for _, u := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.MAC, u.Address, u.First.UTC().Format(time.DateTime), u.Last.UTC().Format(time.DateTime))
+		}
+	})
+}
