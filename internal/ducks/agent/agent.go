@@ -45,15 +45,16 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return err
 	}
-	images, err := pool.Open(o.Pool)
-	if err != nil {
-		return err
-	}
+	// The state first: it is locked, and opening a pool removes what another ducks has in the making there.
 	file, err := state.Open(filepath.Join(o.DataDir, "state"), append(room.Migrations(), access.Migration))
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	images, err := pool.Open(o.Pool)
+	if err != nil {
+		return err
+	}
 	gate := access.New(file, time.Now)
 	if err := first(gate, &o); err != nil {
 		return err

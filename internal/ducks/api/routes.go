@@ -174,6 +174,9 @@ func changeDevice(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if to.Mode == nil && !to.Until.IsZero() {
+		return nil, fmt.Errorf("%w: a date goes with a mode", errRequest)
+	}
 	return nil, c.Room.ChangeDevice(c.Context(), c.object, func(d *room.Device) {
 		if to.Group != nil {
 			d.Group = *to.Group

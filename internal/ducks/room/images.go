@@ -95,13 +95,15 @@ func (r *Room) UpdateGroup(ctx context.Context, name, device, author, note strin
 	if err := errors.Join(r.get(groups, name, &g), r.get(devices, device, &d)); err != nil {
 		return Version{}, err
 	}
-	switch sessions, err := r.o.Targets.Sessions(ctx, r.IQN(device)); {
-	case d.Image == "":
+	if d.Image == "" {
 		return Version{}, fmt.Errorf("device %s: %w: it has no image yet: boot it first", device, ErrRefused)
+	}
+	// Without its target it cannot be switched on meanwhile. It gets it again when it boots.
+	switch err := r.o.Targets.Remove(ctx, r.IQN(device), false); {
+	case errors.Is(err, target.ErrBusy):
+		return Version{}, fmt.Errorf("device %s: %w: it is on: shut it down, then update the group", device, ErrBusy)
 	case err != nil && !errors.Is(err, target.ErrUnknown):
 		return Version{}, err
-	case len(sessions) > 0:
-		return Version{}, fmt.Errorf("device %s: %w: it is on: shut it down, then update the group", device, ErrBusy)
 	}
 	if err := r.freeze(ctx, d.Image, groupImage(name), &g.Versions, Version{From: "device " + device, Author: author, Note: note}); err != nil {
 		return Version{}, fmt.Errorf("group %s: %w", name, err)

@@ -81,7 +81,6 @@ type Device struct {
 type Targets interface {
 	Put(ctx context.Context, t target.Target) error
 	Remove(ctx context.Context, iqn string, closing bool) error
-	Sessions(ctx context.Context, iqn string) ([]target.Session, error)
 }
 
 // Options are what a room stands on.

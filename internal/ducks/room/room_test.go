@@ -113,6 +113,9 @@ func TestARoom(t *testing.T) {
 	if err != nil || v.Number != 2 || v.From != "device master" || v.Note != "installed" || v.Changed < textBytes || v.Changed > 1<<20 {
 		t.Errorf("%+v, %v", v, err)
 	}
+	if _, err := d.o.Targets.(*target.Targets).Sessions(ctx, d.IQN("master")); !errors.Is(err, target.ErrUnknown) {
+		t.Errorf("the device can be switched on while its image becomes a version: %v", err)
+	}
 	d.boots("pc1", "one")
 	d.boots("pc2", "one")
 	d.write("pc1", "junk")
@@ -220,9 +223,6 @@ type noTargets struct{}
 
 func (noTargets) Put(context.Context, target.Target) error   { return nil }
 func (noTargets) Remove(context.Context, string, bool) error { return target.ErrUnknown }
-func (noTargets) Sessions(context.Context, string) ([]target.Session, error) {
-	return nil, target.ErrUnknown
-}
 
 // noPool stands for a pool whose contents do not matter.
 type noPool struct{ pool.Pool }
