@@ -132,28 +132,34 @@ const (
 
 // gather asks until each series has enough answers.
 func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target, error) {
+	var targets []target
+	err := r.agreed(ctx, func() error {
+		g := r.newGather(info, q, keys)
+		targets = g.targets
+		return g.run(ctx)
+	})
+	return targets, err
+}
+
+// agreed reads once this node knows whom to ask, and again for a while where the nodes do not agree on the ring.
+func (r *Remote) agreed(ctx context.Context, read func() error) error {
 	began := time.Now()
 	for wait := firstAgree; ; wait = min(2*wait, mostAgree) {
-		targets, err := r.gatherOnce(ctx, info, q, keys)
+		err := errUnheard
+		if r.o.Ready() {
+			err = read()
+		}
 		if err == nil || !again(err) || time.Since(began) > agreeFor {
-			return targets, err
+			return err
 		}
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, ctx.Err()
+			return ctx.Err()
 		}
 	}
-}
-
-func (r *Remote) gatherOnce(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target, error) {
-	if !r.o.Ready() {
-		return nil, errUnheard
-	}
-	g := r.newGather(info, q, keys)
-	return g.targets, g.run(ctx)
 }
 
 func (g *gather) run(outer context.Context) error {

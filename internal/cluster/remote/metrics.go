@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
@@ -17,21 +16,8 @@ import (
 // Metrics calls fn with every key of the bucket that starts with prefix until fn returns false. The
 // key is valid during the call.
 func (r *Remote) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
-	began := time.Now()
 	l := &listing{r: r, info: info, prefix: prefix, fn: fn, need: r.o.R(info.ID), given: map[metric.SeriesID]struct{}{}}
-	for wait := firstAgree; ; wait = min(2*wait, mostAgree) {
-		err := l.run(ctx)
-		if err == nil || !again(err) || time.Since(began) > agreeFor {
-			return err
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-	}
+	return r.agreed(ctx, func() error { return l.run(ctx) })
 }
 
 // listing is the metrics of a bucket on their way.
@@ -93,9 +79,6 @@ var errEnough = errors.New("no more keys are wanted")
 
 // run asks so many readers of each partition as a read needs.
 func (l *listing) run(outer context.Context) error {
-	if !l.r.o.Ready() {
-		return errUnheard
-	}
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
 	l.view, l.failed, l.behind = l.r.o.View(), map[ring.ID]error{}, false
