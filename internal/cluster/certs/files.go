@@ -12,6 +12,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 // maxFile bounds what is read of a file. A certificate has about 1 KiB.
@@ -146,13 +150,5 @@ func writePEM(path, kind string, der []byte, replace bool) (err error) {
 	if err != nil {
 		return err
 	}
-	return syncDir(dir)
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.SyncDir(vfs.Default, dir)
 }

@@ -12,6 +12,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/durable"
 )
 
 const btrfsMagic = 0x9123683E
@@ -23,7 +27,7 @@ type btrfs struct{ directory }
 const diskFile = "disk"
 
 func openBtrfs(dir string) (*btrfs, error) {
-	d, err := openDirectory(dir, btrfsMagic, "it is not on btrfs, which btrfs: needs: make one with mkfs.btrfs")
+	d, err := openDirectory(dir, diskFile, btrfsMagic, "it is not on btrfs, which btrfs: needs: make one with mkfs.btrfs")
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +75,6 @@ func remove(ctx context.Context, path string) error {
 	return err
 }
 
-func (p *btrfs) Path(image string) string { return filepath.Join(p.image(image), diskFile) }
-
 func (p *btrfs) Create(ctx context.Context, image string, size int64) (err error) {
 	if err := errors.Join(p.fresh(p.image(image), image), checkSize(size)); err != nil {
 		return err
@@ -111,7 +113,7 @@ func subvolume(ctx context.Context, of, path string, flags ...string) error {
 	if _, err := run(ctx, append(append([]string{"subvolume", "snapshot"}, flags...), of, path)...); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(vfs.Default, filepath.Dir(path))
 }
 
 func (p *btrfs) Rollback(ctx context.Context, image string, to Snapshot) (err error) {
@@ -142,20 +144,6 @@ func (p *btrfs) DeleteSnapshot(ctx context.Context, s Snapshot) error {
 		return err
 	}
 	return remove(ctx, p.snapshot(s))
-}
-
-func (p *btrfs) Usage(_ context.Context, image string) (Usage, error) {
-	if err := p.there(p.image(image), image); err != nil {
-		return Usage{}, err
-	}
-	return usageOf(p.Path(image))
-}
-
-func (p *btrfs) SnapshotUsage(_ context.Context, s Snapshot) (Usage, error) {
-	if err := p.there(p.snapshot(s), s.Image, s.Name); err != nil {
-		return Usage{}, err
-	}
-	return usageOf(filepath.Join(p.snapshot(s), diskFile))
 }
 
 func (p *btrfs) Limit(ctx context.Context, image string, own int64) error {

@@ -11,12 +11,18 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
+
+	"dalmatiner/internal/durable"
 )
 
 // directory is what pools in a directory have in common: images/NAME and snapshots/IMAGE@NAME, and in the making
 // what is not one of these yet. It is removed when the pool is opened.
-type directory struct{ dir string }
+type directory struct {
+	dir  string
+	disk string // the file of an image below its path; empty: the image is that file
+}
 
 const (
 	imagesDir    = "images"
@@ -25,8 +31,8 @@ const (
 )
 
 // openDirectory makes the directories of a pool. magic is that of the file system that it needs.
-func openDirectory(dir string, magic int64, need string) (directory, error) {
-	d := directory{dir}
+func openDirectory(dir, disk string, magic int64, need string) (directory, error) {
+	d := directory{dir, disk}
 	var of unix.Statfs_t
 	if err := unix.Statfs(dir, &of); err != nil {
 		return d, fmt.Errorf("pool %s: %w", dir, err)
@@ -39,12 +45,31 @@ func openDirectory(dir string, magic int64, need string) (directory, error) {
 			return d, err
 		}
 	}
-	return d, syncDir(dir)
+	return d, durable.SyncDir(vfs.Default, dir)
 }
 
 func (d directory) image(name string) string { return filepath.Join(d.dir, imagesDir, name) }
 func (d directory) snapshot(s Snapshot) string {
 	return filepath.Join(d.dir, snapshotsDir, s.String())
+}
+
+// Path is Pool.Path.
+func (d directory) Path(image string) string { return filepath.Join(d.image(image), d.disk) }
+
+// Usage is Pool.Usage.
+func (d directory) Usage(_ context.Context, image string) (Usage, error) {
+	if err := d.there(d.image(image), image); err != nil {
+		return Usage{}, err
+	}
+	return usageOf(d.Path(image))
+}
+
+// SnapshotUsage is Pool.SnapshotUsage.
+func (d directory) SnapshotUsage(_ context.Context, s Snapshot) (Usage, error) {
+	if err := d.there(d.snapshot(s), s.Image, s.Name); err != nil {
+		return Usage{}, err
+	}
+	return usageOf(filepath.Join(d.snapshot(s), d.disk))
 }
 
 // making returns a new directory for what is in the making.
@@ -133,7 +158,7 @@ func put(made, path string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(vfs.Default, filepath.Dir(path))
 }
 
 // exchange gives what was made the name of what is there, in one step. Afterwards made is the path of the old one.
@@ -141,7 +166,7 @@ func exchange(made, path string) error {
 	if err := unix.Renameat2(unix.AT_FDCWD, made, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	return syncDir(filepath.Dir(path))
+	return durable.SyncDir(vfs.Default, filepath.Dir(path))
 }
 
 func entries(dir string) (names []string, err error) {
@@ -151,12 +176,4 @@ func entries(dir string) (names []string, err error) {
 	}
 	slices.Sort(names)
 	return names, err
-}
-
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }

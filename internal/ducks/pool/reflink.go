@@ -10,7 +10,10 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
+
+	"dalmatiner/internal/durable"
 )
 
 const xfsMagic = 0x58465342
@@ -19,7 +22,7 @@ const xfsMagic = 0x58465342
 type reflink struct{ directory }
 
 func openReflink(dir string) (*reflink, error) {
-	d, err := openDirectory(dir, xfsMagic, "it is not on xfs, which reflink: needs: make one with mkfs.xfs")
+	d, err := openDirectory(dir, "", xfsMagic, "it is not on xfs, which reflink: needs: make one with mkfs.xfs")
 	if err != nil {
 		return nil, err
 	}
@@ -79,8 +82,6 @@ func (p *reflink) make(path string, fill func(made string) error) error {
 	}
 	return put(made, path)
 }
-
-func (p *reflink) Path(image string) string { return p.image(image) }
 
 func (p *reflink) Create(_ context.Context, image string, size int64) error {
 	if err := errors.Join(p.fresh(p.image(image), image), checkSize(size)); err != nil {
@@ -165,28 +166,14 @@ func (p *reflink) Delete(_ context.Context, image string) error {
 	if err := p.there(p.image(image), image); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(p.image(image)), syncDir(filepath.Join(p.dir, imagesDir)))
+	return errors.Join(os.Remove(p.image(image)), durable.SyncDir(vfs.Default, filepath.Join(p.dir, imagesDir)))
 }
 
 func (p *reflink) DeleteSnapshot(_ context.Context, s Snapshot) error {
 	if err := p.there(p.snapshot(s), s.Image, s.Name); err != nil {
 		return err
 	}
-	return errors.Join(os.Remove(p.snapshot(s)), syncDir(filepath.Join(p.dir, snapshotsDir)))
-}
-
-func (p *reflink) Usage(_ context.Context, image string) (Usage, error) {
-	if err := p.there(p.image(image), image); err != nil {
-		return Usage{}, err
-	}
-	return usageOf(p.image(image))
-}
-
-func (p *reflink) SnapshotUsage(_ context.Context, s Snapshot) (Usage, error) {
-	if err := p.there(p.snapshot(s), s.Image, s.Name); err != nil {
-		return Usage{}, err
-	}
-	return usageOf(p.snapshot(s))
+	return errors.Join(os.Remove(p.snapshot(s)), durable.SyncDir(vfs.Default, filepath.Join(p.dir, snapshotsDir)))
 }
 
 func (p *reflink) Limit(context.Context, string, int64) error {
