@@ -140,14 +140,10 @@ func (i *Identity) check() error {
 
 // absent returns ErrExists if a table has a name.
 func absent(tx *state.Tx, t state.Table, name string) error {
-	var there any
-	switch err := tx.Get(t, name, &there); {
-	case errors.Is(err, state.ErrUnknown):
-		return nil
-	case err != nil:
-		return err
+	if tx.Has(t, name) {
+		return fmt.Errorf("%s %s: %w", t, name, ErrExists)
 	}
-	return fmt.Errorf("%s %s: %w", t, name, ErrExists)
+	return nil
 }
 
 // CreateToken makes a token, and returns its secret, which nobody sees again.
@@ -171,8 +167,8 @@ func (a *Access) CreateToken(t Token) (secret string, err error) {
 func (a *Access) First() (secret string, err error) {
 	some := false
 	err = a.file.View(func(tx *state.Tx) error {
-		any := func(string, any) error { some = true; return nil }
-		return errors.Join(state.Each(tx, tokens, any), state.Each(tx, users, any))
+		note := func(string, any) error { some = true; return nil }
+		return errors.Join(state.Each(tx, tokens, note), state.Each(tx, users, note))
 	})
 	if err != nil || some {
 		return "", err

@@ -110,6 +110,9 @@ func (tx *Tx) Get(t Table, key string, v any) error {
 	return nil
 }
 
+// Has reports whether a thing is there.
+func (tx *Tx) Has(t Table, key string) bool { return tx.tx.Bucket([]byte(t)).Get([]byte(key)) != nil }
+
 // Put writes a thing.
 func (tx *Tx) Put(t Table, key string, v any) error {
 	b, err := json.Marshal(v)

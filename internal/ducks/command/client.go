@@ -20,8 +20,6 @@ type Server struct {
 	Token     string `env:"DUCKS_TOKEN" help:"The token that lets you in." placeholder:"TOKEN"`
 	TokenFile string `name:"token-file" env:"DUCKS_TOKEN_FILE" help:"A file with the token, as first-token of a data directory." placeholder:"FILE"`
 	JSON      bool   `name:"json" help:"Print all that the server says, as JSON."`
-
-	out io.Writer
 }
 
 // maxAnswer bounds what is read of an answer.
@@ -39,8 +37,8 @@ func (s *Server) token() (string, error) {
 	return strings.TrimSpace(string(b)), err
 }
 
-// do asks the server. into gets what it says; it is printed as JSON if that is wanted: done is true then.
-func (s *Server) do(ctx context.Context, method, path string, body, into any) (done bool, err error) {
+// do asks the server. into gets what it says; it is printed to out as JSON if that is wanted: done is true then.
+func (s *Server) do(ctx context.Context, out io.Writer, method, path string, body, into any) (done bool, err error) {
 	token, err := s.token()
 	if err != nil {
 		return false, err
@@ -75,7 +73,7 @@ func (s *Server) do(ctx context.Context, method, path string, body, into any) (d
 		return false, errors.New(said.Error)
 	}
 	if s.JSON {
-		_, err := s.out.Write(answer)
+		_, err := out.Write(answer)
 		return true, err
 	}
 	if into == nil {

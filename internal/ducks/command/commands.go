@@ -44,9 +44,8 @@ type PoolStatus struct{ Server }
 
 // Run runs it.
 func (c *PoolStatus) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var s pool.Space
-	if done, err := c.do(ctx, "GET", "pool", nil, &s); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "pool", nil, &s); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "%s of %s are free\n", bytesText(s.Free), bytesText(s.Total))
@@ -68,8 +67,7 @@ type VolumeCreate struct {
 
 // Run runs it.
 func (c *VolumeCreate) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
-	_, err := c.do(ctx, "POST", "volumes", api.NewVolume{Name: c.Name, Size: int64(c.Size)}, nil)
+	_, err := c.do(ctx, out, "POST", "volumes", api.NewVolume{Name: c.Name, Size: int64(c.Size)}, nil)
 	return err
 }
 
@@ -78,9 +76,8 @@ type VolumeList struct{ Server }
 
 // Run runs it.
 func (c *VolumeList) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var list []room.Volume
-	if done, err := c.do(ctx, "GET", "volumes", nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "volumes", nil, &list); done || err != nil {
 		return err
 	}
 	return table(out, "VOLUME\tSIZE\tVERSION\tFROM\tBY\tNOTE", func(w io.Writer) {
@@ -111,8 +108,7 @@ type GroupCreate struct {
 
 // Run runs it.
 func (c *GroupCreate) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
-	_, err := c.do(ctx, "POST", "groups", api.NewGroup{Name: c.Name, Volume: c.Volume}, nil)
+	_, err := c.do(ctx, out, "POST", "groups", api.NewGroup{Name: c.Name, Volume: c.Volume}, nil)
 	return err
 }
 
@@ -121,9 +117,8 @@ type GroupList struct{ Server }
 
 // Run runs it.
 func (c *GroupList) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var list []room.Group
-	if done, err := c.do(ctx, "GET", "groups", nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "groups", nil, &list); done || err != nil {
 		return err
 	}
 	return table(out, "GROUP\tVOLUME\tVERSIONS\tUSES", func(w io.Writer) {
@@ -145,9 +140,8 @@ type GroupVersions struct {
 
 // Run runs it.
 func (c *GroupVersions) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var g room.Group
-	if done, err := c.do(ctx, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
 		return err
 	}
 	return table(out, "VERSION\tAT\tFROM\tCHANGED\tBY\tNOTE", func(w io.Writer) {
@@ -172,9 +166,8 @@ func (c *GroupUpdate) Run(ctx context.Context, out io.Writer) error {
 
 // version asks for a new version, and says which it is.
 func (s *Server) version(ctx context.Context, out io.Writer, path string, of api.Update) error {
-	s.out = out
 	var v room.Version
-	if done, err := s.do(ctx, "POST", path, of, &v); done || err != nil {
+	if done, err := s.do(ctx, out, "POST", path, of, &v); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(out, "version %d, from %s\n", v.Number, v.From)
@@ -202,8 +195,7 @@ type GroupRollback struct {
 
 // Run runs it.
 func (c *GroupRollback) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
-	_, err := c.do(ctx, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To}, nil)
+	_, err := c.do(ctx, out, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To}, nil)
 	return err
 }
 
@@ -212,9 +204,8 @@ type Plan struct{ Server }
 
 // Run runs it.
 func (c *Plan) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var list []room.Boot
-	if done, err := c.do(ctx, "GET", "plan", nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "plan", nil, &list); done || err != nil {
 		return err
 	}
 	return table(out, "DEVICE\tGROUP\tVERSION\tLOSES\tWHY", func(w io.Writer) {
@@ -244,9 +235,8 @@ type TokenCreate struct {
 
 // Run runs it.
 func (c *TokenCreate) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var made struct{ Token string }
-	if done, err := c.do(ctx, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role}, &made); done || err != nil {
+	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role}, &made); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out, made.Token)
@@ -258,9 +248,8 @@ type TokenList struct{ Server }
 
 // Run runs it.
 func (c *TokenList) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var list []access.Token
-	if done, err := c.do(ctx, "GET", "tokens", nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "tokens", nil, &list); done || err != nil {
 		return err
 	}
 	return table(out, "TOKEN\tROLE\tSINCE", func(w io.Writer) {
@@ -278,8 +267,7 @@ type TokenDelete struct {
 
 // Run runs it.
 func (c *TokenDelete) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
-	_, err := c.do(ctx, "DELETE", object("tokens", c.Name, ""), nil, nil)
+	_, err := c.do(ctx, out, "DELETE", object("tokens", c.Name, ""), nil, nil)
 	return err
 }
 
@@ -288,9 +276,8 @@ type Trail struct{ Server }
 
 // Run runs it.
 func (c *Trail) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var list []access.Act
-	if done, err := c.do(ctx, "GET", "trail", nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "trail", nil, &list); done || err != nil {
 		return err
 	}
 	return table(out, "AT\tWHO\tWHAT\tOBJECT\tRESULT", func(w io.Writer) {

@@ -44,12 +44,11 @@ type DeviceAdd struct {
 
 // Run runs it.
 func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	m, until, err := mode(c.Mode)
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until}, nil)
+	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until}, nil)
 	return err
 }
 
@@ -58,9 +57,8 @@ type DeviceList struct{ Server }
 
 // Run runs it.
 func (c *DeviceList) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var list []api.Device
-	if done, err := c.do(ctx, "GET", "devices", nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "devices", nil, &list); done || err != nil {
 		return err
 	}
 	return table(out, "DEVICE\tMAC\tGROUP\tMODE\tPIN\tBEGAN WITH", func(w io.Writer) {
@@ -92,9 +90,8 @@ type DeviceShow struct {
 
 // Run runs it.
 func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var d api.Device
-	if done, err := c.do(ctx, "GET", object("devices", c.Name, ""), nil, &d); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", object("devices", c.Name, ""), nil, &d); done || err != nil {
 		return err
 	}
 	secret := d.Secret
@@ -117,7 +114,6 @@ type DeviceChange struct {
 
 // Run runs it.
 func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	change := api.DeviceChange{Pin: c.Pin}
 	if c.Group != "" {
 		change.Group = &c.Group
@@ -132,7 +128,7 @@ func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
 	if change.Group == nil && change.Mode == nil && change.Pin == nil {
 		return errors.New("nothing is to change: give --group, --mode or --pin")
 	}
-	_, err := c.do(ctx, "PATCH", object("devices", c.Name, ""), change, nil)
+	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), change, nil)
 	return err
 }
 
@@ -141,9 +137,8 @@ type DeviceUnknown struct{ Server }
 
 // Run runs it.
 func (c *DeviceUnknown) Run(ctx context.Context, out io.Writer) error {
-	c.out = out
 	var list []room.Unknown
-	if done, err := c.do(ctx, "GET", "unknown", nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", "unknown", nil, &list); done || err != nil {
 		return err
 	}
 	return table(out, "MAC\tADDRESS\tFIRST SEEN\tLAST SEEN", func(w io.Writer) {

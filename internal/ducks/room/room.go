@@ -125,15 +125,12 @@ func (r *Room) fresh(t state.Table, name string) error {
 	if !nameForm.MatchString(name) {
 		return fmt.Errorf("%s %q: %w", t, name, ErrName)
 	}
-	var there any
-	err := r.get(t, name, &there)
-	switch {
-	case errors.Is(err, state.ErrUnknown):
+	return r.o.State.View(func(tx *state.Tx) error {
+		if tx.Has(t, name) {
+			return fmt.Errorf("%s %s: %w", t, name, ErrExists)
+		}
 		return nil
-	case err != nil:
-		return err
-	}
-	return fmt.Errorf("%s %s: %w", t, name, ErrExists)
+	})
 }
 
 func (r *Room) get(t state.Table, name string, v any) error {
