@@ -47,12 +47,13 @@ type Cluster struct {
 	runtime
 	follower
 
-	quorums atomic.Pointer[quorums]
-	ordered atomic.Int64 // bytes of the orders of streams
+	counted atomic.Pointer[quorums] // of the ring that was asked for last
+	ordered atomic.Int64            // bytes of the orders of streams
 }
 
 // quorums are how many copies count under a ring.
 type quorums struct {
+	of            *ring.View
 	r, w, nextW   int // nextW is w when the changes under way are complete
 	n, next       int // copies, and those that there will be
 	members, then int // that can own something now, and then
@@ -95,7 +96,7 @@ func (c *Cluster) Store() *Store { return &Store{Store: c.o.Store, c: c} }
 
 // Quorums returns how many copies answer a read, and how many are on disk before a write is acknowledged.
 func (c *Cluster) Quorums() (r, w int) {
-	q := c.quorums.Load()
+	q := c.quorumsOf(c.View())
 	return q.r, q.w
 }
 

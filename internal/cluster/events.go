@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 
 	"dalmatiner/internal/buckets"
@@ -73,7 +74,7 @@ func openEvents(c *Cluster) {
 			return info, err == nil && info.ID == id
 		},
 		Durable: func(ctx context.Context, t coordinator.Token) error { return o.Store.Intake().WaitDurable(ctx, t) },
-		View:    c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies, Quorum: func(bucket uint64) eventing.Quorum { return eventQuorum(c, bucket) }, Name: c.nameOf, Check: c.member,
+		View:    c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies, Quorum: func(v *ring.View, bucket uint64) eventing.Quorum { return eventQuorum(c, v, bucket) }, Agreed: c.agreed, Name: c.nameOf, Check: c.member,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceEvents, to, request, part)
 		},
@@ -84,10 +85,8 @@ func openEvents(c *Cluster) {
 }
 
 // eventQuorum returns how many owners of a bucket's events count.
-func eventQuorum(c *Cluster, bucket uint64) (q eventing.Quorum) {
-	q.Reads, q.Writes = c.quorumOf(bucket)
-	if q.Next = c.numbers(bucket).NextW; q.Next == 0 {
-		q.Next = c.quorums.Load().nextW
-	}
+func eventQuorum(c *Cluster, v *ring.View, bucket uint64) (q eventing.Quorum) {
+	q.Reads, q.Writes = c.quorumOf(v, bucket)
+	q.Next = cmp.Or(c.numbers(v, bucket).NextW, c.quorumsOf(v).nextW)
 	return q
 }

@@ -42,28 +42,6 @@ func (f *follower) begin(v *ring.View, self ring.ID, pace Pace) {
 // reaches reports whether a node can be asked at all.
 func (f *follower) reaches(id ring.ID) bool { return (*f.ups.Load())[id] }
 
-// count notes how many copies count in a ring, and returns it; next is w when the changes under way are complete.
-func (c *Cluster) count(v *ring.View) (r, w, next int) {
-	now, then, gone := 0, 0, 0
-	for _, m := range v.Members() {
-		if m.State == ring.Removed {
-			gone++
-		}
-		if m.State == ring.Active || m.State == ring.Leaving {
-			now++
-		}
-		if m.State == ring.Active || m.State == ring.Joining {
-			then++
-		}
-	}
-	_, next = c.o.Quorums(v.Copies(ring.Future), then)
-	_, w = c.o.Quorums(v.Copies(ring.Current), now)
-	// A copy of what is read may have been on a member that is gone for good, until others have taken it over.
-	r, _ = c.o.Quorums(v.Copies(ring.Current), now+gone)
-	c.quorums.Store(&quorums{r: r, w: w, nextW: next, n: v.Copies(ring.Current), next: v.Copies(ring.Future), members: now, gone: gone, then: then})
-	return r, w, next
-}
-
 // followRing looks at what gossip and connections say as it changes. At first, and after a pause, the node waits until
 // all other members are reached, but not longer than it has patience.
 func (c *Cluster) followRing() {
@@ -135,7 +113,6 @@ func (c *Cluster) look() (all bool) {
 	before := *c.ups.Load()
 	reached := others(view, c.id, ups)
 	c.tags.Members(reached)
-	r, w, next := c.count(view)
 	c.events.Members(reached)
 	away := *c.away.Load()
 	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 || !maps.Equal(c.told, away) {
@@ -145,7 +122,8 @@ func (c *Cluster) look() (all bool) {
 					core.Peer(t, id, false)
 				}
 			}
-			q := replication.Quorums{R: r, W: w, NextW: next}
+			of := c.quorumsOf(view)
+			q := replication.Quorums{R: of.r, W: of.w, NextW: of.nextW}
 			if view.Version() != c.version {
 				core.Ring(t, view, q)
 			} else {

@@ -122,8 +122,8 @@ func (c *Cluster) openData(start time.Time) error {
 		toSync: make(chan struct{}, 1), toFile: make(chan struct{}, 1), toSum: make(chan struct{}, 1), found: make(chan difference, maxFound)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	view := c.View()
-	r, w, next := c.count(view)
-	c.core = replication.New(replication.Config{Self: c.id, Boot: copies.Boot(), W: w, R: r, NextW: next, MaxHints: maxHints, Bucket: c.numbers, Classes: c.buckets.classes,
+	q := c.quorumsOf(view)
+	c.core = replication.New(replication.Config{Self: c.id, Boot: copies.Boot(), W: q.w, R: q.r, NextW: q.nextW, MaxHints: maxHints, Bucket: c.numbers, Classes: c.buckets.classes,
 		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(), CompareMS: o.Pace.Compare.Milliseconds(), DropMS: o.Pace.Drop.Milliseconds(),
 		ComparePoints: int(int64(o.Pace.MoveRate) * int64(o.Pace.Tick) / int64(time.Second))},
 		copies, view, c.time())
@@ -148,7 +148,7 @@ func (c *Cluster) openWires() (err error) {
 			}
 		}}
 	c.remote, err = remote.New(remote.Options{
-		Self: c.id, View: c.View, Up: c.Up, Reaches: c.reaches, R: func(bucket uint64) int { r, _ := c.quorumOf(bucket); return r }, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.member,
+		Self: c.id, View: c.View, Up: c.Up, Reaches: c.reaches, R: func(v *ring.View, bucket uint64) int { r, _ := c.quorumOf(v, bucket); return r }, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.member,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceReads, to, request, part)
 		},

@@ -38,13 +38,12 @@ type runtime struct {
 	send  func(to ring.ID, m replication.Message) // returns at once
 	reply func(r replication.Reply)
 
-	holders atomic.Pointer[[][]ring.ID] // of each partition, as the protocol says: replication.Core.Holders
+	latest atomic.Pointer[replication.Heard]
 
 	throttle throttle // of what comparisons move
 
 	mu   sync.Mutex
 	core *replication.Core
-	turn uint64 // of holders
 	// closed: inputs come too late.
 	closed bool
 
@@ -116,22 +115,21 @@ func wake(who chan struct{}, look bool) {
 	}
 }
 
-// publish lets reads see which nodes may keep hints, before anything is sent that follows from it.
+// publish lets reads and events see what this node has heard of the others, before anything is sent that follows from it.
 func (r *runtime) publish() {
-	turn := r.core.HoldersTurn()
-	if turn == r.turn && r.holders.Load() != nil {
-		return
+	if h := r.core.Heard(r.latest.Load()); h != nil {
+		r.latest.Store(h)
 	}
-	r.turn = turn
-	list := make([][]ring.ID, r.core.Partitions())
-	for p := range list {
-		list[p] = r.core.Holders(nil, p)
-	}
-	r.holders.Store(&list)
 }
 
 // mayKeep returns the members that may keep hints of a partition.
-func (r *runtime) mayKeep(partition int) []ring.ID { return (*r.holders.Load())[partition] }
+func (r *runtime) mayKeep(partition int) []ring.ID { return r.latest.Load().Holders[partition] }
+
+// agreed reports whether all members that are up know a ring, or a later one: else nothing is acknowledged under it.
+func (r *runtime) agreed(v *ring.View) bool {
+	h := r.latest.Load()
+	return h.Agreed && h.Version == v.Version()
+}
 
 // run starts what goes on by itself. While this node waits for others, no time passes for the protocol.
 func (r *runtime) run(waits *atomic.Bool) {

@@ -152,7 +152,7 @@ func (c *Cluster) deleteSeries(ctx context.Context, bucket uint64, ids []metric.
 	c.submit(number, replication.Batch{Bucket: bucket, Deletions: ids})
 	select {
 	case r := <-answer:
-		if _, w := c.quorumOf(bucket); !r.Done {
+		if _, w := c.quorumOf(c.View(), bucket); !r.Done {
 			return fmt.Errorf("deleting %d series: fewer than w = %d copies have confirmed it within %s; delete them again when more nodes are up",
 				len(ids), w, c.o.Pace.Timeout)
 		}

@@ -32,19 +32,22 @@ func (c *cover) gaps(answered map[ring.ID][]events.Gap, most int) (out []events.
 	if c.start >= c.end || c.all(answered) {
 		return nil
 	}
-	need := c.e.o.Quorum(c.info.ID).Reads
+	need := c.e.o.Quorum(c.view, c.info.ID).Reads
 	copies := c.e.o.Copies(c.info.ID)
+	replied := func(id ring.ID) bool { _, ok := answered[id]; return ok }
 	short, any := make(map[int]bool), false // partitions
 	owners := make(map[int][]ring.ID)
 	for p := range c.view.Partitions() {
 		of := c.view.Owners(nil, p, ring.Current, copies)
 		got := 0
 		for _, id := range of {
-			if _, ok := answered[id]; ok {
+			if replied(id) {
 				got++
 			}
 		}
-		short[p], owners[p] = got < min(need, len(of)), of
+		least, besides := ring.Staying(c.view, c.e.o.Self, of)
+		alone := len(besides) > 0 && !slices.ContainsFunc(besides, replied)
+		short[p], owners[p] = got < min(max(need, least), len(of)) || alone, of
 		any = any || short[p]
 	}
 	if any {

@@ -42,9 +42,12 @@ type Options struct {
 	Up      func(ring.ID) bool      // a node is reached, and in no maintenance
 	Reaches func(ring.ID) bool      // a node can be asked
 	Copies  func(bucket uint64) int // n of a bucket that has one of its own, else 0
-	Quorum  func(bucket uint64) (q Quorum)
-	Name    func(ring.ID) string // of a node, for people
-	Check   func() error         // why this node takes no part yet; nil: it does
+	Quorum  func(v *ring.View, bucket uint64) Quorum
+	// Agreed reports whether all members that are up know a ring, or a later one: a node that knows an older one reads by that.
+	// nil: they always do.
+	Agreed func(v *ring.View) bool
+	Name   func(ring.ID) string // of a node, for people
+	Check  func() error         // why this node takes no part yet; nil: it does
 
 	// Ask is call.Calls.Ask.
 	Ask func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error

@@ -106,6 +106,20 @@ func TestAnotherRing(t *testing.T) {
 	}
 }
 
+// TestAllKnowTheRing: events are acknowledged when all nodes know the ring under which owners have them: a node that does
+// not asks the owners of the one before.
+func TestAllKnowTheRing(t *testing.T) {
+	w := three(t, time.Second)
+	at := time.Now().Add(-time.Hour).UnixNano()
+	w.behind.Store(true)
+	got, err := w.nodes[0].e.Write(bucketName, []events.Event{{Time: at, Body: []byte("early")}})
+	if err != nil || len(got.Refused) != 1 || got.Refused[0].Why != account.Unconfirmed {
+		t.Errorf("%+v, %v", got, err)
+	}
+	w.behind.Store(false)
+	w.nodes[0].write([]int64{at + 1}, []byte("then"))
+}
+
 // TestDamageOfOneCopy takes nothing from an answer, is no gap, and comparisons make good what it took. Damage of two
 // is a gap, though the third has everything.
 func TestDamageOfOneCopy(t *testing.T) {

@@ -33,6 +33,7 @@ type world struct {
 	copies  int
 	timeout time.Duration
 	faults  atomic.Bool // requests and replies are lost now and then
+	behind  atomic.Bool // a node does not know the ring yet
 
 	mu sync.Mutex // of random in ask
 }
@@ -97,7 +98,8 @@ func (n *node) open() {
 		},
 		Durable: func(ctx context.Context, t coordinator.Token) error { return n.store.Intake().WaitDurable(ctx, t) },
 		View:    n.view.Load, Up: up, Reaches: up, Copies: func(uint64) int { return 0 },
-		Quorum: func(uint64) Quorum { return Quorum{Reads: 2, Writes: 2, Next: 2} },
+		Quorum: func(*ring.View, uint64) Quorum { return Quorum{Reads: 2, Writes: 2, Next: 2} },
+		Agreed: func(*ring.View) bool { return !n.w.behind.Load() },
 		Name:   ring.ID.String, Check: func() error { return nil }, Ask: n.ask,
 		Define: func(uint64) []byte { return []byte("defined") },
 		Learn: func(b []byte) error {

@@ -123,7 +123,7 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 		if v.Changing() {
 			future = v.Owners(nil, c.partition, ring.Future, copies)
 		}
-		if c.enough = w.enough(c, current, future); c.enough {
+		if c.enough = w.enough(v, c, current, future); c.enough {
 			return
 		}
 		request := (*stored)(nil)
@@ -146,7 +146,7 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 				} else if code := call.CodeOf(p.err); code != call.OtherRing && code != call.Busy {
 					c.retried[p.to] = true
 				}
-				if c.enough = w.enough(c, current, future); c.enough {
+				if c.enough = w.enough(v, c, current, future); c.enough {
 					timer.Stop()
 					return
 				}
@@ -164,9 +164,12 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 	}
 }
 
-// enough reports whether enough owners have the events of a chunk.
-func (w *writing) enough(c *chunk, current, future []ring.ID) bool {
-	q := w.e.o.Quorum(w.info.ID)
+// enough reports whether enough owners have the events of a chunk, and reads at all nodes ask them.
+func (w *writing) enough(v *ring.View, c *chunk, current, future []ring.ID) bool {
+	if of := w.e.o.Agreed; of != nil && !of(v) {
+		return false
+	}
+	q := w.e.o.Quorum(v, w.info.ID)
 	c.owners = c.holders(c.owners[:0], current)
 	return len(current) > 0 && len(c.owners) >= min(q.Writes, len(current)) && len(c.holders(nil, future)) >= min(q.Next, len(future))
 }

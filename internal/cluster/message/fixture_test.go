@@ -246,7 +246,7 @@ func (g generator) message(kind int) replication.Message {
 	case kindDelivered:
 		return replication.Delivered{ID: g.hint()}
 	case kindKeeps:
-		return replication.Keeps{Node: g.key().For, Boot: g.u64(), Number: g.u64(), Partitions: several(g, func() byte { return byte(g.u64()) })}
+		return replication.Keeps{Node: g.key().For, Boot: g.u64(), Number: g.u64(), Partitions: several(g, func() byte { return byte(g.u64()) }), Version: g.version()}
 	case kindHeardKeeps:
 		return replication.HeardKeeps{Boot: g.u64(), Number: g.u64()}
 	case kindAskKeeps:

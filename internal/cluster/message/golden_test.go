@@ -47,7 +47,7 @@ func fixed(w *world) []replication.Message {
 		replication.Filled{Step: step, Chunks: []replication.Chunk{{ID: chunks[1], Points: 720, Words: []byte{7}}}, Given: 1},
 		replication.Fetch{Request: 1, Version: version, Partition: 300, Series: w.series[0], From: 1000, Past: 1002},
 		replication.Fetched{Request: 1, Ready: true, Incarnation: 9, Slots: []replication.Slot{{Value: replication.Value{Word: 1, Time: 2}}, {Unknown: true}}},
-		replication.Keeps{Node: node, Boot: 2, Number: 3, Partitions: []byte{0x81, 0}},
+		replication.Keeps{Node: node, Boot: 2, Number: 3, Partitions: []byte{0x81, 0}, Version: version},
 		replication.HeardKeeps{Boot: 2, Number: 3},
 		replication.AskKeeps{},
 	}

@@ -35,6 +35,7 @@ func (w *writer) message(m replication.Message) byte {
 		w.uvarint(m.Number)
 		w.int(len(m.Partitions))
 		w.dst = append(w.dst, m.Partitions...)
+		w.version(m.Version)
 		return kindKeeps
 	case replication.HeardKeeps:
 		w.uvarint(m.Boot)
@@ -201,6 +202,7 @@ func (r *reader) keeps() replication.Keeps {
 	if n := r.upTo(ring.MaxPartitions / 8); n > 0 {
 		m.Partitions = bytes.Clone(r.Take(int(n)))
 	}
+	m.Version = r.version()
 	return m
 }
 

@@ -123,7 +123,7 @@ func (b *batch) past() int64 { return b.from + b.step*int64(b.count) }
 func (b *batch) run(ctx context.Context) error {
 	first, past := enclosing(b.from, b.step*int64(b.count))
 	split := min(max(b.r.live(b.info), first), past)
-	q := request{kind: askAggregates, from: b.from, step: b.step, count: b.count, split: split, digest: b.r.o.R(b.info.ID) > 1}
+	q := request{kind: askAggregates, from: b.from, step: b.step, count: b.count, split: split}
 	targets, err := b.r.gather(ctx, b.info, q, b.keys)
 	if err != nil {
 		return err

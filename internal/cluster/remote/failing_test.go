@@ -3,7 +3,9 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -103,6 +105,47 @@ func TestWhoHasNotHeardDoesNotRead(t *testing.T) {
 		}
 		cancel()
 		n.set(func(n *node) { n.notYet = false })
+	}
+}
+
+// TestRule8WhoLeavesAsksOneThatStays: its copy alone would do, but it may have left, and others acknowledge without it. Those
+// who know that refuse the ring it asks under.
+func TestRule8WhoLeavesAsksOneThatStays(t *testing.T) {
+	for _, copies := range []int{1, 2} {
+		w := newWorld(t, 3, copies, 1)
+		w.fill(rand.New(rand.NewPCG(1, 1)), false)
+		v, err := w.view.Plan([]ring.Change{{Action: ring.Leave, Node: "n0"}}, ring.Sizes{}, rand.New(rand.NewPCG(1, 1)))
+		w.must(err)
+		w.view, err = w.view.Commit(v)
+		w.must(err)
+		leaver := w.nodes[0]
+		want, got := make([]uint64, 100), make([]uint64, 100)
+		for _, key := range metricsOf(t, leaver.remote.Source(), "b", nil) {
+			_, err := seriesOf(t, w.one.remote.Source(), "b", key).Read(t.Context(), begin, want)
+			w.must(err)
+			if _, err := seriesOf(t, leaver.remote.Source(), "b", key).Read(t.Context(), begin, got); err != nil || !slices.Equal(got, want) {
+				t.Errorf("%s while it leaves: %v, the same %t", key, err, slices.Equal(got, want))
+			}
+		}
+		for _, n := range w.nodes[1:] {
+			n.set(func(n *node) { n.notYet = true }) // as with another ring
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		for i := range 12 {
+			s := seriesOf(t, leaver.remote.Source(), "b", fmt.Sprint("m.", i))
+			if _, err := s.Read(ctx, begin, got); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("n = %d: it reads: %v", copies, err)
+			}
+			if _, err := s.Aggregate(ctx, begin, 10, make([]chunk.Header, 10)); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("n = %d: it aggregates: %v", copies, err)
+			}
+		}
+		b, err := leaver.remote.Source().Bucket("b")
+		w.must(err)
+		if err := b.Metrics(ctx, nil, func([]byte) bool { return true }); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("n = %d: it lists: %v", copies, err)
+		}
+		cancel()
 	}
 }
 

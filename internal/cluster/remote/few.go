@@ -43,7 +43,7 @@ func (g *gather) few(t *target) error {
 			not = append(not, name(id)+" (keeps hints, and is not reached)")
 		}
 	}
-	err := error(&FewError{Bucket: g.info.Name, Key: t.key, R: g.r.o.R(g.info.ID), Hints: hints, Answered: answered, Missing: not})
+	err := error(&FewError{Bucket: g.info.Name, Key: t.key, R: t.copies, Hints: hints, Answered: answered, Missing: not})
 	if g.behind {
 		err = fmt.Errorf("%w: %w", err, errBehind)
 	}

@@ -112,7 +112,7 @@ func (n *node) open() {
 	n.store, err = store.Open(n.o)
 	n.w.must(err)
 	n.remote, err = New(Options{
-		Self: n.id, View: func() *ring.View { return n.w.view }, Up: n.up, R: func(uint64) int { return n.w.r },
+		Self: n.id, View: func() *ring.View { return n.w.view }, Up: n.up, R: func(*ring.View, uint64) int { return n.w.r },
 		Now: func() time.Time { return n.w.now }, Ready: func() bool { n.mu.Lock(); defer n.mu.Unlock(); return !n.notYet },
 		Ask: n.ask, Local: local{n}, Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows, Holders: n.w.holders,
 		HintKeys: func(uint64) [][]byte { n.mu.Lock(); defer n.mu.Unlock(); return n.keys },

@@ -18,7 +18,8 @@ import (
 type readers struct {
 	ids     []ring.ID // that are up: first those who keep hints and are no owners, then the owners, the best first
 	holders int       // of ids: they answer before an owner is asked
-	need    int       // answers: r, and one for each who may keep hints, be it up or not
+	copies  int       // owners that have to answer: r, or more
+	need    int       // answers: copies, and one for each who may keep hints, be it up or not
 }
 
 // target is a series on its way through a gather.
@@ -80,16 +81,16 @@ func (r *Remote) newGather(info buckets.Info, q request, keys [][]byte) *gather 
 			known[t.partition] = of
 		}
 		t.readers = of
+		g.q.digest = g.q.digest || q.kind == askAggregates && of.copies > 1
 	}
 	return g
 }
 
 // readers returns who answers for a partition of a bucket: this node is the first of the owners. Every acknowledged
 // point is on w nodes, each an owner or one that keeps it as a hint; as many answers as there are needed leave
-// less than w of all these out.
+// less than w of all these out, and at a member that leaves one is of those that stay.
 func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers) {
 	owners := v.Owners(nil, partition, ring.Current, r.o.Copies(bucket))
-	of.need = r.o.R(bucket)
 	for _, id := range r.o.Holders(partition) {
 		if slices.Contains(owners, id) {
 			continue
@@ -97,6 +98,15 @@ func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers
 		of.need++
 		if r.o.Reaches(id) {
 			of.ids = append(of.ids, id)
+		}
+	}
+	least, besides := ring.Staying(v, r.o.Self, owners)
+	of.copies = max(r.o.R(v, bucket), least)
+	of.need += of.copies
+	if len(besides) > 0 && !slices.ContainsFunc(besides, func(id ring.ID) bool { return slices.Contains(of.ids, id) }) {
+		of.need++
+		if i := slices.IndexFunc(besides, r.o.Reaches); i >= 0 {
+			of.ids = append(of.ids, besides[i])
 		}
 	}
 	of.holders = len(of.ids)

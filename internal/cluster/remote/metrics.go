@@ -16,7 +16,7 @@ import (
 // Metrics calls fn with every key of the bucket that starts with prefix until fn returns false. The
 // key is valid during the call.
 func (r *Remote) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
-	l := &listing{r: r, info: info, prefix: prefix, fn: fn, need: r.o.R(info.ID), given: map[metric.SeriesID]struct{}{}}
+	l := &listing{r: r, info: info, prefix: prefix, fn: fn, given: map[metric.SeriesID]struct{}{}}
 	return r.agreed(ctx, func() error { return l.run(ctx) })
 }
 
@@ -26,7 +26,6 @@ type listing struct {
 	info   buckets.Info
 	prefix []byte
 	fn     func(key []byte) bool
-	need   int
 	given  map[metric.SeriesID]struct{} // to fn
 	some   map[metric.SeriesID]*few     // that were listed by fewer copies than a read needs
 
@@ -220,7 +219,7 @@ func (l *listing) count(from ring.ID, key []byte) bool {
 	}
 	f := l.some[id]
 	part := &l.parts[l.view.Partition(id)]
-	if hint := slices.Contains(part.ids[:part.holders], from); hint || l.need > 1 {
+	if hint := slices.Contains(part.ids[:part.holders], from); hint || part.copies > 1 {
 		if f == nil {
 			f = &few{key: bytes.Clone(key)}
 			l.some[id] = f
@@ -228,7 +227,7 @@ func (l *listing) count(from ring.ID, key []byte) bool {
 		if !hint {
 			f.copies++
 		}
-		if f.copies < l.need {
+		if f.copies < part.copies {
 			return true
 		}
 		delete(l.some, id)

@@ -22,7 +22,7 @@ type Options struct {
 	Up   func(ring.ID) bool // whether a node is asked for what it owns; false for Self in maintenance
 	// Reaches reports whether a node can be asked for the hints that it keeps; nil: those that are up can be.
 	Reaches func(ring.ID) bool
-	R       func(bucket uint64) int // copies that have to answer
+	R       func(v *ring.View, bucket uint64) int // copies that have to answer under a ring
 
 	// Holders returns the members that may keep hints of a partition, be they up or not: replication.Core.Holders.
 	// The slice is the callee's.

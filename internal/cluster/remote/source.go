@@ -84,10 +84,10 @@ func (s *series) here() bool {
 
 // alone reports whether this node alone answers for a series.
 func (r *Remote) alone(bucket uint64, key []byte) bool {
-	if r.o.R(bucket) > 1 || !r.o.Ready() {
+	v := r.o.View()
+	if r.o.R(v, bucket) > 1 || !r.o.Ready() {
 		return false
 	}
-	v := r.o.View()
 	of := r.readers(v, bucket, v.Partition(metric.Series(bucket, key)))
 	return of.need == 1 && len(of.ids) == 1 && of.ids[0] == r.o.Self
 }

@@ -63,7 +63,7 @@ func (c *Core) Open() (batches, rows int) { return len(c.coordinator.batches), c
 func (c *coordinator) submit(request uint64, of *Batch) {
 	c.number++
 	b := &batch{id: BatchID{c.config.Self, c.config.Boot, c.number}, request: request, bucket: of.Bucket, deadline: c.now.Steady + c.config.Timeout,
-		rows: Points(of.Columns, of.Rows), parts: c.divide(c.config.Bucket(of.Bucket).Copies, of)}
+		rows: Points(of.Columns, of.Rows), parts: c.divide(c.config.Bucket(c.view, of.Bucket).Copies, of)}
 	b.unconfirmed, b.incomplete = len(b.parts), len(b.parts)
 	c.batches[c.number] = b
 	c.rows += b.rows
@@ -97,6 +97,17 @@ func (c *coordinator) plan() {
 	for _, n := range sortedKeys(c.batches) {
 		b := c.batches[n]
 		c.aim(b)
+		c.settle(b)
+	}
+}
+
+// judgeAll says anew which parts are confirmed.
+func (c *coordinator) judgeAll() {
+	for _, n := range sortedKeys(c.batches) {
+		b := c.batches[n]
+		for i := range b.parts {
+			c.judge(b, &b.parts[i])
+		}
 		c.settle(b)
 	}
 }
@@ -207,7 +218,7 @@ func (c *coordinator) settle(b *batch) {
 
 // writes returns how many copies a bucket needs now, and when the changes under way are complete.
 func (c *coordinator) writes(bucket uint64) (now, next int) {
-	own := c.config.Bucket(bucket)
+	own := c.config.Bucket(c.view, bucket)
 	now = cmp.Or(own.W, c.config.W)
 	return now, cmp.Or(own.NextW, c.config.NextW, now)
 }

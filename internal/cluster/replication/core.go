@@ -102,8 +102,8 @@ type Config struct {
 	CompareMS int64 // ms after which the next comparisons start
 	DropMS    int64 // ms that a partition given up is kept after all its owners have all of it
 
-	// Bucket returns the numbers of a bucket; nil: all have those of the ring.
-	Bucket func(id uint64) Numbers
+	// Bucket returns the numbers of a bucket under a ring; nil: all have those of the ring.
+	Bucket func(v *ring.View, id uint64) Numbers
 	// Classes returns the n of all buckets that have one of their own, each once; nil: none has.
 	Classes func() []int
 
@@ -183,7 +183,7 @@ func New(c Config, s Store, v *ring.View, t Time) *Core {
 	c.Comparisons = cmp.Or(c.Comparisons, 4)
 	c.ComparePoints, c.HintRows = cmp.Or(c.ComparePoints, MaxPoints), cmp.Or(c.HintRows, MaxRows)
 	if c.Bucket == nil {
-		c.Bucket = func(uint64) Numbers { return Numbers{} }
+		c.Bucket = func(*ring.View, uint64) Numbers { return Numbers{} }
 	}
 	if c.Classes == nil {
 		c.Classes = func() []int { return nil }

@@ -27,8 +27,11 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 		c.Submit(Time{}, 1, Batch{Rows: []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}})
 		sends, _ := c.Take()
 		for _, s := range sends {
-			if w, ok := s.Message.(Write); ok {
-				c.Receive(Time{}, s.To, Written{Key: w.Key, Counts: Counts{Accepted: 1}})
+			switch m := s.Message.(type) {
+			case Write:
+				c.Receive(Time{}, s.To, Written{Key: m.Key, Counts: Counts{Accepted: 1}})
+			case Keeps:
+				c.Receive(Time{}, s.To, HeardKeeps{Boot: m.Boot, Number: m.Number})
 			}
 		}
 		c.Tick(Time{Steady: 2000})
@@ -68,8 +71,14 @@ func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
 	}
 	acknowledged := func() bool {
 		c.Synced(Time{}, c.Noted())
-		_, replies := c.Take()
-		return len(replies) > 0
+		sends, replies := c.Take()
+		for _, s := range sends {
+			if m, ok := s.Message.(Keeps); ok {
+				c.Receive(Time{}, s.To, HeardKeeps{Boot: m.Boot, Number: m.Number})
+			}
+		}
+		_, more := c.Take()
+		return len(replies)+len(more) > 0
 	}
 	now := rising.Owners(nil, 0, ring.Current, 1)[0]
 	c.Receive(Time{}, now, Written{Key: keys[now], Counts: Counts{Accepted: 1}})

@@ -6,17 +6,21 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// keeping is which nodes keep hints, by partition. A copy that was acknowledged and is a hint is on no disk of an
-// owner yet, so reads need who keeps it besides (Holders). The first hint of a partition is acknowledged
-// only when all who are up have heard of it.
+// keeping is what a node tells the others, so that reads anywhere meet what it acknowledges: in which partitions it keeps
+// hints, and which ring it knows. A copy that is a hint is on no disk of an owner yet, so reads need who keeps it
+// besides (Holders): the first hint of a partition is acknowledged only when all who are up have heard of it. And a
+// node that knows an older ring asks the owners of that one: nothing is acknowledged under a ring before all who are up
+// know it, or a later one.
 type keeping struct {
 	*Core
 	count  map[int]int // hints of this node, by partition
-	number uint64      // of the list of this node: grows when a partition comes or goes
+	number uint64      // of the list of this node: grows when a partition comes or goes, and with the ring
+	ring   uint64      // the number that the list had when the ring became what it is
+	agreed bool        // all who are up know the ring
 	told   map[ring.ID]telling
 	waits  []onTold // by number
 	others map[ring.ID]kept
-	turn   uint64 // grows when Holders may return something else
+	turn   uint64 // grows when Heard may return something else
 }
 
 // telling is how far a peer has heard of the list of this node.
@@ -34,12 +38,13 @@ type onTold struct {
 // kept is what a node has said of its hints.
 type kept struct {
 	boot, number uint64
-	partitions   []byte // a bit for each
-	fresh        bool   // it has said so itself, since it came up
+	partitions   []byte       // a bit for each
+	fresh        bool         // it has said so itself, since it came up
+	ahead        ring.Version // it knows this ring and waits for an answer, and this node does not; zero: no
 }
 
 func newKeeping(c *Core) *keeping {
-	k := &keeping{Core: c, count: make(map[int]int), number: 1, told: make(map[ring.ID]telling), others: make(map[ring.ID]kept)}
+	k := &keeping{Core: c, count: make(map[int]int), number: 1, ring: 1, agreed: true, told: make(map[ring.ID]telling), others: make(map[ring.ID]kept)}
 	for _, h := range c.store.Hints() {
 		k.count[h.Partition]++
 	}
@@ -69,7 +74,7 @@ func (k *keeping) change() {
 
 // list returns what this node says.
 func (k *keeping) list() Keeps {
-	m := Keeps{Node: k.config.Self, Boot: k.config.Boot, Number: k.number}
+	m := Keeps{Node: k.config.Self, Boot: k.config.Boot, Number: k.number, Version: k.view.Version()}
 	if len(k.count) > 0 {
 		m.Partitions = make([]byte, (k.view.Partitions()+7)/8)
 		for p := range k.count {
@@ -140,12 +145,14 @@ func (k *keeping) whenTold(do func()) {
 
 // settle does what nobody has to hear any more.
 func (k *keeping) settle() {
-	if len(k.waits) == 0 {
-		return
-	}
 	least := k.number
 	for _, id := range k.peers() {
 		least = min(least, k.told[id].heard)
+	}
+	if agreed := least >= k.ring; agreed != k.agreed {
+		k.agreed = agreed
+		k.turn++
+		k.coordinator.judgeAll()
 	}
 	for len(k.waits) > 0 && k.waits[0].number <= least {
 		do := k.waits[0].do
@@ -163,11 +170,21 @@ func (k *keeping) hear(from ring.ID, m Keeps) {
 	if _, member := k.view.Member(m.Node); !member || len(m.Partitions) != 0 && len(m.Partitions) != (k.view.Partitions()+7)/8 {
 		return
 	}
-	k.others[m.Node] = kept{m.Boot, m.Number, m.Partitions, of.fresh || m.Node == from && k.up[from]}
+	k.others[m.Node] = kept{m.Boot, m.Number, m.Partitions, of.fresh || m.Node == from && k.up[from], of.ahead}
 	k.turn++
 	if m.Node == from {
-		k.send(from, HeardKeeps{Boot: m.Boot, Number: m.Number})
+		k.answerTo(from, m.Version)
 	}
+}
+
+// answerTo says that this node has heard what a peer said last, if it knows the ring that the peer knows, or a later one.
+func (k *keeping) answerTo(peer ring.ID, knows ring.Version) {
+	of, here := k.others[peer], k.view.Version()
+	if of.ahead = knows; here == knows || here.Number > knows.Number {
+		of.ahead = ring.Version{}
+		k.send(peer, HeardKeeps{Boot: of.boot, Number: of.number})
+	}
+	k.others[peer] = of
 }
 
 // heard notes that a peer knows of the list of this node.
@@ -188,14 +205,21 @@ func (k *keeping) answer(to ring.ID) {
 	}
 }
 
-// restart lets what nobody needs under another ring go.
+// restart tells the others of another ring, answers those that know it already, and lets what nobody needs under it go.
 func (k *keeping) restart() {
 	for id := range k.others {
 		if _, member := k.view.Member(id); !member {
 			delete(k.others, id)
 		}
 	}
-	k.turn++
+	k.change()
+	k.ring = k.number
+	k.tell()
+	for _, id := range k.peers() {
+		if ahead := k.others[id].ahead; ahead != (ring.Version{}) {
+			k.answerTo(id, ahead)
+		}
+	}
 	k.settle()
 }
 
@@ -219,8 +243,26 @@ func (c *Core) Holders(dst []ring.ID, partition int) []ring.ID {
 	return dst
 }
 
-// HoldersTurn grows when Holders may return something else.
-func (c *Core) HoldersTurn() uint64 { return c.keeping.turn }
+// Heard is what this node has heard of the others, as far as reads and events need it. Nobody changes it.
+type Heard struct {
+	Holders [][]ring.ID  // of each partition
+	Version ring.Version // of the ring that this node was told last
+	Agreed  bool         // all who are up know that ring, or a later one
+	turn    uint64
+}
+
+// Heard returns what this node has heard of the others, nil if that is what it was.
+func (c *Core) Heard(before *Heard) *Heard {
+	k := c.keeping
+	if before != nil && before.turn == k.turn {
+		return nil
+	}
+	h := &Heard{Holders: make([][]ring.ID, c.view.Partitions()), Version: c.view.Version(), Agreed: k.agreed, turn: k.turn}
+	for p := range h.Holders {
+		h.Holders[p] = c.Holders(nil, p)
+	}
+	return h
+}
 
 // others returns those of a list that are not in another one.
 func others(list, besides []ring.ID) []ring.ID {

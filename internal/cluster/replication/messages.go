@@ -131,14 +131,16 @@ type Deliver struct {
 // Delivered says that a hint is on the owner's disk.
 type Delivered struct{ ID HintID }
 
-// Keeps says in which partitions a node keeps hints. A later list of a node replaces an earlier one.
+// Keeps says in which partitions a node keeps hints, and which ring it knows. A later list of a node replaces an
+// earlier one.
 type Keeps struct {
 	Node         ring.ID // the sender, or one that is down and has said so to the sender
 	Boot, Number uint64  // of the list: of two, the higher one is later
 	Partitions   []byte  // a bit for each, the lowest first; empty: none
+	Version      ring.Version
 }
 
-// HeardKeeps answers Keeps of the sender.
+// HeardKeeps answers Keeps of the sender, once this node knows its ring or a later one.
 type HeardKeeps struct{ Boot, Number uint64 }
 
 // AskKeeps asks a node for what it keeps, and for what it has heard of nodes that are down.

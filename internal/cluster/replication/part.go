@@ -270,7 +270,7 @@ func (c *coordinator) resendPart(b *batch, p *part) {
 
 // judge says anew whether a part is confirmed and complete.
 func (c *coordinator) judge(b *batch, p *part) {
-	confirmed, complete := true, true
+	confirmed, complete := c.keeping.agreed, true
 	for q := range p.pieces {
 		confirmed = confirmed && c.confirmed(b, p, q)
 		complete = complete && len(q.targets) > 0

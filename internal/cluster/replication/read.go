@@ -45,7 +45,8 @@ func (c reading) askReaders(request uint64, r *read) {
 	}
 	of := Share{Partition: r.fetch.Partition}
 	owners := c.readers(of)
-	holders := others(c.Holders(nil, of.Partition), owners)
+	least, besides := ring.Staying(c.view, c.config.Self, owners)
+	holders := c.witnessed(others(c.Holders(nil, of.Partition), owners), besides)
 	open := false
 	ask := func(id ring.ID, up bool) {
 		at, asked := r.sent[id]
@@ -70,13 +71,21 @@ func (c reading) askReaders(request uint64, r *read) {
 			holders = append(holders, id)
 		}
 	}
-	if _, copies := r.merge(); copies >= c.config.R+len(holders) {
+	if _, copies := r.merge(); copies >= max(c.config.R, least)+len(holders) {
 		c.finish(request, r, true)
 		return
 	}
 	for _, id := range owners {
 		ask(id, c.isUp(id))
 	}
+}
+
+// witnessed adds one of some members to those who keep hints, if there is none of these among them.
+func (c reading) witnessed(holders, members []ring.ID) []ring.ID {
+	if len(members) == 0 || slices.ContainsFunc(members, func(id ring.ID) bool { return slices.Contains(holders, id) && c.up[id] }) {
+		return holders
+	}
+	return append(holders, members[max(slices.IndexFunc(members, func(id ring.ID) bool { return c.up[id] }), 0)])
 }
 
 // readers are the current owners. Who stands in for one that is down has no more than the hints since then.

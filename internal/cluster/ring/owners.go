@@ -74,6 +74,33 @@ func (v *View) Owners(dst []ID, partition int, role Role, n int) []ID {
 	return dst
 }
 
+// Staying says whose answers a read at a member that leaves needs: so many of the owners, and one of the members besides,
+// unless there are none. When it has left it may be the last to hear of that, and nobody waits for it. Before that
+// those that stay have heard, and refuse who asks under the ring before: so one of them has to answer. Others need none.
+func Staying(v *View, reader ID, owners []ID) (least int, besides []ID) {
+	leaves := func(id ID) bool {
+		m, is := v.Member(id)
+		return is && m.State == Leaving
+	}
+	if !leaves(reader) {
+		return 0, nil
+	}
+	for _, id := range owners {
+		if leaves(id) {
+			least++
+		}
+	}
+	if least < len(owners) {
+		return least + 1, nil
+	}
+	for i := range v.config.Members {
+		if m := &v.config.Members[i]; m.State == Active {
+			besides = append(besides, m.ID)
+		}
+	}
+	return 0, besides
+}
+
 // Owns reports whether a member is an owner of a partition now, or will be. Others refuse
 // what they are sent for it, unless they stand in for an owner.
 func (v *View) Owns(id ID, partition, n int) bool {

@@ -57,6 +57,32 @@ func TestRule4OwnersEqualTheModel(t *testing.T) {
 	})
 }
 
+// A reader that leaves needs one that stays among those who answer: an owner, or, where all owners leave, another member.
+func TestRule8WhoLeavesNeedsOneThatStays(t *testing.T) {
+	var members []Member
+	for n, state := range []State{Leaving, Leaving, Active, Active} {
+		members = append(members, Member{ID: testID(n + 1), Name: string(rune('a' + n)), State: state, Tokens: []uint32{uint32(n+1) << 28}})
+	}
+	v := mustNew(Config{Partitions: 1, Copies: 2, NextCopies: 2, Members: members})
+	id := func(n int) ID { return members[n].ID }
+	for _, c := range []struct {
+		reader  int
+		owners  []ID
+		least   int
+		besides []ID
+	}{
+		{2, []ID{id(0), id(1)}, 0, nil},
+		{0, []ID{id(0), id(2), id(3)}, 2, nil},
+		{0, []ID{id(0), id(1), id(2)}, 3, nil},
+		{1, []ID{id(2), id(3)}, 1, nil},
+		{0, []ID{id(0), id(1)}, 0, []ID{id(2), id(3)}},
+	} {
+		if least, besides := Staying(v, id(c.reader), c.owners); least != c.least || !slices.Equal(besides, c.besides) {
+			t.Errorf("reader %d of %v: %d of them, one of %v; want %d, %v", c.reader, c.owners, least, besides, c.least, c.besides)
+		}
+	}
+}
+
 // Every live owner gets its copy, every dead one a stand-in of its own while there is one: an active member. A write
 // has somewhere to go while any such member lives.
 func TestRule5TargetsEqualTheModel(t *testing.T) {

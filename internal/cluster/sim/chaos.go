@@ -2,12 +2,8 @@ package sim
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
 )
 
 // Profile says which faults a run has.
@@ -64,7 +60,11 @@ func (c chaos) run() error {
 			c.Finish()
 		}
 		if c.rng.IntN(8) == 0 {
-			if err := c.readBack(); err != nil {
+			read := c.readBack
+			if c.Members && c.rng.IntN(5) == 0 {
+				read = c.readAmong
+			}
+			if err := read(); err != nil {
 				return err
 			}
 		}
@@ -110,75 +110,6 @@ func (c chaos) load() {
 			Value: replication.Value{Word: word, Time: word ^ 0xff}})
 	}
 	c.Write(node, rows)
-}
-
-// readBack ends faults for a while, and reads what was acknowledged before, long before copies are equal.
-func (c chaos) readBack() error {
-	if slices.ContainsFunc(c.nodes, (*node).lost) {
-		return nil // a lost disk may have had what W copies promise
-	}
-	before := c.options.Calm
-	defer func() { c.options.Calm = before }()
-	c.options.Calm = true
-	c.Heal()
-	clear(c.away)
-	if c.rng.IntN(2) == 0 {
-		c.away[c.rng.IntN(len(c.nodes))] = true
-	}
-	for range 2 { // faults that were about to happen do
-		for i := range c.nodes {
-			c.Start(i)
-		}
-		c.Run(100)
-	}
-	if slices.ContainsFunc(c.nodes, func(n *node) bool { return !n.up(c.now) }) {
-		return nil
-	}
-	asked := make(map[uint64]metric.SeriesID)
-	at := c.now
-	for range 2 * len(c.nodes) {
-		s, n := Series(c.rng.IntN(series/2)*2), c.nodes[c.rng.IntN(len(c.nodes))] // those of the n of the ring
-		if m, ok := n.view.Member(n.id); ok && m.State != ring.Removed {
-			asked[c.Read(n.number, s, 0, max(c.slots, 1))] = s
-		}
-	}
-	c.Run(timeout + 3*tick)
-	for _, request := range slices.Sorted(maps.Keys(asked)) {
-		if err := c.met(c.reads[request], asked[request], at); err != nil {
-			return fmt.Errorf("read %d by n%d: %w", request, c.journal[request-1].Node, err)
-		}
-	}
-	return nil
-}
-
-// met says which point of a series a read has not met that was acknowledged before.
-func (c chaos) met(r replication.Reply, s metric.SeriesID, before int64) error {
-	if full := slices.ContainsFunc(c.nodes, func(n *node) bool { return n.disk.full }); !r.Done && full {
-		return nil // a node whose disk is full cannot learn of deletions, and does not answer
-	}
-	if !r.Done && len(c.away) > 0 {
-		return nil // there may be fewer members than copies
-	}
-	if !r.Done {
-		return fmt.Errorf("%x: %d copies are not enough, and all nodes are up", s[:2], r.Copies)
-	}
-	for number, e := range c.journal {
-		if !e.Answered || !e.Reply.Done || e.Ended >= before {
-			continue
-		}
-		for _, row := range e.Rows {
-			if row.Series != s || r.Slots[row.Slot].Value.Compare(row.Value) >= 0 || c.deleted(s) {
-				continue
-			}
-			return fmt.Errorf("%x/%d is %x, batch %d was acknowledged with %x", s[:2], row.Slot, r.Slots[row.Slot].Value.Word, number+1, row.Value.Word)
-		}
-	}
-	return nil
-}
-
-// deleted reports whether somebody has asked for a deletion of a series.
-func (c chaos) deleted(s metric.SeriesID) bool {
-	return slices.ContainsFunc(c.journal, func(e *Entry) bool { return slices.Contains(e.Deletes, s) })
 }
 
 // fault lets something happen, or end.

@@ -57,6 +57,7 @@ type Cluster struct {
 	leastW  int             // that was ever enough
 	leastN  int             // copies that there ever were
 	cut     map[[2]int]bool // from, to: nothing arrives
+	deaf    *node           // it hears of no other ring
 	away    map[int]bool    // nodes in maintenance
 	requests
 	numbered

@@ -70,7 +70,7 @@ func (c life) meet(n *node) (all bool) {
 			all = false
 		}
 		n.core.Maintain(c.time(n), other.id, c.away[other.number])
-		if heard && other.view.Version().Number > n.view.Version().Number && (reached || c.options.Calm || c.rng.IntN(3) == 0) {
+		if heard && other.view.Version().Number > n.view.Version().Number && (reached || c.options.Calm || c.rng.IntN(3) == 0) && n != c.deaf {
 			c.adopt(n, other.view)
 		}
 	}

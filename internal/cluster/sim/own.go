@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/metric"
 )
 
@@ -45,7 +46,7 @@ func (b numbered) bucket(rows []replication.Row, deletes []metric.SeriesID) uint
 }
 
 // numbers is replication.Config.Bucket.
-func (b numbered) numbers(bucket uint64) replication.Numbers {
+func (b numbered) numbers(_ *ring.View, bucket uint64) replication.Numbers {
 	if bucket != own {
 		return replication.Numbers{}
 	}

@@ -175,3 +175,47 @@ func TestRule8AnotherRingBeginsAnew(t *testing.T) {
 		t.Error("it relies on what it compared before")
 	}
 }
+
+// A member that has left may be the last to hear of that. Until then it asks one that stays: that one has heard, and
+// does not answer under the ring before.
+func TestRule8AMemberThatLeavesAsksOneThatStays(t *testing.T) {
+	for _, n := range []int{1, 2} {
+		c, s := calm(3, n, n), Series(1)
+		own, _ := owners(c, s)
+		leaver := c.nodes[own[0]]
+		if err := c.Plan(ring.Change{Action: ring.Leave, Node: leaver.String()}); err != nil {
+			t.Fatal(err)
+		}
+		c.Run(100)
+		before := c.Read(leaver.number, s, 0, 2)
+		until(t, c, "an answer while it leaves", func() bool { return c.reads[before].Done })
+		c.deaf = leaver
+		until(t, c, "the end of the change", c.Finish)
+		c.Run(100)
+		answered(t, c, c.Write((own[0]+1)%3, point(s, 1, 7)), true)
+		late := c.Read(leaver.number, s, 0, 2)
+		c.Run(300)
+		if r, is := c.reads[late]; is && r.Done {
+			t.Errorf("n = %d: the node that has left and does not know it answers: %+v", n, r)
+		}
+	}
+}
+
+// A node that knows the ring before reads by it. So nothing is acknowledged under a ring before all who are up know it.
+func TestRule8NothingIsAcknowledgedBeforeAllKnowTheRing(t *testing.T) {
+	c, s := calm(3, 2, 2), Series(1)
+	own, others := owners(c, s)
+	if err := c.Plan(ring.Change{Action: ring.SetCopies, Copies: 3}); err != nil {
+		t.Fatal(err)
+	}
+	c.Run(200)
+	c.deaf = c.nodes[own[1]]
+	until(t, c, "the end of the change", c.Finish)
+	e := c.Write(others[0], point(s, 1, 7)) // two that know the ring have it soon
+	c.Run(400)
+	if e.Answered {
+		t.Fatalf("it is acknowledged, and n%d does not know the ring: %+v", own[1], e.Reply)
+	}
+	c.deaf = nil
+	answered(t, c, e, true)
+}
