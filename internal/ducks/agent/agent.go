@@ -5,20 +5,24 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/ducks/tftp"
 	"dalmatiner/internal/state"
 )
 
@@ -30,6 +34,7 @@ type Options struct {
 	Devices  string         // address at which devices ask for their script; empty: they cannot
 	Portal   netip.AddrPort // of the disks
 	Base     string         // of iSCSI names
+	Network  Network
 	Logger   *slog.Logger
 	Listened func(http, devices net.Addr) // is told the addresses; may be nil
 }
@@ -46,7 +51,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	// The state first: it is locked, and opening a pool removes what another ducks has in the making there.
-	file, err := state.Open(filepath.Join(o.DataDir, "state"), append(room.Migrations(), access.Migration))
+	file, err := state.Open(filepath.Join(o.DataDir, "state"), append(room.Migrations(), access.Migration, dhcp.Migration))
 	if err != nil {
 		return err
 	}
@@ -65,8 +70,20 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer targets.Close()
 	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base, Now: time.Now, Logger: o.Logger})
-	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Logger: o.Logger}),
-		boot.Handler(boot.Options{Room: devices, Portal: o.Portal, Logger: o.Logger}))
+	times := boot.NewTimes(time.Now, func(mac string, s boot.Stage, since time.Duration) {
+		o.Logger.Info("a machine boots", "mac", mac, "stage", s, "after", since)
+	})
+	ctx, stop := context.WithCancel(ctx)
+	var logins sync.WaitGroup
+	logins.Go(func() { watchLogins(ctx, &o, devices, targets, times) })
+	defer logins.Wait()
+	defer stop()
+	doors := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger}
+	if o.Network.Loaders != "" {
+		doors.Files = tftp.Files{Dir: o.Network.Loaders}
+	}
+	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Times: times, Logger: o.Logger}), boot.Handler(doors),
+		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
 }
 
 // loopback refuses addresses that other machines reach: tokens would cross the network in clear.
@@ -95,8 +112,9 @@ func first(gate *access.Access, o *Options) error {
 	return nil
 }
 
-// serve answers at both addresses until the context ends.
-func serve(ctx context.Context, o *Options, people, devices http.Handler) error {
+// serve answers at both addresses until the context ends, and machines that ask for an address, once they find the
+// rest at a port.
+func serve(ctx context.Context, o *Options, people, devices http.Handler, network func(port uint16) (io.Closer, error)) (err error) {
 	main, err := net.Listen("tcp", o.HTTP)
 	if err != nil {
 		return fmt.Errorf("address of the API: %w", err)
@@ -104,13 +122,23 @@ func serve(ctx context.Context, o *Options, people, devices http.Handler) error 
 	servers := []*http.Server{server(people)}
 	listeners := []net.Listener{main}
 	var second net.Addr
+	var port uint16
 	if o.Devices != "" {
 		l, err := net.Listen("tcp", o.Devices)
 		if err != nil {
 			return errors.Join(fmt.Errorf("address for devices: %w", err), main.Close())
 		}
 		servers, listeners, second = append(servers, server(devices)), append(listeners, l), l.Addr()
+		port = uint16(l.Addr().(*net.TCPAddr).Port)
 	}
+	asked, err := network(port)
+	if err != nil {
+		for _, l := range listeners {
+			err = errors.Join(err, l.Close())
+		}
+		return err
+	}
+	defer func() { err = errors.Join(err, asked.Close()) }()
 	if o.Listened != nil {
 		o.Listened(main.Addr(), second)
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
@@ -23,6 +24,7 @@ type Options struct {
 	Room   *room.Room
 	Pool   pool.Pool
 	Access *access.Access
+	Times  *boot.Times
 	Logger *slog.Logger
 }
 

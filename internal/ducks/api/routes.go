@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/room"
 )
 
@@ -86,6 +87,7 @@ func routes() []route {
 		{"POST /api/v1/groups/{name}/rollback", access.Operator, "roll back group", rollbackGroup},
 		{"GET /api/v1/devices", access.Viewer, "", listDevices},
 		{"GET /api/v1/devices/{name}", access.Viewer, "", showDevice},
+		{"GET /api/v1/devices/{name}/boots", access.Viewer, "", showBoots},
 		{"POST /api/v1/devices", access.Operator, "add device", addDevice},
 		{"PATCH /api/v1/devices/{name}", access.Operator, "change device", changeDevice},
 		{"GET /api/v1/plan", access.Viewer, "", func(c *call) (any, error) { return c.Room.Plan(c.Context()) }},
@@ -158,6 +160,36 @@ func showDevice(c *call) (any, error) {
 		shown.Secret = d.Secret
 	}
 	return shown, nil
+}
+
+// Course is a boot of a device, the seconds of each stage since it began.
+type Course struct {
+	Begun  time.Time `json:"begun"`
+	Stages []Reached `json:"stages"`
+}
+
+// Reached is a stage that a device has reached.
+type Reached struct {
+	Stage string  `json:"stage"`
+	After float64 `json:"seconds"` // since the boot began
+}
+
+func showBoots(c *call) (any, error) {
+	d, err := c.Room.Device(c.object)
+	if err != nil {
+		return nil, err
+	}
+	list := []Course{}
+	for _, of := range c.Times.Of(d.MAC) {
+		shown := Course{Begun: of.Begun()}
+		for s, at := range of.At {
+			if !at.IsZero() {
+				shown.Stages = append(shown.Stages, Reached{boot.Stage(s).String(), at.Sub(shown.Begun).Seconds()})
+			}
+		}
+		list = append(list, shown)
+	}
+	return list, nil
 }
 
 func addDevice(c *call) (any, error) {

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"strconv"
 	"strings"
 
 	"dalmatiner/internal/ducks/room"
@@ -33,11 +34,24 @@ type Options struct {
 	// Neighbour returns the MAC address that a machine of the local network has; "" if it is not known. Neighbour of
 	// this package if nil.
 	Neighbour func(netip.Addr) (string, error)
+	Times     *Times
+	Files     Files // that machines may load; nil: none
 	Logger    *slog.Logger
+}
+
+// Files opens boot loaders: a tftp.Files.
+type Files interface {
+	Open(name string) (*os.File, int64, error)
 }
 
 // Path is where a device asks. It puts its MAC address there: ?mac=${net0/mac}
 const Path = "/boot/v1/script"
+
+// Loader is where firmware finds boot loaders, by their name, and Done where a system says that it is up.
+const (
+	Loader = "/boot/v1/file/"
+	Done   = "/boot/v1/up"
+)
 
 // Handler answers devices.
 func Handler(o Options) http.Handler {
@@ -53,7 +67,53 @@ func Handler(o Options) http.Handler {
 			o.Logger.Warn("a device has gone while it was told what to boot", "address", r.RemoteAddr, "err", err)
 		}
 	})
+	mux.HandleFunc("GET "+Loader+"{name}", o.file)
+	mux.HandleFunc("POST "+Done, o.up)
 	return mux
+}
+
+// file gives a boot loader to firmware that loads over HTTP.
+func (o *Options) file(w http.ResponseWriter, r *http.Request) {
+	if o.Files == nil {
+		http.NotFound(w, r)
+		return
+	}
+	f, size, err := o.Files.Open(r.PathValue("name"))
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	defer f.Close()
+	if mac := o.sender(r); mac != "" {
+		o.Times.Note(mac, Fetched)
+	}
+	w.Header().Set("Content-Type", "application/efi")
+	w.Header().Set("Content-Length", strconv.FormatInt(size, 10))
+	_, _ = io.Copy(w, f) // firmware that has gone asks again
+}
+
+// up notes that the system of a device is up: that of the MAC address which asks.
+func (o *Options) up(w http.ResponseWriter, r *http.Request) {
+	mac := o.sender(r)
+	if mac == "" {
+		http.Error(w, "your address is not that of a machine of the local network", http.StatusForbidden)
+		return
+	}
+	o.Times.Note(mac, Up)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// sender returns the MAC address of the machine that asks, "" if it is not known.
+func (o *Options) sender(r *http.Request) string {
+	from, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return ""
+	}
+	mac, err := o.Neighbour(from.Addr().Unmap())
+	if err != nil {
+		o.Logger.Warn("the table of neighbours cannot be read", "err", err)
+	}
+	return mac
 }
 
 // script returns what a device boots. A device shows errors to whoever stands before it, so they are scripts, too.
@@ -81,6 +141,7 @@ func (o *Options) script(r *http.Request) string {
 		o.Logger.Error("a device cannot boot", "device", d.Name, "err", err)
 		return message("the disk of " + d.Name + " is not ready: see the log of the server")
 	}
+	o.Times.Note(d.MAC, Scripted)
 	o.Logger.Info("a device boots", "device", d.Name, "group", b.Group, "version", b.Version, "fresh", b.Fresh)
 	return sanboot(o.Portal, t)
 }

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
@@ -46,7 +47,7 @@ func ask(t *testing.T, r *oneRoom, mac, from string) string {
 		}
 		return "", nil
 	}
-	h := Handler(Options{Room: r, Portal: netip.MustParseAddrPort("192.0.2.1:3260"), Neighbour: seen, Logger: slog.New(slog.DiscardHandler)})
+	h := Handler(Options{Room: r, Portal: netip.MustParseAddrPort("192.0.2.1:3260"), Neighbour: seen, Times: NewTimes(time.Now, func(string, Stage, time.Duration) {}), Logger: slog.New(slog.DiscardHandler)})
 	request := httptest.NewRequest("GET", Path+"?mac="+url.QueryEscape(mac), nil)
 	request.RemoteAddr = from
 	w := httptest.NewRecorder()

@@ -24,6 +24,8 @@ type Grammar struct {
 	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
 	Token  Token  `cmd:"" help:"Who is let in."`
 	Trail  Trail  `cmd:"" help:"What was done, by whom, the newest first."`
+
+	Emulate Emulate `cmd:"" help:"Boot machines that are none, at a bridge: to try a room, and to see how many it carries."`
 }
 
 // table prints lines in columns.

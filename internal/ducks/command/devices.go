@@ -17,6 +17,7 @@ type Device struct {
 	Add     DeviceAdd     `cmd:"" help:"Make a machine known by its MAC address."`
 	List    DeviceList    `cmd:"" help:"List all."`
 	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
+	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
 	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode."`
 	Unknown DeviceUnknown `cmd:"" help:"List machines that have asked for something to boot and are not known."`
 }
@@ -101,6 +102,29 @@ func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
 	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\niqn          %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
 		d.Name, d.MAC, d.Group, modeText(&d), d.IQN, d.Initiator, d.User, secret)
 	return err
+}
+
+// DeviceBoots is a command.
+type DeviceBoots struct {
+	Server
+	Name string `arg:""`
+}
+
+// Run runs it.
+func (c *DeviceBoots) Run(ctx context.Context, out io.Writer) error {
+	var list []api.Course
+	if done, err := c.do(ctx, out, "GET", object("devices", c.Name, "boots"), nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "BEGAN\tSTAGES, SECONDS", func(w io.Writer) {
+		for _, of := range list {
+			stages := make([]string, len(of.Stages))
+			for i, s := range of.Stages {
+				stages[i] = fmt.Sprintf("%s %.1f", s.Stage, s.After)
+			}
+			fmt.Fprintf(w, "%s\t%s\n", of.Begun.UTC().Format(time.DateTime), strings.Join(stages, ", "))
+		}
+	})
 }
 
 // DeviceChange is a command.

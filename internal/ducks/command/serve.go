@@ -1,7 +1,9 @@
 package command
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -14,6 +16,7 @@ import (
 	"syscall"
 
 	"dalmatiner/internal/ducks/agent"
+	"dalmatiner/internal/ducks/dhcp"
 )
 
 // Serve is a command.
@@ -21,20 +24,87 @@ type Serve struct {
 	DataDir     string `name:"data-dir" required:"" help:"Where the state is, with the first token." placeholder:"DIR"`
 	Pool        string `required:"" help:"btrfs:DIR, or reflink:DIR on xfs: a directory for images." placeholder:"POOL"`
 	HTTPAddr    string `name:"http-addr" default:"127.0.0.1:8091" help:"Where these commands ask: a loopback address." placeholder:"ADDRESS"`
-	DevicesAddr string `name:"devices-addr" help:"Where devices ask for their script of iPXE, at /boot/v1/script?mac=…; without it they cannot." placeholder:"ADDRESS"`
-	Portal      string `default:"127.0.0.1:3260" help:"Where disks are over iSCSI." placeholder:"IP:PORT"`
+	DevicesAddr string `name:"devices-addr" help:"Where devices ask for their script of iPXE, at /boot/v1/script?mac=…; without it, and without --dhcp, they cannot." placeholder:"ADDRESS"`
+	Portal      string `help:"Where disks are over iSCSI: 127.0.0.1:3260, with --dhcp the address of that interface." placeholder:"IP:PORT"`
 	Base        string `name:"iqn-base" default:"iqn.2026-11.internal.ducks" help:"The beginning of iSCSI names: iqn.YYYY-MM. and a domain of yours, backwards." placeholder:"IQN"`
+
+	DHCP      string `name:"dhcp" help:"Give machines on this interface their addresses and boot loaders; refused where another server does." placeholder:"INTERFACE"`
+	Proxy     bool   `name:"dhcp-proxy" help:"Another server gives addresses on it: give boot loaders only."`
+	Range     string `name:"dhcp-range" help:"The addresses: FIRST-LAST; without it, the upper half of the network of the interface." placeholder:"FIRST-LAST"`
+	Router    string `name:"dhcp-router" help:"The router that machines are told." placeholder:"IP"`
+	DNS       string `name:"dhcp-dns" help:"The name server that they are told." placeholder:"IP"`
+	BootFiles string `name:"boot-files" default:"/usr/lib/ipxe" help:"The directory of undionly.kpxe and ipxe.efi." placeholder:"DIR"`
+}
+
+// The ports of what devices ask, where only an interface is named.
+const (
+	devicesPort = 8092
+	portalPort  = 3260
+)
+
+// addresses completes those of the disks and of what devices ask.
+func (c *Serve) addresses() (devices string, portal netip.AddrPort, err error) {
+	self := netip.AddrFrom4([4]byte{127, 0, 0, 1})
+	devices = c.DevicesAddr
+	if c.DHCP != "" {
+		of, err := dhcp.AddressOf(c.DHCP)
+		if err != nil {
+			return "", portal, fmt.Errorf("--dhcp: %w", err)
+		}
+		self = of.Addr()
+		devices = cmp.Or(devices, netip.AddrPortFrom(self, devicesPort).String())
+	}
+	if c.Portal == "" {
+		return devices, netip.AddrPortFrom(self, portalPort), nil
+	}
+	if portal, err = netip.ParseAddrPort(c.Portal); err != nil {
+		err = fmt.Errorf("--portal: %w", err)
+	}
+	return devices, portal, err
+}
+
+// network reads what machines are told.
+func (c *Serve) network() (n agent.Network, err error) {
+	n = agent.Network{Interface: c.DHCP, Proxy: c.Proxy, Loaders: c.BootFiles}
+	if c.DHCP == "" && (c.Proxy || c.Range+c.Router+c.DNS != "") {
+		return n, errors.New("--dhcp-proxy, --dhcp-range, --dhcp-router and --dhcp-dns go with --dhcp")
+	}
+	read := func(flag, text string) (a netip.Addr) {
+		if text == "" || err != nil {
+			return a
+		}
+		if a, err = netip.ParseAddr(text); err == nil && !a.Is4() {
+			err = errors.New("it is no IPv4 address")
+		}
+		if err != nil {
+			err = fmt.Errorf("%s: %w", flag, err)
+		}
+		return a
+	}
+	if c.Range != "" {
+		first, last, _ := strings.Cut(c.Range, "-")
+		n.First, n.Last = read("--dhcp-range", first), read("--dhcp-range", last)
+		if err == nil && !n.Last.IsValid() {
+			err = errors.New("--dhcp-range: want FIRST-LAST, as 10.77.0.100-10.77.0.200")
+		}
+	}
+	n.Router, n.DNS = read("--dhcp-router", c.Router), read("--dhcp-dns", c.DNS)
+	return n, err
 }
 
 // Run runs it until a signal.
 func (c *Serve) Run(ctx context.Context, out io.Writer) error {
-	portal, err := netip.ParseAddrPort(c.Portal)
+	devices, portal, err := c.addresses()
 	if err != nil {
-		return fmt.Errorf("--portal: %w", err)
+		return err
+	}
+	network, err := c.network()
+	if err != nil {
+		return err
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, Devices: c.DevicesAddr, Portal: portal, Base: c.Base,
+	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, Devices: devices, Portal: portal, Base: c.Base, Network: network,
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 		Listened: func(people, devices net.Addr) {
 			slog.New(slog.NewTextHandler(out, nil)).Info("ducks serves", "api", people, "devices", devices, "portal", portal)

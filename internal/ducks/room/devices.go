@@ -30,7 +30,7 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 		return err
 	}
 	d.MAC = mac
-	switch o, err := r.byMAC(mac); {
+	switch o, err := r.ByMAC(mac); {
 	case err == nil:
 		return fmt.Errorf("device %s: %s is that of device %s: %w", d.Name, d.MAC, o.Name, ErrExists)
 	case !errors.Is(err, state.ErrUnknown):

@@ -31,8 +31,8 @@ func parseMAC(text string) (string, error) {
 	return mac.String(), nil
 }
 
-// byMAC returns the device of an address.
-func (r *Room) byMAC(mac string) (Device, error) {
+// ByMAC returns the device of an address, as devices have it: state.ErrUnknown if there is none.
+func (r *Room) ByMAC(mac string) (Device, error) {
 	all, err := r.Devices()
 	if err != nil {
 		return Device{}, err
@@ -53,7 +53,7 @@ func (r *Room) Find(_ context.Context, mac string, at netip.Addr) (Device, error
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	d, err := r.byMAC(mac)
+	d, err := r.ByMAC(mac)
 	if errors.Is(err, state.ErrUnknown) {
 		err = errors.Join(err, r.seen(mac, at))
 	}

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/ducks/tftp"
+	"dalmatiner/internal/state"
+)
+
+// Network is the interface at which machines get addresses and boot loaders.
+type Network struct {
+	Interface   string     // empty: there is none
+	Proxy       bool       // another server gives addresses
+	First, Last netip.Addr // that are given; zero: the upper half of the network
+	Router, DNS netip.Addr // that machines are told; may be zero
+	Loaders     string     // a directory with boot loaders
+}
+
+// loaders are the boot loaders that machines without iPXE are told to load.
+var loaders = dhcp.Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi"}
+
+// network answers machines at the interface until it is closed.
+type network struct {
+	dhcp *dhcp.Server
+	tftp *tftp.Server
+}
+
+// openNetwork begins to answer machines that find their script at a port.
+func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File, devices *room.Room, times *boot.Times) (*network, error) {
+	if o.Network.Interface == "" {
+		return &network{}, nil
+	}
+	files := tftp.Files{Dir: o.Network.Loaders}
+	for _, name := range []string{loaders.BIOS, loaders.UEFI} {
+		f, _, err := files.Open(name)
+		if err != nil {
+			return nil, fmt.Errorf("boot loaders in %s: %w: on Debian apt-get install ipxe has them", o.Network.Loaders, err)
+		}
+		_ = f.Close() // it was only looked at
+	}
+	n := &network{}
+	var err error
+	n.dhcp, err = dhcp.Start(ctx, dhcp.Options{Interface: o.Network.Interface, Proxy: o.Network.Proxy, First: o.Network.First, Last: o.Network.Last,
+		Router: o.Network.Router, DNS: o.Network.DNS, HTTP: port, Script: boot.Path, Loader: boot.Loader, Loaders: loaders, State: file,
+		Known: func(mac string) bool { _, err := devices.ByMAC(mac); return err == nil },
+		Seen: func(mac string, ipxe bool) {
+			stage := boot.Addressed
+			if ipxe {
+				stage = boot.Loaded
+			}
+			times.Note(mac, stage)
+		},
+		Now: time.Now, Logger: o.Logger})
+	if err != nil {
+		return nil, err
+	}
+	n.tftp, err = tftp.Start(netip.AddrPortFrom(n.dhcp.Self.Addr(), tftp.Port), tftp.Options{Files: files, Logger: o.Logger, Seen: func(who netip.Addr) {
+		if mac, err := boot.Neighbour(who); err == nil && mac != "" {
+			times.Note(mac, boot.Fetched)
+		}
+	}})
+	if err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// Close ends what answers machines.
+func (n *network) Close() (err error) {
+	if n.tftp != nil {
+		n.tftp.Close()
+	}
+	if n.dhcp != nil {
+		err = n.dhcp.Close()
+	}
+	return err
+}
+
+// lookEvery is how often it is looked whether a device has logged in.
+const lookEvery = 500 * time.Millisecond
+
+// watchLogins notes when devices that were told their disk have logged in, until the context ends.
+func watchLogins(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets, times *boot.Times) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, mac := range times.Waiting() {
+			d, err := devices.ByMAC(mac)
+			if err != nil {
+				continue // it was removed
+			}
+			sessions, err := targets.Sessions(ctx, devices.IQN(d.Name))
+			if err != nil && ctx.Err() == nil {
+				o.Logger.Warn("it is not known whether a device has logged in", "device", d.Name, "err", err)
+			}
+			if len(sessions) > 0 {
+				times.Note(mac, boot.LoggedIn)
+			}
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+
+	"dalmatiner/internal/ducks/emulate"
+)
+
+// Emulate is a command.
+type Emulate struct {
+	Bridge string `required:"" help:"Where the machines are plugged in: the bridge that ducks serve --dhcp serves." placeholder:"BRIDGE"`
+	Count  int    `default:"1" help:"How many machines boot at once."`
+	First  string `name:"first-mac" default:"02:64:75:63:00:01" help:"The MAC address of the first one; those of the others follow it." placeholder:"MAC"`
+	UEFI   bool   `help:"They are UEFI machines, else BIOS."`
+	Write  Bytes  `help:"What each writes to its disk and reads back, as 64M." placeholder:"SIZE"`
+	Crash  bool   `help:"Each loses its cable at the end, without a word; else it is shut down."`
+}
+
+// mostMachines is how many there may be: each is a thread and a network namespace.
+const mostMachines = 1000
+
+// Run runs it.
+func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
+	first, err := net.ParseMAC(c.First)
+	switch {
+	case err != nil || len(first) != 6:
+		return fmt.Errorf("--first-mac %s is no MAC address: want aa:bb:cc:dd:ee:ff", c.First)
+	case c.Count < 1 || c.Count > mostMachines:
+		return fmt.Errorf("--count %d: it is from 1 to %d", c.Count, mostMachines)
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	fleet := emulate.Fleet{Bridge: c.Bridge, MACs: emulate.MACs(first, c.Count), UEFI: c.UEFI, Bytes: int64(c.Write), Crash: c.Crash}
+	list := fleet.Run(ctx)
+	if err := table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\t", func(w io.Writer) {
+		for _, o := range list {
+			if o.Err != nil {
+				fmt.Fprintf(w, "%s\t%s\t%v\n", o.MAC, o.Address, o.Err)
+				continue
+			}
+			fmt.Fprintf(w, "%s\t%s", o.MAC, o.Address)
+			for _, d := range []time.Duration{o.Times.Address, o.Times.Load, o.Times.Script, o.Times.Login, o.Times.Read, o.Times.Whole(), o.Wrote} {
+				fmt.Fprintf(w, "\t%s", d.Round(100*time.Microsecond))
+			}
+			fmt.Fprintln(w)
+		}
+	}); err != nil {
+		return err
+	}
+	if failed := slices.DeleteFunc(slices.Clone(list), func(o emulate.Outcome) bool { return o.Err == nil }); len(failed) > 0 {
+		return errors.New(fmt.Sprint(len(failed), " of ", len(list), " machines did not boot and work"))
+	}
+	return nil
+}

@@ -1,0 +1,161 @@
+// Package tftp gives machines the boot loader that they ask for by TFTP, and nothing else. It is the one package that
+// imports pin/tftp. Sources: RFC 1350, 2347 to 2349.
+package tftp
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/pin/tftp/v3"
+)
+
+// Files are the files of a directory that machines may load.
+type Files struct{ Dir string }
+
+// MaxFile is the size of the largest file that is given.
+const MaxFile = 64 << 20
+
+// loaderForm is that of the name of a boot loader: no path leads out of the directory.
+var loaderForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
+
+// ErrNone is the error of a file that is not given.
+var ErrNone = errors.New("there is no such file for machines")
+
+// Open opens a file by its name. Some firmware begins names with a slash.
+func (f Files) Open(name string) (*os.File, int64, error) {
+	if len(name) > 0 && name[0] == '/' {
+		name = name[1:]
+	}
+	if !loaderForm.MatchString(name) {
+		return nil, 0, fmt.Errorf("%q: %w", name, ErrNone)
+	}
+	file, err := os.Open(filepath.Join(f.Dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, fmt.Errorf("%q: %w", name, ErrNone)
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	info, err := file.Stat()
+	if err == nil && (!info.Mode().IsRegular() || info.Size() > MaxFile) {
+		err = fmt.Errorf("%q: %w", name, ErrNone)
+	}
+	if err != nil {
+		return nil, 0, errors.Join(err, file.Close())
+	}
+	return file, info.Size(), nil
+}
+
+// Options say who is served.
+type Options struct {
+	Files  Files
+	Seen   func(who netip.Addr) // is told that a machine has loaded a file
+	Logger *slog.Logger
+}
+
+// Server answers at one address until it is closed.
+type Server struct {
+	s    *tftp.Server
+	done sync.WaitGroup
+}
+
+// Port is that of TFTP.
+const Port = 69
+
+// mostAtOnce is how many transfers there are at a time. Of more the machines ask again.
+const mostAtOnce = 256
+
+// Start answers machines at an address.
+func Start(at netip.AddrPort, o Options) (*Server, error) {
+	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
+	if err != nil {
+		return nil, fmt.Errorf("TFTP: %w", err)
+	}
+	room := make(chan struct{}, mostAtOnce)
+	s := &Server{s: tftp.NewServer(func(name string, to io.ReaderFrom) error {
+		select {
+		case room <- struct{}{}:
+			defer func() { <-room }()
+		default:
+			return errors.New("too many machines load at once: ask again")
+		}
+		return o.give(name, to)
+	}, nil)}
+	s.s.SetTimeout(2 * time.Second)
+	s.s.SetRetries(5)
+	s.done.Go(func() {
+		if err := s.s.Serve(conn); err != nil && !errors.Is(err, net.ErrClosed) {
+			o.Logger.Error("no machine loads by TFTP any more", "err", err)
+		}
+	})
+	return s, nil
+}
+
+// give sends a file.
+func (o *Options) give(name string, to io.ReaderFrom) error {
+	file, size, err := o.Files.Open(name)
+	if err != nil {
+		o.Logger.Warn("a machine asks for a file that it does not get", "name", fmt.Sprintf("%.100q", name), "err", err)
+		return ErrNone
+	}
+	defer file.Close()
+	out, is := to.(tftp.OutgoingTransfer)
+	if is {
+		out.SetSize(size)
+	}
+	if _, err := to.ReadFrom(file); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if is {
+		if a, ok := netip.AddrFromSlice(out.RemoteAddr().IP.To4()); ok {
+			o.Seen(a)
+		}
+	}
+	return nil
+}
+
+// Close ends it, when the transfers under way have ended.
+func (s *Server) Close() {
+	s.s.Shutdown()
+	s.done.Wait()
+}
+
+// Load loads a file as a machine does. It uses the network namespace of the thread that calls.
+func Load(at netip.AddrPort, name string) ([]byte, error) {
+	c, err := tftp.NewClient(at.String())
+	if err != nil {
+		return nil, err
+	}
+	c.SetTimeout(2 * time.Second)
+	c.SetBlockSize(1456) // as iPXE
+	c.RequestTSize(true)
+	from, err := c.Receive(name, "octet")
+	if err != nil {
+		return nil, fmt.Errorf("%s from %s: %w", name, at, err)
+	}
+	var b bounded
+	if _, err := from.WriteTo(&b); err != nil {
+		return nil, fmt.Errorf("%s from %s: %w", name, at, err)
+	}
+	return b.bytes, nil
+}
+
+// bounded keeps no more than MaxFile.
+type bounded struct{ bytes []byte }
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if len(b.bytes)+len(p) > MaxFile {
+		return 0, fmt.Errorf("it is longer than %d bytes", MaxFile)
+	}
+	b.bytes = append(b.bytes, p...)
+	return len(p), nil
+}
