@@ -90,8 +90,9 @@ func Start(at netip.AddrPort, o Options) (*Server, error) {
 		}
 		return o.give(name, to)
 	}, nil)}
-	s.s.SetTimeout(2 * time.Second)
-	s.s.SetRetries(5)
+	s.s.SetTimeout(time.Second)
+	s.s.SetRetries(4) // Close waits for who is silent as well
+	s.s.SetBackoff(func(int) time.Duration { return 0 })
 	s.done.Go(func() {
 		if err := s.s.Serve(conn); err != nil && !errors.Is(err, net.ErrClosed) {
 			o.Logger.Error("no machine loads by TFTP any more", "err", err)

@@ -1,0 +1,198 @@
+package dhcp
+
+import (
+	"errors"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/insomniacslk/dhcp/dhcpv4"
+	"github.com/insomniacslk/dhcp/iana"
+)
+
+var card0 = net.HardwareAddr{2, 0, 0, 0, 0, 7}
+
+// stages are what a server has seen.
+type stages []bool
+
+func newTestServer(t testing.TB, proxy bool) (*server, *stages) {
+	t.Helper()
+	file := openFile(t, filepath.Join(t.TempDir(), "state"))
+	t.Cleanup(func() { _ = file.Close() })
+	var seen stages
+	s, err := newServer(Options{Interface: "br0", Proxy: proxy, HTTP: 8092, Script: "/boot/v1/script", Loader: "/boot/v1/file/",
+		Loaders: Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi"}, State: file, Known: func(string) bool { return false },
+		Seen: func(_ string, ipxe bool) { seen = append(seen, ipxe) }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		Router: netip.MustParseAddr("192.0.2.254")}, netip.MustParsePrefix("192.0.2.1/24"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, &seen
+}
+
+func message(t testing.TB, kind dhcpv4.MessageType, more ...dhcpv4.Modifier) []byte {
+	t.Helper()
+	m, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(card0), dhcpv4.WithMessageType(kind)}, more...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.ToBytes()
+}
+
+func pxe(kinds ...iana.Arch) dhcpv4.Modifier {
+	class := pxeClass + ":Arch:00000"
+	if slices.Contains(kinds, iana.EFI_X86_64_HTTP) {
+		class = httpClass + ":Arch:00016"
+	}
+	return func(m *dhcpv4.DHCPv4) {
+		m.UpdateOption(dhcpv4.OptClassIdentifier(class))
+		m.UpdateOption(dhcpv4.OptClientArch(kinds...))
+	}
+}
+
+func ipxe(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptGeneric(optionIPXE, []byte{255})) }
+
+// Each kind of machine is told what it can load; iPXE is told its script, and a system nothing.
+func TestWhatMachinesLoad(t *testing.T) {
+	s, seen := newTestServer(t, false)
+	const script = "http://192.0.2.1:8092/boot/v1/script?mac=02:00:00:00:00:07"
+	for _, c := range []struct {
+		who   string
+		is    dhcpv4.Modifier
+		loads string
+		class string
+	}{
+		{"a BIOS", pxe(iana.INTEL_X86PC), "undionly.kpxe", ""},
+		{"a BIOS that says nothing", func(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptClassIdentifier(pxeClass)) }, "undionly.kpxe", ""},
+		{"UEFI", pxe(iana.EFI_X86_64), "ipxe.efi", ""},
+		{"UEFI of the other number", pxe(iana.EFI_BC), "ipxe.efi", ""},
+		{"UEFI over HTTP", pxe(iana.EFI_X86_64_HTTP), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
+		{"iPXE", ipxe, script, ""},
+		{"iPXE by its class", func(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptUserClass("iPXE")) }, script, ""},
+		{"an ARM", pxe(iana.EFI_ARM64), "", ""},
+		{"a system", func(*dhcpv4.DHCPv4) {}, "", ""},
+	} {
+		offer, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, c.is))
+		if err != nil {
+			t.Fatalf("%s: %v", c.who, err)
+		}
+		before := len(*seen)
+		got, err := s.answer(message(t, dhcpv4.MessageTypeRequest, c.is, dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.ip())),
+			dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(offer.message.YourIPAddr))))
+		if err != nil {
+			t.Fatalf("%s: %v", c.who, err)
+		}
+		m := got.message
+		if m.MessageType() != dhcpv4.MessageTypeAck || m.BootFileNameOption() != c.loads || m.BootFileName != c.loads || m.ClassIdentifier() != c.class {
+			t.Errorf("%s is told %s", c.who, m.Summary())
+		}
+		if !m.YourIPAddr.Equal(net.IPv4(192, 0, 2, 128)) || m.SubnetMask().String() != "ffffff00" || len(m.Router()) != 1 || got.to.String() != "255.255.255.255:68" {
+			t.Errorf("%s gets %s at %s", c.who, m.Summary(), got.to)
+		}
+		if c.loads != "" && (len(*seen) != before+1 || (*seen)[before] != (c.loads == script)) {
+			t.Errorf("%s: seen %v", c.who, *seen)
+		}
+	}
+}
+
+// What is not for this server has no answer, and who asks for what it cannot have is told so.
+func TestRequestsThatAreRefused(t *testing.T) {
+	s, _ := newTestServer(t, false)
+	for what, packet := range map[string][]byte{
+		"of another server": message(t, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 9)))),
+		"by a relay":        message(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithRelay(net.IPv4(198, 51, 100, 1))),
+		"an answer":         message(t, dhcpv4.MessageTypeOffer, func(m *dhcpv4.DHCPv4) { m.OpCode = dhcpv4.OpcodeBootReply }),
+		"of no kind":        message(t, dhcpv4.MessageTypeNak),
+		"a card of 8 bytes": message(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithHwAddr(make([]byte, 8))),
+		"nothing":           nil,
+		"a part":            message(t, dhcpv4.MessageTypeDiscover)[:200],
+	} {
+		if a, err := s.answer(packet); err == nil {
+			t.Errorf("%s is answered with %s", what, a.message.Summary())
+		}
+	}
+	for _, wants := range []net.IP{net.IPv4(192, 0, 2, 1), net.IPv4(10, 0, 0, 1), net.IPv4(192, 0, 2, 255)} {
+		a, err := s.answer(message(t, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(wants))))
+		if err != nil || a.message.MessageType() != dhcpv4.MessageTypeNak {
+			t.Errorf("%s is wanted: %+v, %v", wants, a, err)
+		}
+	}
+}
+
+// A proxy gives no addresses, and answers nobody but who wants to load something.
+func TestAProxy(t *testing.T) {
+	s, _ := newTestServer(t, true)
+	got, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, pxe(iana.EFI_X86_64)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m := got.message; m.MessageType() != dhcpv4.MessageTypeOffer || !m.YourIPAddr.IsUnspecified() || m.ClassIdentifier() != pxeClass || m.BootFileName != "ipxe.efi" {
+		t.Errorf("%s", m.Summary())
+	}
+	for what, packet := range map[string][]byte{
+		"a system":  message(t, dhcpv4.MessageTypeDiscover),
+		"a request": message(t, dhcpv4.MessageTypeRequest, pxe(iana.EFI_X86_64)),
+	} {
+		if a, err := s.answer(packet); !errors.Is(err, errIgnored) {
+			t.Errorf("%s is answered with %+v, %v", what, a, err)
+		}
+	}
+	from := netip.MustParseAddrPort("192.0.2.77:4011")
+	got, err = s.bootServer(message(t, dhcpv4.MessageTypeRequest, ipxe), from)
+	if err != nil || got.to != from || got.message.MessageType() != dhcpv4.MessageTypeAck || !strings.Contains(got.message.BootFileName, "script?mac=") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestRanges(t *testing.T) {
+	for text, want := range map[string]string{"192.0.2.1/24": "192.0.2.128 192.0.2.254", "10.0.0.1/30": "10.0.0.2 10.0.0.2", "10.1.2.3/8": "10.255.0.0 10.255.255.254"} {
+		first, last := upperHalf(netip.MustParsePrefix(text))
+		if got := first.String() + " " + last.String(); got != want {
+			t.Errorf("%s: %s, want %s", text, got, want)
+		}
+	}
+	for _, bad := range [][2]string{{"192.0.2.9", "192.0.2.8"}, {"10.0.0.1", "192.0.2.9"}, {"192.0.2.9", ""}} {
+		first, _ := netip.ParseAddr(bad[0])
+		last, _ := netip.ParseAddr(bad[1])
+		if _, err := newServer(Options{First: first, Last: last}, netip.MustParsePrefix("192.0.2.1/24")); err == nil {
+			t.Errorf("%v is a range", bad)
+		}
+	}
+}
+
+// FuzzAnswer: anything may come over the network.
+func FuzzAnswer(f *testing.F) {
+	f.Add(message(f, dhcpv4.MessageTypeDiscover, pxe(iana.INTEL_X86PC)), true)
+	f.Add(message(f, dhcpv4.MessageTypeRequest, ipxe, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IPv4(192, 0, 2, 130)))), false)
+	f.Add(message(f, dhcpv4.MessageTypeInform), false)
+	served, _ := newTestServer(f, false)
+	proxy, _ := newTestServer(f, true)
+	f.Fuzz(func(t *testing.T, packet []byte, asProxy bool) {
+		s := served
+		if asProxy {
+			s = proxy
+		}
+		answers := []func() (answer, error){
+			func() (answer, error) { return s.answer(packet) },
+			func() (answer, error) { return s.bootServer(packet, netip.MustParseAddrPort("192.0.2.7:1")) },
+		}
+		for _, of := range answers {
+			a, err := of()
+			if err != nil {
+				continue
+			}
+			given := addr(a.message.YourIPAddr)
+			if given.IsValid() && (asProxy || !s.leases.gives(given)) {
+				t.Errorf("it gives %s", given)
+			}
+			if len(a.message.ToBytes()) > mostMessage {
+				t.Errorf("an answer of %d bytes", len(a.message.ToBytes()))
+			}
+		}
+	})
+}
