@@ -200,7 +200,7 @@ func clean(text string) string {
 
 // Neighbour returns the MAC address that the kernel has for a machine of the local network, "" for none.
 func Neighbour(of netip.Addr) (string, error) {
-	f, err := os.Open("/proc/net/arp")
+	f, err := os.Open("/proc/thread-self/net/arp") // of the namespace of this thread
 	if err != nil {
 		return "", err
 	}

@@ -7,27 +7,25 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/alecthomas/kong"
-	"golang.org/x/sys/unix"
 
 	"dalmatiner/internal/ducks/agent"
-	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/duckstest"
+	"dalmatiner/internal/ducks/emulate"
 	"dalmatiner/internal/ducks/initiator"
 	"dalmatiner/internal/ducks/target"
 )
 
 const (
 	server   = "10.77.0.1"
+	bridge   = "br0"
 	firstMAC = "02:00:00:00:00:02"
 )
 
@@ -80,117 +78,95 @@ func (s *shell) says(line string, texts ...string) string {
 	return got
 }
 
-// machine is one in a network namespace of its own, at the other end of a cable.
+// machine is one at the other end of a cable.
 type machine struct {
-	t    *testing.T
-	name string
+	t   *testing.T
+	mac net.HardwareAddr
+	*emulate.Machine
 }
 
+// newMachine plugs a machine in.
 func newMachine(t *testing.T) *machine {
 	t.Helper()
-	ip := func(args string) { duckstest.Run(t, append([]string{"ip"}, strings.Fields(args)...)...) }
-	m := &machine{t, "ducks-pc1"}
-	duckstest.Run(t, "mount", "-t", "tmpfs", "tmpfs", "/run") // names of namespaces are files there: not those of the machine
-	ip("netns add " + m.name)
-	ip("link add uplink type veth peer name eth0 netns " + m.name)
-	ip("addr add " + server + "/24 dev uplink")
-	ip("link set uplink up")
-	ip("-n " + m.name + " link set eth0 address " + firstMAC + " up")
-	ip("-n " + m.name + " addr add 10.77.0.2/24 dev eth0")
+	mac, err := net.ParseMAC(firstMAC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{t: t, mac: mac}
+	m.plug()
+	t.Cleanup(func() { _ = m.Unplug() })
 	return m
 }
 
-// The first thread of this process stays in its namespace: /proc/net is that of this thread.
-func init() { runtime.LockOSThread() }
-
-// dial connects from the machine.
-func (m *machine) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	type result struct {
-		conn net.Conn
-		err  error
+func (m *machine) plug() {
+	m.t.Helper()
+	var err error
+	if m.Machine, err = emulate.Plug(bridge, m.mac); err != nil {
+		m.t.Fatal(err)
 	}
-	done := make(chan result)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its goroutine
-		ns, err := os.Open("/run/netns/" + m.name)
-		if err != nil {
-			done <- result{nil, err}
-			return
-		}
-		defer ns.Close()
-		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
-			done <- result{nil, err}
-			return
-		}
-		a, err := net.ResolveTCPAddr(network, address)
-		if err != nil {
-			done <- result{nil, err}
-			return
-		}
-		conn, err := net.DialTCP(network, nil, a)
-		if err != nil {
-			done <- result{nil, err}
-			return
-		}
-		done <- result{conn, nil}
-	}()
-	r := <-done
-	return r.conn, r.err
 }
 
-// boots asks for the script, logs in with what it says, and returns the disk. The machine is switched off with off.
-func (m *machine) boots(devices string) (disk *initiator.Disk, off func()) {
+// boots boots it, and returns its disk. The machine is switched off with off.
+func (m *machine) boots() (disk *initiator.Disk, off func()) {
 	m.t.Helper()
-	client := http.Client{Transport: &http.Transport{DialContext: m.dial, DisableKeepAlives: true}}
-	r, err := client.Get("http://" + devices + boot.Path + "?mac=" + firstMAC)
+	r, err := m.Boot(m.t.Context(), false)
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	script, err := io.ReadAll(r.Body)
-	if err := errors.Join(err, r.Body.Close()); err != nil {
-		m.t.Fatal(err)
+	return r.Disk, r.Session.Close
+}
+
+// newBridge makes the network of a room.
+func newBridge(t *testing.T) {
+	t.Helper()
+	duckstest.Run(t, "mount", "-t", "tmpfs", "tmpfs", "/run")
+	duckstest.Run(t, "ip", "link", "add", bridge, "address", "02:00:00:00:00:01", "type", "bridge")
+	duckstest.Run(t, "ip", "addr", "add", server+"/24", "dev", bridge)
+	duckstest.Run(t, "ip", "link", "set", bridge, "up")
+}
+
+// loaders returns a directory with what stands for boot loaders.
+func loaders(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"undionly.kpxe", "ipxe.efi"} {
+		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte(name), 10_000), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
-	said := regexp.MustCompile(`(?s)initiator-iqn (\S+)\nset username (\S+)\nset password (\S+)\n.*iscsi:(\S+)::(\d+):1:(\S+) `).FindSubmatch(script)
-	if said == nil {
-		m.t.Fatalf("it is told %s", script)
-	}
-	s, err := initiator.Login(m.t.Context(), initiator.Options{Address: string(said[4]) + ":" + string(said[5]), Target: string(said[6]), Initiator: string(said[1]),
-		User: string(said[2]), Secret: string(said[3]), Dial: func(ctx context.Context, address string) (net.Conn, error) { return m.dial(ctx, "tcp", address) }})
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	if disk, err = s.Disk(m.t.Context(), 1); err != nil {
-		m.t.Fatal(err)
-	}
-	return disk, s.Close
+	return dir
 }
 
 // TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.
 func TestDucks(t *testing.T) {
+	duckstest.Unchanged(t)
 	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "tgtd", "tgtadm") {
 		return
 	}
-	m, dir := newMachine(t), t.TempDir()
+	newBridge(t)
+	dir := t.TempDir()
 	data, err := os.MkdirTemp("/run", "d") // the path of a socket is short
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
-	listened, ended := make(chan [2]string, 1), make(chan error, 1)
+	listened, ended := make(chan string, 1), make(chan error, 1)
 	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: "127.0.0.1:0", Devices: server + ":0",
-		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Logger: slog.New(slog.DiscardHandler),
-		Listened: func(people, devices net.Addr) { listened <- [2]string{people.String(), devices.String()} }}
+		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Network: agent.Network{Interface: bridge, Loaders: loaders(t)}, Logger: slog.New(slog.DiscardHandler),
+		Listened: func(people, _ net.Addr) { listened <- people.String() }}
 	t.Cleanup(func() { endTargets(t, &o) })
 	go func() { ended <- agent.Run(ctx, o) }()
-	var at [2]string
+	var at string
 	select {
 	case at = <-listened:
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	sh := &shell{t, []string{"--server", "http://" + at[0], "--token-file", filepath.Join(data, agent.FirstToken)}}
-	testBegin(sh)
-	testVersions(sh, m, at[1])
+	sh := &shell{t, []string{"--server", "http://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
+	m := newMachine(t)
+	testBegin(sh, m)
+	testVersions(sh, m)
+	testCrash(sh, m)
 	testAccess(sh, dir)
 	stop()
 	if err := <-ended; err != nil {
@@ -210,7 +186,7 @@ func endTargets(t *testing.T, o *agent.Options) {
 	}
 }
 
-func testBegin(sh *shell) {
+func testBegin(sh *shell, m *machine) {
 	sh.t.Helper()
 	sh.says("pool status", "are free")
 	sh.says("volume create linux --size 64M")
@@ -221,6 +197,10 @@ func testBegin(sh *shell) {
 	sh.says("group create lab --volume linux")
 	sh.says("group create lab --volume windows", "error: group lab: it exists already")
 	sh.says("device unknown", "MAC ADDRESS FIRST SEEN LAST SEEN")
+	if _, err := m.Boot(sh.t.Context(), false); !errors.Is(err, emulate.ErrWaits) {
+		sh.t.Errorf("a machine that is not known: %v", err)
+	}
+	sh.says("device unknown", firstMAC+" 10.77.0.128")
 	sh.says("device add " + firstMAC + " --name pc1 --group lab")
 	sh.says("device add 02:00 --name pc2 --group lab", "is no MAC address")
 	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-31", "want until=YYYY-MM-DD")
@@ -231,10 +211,10 @@ func testBegin(sh *shell) {
 }
 
 // testVersions: what a machine writes becomes a version, and it boots that, an older one, or one that it is pinned to.
-func testVersions(sh *shell, m *machine, devices string) {
+func testVersions(sh *shell, m *machine) {
 	sh.t.Helper()
 	reads := func() byte {
-		disk, off := m.boots(devices)
+		disk, off := m.boots()
 		defer off()
 		b := make([]byte, 512)
 		if err := disk.ReadAt(sh.t.Context(), b, 0); err != nil {
@@ -242,7 +222,7 @@ func testVersions(sh *shell, m *machine, devices string) {
 		}
 		return b[0]
 	}
-	disk, off := m.boots(devices)
+	disk, off := m.boots()
 	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{7}, 512), 0), disk.Flush(sh.t.Context())); err != nil {
 		sh.t.Fatal(err)
 	}
@@ -272,6 +252,38 @@ func testVersions(sh *shell, m *machine, devices string) {
 	sh.says("group rollback lab --to 0")
 	sh.says("group promote lab --note \"for all\"", "version 2, from group lab, version 2")
 	sh.says("volume list", "linux 64.0M 2 group lab, version 2 first for all")
+}
+
+// testCrash: a machine whose cable is cut boots again, with a new disk, and what it has reached is shown.
+func testCrash(sh *shell, m *machine) {
+	sh.t.Helper()
+	sh.says("device change pc1 --mode volatile")
+	disk, _ := m.boots()
+	if err := disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{9}, 512), 0); err != nil {
+		sh.t.Fatal(err)
+	}
+	if err := m.Unplug(); err != nil {
+		sh.t.Fatal(err)
+	}
+	m.plug()
+	r, err := m.Boot(sh.t.Context(), true)
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	defer r.Session.Close()
+	b := make([]byte, 512)
+	if err := errors.Join(r.Disk.ReadAt(sh.t.Context(), b, 0), r.Work(sh.t.Context(), 1<<20, 1)); err != nil || b[0] != 7 {
+		sh.t.Errorf("it boots %d, not its version: %v", b[0], err)
+	}
+	duckstest.Until(sh.t, "the login is seen", func() bool { return strings.Contains(sh.run("device boots pc1"), "login") })
+	if err := r.SayUp(sh.t.Context()); err != nil {
+		sh.t.Fatal(err)
+	}
+	for _, stage := range []string{"dhcp 0.0", "tftp ", "ipxe ", "script ", "login ", "up "} {
+		if got := strings.Split(sh.run("device boots pc1"), "\n")[1]; !strings.Contains(got, stage) {
+			sh.t.Errorf("its last boot is shown as %s", got)
+		}
+	}
 }
 
 // testAccess: who may not is told so, and it is in the trail; secrets are shown to admins only.

@@ -4,6 +4,7 @@ package duckstest
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,31 @@ func Alone(t *testing.T, tools ...string) bool {
 		t.Fatal(err)
 	}
 	return false
+}
+
+// Unchanged fails a test behind which the interfaces, queues and mounts of this machine are not those of before. It is called
+// before Alone, and looks outside of the namespaces only.
+func Unchanged(t *testing.T) {
+	t.Helper()
+	if os.Getenv(inNamespace) != "" {
+		return
+	}
+	look := func() (all string) {
+		for _, args := range [][]string{{"ip", "-o", "link"}, {"ip", "-o", "addr"}, {"tc", "qdisc", "show"}, {"cat", "/proc/self/mounts"}} {
+			out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+			if err != nil {
+				skip(t, fmt.Sprintf("%q: %v: what it was cannot be compared", args, err))
+			}
+			all += string(out)
+		}
+		return all
+	}
+	before := look()
+	t.Cleanup(func() {
+		if after := look(); after != before {
+			t.Errorf("this machine was\n%s\nand is\n%s", before, after)
+		}
+	})
 }
 
 func skip(t *testing.T, why string) {
