@@ -24,9 +24,6 @@ type Network struct {
 	Loaders     string     // a directory with boot loaders
 }
 
-// loaders are the boot loaders that machines without iPXE are told to load.
-var loaders = dhcp.Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi"}
-
 // network answers machines at the interface until it is closed.
 type network struct {
 	dhcp *dhcp.Server
@@ -39,7 +36,7 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 		return &network{}, nil
 	}
 	files := tftp.Files{Dir: o.Network.Loaders}
-	for _, name := range []string{loaders.BIOS, loaders.UEFI} {
+	for _, name := range []string{dhcp.Debian.BIOS, dhcp.Debian.UEFI} {
 		f, _, err := files.Open(name)
 		if err != nil {
 			return nil, fmt.Errorf("boot loaders in %s: %w: on Debian apt-get install ipxe has them", o.Network.Loaders, err)
@@ -49,7 +46,7 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 	n := &network{}
 	var err error
 	n.dhcp, err = dhcp.Start(ctx, dhcp.Options{Interface: o.Network.Interface, Proxy: o.Network.Proxy, First: o.Network.First, Last: o.Network.Last,
-		Router: o.Network.Router, DNS: o.Network.DNS, HTTP: port, Script: boot.Path, Loader: boot.Loader, Loaders: loaders, State: file,
+		Router: o.Network.Router, DNS: o.Network.DNS, HTTP: port, Script: boot.Path, Loader: boot.Loader, Loaders: dhcp.Debian, State: file,
 		Known: func(mac string) bool { _, err := devices.ByMAC(mac); return err == nil },
 		Seen: func(mac string, ipxe bool) {
 			stage := boot.Addressed

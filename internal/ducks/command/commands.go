@@ -25,6 +25,7 @@ type Grammar struct {
 	Token  Token  `cmd:"" help:"Who is let in."`
 	Trail  Trail  `cmd:"" help:"What was done, by whom, the newest first."`
 
+	Doctor  Doctor  `cmd:"" help:"Look whether this machine can run ducks, and say what to do where it cannot."`
 	Emulate Emulate `cmd:"" help:"Boot machines that are none, at a bridge: to try a room, and to see how many it carries."`
 }
 

@@ -45,6 +45,9 @@ type Options struct {
 // Loaders are names of files of iPXE.
 type Loaders struct{ BIOS, UEFI string }
 
+// Debian are the names in Debian's package ipxe.
+var Debian = Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi"}
+
 // server answers messages. It is not for concurrent use.
 type server struct {
 	o      Options

@@ -1,0 +1,242 @@
+// Package doctor looks whether a machine can run ducks, and says what to do where it cannot.
+package doctor
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/tftp"
+)
+
+// Verdict is how bad something is.
+type Verdict string
+
+// The verdicts. With Bad ducks does not run.
+const (
+	Good Verdict = "ok"
+	Warn Verdict = "warning"
+	Bad  Verdict = "bad"
+)
+
+// Finding is what was found of one thing.
+type Finding struct {
+	What    string  `json:"what"`
+	Verdict Verdict `json:"verdict"`
+	Text    string  `json:"text"`             // what was seen
+	Remedy  string  `json:"remedy,omitempty"` // what to do
+}
+
+// Options say for what the machine is looked at.
+type Options struct {
+	Pool      string // as pool.Open takes it; may be empty
+	Interface string // of the room; may be empty
+	BootFiles string
+}
+
+// Look looks at everything. It changes nothing; at the interface it asks whether another server gives addresses.
+func Look(ctx context.Context, o Options) []Finding {
+	list := []Finding{root(), tools(o.Pool), space(o.Pool), portal("/proc/net/tcp"), clock()}
+	if o.Interface != "" {
+		list = append(list, loaders(o.BootFiles), bridge("/sys/class/net", o.Interface), network(ctx, o.Interface))
+	}
+	return list
+}
+
+func root() Finding {
+	if unix.Geteuid() == 0 {
+		return Finding{"root", Good, "this is root", ""}
+	}
+	return Finding{"root", Bad, "this is not root: tgtd, the pool and DHCP need it", "run ducks as root"}
+}
+
+// packages are what of Debian has the programs that ducks runs, by kind of pool; those of "" are always needed.
+var packages = []struct{ pool, program, name string }{
+	{"", "tgtd", "tgt"}, {"", "tgtadm", "tgt"}, {"btrfs", "btrfs", "btrfs-progs"},
+}
+
+func tools(pool string) Finding {
+	kind, _, _ := strings.Cut(pool, ":")
+	var missing, install []string
+	for _, p := range packages {
+		if p.pool != "" && p.pool != kind {
+			continue
+		}
+		if _, err := exec.LookPath(p.program); err != nil {
+			missing, install = append(missing, p.program), append(install, p.name)
+		}
+	}
+	if len(missing) == 0 {
+		return Finding{"programs", Good, "all are there", ""}
+	}
+	return Finding{"programs", Bad, strings.Join(missing, ", ") + " missing", "apt-get install " + strings.Join(unique(install), " ")}
+}
+
+func unique(list []string) (out []string) {
+	for i, s := range list {
+		if i == 0 || s != list[i-1] {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// kinds are the file systems of pools. Source: statfs(2).
+var kinds = map[string]int64{"btrfs": unix.BTRFS_SUPER_MAGIC, "reflink": unix.XFS_SUPER_MAGIC}
+
+// fullAt is the part of a pool that should stay free.
+const fullAt = 0.1
+
+func space(pool string) Finding {
+	const what = "pool"
+	kind, dir, _ := strings.Cut(pool, ":")
+	if pool == "" {
+		return Finding{what, Warn, "none was named", "say --pool btrfs:DIR or reflink:DIR"}
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err), "make the directory, on a file system of its own"}
+	}
+	if magic, is := kinds[kind]; !is || s.Type != magic {
+		return Finding{what, Bad, fmt.Sprintf("%s is not on a file system for %s pools", dir, kind), "mkfs.btrfs, or mkfs.xfs -m reflink=1, and mount it there"}
+	}
+	free, total := int64(s.Bavail)*s.Bsize, int64(s.Blocks)*s.Bsize
+	text := fmt.Sprintf("%s: %d of %d MiB are free", dir, free>>20, total>>20)
+	switch {
+	case float64(free) < fullAt*float64(total):
+		return Finding{what, Warn, text, "add disks, or remove images: devices are not booted when it is full"}
+	case kind == "btrfs" && !compressed(dir):
+		return Finding{what, Warn, text + ", and not compressed", "mount it with compress-force=zstd: an image of Debian takes a third"}
+	}
+	return Finding{what, Good, text, ""}
+}
+
+// compressed reports whether the mount that a directory is on is compressed. A table that cannot be read does not say so.
+func compressed(dir string) bool {
+	path, err := filepath.EvalSymlinks(dir)
+	table, err2 := os.Open("/proc/self/mounts")
+	if err2 != nil {
+		return false
+	}
+	defer table.Close()
+	best, is := -1, false
+	for lines := bufio.NewScanner(table); err == nil && lines.Scan(); {
+		f := strings.Fields(lines.Text())
+		if len(f) < 4 || len(f[1]) <= best || !(path == f[1] || strings.HasPrefix(path, strings.TrimSuffix(f[1], "/")+"/")) {
+			continue
+		}
+		best, is = len(f[1]), strings.Contains(f[3], "compress")
+	}
+	return is
+}
+
+// portal looks for another program at the port of iSCSI. The table is that of proc_pid_net(5).
+func portal(table string) Finding {
+	const what = "iSCSI"
+	f, err := os.Open(table)
+	if err != nil {
+		return Finding{what, Warn, err.Error(), ""}
+	}
+	defer f.Close()
+	listening, err := listenersAt(f, 3260)
+	switch {
+	case err != nil:
+		return Finding{what, Warn, err.Error(), ""}
+	case len(listening) == 0:
+		return Finding{what, Good, "nobody listens at port 3260", ""}
+	}
+	return Finding{what, Warn, "somebody listens at " + strings.Join(listening, ", "),
+		"that is right while ducks serve runs; if not, it is the tgt of Debian, which takes the port: systemctl disable --now tgt"}
+}
+
+// listenersAt returns the addresses at which somebody listens at a port.
+func listenersAt(table io.Reader, port uint64) (list []string, err error) {
+	const listen = "0A"
+	lines := bufio.NewScanner(table)
+	for lines.Scan() {
+		f := strings.Fields(lines.Text())
+		if len(f) < 4 || f[3] != listen {
+			continue
+		}
+		address, number, _ := strings.Cut(f[1], ":")
+		at, err := strconv.ParseUint(number, 16, 16)
+		b, err2 := hex.DecodeString(address)
+		if err := errors.Join(err, err2); err != nil || len(b) != 4 {
+			return nil, fmt.Errorf("the table of connections has %q", f[1])
+		}
+		if at == port {
+			list = append(list, fmt.Sprintf("%s:%d", net.IPv4(b[3], b[2], b[1], b[0]), port))
+		}
+	}
+	return list, lines.Err()
+}
+
+func clock() Finding {
+	const what = "clock"
+	var t unix.Timex
+	state, err := unix.Adjtimex(&t)
+	text := time.Now().UTC().Format(time.RFC3339)
+	if err != nil || state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0 {
+		return Finding{what, Warn, text + ", and nothing keeps it right", "apt-get install chrony: versions and boots are known by their times"}
+	}
+	return Finding{what, Good, text, ""}
+}
+
+func loaders(dir string) Finding {
+	const what = "boot loaders"
+	for _, name := range []string{dhcp.Debian.BIOS, dhcp.Debian.UEFI} {
+		f, _, err := tftp.Files{Dir: dir}.Open(name)
+		if err != nil {
+			return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err), "apt-get install ipxe, or name a directory with --boot-files"}
+		}
+		_ = f.Close() // it was only looked at
+	}
+	return Finding{what, Good, dir + " has those for BIOS and UEFI", ""}
+}
+
+// bridge looks whether a bridge has an address of its own. Source: Documentation/ABI/testing/sysfs-class-net.
+func bridge(classes, name string) Finding {
+	const what = "bridge"
+	if _, err := os.Stat(filepath.Join(classes, name, "bridge")); err != nil {
+		return Finding{what, Good, name + " is none", ""}
+	}
+	const set = "3"
+	kind, err := os.ReadFile(filepath.Join(classes, name, "addr_assign_type"))
+	if err != nil {
+		return Finding{what, Warn, err.Error(), ""}
+	}
+	if strings.TrimSpace(string(kind)) != set {
+		return Finding{what, Warn, name + " has the lowest MAC address of its ports, and another one when these change: devices lose their disks then for half a minute",
+			"give it one: ip link set " + name + " address 02:…"}
+	}
+	return Finding{what, Good, name + " has a MAC address of its own", ""}
+}
+
+func network(ctx context.Context, name string) Finding {
+	const what = "network"
+	at, err := dhcp.AddressOf(name)
+	if err != nil {
+		return Finding{what, Bad, err.Error(), ""}
+	}
+	other, err := dhcp.Other(ctx, name)
+	switch {
+	case err != nil:
+		return Finding{what, Bad, err.Error(), "another server may give addresses: that is not known"}
+	case other.IsValid():
+		return Finding{what, Warn, fmt.Sprintf("%s has %s; %s gives addresses there", name, at, other), "start ducks serve with --dhcp-proxy, or end that server"}
+	}
+	return Finding{what, Good, fmt.Sprintf("%s has %s, and nobody gives addresses there", name, at), ""}
+}
