@@ -2,6 +2,7 @@
 # make web     the page, into internal/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
 # make demo-cluster  the same on five nodes, one of which is killed and brought back
+# make demo-ducks  a room of three emulated machines; needs root, tgt, btrfs-progs, iproute2 and ipxe
 # make test    all tests; of the longest fewer rounds than in check
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make test-ducks  those of ducks that need root, tgt, btrfs and xfs
@@ -22,7 +23,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo demo-cluster test test-ducks test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
+.PHONY: build web demo demo-cluster demo-ducks test test-ducks test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -36,6 +37,9 @@ demo: build
 
 demo-cluster: build
 	$(GO) run ./test/demo -bin bin -nodes 5
+
+demo-ducks: build
+	test/demo/ducks bin
 
 # go test starts packages in the order of its arguments: the longest come first, so that
 # no processor is idle at the end.

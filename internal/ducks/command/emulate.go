@@ -21,6 +21,7 @@ type Emulate struct {
 	First  string `name:"first-mac" default:"02:64:75:63:00:01" help:"The MAC address of the first one; those of the others follow it." placeholder:"MAC"`
 	UEFI   bool   `help:"They are UEFI machines, else BIOS."`
 	Write  Bytes  `help:"What each writes to its disk and reads back, as 64M." placeholder:"SIZE"`
+	Mark   string `help:"A text that each writes into the first block; what was there is printed." placeholder:"TEXT"`
 	Crash  bool   `help:"Each loses its cable at the end, without a word; else it is shut down."`
 }
 
@@ -38,9 +39,9 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	fleet := emulate.Fleet{Bridge: c.Bridge, MACs: emulate.MACs(first, c.Count), UEFI: c.UEFI, Bytes: int64(c.Write), Crash: c.Crash}
+	fleet := emulate.Fleet{Bridge: c.Bridge, MACs: emulate.MACs(first, c.Count), UEFI: c.UEFI, Bytes: int64(c.Write), Mark: c.Mark, Crash: c.Crash}
 	list := fleet.Run(ctx)
-	if err := table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\t", func(w io.Writer) {
+	if err := table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\tMARK", func(w io.Writer) {
 		for _, o := range list {
 			if o.Err != nil {
 				fmt.Fprintf(w, "%s\t%s\t%v\n", o.MAC, o.Address, o.Err)
@@ -50,7 +51,7 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 			for _, d := range []time.Duration{o.Times.Address, o.Times.Load, o.Times.Script, o.Times.Login, o.Times.Read, o.Times.Whole(), o.Wrote} {
 				fmt.Fprintf(w, "\t%s", d.Round(100*time.Microsecond))
 			}
-			fmt.Fprintln(w)
+			fmt.Fprintf(w, "\t%q\n", o.Mark)
 		}
 	}); err != nil {
 		return err

@@ -16,8 +16,9 @@ type Fleet struct {
 	Bridge string
 	MACs   []net.HardwareAddr
 	UEFI   bool
-	Bytes  int64 // that each writes and reads back, in pieces at random places
-	Crash  bool  // each loses its cable at the end, else it is shut down
+	Bytes  int64  // that each writes and reads back, in pieces at random places
+	Mark   string // that each writes into the first block, if there is any
+	Crash  bool   // each loses its cable at the end, else it is shut down
 }
 
 // Outcome is what became of a machine.
@@ -25,6 +26,7 @@ type Outcome struct {
 	MAC     string
 	Address string
 	Times   Times
+	Mark    string        // that it has found in the first block: printable characters up to the first that is none
 	Wrote   time.Duration // what it took to write and read back
 	Err     error
 }
@@ -73,6 +75,10 @@ func (f *Fleet) one(ctx context.Context, mac net.HardwareAddr, o *Outcome) (err 
 		r.Session.Close()
 		return err
 	}
+	if o.Mark, err = r.mark(ctx, f.Mark); err != nil {
+		r.Session.Close()
+		return err
+	}
 	began := time.Now()
 	err = r.Work(ctx, f.Bytes, uint64(time.Now().UnixNano()))
 	o.Wrote = time.Since(began)
@@ -82,19 +88,34 @@ func (f *Fleet) one(ctx context.Context, mac net.HardwareAddr, o *Outcome) (err 
 	return errors.Join(err, r.Off(ctx))
 }
 
+// mark returns the text in the first block, and puts another one there, unless that is empty.
+func (r *Running) mark(ctx context.Context, text string) (found string, err error) {
+	block := make([]byte, r.Disk.Block())
+	if err := r.Disk.ReadAt(ctx, block, 0); err != nil {
+		return "", err
+	}
+	end := bytes.IndexFunc(block, func(c rune) bool { return c < ' ' || c > '~' })
+	found = string(block[:max(end, 0)])
+	if text == "" {
+		return found, nil
+	}
+	clear(block[copy(block, text):])
+	return found, errors.Join(r.Disk.WriteAt(ctx, block, 0), r.Disk.Flush(ctx))
+}
+
 // piece is what is written at once.
 const piece = 64 << 10
 
 // Work writes so many bytes, in pieces at places that follow from a seed, and reads all of them back.
 func (r *Running) Work(ctx context.Context, length int64, seed uint64) error {
-	places := r.Disk.Size() / piece
-	if length > 0 && places == 0 {
+	places := r.Disk.Size()/piece - 1 // the first one has the mark
+	if length > 0 && places < 1 {
 		return fmt.Errorf("a disk of %d bytes is too small: pieces are of %d", r.Disk.Size(), piece)
 	}
 	random := rand.New(rand.NewPCG(seed, seed))
 	wrote := make(map[int64]byte) // by place, what fills it
 	for range length / piece {
-		at, fill := random.Int64N(places), byte(random.IntN(255)+1)
+		at, fill := 1+random.Int64N(places), byte(random.IntN(255)+1)
 		if err := r.Disk.WriteAt(ctx, bytes.Repeat([]byte{fill}, piece), at*piece); err != nil {
 			return err
 		}
