@@ -78,11 +78,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	logins.Go(func() { watchLogins(ctx, &o, devices, targets, times) })
 	defer logins.Wait()
 	defer stop()
-	doors := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger}
+	asked := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger}
 	if o.Network.Loaders != "" {
-		doors.Files = tftp.Files{Dir: o.Network.Loaders}
+		asked.Files = tftp.Files{Dir: o.Network.Loaders}
 	}
-	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Times: times, Logger: o.Logger}), boot.Handler(doors),
+	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) }, Logger: o.Logger}), boot.Handler(asked),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
 }
 
@@ -131,14 +131,14 @@ func serve(ctx context.Context, o *Options, people, devices http.Handler, networ
 		servers, listeners, second = append(servers, server(devices)), append(listeners, l), l.Addr()
 		port = uint16(l.Addr().(*net.TCPAddr).Port)
 	}
-	asked, err := network(port)
+	open, err := network(port)
 	if err != nil {
 		for _, l := range listeners {
 			err = errors.Join(err, l.Close())
 		}
 		return err
 	}
-	defer func() { err = errors.Join(err, asked.Close()) }()
+	defer func() { err = errors.Join(err, open.Close()) }()
 	if o.Listened != nil {
 		o.Listened(main.Addr(), second)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
@@ -25,6 +26,7 @@ type Options struct {
 	Pool   pool.Pool
 	Access *access.Access
 	Times  *boot.Times
+	Leases func() ([]dhcp.Lease, error)
 	Logger *slog.Logger
 }
 

@@ -91,6 +91,7 @@ func routes() []route {
 		{"POST /api/v1/devices", access.Operator, "add device", addDevice},
 		{"PATCH /api/v1/devices/{name}", access.Operator, "change device", changeDevice},
 		{"GET /api/v1/plan", access.Viewer, "", func(c *call) (any, error) { return c.Room.Plan(c.Context()) }},
+		{"GET /api/v1/leases", access.Viewer, "", func(c *call) (any, error) { return c.Leases() }},
 		{"GET /api/v1/unknown", access.Viewer, "", func(c *call) (any, error) { return c.Room.Unknowns() }},
 		{"GET /api/v1/tokens", access.Admin, "", func(c *call) (any, error) { return c.Access.Tokens() }},
 		{"POST /api/v1/tokens", access.Admin, "create token", createToken},

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/ducks/api"
+	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/room"
 )
 
@@ -19,6 +20,7 @@ type Device struct {
 	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
 	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
 	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode."`
+	Leases  DeviceLeases  `cmd:"" help:"List the addresses that machines have."`
 	Unknown DeviceUnknown `cmd:"" help:"List machines that have asked for something to boot and are not known."`
 }
 
@@ -154,6 +156,22 @@ func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
 	}
 	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), change, nil)
 	return err
+}
+
+// DeviceLeases is a command.
+type DeviceLeases struct{ Server }
+
+// Run runs it.
+func (c *DeviceLeases) Run(ctx context.Context, out io.Writer) error {
+	var list []dhcp.Lease
+	if done, err := c.do(ctx, out, "GET", "leases", nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, "MAC\tADDRESS\tUNTIL", func(w io.Writer) {
+		for _, of := range list {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", of.MAC, of.Address, of.Until.UTC().Format(time.DateTime))
+		}
+	})
 }
 
 // DeviceUnknown is a command.

@@ -119,13 +119,6 @@ func (d *Server) say(conn *net.UDPConn, a answer, err error) {
 	}
 }
 
-// Address returns the MAC address of the machine that has an address, "" if no lease says so.
-func (d *Server) MAC(of netip.Addr) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.s.leases.holders[of]
-}
-
 // Close ends it.
 func (d *Server) Close() error {
 	var err error
