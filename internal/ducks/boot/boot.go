@@ -120,34 +120,44 @@ func (o *Options) sender(r *http.Request) string {
 func (o *Options) script(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
-		return message("this server does not know your address")
+		return message("this server does not know your address", here(r))
 	}
-	at, mac := from.Addr().Unmap(), r.URL.Query().Get("mac")
+	at, mac, again := from.Addr().Unmap(), r.URL.Query().Get("mac"), here(r)
 	d, err := o.Room.Find(r.Context(), mac, at)
 	switch {
 	case errors.Is(err, state.ErrUnknown):
 		o.Logger.Info("an unknown machine wants to boot", "mac", mac, "address", at)
-		return waiting(mac)
+		return waiting(mac, again)
 	case err != nil:
 		o.Logger.Warn("a device cannot boot", "mac", mac, "address", at, "err", err)
-		return message("this server cannot serve you now: see its log")
+		return message("this server cannot serve you now: see its log", again)
 	}
 	if seen, err := o.Neighbour(at); err != nil || seen != d.MAC {
 		o.Logger.Warn("an address asks for the secret of a device that is not there", "device", d.Name, "address", at, "mac", seen, "err", err)
-		return message("your address is not that of " + d.Name)
+		return message("your address is not that of "+d.Name, again)
 	}
 	b, t, err := o.Room.Boot(r.Context(), d.Name)
 	if err != nil {
 		o.Logger.Error("a device cannot boot", "device", d.Name, "err", err)
-		return message("the disk of " + d.Name + " is not ready: see the log of the server")
+		return message("the disk of "+d.Name+" is not ready: see the log of the server", again)
 	}
 	o.Times.Note(d.MAC, Scripted)
 	o.Logger.Info("a device boots", "device", d.Name, "group", b.Group, "version", b.Version, "fresh", b.Fresh)
-	return sanboot(o.Portal, t)
+	return sanboot(o.Portal, t, again)
+}
+
+// here returns where a device asks again: at the address at which it has reached this server. What comes behind a disk that
+// does not boot knows no place to begin a path at.
+func here(r *http.Request) string {
+	at := ""
+	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+		at = "http://" + a.String()
+	}
+	return at + Path + "?mac=${net0/mac}"
 }
 
 // sanboot boots from the disk. Values are names of this program's own making: nothing in them has to be quoted.
-func sanboot(portal netip.AddrPort, t target.Target) string {
+func sanboot(portal netip.AddrPort, t target.Target, again string) string {
 	return fmt.Sprintf(`#!ipxe
 set initiator-iqn %s
 set username %s
@@ -157,8 +167,8 @@ sanboot --drive 0x80 iscsi:%s::%d:1:%s || goto failed
 :failed
 echo The disk cannot be booted. Trying again in 10 seconds.
 sleep 10
-chain --replace --autofree %s?mac=${net0/mac}
-`, t.Initiators[0], t.User, t.Secret, host(portal.Addr()), portal.Port(), t.IQN, Path)
+chain --replace --autofree %s
+`, t.Initiators[0], t.User, t.Secret, host(portal.Addr()), portal.Port(), t.IQN, again)
 }
 
 // host returns an address as part of a URI.
@@ -170,22 +180,22 @@ func host(a netip.Addr) string {
 }
 
 // waiting lets an unknown machine ask again until somebody has added it.
-func waiting(mac string) string {
+func waiting(mac, again string) string {
 	return fmt.Sprintf(`#!ipxe
 echo This machine is not known yet: %s
 echo It boots when somebody has added it. Asking again in 10 seconds.
 sleep 10
-chain --replace --autofree %s?mac=${net0/mac}
-`, clean(mac), Path)
+chain --replace --autofree %s
+`, clean(mac), again)
 }
 
 // message shows a text, and tries again.
-func message(text string) string {
+func message(text, again string) string {
 	return fmt.Sprintf(`#!ipxe
 echo %s
 sleep 10
-chain --replace --autofree %s?mac=${net0/mac}
-`, clean(text), Path)
+chain --replace --autofree %s
+`, clean(text), again)
 }
 
 // clean keeps a text from being more than a text for iPXE.

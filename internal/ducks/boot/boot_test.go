@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
@@ -50,6 +52,7 @@ func ask(t *testing.T, r *oneRoom, mac, from string) string {
 	h := Handler(Options{Room: r, Portal: netip.MustParseAddrPort("192.0.2.1:3260"), Neighbour: seen, Times: NewTimes(time.Now, func(string, Stage, time.Duration) {}), Logger: slog.New(slog.DiscardHandler)})
 	request := httptest.NewRequest("GET", Path+"?mac="+url.QueryEscape(mac), nil)
 	request.RemoteAddr = from
+	request = request.WithContext(context.WithValue(request.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 8092}))
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, request)
 	if w.Code != 200 || w.Header().Get("Cache-Control") != "no-store" || !strings.HasPrefix(w.Body.String(), "#!ipxe\n") {
@@ -68,7 +71,7 @@ sanboot --drive 0x80 iscsi:192.0.2.1::3260:1:iqn.2026-11.test:pc1 || goto failed
 :failed
 echo The disk cannot be booted. Trying again in 10 seconds.
 sleep 10
-chain --replace --autofree /boot/v1/script?mac=${net0/mac}
+chain --replace --autofree http://192.0.2.1:8092/boot/v1/script?mac=${net0/mac}
 `
 	for _, from := range []string{"192.0.2.7:1000", "[::ffff:192.0.2.7]:1000"} {
 		if got := ask(t, new(oneRoom), mac, from); got != want {

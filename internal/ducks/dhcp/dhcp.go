@@ -260,6 +260,9 @@ const (
 // optionIPXE is what iPXE adds. Source: iPXE's dhcp.h, DHCP_EB_ENCAP.
 const optionIPXE = dhcpv4.GenericOptionCode(175)
 
+// noProxy lets iPXE not wait ten seconds for a proxy. Source: iPXE's page on dhcpd, option no-pxedhcp (175.176).
+var noProxy = []byte{176, 1, 1}
+
 func isIPXE(m *dhcpv4.DHCPv4) bool {
 	return m.Options.Has(optionIPXE) || slices.Contains(m.UserClass(), "iPXE")
 }
@@ -281,7 +284,11 @@ func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 		if s.asks(m) {
 			s.o.Seen(mac, true)
 		}
-		return s.named(fmt.Sprintf("http://%s%s?mac=%s", self, s.o.Script, mac))
+		list := s.named(fmt.Sprintf("http://%s%s?mac=%s", self, s.o.Script, mac))
+		if !s.o.Proxy {
+			list = append(list, dhcpv4.WithGeneric(optionIPXE, noProxy))
+		}
+		return list
 	}
 	name, http := s.loader(m.ClientArch())
 	if name == "" {

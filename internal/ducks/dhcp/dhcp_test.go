@@ -94,6 +94,9 @@ func TestWhatMachinesLoad(t *testing.T) {
 		if !m.YourIPAddr.Equal(net.IPv4(192, 0, 2, 128)) || m.SubnetMask().String() != "ffffff00" || len(m.Router()) != 1 || got.to.String() != "255.255.255.255:68" {
 			t.Errorf("%s gets %s at %s", c.who, m.Summary(), got.to)
 		}
+		if got := m.Options.Get(optionIPXE); (c.loads == script) != slices.Equal(got, noProxy) {
+			t.Errorf("%s is told %v of iPXE", c.who, got)
+		}
 		if c.loads != "" && (len(*seen) != before+1 || (*seen)[before] != (c.loads == script)) {
 			t.Errorf("%s: seen %v", c.who, *seen)
 		}
