@@ -70,6 +70,9 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer targets.Close()
 	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base, Now: time.Now, Logger: o.Logger})
+	if err := devices.Tidy(ctx); err != nil {
+		return err
+	}
 	times := boot.NewTimes(time.Now, func(mac string, s boot.Stage, since time.Duration) {
 		o.Logger.Info("a machine boots", "mac", mac, "stage", s, "after", since)
 	})

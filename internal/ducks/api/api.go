@@ -37,6 +37,7 @@ const maxBody = 64 << 10
 type call struct {
 	*Options
 	*http.Request
+	w      http.ResponseWriter
 	who    access.Identity
 	object string // that it concerns, for the trail
 }
@@ -47,6 +48,7 @@ type route struct {
 	role    access.Role
 	what    string // for the trail; empty: it changes nothing
 	do      func(c *call) (any, error)
+	image   bool // its body is an image, which is as long as it is
 }
 
 // Handler answers below /api/v1/.
@@ -62,8 +64,10 @@ func Handler(o Options) http.Handler {
 }
 
 func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
-	c := &call{Options: o, Request: q, object: q.PathValue("name")}
-	q.Body = http.MaxBytesReader(w, q.Body, maxBody)
+	c := &call{Options: o, Request: q, w: w, object: q.PathValue("name")}
+	if !r.image {
+		q.Body = http.MaxBytesReader(w, q.Body, maxBody)
+	}
 	secret, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
 	var answer any
 	var err error
@@ -85,6 +89,12 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 		if e := o.Access.Record(act); e != nil {
 			err = errors.Join(err, fmt.Errorf("the trail: %w", e))
 		}
+	}
+	if _, is := answer.(sent); is {
+		if err != nil {
+			o.Logger.Warn("an answer was cut off", "path", q.URL.Path, "err", err)
+		}
+		return
 	}
 	o.answer(w, answer, err)
 }

@@ -76,27 +76,35 @@ func (c *call) shown(d room.Device) Device {
 
 func routes() []route {
 	return []route{
-		{"GET /api/v1/pool", access.Viewer, "", func(c *call) (any, error) { return c.Pool.Space(c.Context()) }},
-		{"GET /api/v1/volumes", access.Viewer, "", func(c *call) (any, error) { return c.Room.Volumes() }},
-		{"POST /api/v1/volumes", access.Operator, "create volume", createVolume},
-		{"GET /api/v1/groups", access.Viewer, "", func(c *call) (any, error) { return c.Room.Groups() }},
-		{"GET /api/v1/groups/{name}", access.Viewer, "", func(c *call) (any, error) { return c.Room.Group(c.object) }},
-		{"POST /api/v1/groups", access.Operator, "create group", createGroup},
-		{"POST /api/v1/groups/{name}/update", access.Operator, "update group", updateGroup},
-		{"POST /api/v1/groups/{name}/promote", access.Operator, "promote group", promoteGroup},
-		{"POST /api/v1/groups/{name}/rollback", access.Operator, "roll back group", rollbackGroup},
-		{"GET /api/v1/devices", access.Viewer, "", listDevices},
-		{"GET /api/v1/devices/{name}", access.Viewer, "", showDevice},
-		{"GET /api/v1/devices/{name}/boots", access.Viewer, "", showBoots},
-		{"POST /api/v1/devices", access.Operator, "add device", addDevice},
-		{"PATCH /api/v1/devices/{name}", access.Operator, "change device", changeDevice},
-		{"GET /api/v1/plan", access.Viewer, "", func(c *call) (any, error) { return c.Room.Plan(c.Context()) }},
-		{"GET /api/v1/leases", access.Viewer, "", func(c *call) (any, error) { return c.Leases() }},
-		{"GET /api/v1/unknown", access.Viewer, "", func(c *call) (any, error) { return c.Room.Unknowns() }},
-		{"GET /api/v1/tokens", access.Admin, "", func(c *call) (any, error) { return c.Access.Tokens() }},
-		{"POST /api/v1/tokens", access.Admin, "create token", createToken},
-		{"DELETE /api/v1/tokens/{name}", access.Admin, "delete token", func(c *call) (any, error) { return nil, c.Access.DeleteToken(c.object) }},
-		{"GET /api/v1/trail", access.Admin, "", showTrail},
+		{"GET /api/v1/pool", access.Viewer, "", func(c *call) (any, error) { return c.Pool.Space(c.Context()) }, false},
+		{"GET /api/v1/volumes", access.Viewer, "", func(c *call) (any, error) { return c.Room.Volumes() }, false},
+		{"POST /api/v1/volumes", access.Operator, "create volume", createVolume, false},
+		{"DELETE /api/v1/volumes/{name}", access.Operator, "delete volume", func(c *call) (any, error) { return nil, c.Room.RemoveVolume(c.Context(), c.object) }, false},
+		{"PUT /api/v1/volumes/{name}/image", access.Operator, "import image", importVolume, true},
+		{"GET /api/v1/volumes/{name}/image", access.Operator, "export image", exportVolume, false},
+		{"GET /api/v1/orphans", access.Viewer, "", func(c *call) (any, error) { return c.Room.Orphans(c.Context()) }, false},
+		{"DELETE /api/v1/orphans/{name}", access.Operator, "delete orphan", func(c *call) (any, error) { return nil, c.Room.RemoveOrphan(c.Context(), c.object) }, false},
+		{"GET /api/v1/groups", access.Viewer, "", func(c *call) (any, error) { return c.Room.Groups() }, false},
+		{"GET /api/v1/groups/{name}", access.Viewer, "", func(c *call) (any, error) { return c.Room.Group(c.object) }, false},
+		{"POST /api/v1/groups", access.Operator, "create group", createGroup, false},
+		{"DELETE /api/v1/groups/{name}", access.Operator, "delete group", func(c *call) (any, error) { return nil, c.Room.RemoveGroup(c.Context(), c.object) }, false},
+		{"DELETE /api/v1/groups/{name}/versions/{number}", access.Operator, "delete version", deleteVersion, false},
+		{"POST /api/v1/groups/{name}/update", access.Operator, "update group", updateGroup, false},
+		{"POST /api/v1/groups/{name}/promote", access.Operator, "promote group", promoteGroup, false},
+		{"POST /api/v1/groups/{name}/rollback", access.Operator, "roll back group", rollbackGroup, false},
+		{"GET /api/v1/devices", access.Viewer, "", listDevices, false},
+		{"GET /api/v1/devices/{name}", access.Viewer, "", showDevice, false},
+		{"GET /api/v1/devices/{name}/boots", access.Viewer, "", showBoots, false},
+		{"POST /api/v1/devices", access.Operator, "add device", addDevice, false},
+		{"DELETE /api/v1/devices/{name}", access.Operator, "delete device", func(c *call) (any, error) { return nil, c.Room.RemoveDevice(c.Context(), c.object) }, false},
+		{"PATCH /api/v1/devices/{name}", access.Operator, "change device", changeDevice, false},
+		{"GET /api/v1/plan", access.Viewer, "", func(c *call) (any, error) { return c.Room.Plan(c.Context()) }, false},
+		{"GET /api/v1/leases", access.Viewer, "", func(c *call) (any, error) { return c.Leases() }, false},
+		{"GET /api/v1/unknown", access.Viewer, "", func(c *call) (any, error) { return c.Room.Unknowns() }, false},
+		{"GET /api/v1/tokens", access.Admin, "", func(c *call) (any, error) { return c.Access.Tokens() }, false},
+		{"POST /api/v1/tokens", access.Admin, "create token", createToken, false},
+		{"DELETE /api/v1/tokens/{name}", access.Admin, "delete token", func(c *call) (any, error) { return nil, c.Access.DeleteToken(c.object) }, false},
+		{"GET /api/v1/trail", access.Admin, "", showTrail, false},
 	}
 }
 
@@ -140,6 +148,14 @@ func rollbackGroup(c *call) (any, error) {
 		return nil, err
 	}
 	return nil, c.Room.Rollback(c.Context(), c.object, to.Version)
+}
+
+func deleteVersion(c *call) (any, error) {
+	number, err := strconv.Atoi(c.PathValue("number"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: version %q is no number", errRequest, c.PathValue("number"))
+	}
+	return nil, c.Room.RemoveVersion(c.Context(), c.object, number)
 }
 
 func listDevices(c *call) (any, error) {

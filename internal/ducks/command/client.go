@@ -39,10 +39,6 @@ func (s *Server) token() (string, error) {
 
 // do asks the server. into gets what it says; it is printed to out as JSON if that is wanted: done is true then.
 func (s *Server) do(ctx context.Context, out io.Writer, method, path string, body, into any) (done bool, err error) {
-	token, err := s.token()
-	if err != nil {
-		return false, err
-	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	var b []byte
@@ -51,16 +47,33 @@ func (s *Server) do(ctx context.Context, out io.Writer, method, path string, bod
 			return false, err
 		}
 	}
-	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(s.URL, "/")+"/api/v1/"+path, bytes.NewReader(b))
+	q, err := s.request(ctx, method, path, bytes.NewReader(b))
 	if err != nil {
 		return false, err
 	}
-	q.Header.Set("Authorization", "Bearer "+token)
 	r, err := http.DefaultClient.Do(q)
 	if err != nil {
 		return false, fmt.Errorf("%w: does ducks serve run there?", err)
 	}
 	defer r.Body.Close()
+	return s.answer(out, r, into)
+}
+
+// request returns one that has the token.
+func (s *Server) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	token, err := s.token()
+	if err != nil {
+		return nil, err
+	}
+	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(s.URL, "/")+"/api/v1/"+path, body)
+	if err == nil {
+		q.Header.Set("Authorization", "Bearer "+token)
+	}
+	return q, err
+}
+
+// answer reads what the server says, as do.
+func (s *Server) answer(out io.Writer, r *http.Response, into any) (done bool, err error) {
 	answer, err := io.ReadAll(io.LimitReader(r.Body, maxAnswer))
 	if err != nil {
 		return false, err

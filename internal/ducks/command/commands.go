@@ -20,6 +20,7 @@ type Grammar struct {
 	Pool   Pool   `cmd:"" help:"The space of the pool."`
 	Volume Volume `cmd:"" help:"Disks that groups begin with."`
 	Group  Group  `cmd:"" help:"What devices boot, with its versions."`
+	Image  Image  `cmd:"" help:"Files of disk images, in and out."`
 	Device Device `cmd:"" help:"The machines."`
 	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
 	Token  Token  `cmd:"" help:"Who is let in."`
@@ -39,7 +40,8 @@ func table(out io.Writer, title string, lines func(w io.Writer)) error {
 
 // Pool shows the pool.
 type Pool struct {
-	Status PoolStatus `cmd:"" help:"How large it is, and how much is free."`
+	Status  PoolStatus  `cmd:"" help:"How large it is, and how much is free."`
+	Orphans PoolOrphans `cmd:"" help:"List images that no device has: a crash has left them."`
 }
 
 // PoolStatus is a command.
@@ -59,6 +61,7 @@ func (c *PoolStatus) Run(ctx context.Context, out io.Writer) error {
 type Volume struct {
 	Create VolumeCreate `cmd:"" help:"Make an empty disk."`
 	List   VolumeList   `cmd:"" help:"List all, with their versions."`
+	Delete VolumeDelete `cmd:"" help:"Delete one that no group is of."`
 }
 
 // VolumeCreate is a command.
@@ -100,6 +103,7 @@ type Group struct {
 	Update   GroupUpdate   `cmd:"" help:"Make what a device has written the newest version."`
 	Promote  GroupPromote  `cmd:"" help:"Give the version of a group to its volume."`
 	Rollback GroupRollback `cmd:"" help:"Let devices get an older version."`
+	Delete   GroupDelete   `cmd:"" help:"Delete one without devices, or a version of it."`
 }
 
 // GroupCreate is a command.

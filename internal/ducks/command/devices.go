@@ -20,6 +20,7 @@ type Device struct {
 	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
 	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
 	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode."`
+	Delete  DeviceDelete  `cmd:"" help:"Delete one that is off, with what it has written."`
 	Leases  DeviceLeases  `cmd:"" help:"List the addresses that machines have."`
 	Unknown DeviceUnknown `cmd:"" help:"List machines that have asked for something to boot and are not known."`
 }

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// SumHeader is the header, or trailer, with the SHA-256 of the bytes of an image, in hex.
+const SumHeader = "Image-Sha256"
+
+// silence is how long a transfer may stand still.
+const silence = time.Minute
+
+// patient reads or writes for as long as something moves.
+type patient struct {
+	control *http.ResponseController
+	from    io.Reader
+	to      io.Writer
+}
+
+func (p *patient) Read(b []byte) (int, error) {
+	if err := p.control.SetReadDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return p.from.Read(b)
+}
+
+func (p *patient) Write(b []byte) (int, error) {
+	if err := p.control.SetWriteDeadline(time.Now().Add(silence)); err != nil {
+		return 0, err
+	}
+	return p.to.Write(b)
+}
+
+// number returns a number that a request has in its address, 0 if it has none.
+func (c *call) number(key string) (int64, error) {
+	text := c.URL.Query().Get(key)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, fmt.Errorf("%w: %s=%q is no number", errRequest, key, text)
+	}
+	return n, nil
+}
+
+// importVolume takes a volume, or a version of one: the body is the bytes of the disk, size of them. Their SHA-256 is in a
+// header or in the trailer.
+func importVolume(c *call) (any, error) {
+	size, err := c.number("size")
+	if err != nil {
+		return nil, err
+	}
+	control := http.NewResponseController(c.w)
+	if err := control.SetWriteDeadline(time.Time{}); err != nil { // the answer comes behind all of the body
+		return nil, err
+	}
+	sum := func() string {
+		if s := c.Trailer.Get(SumHeader); s != "" {
+			return s
+		}
+		return c.Header.Get(SumHeader)
+	}
+	v, err := c.Room.Import(c.Context(), c.object, size, &patient{control: control, from: c.Body}, sum, c.who.Name, c.URL.Query().Get("note"))
+	if err != nil {
+		return nil, err
+	}
+	return v, control.SetWriteDeadline(time.Now().Add(silence))
+}
+
+// exportVolume gives a version of a volume: the bytes of its disk, with their SHA-256 in the trailer.
+func exportVolume(c *call) (any, error) {
+	number, err := c.number("version")
+	if err != nil {
+		return nil, err
+	}
+	image, err := c.Room.Export(c.Context(), c.object, int(number))
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err := image.Close(); err != nil {
+			c.Logger.Warn("the image of a transfer stays until ducks starts again", "err", err)
+		}
+	}()
+	h := c.w.Header()
+	h.Set("Content-Type", "application/octet-stream")
+	h.Set("Trailer", SumHeader)
+	h.Set("Image-Size", strconv.FormatInt(image.Size, 10))
+	h.Set("Image-Version", strconv.Itoa(image.Version.Number))
+	hash := sha256.New()
+	buf := make([]byte, 1<<20)
+	n, err := io.CopyBuffer(&patient{control: http.NewResponseController(c.w), to: io.MultiWriter(c.w, hash)}, io.LimitReader(image, image.Size), buf)
+	if err == nil && n == image.Size { // else who reads misses the sum
+		h.Set(SumHeader, hex.EncodeToString(hash.Sum(nil)))
+	}
+	return sent{}, err
+}
+
+// sent is the answer of who has written one already.
+type sent struct{}

@@ -1,0 +1,175 @@
+package room
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"dalmatiner/internal/ducks/pool"
+	"dalmatiner/internal/state"
+)
+
+// transferImage is one that lives as long as a transfer. Those that a crash has left are removed by Tidy.
+func transferImage(n uint64) string { return fmt.Sprintf("%s%d", transferring, n) }
+
+const transferring = "t."
+
+// block is what is read and written at once, and what is left out where it has no other bytes than 0.
+const block = 64 << 10
+
+var zeros = make([]byte, block)
+
+// transfer makes a name for the image of a transfer.
+func (r *Room) transfer() (name string, err error) {
+	err = r.o.State.Update(func(tx *state.Tx) error {
+		n, err := tx.Next(volumes)
+		name = transferImage(n)
+		return err
+	})
+	return name, err
+}
+
+// Import makes a volume of size bytes that are read, or gives a volume of that size a version more. Afterwards sum returns
+// the SHA-256 that they are to have, in hex: if they have another one nothing is made.
+func (r *Room) Import(ctx context.Context, name string, size int64, from io.Reader, sum func() string, author, note string) (Version, error) {
+	if err := r.importable(name, size); err != nil {
+		return Version{}, err
+	}
+	image, err := r.transfer()
+	if err != nil {
+		return Version{}, err
+	}
+	if err := r.o.Pool.Create(ctx, image, size); err != nil {
+		return Version{}, fmt.Errorf("volume %s: %w", name, err)
+	}
+	v, err := r.importInto(ctx, image, name, size, from, sum, Version{Author: author, Note: note})
+	return v, errors.Join(err, r.o.Pool.Delete(context.WithoutCancel(ctx), image))
+}
+
+// importable refuses a name that no volume can have, and a volume of another size.
+func (r *Room) importable(name string, size int64) error {
+	var v Volume
+	switch err := r.get(volumes, name, &v); {
+	case errors.Is(err, state.ErrUnknown):
+		return r.fresh(volumes, name)
+	case err != nil:
+		return err
+	case v.Size != size:
+		return fmt.Errorf("volume %s: %w: it has %d bytes, and the image %d: import it as a volume of its own", name, ErrRefused, v.Size, size)
+	}
+	return nil
+}
+
+func (r *Room) importInto(ctx context.Context, image, name string, size int64, from io.Reader, sum func() string, v Version) (Version, error) {
+	got, err := fill(r.o.Pool.Path(image), size, from)
+	if err != nil {
+		return Version{}, fmt.Errorf("volume %s: %w", name, err)
+	}
+	if want := sum(); want != got {
+		return Version{}, fmt.Errorf("volume %s: %w: what came has the SHA-256 %s, and should have %q", name, ErrRefused, got, want)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.importable(name, size); err != nil { // somebody may have been faster
+		return Version{}, err
+	}
+	of := Volume{Name: name, Size: size}
+	if err := r.get(volumes, name, &of); err != nil && !errors.Is(err, state.ErrUnknown) {
+		return Version{}, err
+	}
+	v.From = "import, SHA-256 " + got
+	if err := r.freeze(ctx, image, volumeImage(name), &of.Versions, v); err != nil {
+		return Version{}, fmt.Errorf("volume %s: %w", name, err)
+	}
+	return of.Versions[len(of.Versions)-1], r.put(volumes, name, of)
+}
+
+// fill writes so many bytes into a file of zeros, and returns their SHA-256.
+func fill(path string, size int64, from io.Reader) (sum string, err error) {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	hash, buf := sha256.New(), make([]byte, block)
+	for at := int64(0); at < size; {
+		part := buf[:min(block, size-at)]
+		if n, err := io.ReadFull(from, part); err != nil {
+			return "", fmt.Errorf("%w: the image ends after %d of %d bytes: %w", ErrRefused, at+int64(n), size, err)
+		}
+		_, _ = hash.Write(part) // it never fails
+		if string(part) != string(zeros[:len(part)]) {
+			if _, err := f.WriteAt(part, at); err != nil {
+				return "", err
+			}
+		}
+		at += int64(len(part))
+	}
+	if n, err := io.ReadFull(from, buf[:1]); n > 0 || !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("%w: the image is longer than the %d bytes that were announced", ErrRefused, size)
+	}
+	return hex.EncodeToString(hash.Sum(nil)), f.Sync()
+}
+
+// Image is a version that is read.
+type Image struct {
+	Size    int64
+	Version Version
+
+	r     *Room
+	image string
+	file  *os.File
+}
+
+// Read reads the bytes of the disk.
+func (i *Image) Read(p []byte) (int, error) { return i.file.Read(p) }
+
+// Close ends it.
+func (i *Image) Close() error {
+	return errors.Join(i.file.Close(), i.r.o.Pool.Delete(context.Background(), i.image))
+}
+
+// Export returns a version of a volume, 0 is the newest, to be read from its first byte to its last.
+func (r *Room) Export(ctx context.Context, name string, number int) (*Image, error) {
+	var v Volume
+	if err := r.get(volumes, name, &v); err != nil {
+		return nil, err
+	}
+	of, err := version(v.Versions, number)
+	if err != nil {
+		return nil, fmt.Errorf("volume %s: %w", name, err)
+	}
+	image, err := r.transfer()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.o.Pool.Clone(ctx, of.Snapshot, image); err != nil {
+		return nil, err
+	}
+	f, err := os.Open(r.o.Pool.Path(image))
+	if err != nil {
+		return nil, errors.Join(err, r.o.Pool.Delete(ctx, image))
+	}
+	return &Image{Size: v.Size, Version: of, r: r, image: image, file: f}, nil
+}
+
+// Tidy removes what transfers have left that a crash has ended. It is called before any other begins.
+func (r *Room) Tidy(ctx context.Context) error {
+	all, err := r.o.Pool.Images(ctx)
+	if err != nil {
+		return err
+	}
+	for _, image := range all {
+		if len(image) > len(transferring) && image[:len(transferring)] == transferring {
+			if err := r.o.Pool.Delete(ctx, image); err != nil && !errors.Is(err, pool.ErrUnknown) {
+				return err
+			}
+			r.o.Logger.Info("an image of a transfer that was cut off is removed", "image", image)
+		}
+	}
+	return nil
+}
