@@ -31,7 +31,7 @@ func (r *Room) RemoveDevice(ctx context.Context, name string) error {
 	if d.Image == "" {
 		return nil
 	}
-	return r.gone(r.o.Pool.Delete(ctx, d.Image))
+	return gone(r.o.Pool.Delete(ctx, d.Image))
 }
 
 // RemoveGroup removes a group that no device is in, with its versions.
@@ -136,14 +136,14 @@ func (r *Room) removeSnapshots(ctx context.Context, of []Version) error {
 	}
 	for _, v := range of {
 		if !used[v.Snapshot] {
-			err = errors.Join(err, r.gone(r.o.Pool.DeleteSnapshot(ctx, v.Snapshot)))
+			err = errors.Join(err, gone(r.o.Pool.DeleteSnapshot(ctx, v.Snapshot)))
 		}
 	}
 	return err
 }
 
 // gone takes it for done that something is not there.
-func (r *Room) gone(err error) error {
+func gone(err error) error {
 	if errors.Is(err, pool.ErrUnknown) {
 		return nil
 	}
