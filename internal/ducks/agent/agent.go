@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/figures"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
@@ -35,6 +36,7 @@ type Options struct {
 	Portal   netip.AddrPort // of the disks
 	Base     string         // of iSCSI names
 	Network  Network
+	Store    string // the TCP address of ddb, which gets figures; empty: none
 	Logger   *slog.Logger
 	Listened func(http, devices net.Addr) // is told the addresses; may be nil
 }
@@ -73,13 +75,20 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := devices.Tidy(ctx); err != nil {
 		return err
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	sent := figures.New(figures.Options{Address: o.Store, Server: host, Room: devices, Pool: images, Targets: targets, Now: time.Now, Logger: o.Logger})
 	times := boot.NewTimes(time.Now, func(mac string, s boot.Stage, since time.Duration) {
 		o.Logger.Info("a machine boots", "mac", mac, "stage", s, "after", since)
+		sent.Stage(mac, s, since)
 	})
 	ctx, stop := context.WithCancel(ctx)
-	var logins sync.WaitGroup
-	logins.Go(func() { watchLogins(ctx, &o, devices, targets, times) })
-	defer logins.Wait()
+	var beside sync.WaitGroup
+	beside.Go(func() { watchLogins(ctx, &o, devices, targets, times) })
+	beside.Go(func() { sent.Run(ctx) })
+	defer beside.Wait()
 	defer stop()
 	asked := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger}
 	if o.Network.Loaders != "" {

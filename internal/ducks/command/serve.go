@@ -27,6 +27,7 @@ type Serve struct {
 	DevicesAddr string `name:"devices-addr" help:"Where devices ask for their script of iPXE, at /boot/v1/script?mac=…; without it, and without --dhcp, they cannot." placeholder:"ADDRESS"`
 	Portal      string `help:"Where disks are over iSCSI: 127.0.0.1:3260, with --dhcp the address of that interface." placeholder:"IP:PORT"`
 	Base        string `name:"iqn-base" default:"iqn.2026-11.internal.ducks" help:"The beginning of iSCSI names: iqn.YYYY-MM. and a domain of yours, backwards." placeholder:"IQN"`
+	Store       string `name:"ddb" help:"Send figures to a ddb there, each second: what devices read and write, the pool, and boots as events." placeholder:"HOST:PORT"`
 
 	DHCP      string `name:"dhcp" help:"Give machines on this interface their addresses and boot loaders; refused where another server does." placeholder:"INTERFACE"`
 	Proxy     bool   `name:"dhcp-proxy" help:"Another server gives addresses on it: give boot loaders only."`
@@ -104,7 +105,7 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, Devices: devices, Portal: portal, Base: c.Base, Network: network,
+	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 		Listened: func(people, devices net.Addr) {
 			slog.New(slog.NewTextHandler(out, nil)).Info("ducks serves", "api", people, "devices", devices, "portal", portal)
