@@ -6,6 +6,7 @@
 # make test    all tests; of the longest fewer rounds than in check
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium
 # make test-ducks  those of ducks that need root, tgt, btrfs and xfs
+# make test-ducks-boot  Debian in QEMU boots from ducks, by BIOS and UEFI; not in check
 # make check   what must be green before a change lands
 # make simulate  4,000 seeds of the protocol between nodes under faults, 1,000 of these schedules of operators, part of check: SEEDS=5000 of each profile
 # make torture-quick  attacks on the binary, at most 4 minutes, part of check
@@ -23,7 +24,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo demo-cluster demo-ducks test test-ducks test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
+.PHONY: build web demo demo-cluster demo-ducks test test-ducks test-ducks-boot test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -64,6 +65,10 @@ test-ducks:
 		command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
 	if [ -n "$$missing" ]; then echo "the tests of ducks need$$missing: apt-get install$$missing" >&2; exit 1; fi; \
 	DUCKS_NO_SKIP=1 $(GO) test -count=1 ./internal/ducks/...
+
+# Debian in QEMU, without a disk. It takes ten minutes, the first time.
+test-ducks-boot: build
+	test/boot/run bin
 
 test-web: web
 	$(MAKE) build

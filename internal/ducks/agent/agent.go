@@ -94,7 +94,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if o.Network.Loaders != "" {
 		asked.Files = tftp.Files{Dir: o.Network.Loaders}
 	}
-	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) }, Logger: o.Logger}), boot.Handler(asked),
+	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) }, Wake: waker(&o), Logger: o.Logger}), boot.Handler(asked),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
 }
 

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/tftp"
+	"dalmatiner/internal/ducks/wake"
 	"dalmatiner/internal/state"
 )
 
@@ -107,5 +108,19 @@ func watchLogins(ctx context.Context, o *Options, devices *room.Room, targets *t
 				times.Note(mac, boot.LoggedIn)
 			}
 		}
+	}
+}
+
+// waker returns what switches machines on at the interface, nil if there is none.
+func waker(o *Options) func(mac string) error {
+	if o.Network.Interface == "" {
+		return nil
+	}
+	return func(mac string) error {
+		self, err := dhcp.AddressOf(o.Network.Interface)
+		if err != nil {
+			return err
+		}
+		return wake.Send(self, mac)
 	}
 }

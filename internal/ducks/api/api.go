@@ -27,6 +27,7 @@ type Options struct {
 	Access *access.Access
 	Times  *boot.Times
 	Leases func() ([]dhcp.Lease, error)
+	Wake   func(mac string) error // switches a machine on; nil: no interface is known
 	Logger *slog.Logger
 }
 

@@ -96,6 +96,7 @@ func routes() []route {
 		{"GET /api/v1/devices/{name}", access.Viewer, "", showDevice, false},
 		{"GET /api/v1/devices/{name}/boots", access.Viewer, "", showBoots, false},
 		{"POST /api/v1/devices", access.Operator, "add device", addDevice, false},
+		{"POST /api/v1/devices/{name}/wake", access.Operator, "wake device", wakeDevice, false},
 		{"DELETE /api/v1/devices/{name}", access.Operator, "delete device", func(c *call) (any, error) { return nil, c.Room.RemoveDevice(c.Context(), c.object) }, false},
 		{"PATCH /api/v1/devices/{name}", access.Operator, "change device", changeDevice, false},
 		{"GET /api/v1/plan", access.Viewer, "", func(c *call) (any, error) { return c.Room.Plan(c.Context()) }, false},
@@ -207,6 +208,17 @@ func showBoots(c *call) (any, error) {
 		list = append(list, shown)
 	}
 	return list, nil
+}
+
+func wakeDevice(c *call) (any, error) {
+	d, err := c.Room.Device(c.object)
+	if err != nil {
+		return nil, err
+	}
+	if c.Wake == nil {
+		return nil, fmt.Errorf("device %s: %w: start ducks serve with --dhcp: it has to know the network of the room", d.Name, room.ErrRefused)
+	}
+	return nil, c.Wake(d.MAC)
 }
 
 func addDevice(c *call) (any, error) {

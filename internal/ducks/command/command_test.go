@@ -211,6 +211,8 @@ func testBegin(sh *shell, m *machine) {
 	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-31", "want until=YYYY-MM-DD")
 	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-28")
 	sh.says("device list", "pc1 "+firstMAC+" lab volatile - -", "pc2 02:00:00:00:00:03 lab until 2030-02-28 - -")
+	sh.says("device wake pc1")
+	sh.says("device wake pc9", "device pc9: it is not known")
 	sh.says("group update lab --from pc2", "boot it first")
 	sh.says("group update lab --from pc9", "error: device pc9: it is not known")
 }

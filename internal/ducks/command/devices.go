@@ -20,6 +20,7 @@ type Device struct {
 	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
 	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
 	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode."`
+	Wake    DeviceWake    `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
 	Delete  DeviceDelete  `cmd:"" help:"Delete one that is off, with what it has written."`
 	Leases  DeviceLeases  `cmd:"" help:"List the addresses that machines have."`
 	Unknown DeviceUnknown `cmd:"" help:"List machines that have asked for something to boot and are not known."`
@@ -173,6 +174,18 @@ func (c *DeviceLeases) Run(ctx context.Context, out io.Writer) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", of.MAC, of.Address, of.Until.UTC().Format(time.DateTime))
 		}
 	})
+}
+
+// DeviceWake is a command.
+type DeviceWake struct {
+	Server
+	Name string `arg:""`
+}
+
+// Run runs it.
+func (c *DeviceWake) Run(ctx context.Context, out io.Writer) error {
+	_, err := c.do(ctx, out, "POST", object("devices", c.Name, "wake"), nil, nil)
+	return err
 }
 
 // DeviceUnknown is a command.
