@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"dalmatiner/internal/access"
@@ -46,10 +47,13 @@ type call struct {
 // route is what can be asked.
 type route struct {
 	pattern string
+	text    string // what it does, for people
 	role    access.Role
 	what    string // for the trail; empty: it changes nothing
 	do      func(c *call) (any, error)
-	image   bool // its body is an image, which is as long as it is
+	in, out reflect.Type // of the bodies; nil: none, or no JSON
+	query   []string     // what an address may have behind its path
+	image   bool         // its body is an image, which is as long as it is
 }
 
 // Handler answers below /api/v1/.
@@ -58,6 +62,7 @@ func Handler(o Options) http.Handler {
 	for _, r := range routes() {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, q *http.Request) { o.serve(w, q, r) })
 	}
+	mux.HandleFunc("GET "+Description, func(w http.ResponseWriter, _ *http.Request) { o.write(w, http.StatusOK, describe(routes())) })
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, q *http.Request) {
 		o.answer(w, nil, fmt.Errorf("%s %s: %w", q.Method, q.URL.Path, state.ErrUnknown))
 	})

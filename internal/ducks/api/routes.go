@@ -2,11 +2,15 @@ package api
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 )
 
@@ -74,92 +78,114 @@ func (c *call) shown(d room.Device) Device {
 		IQN: c.Room.IQN(d.Name), Initiator: c.Room.Initiator(d.Name), User: d.Name}
 }
 
-func routes() []route {
+// none is the body of a request without one, and of an answer that says nothing.
+type none struct{}
+
+// asks is a route that changes nothing.
+func asks[Out any](pattern, text string, role access.Role, do func(c *call) (Out, error)) route {
+	return route{pattern: pattern, text: text, role: role, out: reflect.TypeFor[Out](), do: func(c *call) (any, error) { return do(c) }}
+}
+
+// acts is a route that changes something, with a body unless In is none. It is in the trail as what.
+func acts[In, Out any](pattern, text string, role access.Role, what string, do func(c *call, in In) (Out, error)) route {
+	r := route{pattern: pattern, text: text, role: role, what: what, in: reflect.TypeFor[In](), out: reflect.TypeFor[Out]()}
+	if r.in == reflect.TypeFor[none]() {
+		r.in = nil
+	}
+	r.do = func(c *call) (any, error) {
+		var in In
+		if r.in != nil {
+			var err error
+			if in, err = read[In](c); err != nil {
+				return nil, err
+			}
+		}
+		return do(c, in)
+	}
+	return r
+}
+
+// removes is a route that takes the thing of its address away.
+func removes(pattern, text string, role access.Role, what string, do func(c *call) error) route {
+	return acts(pattern, text, role, what, func(c *call, _ none) (none, error) { return none{}, do(c) })
+}
+
+func routes() []route { return slices.Concat(images(), devices(), people()) }
+
+func images() []route {
 	return []route{
-		{"GET /api/v1/pool", access.Viewer, "", func(c *call) (any, error) { return c.Pool.Space(c.Context()) }, false},
-		{"GET /api/v1/volumes", access.Viewer, "", func(c *call) (any, error) { return c.Room.Volumes() }, false},
-		{"POST /api/v1/volumes", access.Operator, "create volume", createVolume, false},
-		{"DELETE /api/v1/volumes/{name}", access.Operator, "delete volume", func(c *call) (any, error) { return nil, c.Room.RemoveVolume(c.Context(), c.object) }, false},
-		{"PUT /api/v1/volumes/{name}/image", access.Operator, "import image", importVolume, true},
-		{"GET /api/v1/volumes/{name}/image", access.Operator, "export image", exportVolume, false},
-		{"GET /api/v1/orphans", access.Viewer, "", func(c *call) (any, error) { return c.Room.Orphans(c.Context()) }, false},
-		{"DELETE /api/v1/orphans/{name}", access.Operator, "delete orphan", func(c *call) (any, error) { return nil, c.Room.RemoveOrphan(c.Context(), c.object) }, false},
-		{"GET /api/v1/groups", access.Viewer, "", func(c *call) (any, error) { return c.Room.Groups() }, false},
-		{"GET /api/v1/groups/{name}", access.Viewer, "", func(c *call) (any, error) { return c.Room.Group(c.object) }, false},
-		{"POST /api/v1/groups", access.Operator, "create group", createGroup, false},
-		{"DELETE /api/v1/groups/{name}", access.Operator, "delete group", func(c *call) (any, error) { return nil, c.Room.RemoveGroup(c.Context(), c.object) }, false},
-		{"DELETE /api/v1/groups/{name}/versions/{number}", access.Operator, "delete version", deleteVersion, false},
-		{"POST /api/v1/groups/{name}/update", access.Operator, "update group", updateGroup, false},
-		{"POST /api/v1/groups/{name}/promote", access.Operator, "promote group", promoteGroup, false},
-		{"POST /api/v1/groups/{name}/rollback", access.Operator, "roll back group", rollbackGroup, false},
-		{"GET /api/v1/devices", access.Viewer, "", listDevices, false},
-		{"GET /api/v1/devices/{name}", access.Viewer, "", showDevice, false},
-		{"GET /api/v1/devices/{name}/boots", access.Viewer, "", showBoots, false},
-		{"POST /api/v1/devices", access.Operator, "add device", addDevice, false},
-		{"POST /api/v1/devices/{name}/wake", access.Operator, "wake device", wakeDevice, false},
-		{"DELETE /api/v1/devices/{name}", access.Operator, "delete device", func(c *call) (any, error) { return nil, c.Room.RemoveDevice(c.Context(), c.object) }, false},
-		{"PATCH /api/v1/devices/{name}", access.Operator, "change device", changeDevice, false},
-		{"GET /api/v1/plan", access.Viewer, "", func(c *call) (any, error) { return c.Room.Plan(c.Context()) }, false},
-		{"GET /api/v1/leases", access.Viewer, "", func(c *call) (any, error) { return c.Leases() }, false},
-		{"GET /api/v1/unknown", access.Viewer, "", func(c *call) (any, error) { return c.Room.Unknowns() }, false},
-		{"GET /api/v1/tokens", access.Admin, "", func(c *call) (any, error) { return c.Access.Tokens() }, false},
-		{"POST /api/v1/tokens", access.Admin, "create token", createToken, false},
-		{"DELETE /api/v1/tokens/{name}", access.Admin, "delete token", func(c *call) (any, error) { return nil, c.Access.DeleteToken(c.object) }, false},
-		{"GET /api/v1/trail", access.Admin, "", showTrail, false},
+		asks("GET /api/v1/pool", "How large the pool is, and how much is free.", access.Viewer, func(c *call) (pool.Space, error) { return c.Pool.Space(c.Context()) }),
+		asks("GET /api/v1/orphans", "Images that no device has.", access.Viewer, func(c *call) ([]string, error) { return c.Room.Orphans(c.Context()) }),
+		removes("DELETE /api/v1/orphans/{name}", "Delete one of these images.", access.Operator, "delete orphan", func(c *call) error { return c.Room.RemoveOrphan(c.Context(), c.object) }),
+		asks("GET /api/v1/volumes", "All volumes, with their versions.", access.Viewer, func(c *call) ([]room.Volume, error) { return c.Room.Volumes() }),
+		acts("POST /api/v1/volumes", "Make an empty volume.", access.Operator, "create volume", createVolume),
+		removes("DELETE /api/v1/volumes/{name}", "Delete a volume that no group is of.", access.Operator, "delete volume", func(c *call) error { return c.Room.RemoveVolume(c.Context(), c.object) }),
+		{pattern: "PUT /api/v1/volumes/{name}/image", text: "Make a volume, or its next version, of the bytes of a disk. Their SHA-256 is in the header or trailer " + SumHeader + ".",
+			role: access.Operator, what: "import image", do: importVolume, out: reflect.TypeFor[room.Version](), image: true, query: []string{"size", "note"}},
+		{pattern: "GET /api/v1/volumes/{name}/image", text: "The bytes of the disk of a version, with their SHA-256 in the trailer " + SumHeader + ".",
+			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"}},
+		asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer, func(c *call) ([]room.Group, error) { return c.Room.Groups() }),
+		asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) }),
+		acts("POST /api/v1/groups", "Make a group that begins with the newest version of a volume.", access.Operator, "create group", createGroup),
+		removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", func(c *call) error { return c.Room.RemoveGroup(c.Context(), c.object) }),
+		removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion),
+		acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
+			return c.Room.UpdateGroup(c.Context(), c.object, u.From, c.who.Name, u.Note)
+		}),
+		acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
+			return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
+		}),
+		acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
+			return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
+		}),
 	}
 }
 
-func createVolume(c *call) (any, error) {
-	v, err := read[NewVolume](c)
-	if err != nil {
-		return nil, err
+func devices() []route {
+	return []route{
+		asks("GET /api/v1/devices", "All devices.", access.Viewer, listDevices),
+		asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice),
+		asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots),
+		acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice),
+		acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode.", access.Operator, "change device", changeDevice),
+		acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice),
+		removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) }),
+		asks("GET /api/v1/plan", "What each device gets when it boots next, and loses.", access.Viewer, func(c *call) ([]room.Boot, error) { return c.Room.Plan(c.Context()) }),
+		asks("GET /api/v1/leases", "The addresses that machines have.", access.Viewer, func(c *call) ([]dhcp.Lease, error) { return c.Leases() }),
+		asks("GET /api/v1/unknown", "Machines that wait to be added.", access.Viewer, func(c *call) ([]room.Unknown, error) { return c.Room.Unknowns() }),
 	}
+}
+
+func people() []route {
+	trail := asks("GET /api/v1/trail", "What was done, by whom, the newest first.", access.Admin, showTrail)
+	trail.query = []string{"before"}
+	return []route{
+		asks("GET /api/v1/tokens", "Who is let in.", access.Admin, func(c *call) ([]access.Token, error) { return c.Access.Tokens() }),
+		acts("POST /api/v1/tokens", "Make a token. It is shown once.", access.Admin, "create token", createToken),
+		removes("DELETE /api/v1/tokens/{name}", "Take a token away, at once.", access.Admin, "delete token", func(c *call) error { return c.Access.DeleteToken(c.object) }),
+		trail,
+	}
+}
+
+func createVolume(c *call, v NewVolume) (none, error) {
 	c.object = v.Name
-	return nil, c.Room.CreateVolume(c.Context(), v.Name, v.Size, c.who.Name)
+	return none{}, c.Room.CreateVolume(c.Context(), v.Name, v.Size, c.who.Name)
 }
 
-func createGroup(c *call) (any, error) {
-	g, err := read[NewGroup](c)
-	if err != nil {
-		return nil, err
-	}
+func createGroup(c *call, g NewGroup) (none, error) {
 	c.object = g.Name
-	return nil, c.Room.CreateGroup(c.Context(), g.Name, g.Volume, c.who.Name)
+	return none{}, c.Room.CreateGroup(c.Context(), g.Name, g.Volume, c.who.Name)
 }
 
-func updateGroup(c *call) (any, error) {
-	u, err := read[Update](c)
-	if err != nil {
-		return nil, err
-	}
-	return c.Room.UpdateGroup(c.Context(), c.object, u.From, c.who.Name, u.Note)
-}
-
-func promoteGroup(c *call) (any, error) {
-	u, err := read[Update](c)
-	if err != nil {
-		return nil, err
-	}
-	return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
-}
-
-func rollbackGroup(c *call) (any, error) {
-	to, err := read[Rollback](c)
-	if err != nil {
-		return nil, err
-	}
-	return nil, c.Room.Rollback(c.Context(), c.object, to.Version)
-}
-
-func deleteVersion(c *call) (any, error) {
+func deleteVersion(c *call) error {
 	number, err := strconv.Atoi(c.PathValue("number"))
 	if err != nil {
-		return nil, fmt.Errorf("%w: version %q is no number", errRequest, c.PathValue("number"))
+		return fmt.Errorf("%w: version %q is no number", errRequest, c.PathValue("number"))
 	}
-	return nil, c.Room.RemoveVersion(c.Context(), c.object, number)
+	return c.Room.RemoveVersion(c.Context(), c.object, number)
 }
 
-func listDevices(c *call) (any, error) {
+func listDevices(c *call) ([]Device, error) {
 	all, err := c.Room.Devices()
 	list := make([]Device, 0, len(all))
 	for _, d := range all {
@@ -168,10 +194,10 @@ func listDevices(c *call) (any, error) {
 	return list, err
 }
 
-func showDevice(c *call) (any, error) {
+func showDevice(c *call) (Device, error) {
 	d, err := c.Room.Device(c.object)
 	if err != nil {
-		return nil, err
+		return Device{}, err
 	}
 	shown := c.shown(d)
 	if c.who.Role.Allows(access.Admin) {
@@ -192,7 +218,7 @@ type Reached struct {
 	After float64 `json:"seconds"` // since the boot began
 }
 
-func showBoots(c *call) (any, error) {
+func showBoots(c *call) ([]Course, error) {
 	d, err := c.Room.Device(c.object)
 	if err != nil {
 		return nil, err
@@ -210,35 +236,27 @@ func showBoots(c *call) (any, error) {
 	return list, nil
 }
 
-func wakeDevice(c *call) (any, error) {
+func wakeDevice(c *call, _ none) (none, error) {
 	d, err := c.Room.Device(c.object)
 	if err != nil {
-		return nil, err
+		return none{}, err
 	}
 	if c.Wake == nil {
-		return nil, fmt.Errorf("device %s: %w: start ducks serve with --dhcp: it has to know the network of the room", d.Name, room.ErrRefused)
+		return none{}, fmt.Errorf("device %s: %w: start ducks serve with --dhcp: it has to know the network of the room", d.Name, room.ErrRefused)
 	}
-	return nil, c.Wake(d.MAC)
+	return none{}, c.Wake(d.MAC)
 }
 
-func addDevice(c *call) (any, error) {
-	d, err := read[NewDevice](c)
-	if err != nil {
-		return nil, err
-	}
+func addDevice(c *call, d NewDevice) (none, error) {
 	c.object = d.Name
-	return nil, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until})
+	return none{}, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until})
 }
 
-func changeDevice(c *call) (any, error) {
-	to, err := read[DeviceChange](c)
-	if err != nil {
-		return nil, err
-	}
+func changeDevice(c *call, to DeviceChange) (none, error) {
 	if to.Mode == nil && !to.Until.IsZero() {
-		return nil, fmt.Errorf("%w: a date goes with a mode", errRequest)
+		return none{}, fmt.Errorf("%w: a date goes with a mode", errRequest)
 	}
-	return nil, c.Room.ChangeDevice(c.Context(), c.object, func(d *room.Device) {
+	return none{}, c.Room.ChangeDevice(c.Context(), c.object, func(d *room.Device) {
 		if to.Group != nil {
 			d.Group = *to.Group
 		}
@@ -251,20 +269,22 @@ func changeDevice(c *call) (any, error) {
 	})
 }
 
-func createToken(c *call) (any, error) {
-	t, err := read[NewToken](c)
-	if err != nil {
-		return nil, err
-	}
+// MadeToken is a token as it is shown once.
+type MadeToken struct {
+	Name  string `json:"name"`
+	Token string `json:"token"`
+}
+
+func createToken(c *call, t NewToken) (MadeToken, error) {
 	c.object = t.Name
 	secret, err := c.Access.CreateToken(access.Token{Identity: access.Identity{Name: t.Name, Role: t.Role}, Expires: t.Expires})
-	return map[string]string{"name": t.Name, "token": secret}, err
+	return MadeToken{t.Name, secret}, err
 }
 
 // mostShown is how many acts are shown at once.
 const mostShown = 200
 
-func showTrail(c *call) (any, error) {
+func showTrail(c *call) ([]access.Act, error) {
 	before, text := uint64(0), c.FormValue("before")
 	if text != "" {
 		var err error

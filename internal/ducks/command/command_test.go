@@ -397,6 +397,9 @@ func testAccess(sh *shell, dir string) {
 	sh.says("token list", "bob viewer", "first admin")
 	sh.says("token delete bob")
 	viewer.says("device list", "access denied")
+	if r, err := http.Get(sh.flags[1] + api.Description); err != nil || r.StatusCode != http.StatusOK || r.Body.Close() != nil {
+		sh.t.Errorf("the description of the API: %v", err)
+	}
 	sh.says("trail", "bob create volume", "it needs role operator", "first update group lab done", "first delete token bob done")
 	if got := sh.run("trail --json"); strings.Contains(got, bob) {
 		sh.t.Error("the trail has a secret")
