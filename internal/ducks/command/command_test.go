@@ -282,12 +282,13 @@ func testCrash(sh *shell, m *machine) {
 	if err := errors.Join(r.Disk.ReadAt(sh.t.Context(), b, 0), r.Work(sh.t.Context(), 1<<20, 1)); err != nil || b[0] != 7 {
 		sh.t.Errorf("it boots %d, not its version: %v", b[0], err)
 	}
-	duckstest.Until(sh.t, "the login is seen", func() bool { return strings.Contains(sh.run("device boots pc1"), "login") })
+	lastBoot := func() string { return strings.Split(sh.run("device boots pc1"), "\n")[1] }
+	duckstest.Until(sh.t, "the login is seen", func() bool { return strings.Contains(lastBoot(), "login") })
 	if err := r.SayUp(sh.t.Context()); err != nil {
 		sh.t.Fatal(err)
 	}
 	for _, stage := range []string{"dhcp 0.0", "tftp ", "ipxe ", "script ", "login ", "up "} {
-		if got := strings.Split(sh.run("device boots pc1"), "\n")[1]; !strings.Contains(got, stage) {
+		if got := lastBoot(); !strings.Contains(got, stage) {
 			sh.t.Errorf("its last boot is shown as %s", got)
 		}
 	}
