@@ -166,6 +166,11 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 	if err != nil {
 		return Boot{}, target.Target{}, err
 	}
+	if b.Fresh {
+		if err := spareFor(ctx, r.o.Pool, &d); err != nil {
+			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
+		}
+	}
 	if err := r.o.Targets.Remove(ctx, r.IQN(name), true); err != nil && !errors.Is(err, target.ErrUnknown) {
 		return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 	}
@@ -177,6 +182,31 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 	t := target.Target{IQN: r.IQN(name), Disks: []target.Disk{{Path: r.o.Pool.Path(d.Image), Serial: fmt.Sprintf("ducks%08d", d.Number)}},
 		Initiators: []string{r.Initiator(name)}, User: name, Secret: d.Secret}
 	return b, t, r.o.Targets.Put(ctx, t)
+}
+
+// spare is the part of a pool below which no device gets a new image: 1 of so many. A pool that is full takes the writes
+// of all devices that are on.
+const spare = 20
+
+// spareFor refuses a device where there is hardly room for what it would write. What it has written and loses counts as free.
+func spareFor(ctx context.Context, p pool.Pool, d *Device) error {
+	space, err := p.Space(ctx)
+	if err != nil || space.Free >= space.Total/spare {
+		return err
+	}
+	free := space.Free
+	if d.Image != "" {
+		u, err := p.Usage(ctx, d.Image)
+		if err != nil && !errors.Is(err, pool.ErrUnknown) {
+			return err
+		}
+		free += u.Own
+	}
+	if free >= space.Total/spare {
+		return nil
+	}
+	return fmt.Errorf("%w: %d of %d MiB of the pool are free, and no device gets a new image when it is less than 1/%d: remove versions, groups or devices, or add disks",
+		ErrFull, space.Free>>20, space.Total>>20, spare)
 }
 
 // clone gives a device a new image. The old one goes when the new one is noted.

@@ -232,6 +232,7 @@ func (noPool) Freeze(context.Context, string, pool.Snapshot) error              
 func (noPool) Clone(context.Context, pool.Snapshot, string) error                 { return nil }
 func (noPool) Delete(context.Context, string) error                               { return nil }
 func (noPool) Delta(context.Context, pool.Snapshot, pool.Snapshot) (int64, error) { return 1, nil }
+func (noPool) Space(context.Context) (pool.Space, error)                          { return pool.Space{Total: 1, Free: 1}, nil }
 func (noPool) Path(image string) string                                           { return "/pool/" + image }
 
 func bareRoom(t *testing.T) *desk {
@@ -335,4 +336,46 @@ func TestUnknownMachines(t *testing.T) {
 	if _, err := d.Find(ctx, "pc1", at); err == nil || errors.Is(err, state.ErrUnknown) {
 		t.Errorf("no address: %v", err)
 	}
+}
+
+// fullPool is nearly full; of what the device has written some is its own.
+type fullPool struct {
+	noPool
+	free, own int64
+}
+
+func (p *fullPool) Space(context.Context) (pool.Space, error) {
+	return pool.Space{Total: 1000, Free: p.free}, nil
+}
+func (p *fullPool) Usage(context.Context, string) (pool.Usage, error) {
+	return pool.Usage{Own: p.own}, nil
+}
+
+// A device gets no new image in a pool that is nearly full, unless it gives back as much; one that keeps its image boots.
+func TestNoBootsIntoAFullPool(t *testing.T) {
+	r := bareRoom(t)
+	p := &fullPool{free: 1000}
+	r.o.Pool = p
+	must(t, r.CreateVolume(t.Context(), "v", 512, "me"))
+	must(t, r.CreateGroup(t.Context(), "g", "v", "me"))
+	must(t, r.AddDevice(t.Context(), Device{Name: "pc", MAC: "02:00:00:00:00:01", Group: "g", Mode: Volatile}))
+	boots := func() error {
+		_, _, err := r.Boot(t.Context(), "pc")
+		return err
+	}
+	p.free = 49
+	if err := boots(); !errors.Is(err, ErrFull) {
+		t.Errorf("it boots first: %v", err)
+	}
+	p.free = 50
+	must(t, boots())
+	p.free = 10
+	if err := boots(); !errors.Is(err, ErrFull) {
+		t.Errorf("it boots again: %v", err)
+	}
+	p.own = 40
+	must(t, boots())
+	p.own = 0
+	must(t, r.ChangeDevice(t.Context(), "pc", func(d *Device) { d.Mode = Persistent }))
+	must(t, boots())
 }
