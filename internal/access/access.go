@@ -200,7 +200,7 @@ func (a *Access) Check(secret string) (Identity, error) {
 	hash, now := hashOf(secret), a.now()
 	found := Identity{}
 	err := a.file.View(func(tx *state.Tx) error {
-		if strings.HasPrefix(secret, sessionPrefix) {
+		if IsSession(secret) {
 			return a.ofSession(tx, hash, now, &found)
 		}
 		return state.Each(tx, tokens, func(_ string, r tokenRecord) error {

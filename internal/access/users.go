@@ -5,6 +5,7 @@ import (
 	"crypto/subtle"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"golang.org/x/crypto/argon2"
@@ -106,6 +107,7 @@ func (a *Access) DeleteUser(name string) error {
 
 // Users returns all, by name.
 func (a *Access) Users() (list []Identity, err error) {
+	list = []Identity{}
 	err = a.file.View(func(tx *state.Tx) error {
 		return state.Each(tx, users, func(_ string, u user) error {
 			list = append(list, u.Identity)
@@ -187,6 +189,9 @@ func (a *Access) attempt(name string) error {
 func (a *Access) Logout(secret string) error {
 	return a.file.Update(func(tx *state.Tx) error { return tx.Delete(sessions, hashOf(secret)) })
 }
+
+// IsSession reports whether a secret is that of a session, if it is anybody's.
+func IsSession(secret string) bool { return strings.HasPrefix(secret, sessionPrefix) }
 
 // ofSession finds whose session it is.
 func (a *Access) ofSession(tx *state.Tx, hash string, now time.Time, found *Identity) error {

@@ -40,6 +40,7 @@ type call struct {
 	*Options
 	*http.Request
 	w      http.ResponseWriter
+	secret string // of a token or session
 	who    access.Identity
 	object string // that it concerns, for the trail
 }
@@ -47,9 +48,9 @@ type call struct {
 // route is what can be asked.
 type route struct {
 	pattern string
-	text    string // what it does, for people
-	role    access.Role
-	what    string // for the trail; empty: it changes nothing
+	text    string      // what it does, for people
+	role    access.Role // that it needs; empty: nobody has to be let in yet
+	what    string      // for the trail; empty: it changes nothing
 	do      func(c *call) (any, error)
 	in, out reflect.Type // of the bodies; nil: none, or no JSON
 	query   []string     // what an address may have behind its path
@@ -74,15 +75,17 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 	if !r.image {
 		q.Body = http.MaxBytesReader(w, q.Body, maxBody)
 	}
-	secret, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
+	c.secret, _ = strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
 	var answer any
 	var err error
-	if c.who, err = o.Access.Check(secret); err == nil {
-		err = c.who.May(r.role, "")
-	} else if errors.Is(err, access.ErrDenied) {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		o.fail(w, http.StatusUnauthorized, err)
-		return
+	if r.role != "" {
+		if c.who, err = o.Access.Check(c.secret); err == nil {
+			err = c.who.May(r.role, "")
+		} else if errors.Is(err, access.ErrDenied) {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			o.fail(w, http.StatusUnauthorized, err)
+			return
+		}
 	}
 	if err == nil {
 		answer, err = r.do(c)

@@ -56,7 +56,12 @@ func (r *route) operation(path string, schemas object) object {
 	answer["description"] = "It is done."
 	refusal := content(kindJSON, object{"$ref": "#/components/schemas/Error"})
 	refusal["description"] = "It is not done, and why."
-	o := object{"summary": r.text, "description": "It needs role " + string(r.role) + ".", "responses": object{"200": answer, "default": refusal}}
+	o := object{"summary": r.text, "responses": object{"200": answer, "default": refusal}}
+	if r.role == "" {
+		o["security"] = []object{}
+	} else {
+		o["description"] = "It needs role " + string(r.role) + "."
+	}
 	if r.in != nil {
 		o["requestBody"] = with(content(kindJSON, schemaOf(r.in, schemas)), "required", true)
 	}

@@ -164,7 +164,57 @@ func people() []route {
 		acts("POST /api/v1/tokens", "Make a token. It is shown once.", access.Admin, "create token", createToken),
 		removes("DELETE /api/v1/tokens/{name}", "Take a token away, at once.", access.Admin, "delete token", func(c *call) error { return c.Access.DeleteToken(c.object) }),
 		trail,
+		acts("POST /api/v1/login", "Begin a session of a user. Its secret lets in as a token does, for 12 hours.", "", "log in", login),
+		acts("POST /api/v1/logout", "End the session that asks.", access.Viewer, "log out", func(c *call, _ none) (none, error) { return none{}, c.Access.Logout(c.secret) }),
+		asks("GET /api/v1/users", "All users.", access.Admin, func(c *call) ([]access.Identity, error) { return c.Access.Users() }),
+		acts("POST /api/v1/users", "Make a user.", access.Admin, "create user", createUser),
+		acts("PUT /api/v1/users/{name}/password", "Give a user another password: an admin any, a user the own one. The sessions of the user end.", access.Viewer, "change password", setPassword),
+		removes("DELETE /api/v1/users/{name}", "Take a user away, with all sessions.", access.Admin, "delete user", func(c *call) error { return c.Access.DeleteUser(c.object) }),
 	}
+}
+
+// Login is the name and password of a user.
+type Login struct {
+	Name     string `json:"name"`
+	Password string `json:"password"`
+}
+
+// Session is one that has begun.
+type Session struct {
+	Secret string `json:"session"`
+}
+
+func login(c *call, l Login) (Session, error) {
+	c.who.Name = l.Name
+	secret, err := c.Access.Login(l.Name, l.Password)
+	return Session{secret}, err
+}
+
+// NewUser makes a user.
+type NewUser struct {
+	Name     string      `json:"name"`
+	Role     access.Role `json:"role"`
+	Password string      `json:"password"`
+}
+
+func createUser(c *call, u NewUser) (none, error) {
+	c.object = u.Name
+	return none{}, c.Access.CreateUser(access.Identity{Name: u.Name, Role: u.Role}, u.Password)
+}
+
+// Password is a new one.
+type Password struct {
+	Password string `json:"password"`
+}
+
+// setPassword lets users change their own. A token that has the name of a user is none of that user's.
+func setPassword(c *call, p Password) (none, error) {
+	if own := c.who.Name == c.object && access.IsSession(c.secret); !own {
+		if err := c.who.May(access.Admin, ""); err != nil {
+			return none{}, err
+		}
+	}
+	return none{}, c.Access.SetPassword(c.object, p.Password)
 }
 
 func createVolume(c *call, v NewVolume) (none, error) {

@@ -171,6 +171,7 @@ func TestDucks(t *testing.T) {
 	testCrash(sh, m)
 	testImages(sh, dir)
 	testRemoval(sh, m)
+	testUsers(sh, dir)
 	testAccess(sh, dir)
 	stop()
 	if err := <-ended; err != nil {
@@ -377,6 +378,69 @@ func testRemoval(sh *shell, m *machine) {
 		sh.t.Errorf("%s", got)
 	}
 	sh.says("pool orphans --delete d.pc1.1", "it is not known, or a device has it")
+}
+
+// typed runs a command with a line of standard input.
+func (s *shell) typed(line, text string) string {
+	s.t.Helper()
+	r, w, err := os.Pipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	before := os.Stdin
+	defer func() { os.Stdin = before }()
+	os.Stdin = r
+	if _, err := w.WriteString(text + "\n"); err != nil {
+		s.t.Fatal(err)
+	}
+	got := s.run(line)
+	if err := errors.Join(w.Close(), r.Close()); err != nil {
+		s.t.Fatal(err)
+	}
+	return got
+}
+
+// testUsers: a user is let in by a password, for as long as the session and the password are.
+func testUsers(sh *shell, dir string) {
+	sh.t.Helper()
+	const first, second = "correct horse", "battery staple"
+	if got := sh.typed("user create ann --role operator", "short"); !strings.Contains(got, "a password has 10 to 256 bytes") {
+		sh.t.Errorf("%s", got)
+	}
+	if got := sh.typed("user create ann --role operator", first); got != "" {
+		sh.t.Errorf("%s", got)
+	}
+	sh.says("user list", "ann operator")
+	if got := sh.typed("login ann", second); !strings.Contains(got, "wrong user or password") {
+		sh.t.Errorf("%s", got)
+	}
+	begins := func(password string) *shell {
+		file := filepath.Join(dir, "session")
+		if err := os.WriteFile(file, []byte(sh.typed("login ann", password)), 0o600); err != nil {
+			sh.t.Fatal(err)
+		}
+		return &shell{sh.t, []string{sh.flags[0], sh.flags[1], "--token-file", file}}
+	}
+	ann := begins(first)
+	ann.says("device list", "pc1")
+	ann.says("user list", "it needs role admin")
+	if got := ann.typed("user password first", second); !strings.Contains(got, "it needs role admin") {
+		sh.t.Errorf("%s", got)
+	}
+	if got := ann.typed("user password ann", second); got != "" {
+		sh.t.Errorf("%s", got)
+	}
+	ann.says("device list", "access denied")
+	ann = begins(second)
+	ann.says("logout")
+	ann.says("device list", "access denied")
+	sh.says("user delete ann")
+	if got := sh.typed("login ann", second); !strings.Contains(got, "wrong user or password") {
+		sh.t.Errorf("%s", got)
+	}
+	if got := sh.run("trail --json"); strings.Contains(got, first) || strings.Contains(got, second) || !strings.Contains(got, "log in") {
+		sh.t.Errorf("the trail is %s", got)
+	}
 }
 
 // testAccess: who may not is told so, and it is in the trail; secrets are shown to admins only.

@@ -24,6 +24,9 @@ type Grammar struct {
 	Device Device `cmd:"" help:"The machines."`
 	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
 	Token  Token  `cmd:"" help:"Who is let in."`
+	User   User   `cmd:"" help:"People who are let in by a password."`
+	Login  Login  `cmd:"" help:"Begin a session of a user: prints a token for 12 hours."`
+	Logout Logout `cmd:"" help:"End a session."`
 	Trail  Trail  `cmd:"" help:"What was done, by whom, the newest first."`
 
 	Doctor  Doctor  `cmd:"" help:"Look whether this machine can run ducks, and say what to do where it cannot."`
