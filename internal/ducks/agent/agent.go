@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	})
 	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
-	beside.Go(func() { watchLogins(ctx, &o, devices, targets, times) })
+	beside.Go(func() { watchSessions(ctx, &o, devices, targets, times) })
 	beside.Go(func() { sent.Run(ctx) })
 	defer beside.Wait()
 	defer stop()

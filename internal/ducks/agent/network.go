@@ -82,11 +82,11 @@ func (n *network) Close() (err error) {
 	return err
 }
 
-// lookEvery is how often it is looked whether a device has logged in.
+// lookEvery is how often it is looked whether a device has logged in, and read.
 const lookEvery = 500 * time.Millisecond
 
-// watchLogins notes when devices that were told their disk have logged in, until the context ends.
-func watchLogins(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets, times *boot.Times) {
+// watchSessions notes when devices that were told their disk have logged in and read, until the context ends.
+func watchSessions(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets, times *boot.Times) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {
@@ -95,17 +95,32 @@ func watchLogins(ctx context.Context, o *Options, devices *room.Room, targets *t
 			return
 		case <-tick.C:
 		}
-		for _, mac := range times.Waiting() {
+		waiting := times.Waiting()
+		if len(waiting) == 0 {
+			continue
+		}
+		sessions, err := targets.Traffic(ctx)
+		if err != nil {
+			if ctx.Err() == nil {
+				o.Logger.Warn("it is not known whether devices have logged in", "err", err)
+			}
+			continue
+		}
+		reads := make(map[string]int64, len(sessions)) // by target
+		for _, s := range sessions {
+			reads[s.IQN] += s.Reads
+		}
+		for _, mac := range waiting {
 			d, err := devices.ByMAC(mac)
 			if err != nil {
 				continue // it was removed
 			}
-			sessions, err := targets.Sessions(ctx, devices.IQN(d.Name))
-			if err != nil && ctx.Err() == nil {
-				o.Logger.Warn("it is not known whether a device has logged in", "device", d.Name, "err", err)
-			}
-			if len(sessions) > 0 {
+			n, on := reads[devices.IQN(d.Name)]
+			if on {
 				times.Note(mac, boot.LoggedIn)
+			}
+			if n > 0 {
+				times.Note(mac, boot.Read)
 			}
 		}
 	}

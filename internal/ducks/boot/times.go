@@ -16,11 +16,12 @@ const (
 	Loaded                 // its iPXE has an address
 	Scripted               // it was told its disk
 	LoggedIn               // it has a session with its disk
+	Read                   // it has read from it
 	Up                     // its system says so
 	Stages                 // how many there are
 )
 
-var stageNames = [Stages]string{"dhcp", "tftp", "ipxe", "script", "login", "up"}
+var stageNames = [Stages]string{"dhcp", "tftp", "ipxe", "script", "login", "read", "up"}
 
 // String returns the name of the stage.
 func (s Stage) String() string { return stageNames[s] }
@@ -127,12 +128,12 @@ func (t *Times) Of(mac string) []Course {
 	return list
 }
 
-// Waiting returns the machines that were told their disk and have not logged in.
+// Waiting returns the machines that were told their disk, and have not logged in or not read yet.
 func (t *Times) Waiting() (macs []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for mac, list := range t.of {
-		if list[len(list)-1].last() == Scripted {
+		if s := list[len(list)-1].last(); s == Scripted || s == LoggedIn {
 			macs = append(macs, mac)
 		}
 	}

@@ -28,13 +28,17 @@ func TestTimes(t *testing.T) {
 	if got := times.Waiting(); !slices.Equal(got, []string{"m"}) {
 		t.Errorf("%v wait", got)
 	}
-	note(LoggedIn, Up, Up)
+	note(LoggedIn)
+	if got := times.Waiting(); !slices.Equal(got, []string{"m"}) {
+		t.Errorf("%v wait for the first read", got)
+	}
+	note(Up, Read, Up)
 	if got := times.Waiting(); len(got) != 0 {
 		t.Errorf("%v wait", got)
 	}
 	note(Loaded, Scripted, Scripted) // its firmware is iPXE, and the disk did not boot
 	got := times.Of("m")
-	if len(got) != 3 || got[2].At[Up].Sub(got[2].Begun()) != 5*time.Second || got[1].last() != Scripted || got[0].Begun() != now {
+	if len(got) != 3 || got[2].At[Up].Sub(got[2].Begun()) != 5*time.Second || !got[2].At[Read].IsZero() || got[1].last() != Scripted || got[0].Begun() != now {
 		t.Errorf("%v", got)
 	}
 	want := []string{"m dhcp 0s", "m tftp 1s", "m ipxe 1s", "m script 1s", "m login 1s", "m up 1s", "m ipxe 0s", "m script 1s", "m script 0s"}

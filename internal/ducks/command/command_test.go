@@ -284,11 +284,11 @@ func testCrash(sh *shell, m *machine) {
 		sh.t.Errorf("it boots %d, not its version: %v", b[0], err)
 	}
 	lastBoot := func() string { return strings.Split(sh.run("device boots pc1"), "\n")[1] }
-	duckstest.Until(sh.t, "the login is seen", func() bool { return strings.Contains(lastBoot(), "login") })
+	duckstest.Until(sh.t, "the login is seen", func() bool { return strings.Contains(lastBoot(), "read") })
 	if err := r.SayUp(sh.t.Context()); err != nil {
 		sh.t.Fatal(err)
 	}
-	for _, stage := range []string{"dhcp 0.0", "tftp ", "ipxe ", "script ", "login ", "up "} {
+	for _, stage := range []string{"dhcp 0.0", "tftp ", "ipxe ", "script ", "login ", "read ", "up "} {
 		if got := lastBoot(); !strings.Contains(got, stage) {
 			sh.t.Errorf("its last boot is shown as %s", got)
 		}
