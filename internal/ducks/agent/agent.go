@@ -58,6 +58,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
+	lock, err := pool.Lock(o.Pool)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
 	images, err := pool.Open(o.Pool)
 	if err != nil {
 		return err

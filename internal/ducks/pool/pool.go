@@ -8,8 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Errors of all pools. They are wrapped with what they are about.
@@ -19,6 +22,7 @@ var (
 	ErrName        = errors.New("a name has 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit")
 	ErrSize        = errors.New("the size of a disk is a multiple of 512 bytes above 0")
 	ErrUnsupported = errors.New("this kind of pool cannot do that")
+	ErrLocked      = errors.New("another process has this pool")
 	ErrStream      = errors.New("the stream is damaged, or of something else")
 )
 
@@ -81,6 +85,23 @@ type Pool interface {
 	Send(ctx context.Context, from, to Snapshot, w io.Writer) error
 	// Receive makes a snapshot of what Send wrote. A stream that ends early or is damaged makes none.
 	Receive(ctx context.Context, as Snapshot, r io.Reader) error
+}
+
+// Lock keeps a pool for one process, until what it returns is closed: opening a pool removes what another process has in
+// the making there. ErrLocked if another one has it.
+func Lock(spec string) (io.Closer, error) {
+	_, dir, _ := strings.Cut(spec, ":")
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, fmt.Errorf("pool %q: %w", spec, err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			err = ErrLocked
+		}
+		return nil, errors.Join(fmt.Errorf("pool %q: %w", spec, err), f.Close())
+	}
+	return f, nil
 }
 
 // Open opens a pool: btrfs:DIR or reflink:DIR. The directory exists, and is on a file system of that kind.

@@ -139,3 +139,30 @@ func TestDifferencesEqualTheModel(t *testing.T) {
 		}
 	})
 }
+
+// A pool is that of one process.
+func TestLock(t *testing.T) {
+	spec := "btrfs:" + t.TempDir()
+	first, err := Lock(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Lock(spec); !errors.Is(err, ErrLocked) {
+		t.Errorf("%v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Lock(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "btrfs", "btrfs:/none/of/it"} {
+		if _, err := Lock(bad); err == nil {
+			t.Errorf("%q is locked", bad)
+		}
+	}
+}
