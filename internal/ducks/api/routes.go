@@ -110,7 +110,7 @@ func removes(pattern, text string, role access.Role, what string, do func(c *cal
 	return acts(pattern, text, role, what, func(c *call, _ none) (none, error) { return none{}, do(c) })
 }
 
-func routes() []route { return slices.Concat(images(), devices(), people()) }
+func routes() []route { return slices.Concat(images(), disks(), devices(), people()) }
 
 func images() []route {
 	return []route{
@@ -139,6 +139,25 @@ func images() []route {
 			return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
 		}),
 	}
+}
+
+func disks() []route {
+	return []route{
+		asks("GET /api/v1/disks", "All further disks.", access.Viewer, func(c *call) ([]room.Disk, error) { return c.Room.Disks().List() }),
+		acts("POST /api/v1/disks", "Make an empty further disk.", access.Operator, "create disk", func(c *call, v NewVolume) (none, error) {
+			c.object = v.Name
+			return none{}, c.Room.Disks().Create(c.Context(), v.Name, v.Size)
+		}),
+		acts("PUT /api/v1/disks/{name}/device", "Give it to a device from its next boot on, or take it away.", access.Operator, "give disk", func(c *call, to Owner) (none, error) {
+			return none{}, c.Room.Disks().Give(c.Context(), c.object, to.Device)
+		}),
+		removes("DELETE /api/v1/disks/{name}", "Delete a further disk that no device has, with all that is on it.", access.Operator, "delete disk", func(c *call) error { return c.Room.Disks().Remove(c.Context(), c.object) }),
+	}
+}
+
+// Owner is the device that gets a further disk; empty: none has it.
+type Owner struct {
+	Device string `json:"device"`
 }
 
 func devices() []route {

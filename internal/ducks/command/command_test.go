@@ -15,8 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/alecthomas/kong"
-
 	"dalmatiner/internal/ducks/agent"
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/duckstest"
@@ -24,120 +22,6 @@ import (
 	"dalmatiner/internal/ducks/initiator"
 	"dalmatiner/internal/ducks/target"
 )
-
-const (
-	server   = "10.77.0.1"
-	bridge   = "br0"
-	firstMAC = "02:00:00:00:00:02"
-)
-
-// shell runs commands as the shell does.
-type shell struct {
-	t     *testing.T
-	flags []string
-}
-
-// run runs a command, and returns what it prints, an error as its last line.
-func (s *shell) run(line string) string {
-	s.t.Helper()
-	var out bytes.Buffer
-	parser, err := kong.New(&Grammar{}, kong.Name("ducks"), kong.Exit(func(int) {}), kong.Writers(&out, &out))
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	parsed, err := parser.Parse(append(words(line), s.flags...))
-	if err == nil {
-		parsed.BindTo(s.t.Context(), (*context.Context)(nil))
-		parsed.BindTo(&out, (*io.Writer)(nil))
-		err = parsed.Run()
-	}
-	if err != nil {
-		out.WriteString("error: " + err.Error() + "\n")
-	}
-	return out.String()
-}
-
-// words splits a line at spaces, but for those within quotes.
-func words(line string) (list []string) {
-	for _, w := range regexp.MustCompile(`"[^"]*"|\S+`).FindAllString(line, -1) {
-		list = append(list, strings.Trim(w, `"`))
-	}
-	return list
-}
-
-// says runs a command, and checks that it prints each of some texts.
-func (s *shell) says(line string, texts ...string) string {
-	s.t.Helper()
-	got := s.run(line)
-	for _, text := range texts {
-		if !strings.Contains(strings.Join(strings.Fields(got), " "), text) {
-			s.t.Errorf("%s says\n%s, not %q", line, got, text)
-		}
-	}
-	if len(texts) == 0 && got != "" {
-		s.t.Errorf("%s says %q", line, got)
-	}
-	return got
-}
-
-// machine is one at the other end of a cable.
-type machine struct {
-	t   *testing.T
-	mac net.HardwareAddr
-	*emulate.Machine
-}
-
-// newMachine plugs a machine in.
-func newMachine(t *testing.T) *machine {
-	t.Helper()
-	mac, err := net.ParseMAC(firstMAC)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &machine{t: t, mac: mac}
-	m.plug()
-	t.Cleanup(func() { _ = m.Unplug() })
-	return m
-}
-
-func (m *machine) plug() {
-	m.t.Helper()
-	var err error
-	if m.Machine, err = emulate.Plug(bridge, m.mac); err != nil {
-		m.t.Fatal(err)
-	}
-}
-
-// boots boots it, and returns its disk. The machine is switched off with off.
-func (m *machine) boots() (disk *initiator.Disk, off func()) {
-	m.t.Helper()
-	r, err := m.Boot(m.t.Context(), false)
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	return r.Disk, r.Session.Close
-}
-
-// newBridge makes the network of a room.
-func newBridge(t *testing.T) {
-	t.Helper()
-	duckstest.Run(t, "mount", "-t", "tmpfs", "tmpfs", "/run")
-	duckstest.Run(t, "ip", "link", "add", bridge, "address", "02:00:00:00:00:01", "type", "bridge")
-	duckstest.Run(t, "ip", "addr", "add", server+"/24", "dev", bridge)
-	duckstest.Run(t, "ip", "link", "set", bridge, "up")
-}
-
-// loaders returns a directory with what stands for boot loaders.
-func loaders(t *testing.T) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"undionly.kpxe", "ipxe.efi"} {
-		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte(name), 10_000), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
 
 // TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.
 func TestDucks(t *testing.T) {
@@ -170,6 +54,7 @@ func TestDucks(t *testing.T) {
 	testVersions(sh, m)
 	testCrash(sh, m)
 	testImages(sh, dir)
+	testDisks(sh, m)
 	testRemoval(sh, m)
 	testUsers(sh, dir)
 	testAccess(sh, dir)
@@ -352,6 +237,44 @@ func testImages(sh *shell, dir string) {
 		sh.t.Error("an image that is not whole is a volume")
 	}
 	sh.says("pool orphans")
+}
+
+// testDisks: a further disk is that of one device, keeps what is written, and goes when no device has it.
+func testDisks(sh *shell, m *machine) {
+	sh.t.Helper()
+	sh.says("disk create data --size 4M")
+	sh.says("disk create data --size 4M", "disk data: it exists already")
+	sh.says("disk attach data --to pc9", "device pc9: it is not known")
+	sh.says("disk attach data --to pc1")
+	sh.says("disk list", "data 4.0M pc1")
+	sh.says("disk delete data", "device pc1 has it: take it away first")
+	second := func() (*initiator.Disk, func()) {
+		r, err := m.Boot(sh.t.Context(), false)
+		if err != nil {
+			sh.t.Fatal(err)
+		}
+		disk, err := r.Session.Disk(sh.t.Context(), 2)
+		if err != nil {
+			sh.t.Fatal(err)
+		}
+		return disk, r.Session.Close
+	}
+	disk, off := second()
+	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{5}, 512), 512), disk.Flush(sh.t.Context())); err != nil {
+		sh.t.Fatal(err)
+	}
+	sh.says("disk detach data", "device pc1 has it, and is on: shut it down first")
+	off()
+	disk, off = second()
+	b := make([]byte, 512)
+	if err := disk.ReadAt(sh.t.Context(), b, 512); err != nil || b[0] != 5 || disk.Size() != 4<<20 {
+		sh.t.Errorf("%d of %d bytes, %v", b[0], disk.Size(), err)
+	}
+	off()
+	sh.says("pool orphans")
+	duckstest.Until(sh.t, "the session is gone", func() bool { return sh.run("disk detach data") == "" })
+	sh.says("disk delete data")
+	sh.says("disk list", "DISK SIZE DEVICE")
 }
 
 // testRemoval: what somebody needs stays, all else goes, and its space with it.

@@ -22,6 +22,7 @@ type Grammar struct {
 	Group  Group  `cmd:"" help:"What devices boot, with its versions."`
 	Image  Image  `cmd:"" help:"Files of disk images, in and out."`
 	Device Device `cmd:"" help:"The machines."`
+	Disk   Disk   `cmd:"" help:"Further disks of devices, whose contents stay."`
 	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
 	Token  Token  `cmd:"" help:"Who is let in."`
 	User   User   `cmd:"" help:"People who are let in by a password."`

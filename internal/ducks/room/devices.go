@@ -181,6 +181,11 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 	}
 	t := target.Target{IQN: r.IQN(name), Disks: []target.Disk{{Path: r.o.Pool.Path(d.Image), Serial: fmt.Sprintf("ducks%08d", d.Number)}},
 		Initiators: []string{r.Initiator(name)}, User: name, Secret: d.Secret}
+	more, err := r.Disks().of(name)
+	if err != nil {
+		return Boot{}, target.Target{}, err
+	}
+	t.Disks = append(t.Disks, more...)
 	return b, t, r.o.Targets.Put(ctx, t)
 }
 

@@ -25,7 +25,7 @@ func (r *Room) RemoveDevice(ctx context.Context, name string) error {
 	case err != nil && !errors.Is(err, target.ErrUnknown):
 		return err
 	}
-	if err := r.delete(devices, name); err != nil {
+	if err := r.o.State.Update(func(tx *state.Tx) error { return errors.Join(tx.Delete(devices, name), r.Disks().none(tx, name)) }); err != nil {
 		return err
 	}
 	if d.Image == "" {
@@ -168,6 +168,12 @@ func (r *Room) Orphans(ctx context.Context) (list []string, err error) {
 	}
 	list = []string{}
 	for _, image := range all {
+		if is, err := r.Disks().has(image); err != nil || is {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
 		if !slices.ContainsFunc(of, func(d Device) bool { return d.Image == image }) && image[0] != transferring[0] {
 			list = append(list, image)
 		}

@@ -114,7 +114,7 @@ const (
 func Migrations() []state.Migration {
 	return []state.Migration{
 		func(tx *state.Tx) error {
-			return errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(unknown))
+			return errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(disks), tx.MakeTable(unknown))
 		},
 	}
 }

@@ -23,8 +23,11 @@ const block = 64 << 10
 
 var zeros = make([]byte, block)
 
-// transfer makes a name for the image of a transfer.
-func (r *Room) transfer() (name string, err error) {
+// transfers are what an import goes through.
+type transfers struct{ *Room }
+
+// name makes a name for the image of a transfer.
+func (r transfers) name() (name string, err error) {
 	err = r.o.State.Update(func(tx *state.Tx) error {
 		n, err := tx.Next(volumes)
 		name = transferImage(n)
@@ -36,22 +39,23 @@ func (r *Room) transfer() (name string, err error) {
 // Import makes a volume of size bytes that are read, or gives a volume of that size a version more. Afterwards sum returns
 // the SHA-256 that they are to have, in hex: if they have another one nothing is made.
 func (r *Room) Import(ctx context.Context, name string, size int64, from io.Reader, sum func() string, author, note string) (Version, error) {
-	if err := r.importable(name, size); err != nil {
+	t := transfers{r}
+	if err := t.importable(name, size); err != nil {
 		return Version{}, err
 	}
-	image, err := r.transfer()
+	image, err := t.name()
 	if err != nil {
 		return Version{}, err
 	}
 	if err := r.o.Pool.Create(ctx, image, size); err != nil {
 		return Version{}, fmt.Errorf("volume %s: %w", name, err)
 	}
-	v, err := r.importInto(ctx, image, name, size, from, sum, Version{Author: author, Note: note})
+	v, err := t.importInto(ctx, image, name, size, from, sum, Version{Author: author, Note: note})
 	return v, errors.Join(err, r.o.Pool.Delete(context.WithoutCancel(ctx), image))
 }
 
 // importable refuses a name that no volume can have, and a volume of another size.
-func (r *Room) importable(name string, size int64) error {
+func (r transfers) importable(name string, size int64) error {
 	var v Volume
 	switch err := r.get(volumes, name, &v); {
 	case errors.Is(err, state.ErrUnknown):
@@ -64,7 +68,7 @@ func (r *Room) importable(name string, size int64) error {
 	return nil
 }
 
-func (r *Room) importInto(ctx context.Context, image, name string, size int64, from io.Reader, sum func() string, v Version) (Version, error) {
+func (r transfers) importInto(ctx context.Context, image, name string, size int64, from io.Reader, sum func() string, v Version) (Version, error) {
 	got, err := fill(r.o.Pool.Path(image), size, from)
 	if err != nil {
 		return Version{}, fmt.Errorf("volume %s: %w", name, err)
@@ -143,7 +147,7 @@ func (r *Room) Export(ctx context.Context, name string, number int) (*Image, err
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", name, err)
 	}
-	image, err := r.transfer()
+	image, err := transfers{r}.name()
 	if err != nil {
 		return nil, err
 	}
