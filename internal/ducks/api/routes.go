@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/alerts"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
@@ -169,6 +170,7 @@ func devices() []route {
 		acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode.", access.Operator, "change device", changeDevice),
 		acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice),
 		removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) }),
+		asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts),
 		asks("GET /api/v1/plan", "What each device gets when it boots next, and loses.", access.Viewer, func(c *call) ([]room.Boot, error) { return c.Room.Plan(c.Context()) }),
 		asks("GET /api/v1/leases", "The addresses that machines have.", access.Viewer, func(c *call) ([]dhcp.Lease, error) { return c.Leases() }),
 		asks("GET /api/v1/unknown", "Machines that wait to be added.", access.Viewer, func(c *call) ([]room.Unknown, error) { return c.Room.Unknowns() }),
@@ -303,6 +305,21 @@ func showBoots(c *call) ([]Course, error) {
 		list = append(list, shown)
 	}
 	return list, nil
+}
+
+func showAlerts(c *call) ([]alerts.Alert, error) {
+	r := alerts.Room{Now: time.Now(), Boots: c.Times.Of}
+	var err error
+	if r.Devices, err = c.Room.Devices(); err != nil {
+		return nil, err
+	}
+	if r.Unknown, err = c.Room.Unknowns(); err != nil {
+		return nil, err
+	}
+	if r.Space, err = c.Pool.Space(c.Context()); err != nil {
+		return nil, err
+	}
+	return alerts.Look(&r), nil
 }
 
 func wakeDevice(c *call, _ none) (none, error) {

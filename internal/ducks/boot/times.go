@@ -52,6 +52,15 @@ func (c *Course) last() Stage {
 	return -1
 }
 
+// Last returns the stage that it has reached, and when.
+func (c *Course) Last() (s Stage, at time.Time) {
+	s = c.last()
+	if s < 0 {
+		return s, at
+	}
+	return s, c.At[s]
+}
+
 // What is kept of the boots of one machine, and of how many machines.
 const (
 	coursesKept = 8

@@ -91,6 +91,7 @@ func testBegin(sh *shell, m *machine) {
 		sh.t.Errorf("a machine that is not known: %v", err)
 	}
 	sh.says("device unknown", firstMAC+" 10.77.0.128")
+	sh.says("alerts", "machine "+firstMAC+": it waits to be added, at 10.77.0.128", "ducks device add "+firstMAC)
 	sh.says("device leases", firstMAC+" 10.77.0.128")
 	sh.says("device add " + firstMAC + " --name pc1 --group lab")
 	sh.says("device add 02:00 --name pc2 --group lab", "is no MAC address")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/alerts"
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
@@ -24,6 +25,7 @@ type Grammar struct {
 	Device Device `cmd:"" help:"The machines."`
 	Disk   Disk   `cmd:"" help:"Further disks of devices, whose contents stay."`
 	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
+	Alerts Alerts `cmd:"" help:"What somebody should look at, and what to do."`
 	Token  Token  `cmd:"" help:"Who is let in."`
 	User   User   `cmd:"" help:"People who are let in by a password."`
 	Login  Login  `cmd:"" help:"Begin a session of a user: prints a token for 12 hours."`
@@ -208,6 +210,27 @@ type GroupRollback struct {
 func (c *GroupRollback) Run(ctx context.Context, out io.Writer) error {
 	_, err := c.do(ctx, out, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To}, nil)
 	return err
+}
+
+// Alerts is a command.
+type Alerts struct{ Server }
+
+// Run runs it.
+func (c *Alerts) Run(ctx context.Context, out io.Writer) error {
+	var list []alerts.Alert
+	if done, err := c.do(ctx, out, "GET", "alerts", nil, &list); done || err != nil {
+		return err
+	}
+	for _, a := range list {
+		since := ""
+		if !a.Since.IsZero() {
+			since = ", since " + a.Since.UTC().Format(time.DateTime)
+		}
+		if _, err := fmt.Fprintf(out, "%s: %s%s\n    %s\n", a.Object, a.Text, since, a.Remedy); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Plan is a command.
