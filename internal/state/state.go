@@ -81,6 +81,14 @@ func (f *File) Update(do func(tx *Tx) error) error {
 	return f.db.Update(func(tx *bbolt.Tx) error { return do(&Tx{tx}) })
 }
 
+// Changes returns a number that is another one after each Update.
+func (f *File) Changes() (n uint64, err error) {
+	return n, f.db.View(func(tx *bbolt.Tx) error {
+		n = uint64(tx.ID())
+		return nil
+	})
+}
+
 // Backup writes a file as this one is at one moment, while others go on.
 func (f *File) Backup(w io.Writer) error {
 	return f.db.View(func(tx *bbolt.Tx) error {

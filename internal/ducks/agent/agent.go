@@ -53,7 +53,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	// The state first: it is locked, and opening a pool removes what another ducks has in the making there.
-	file, err := state.Open(filepath.Join(o.DataDir, "state"), append(room.Migrations(), access.Migration, dhcp.Migration))
+	file, err := state.Open(filepath.Join(o.DataDir, stateFile), layouts())
 	if err != nil {
 		return err
 	}
@@ -93,6 +93,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	var beside sync.WaitGroup
 	beside.Go(func() { watchSessions(ctx, &o, devices, targets, times) })
 	beside.Go(func() { sent.Run(ctx) })
+	beside.Go(func() { keepBackup(ctx, file, pool.Dir(o.Pool), o.Logger) })
 	defer beside.Wait()
 	defer stop()
 	asked := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger}

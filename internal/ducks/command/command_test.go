@@ -14,13 +14,18 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
+	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/agent"
 	"dalmatiner/internal/ducks/api"
+	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/duckstest"
 	"dalmatiner/internal/ducks/emulate"
 	"dalmatiner/internal/ducks/initiator"
+	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
 )
 
 // TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.
@@ -58,9 +63,32 @@ func TestDucks(t *testing.T) {
 	testRemoval(sh, m)
 	testUsers(sh, dir)
 	testAccess(sh, dir)
+	(&shell{t, nil}).says("restore --data-dir "+data+" --pool "+o.Pool, "another process has this pool")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+	testRestore(sh, data, o.Pool)
+}
+
+// testRestore: who has the pool has all volumes, groups, devices and tokens.
+func testRestore(sh *shell, data, pool string) {
+	sh.t.Helper()
+	sh = &shell{sh.t, nil} // no server runs
+	sh.says("restore --data-dir "+data+" --pool "+pool, "is there already")
+	sh.says("restore --data-dir " + data + "/again --pool " + pool)
+	file, err := state.Open(filepath.Join(data, "again", "state"), append(room.Migrations(), access.Migration, dhcp.Migration))
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	defer file.Close()
+	r := room.New(room.Options{State: file})
+	d, err := r.Device("pc1")
+	if g, gerr := r.Group("lab"); errors.Join(err, gerr) != nil || d.MAC != firstMAC || len(g.Versions) != 1 {
+		sh.t.Errorf("%+v, %+v, %v, %v", d, g, err, gerr)
+	}
+	if secret, err := access.New(file, time.Now).First(); secret != "" || err != nil {
+		sh.t.Errorf("nobody is let in: %v", err)
 	}
 }
 

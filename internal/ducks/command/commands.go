@@ -32,6 +32,7 @@ type Grammar struct {
 	Logout Logout `cmd:"" help:"End a session."`
 	Trail  Trail  `cmd:"" help:"What was done, by whom, the newest first."`
 
+	Restore Restore `cmd:"" help:"Make the state of a server that is lost, of the backup in its pool."`
 	Doctor  Doctor  `cmd:"" help:"Look whether this machine can run ducks, and say what to do where it cannot."`
 	Emulate Emulate `cmd:"" help:"Boot machines that are none, at a bridge: to try a room, and to see how many it carries."`
 }

@@ -112,6 +112,15 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 		}})
 }
 
+// Restore is a command.
+type Restore struct {
+	DataDir string `name:"data-dir" required:"" help:"Where the state is to be: there is none yet." placeholder:"DIR"`
+	Pool    string `required:"" help:"The pool whose backup it is made of, that nobody serves." placeholder:"POOL"`
+}
+
+// Run runs it.
+func (c *Restore) Run() error { return agent.Restore(c.DataDir, c.Pool) }
+
 // Bytes is a number of bytes, as 40G.
 type Bytes int64
 

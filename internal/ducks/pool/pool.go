@@ -87,11 +87,16 @@ type Pool interface {
 	Receive(ctx context.Context, as Snapshot, r io.Reader) error
 }
 
+// Dir returns the directory of a pool, in which callers may have files of other names than images, snapshots and making.
+func Dir(spec string) string {
+	_, dir, _ := strings.Cut(spec, ":")
+	return dir
+}
+
 // Lock keeps a pool for one process, until what it returns is closed: opening a pool removes what another process has in
 // the making there. ErrLocked if another one has it.
 func Lock(spec string) (io.Closer, error) {
-	_, dir, _ := strings.Cut(spec, ":")
-	f, err := os.Open(dir)
+	f, err := os.Open(Dir(spec))
 	if err != nil {
 		return nil, fmt.Errorf("pool %q: %w", spec, err)
 	}

@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/pool"
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/durable"
+	"dalmatiner/internal/state"
+)
+
+// The state in a data directory, and its backup in a pool: who has the pool has all that is needed to serve it.
+const (
+	stateFile  = "state"
+	backupFile = "state.backup"
+)
+
+// layouts are the migrations of the state.
+func layouts() []state.Migration {
+	return append(room.Migrations(), access.Migration, dhcp.Migration)
+}
+
+// backupEvery is how old a backup may be while the state changes.
+const backupEvery = time.Minute
+
+// keepBackup writes the state into the pool whenever it has changed, until the context ends, and once then.
+func keepBackup(ctx context.Context, file *state.File, dir string, log *slog.Logger) {
+	tick := time.NewTicker(backupEvery)
+	defer tick.Stop()
+	last, failing := uint64(0), false
+	for ended := false; !ended; {
+		now, err := file.Changes()
+		if err == nil && now != last {
+			if err = backup(file, filepath.Join(dir, backupFile)); err == nil {
+				last = now
+			}
+		}
+		if err != nil && !failing {
+			log.Warn("the state is not in the pool as it is", "pool", dir, "err", err)
+		}
+		failing = err != nil
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			ended = true
+		}
+	}
+	if now, err := file.Changes(); err != nil || now != last {
+		if err := errors.Join(err, backup(file, filepath.Join(dir, backupFile))); err != nil {
+			log.Warn("the state is not in the pool as it is", "pool", dir, "err", err)
+		}
+	}
+}
+
+// backup writes the state into a file, all of it or nothing.
+func backup(file *state.File, path string) (err error) {
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(file.Backup(f), f.Sync(), f.Close())
+	if err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	if err := os.Rename(part, path); err != nil {
+		return err
+	}
+	return durable.SyncDir(vfs.Default, filepath.Dir(path))
+}
+
+// Restore makes the state of a data directory what the backup in a pool says. There is no state yet, and nobody serves the
+// pool.
+func Restore(dataDir, spec string) (err error) {
+	lock, err := pool.Lock(spec)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	to := filepath.Join(dataDir, stateFile)
+	if _, err := os.Lstat(to); !errors.Is(err, os.ErrNotExist) {
+		return errors.Join(fmt.Errorf("%s is there already: restore into another directory", to), err)
+	}
+	if err := os.MkdirAll(dataDir, 0o700); err != nil {
+		return err
+	}
+	b, err := os.ReadFile(filepath.Join(pool.Dir(spec), backupFile))
+	if err != nil {
+		return fmt.Errorf("the backup of the state: %w", err)
+	}
+	part := to + ".part"
+	if err := os.WriteFile(part, b, 0o600); err != nil {
+		return err
+	}
+	file, err := state.Open(part, layouts()) // it is one, and of a layout that is known
+	if err == nil {
+		err = file.Close()
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return os.Rename(part, to)
+}
