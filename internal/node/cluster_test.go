@@ -2,7 +2,9 @@ package node
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"slices"
@@ -15,15 +17,23 @@ import (
 	"dalmatiner/internal/metric"
 )
 
-// freeAddr returns an address that nobody listens on.
+// freeAddr returns an address that nobody listens on. Its port is below those that the system gives to connections: one of
+// these may be taken before it is listened on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	const first, past = 10_000, 32_000
+	var last error
+	for range 100 {
+		ln, err := net.Listen("tcp", fmt.Sprint("127.0.0.1:", first+rand.IntN(past-first)))
+		if err != nil {
+			last = err
+			continue
+		}
+		defer ln.Close()
+		return ln.Addr().String()
 	}
-	defer ln.Close()
-	return ln.Addr().String()
+	t.Fatal(last)
+	return ""
 }
 
 // ask gives the status and the text of an answer.

@@ -83,20 +83,20 @@ func (n *node) open() {
 	o := storetest.Options()
 	o.FS, o.WALSync, o.Logger = n.fs, wal.Always, slog.New(slog.DiscardHandler)
 	o.BackgroundMerge = false
-	var err error
-	n.store, err = store.Open(o)
+	opened, err := store.Open(o) // what was asked before a kill still asks the store of then
 	n.w.must(err)
-	_, err = n.store.EnsureBucket(bucketName)
+	n.store = opened
+	_, err = opened.EnsureBucket(bucketName)
 	n.w.must(err)
 	up := func(id ring.ID) bool { return !n.down.Load() && !n.w.node(id).down.Load() }
 	n.e = New(Options{
-		Self: n.id, Own: events.Copies{Local: n.store.Events()}, Log: loglimit.New(slog.New(slog.DiscardHandler), time.Now), Now: time.Now,
-		Bucket: n.store.BucketByName, Private: func(string) bool { return false },
+		Self: n.id, Own: events.Copies{Local: opened.Events()}, Log: loglimit.New(slog.New(slog.DiscardHandler), time.Now), Now: time.Now,
+		Bucket: opened.BucketByName, Private: func(string) bool { return false },
 		ByID: func(id uint64) (buckets.Info, bool) {
-			info, err := n.store.BucketByName(bucketName)
+			info, err := opened.BucketByName(bucketName)
 			return info, err == nil && info.ID == id
 		},
-		Durable: func(ctx context.Context, t coordinator.Token) error { return n.store.Intake().WaitDurable(ctx, t) },
+		Durable: func(ctx context.Context, t coordinator.Token) error { return opened.Intake().WaitDurable(ctx, t) },
 		View:    n.view.Load, Up: up, Reaches: up, Copies: func(uint64) int { return 0 },
 		Quorum: func(*ring.View, uint64) Quorum { return Quorum{Reads: 2, Writes: 2, Next: 2} },
 		Agreed: func(*ring.View) bool { return !n.w.behind.Load() },
