@@ -94,19 +94,18 @@ func (c *coordinator) clock() uint64 {
 // plan aims at other nodes after the ring, or who is up, has changed.
 func (c *coordinator) plan() {
 	c.targets, c.homes, c.lanes = nil, nil, lanes{}
-	for _, n := range sortedKeys(c.batches) {
-		b := c.batches[n]
-		c.aim(b)
-		c.settle(b)
-	}
+	c.each(c.aimPart)
 }
 
 // judgeAll says anew which parts are confirmed.
-func (c *coordinator) judgeAll() {
+func (c *coordinator) judgeAll() { c.each(c.judge) }
+
+// each does something with the parts of all open batches, and settles these.
+func (c *coordinator) each(do func(b *batch, p *part)) {
 	for _, n := range sortedKeys(c.batches) {
 		b := c.batches[n]
 		for i := range b.parts {
-			c.judge(b, &b.parts[i])
+			do(b, &b.parts[i])
 		}
 		c.settle(b)
 	}
@@ -141,15 +140,7 @@ func (c *coordinator) lowest() uint64 {
 }
 
 // resend repeats what was not answered, and ends what took too long.
-func (c *coordinator) resend() {
-	for _, n := range sortedKeys(c.batches) {
-		b := c.batches[n]
-		for i := range b.parts {
-			c.resendPart(b, &b.parts[i])
-		}
-		c.settle(b)
-	}
-}
+func (c *coordinator) resend() { c.each(c.resendPart) }
 
 // written takes the answer of a target.
 func (c *coordinator) written(from ring.ID, m Written) {

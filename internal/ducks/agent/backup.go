@@ -38,7 +38,7 @@ func keepBackup(ctx context.Context, file *state.File, dir string, log *slog.Log
 	tick := time.NewTicker(backupEvery)
 	defer tick.Stop()
 	last, failing := uint64(0), false
-	for ended := false; !ended; {
+	for ended := false; ; {
 		now, err := file.Changes()
 		if err == nil && now != last {
 			if err = backup(file, filepath.Join(dir, backupFile)); err == nil {
@@ -49,15 +49,13 @@ func keepBackup(ctx context.Context, file *state.File, dir string, log *slog.Log
 			log.Warn("the state is not in the pool as it is", "pool", dir, "err", err)
 		}
 		failing = err != nil
+		if ended {
+			return
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			ended = true
-		}
-	}
-	if now, err := file.Changes(); err != nil || now != last {
-		if err := errors.Join(err, backup(file, filepath.Join(dir, backupFile))); err != nil {
-			log.Warn("the state is not in the pool as it is", "pool", dir, "err", err)
+			ended, failing = true, false // what is not there at the end is said
 		}
 	}
 }

@@ -37,15 +37,11 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 		return &network{}, nil
 	}
 	files := tftp.Files{Dir: o.Network.Loaders}
-	for _, name := range []string{dhcp.Debian.BIOS, dhcp.Debian.UEFI} {
-		f, _, err := files.Open(name)
-		if err != nil {
-			return nil, fmt.Errorf("boot loaders in %s: %w: on Debian apt-get install ipxe has them", o.Network.Loaders, err)
-		}
-		_ = f.Close() // it was only looked at
+	err := files.Check(dhcp.Debian.BIOS, dhcp.Debian.UEFI)
+	if err != nil {
+		return nil, fmt.Errorf("boot loaders in %s: %w: on Debian apt-get install ipxe has them", o.Network.Loaders, err)
 	}
 	n := &network{}
-	var err error
 	n.dhcp, err = dhcp.Start(ctx, dhcp.Options{Interface: o.Network.Interface, Proxy: o.Network.Proxy, First: o.Network.First, Last: o.Network.Last,
 		Router: o.Network.Router, DNS: o.Network.DNS, HTTP: port, Script: boot.Path, Loader: boot.Loader, Loaders: dhcp.Debian, State: file,
 		Known: func(mac string) bool { _, err := devices.ByMAC(mac); return err == nil },

@@ -66,7 +66,7 @@ func newServer(o Options, self netip.Prefix) (*server, error) {
 	if !first.IsValid() && !last.IsValid() {
 		first, last = upperHalf(self)
 	}
-	network, broadcast := self.Masked().Addr(), lastOf(self)
+	network, broadcast := self.Masked().Addr(), Broadcast(self)
 	switch {
 	case !self.Contains(first) || !self.Contains(last) || last.Less(first):
 		return nil, fmt.Errorf("addresses %s to %s: they are to be in %s, the network of %s, and in order", first, last, self.Masked(), o.Interface)
@@ -80,7 +80,7 @@ func newServer(o Options, self netip.Prefix) (*server, error) {
 
 // upperHalf returns the upper half of a network, without its last address.
 func upperHalf(p netip.Prefix) (first, last netip.Addr) {
-	low, high := number(p.Masked().Addr()), number(lastOf(p))
+	low, high := number(p.Masked().Addr()), number(Broadcast(p))
 	return address(max(low+(high-low)/2+1, high-min(high-low, mostAddresses-1))), address(high - 1)
 }
 
@@ -93,7 +93,8 @@ func address(n uint32) netip.Addr {
 	return netip.AddrFrom4([4]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)})
 }
 
-func lastOf(p netip.Prefix) netip.Addr {
+// Broadcast returns the last address of an IPv4 network, by which all its machines are reached.
+func Broadcast(p netip.Prefix) netip.Addr {
 	return address(number(p.Masked().Addr()) | ^uint32(0)>>p.Bits())
 }
 

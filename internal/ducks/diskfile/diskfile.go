@@ -18,6 +18,9 @@ import (
 // ErrRefused is the error of a file that names others: what it says would be read from wherever it says.
 var ErrRefused = errors.New("it is not taken")
 
+// ErrLength is the error of an image that is not as long as was said.
+var ErrLength = errors.New("the image has not the length that was said")
+
 // Disk is a disk image that is read.
 type Disk struct {
 	Size int64 // of the disk
@@ -140,11 +143,22 @@ func Write(path string, size int64, from io.Reader, sum func() error) (err error
 	if err := f.Truncate(size); err != nil {
 		return err
 	}
+	if err := Fill(f, size, from); err != nil {
+		return err
+	}
+	if err := sum(); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// Fill writes size bytes into a file of zeros, and leaves out what has no other bytes. ErrLength if from has less or more.
+func Fill(f io.WriterAt, size int64, from io.Reader) error {
 	buf, zeros := make([]byte, block), make([]byte, block)
 	for at := int64(0); at < size; {
 		b := buf[:min(block, size-at)]
-		if _, err := io.ReadFull(from, b); err != nil {
-			return fmt.Errorf("after %d of %d bytes: %w", at, size, err)
+		if n, err := io.ReadFull(from, b); err != nil {
+			return fmt.Errorf("%w: it ends after %d of %d bytes: %w", ErrLength, at+int64(n), size, err)
 		}
 		if !bytes.Equal(b, zeros[:len(b)]) {
 			if _, err := f.WriteAt(b, at); err != nil {
@@ -154,10 +168,7 @@ func Write(path string, size int64, from io.Reader, sum func() error) (err error
 		at += int64(len(b))
 	}
 	if n, err := io.ReadFull(from, buf[:1]); n > 0 || !errors.Is(err, io.EOF) {
-		return errors.Join(fmt.Errorf("more than %d bytes come", size), err)
+		return fmt.Errorf("%w: it is longer than the %d bytes that were announced", ErrLength, size)
 	}
-	if err := sum(); err != nil {
-		return err
-	}
-	return f.Sync()
+	return nil
 }

@@ -197,12 +197,8 @@ func clock() Finding {
 
 func loaders(dir string) Finding {
 	const what = "boot loaders"
-	for _, name := range []string{dhcp.Debian.BIOS, dhcp.Debian.UEFI} {
-		f, _, err := tftp.Files{Dir: dir}.Open(name)
-		if err != nil {
-			return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err), "apt-get install ipxe, or name a directory with --boot-files"}
-		}
-		_ = f.Close() // it was only looked at
+	if err := (tftp.Files{Dir: dir}).Check(dhcp.Debian.BIOS, dhcp.Debian.UEFI); err != nil {
+		return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err), "apt-get install ipxe, or name a directory with --boot-files"}
 	}
 	return Finding{what, Good, dir + " has those for BIOS and UEFI", ""}
 }

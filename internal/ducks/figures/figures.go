@@ -291,6 +291,10 @@ func (f *Figures) send(ctx context.Context, s *sink, points []one) error {
 const atOnce = 256
 
 func (f *Figures) sendStages(ctx context.Context, s *sink) error {
+	waiting := min(len(f.stages), atOnce)
+	if waiting == 0 {
+		return nil
+	}
 	devices, err := f.o.Room.Devices()
 	if err != nil {
 		return err
@@ -300,7 +304,7 @@ func (f *Figures) sendStages(ctx context.Context, s *sink) error {
 		names[d.MAC] = d
 	}
 	var list []wire.Event
-	for range min(len(f.stages), atOnce) {
+	for range waiting {
 		of := <-f.stages
 		d := names[of.mac]
 		text, err := json.Marshal(map[string]any{"name": "boot", "mac": of.mac, "device": d.Name, "group": d.Group, "server": f.o.Server,
@@ -313,9 +317,6 @@ func (f *Figures) sendStages(ctx context.Context, s *sink) error {
 			return err
 		}
 		list = append(list, wire.Event{Time: uint64(of.at.UnixNano()), Term: body})
-	}
-	if len(list) == 0 {
-		return nil
 	}
 	if err := s.events.WriteEvents(ctx, Boots, list); err != nil {
 		f.dropped.Add(int64(len(list)))

@@ -139,14 +139,3 @@ func (d Disks) none(tx *state.Tx, device string) error {
 	}
 	return err
 }
-
-// has reports whether an image is that of a disk.
-func (d Disks) has(image string) (bool, error) {
-	all, err := d.List()
-	for _, of := range all {
-		if diskImage(of.Name) == image {
-			return true, nil
-		}
-	}
-	return false, err
-}

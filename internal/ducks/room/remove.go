@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/target"
@@ -167,14 +168,19 @@ func (r *Room) Orphans(ctx context.Context) (list []string, err error) {
 		return nil, err
 	}
 	list = []string{}
+	more, err := r.Disks().List()
+	if err != nil {
+		return nil, err
+	}
+	used := make(map[string]bool)
+	for _, d := range of {
+		used[d.Image] = true
+	}
+	for _, d := range more {
+		used[diskImage(d.Name)] = true
+	}
 	for _, image := range all {
-		if is, err := r.Disks().has(image); err != nil || is {
-			if err != nil {
-				return nil, err
-			}
-			continue
-		}
-		if !slices.ContainsFunc(of, func(d Device) bool { return d.Image == image }) && image[0] != transferring[0] {
+		if !used[image] && !strings.HasPrefix(image, transferring) {
 			list = append(list, image)
 		}
 	}

@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
+	"dalmatiner/internal/ducks/diskfile"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/state"
 )
@@ -17,11 +19,6 @@ import (
 func transferImage(n uint64) string { return fmt.Sprintf("%s%d", transferring, n) }
 
 const transferring = "t."
-
-// block is what is read and written at once, and what is left out where it has no other bytes than 0.
-const block = 64 << 10
-
-var zeros = make([]byte, block)
 
 // transfers are what an import goes through.
 type transfers struct{ *Room }
@@ -99,22 +96,13 @@ func fill(path string, size int64, from io.Reader) (sum string, err error) {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	hash, buf := sha256.New(), make([]byte, block)
-	for at := int64(0); at < size; {
-		part := buf[:min(block, size-at)]
-		if n, err := io.ReadFull(from, part); err != nil {
-			return "", fmt.Errorf("%w: the image ends after %d of %d bytes: %w", ErrRefused, at+int64(n), size, err)
-		}
-		_, _ = hash.Write(part) // it never fails
-		if string(part) != string(zeros[:len(part)]) {
-			if _, err := f.WriteAt(part, at); err != nil {
-				return "", err
-			}
-		}
-		at += int64(len(part))
+	hash := sha256.New()
+	err = diskfile.Fill(f, size, io.TeeReader(from, hash))
+	if errors.Is(err, diskfile.ErrLength) {
+		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if n, err := io.ReadFull(from, buf[:1]); n > 0 || !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("%w: the image is longer than the %d bytes that were announced", ErrRefused, size)
+	if err != nil {
+		return "", err
 	}
 	return hex.EncodeToString(hash.Sum(nil)), f.Sync()
 }
@@ -168,7 +156,7 @@ func (r *Room) Tidy(ctx context.Context) error {
 		return err
 	}
 	for _, image := range all {
-		if len(image) > len(transferring) && image[:len(transferring)] == transferring {
+		if strings.HasPrefix(image, transferring) {
 			if err := r.o.Pool.Delete(ctx, image); err != nil && !errors.Is(err, pool.ErrUnknown) {
 				return err
 			}

@@ -55,6 +55,20 @@ func (f Files) Open(name string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
+// Check returns an error unless all of some files are there.
+func (f Files) Check(names ...string) error {
+	for _, name := range names {
+		file, _, err := f.Open(name)
+		if err == nil {
+			err = file.Close()
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Options say who is served.
 type Options struct {
 	Files  Files

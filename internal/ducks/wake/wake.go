@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+
+	"dalmatiner/internal/ducks/dhcp"
 )
 
 // port is that of discard: nobody has to listen, the card of the machine looks at all that comes.
@@ -26,11 +28,7 @@ func Send(self netip.Prefix, mac string) (err error) {
 	if !self.Addr().Is4() {
 		return fmt.Errorf("%s is no IPv4 network", self)
 	}
-	to := self.Masked().Addr().As4()
-	for i := self.Bits(); i < 32; i++ {
-		to[i/8] |= 1 << (7 - i%8)
-	}
-	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(self.Addr(), 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(netip.AddrFrom4(to), port)))
+	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(self.Addr(), 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(dhcp.Broadcast(self), port)))
 	if err != nil {
 		return err
 	}
