@@ -67,10 +67,12 @@ func (x *Session) lookUp(key []byte, n uint64) bool {
 }
 
 // predict makes a column the next one. Runs are buffered only inside a group, and
-// among names of one epoch: position is their view.
+// among names of one epoch: position is the newest view of those that they were found in.
 func (x *Session) predict(p columns.Position) {
 	if p.Group != x.position.Group || p.Columns.Epoch() != x.position.Columns.Epoch() {
 		x.flush()
+	} else if x.position.Columns.Bound() > p.Columns.Bound() {
+		p.Columns = x.position.Columns
 	}
 	x.position = p
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestRowsAreStoredAsPoints: of points that come as rows, as batches would and by name, each series has in each slot the
-// last one, whatever columns the series of a row have.
+// last one, whatever columns the series of a row have, and though more series come in between.
 func TestRowsAreStoredAsPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := open(t)
@@ -24,14 +24,14 @@ func TestRowsAreStoredAsPoints(t *testing.T) {
 			want[[2]int{series, slot}] = point.FromInt(word)
 			x.Point(key(series), uint64(epoch+slot), point.FromInt(word))
 		}
-		const series = head.Width + 40
+		series := rapid.SampledFrom([]int{8, head.Width + 40}).Draw(t, "series")
 		for i := range series {
 			put(i, 0)
 		}
 		if _, err := x.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		order := make([]int, rapid.SampledFrom([]int{1, 5, series}).Draw(t, "series of a row"))
+		order := make([]int, rapid.SampledFrom([]int{1, min(5, series), series}).Draw(t, "series of a row"))
 		first, step := rapid.IntRange(0, series-1).Draw(t, "first"), rapid.SampledFrom([]int{1, 1, 7, head.Width + 1}).Draw(t, "step")
 		keys := make([][]byte, len(order))
 		for i := range order {
@@ -39,15 +39,19 @@ func TestRowsAreStoredAsPoints(t *testing.T) {
 			keys[i] = key(order[i])
 		}
 		placed := x.Place(keys)
+		slots := rapid.SampledFrom([]int{2, 5, 60}).Draw(t, "slots")
 		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			slot := rapid.IntRange(0, 59).Draw(t, "slot")
-			switch rapid.IntRange(0, 5).Draw(t, "way") {
-			case 0:
+			slot := rapid.IntRange(0, slots-1).Draw(t, "slot")
+			switch rapid.IntRange(0, 9).Draw(t, "way") {
+			case 4, 5, 6:
 				put(rapid.IntRange(0, series-1).Draw(t, "by name"), slot)
-			case 1:
+			case 0:
 				if _, err := x.Commit(); err != nil {
 					t.Fatal(err)
 				}
+			case 1, 2, 3:
+				put(series, slot) // the column behind those of the row
+				series++
 			default:
 				from := rapid.IntRange(0, len(order)-1).Draw(t, "from")
 				words := make([]uint64, rapid.IntRange(1, len(order)-from).Draw(t, "points"))

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -177,18 +178,29 @@ func (m *members) compareAccounts(ctx context.Context, s *session) error {
 		for _, row := range a.Rows {
 			s.compare(row.Received == row.Sum(), "%s, bucket %s: the parts do not make the sum: %+v", m.name(i), row.Bucket, row)
 			sum := sums[row.Bucket]
-			sum.Received += row.Received
-			sum.Accepted += row.Accepted + row.Late
-			sums[row.Bucket] = sum
+			sums[row.Bucket] = add(sum, row)
 		}
 	}
 	fmt.Fprintln(m.out)
 	for bucket, sent := range map[string]haggar.Summary{haggar.PublishedBucket: s.published, loadBucket: s.load} {
 		row := sums[bucket]
-		s.compare(row.Received == uint64(sent.Points) && row.Accepted == row.Received,
+		s.compare(row.Received == uint64(sent.Points) && row.Accepted+row.Late == row.Received,
 			"bucket %s: haggar sent %d points, the accounts of all nodes say %+v", bucket, sent.Points, row)
 		fmt.Fprintf(m.out, "haggar sent %d points to %s at %.0f a second: received %d, accepted %d\n",
 			sent.Points, bucket, sent.PointsPerSec, row.Received, row.Accepted)
 	}
 	return nil
+}
+
+// add returns the sum of two rows.
+func add(a, b admin.AccountRow) admin.AccountRow {
+	refused := maps.Clone(a.Refused)
+	if refused == nil {
+		refused = make(map[string]uint64)
+	}
+	for reason, n := range b.Refused {
+		refused[reason] += n
+	}
+	return admin.AccountRow{Received: a.Received + b.Received, Accepted: a.Accepted + b.Accepted, Duplicate: a.Duplicate + b.Duplicate,
+		Conflicting: a.Conflicting + b.Conflicting, Late: a.Late + b.Late, Unset: a.Unset + b.Unset, Refused: refused}
 }
