@@ -211,13 +211,8 @@ func (r *Replica) vacant(s *series, first int64) bool {
 func (r *Replica) adopt(s *series, c *replication.Chunk, v *slots) {
 	first := int64(c.ID.Number) * chunk.Slots
 	r.index.wrote(s, first, first+chunk.Slots)
-	if lately := r.writing.now.UnixMilli()/s.bucket.info.Resolution - chunk.Slots; first+chunk.Slots > lately {
-		for i, w := range v.words {
-			if w != point.Unset {
-				r.copied.add(r.placeOf(s, first+int64(i)), r.writing.now)
-			}
-		}
-	}
+	of, _ := r.placeOf(s, first)
+	r.copied.addChunk(of, v.words, r.writing.now)
 	r.take(s, c.ID, flush.Adopted{Bucket: s.bucket.info.ID, ID: s.id, Incarnation: c.Incarnation,
 		Number: int64(c.ID.Number), Points: c.Points, Data: r.coder.Append(nil, 0, v.words)})
 }

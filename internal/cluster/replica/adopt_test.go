@@ -120,12 +120,7 @@ func (m *model) show() {
 		}
 		m.apply(replication.Change{Rows: h.rows}, true, true)
 		for _, r := range h.rows {
-			// What is long past is not remembered as copied.
-			if at := (cell{r.Series, r.Slot}); int64(h.id.Number+1)*chunk.Slots > h.came.Unix()-chunk.Slots {
-				m.copied[at] = h.came
-			} else {
-				delete(m.copied, at)
-			}
+			m.copied[cell{r.Series, r.Slot}] = h.came
 		}
 	}
 	m.hidden = nil

@@ -4,8 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 )
 
 // A point that a copy brought before its write is accepted once; what was there already is a duplicate.
@@ -43,23 +45,48 @@ func TestACopyBeforeItsWriteIsNoDuplicate(t *testing.T) {
 	write("another than the copy", conflicting, today+2, 3)
 	write("the one of the copy", accepted, today+2, 9)
 	merge(today+3, 1)
+	merge(today+4, 1)
 	n.now.Add(int64(copiedFor.Seconds()))
-	write("long behind the copy", duplicate, today+3, 1)
+	write("behind the copy", accepted, today+3, 1)
+	n.now.Add(int64(copiedFor.Seconds()))
+	write("long behind the copy", duplicate, today+4, 1)
 }
 
-// Of many slots in one place of the table the oldest goes.
-func TestTheOldestCopyIsForgotten(t *testing.T) {
+// Copies of many chunks are remembered, whenever their slots are, and of too many those of the generation before are not.
+func TestManyCopiesAreRemembered(t *testing.T) {
 	var c copied
+	var id metric.SeriesID
 	at := time.Unix(today, 0)
-	for i := range uint64(copiedWays + 1) {
-		c.add(i+1, at.Add(time.Duration(i)*time.Second))
+	words := make([]uint64, chunk.Slots)
+	for i := range words {
+		words[i] = point.FromInt(int64(i))
 	}
-	for i := range uint64(copiedWays + 1) {
-		if got := c.take(i+1, at.Add(copiedWays*time.Second)); got != (i > 0) {
-			t.Errorf("%d: %t", i, got)
+	words[5] = point.Unset
+	taken := func(number int64, slot int) bool {
+		of, place := placeOf(id, 0, number*chunk.Slots+int64(slot))
+		return c.take(of, place, at)
+	}
+	for number := range int64(2 * maxCopied) {
+		of, _ := placeOf(id, 0, number*chunk.Slots)
+		c.addChunk(of, words, at)
+	}
+	for number := range int64(2 * maxCopied) {
+		for _, slot := range []int{0, chunk.Slots - 1} {
+			if !taken(number, slot) || taken(number, slot) {
+				t.Fatalf("slot %d of chunk %d was not remembered once", slot, number)
+			}
+		}
+		if taken(number, 5) {
+			t.Fatalf("what is unset in chunk %d came as a copy", number)
 		}
 	}
-	if a, b := placeOf(metric.SeriesID{1}, 0, 1), placeOf(metric.SeriesID{1}, 2, 1); a == b {
+	of, place := placeOf(id, 0, 2*maxCopied*chunk.Slots)
+	c.add(of, place, at)
+	if taken(0, 1) || !taken(maxCopied, 1) || !taken(2*maxCopied, 0) {
+		t.Error("of too many chunks not the oldest are forgotten")
+	}
+	one, _ := placeOf(id, 0, 1)
+	if other, _ := placeOf(id, 2, 1); one == other {
 		t.Error("a slot of another life has the same place")
 	}
 }

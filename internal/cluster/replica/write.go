@@ -210,7 +210,8 @@ func (r *Replica) row(row *replication.Row, order int) error {
 	}
 	w.counts.Accepted++
 	if w.copies {
-		r.copied.add(r.placeOf(s, slot), w.now)
+		of, at := r.placeOf(s, slot)
+		r.copied.add(of, at, w.now)
 	}
 	return r.put(s, slot, value)
 }
@@ -291,13 +292,14 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 	for len(rows) > 0 {
 		before := w.slots.value(int(rows[0].slot - from))
 		held, same := before, 0
+		of, at := r.placeOf(s, rows[0].slot)
 		for same < len(rows) && rows[same].slot == rows[0].slot {
 			value := rows[same].value
 			switch held {
 			case replication.Value{}:
 				w.counts.Accepted++
 			case value:
-				if !w.copies && r.copied.take(r.placeOf(s, rows[0].slot), w.now) {
+				if !w.copies && r.copied.take(of, at, w.now) {
 					w.counts.Accepted++ // it is received first by now
 				} else {
 					w.counts.Duplicate++
@@ -311,7 +313,7 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 			same++
 		}
 		if w.copies && before == (replication.Value{}) {
-			r.copied.add(r.placeOf(s, rows[0].slot), w.now)
+			r.copied.add(of, at, w.now)
 		}
 		if held != before {
 			if err := r.put(s, rows[0].slot, held); err != nil {
@@ -323,6 +325,6 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 	return nil
 }
 
-func (r *Replica) placeOf(s *series, slot int64) uint64 {
+func (r *Replica) placeOf(s *series, slot int64) (of uint64, at int) {
 	return placeOf(s.id, r.Incarnation(s.id), slot)
 }
