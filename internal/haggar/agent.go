@@ -69,6 +69,7 @@ func (a *agent) timed(ctx context.Context) {
 	tick := time.NewTicker(a.FlushInterval)
 	defer tick.Stop()
 	defer a.hangUp()
+	last := int64(-1)
 	for row := int64(0); a.Steps == 0 || row < a.Steps; row++ {
 		select {
 		case <-ctx.Done():
@@ -76,9 +77,14 @@ func (a *agent) timed(ctx context.Context) {
 		case <-tick.C:
 		}
 		slot := a.Now().Unix()
+		// A tick that comes late may lie in the second of the next one: the store would count what it has twice.
+		if a.FlushInterval >= time.Second {
+			slot = max(slot, last+1)
+		}
 		if !a.Start.IsZero() {
 			slot = a.Start.Unix() + row*a.step
 		}
+		last = slot
 		a.flush(ctx, slot, 1)
 	}
 }

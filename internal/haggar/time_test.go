@@ -69,6 +69,29 @@ func TestAgentsStartOneByOne(t *testing.T) {
 	})
 }
 
+// A flush that takes longer than the interval lets the next tick come late, into the second of the one behind it: each
+// has a slot of its own all the same.
+func TestNoSlotIsSentTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore()
+		c := Config{Bucket: "b", Agents: 1, Metrics: 4, FlushInterval: time.Second, Duration: 6500 * time.Millisecond}
+		piped(s, &c)
+		dial, dialed := c.Dial, 0
+		c.Dial = func(ctx context.Context) (net.Conn, error) {
+			if dialed++; dialed == 2 {
+				<-time.After(1020 * time.Millisecond)
+			}
+			return dial(ctx)
+		}
+		<-time.After(990 * time.Millisecond) // the ticks come at the end of a second
+		sum, err := Run(context.Background(), c)
+		s.done.Wait()
+		if err != nil || sum.Points != 24 || len(s.points) != 24 {
+			t.Errorf("%d points were sent, %d of them once: %v", sum.Points, len(s.points), err)
+		}
+	})
+}
+
 func TestSignalStopsTheStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, toggle := newStore(), make(chan os.Signal)
