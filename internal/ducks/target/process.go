@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,25 +32,22 @@ func (o *Options) environment() []string {
 	return append(os.Environ(), "TGT_IPC_SOCKET="+filepath.Join(o.Dir, socketName))
 }
 
-// find returns the tgtd that runs with the control socket; nil if there is none.
+// find returns the tgtd that runs with the control socket; nil if there is none. It is the one that holds the lock beside
+// the socket: who connects and asks nothing leaves tgtd 1.0.85 reading that without a pause, for ever.
 func (o *Options) find() (*process, error) {
-	conn, err := net.Dial("unix", filepath.Join(o.Dir, socketName+".0"))
-	if errors.Is(err, os.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+	f, err := os.OpenFile(filepath.Join(o.Dir, socketName+".0.lock"), os.O_RDWR, 0)
+	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
+	defer f.Close()
+	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Len: 1}
+	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &lock); err != nil || lock.Type == unix.F_UNLCK {
 		return nil, err
 	}
-	var who *unix.Ucred
-	if e := raw.Control(func(fd uintptr) { who, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil || err != nil {
-		return nil, errors.Join(e, err)
-	}
-	return watch(int(who.Pid))
+	return watch(int(lock.Pid))
 }
 
 // start starts a tgtd.
@@ -147,10 +143,17 @@ func (o *Options) listens(ctx context.Context, p *process) error {
 	}
 }
 
-// tgtadm tells tgtd something.
+// tgtadm tells tgtd something. Once begun it is not cut short by the context, nor by a signal to the group of this process:
+// a tgtadm that ends between its connection and its question leaves tgtd 1.0.85 asking for it without a pause, for ever.
 func (o *Options) tgtadm(ctx context.Context, args ...string) ([]byte, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 2*answersWithin)
+	defer cancel()
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "tgtadm", append([]string{"--lld", "iscsi"}, args...)...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Env, cmd.Stderr = o.environment(), &said
 	out, err := cmd.Output()
 	if err != nil {

@@ -3,6 +3,7 @@ package target
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/netip"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/ducks/duckstest"
 )
@@ -106,6 +108,7 @@ func TestTargets(t *testing.T) {
 		t.Errorf("tgtd was process %d, then %d, and is %d", pid, second, now)
 	}
 	sees(t, b)
+	testRests(t, next, b)
 	if err := next.Remove(t.Context(), a.IQN, false); !errors.Is(err, ErrUnknown) {
 		t.Errorf("removed again: %v", err)
 	}
@@ -120,6 +123,42 @@ func TestTargets(t *testing.T) {
 		_ = busy.End()
 		t.Error("it listens on an address of another machine")
 	}
+}
+
+// testRests: who looks for tgtd while it works, or gives a question up, does not leave it reading that without a pause.
+func testRests(t *testing.T, s *Targets, of Target) {
+	t.Helper()
+	load := exec.Command("iscsi-perf", "-i", of.Initiators[0], "-m", "64", "-b", "256", "-t", "60", "iscsi://"+of.User+"%"+of.Secret+"@"+portal+"/"+of.IQN+"/1")
+	if err := load.Start(); err != nil {
+		t.Fatal(err)
+	}
+	duckstest.Until(t, "there is a session", func() bool {
+		list, err := s.Sessions(t.Context(), of.IQN)
+		return err == nil && len(list) == 1
+	})
+	for i := range 200 {
+		found, err := s.options.find()
+		if err != nil || found.pid != pidOf(s) {
+			t.Fatalf("tgtd is not found: %v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
+		_, _ = s.Traffic(ctx) // it may be in time
+		cancel()
+	}
+	_ = load.Process.Kill()
+	_ = load.Wait() // it was killed
+	stat := fmt.Sprintf("/proc/%d/stat", pidOf(s))
+	spent, before := "", ""
+	duckstest.Until(t, "tgtd rests for half a second", func() bool {
+		<-time.After(500 * time.Millisecond)
+		text, err := os.ReadFile(stat)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := strings.Fields(string(text))
+		before, spent = spent, f[13]+" "+f[14] // user and system time, proc(5)
+		return before == spent
+	})
 }
 
 // testSessions: a target with a session is neither changed nor removed, unless sessions are to be closed.
