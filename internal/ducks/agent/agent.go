@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/tftp"
+	"dalmatiner/internal/ducks/traffic"
 	"dalmatiner/internal/state"
 )
 
@@ -36,7 +37,8 @@ type Options struct {
 	Portal   netip.AddrPort // of the disks
 	Base     string         // of iSCSI names
 	Network  Network
-	Store    string // the TCP address of ddb, which gets figures; empty: none
+	Shape    traffic.Options // without an interface, devices have no classes
+	Store    string          // the TCP address of ddb, which gets figures; empty: none
 	Logger   *slog.Logger
 	Listened func(http, devices net.Addr) // is told the addresses; may be nil
 }
@@ -80,28 +82,50 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := devices.Tidy(ctx); err != nil {
 		return err
 	}
-	host, err := os.Hostname()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	lines, shared, err := startShares(ctx, &o, devices, targets)
 	if err != nil {
 		return err
 	}
-	sent := figures.New(figures.Options{Address: o.Store, Server: host, Room: devices, Pool: images, Targets: targets, Now: time.Now, Logger: o.Logger})
+	defer func() {
+		stop()
+		err = errors.Join(err, shared())
+	}()
+	sent, err := sends(&o, devices, images, targets, lines)
+	if err != nil {
+		return err
+	}
 	times := boot.NewTimes(time.Now, func(mac string, s boot.Stage, since time.Duration) {
 		o.Logger.Info("a machine boots", "mac", mac, "stage", s, "after", since)
 		sent.Stage(mac, s, since)
 	})
-	ctx, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { watchSessions(ctx, &o, devices, targets, times) })
 	beside.Go(func() { sent.Run(ctx) })
 	beside.Go(func() { keepBackup(ctx, file, pool.Dir(o.Pool), o.Logger) })
 	defer beside.Wait()
 	defer stop()
-	asked := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger}
+	asked := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger,
+		Up: func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) }}
 	if o.Network.Loaders != "" {
 		asked.Files = tftp.Files{Dir: o.Network.Loaders}
 	}
 	return serve(ctx, &o, api.Handler(api.Options{Room: devices, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) }, Wake: waker(&o), Logger: o.Logger}), boot.Handler(asked),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
+}
+
+// sends returns what sends figures to the store, if there is one.
+func sends(o *Options, devices *room.Room, images pool.Pool, targets *target.Targets, lines *shares) (*figures.Figures, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	of := figures.Options{Address: o.Store, Server: host, Room: devices, Pool: images, Targets: targets, Now: time.Now, Logger: o.Logger}
+	if lines != nil {
+		of.Line = lines.shaper
+	}
+	return figures.New(of), nil
 }
 
 // loopback refuses addresses that other machines reach: tokens would cross the network in clear.

@@ -81,7 +81,8 @@ func (n *network) Close() (err error) {
 // lookEvery is how often it is looked whether a device has logged in, and read.
 const lookEvery = 500 * time.Millisecond
 
-// watchSessions notes when devices that were told their disk have logged in and read, until the context ends.
+// watchSessions notes when devices that were told their disk have logged in and read, and takes versions back that canaries
+// do not boot, until the context ends.
 func watchSessions(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets, times *boot.Times) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -91,7 +92,14 @@ func watchSessions(ctx context.Context, o *Options, devices *room.Room, targets 
 			return
 		case <-tick.C:
 		}
-		waiting := times.Waiting()
+		if err := devices.Canaries().Withdraw(); err != nil {
+			o.Logger.Warn("it is not known whether canaries boot", "err", err)
+		}
+		trying, err := devices.Canaries().Trying()
+		if err != nil {
+			o.Logger.Warn("it is not known whether canaries boot", "err", err)
+		}
+		waiting := append(times.Waiting(), trying...)
 		if len(waiting) == 0 {
 			continue
 		}
@@ -115,8 +123,12 @@ func watchSessions(ctx context.Context, o *Options, devices *room.Room, targets 
 			if on {
 				times.Note(mac, boot.LoggedIn)
 			}
-			if n > 0 {
-				times.Note(mac, boot.Read)
+			if n == 0 {
+				continue
+			}
+			times.Note(mac, boot.Read)
+			if err := devices.Canaries().Reached(mac, room.UntilRead); err != nil {
+				o.Logger.Warn("it is not noted that a device reads", "device", d.Name, "err", err)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 // Package alerts says what of a room somebody should look at: devices that stand still while they boot, or are slow,
-// machines that wait to be added, and a pool that becomes full.
+// versions that were taken back, machines that wait to be added, and a pool that becomes full.
 package alerts
 
 import (
@@ -25,6 +25,7 @@ type Alert struct {
 type Room struct {
 	Now     time.Time
 	Devices []room.Device
+	Groups  []room.Group
 	Unknown []room.Unknown
 	Boots   func(mac string) []boot.Course // the newest first: boot.Times.Of
 	Space   pool.Space
@@ -65,6 +66,12 @@ func Look(r *Room) []Alert {
 		if a, is := look(r.Now, r.Boots(d.MAC)); is {
 			a.Object = "device " + d.Name
 			list = append(list, a)
+		}
+	}
+	for _, g := range r.Groups {
+		if w := g.Withdrawn; w != nil {
+			list = append(list, Alert{Object: "group " + g.Name, Text: fmt.Sprintf("version %d was taken back: %s", w.Version, w.Why), Since: w.At,
+				Remedy: fmt.Sprintf("update the group again; ducks group rollback %s --to %d lets all have it all the same", g.Name, w.Version)})
 		}
 	}
 	for _, u := range r.Unknown {

@@ -49,6 +49,11 @@ func TestLook(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", what, list, c.says)
 		}
 	}
+	groups := []room.Group{{Name: "lab", Withdrawn: &room.Withdrawn{Version: 3, Why: "pc2 did not reach up within 10m0s", At: now}}, {Name: "other"}}
+	taken := Look(&Room{Now: now, Groups: groups, Space: pool.Space{Total: 100, Free: 50}})
+	if len(taken) != 1 || taken[0].Object != "group lab" || taken[0].Text != "version 3 was taken back: pc2 did not reach up within 10m0s" {
+		t.Errorf("%+v", taken)
+	}
 	unknown := []room.Unknown{{MAC: "m1", Address: netip.MustParseAddr("192.0.2.7"), Last: now}, {MAC: "m2", Last: now.Add(-time.Hour)}}
 	list := Look(&Room{Now: now, Unknown: unknown, Space: pool.Space{Total: 100 << 20, Free: 9 << 20}})
 	if len(list) != 2 || list[0].Object != "pool" || list[0].Text != "9 of 100 MiB are free" || list[1].Object != "machine m1" {

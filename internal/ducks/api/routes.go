@@ -31,6 +31,14 @@ type (
 	Update struct {
 		From string `json:"from,omitempty"` // the device; of a promotion nothing
 		Note string `json:"note"`
+
+		Canary *Canary `json:"canary,omitempty"` // who gets it first; nothing: all do
+	}
+	// Canary is the devices that get a version first, and how far they have to come.
+	Canary struct {
+		Share  int     `json:"share"`            // percent of the devices
+		Until  string  `json:"until,omitempty"`  // read or up; up if empty
+		Within float64 `json:"within,omitempty"` // seconds of a boot; 600 if 0
 	}
 	// Rollback names a version; 0 is the newest.
 	Rollback struct {
@@ -43,6 +51,7 @@ type (
 		Group string    `json:"group"`
 		Mode  room.Mode `json:"mode"`
 		Until time.Time `json:"until,omitzero"`
+		Limit int64     `json:"limit,omitempty"` // bits a second each way; 0: none
 	}
 	// DeviceChange is what changes of a device; what is left out stays.
 	DeviceChange struct {
@@ -50,6 +59,7 @@ type (
 		Mode  *room.Mode `json:"mode,omitempty"`
 		Until time.Time  `json:"until,omitzero"` // goes with mode until
 		Pin   *int       `json:"pin,omitempty"`
+		Limit *int64     `json:"limit,omitempty"` // bits a second each way; 0: none
 	}
 	// NewToken makes a token.
 	NewToken struct {
@@ -68,6 +78,7 @@ type Device struct {
 	Until     time.Time `json:"until,omitzero"`
 	Pin       int       `json:"pin,omitempty"`
 	Version   int       `json:"version,omitempty"` // that its image began with
+	Limit     int64     `json:"limit,omitempty"`   // bits a second each way; 0: none
 	IQN       string    `json:"iqn"`
 	Initiator string    `json:"initiator"`
 	User      string    `json:"chap_user"`
@@ -75,7 +86,7 @@ type Device struct {
 }
 
 func (c *call) shown(d room.Device) Device {
-	return Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version,
+	return Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version, Limit: d.Limit,
 		IQN: c.Room.IQN(d.Name), Initiator: c.Room.Initiator(d.Name), User: d.Name}
 }
 
@@ -131,7 +142,14 @@ func images() []route {
 		removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", func(c *call) error { return c.Room.RemoveGroup(c.Context(), c.object) }),
 		removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion),
 		acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
-			return c.Room.UpdateGroup(c.Context(), c.object, u.From, c.who.Name, u.Note)
+			of := room.Update{Device: u.From, Author: c.who.Name, Note: u.Note}
+			if u.Canary != nil {
+				of.Try = &room.Canary{Share: u.Canary.Share, Until: u.Canary.Until, Within: time.Duration(u.Canary.Within * float64(time.Second))}
+			}
+			return c.Room.UpdateGroup(c.Context(), c.object, of)
+		}),
+		acts("POST /api/v1/groups/{name}/release", "Give all devices the version that canaries have tried.", access.Operator, "release group", func(c *call, _ none) (room.Version, error) {
+			return c.Room.Canaries().Release(c.Context(), c.object)
 		}),
 		acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
 			return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
@@ -167,7 +185,7 @@ func devices() []route {
 		asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice),
 		asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots),
 		acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice),
-		acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode.", access.Operator, "change device", changeDevice),
+		acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limit.", access.Operator, "change device", changeDevice),
 		acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice),
 		removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) }),
 		asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts),
@@ -313,6 +331,9 @@ func showAlerts(c *call) ([]alerts.Alert, error) {
 	if r.Devices, err = c.Room.Devices(); err != nil {
 		return nil, err
 	}
+	if r.Groups, err = c.Room.Groups(); err != nil {
+		return nil, err
+	}
 	if r.Unknown, err = c.Room.Unknowns(); err != nil {
 		return nil, err
 	}
@@ -335,7 +356,7 @@ func wakeDevice(c *call, _ none) (none, error) {
 
 func addDevice(c *call, d NewDevice) (none, error) {
 	c.object = d.Name
-	return none{}, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until})
+	return none{}, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Limit: d.Limit})
 }
 
 func changeDevice(c *call, to DeviceChange) (none, error) {
@@ -351,6 +372,9 @@ func changeDevice(c *call, to DeviceChange) (none, error) {
 		}
 		if to.Pin != nil {
 			d.Pin = *to.Pin
+		}
+		if to.Limit != nil {
+			d.Limit = *to.Limit
 		}
 	})
 }

@@ -35,7 +35,8 @@ type Options struct {
 	// this package if nil.
 	Neighbour func(netip.Addr) (string, error)
 	Times     *Times
-	Files     Files // that machines may load; nil: none
+	Up        func(mac string) error // is told whose system is up; nil: nobody is
+	Files     Files                  // that machines may load; nil: none
 	Logger    *slog.Logger
 }
 
@@ -100,6 +101,13 @@ func (o *Options) up(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	o.Times.Note(mac, Up)
+	if o.Up != nil {
+		if err := o.Up(mac); err != nil {
+			o.Logger.Warn("it is not noted that a system is up", "mac", mac, "err", err)
+			http.Error(w, "it could not be noted: say it again", http.StatusServiceUnavailable)
+			return
+		}
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

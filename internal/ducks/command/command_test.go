@@ -25,6 +25,7 @@ import (
 	"dalmatiner/internal/ducks/initiator"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/ducks/traffic"
 	"dalmatiner/internal/state"
 )
 
@@ -43,7 +44,8 @@ func TestDucks(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	listened, ended := make(chan string, 1), make(chan error, 1)
 	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: "127.0.0.1:0", Devices: server + ":0",
-		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Network: agent.Network{Interface: bridge, Loaders: loaders(t)}, Logger: slog.New(slog.DiscardHandler),
+		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Network: agent.Network{Interface: bridge, Loaders: loaders(t)},
+		Shape: traffic.Options{Interface: bridge, Line: 1e9}, Logger: slog.New(slog.DiscardHandler),
 		Listened: func(people, _ net.Addr) { listened <- people.String() }}
 	t.Cleanup(func() { endTargets(t, &o) })
 	go func() { ended <- agent.Run(ctx, o) }()
@@ -58,9 +60,11 @@ func TestDucks(t *testing.T) {
 	testBegin(sh, m)
 	testVersions(sh, m)
 	testCrash(sh, m)
+	testLimit(sh, m)
 	testImages(sh, dir)
 	testDisks(sh, m)
 	testRemoval(sh, m)
+	testCanary(sh, m)
 	testUsers(sh, dir)
 	testAccess(sh, dir)
 	(&shell{t, nil}).says("restore --data-dir "+data+" --pool "+o.Pool, "another process has this pool")
@@ -420,6 +424,23 @@ func testAccess(sh *shell, dir string) {
 	sh.says("trail", "bob create volume", "it needs role operator", "first update group lab done", "first delete token bob done")
 	if got := sh.run("trail --json"); strings.Contains(got, bob) {
 		sh.t.Error("the trail has a secret")
+	}
+}
+
+func TestRates(t *testing.T) {
+	for text, want := range map[string]Rate{"0": 0, "64kbit": 64_000, "1.5mbit": 1_500_000, "10gbit": 10_000_000_000} {
+		var r Rate
+		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
+			t.Errorf("%q is %d, %v", text, r, err)
+		}
+		if got := rateText(int64(want)); want > 0 && got != text {
+			t.Errorf("%d is %q", want, got)
+		}
+	}
+	for _, text := range []string{"", "1", "gbit", "-1mbit", "0mbit", "NaNmbit", "1e30gbit", "1 mbit"} {
+		if new(Rate).UnmarshalText([]byte(text)) == nil {
+			t.Errorf("%q is a speed", text)
+		}
 	}
 }
 

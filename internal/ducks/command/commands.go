@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -108,6 +109,7 @@ type Group struct {
 	List     GroupList     `cmd:"" help:"List all."`
 	Versions GroupVersions `cmd:"" help:"List the versions of one."`
 	Update   GroupUpdate   `cmd:"" help:"Make what a device has written the newest version."`
+	Release  GroupRelease  `cmd:"" help:"Let all devices have the version that canaries have tried."`
 	Promote  GroupPromote  `cmd:"" help:"Give the version of a group to its volume."`
 	Rollback GroupRollback `cmd:"" help:"Let devices get an older version."`
 	Delete   GroupDelete   `cmd:"" help:"Delete one without devices, or a version of it."`
@@ -141,6 +143,9 @@ func (c *GroupList) Run(ctx context.Context, out io.Writer) error {
 			if g.Use > 0 {
 				uses = fmt.Sprint("version ", g.Use)
 			}
+			if c := g.Canary; c != nil {
+				uses += fmt.Sprintf(", version %d on %d %% of the devices", c.Version, c.Share)
+			}
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", g.Name, g.Volume, len(g.Versions), uses)
 		}
 	})
@@ -158,11 +163,23 @@ func (c *GroupVersions) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
 		return err
 	}
-	return table(out, "VERSION\tAT\tFROM\tCHANGED\tBY\tNOTE", func(w io.Writer) {
+	return table(out, "VERSION\tAT\tFROM\tCHANGED\tUP ON\tBY\tNOTE", func(w io.Writer) {
 		for _, v := range g.Versions {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\n", v.Number, v.At.UTC().Format(time.DateTime), v.From, bytesText(v.Changed), v.Author, v.Note)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Number, v.At.UTC().Format(time.DateTime), v.From, bytesText(v.Changed), upOn(v.Tested), v.Author, v.Note)
 		}
 	})
+}
+
+// upOn names the devices that were up with a version: a few of many.
+func upOn(devices []string) string {
+	const shown = 3
+	switch n := len(devices); {
+	case n == 0:
+		return "-"
+	case n > shown:
+		return fmt.Sprintf("%s and %d more", strings.Join(devices[:shown], ", "), n-shown)
+	}
+	return strings.Join(devices, ", ")
 }
 
 // GroupUpdate is a command.
@@ -171,15 +188,34 @@ type GroupUpdate struct {
 	Name string `arg:""`
 	From string `required:"" help:"The device, which is shut down." placeholder:"DEVICE"`
 	Note string `help:"What is new." placeholder:"TEXT"`
+
+	Canary int           `help:"Let only so many percent of the devices have it, until group release. Where one of these does not come up in time, it is taken back." placeholder:"PERCENT"`
+	Until  string        `name:"canary-until" default:"up" enum:"up,read" help:"How far each has to come: up, as its system says, or read, from its disk."`
+	Within time.Duration `name:"canary-within" default:"10m" help:"How long that may take, from its script on."`
 }
 
 // Run runs it.
 func (c *GroupUpdate) Run(ctx context.Context, out io.Writer) error {
-	return c.version(ctx, out, object("groups", c.Name, "update"), api.Update{From: c.From, Note: c.Note})
+	u := api.Update{From: c.From, Note: c.Note}
+	if c.Canary != 0 {
+		u.Canary = &api.Canary{Share: c.Canary, Until: c.Until, Within: c.Within.Seconds()}
+	}
+	return c.version(ctx, out, object("groups", c.Name, "update"), u)
+}
+
+// GroupRelease is a command.
+type GroupRelease struct {
+	Server
+	Name string `arg:""`
+}
+
+// Run runs it.
+func (c *GroupRelease) Run(ctx context.Context, out io.Writer) error {
+	return c.version(ctx, out, object("groups", c.Name, "release"), nil)
 }
 
 // version asks for a new version, and says which it is.
-func (s *Server) version(ctx context.Context, out io.Writer, path string, of api.Update) error {
+func (s *Server) version(ctx context.Context, out io.Writer, path string, of any) error {
 	var v room.Version
 	if done, err := s.do(ctx, out, "POST", path, of, &v); done || err != nil {
 		return err

@@ -19,7 +19,7 @@ type Device struct {
 	List    DeviceList    `cmd:"" help:"List all."`
 	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
 	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
-	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode."`
+	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode or limit."`
 	Wake    DeviceWake    `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
 	Delete  DeviceDelete  `cmd:"" help:"Delete one that is off, with what it has written."`
 	Leases  DeviceLeases  `cmd:"" help:"List the addresses that machines have."`
@@ -45,6 +45,7 @@ type DeviceAdd struct {
 	Name  string `required:"" placeholder:"NAME"`
 	Group string `required:"" placeholder:"GROUP"`
 	Mode  string `default:"volatile" help:"volatile: what it writes is gone when it boots again; persistent: it stays; until=YYYY-MM-DD: it stays until then."`
+	Limit Rate   `help:"The most that it reads, and that it writes, where serve has --shape." placeholder:"RATE"`
 }
 
 // Run runs it.
@@ -53,7 +54,7 @@ func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until}, nil)
+	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until, Limit: int64(c.Limit)}, nil)
 	return err
 }
 
@@ -103,8 +104,8 @@ func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
 	if secret == "" {
 		secret = "(for an admin only)"
 	}
-	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\niqn          %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
-		d.Name, d.MAC, d.Group, modeText(&d), d.IQN, d.Initiator, d.User, secret)
+	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        %s\niqn          %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
+		d.Name, d.MAC, d.Group, modeText(&d), rateText(d.Limit), d.IQN, d.Initiator, d.User, secret)
 	return err
 }
 
@@ -138,6 +139,7 @@ type DeviceChange struct {
 	Group string `placeholder:"GROUP"`
 	Mode  string `placeholder:"MODE" help:"volatile, persistent or until=YYYY-MM-DD."`
 	Pin   *int   `placeholder:"VERSION" help:"Of its group, whatever the group uses; 0: that of the group again."`
+	Limit *Rate  `placeholder:"RATE" help:"The most that it reads, and that it writes, as 200mbit, at once; 0: no limit."`
 }
 
 // Run runs it.
@@ -153,8 +155,11 @@ func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
 		}
 		change.Mode, change.Until = &m, until
 	}
-	if change.Group == nil && change.Mode == nil && change.Pin == nil {
-		return errors.New("nothing is to change: give --group, --mode or --pin")
+	if c.Limit != nil {
+		change.Limit = (*int64)(c.Limit)
+	}
+	if change == (api.DeviceChange{}) {
+		return errors.New("nothing is to change: give --group, --mode, --pin or --limit")
 	}
 	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), change, nil)
 	return err

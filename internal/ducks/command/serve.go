@@ -17,6 +17,7 @@ import (
 
 	"dalmatiner/internal/ducks/agent"
 	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/traffic"
 )
 
 // Serve is a command.
@@ -28,6 +29,9 @@ type Serve struct {
 	Portal      string `help:"Where disks are over iSCSI: 127.0.0.1:3260, with --dhcp the address of that interface." placeholder:"IP:PORT"`
 	Base        string `name:"iqn-base" default:"iqn.2026-11.internal.ducks" help:"The beginning of iSCSI names: iqn.YYYY-MM. and a domain of yours, backwards." placeholder:"IQN"`
 	Store       string `name:"ddb" help:"Send figures to a ddb there, each second: what devices read and write, the pool, and boots as events." placeholder:"HOST:PORT"`
+
+	Shape string `help:"Share the line of this interface fairly among devices, and keep them to their limits; refused where somebody else shapes it." placeholder:"INTERFACE"`
+	Line  Rate   `help:"The speed of that line, as 1gbit; without it, what the card says." placeholder:"RATE"`
 
 	DHCP      string `name:"dhcp" help:"Give machines on this interface their addresses and boot loaders; refused where another server does." placeholder:"INTERFACE"`
 	Proxy     bool   `name:"dhcp-proxy" help:"Another server gives addresses on it: give boot loaders only."`
@@ -103,9 +107,13 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if c.Shape == "" && c.Line != 0 {
+		return errors.New("--line goes with --shape")
+	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
+		Shape:  traffic.Options{Interface: c.Shape, Line: int64(c.Line)},
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 		Listened: func(people, devices net.Addr) {
 			slog.New(slog.NewTextHandler(out, nil)).Info("ducks serves", "api", people, "devices", devices, "portal", portal)
@@ -141,6 +149,41 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 	}
 	*b = Bytes(v * factor)
 	return nil
+}
+
+// Rate is a number of bits a second, as 200mbit.
+type Rate int64
+
+// rates are the units of speeds: of 1,000 each.
+var rates = []struct {
+	name string
+	of   float64
+}{{"gbit", 1e9}, {"mbit", 1e6}, {"kbit", 1e3}}
+
+// UnmarshalText reads it.
+func (r *Rate) UnmarshalText(text []byte) error {
+	if string(text) == "0" {
+		*r = 0
+		return nil
+	}
+	for _, u := range rates {
+		number, is := strings.CutSuffix(string(text), u.name)
+		if v, err := strconv.ParseFloat(number, 64); is && err == nil && v > 0 && v*u.of <= 1e15 {
+			*r = Rate(v * u.of)
+			return nil
+		}
+	}
+	return fmt.Errorf("%q is no speed: want a number with kbit, mbit or gbit, as 200mbit", text)
+}
+
+// rateText returns a number of bits a second as Rate reads it, and "-" for 0.
+func rateText(n int64) string {
+	for _, u := range rates {
+		if v := float64(n) / u.of; v >= 1 {
+			return strconv.FormatFloat(v, 'f', -1, 64) + u.name
+		}
+	}
+	return "-"
 }
 
 // bytesText returns a number of bytes as people read it.

@@ -1,6 +1,6 @@
 // Package emulate is devices without hardware: each has a network namespace of its own at the end of a virtual cable, asks
-// for an address, loads iPXE and its script, logs in to its disk, reads and writes, is switched off or crashes. It is the
-// one package that imports vishvananda/netlink.
+// for an address, loads iPXE and its script, logs in to its disk, reads and writes, is switched off or crashes. It and
+// package traffic are the ones that import vishvananda/netlink.
 package emulate
 
 import (
@@ -122,6 +122,31 @@ func (m *Machine) address(p netip.Prefix) error {
 		}
 		return netlink.AddrReplace(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(p.Addr().AsSlice()), Mask: net.CIDRMask(p.Bits(), 32)}})
 	})
+}
+
+// SetLine gives the cable a speed, in bits a second each way. Without it, it has none.
+func (m *Machine) SetLine(bits int64) error {
+	err := slow(m.link, bits)
+	return errors.Join(err, m.do(func() error {
+		l, err := netlink.LinkByName(card)
+		if err != nil {
+			return err
+		}
+		return slow(l, bits)
+	}))
+}
+
+// What a cable with a speed sends at once, and what waits for it, in bytes.
+const (
+	cableBurst = 128 << 10
+	cableQueue = 4 << 20
+)
+
+// slow gives one end of a cable a speed.
+func slow(l netlink.Link, bits int64) error {
+	bytes := uint64(bits / 8)
+	return netlink.QdiscReplace(&netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate: bytes, Buffer: netlink.Xmittime(bytes, cableBurst), Limit: cableQueue})
 }
 
 // Dial connects from the machine to an address of numbers.

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/ducks/traffic"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/term"
@@ -42,6 +43,10 @@ type Options struct {
 	Targets interface {
 		Traffic(ctx context.Context) ([]target.Traffic, error)
 	}
+	// Line may be nil: then devices have no classes.
+	Line interface {
+		Used() ([]traffic.Used, error)
+	}
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -62,6 +67,7 @@ type Figures struct {
 	o      Options
 	stages chan stage
 	last   map[session]target.Traffic
+	used   map[string]traffic.Used // by device
 
 	lost    int          // seconds whose points did not reach the store
 	dropped atomic.Int64 // stages that did not
@@ -194,6 +200,35 @@ func (f *Figures) look(ctx context.Context) ([]one, error) {
 			list = append(list, one{[]string{of[0], of[1], name}, v})
 		}
 	}
+	line, err := f.line()
+	return append(list, line...), err
+}
+
+// line returns what the classes of devices have let through since the last look, and what waits in them.
+func (f *Figures) line() (list []one, err error) {
+	if f.o.Line == nil {
+		return nil, nil
+	}
+	all, err := f.o.Line.Used()
+	if err != nil {
+		return nil, err
+	}
+	used := make(map[string]traffic.Used, len(all))
+	for _, u := range all {
+		before := f.used[u.Device]
+		used[u.Device] = u
+		if before.Sent.Bytes > u.Sent.Bytes || before.Received.Bytes > u.Received.Bytes {
+			before = traffic.Used{} // another class
+		}
+		for name, v := range map[string]int64{
+			"line_sent_bytes": u.Sent.Bytes - before.Sent.Bytes, "line_received_bytes": u.Received.Bytes - before.Received.Bytes,
+			"line_dropped":       u.Sent.Dropped + u.Received.Dropped - before.Sent.Dropped - before.Received.Dropped,
+			"line_waiting_bytes": u.Sent.Waiting + u.Received.Waiting,
+		} {
+			list = append(list, one{[]string{"devices", u.Device, name}, v})
+		}
+	}
+	f.used = used
 	return list, nil
 }
 

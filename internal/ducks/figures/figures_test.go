@@ -13,10 +13,14 @@ import (
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/ducks/traffic"
 )
 
-// fake is a room of two devices in a group, with traffic.
-type fake struct{ traffic []target.Traffic }
+// fake is a room of two devices in a group, with traffic, and a line.
+type fake struct {
+	traffic []target.Traffic
+	used    []traffic.Used
+}
 
 func (f *fake) Devices() ([]room.Device, error) {
 	return []room.Device{{Name: "pc1", MAC: "m1", Group: "lab"}, {Name: "pc2", MAC: "m2", Group: "lab"}}, nil
@@ -28,12 +32,13 @@ func (f *fake) IQN(device string) string { return "iqn:" + device }
 func (f *fake) Space(context.Context) (pool.Space, error) {
 	return pool.Space{Total: 100, Free: 40}, nil
 }
+func (f *fake) Used() ([]traffic.Used, error)                     { return f.used, nil }
 func (f *fake) Traffic(context.Context) ([]target.Traffic, error) { return f.traffic, nil }
 
 // Each second has what moved in it: of each device, and summed up. Sessions that begin anew begin at 0.
 func TestWhatMoves(t *testing.T) {
 	room := &fake{}
-	f := New(Options{Address: "none", Server: "s1", Room: room, Pool: room, Targets: room, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	f := New(Options{Address: "none", Server: "s1", Room: room, Pool: room, Targets: room, Line: room, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	looks := func() (shown []string) {
 		t.Helper()
 		list, err := f.look(t.Context())
@@ -62,6 +67,11 @@ func TestWhatMoves(t *testing.T) {
 	check("two begin", "devices.pc1.read_bytes 10", "devices.pc1.reads 2", "devices.pc2.read_bytes 5", "devices.pc2.reads 1", "groups.lab.read_bytes 15", "groups.lab.reads 3",
 		"servers.s1.devices_on 2", "servers.s1.read_bytes 15", "servers.s1.reads 3", "volumes.linux.read_bytes 15", "volumes.linux.reads 3")
 	check("nothing moves", "servers.s1.devices_on 2")
+	room.used = []traffic.Used{{Device: "pc1", Sent: traffic.Flow{Bytes: 9, Dropped: 1}, Received: traffic.Flow{Bytes: 8, Waiting: 7}}}
+	check("a class begins", "servers.s1.devices_on 2", "devices.pc1.line_sent_bytes 9", "devices.pc1.line_received_bytes 8", "devices.pc1.line_dropped 1", "devices.pc1.line_waiting_bytes 7")
+	room.used = []traffic.Used{{Device: "pc1", Sent: traffic.Flow{Bytes: 10, Dropped: 1}, Received: traffic.Flow{Bytes: 8}}}
+	check("a class goes on", "servers.s1.devices_on 2", "devices.pc1.line_sent_bytes 1")
+	room.used = nil
 	room.traffic = []target.Traffic{{IQN: "iqn:pc1", Session: 3, ReadBytes: 4, Reads: 2}}
 	check("one has booted again", "devices.pc1.read_bytes 4", "devices.pc1.reads 2", "groups.lab.read_bytes 4", "groups.lab.reads 2",
 		"servers.s1.devices_on 1", "servers.s1.read_bytes 4", "servers.s1.reads 2", "volumes.linux.read_bytes 4", "volumes.linux.reads 2")

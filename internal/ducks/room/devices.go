@@ -15,6 +15,9 @@ import (
 // secretBytes is the length of a secret of CHAP: the longest that all initiators take.
 const secretBytes = 16
 
+// LeastLimit is the lowest limit of a device, in bits a second: below it no system boots.
+const LeastLimit = 1_000_000
+
 // AddDevice makes a device known. It gets its image when it boots.
 func (r *Room) AddDevice(_ context.Context, d Device) error {
 	r.mu.Lock()
@@ -56,6 +59,8 @@ func (r *Room) setUp(d *Device) error {
 		return fmt.Errorf("device %s: group %s: %w", d.Name, d.Group, err)
 	}
 	switch {
+	case d.Limit != 0 && d.Limit < LeastLimit:
+		return fmt.Errorf("device %s: %w: a limit of %d bits a second: at least %d, or 0 for none", d.Name, ErrRefused, d.Limit, LeastLimit)
 	case d.Mode != Volatile && d.Mode != Persistent && d.Mode != Until:
 		return fmt.Errorf("device %s: %w: mode %q: want %s, %s or %s", d.Name, ErrRefused, d.Mode, Volatile, Persistent, Until)
 	case (d.Mode == Until) != !d.Until.IsZero():
@@ -64,8 +69,8 @@ func (r *Room) setUp(d *Device) error {
 	return nil
 }
 
-// ChangeDevice moves a device to another group, pins it to a version, or gives it another mode. It sees that when it
-// boots next.
+// ChangeDevice moves a device to another group, pins it to a version, or gives it another mode, which it sees when it
+// boots next, or another limit.
 func (r *Room) ChangeDevice(_ context.Context, name string, change func(d *Device)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -75,7 +80,7 @@ func (r *Room) ChangeDevice(_ context.Context, name string, change func(d *Devic
 	}
 	next := d
 	change(&next)
-	d.Group, d.Mode, d.Until, d.Pin = next.Group, next.Mode, next.Until, next.Pin
+	d.Group, d.Mode, d.Until, d.Pin, d.Limit = next.Group, next.Mode, next.Until, next.Pin, next.Limit
 	if err := r.setUp(&d); err != nil {
 		return err
 	}
@@ -94,7 +99,7 @@ type Boot struct {
 
 // plan says what a device gets at a time.
 func plan(d *Device, g *Group, now time.Time) (Boot, Version, error) {
-	number, why := g.Use, "the version of its group"
+	number, why := g.gets(d.Name)
 	if d.Pin > 0 {
 		number, why = d.Pin, "it is pinned"
 	}
@@ -186,7 +191,10 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 		return Boot{}, target.Target{}, err
 	}
 	t.Disks = append(t.Disks, more...)
-	return b, t, r.o.Targets.Put(ctx, t)
+	if err := r.o.Targets.Put(ctx, t); err != nil {
+		return Boot{}, target.Target{}, err
+	}
+	return b, t, r.Canaries().begins(&g, &d, b.Version)
 }
 
 // spare is the part of a pool below which no device gets a new image: 1 of so many. A pool that is full takes the writes

@@ -85,31 +85,51 @@ func (r *Room) freeze(ctx context.Context, image, as string, list *[]Version, v 
 	return nil
 }
 
+// Update is what a device gives to its group.
+type Update struct {
+	Device       string // that has written it
+	Author, Note string
+	Try          *Canary // who gets it first; nil: all do
+}
+
 // UpdateGroup makes what a device has written the newest version of a group. The device is off: nobody has a session
-// on its disk. Devices get the version when they boot next.
-func (r *Room) UpdateGroup(ctx context.Context, name, device, author, note string) (Version, error) {
+// on its disk. Devices get the version when they boot next; where it is to be tried, only canaries do.
+func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version, error) {
+	if u.Try != nil {
+		if err := u.Try.check(); err != nil {
+			return Version{}, fmt.Errorf("group %s: %w", name, err)
+		}
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var g Group
 	var d Device
-	if err := errors.Join(r.get(groups, name, &g), r.get(devices, device, &d)); err != nil {
+	if err := errors.Join(r.get(groups, name, &g), r.get(devices, u.Device, &d)); err != nil {
 		return Version{}, err
 	}
 	if d.Image == "" {
-		return Version{}, fmt.Errorf("device %s: %w: it has no image yet: boot it first", device, ErrRefused)
+		return Version{}, fmt.Errorf("device %s: %w: it has no image yet: boot it first", u.Device, ErrRefused)
 	}
 	// Without its target it cannot be switched on meanwhile. It gets it again when it boots.
-	switch err := r.o.Targets.Remove(ctx, r.IQN(device), false); {
+	switch err := r.o.Targets.Remove(ctx, r.IQN(u.Device), false); {
 	case errors.Is(err, target.ErrBusy):
-		return Version{}, fmt.Errorf("device %s: %w: it is on: shut it down, then update the group", device, ErrBusy)
+		return Version{}, fmt.Errorf("device %s: %w: it is on: shut it down, then update the group", u.Device, ErrBusy)
 	case err != nil && !errors.Is(err, target.ErrUnknown):
 		return Version{}, err
 	}
-	if err := r.freeze(ctx, d.Image, groupImage(name), &g.Versions, Version{From: "device " + device, Author: author, Note: note}); err != nil {
+	before, err := version(g.Versions, g.Use)
+	if err != nil {
+		return Version{}, fmt.Errorf("group %s: %w", name, err)
+	}
+	if err := r.freeze(ctx, d.Image, groupImage(name), &g.Versions, Version{From: "device " + u.Device, Author: u.Author, Note: u.Note}); err != nil {
 		return Version{}, fmt.Errorf("group %s: %w", name, err)
 	}
 	v := g.Versions[len(g.Versions)-1]
 	g.Use = 0
+	g.settles()
+	if u.Try != nil {
+		g.tries(*u.Try, before.Number)
+	}
 	return v, r.put(groups, name, g)
 }
 
@@ -151,5 +171,6 @@ func (r *Room) Rollback(_ context.Context, name string, number int) error {
 		return fmt.Errorf("group %s: %w", name, err)
 	}
 	g.Use = number
+	g.settles()
 	return r.put(groups, name, g)
 }

@@ -215,7 +215,7 @@ func (o *operators) update(t *rapid.T) {
 	if !d.booted {
 		t.Skip("it has not booted")
 	}
-	v, err := o.UpdateGroup(context.Background(), group, name, "", "")
+	v, err := o.UpdateGroup(context.Background(), group, Update{Device: name})
 	o.must(err)
 	g.versions, g.use = append(g.versions, d.text), 0
 	if v.Number != len(g.versions) {

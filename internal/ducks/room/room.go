@@ -34,7 +34,8 @@ type Version struct {
 	Author   string        `json:"author"`
 	Note     string        `json:"note"`
 	At       time.Time     `json:"at"`
-	Changed  int64         `json:"changed_bytes"` // bytes that differ from the version before, about
+	Changed  int64         `json:"changed_bytes"`    // bytes that differ from the version before, about
+	Tested   []string      `json:"tested,omitempty"` // devices that were up with it
 }
 
 // Volume is a disk of a size, with its versions: the first is empty.
@@ -50,6 +51,9 @@ type Group struct {
 	Volume   string    `json:"volume"`
 	Versions []Version `json:"versions"`
 	Use      int       `json:"use"` // the number of the version that devices get; 0: the newest
+
+	Canary    *Canary    `json:"canary,omitempty"`    // a version that some devices get
+	Withdrawn *Withdrawn `json:"withdrawn,omitempty"` // the last one that was taken back by itself
 }
 
 // Mode says what becomes of what a device writes.
@@ -72,6 +76,7 @@ type Device struct {
 	Until  time.Time
 	Pin    int // the number of the version that it gets, whatever its group does; 0: that of its group
 	Secret string
+	Limit  int64 // of its part of the line, in bits a second each way; 0: none
 
 	Image   string // that it has written to; empty before it boots first
 	ImageOf string // the group that this was cloned from

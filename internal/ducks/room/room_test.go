@@ -109,7 +109,7 @@ func TestARoom(t *testing.T) {
 	d.add("pc1", "02:00:00:00:00:02", "lab", Volatile)
 	d.add("pc2", "02:00:00:00:00:03", "lab", Persistent)
 	d.write("master", "one")
-	v, err := d.UpdateGroup(ctx, "lab", "master", "ann", "installed")
+	v, err := d.UpdateGroup(ctx, "lab", Update{Device: "master", Author: "ann", Note: "installed"})
 	if err != nil || v.Number != 2 || v.From != "device master" || v.Note != "installed" || v.Changed < textBytes || v.Changed > 1<<20 {
 		t.Errorf("%+v, %v", v, err)
 	}
@@ -125,7 +125,7 @@ func TestARoom(t *testing.T) {
 
 	s, disk := d.on("master")
 	must(t, disk.WriteAt(ctx, bytes.Repeat([]byte("2"), 512), 0))
-	if _, err := d.UpdateGroup(ctx, "lab", "master", "ann", ""); !errors.Is(err, ErrBusy) {
+	if _, err := d.UpdateGroup(ctx, "lab", Update{Device: "master", Author: "ann", Note: ""}); !errors.Is(err, ErrBusy) {
 		t.Errorf("updated from a device that is on: %v", err)
 	}
 	d.write("master", "two") // it was switched off: its session is still there when it boots again
@@ -134,7 +134,7 @@ func TestARoom(t *testing.T) {
 	}
 	s.Close()
 	must(t, d.Rollback(ctx, "lab", 1)) // until the next version
-	v, err = d.UpdateGroup(ctx, "lab", "master", "ann", "second")
+	v, err = d.UpdateGroup(ctx, "lab", Update{Device: "master", Author: "ann", Note: "second"})
 	must(t, err)
 	testPlan(d)
 	d.boots("pc1", "two")
@@ -258,7 +258,7 @@ func TestWhatIsRefused(t *testing.T) {
 		return o
 	}
 	must(t, d.AddDevice(ctx, spoiled(func(*Device) {}))) // another form of address is the same
-	_, update := d.UpdateGroup(ctx, "lab", "pc1", "", "")
+	_, update := d.UpdateGroup(ctx, "lab", Update{Device: "pc1", Author: "", Note: ""})
 	_, promote := d.Promote(ctx, "office", "", "")
 	_, _, boot := d.Boot(ctx, "pc9")
 	for says, err := range map[string]error{

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"context"
+	"maps"
+	"net/netip"
+	"slices"
+	"time"
+
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/ducks/traffic"
+)
+
+// shares gives devices that are logged in their parts of the line.
+type shares struct {
+	shaper  *traffic.Shaper
+	room    *room.Room
+	targets *target.Targets
+	at      map[login]netip.Addr // where sessions come from
+
+	seen   []netip.AddrPort // the connections, when shares were given out
+	limits map[string]int64 // and the limits of devices
+}
+
+// login is a session of a target.
+type login struct {
+	iqn string
+	id  int
+}
+
+// shareEvery is how soon a device that logs in has its part, at most.
+const shareEvery = time.Second
+
+// startShares shares the line of the interface, if there is one, until the context ends: then wait returns.
+func startShares(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets) (s *shares, wait func() error, err error) {
+	if o.Shape.Interface == "" {
+		return nil, func() error { return nil }, nil
+	}
+	s = &shares{room: devices, targets: targets, at: make(map[login]netip.Addr)}
+	if s.shaper, err = traffic.Start(o.Shape); err != nil {
+		return nil, nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.run(ctx, o)
+	}()
+	return s, func() error {
+		<-done
+		return s.shaper.Close()
+	}, nil
+}
+
+// run gives out shares until the context ends. It says once that this fails, and once that it works again.
+func (s *shares) run(ctx context.Context, o *Options) {
+	tick := time.NewTicker(shareEvery)
+	defer tick.Stop()
+	for failing := false; ; {
+		err := s.share(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil && !failing:
+			o.Logger.Warn("devices that came or went last have not their part of the line", "err", err)
+		case err == nil && failing:
+			o.Logger.Info("all devices have their part of the line again")
+		}
+		failing = err != nil
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// share gives each device that is logged in its share, if one came or went, or has another limit.
+func (s *shares) share(ctx context.Context) error {
+	devices, err := s.room.Devices()
+	if err != nil {
+		return err
+	}
+	limits := make(map[string]int64, len(devices))
+	for _, d := range devices {
+		limits[d.Name] = d.Limit
+	}
+	seen, err := s.targets.Connections()
+	if err != nil || slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) {
+		return err
+	}
+	sessions, err := s.targets.Traffic(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.locate(ctx, sessions); err != nil {
+		return err
+	}
+	of := make(map[string]room.Device, len(devices))
+	for _, d := range devices {
+		of[s.room.IQN(d.Name)] = d
+	}
+	list := make([]traffic.Share, 0, len(sessions))
+	for _, t := range sessions {
+		d, known := of[t.IQN]
+		if at := s.at[login{t.IQN, t.Session}]; known && at.IsValid() {
+			list = append(list, traffic.Share{Device: d.Name, Address: at, Limit: d.Limit})
+		}
+	}
+	if err := s.shaper.Set(list); err != nil {
+		return err
+	}
+	// A connection that has not logged in yet is looked at again.
+	if len(list) == len(seen) {
+		s.seen, s.limits = seen, limits
+	}
+	return nil
+}
+
+// locate finds where new sessions come from, and forgets those that have ended.
+func (s *shares) locate(ctx context.Context, sessions []target.Traffic) error {
+	now := make(map[login]netip.Addr, len(sessions))
+	for _, t := range sessions {
+		id := login{t.IQN, t.Session}
+		if at, known := s.at[id]; known {
+			now[id] = at
+			continue
+		}
+		list, err := s.targets.Sessions(ctx, t.IQN)
+		if err != nil {
+			return err
+		}
+		for _, of := range list {
+			now[login{t.IQN, of.ID}] = of.Address
+		}
+	}
+	s.at = now
+	return nil
+}

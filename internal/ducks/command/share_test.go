@@ -1,0 +1,97 @@
+package command
+
+import (
+	"os/exec"
+	"strings"
+	"time"
+
+	"dalmatiner/internal/ducks/duckstest"
+)
+
+// testLimit: a machine that is on has its part of the line both ways, and a limit at once.
+func testLimit(sh *shell, m *machine) {
+	sh.t.Helper()
+	sh.says("device show pc1", "limit -")
+	disk, off := m.boots()
+	classes := func() (all string) {
+		for _, of := range []string{bridge, "dk-" + bridge} {
+			out, err := exec.Command("tc", "class", "show", "dev", of).Output()
+			if err != nil {
+				sh.t.Fatal(err)
+			}
+			all += string(out)
+		}
+		return all
+	}
+	duckstest.Until(sh.t, "it has its part", func() bool { return strings.Count(classes(), "rate 485Mbit ceil 970Mbit") == 2 })
+	sh.says("device change pc1 --limit 100kbit", "at least 1000000")
+	sh.says("device change pc1 --limit 2.5gbit")
+	sh.says("device change pc1 --limit fast", "want a number with kbit, mbit or gbit")
+	sh.says("device change pc1 --limit 80mbit")
+	sh.says("device show pc1", "limit 80mbit")
+	duckstest.Until(sh.t, "it has its limit", func() bool { return strings.Count(classes(), "ceil 80Mbit") == 2 })
+	took := func(do func([]byte) error) time.Duration {
+		began := time.Now()
+		for range 16 {
+			if err := do(make([]byte, 256<<10)); err != nil {
+				sh.t.Fatal(err)
+			}
+		}
+		return time.Since(began)
+	}
+	// 4 MiB are 33.6 Mbit: 0.42 s at 80 Mbit, without the limit a few hundredths.
+	reads := took(func(b []byte) error { return disk.ReadAt(sh.t.Context(), b, 0) })
+	writes := took(func(b []byte) error { return disk.WriteAt(sh.t.Context(), b, 0) })
+	if least := 350 * time.Millisecond; reads < least || writes < least {
+		sh.t.Errorf("4 MiB are read in %s and written in %s, faster than its limit", reads, writes)
+	}
+	sh.says("device change pc1 --limit 0")
+	off()
+	duckstest.Until(sh.t, "it is off", func() bool { return !strings.Contains(classes(), "class htb dc:10 ") })
+}
+
+// testCanary: a version that a machine does not boot in time is taken back; one that it boots is released.
+func testCanary(sh *shell, m *machine) {
+	sh.t.Helper()
+	sh.says("group create tries --volume linux")
+	sh.says("device change pc1 --group tries")
+	update := func(flags string) string {
+		_, off := m.boots()
+		off()
+		line, got := "group update tries --from pc1 --canary 99 "+flags, ""
+		duckstest.Until(sh.t, "the session is gone", func() bool {
+			got = sh.run(line)
+			return !strings.Contains(got, "is on")
+		})
+		number, is := strings.CutPrefix(strings.TrimSuffix(got, ", from device pc1\n"), "version ")
+		if !is {
+			sh.t.Fatalf("%s says %s", line, got)
+		}
+		return number
+	}
+	sh.says("group update tries --from pc1 --canary 100", "want 1 to 99")
+	sh.says("group update tries --from pc1 --canary 5 --canary-until dhcp", "must be one of")
+	sh.says("group release tries", "no version is tried by canaries")
+	first := update("--canary-within 2s")
+	sh.says("group list", "version "+first+" on 99 % of the devices")
+	sh.says("plan", "it is a canary of version "+first)
+	_, off := m.boots()
+	duckstest.Until(sh.t, "it is taken back", func() bool {
+		return strings.Contains(sh.run("alerts"), "version "+first+" was taken back: pc1 did not reach up within 2s")
+	})
+	off()
+	second := update("--canary-until read")
+	if got := sh.run("alerts"); strings.Contains(got, "taken back") {
+		sh.t.Errorf("behind another update: %s", got)
+	}
+	_, off = m.boots()
+	duckstest.Until(sh.t, "it has read", func() bool {
+		lines := strings.Split(strings.TrimSpace(sh.run("group versions tries")), "\n")
+		return strings.Contains(strings.Join(strings.Fields(lines[len(lines)-1]), " "), "device pc1 0 pc1 first")
+	})
+	off()
+	sh.says("group release tries", "version "+second)
+	sh.says("group list", "tries linux 3 the newest")
+	sh.says("device change pc1 --group lab")
+	sh.says("group delete tries")
+}
