@@ -17,6 +17,7 @@
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
 # make bench-profile  profiles of a node under load, into bench/profile
 # make bench-cluster  clusters beside one node; CLUSTER=-quick takes less than two minutes
+# make bench-ducks  a room of machines that are emulated; needs root, as make demo-ducks does
 # make bench-compare  the same points and questions to the stores others use
 # make generate  the assembly of internal/kernel, after changes in its gen
 # make vulnerabilities  known ones in what the programs call, part of check
@@ -24,7 +25,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
 
-.PHONY: build web demo demo-cluster demo-ducks test test-ducks test-ducks-boot test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
+.PHONY: build web demo demo-cluster demo-ducks test test-ducks test-ducks-boot test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster bench-ducks generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -164,6 +165,9 @@ bench-profile: build
 # A row of the table, so its results go to bench/trial unless CLUSTER names bench/results.
 bench-cluster: build
 	$(GO) run ./bench rows -bin bin -only '^cluster$$' $(CLUSTER)
+
+bench-ducks: build
+	$(GO) run ./bench ducks -bin bin $(DUCKS)
 
 # COMPARE chooses by name, as in make bench-compare COMPARE='-only Prometheus'.
 bench-compare: build
