@@ -148,6 +148,7 @@ soak:
 	$(GO) test -timeout 24h $$($(GO) list -f '{{join .TestImports " "}} {{join .XTestImports " "}} {{.ImportPath}}' ./... | awk '/pgregory.net.rapid/ {print $$NF}') -rapid.checks=$$((100 * $(SOAK)))
 	./test/fuzz.sh $$((15000 * $(SOAK)))x
 	$(GO) test ./test -timeout 24h -run TestRingSchedules -schedules $(SOAK)
+	for run in $$(seq $(SOAK)); do $(MAKE) demo-cluster || exit 1; done
 	$(GO) test -race -timeout 24h $$($(GO) list ./... | grep -v /test)
 
 # ROWS chooses rows and how often they are measured, as in

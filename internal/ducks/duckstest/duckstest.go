@@ -46,8 +46,8 @@ func Alone(t *testing.T, tools ...string) bool {
 // lifetime is for how long an interface has an address, which becomes less by itself.
 var lifetime = regexp.MustCompile(`(valid|preferred)_lft \S+`)
 
-// Unchanged fails a test behind which the interfaces, queues and mounts of this machine are not those of before. It is called
-// before Alone, and looks outside of the namespaces only.
+// Unchanged fails a test behind which the interfaces, queues, mounts and iSCSI targets of this machine are not those of
+// before. It is called before Alone, and looks outside of the namespaces only.
 func Unchanged(t *testing.T) {
 	t.Helper()
 	if os.Getenv(inNamespace) != "" {
@@ -61,7 +61,9 @@ func Unchanged(t *testing.T) {
 			}
 			all += lifetime.ReplaceAllString(string(out), "")
 		}
-		return all
+		// The targets of the tgtd that a distribution starts; where none runs it says so.
+		out, err := exec.Command("tgtadm", "--lld", "iscsi", "--mode", "target", "--op", "show").CombinedOutput()
+		return all + fmt.Sprintf("%s%v\n", out, err)
 	}
 	before := look()
 	t.Cleanup(func() {
