@@ -48,6 +48,8 @@ type Leases struct {
 	waiting []*waiter           // for memory, in their order
 	waiters atomic.Int64        // len(waiting)
 	counts  LeaseCounts
+
+	refusedAt time.Time // when the last one that waited was refused: its memory comes back soon
 }
 
 // LeaseCounts is what a pool of leases refused and cut off since the start.

@@ -107,7 +107,10 @@ func (p *Leases) choose(now time.Time) []victim {
 		cut(slices.MinFunc(idle, func(a, b *Lease) int { return a.began.Compare(b.began) }), CutPressure)
 		return victims
 	}
-	p.refuseLast()
+	if now.Sub(p.refusedAt) >= grace {
+		p.refusedAt = now
+		p.refuseLast()
+	}
 	return victims
 }
 
