@@ -106,7 +106,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	beside.Go(func() { keepBackup(ctx, file, pool.Dir(o.Pool), o.Logger) })
 	defer beside.Wait()
 	defer stop()
-	asked := boot.Options{Room: devices, Portal: o.Portal, Times: times, Logger: o.Logger,
+	asked := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times, Logger: o.Logger,
 		Up: func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) }}
 	if o.Network.Loaders != "" {
 		asked.Files = tftp.Files{Dir: o.Network.Loaders}

@@ -154,6 +154,15 @@ func images() []route {
 		acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
 			return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
 		}),
+		acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.", access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
+			return none{}, c.Room.Menus().Give(c.object, to.Menu)
+		}),
+		asks("GET /api/v1/menus", "All menus.", access.Viewer, func(c *call) ([]room.Menu, error) { return c.Room.Menus().List() }),
+		acts("PUT /api/v1/menus/{name}", "Make a menu, or replace it.", access.Operator, "put menu", func(c *call, m room.Menu) (none, error) {
+			m.Name = c.object
+			return none{}, c.Room.Menus().Put(m)
+		}),
+		removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator, "delete menu", func(c *call) error { return c.Room.Menus().Remove(c.object) }),
 		acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
 			return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
 		}),
@@ -172,6 +181,11 @@ func disks() []route {
 		}),
 		removes("DELETE /api/v1/disks/{name}", "Delete a further disk that no device has, with all that is on it.", access.Operator, "delete disk", func(c *call) error { return c.Room.Disks().Remove(c.Context(), c.object) }),
 	}
+}
+
+// GroupMenu is the menu that a group gets; empty: none.
+type GroupMenu struct {
+	Menu string `json:"menu"`
 }
 
 // Owner is the device that gets a further disk; empty: none has it.

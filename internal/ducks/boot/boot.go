@@ -34,10 +34,12 @@ type Options struct {
 	// Neighbour returns the MAC address that a machine of the local network has; "" if it is not known. Neighbour of
 	// this package if nil.
 	Neighbour func(netip.Addr) (string, error)
-	Times     *Times
-	Up        func(mac string) error // is told whose system is up; nil: nobody is
-	Files     Files                  // that machines may load; nil: none
-	Logger    *slog.Logger
+	// Menu returns the menu of a group, nil if it has none. It may be nil: then no group has one.
+	Menu   func(group string) (*room.Menu, error)
+	Times  *Times
+	Up     func(mac string) error // is told whose system is up; nil: nobody is
+	Files  Files                  // that machines may load; nil: none
+	Logger *slog.Logger
 }
 
 // Files opens boot loaders: a tftp.Files.
@@ -149,9 +151,15 @@ func (o *Options) script(r *http.Request) string {
 		o.Logger.Error("a device cannot boot", "device", d.Name, "err", err)
 		return message("the disk of "+d.Name+" is not ready: see the log of the server", again)
 	}
+	var menu *room.Menu
+	if o.Menu != nil {
+		if menu, err = o.Menu(b.Group); err != nil {
+			o.Logger.Error("a device boots without its menu", "device", d.Name, "err", err)
+		}
+	}
 	o.Times.Note(d.MAC, Scripted)
 	o.Logger.Info("a device boots", "device", d.Name, "group", b.Group, "version", b.Version, "fresh", b.Fresh)
-	return sanboot(o.Portal, t, again)
+	return script(o.Portal, t, menu, again)
 }
 
 // here returns where a device asks again: at the address at which it has reached this server. What comes behind a disk that
@@ -162,21 +170,6 @@ func here(r *http.Request) string {
 		at = "http://" + a.String()
 	}
 	return at + Path + "?mac=${net0/mac}"
-}
-
-// sanboot boots from the disk. Values are names of this program's own making: nothing in them has to be quoted.
-func sanboot(portal netip.AddrPort, t target.Target, again string) string {
-	return fmt.Sprintf(`#!ipxe
-set initiator-iqn %s
-set username %s
-set password %s
-set keep-san 1
-sanboot --drive 0x80 iscsi:%s::%d:1:%s || goto failed
-:failed
-echo The disk cannot be booted. Trying again in 10 seconds.
-sleep 10
-chain --replace --autofree %s
-`, t.Initiators[0], t.User, t.Secret, host(portal.Addr()), portal.Port(), t.IQN, again)
 }
 
 // host returns an address as part of a URI.

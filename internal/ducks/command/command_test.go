@@ -61,6 +61,7 @@ func TestDucks(t *testing.T) {
 	testVersions(sh, m)
 	testCrash(sh, m)
 	testLimit(sh, m)
+	testMenu(sh, m)
 	testImages(sh, dir)
 	testDisks(sh, m)
 	testRemoval(sh, m)

@@ -24,6 +24,7 @@ type Grammar struct {
 	Group  Group  `cmd:"" help:"What devices boot, with its versions."`
 	Image  Image  `cmd:"" help:"Files of disk images, in and out."`
 	Device Device `cmd:"" help:"The machines."`
+	Menu   Menu   `cmd:"" help:"What devices are offered beside their disk, as an installer."`
 	Disk   Disk   `cmd:"" help:"Further disks of devices, whose contents stay."`
 	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
 	Alerts Alerts `cmd:"" help:"What somebody should look at, and what to do."`

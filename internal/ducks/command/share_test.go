@@ -50,6 +50,34 @@ func testLimit(sh *shell, m *machine) {
 	duckstest.Until(sh.t, "it is off", func() bool { return !strings.Contains(classes(), "class htb dc:10 ") })
 }
 
+// testMenu: a group has a menu, which its devices are offered.
+func testMenu(sh *shell, m *machine) {
+	sh.t.Helper()
+	sh.says("menu add usual install --text \"Install it\" --kernel http://192.0.2.1/linux --initrd http://192.0.2.1/initrd --args quiet --default --wait 5")
+	sh.says("menu add usual more --text More --chain http://192.0.2.1/menu.ipxe --wait 5")
+	sh.says("menu add usual worse --text \"a && b\" --chain http://192.0.2.1/", "no $, | or &")
+	sh.says("menu add usual worse --text none", "either something to chain to or a kernel")
+	sh.says("menu list", "usual install Install it http://192.0.2.1/linux default after 5 s", "usual more More http://192.0.2.1/menu.ipxe -")
+	sh.says("menu give usual --to none", "group none: it is not known")
+	sh.says("menu give none --to lab", "menu none: it is not known")
+	sh.says("menu give --to lab", "give a menu, or --none")
+	sh.says("menu give usual --to lab")
+	sh.says("menu remove usual none", "menu usual has no entry none")
+	sh.says("menu remove usual more")
+	sh.says("menu remove usual install", "group lab has it")
+	r, err := m.Boot(sh.t.Context(), false)
+	if err != nil {
+		sh.t.Fatal(err)
+	}
+	if !strings.Contains(r.Script, "item install Install it\nchoose --timeout 5000 --default install selected") {
+		sh.t.Errorf("it is offered\n%s", r.Script)
+	}
+	r.Session.Close()
+	sh.says("menu give --none --to lab")
+	sh.says("menu remove usual install")
+	sh.says("menu list", "MENU ENTRY TEXT BOOTS WAITS")
+}
+
 // testCanary: a version that a machine does not boot in time is taken back; one that it boots is released.
 func testCanary(sh *shell, m *machine) {
 	sh.t.Helper()

@@ -52,6 +52,8 @@ type Group struct {
 	Versions []Version `json:"versions"`
 	Use      int       `json:"use"` // the number of the version that devices get; 0: the newest
 
+	Menu string `json:"menu,omitempty"` // that its devices see; empty: none
+
 	Canary    *Canary    `json:"canary,omitempty"`    // a version that some devices get
 	Withdrawn *Withdrawn `json:"withdrawn,omitempty"` // the last one that was taken back by itself
 }
@@ -119,7 +121,7 @@ const (
 func Migrations() []state.Migration {
 	return []state.Migration{
 		func(tx *state.Tx) error {
-			return errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(disks), tx.MakeTable(unknown))
+			return errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(disks), tx.MakeTable(menus), tx.MakeTable(unknown))
 		},
 	}
 }
