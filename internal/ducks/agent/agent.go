@@ -32,7 +32,8 @@ import (
 type Options struct {
 	DataDir  string         // of the state
 	Pool     string         // as pool.Open takes it
-	HTTP     string         // address of the API: loopback
+	HTTP     string         // address of the API: loopback, unless there is a certificate
+	TLS      TLS            // of the API
 	Devices  string         // address at which devices ask for their script; empty: they cannot
 	Portal   netip.AddrPort // of the disks
 	Base     string         // of iSCSI names
@@ -48,7 +49,7 @@ const FirstToken = "first-token"
 
 // Run runs until the context ends. tgtd and the sessions of devices go on behind it.
 func Run(ctx context.Context, o Options) (err error) {
-	if err := loopback(o.HTTP); err != nil {
+	if err := o.reachable(); err != nil {
 		return err
 	}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
@@ -128,14 +129,17 @@ func sends(o *Options, devices *room.Room, images pool.Pool, targets *target.Tar
 	return figures.New(of), nil
 }
 
-// loopback refuses addresses that other machines reach: tokens would cross the network in clear.
-func loopback(address string) error {
-	host, _, err := net.SplitHostPort(address)
+// reachable refuses addresses that other machines reach without TLS: tokens would cross the network in clear.
+func (o *Options) reachable() error {
+	host, _, err := net.SplitHostPort(o.HTTP)
+	if o.TLS != (TLS{}) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("address of the API: %w", err)
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return fmt.Errorf("the API listens on a loopback address, as 127.0.0.1:8091, not on %s: let a proxy with TLS stand before it", address)
+		return fmt.Errorf("the API listens on a loopback address, as 127.0.0.1:8091, not on %s: give --tls-cert and --tls-key, or let a proxy with TLS stand before it", o.HTTP)
 	}
 	return nil
 }
@@ -160,6 +164,9 @@ func serve(ctx context.Context, o *Options, people, devices http.Handler, networ
 	main, err := net.Listen("tcp", o.HTTP)
 	if err != nil {
 		return fmt.Errorf("address of the API: %w", err)
+	}
+	if main, err = secure(main, o.TLS, o.Logger); err != nil {
+		return err
 	}
 	servers := []*http.Server{server(people)}
 	listeners := []net.Listener{main}

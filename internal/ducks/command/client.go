@@ -3,6 +3,8 @@ package command
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +21,7 @@ type Server struct {
 	URL       string `name:"server" default:"http://127.0.0.1:8091" env:"DUCKS_SERVER" help:"Where ducks serve answers." placeholder:"URL"`
 	Token     string `env:"DUCKS_TOKEN" help:"The token that lets you in." placeholder:"TOKEN"`
 	TokenFile string `name:"token-file" env:"DUCKS_TOKEN_FILE" help:"A file with the token, as first-token of a data directory." placeholder:"FILE"`
+	CA        string `name:"ca" env:"DUCKS_CA" help:"The certificate of the CA of an https server, in PEM; without it, those of the system." placeholder:"FILE"`
 	JSON      bool   `name:"json" help:"Print all that the server says, as JSON."`
 }
 
@@ -51,12 +54,34 @@ func (s *Server) do(ctx context.Context, out io.Writer, method, path string, bod
 	if err != nil {
 		return false, err
 	}
-	r, err := http.DefaultClient.Do(q)
+	transport, err := s.transport()
+	if err != nil {
+		return false, err
+	}
+	r, err := (&http.Client{Transport: transport}).Do(q)
 	if err != nil {
 		return false, fmt.Errorf("%w: does ducks serve run there?", err)
 	}
 	defer r.Body.Close()
 	return s.answer(out, r, into)
+}
+
+// transport returns one that trusts the CA.
+func (s *Server) transport() (*http.Transport, error) {
+	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
+	if s.CA == "" {
+		return t, nil
+	}
+	pem, err := os.ReadFile(s.CA)
+	if err != nil {
+		return nil, err
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("%s has no certificate in PEM", s.CA)
+	}
+	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	return t, nil
 }
 
 // request returns one that has the token.

@@ -3,11 +3,14 @@ package command
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"io"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -426,6 +429,24 @@ func testAccess(sh *shell, dir string) {
 	if got := sh.run("trail --json"); strings.Contains(got, bob) {
 		sh.t.Error("the trail has a secret")
 	}
+}
+
+// Commands speak to a server whose certificate is of a CA that they are told, and to no other.
+func TestTheServerIsTrusted(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"total_bytes": 4096, "free_bytes": 1024}`) // who asked may have gone
+	}))
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh := &shell{t, []string{"--server", s.URL, "--token", "x"}}
+	sh.says("pool status", "unknown authority")
+	sh.says("pool status --ca "+ca, "1.0K of 4.0K are free")
+	sh.says("pool status --ca "+ca+".none", "no such file")
 }
 
 func TestRates(t *testing.T) {

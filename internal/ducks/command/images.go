@@ -57,7 +57,7 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	q.Header.Set("Expect", "100-continue") // a refusal comes before the image goes
 	q.Trailer = http.Header{api.SumHeader: nil}
 	body.end = func() { q.Trailer.Set(api.SumHeader, hex.EncodeToString(body.sum.Sum(nil))) }
-	r, err := patient().Do(q)
+	r, err := c.transfer(q)
 	if err != nil {
 		return fmt.Errorf("%w: does ducks serve run there?", err)
 	}
@@ -70,9 +70,14 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	return err
 }
 
-// patient returns a client that waits for as long as a transfer takes.
-func patient() *http.Client {
-	return &http.Client{Transport: &http.Transport{ExpectContinueTimeout: 10 * time.Second, ResponseHeaderTimeout: 0, DisableCompression: true}}
+// transfer asks the server, and waits for as long as a transfer takes.
+func (s *Server) transfer(q *http.Request) (*http.Response, error) {
+	t, err := s.transport()
+	if err != nil {
+		return nil, err
+	}
+	t.ExpectContinueTimeout, t.DisableCompression = 10*time.Second, true
+	return (&http.Client{Transport: t}).Do(q)
 }
 
 // progress says how far a transfer is, on standard error, and sums what goes through it.
@@ -136,7 +141,7 @@ func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	r, err := patient().Do(q)
+	r, err := c.transfer(q)
 	if err != nil {
 		return err
 	}
