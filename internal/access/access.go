@@ -53,23 +53,23 @@ func (r Role) check() error {
 
 // Identity is somebody who was let in.
 type Identity struct {
-	Name     string   `json:"name"` // of the token, or of the user
-	Role     Role     `json:"role"`
-	Networks []string `json:"networks,omitempty"` // to which this is limited; none: all
+	Name   string   `json:"name"` // of the token, or of the user
+	Role   Role     `json:"role"`
+	Scopes []string `json:"scopes,omitempty"` // to which this is limited, as groups of devices; none: all
 }
 
-// May returns ErrDenied, with what was wanted, unless somebody may do what needs a role in a network. A network of ""
+// May returns ErrDenied, with what was wanted, unless somebody may do what needs a role in a scope. A scope of ""
 // is what concerns all of them.
-func (i *Identity) May(needs Role, network string) error {
+func (i *Identity) May(needs Role, scope string) error {
 	switch {
 	case !i.Role.Allows(needs):
 		return fmt.Errorf("%w: it needs role %s, and %s has %s", ErrDenied, needs, i.Name, i.Role)
-	case len(i.Networks) == 0 || network != "" && slices.Contains(i.Networks, network):
+	case len(i.Scopes) == 0 || scope != "" && slices.Contains(i.Scopes, scope):
 		return nil
-	case network == "":
-		return fmt.Errorf("%w: it concerns all networks, and %s is limited to %s", ErrDenied, i.Name, strings.Join(i.Networks, ", "))
+	case scope == "":
+		return fmt.Errorf("%w: it concerns all, and %s is limited to %s", ErrDenied, i.Name, strings.Join(i.Scopes, ", "))
 	}
-	return fmt.Errorf("%w: it concerns network %s, and %s is limited to %s", ErrDenied, network, i.Name, strings.Join(i.Networks, ", "))
+	return fmt.Errorf("%w: it concerns %s, and %s is limited to %s", ErrDenied, scope, i.Name, strings.Join(i.Scopes, ", "))
 }
 
 // Token lets programs in.
@@ -134,6 +134,11 @@ var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
 func (i *Identity) check() error {
 	if !nameForm.MatchString(i.Name) {
 		return fmt.Errorf("%q: %w", i.Name, ErrName)
+	}
+	for _, s := range i.Scopes {
+		if !nameForm.MatchString(s) {
+			return fmt.Errorf("scope %q: %w", s, ErrName)
+		}
 	}
 	return i.Role.check()
 }

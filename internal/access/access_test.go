@@ -57,7 +57,7 @@ func TestRoles(t *testing.T) {
 	if Role("root").Allows(Viewer) || Admin.Allows("root") || Role("").Allows("") {
 		t.Error("a role that there is not allows something")
 	}
-	all, lab := Identity{Name: "a", Role: Operator}, Identity{Name: "b", Role: Operator, Networks: []string{"lab"}}
+	all, lab := Identity{Name: "a", Role: Operator}, Identity{Name: "b", Role: Operator, Scopes: []string{"lab"}}
 	for _, c := range []struct {
 		who     Identity
 		needs   Role
@@ -78,7 +78,7 @@ func TestTokens(t *testing.T) {
 	if again, err := g.First(); again != "" || err != nil {
 		t.Errorf("a first one again: %q, %v", again, err)
 	}
-	short, err := g.CreateToken(Token{Identity: Identity{Name: "short", Role: Viewer, Networks: []string{"lab"}}, Expires: g.now.Add(time.Hour)})
+	short, err := g.CreateToken(Token{Identity: Identity{Name: "short", Role: Viewer, Scopes: []string{"lab"}}, Expires: g.now.Add(time.Hour)})
 	must(t, err)
 	g.is(t, short, "short")
 	for _, wrong := range []string{"", short + "x", short[:len(short)-1], strings.ToLower(short), tokenPrefix, sessionPrefix + short[len(tokenPrefix):]} {
@@ -95,7 +95,7 @@ func TestTokens(t *testing.T) {
 	}
 	must(t, g.DeleteToken("first"))
 	g.is(t, first, "")
-	if list, err := g.Tokens(); err != nil || len(list) != 1 || list[0].Name != "short" || !slices.Equal(list[0].Networks, []string{"lab"}) {
+	if list, err := g.Tokens(); err != nil || len(list) != 1 || list[0].Name != "short" || !slices.Equal(list[0].Scopes, []string{"lab"}) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	g.kept(t, short, first)

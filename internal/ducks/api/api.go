@@ -52,9 +52,10 @@ type route struct {
 	role    access.Role // that it needs; empty: nobody has to be let in yet
 	what    string      // for the trail; empty: it changes nothing
 	do      func(c *call) (any, error)
-	in, out reflect.Type // of the bodies; nil: none, or no JSON
-	query   []string     // what an address may have behind its path
-	image   bool         // its body is an image, which is as long as it is
+	in, out reflect.Type                  // of the bodies; nil: none, or no JSON
+	query   []string                      // what an address may have behind its path
+	scope   func(c *call) (string, error) // the group that it concerns; nil: all
+	image   bool                          // its body is an image, which is as long as it is
 }
 
 // Handler answers below /api/v1/.
@@ -80,7 +81,7 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 	var err error
 	if r.role != "" {
 		if c.who, err = o.Access.Check(c.secret); err == nil {
-			err = c.who.May(r.role, "")
+			err = c.may(r)
 		} else if errors.Is(err, access.ErrDenied) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			o.fail(w, http.StatusUnauthorized, err)
@@ -106,6 +107,18 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 		return
 	}
 	o.answer(w, answer, err)
+}
+
+// may returns access.ErrDenied unless who asks has the role for a route, in the group that it concerns.
+func (c *call) may(r route) error {
+	if r.scope == nil || !c.who.Role.Allows(r.role) {
+		return c.who.May(r.role, "")
+	}
+	group, err := r.scope(c)
+	if err != nil {
+		return err
+	}
+	return c.who.May(r.role, group)
 }
 
 // statuses are those of errors, the first that fits.

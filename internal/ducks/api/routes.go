@@ -65,6 +65,7 @@ type (
 	NewToken struct {
 		Name    string      `json:"name"`
 		Role    access.Role `json:"role"`
+		Groups  []string    `json:"groups,omitempty"` // to which it is limited; none: all
 		Expires time.Time   `json:"expires,omitzero"`
 	}
 )
@@ -136,36 +137,46 @@ func images() []route {
 			role: access.Operator, what: "import image", do: importVolume, out: reflect.TypeFor[room.Version](), image: true, query: []string{"size", "note"}},
 		{pattern: "GET /api/v1/volumes/{name}/image", text: "The bytes of the disk of a version, with their SHA-256 in the trailer " + SumHeader + ".",
 			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"}},
-		asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer, func(c *call) ([]room.Group, error) { return c.Room.Groups() }),
-		asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) }),
+		within(their, asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer, func(c *call) ([]room.Group, error) {
+			list, err := c.Room.Groups()
+			return seen(c, list, err, func(g room.Group) string { return g.Name })
+		})),
+		within(theGroup, asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) })),
 		acts("POST /api/v1/groups", "Make a group that begins with the newest version of a volume.", access.Operator, "create group", createGroup),
 		removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", func(c *call) error { return c.Room.RemoveGroup(c.Context(), c.object) }),
-		removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion),
-		acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
+		within(theGroup, removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion)),
+		within(theGroup, acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
+			from, err := c.Room.Device(u.From)
+			if err == nil {
+				err = c.works(from.Group)
+			}
+			if err != nil {
+				return room.Version{}, err
+			}
 			of := room.Update{Device: u.From, Author: c.who.Name, Note: u.Note}
 			if u.Canary != nil {
 				of.Try = &room.Canary{Share: u.Canary.Share, Until: u.Canary.Until, Within: time.Duration(u.Canary.Within * float64(time.Second))}
 			}
 			return c.Room.UpdateGroup(c.Context(), c.object, of)
-		}),
-		acts("POST /api/v1/groups/{name}/release", "Give all devices the version that canaries have tried.", access.Operator, "release group", func(c *call, _ none) (room.Version, error) {
+		})),
+		within(theGroup, acts("POST /api/v1/groups/{name}/release", "Give all devices the version that canaries have tried.", access.Operator, "release group", func(c *call, _ none) (room.Version, error) {
 			return c.Room.Canaries().Release(c.Context(), c.object)
-		}),
+		})),
 		acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
 			return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
 		}),
-		acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.", access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
+		within(theGroup, acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.", access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
 			return none{}, c.Room.Menus().Give(c.object, to.Menu)
-		}),
+		})),
 		asks("GET /api/v1/menus", "All menus.", access.Viewer, func(c *call) ([]room.Menu, error) { return c.Room.Menus().List() }),
 		acts("PUT /api/v1/menus/{name}", "Make a menu, or replace it.", access.Operator, "put menu", func(c *call, m room.Menu) (none, error) {
 			m.Name = c.object
 			return none{}, c.Room.Menus().Put(m)
 		}),
 		removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator, "delete menu", func(c *call) error { return c.Room.Menus().Remove(c.object) }),
-		acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
+		within(theGroup, acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
 			return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
-		}),
+		})),
 	}
 }
 
@@ -195,15 +206,18 @@ type Owner struct {
 
 func devices() []route {
 	return []route{
-		asks("GET /api/v1/devices", "All devices.", access.Viewer, listDevices),
-		asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice),
-		asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots),
-		acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice),
-		acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limit.", access.Operator, "change device", changeDevice),
-		acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice),
-		removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) }),
+		within(their, asks("GET /api/v1/devices", "All devices.", access.Viewer, listDevices)),
+		within(theDevice, asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice)),
+		within(theDevice, asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots)),
+		within(their, acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice)),
+		within(theDevice, acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limit.", access.Operator, "change device", changeDevice)),
+		within(theDevice, acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice)),
+		within(theDevice, removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) })),
 		asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts),
-		asks("GET /api/v1/plan", "What each device gets when it boots next, and loses.", access.Viewer, func(c *call) ([]room.Boot, error) { return c.Room.Plan(c.Context()) }),
+		within(their, asks("GET /api/v1/plan", "What each device gets when it boots next, and loses.", access.Viewer, func(c *call) ([]room.Boot, error) {
+			list, err := c.Room.Plan(c.Context())
+			return seen(c, list, err, func(b room.Boot) string { return b.Group })
+		})),
 		asks("GET /api/v1/leases", "The addresses that machines have.", access.Viewer, func(c *call) ([]dhcp.Lease, error) { return c.Leases() }),
 		asks("GET /api/v1/unknown", "Machines that wait to be added.", access.Viewer, func(c *call) ([]room.Unknown, error) { return c.Room.Unknowns() }),
 	}
@@ -218,10 +232,10 @@ func people() []route {
 		removes("DELETE /api/v1/tokens/{name}", "Take a token away, at once.", access.Admin, "delete token", func(c *call) error { return c.Access.DeleteToken(c.object) }),
 		trail,
 		acts("POST /api/v1/login", "Begin a session of a user. Its secret lets in as a token does, for 12 hours.", "", "log in", login),
-		acts("POST /api/v1/logout", "End the session that asks.", access.Viewer, "log out", func(c *call, _ none) (none, error) { return none{}, c.Access.Logout(c.secret) }),
+		within(their, acts("POST /api/v1/logout", "End the session that asks.", access.Viewer, "log out", func(c *call, _ none) (none, error) { return none{}, c.Access.Logout(c.secret) })),
 		asks("GET /api/v1/users", "All users.", access.Admin, func(c *call) ([]access.Identity, error) { return c.Access.Users() }),
 		acts("POST /api/v1/users", "Make a user.", access.Admin, "create user", createUser),
-		acts("PUT /api/v1/users/{name}/password", "Give a user another password: an admin any, a user the own one. The sessions of the user end.", access.Viewer, "change password", setPassword),
+		within(their, acts("PUT /api/v1/users/{name}/password", "Give a user another password: an admin any, a user the own one. The sessions of the user end.", access.Viewer, "change password", setPassword)),
 		removes("DELETE /api/v1/users/{name}", "Take a user away, with all sessions.", access.Admin, "delete user", func(c *call) error { return c.Access.DeleteUser(c.object) }),
 	}
 }
@@ -247,12 +261,13 @@ func login(c *call, l Login) (Session, error) {
 type NewUser struct {
 	Name     string      `json:"name"`
 	Role     access.Role `json:"role"`
+	Groups   []string    `json:"groups,omitempty"` // to which the user is limited; none: all
 	Password string      `json:"password"`
 }
 
 func createUser(c *call, u NewUser) (none, error) {
 	c.object = u.Name
-	return none{}, c.Access.CreateUser(access.Identity{Name: u.Name, Role: u.Role}, u.Password)
+	return none{}, c.Access.CreateUser(access.Identity{Name: u.Name, Role: u.Role, Scopes: u.Groups}, u.Password)
 }
 
 // Password is a new one.
@@ -292,7 +307,9 @@ func listDevices(c *call) ([]Device, error) {
 	all, err := c.Room.Devices()
 	list := make([]Device, 0, len(all))
 	for _, d := range all {
-		list = append(list, c.shown(d))
+		if c.sees(d.Group) {
+			list = append(list, c.shown(d))
+		}
 	}
 	return list, err
 }
@@ -370,12 +387,20 @@ func wakeDevice(c *call, _ none) (none, error) {
 
 func addDevice(c *call, d NewDevice) (none, error) {
 	c.object = d.Name
+	if err := c.works(d.Group); err != nil {
+		return none{}, err
+	}
 	return none{}, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Limit: d.Limit})
 }
 
 func changeDevice(c *call, to DeviceChange) (none, error) {
 	if to.Mode == nil && !to.Until.IsZero() {
 		return none{}, fmt.Errorf("%w: a date goes with a mode", errRequest)
+	}
+	if to.Group != nil {
+		if err := c.works(*to.Group); err != nil {
+			return none{}, err
+		}
 	}
 	return none{}, c.Room.ChangeDevice(c.Context(), c.object, func(d *room.Device) {
 		if to.Group != nil {
@@ -401,7 +426,7 @@ type MadeToken struct {
 
 func createToken(c *call, t NewToken) (MadeToken, error) {
 	c.object = t.Name
-	secret, err := c.Access.CreateToken(access.Token{Identity: access.Identity{Name: t.Name, Role: t.Role}, Expires: t.Expires})
+	secret, err := c.Access.CreateToken(access.Token{Identity: access.Identity{Name: t.Name, Role: t.Role, Scopes: t.Groups}, Expires: t.Expires})
 	return MadeToken{t.Name, secret}, err
 }
 

@@ -65,6 +65,7 @@ func TestDucks(t *testing.T) {
 	testCrash(sh, m)
 	testLimit(sh, m)
 	testMenu(sh, m)
+	testScopes(sh, dir)
 	testImages(sh, dir)
 	testDisks(sh, m)
 	testRemoval(sh, m)

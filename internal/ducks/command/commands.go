@@ -303,12 +303,14 @@ type TokenCreate struct {
 	Server
 	Name string      `arg:""`
 	Role access.Role `required:"" enum:"viewer,operator,admin" help:"viewer looks, operator works, admin also says who may." placeholder:"ROLE"`
+
+	Groups []string `name:"group" help:"Only these groups and their devices; without it, all." placeholder:"GROUP"`
 }
 
 // Run runs it.
 func (c *TokenCreate) Run(ctx context.Context, out io.Writer) error {
 	var made struct{ Token string }
-	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role}, &made); done || err != nil {
+	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role, Groups: c.Groups}, &made); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out, made.Token)
@@ -324,11 +326,19 @@ func (c *TokenList) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "tokens", nil, &list); done || err != nil {
 		return err
 	}
-	return table(out, "TOKEN\tROLE\tSINCE", func(w io.Writer) {
+	return table(out, "TOKEN\tROLE\tGROUPS\tSINCE", func(w io.Writer) {
 		for _, t := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", t.Name, t.Role, t.Created.UTC().Format(time.DateTime))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.Role, groupsText(t.Scopes), t.Created.UTC().Format(time.DateTime))
 		}
 	})
+}
+
+// groupsText names the groups that somebody is limited to.
+func groupsText(groups []string) string {
+	if len(groups) == 0 {
+		return "all"
+	}
+	return strings.Join(groups, ", ")
 }
 
 // TokenDelete is a command.

@@ -1,7 +1,9 @@
 package command
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -48,6 +50,43 @@ func testLimit(sh *shell, m *machine) {
 	sh.says("device change pc1 --limit 0")
 	off()
 	duckstest.Until(sh.t, "it is off", func() bool { return !strings.Contains(classes(), "class htb dc:10 ") })
+}
+
+// testScopes: who is limited to some groups works with these and their devices, and sees nothing else.
+func testScopes(sh *shell, dir string) {
+	sh.t.Helper()
+	sh.says("group create annex --volume linux")
+	sh.says("device add 02:00:00:00:00:07 --name far --group annex")
+	file := filepath.Join(dir, "limited")
+	if err := os.WriteFile(file, []byte(sh.run("token create limited --role operator --group annex")), 0o600); err != nil {
+		sh.t.Fatal(err)
+	}
+	limited := &shell{sh.t, []string{sh.flags[0], sh.flags[1], "--token-file", file}}
+	sh.says("token list", "limited operator annex", "first admin all")
+	limited.says("device list", "far 02:00:00:00:00:07 annex")
+	limited.says("group list", "annex linux")
+	limited.says("plan", "far annex")
+	for _, line := range []string{"device list", "group list", "plan"} {
+		if got := limited.run(line); strings.Contains(got, "lab") {
+			sh.t.Errorf("%s shows\n%s", line, got)
+		}
+	}
+	limited.says("device change far --mode persistent")
+	limited.says("device add 02:00:00:00:00:08 --name near --group annex")
+	limited.says("device delete near")
+	for line, concerns := range map[string]string{
+		"device show pc1": "lab", "device change pc1 --pin 1": "lab", "device delete pc1": "lab", "device boots pc1": "lab", "group versions lab": "lab",
+		"group rollback lab --to 1": "lab", "device change far --group lab": "lab", "device add 02:00:00:00:00:08 --name near --group lab": "lab",
+		"group update annex --from pc1": "lab", "volume list": "all", "pool status": "all", "group create more --volume linux": "all", "group promote annex": "all",
+		"device leases": "all", "alerts": "all", "menu list": "all", "disk list": "all",
+	} {
+		limited.says(line, "it concerns "+concerns+", and limited is limited to annex")
+	}
+	limited.says("user list", "it needs role admin")
+	sh.says("token create odd --role viewer --group ../lab", "a name has 1 to 64")
+	sh.says("token delete limited")
+	sh.says("device delete far")
+	sh.says("group delete annex")
 }
 
 // testMenu: a group has a menu, which its devices are offered.
