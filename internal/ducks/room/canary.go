@@ -17,6 +17,7 @@ import (
 type Canary struct {
 	Version int                  `json:"version"`
 	Share   int                  `json:"share"`  // percent of the devices
+	Draw    int                  `json:"draw"`   // who draws less than this has it: the share, or what it takes for one device
 	Until   string               `json:"until"`  // the stage that each has to reach: Read or Up
 	Within  time.Duration        `json:"within"` // of the boot, in ns
 	Begun   map[string]time.Time `json:"begun"`  // devices that boot it and have not reached the stage yet
@@ -60,12 +61,11 @@ func (c *Canary) check() error {
 	return nil
 }
 
-// chosen reports whether a device is among those that get the version first. It is the same ones while the version is
-// tried, and others for the next version.
-func (c *Canary) chosen(group, device string) bool {
+// draws returns what a device draws, 0 to 99: the same while the version is tried, and something else for the next one.
+func (c *Canary) draws(group, device string) int {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintf(h, "%s\x00%d\x00%s", group, c.Version, device) // it never fails
-	return int(h.Sum32()%100) < c.Share
+	return int(h.Sum32() % 100)
 }
 
 // gets returns the number of the version that a device of a group gets, and why.
@@ -73,16 +73,28 @@ func (g *Group) gets(device string) (number int, why string) {
 	switch c := g.Canary; {
 	case c == nil:
 		return g.Use, "the version of its group"
-	case c.chosen(g.Name, device):
+	case c.draws(g.Name, device) < c.Draw:
 		return c.Version, fmt.Sprintf("it is a canary of version %d", c.Version)
 	default:
 		return g.Use, fmt.Sprintf("the version of its group, while canaries try version %d", c.Version)
 	}
 }
 
-// tries lets canaries boot the newest version. All others go on with the version that they get now.
-func (g *Group) tries(c Canary, before int) {
-	c.Version, c.Begun = g.Versions[len(g.Versions)-1].Number, make(map[string]time.Time)
+// tries lets canaries boot the newest version. All others go on with the version that they get now. One device at least of
+// those that take new versions is a canary.
+func (g *Group) tries(c Canary, before int, all []Device, now time.Time) {
+	c.Version, c.Begun, c.Draw = g.Versions[len(g.Versions)-1].Number, make(map[string]time.Time), c.Share
+	least := -1
+	for i := range all {
+		d := &all[i]
+		if d.Group != g.Name || d.Pin > 0 || d.keeps(now) {
+			continue
+		}
+		if n := c.draws(g.Name, d.Name); least < 0 || n < least {
+			least = n
+		}
+	}
+	c.Draw = max(c.Draw, least+1)
 	g.Canary, g.Withdrawn = &c, nil
 	g.Use = before
 }

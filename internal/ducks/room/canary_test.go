@@ -141,6 +141,29 @@ func TestAVersionIsTakenBack(t *testing.T) {
 	}
 }
 
+// However small the share, one device that takes new versions tries them.
+func TestOneDeviceAtLeastIsACanary(t *testing.T) {
+	r := newTried(t, Canary{Share: 99})
+	for i := range 40 {
+		must(t, r.ChangeDevice(t.Context(), fmt.Sprint("pc", i), func(d *Device) {
+			switch {
+			case i == 7:
+			case i%2 == 0:
+				d.Mode = Persistent
+			default:
+				d.Pin = 1
+			}
+		}))
+	}
+	for version := 3; version < 13; version++ {
+		_, err := r.UpdateGroup(t.Context(), "lab", Update{Device: "pc0", Try: &Canary{Share: 1}})
+		must(t, err)
+		if some := r.gets(version); !slices.Contains(some, "pc7") {
+			t.Errorf("version %d is tried by %v", version, some)
+		}
+	}
+}
+
 // Who has read is far enough where nothing more is asked for; who has left the group does not count.
 func TestHowFarCanariesCome(t *testing.T) {
 	r := newTried(t, Canary{Share: 99, Until: UntilRead})

@@ -97,6 +97,11 @@ type Boot struct {
 	Loses   int64  `json:"loses_bytes"` // bytes that it has written, and that go
 }
 
+// keeps reports whether a device keeps what it writes when it boots.
+func (d *Device) keeps(now time.Time) bool {
+	return d.Mode == Persistent || d.Mode == Until && now.Before(d.Until)
+}
+
 // plan says what a device gets at a time.
 func plan(d *Device, g *Group, now time.Time) (Boot, Version, error) {
 	number, why := g.gets(d.Name)
@@ -108,7 +113,7 @@ func plan(d *Device, g *Group, now time.Time) (Boot, Version, error) {
 		return Boot{}, v, fmt.Errorf("device %s: group %s: %w", d.Name, g.Name, err)
 	}
 	b := Boot{Device: d.Name, Group: g.Name, Version: v.Number, Fresh: true, Why: why}
-	keeps := d.Mode == Persistent || d.Mode == Until && now.Before(d.Until)
+	keeps := d.keeps(now)
 	switch {
 	case d.Image == "":
 		b.Why = "it boots first: " + why

@@ -128,7 +128,11 @@ func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version,
 	g.Use = 0
 	g.settles()
 	if u.Try != nil {
-		g.tries(*u.Try, before.Number)
+		all, err := r.Devices()
+		if err != nil {
+			return Version{}, err
+		}
+		g.tries(*u.Try, before.Number, all, r.o.Now())
 	}
 	return v, r.put(groups, name, g)
 }

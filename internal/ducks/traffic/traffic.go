@@ -45,6 +45,7 @@ type Shaper struct {
 	mu    sync.Mutex
 	line  int64 // bits a second that are shared
 	sides [2]side
+	part  int64 // of each device
 	given map[netip.Addr]given
 }
 
@@ -212,10 +213,16 @@ func (s *Shaper) Set(list []Share) error {
 		}
 	}
 	part := max(s.line/int64(len(want)+1), slow)
+	anew := part != s.part
+	s.part = 0 // where something fails, all is said again
 	for at, of := range want {
-		errs = append(errs, s.give(at, of, part, len(s.given) != len(want)))
+		errs = append(errs, s.give(at, of, part, anew))
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err == nil {
+		s.part = part
+	}
+	return err
 }
 
 // drop takes the class of an address away.

@@ -67,6 +67,18 @@ func TestNothingIsLeftOfClasses(t *testing.T) {
 				t.Errorf("there is no %sin\n%s", class, now)
 			}
 		}
+		part := "none" // 970 Mbit for these and all else
+		switch len(list) {
+		case 1:
+			part = "rate 485Mbit ceil 970Mbit"
+		case 2:
+			part = "rate 323333Kbit ceil 970Mbit"
+		case 3:
+			part = "rate 242500Kbit ceil 970Mbit"
+		}
+		if got := strings.Count(now, part); got != len(list) {
+			t.Errorf("%d of %d devices have their part:\n%s", got, len(list), now)
+		}
 		if got := strings.Count(now, "class htb dc:1"); got != 1+len(list) { // dc:1, and dc:10 and on
 			t.Errorf("%d classes for %d devices:\n%s", got-1, len(list), now)
 		}
