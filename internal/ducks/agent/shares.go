@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/sockets"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/traffic"
 )
@@ -17,16 +18,11 @@ type shares struct {
 	shaper  *traffic.Shaper
 	room    *room.Room
 	targets *target.Targets
-	at      map[login]netip.Addr // where sessions come from
+	port    uint16                      // of the disks
+	at      map[target.Login]netip.Addr // where sessions come from
 
-	seen   []netip.AddrPort // the connections, when shares were given out
+	seen   []sockets.Socket // the connections, when shares were given out
 	limits map[string]int64 // and the limits of devices
-}
-
-// login is a session of a target.
-type login struct {
-	iqn string
-	id  int
 }
 
 // shareEvery is how soon a device that logs in has its part, at most.
@@ -37,7 +33,7 @@ func startShares(ctx context.Context, o *Options, devices *room.Room, targets *t
 	if o.Shape.Interface == "" {
 		return nil, func() error { return nil }, nil
 	}
-	s = &shares{room: devices, targets: targets, at: make(map[login]netip.Addr)}
+	s = &shares{room: devices, targets: targets, port: o.Portal.Port(), at: make(map[target.Login]netip.Addr)}
 	if s.shaper, err = traffic.Start(o.Shape); err != nil {
 		return nil, nil, err
 	}
@@ -85,7 +81,8 @@ func (s *shares) share(ctx context.Context) error {
 	for _, d := range devices {
 		limits[d.Name] = d.Limit
 	}
-	seen, err := s.targets.Connections()
+	// tgtd is not asked: its devices wait while it answers.
+	seen, err := sockets.At(sockets.Proc, sockets.Established, s.port)
 	if err != nil || slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) {
 		return err
 	}
@@ -103,7 +100,7 @@ func (s *shares) share(ctx context.Context) error {
 	list := make([]traffic.Share, 0, len(sessions))
 	for _, t := range sessions {
 		d, known := of[t.IQN]
-		if at := s.at[login{t.IQN, t.Session}]; known && at.IsValid() {
+		if at := s.at[t.Login]; known && at.IsValid() {
 			list = append(list, traffic.Share{Device: d.Name, Address: at, Limit: d.Limit})
 		}
 	}
@@ -119,11 +116,10 @@ func (s *shares) share(ctx context.Context) error {
 
 // locate finds where new sessions come from, and forgets those that have ended.
 func (s *shares) locate(ctx context.Context, sessions []target.Traffic) error {
-	now := make(map[login]netip.Addr, len(sessions))
+	now := make(map[target.Login]netip.Addr, len(sessions))
 	for _, t := range sessions {
-		id := login{t.IQN, t.Session}
-		if at, known := s.at[id]; known {
-			now[id] = at
+		if at, known := s.at[t.Login]; known {
+			now[t.Login] = at
 			continue
 		}
 		list, err := s.targets.Sessions(ctx, t.IQN)
@@ -131,7 +127,7 @@ func (s *shares) locate(ctx context.Context, sessions []target.Traffic) error {
 			return err
 		}
 		for _, of := range list {
-			now[login{t.IQN, of.ID}] = of.Address
+			now[target.Login{IQN: t.IQN, Session: of.ID}] = of.Address
 		}
 	}
 	s.at = now

@@ -4,22 +4,19 @@ package doctor
 import (
 	"bufio"
 	"context"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/sockets"
 	"dalmatiner/internal/ducks/tftp"
+	"dalmatiner/internal/ducks/traffic"
 )
 
 // Verdict is how bad something is.
@@ -49,7 +46,7 @@ type Options struct {
 
 // Look looks at everything. It changes nothing; at the interface it asks whether another server gives addresses.
 func Look(ctx context.Context, o Options) []Finding {
-	list := []Finding{root(), tools(o.Pool), space(o.Pool), portal("/proc/net/tcp"), clock()}
+	list := []Finding{root(), tools(o.Pool), space(o.Pool), portal(sockets.Proc), classes(traffic.Try), clock()}
 	if o.Interface != "" {
 		list = append(list, loaders(o.BootFiles), bridge("/sys/class/net", o.Interface), network(ctx, o.Interface))
 	}
@@ -143,45 +140,32 @@ func compressed(dir string) bool {
 	return is
 }
 
-// portal looks for another program at the port of iSCSI. The table is that of proc_pid_net(5).
-func portal(table string) Finding {
-	const what = "iSCSI"
-	f, err := os.Open(table)
+// portal looks for another program at the port of iSCSI, in the tables of a directory.
+func portal(tables string) Finding {
+	const what, port = "iSCSI", 3260
+	list, err := sockets.At(tables, sockets.Listening, port)
 	if err != nil {
 		return Finding{what, Warn, err.Error(), ""}
 	}
-	defer f.Close()
-	listening, err := listenersAt(f, 3260)
-	switch {
-	case err != nil:
-		return Finding{what, Warn, err.Error(), ""}
-	case len(listening) == 0:
-		return Finding{what, Good, "nobody listens at port 3260", ""}
+	if len(list) == 0 {
+		return Finding{what, Good, fmt.Sprintf("nobody listens at port %d", port), ""}
 	}
-	return Finding{what, Warn, "somebody listens at " + strings.Join(listening, ", "),
+	var at []string
+	for _, s := range list {
+		at = append(at, s.Local.String())
+	}
+	return Finding{what, Warn, "somebody listens at " + strings.Join(at, ", "),
 		"that is right while ducks serve runs; if not, it is the tgt of Debian, which takes the port: systemctl disable --now tgt"}
 }
 
-// listenersAt returns the addresses at which somebody listens at a port.
-func listenersAt(table io.Reader, port uint64) (list []string, err error) {
-	const listen = "0A"
-	lines := bufio.NewScanner(table)
-	for lines.Scan() {
-		f := strings.Fields(lines.Text())
-		if len(f) < 4 || f[3] != listen {
-			continue
-		}
-		address, number, _ := strings.Cut(f[1], ":")
-		at, err := strconv.ParseUint(number, 16, 16)
-		b, err2 := hex.DecodeString(address)
-		if err := errors.Join(err, err2); err != nil || len(b) != 4 {
-			return nil, fmt.Errorf("the table of connections has %q", f[1])
-		}
-		if at == port {
-			list = append(list, fmt.Sprintf("%s:%d", net.IPv4(b[3], b[2], b[1], b[0]), port))
-		}
+// classes looks whether the kernel can share a line among devices.
+func classes(try func() error) Finding {
+	const what = "classes"
+	if err := try(); err != nil {
+		return Finding{what, Warn, fmt.Sprintf("the line cannot be shared among devices: %v", err),
+			"ducks runs without --shape; with it the kernel needs sch_htb, sch_ingress, cls_u32, act_mirred and ifb: modprobe those, or boot a kernel of Debian"}
 	}
-	return list, lines.Err()
+	return Finding{what, Good, "the kernel can share the line among devices", ""}
 }
 
 func clock() Finding {

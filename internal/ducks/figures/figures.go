@@ -66,7 +66,7 @@ const mostWaiting = 4096
 type Figures struct {
 	o      Options
 	stages chan stage
-	last   map[session]target.Traffic
+	last   map[target.Login]target.Traffic
 	used   map[string]traffic.Used // by device
 
 	lost    int          // seconds whose points did not reach the store
@@ -74,15 +74,9 @@ type Figures struct {
 	failing bool         // it was said
 }
 
-// session is one of a target.
-type session struct {
-	iqn string
-	id  int
-}
-
 // New returns one that has sent nothing yet.
 func New(o Options) *Figures {
-	return &Figures{o: o, stages: make(chan stage, mostWaiting), last: make(map[session]target.Traffic)}
+	return &Figures{o: o, stages: make(chan stage, mostWaiting), last: make(map[target.Login]target.Traffic)}
 }
 
 // Stage notes that a machine has reached a stage. It returns at once.
@@ -235,10 +229,10 @@ func (f *Figures) line() (list []one, err error) {
 // since returns what has moved since the last look, by target, and how many targets have a session.
 func (f *Figures) since(now []target.Traffic) (moved map[string]target.Traffic, on int) {
 	moved = make(map[string]target.Traffic)
-	last := make(map[session]target.Traffic, len(now))
+	last := make(map[target.Login]target.Traffic, len(now))
 	for _, t := range now {
-		before := f.last[session{t.IQN, t.Session}]
-		last[session{t.IQN, t.Session}] = t
+		before := f.last[t.Login]
+		last[t.Login] = t
 		if before.ReadBytes > t.ReadBytes || before.WriteBytes > t.WriteBytes {
 			before = target.Traffic{} // another session, of another tgtd
 		}

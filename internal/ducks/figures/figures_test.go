@@ -63,7 +63,7 @@ func TestWhatMoves(t *testing.T) {
 		}
 	}
 	check("nobody is on")
-	room.traffic = []target.Traffic{{IQN: "iqn:pc1", Session: 1, ReadBytes: 10, Reads: 2}, {IQN: "iqn:pc2", Session: 2, ReadBytes: 5, Reads: 1}}
+	room.traffic = []target.Traffic{{Login: target.Login{IQN: "iqn:pc1", Session: 1}, ReadBytes: 10, Reads: 2}, {Login: target.Login{IQN: "iqn:pc2", Session: 2}, ReadBytes: 5, Reads: 1}}
 	check("two begin", "devices.pc1.read_bytes 10", "devices.pc1.reads 2", "devices.pc2.read_bytes 5", "devices.pc2.reads 1", "groups.lab.read_bytes 15", "groups.lab.reads 3",
 		"servers.s1.devices_on 2", "servers.s1.read_bytes 15", "servers.s1.reads 3", "volumes.linux.read_bytes 15", "volumes.linux.reads 3")
 	check("nothing moves", "servers.s1.devices_on 2")
@@ -72,7 +72,7 @@ func TestWhatMoves(t *testing.T) {
 	room.used = []traffic.Used{{Device: "pc1", Sent: traffic.Flow{Bytes: 10, Dropped: 1}, Received: traffic.Flow{Bytes: 8}}}
 	check("a class goes on", "servers.s1.devices_on 2", "devices.pc1.line_sent_bytes 1")
 	room.used = nil
-	room.traffic = []target.Traffic{{IQN: "iqn:pc1", Session: 3, ReadBytes: 4, Reads: 2}}
+	room.traffic = []target.Traffic{{Login: target.Login{IQN: "iqn:pc1", Session: 3}, ReadBytes: 4, Reads: 2}}
 	check("one has booted again", "devices.pc1.read_bytes 4", "devices.pc1.reads 2", "groups.lab.read_bytes 4", "groups.lab.reads 2",
 		"servers.s1.devices_on 1", "servers.s1.read_bytes 4", "servers.s1.reads 2", "volumes.linux.read_bytes 4", "volumes.linux.reads 2")
 }

@@ -123,10 +123,7 @@ func (r Canaries) Release(_ context.Context, name string) (Version, error) {
 	if err != nil {
 		return Version{}, err
 	}
-	g.Use = v.Number
-	if g.Versions[len(g.Versions)-1].Number == v.Number {
-		g.Use = 0
-	}
+	g.Use = 0 // what canaries try is the newest
 	g.settles()
 	return v, r.put(groups, name, g)
 }

@@ -66,6 +66,9 @@ type Targets struct {
 	tgtd    *process   // nil while it does not run
 	last    int        // tid
 	targets map[string]*made
+
+	traffic   []Traffic // as it was asked for last
+	trafficAt time.Time
 }
 
 // made is a target with its number. tgtd may not run, and then does not know it.

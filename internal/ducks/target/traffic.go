@@ -5,12 +5,18 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 )
+
+// Login is a session of a target. A later one of the same tgtd has another number.
+type Login struct {
+	IQN     string
+	Session int
+}
 
 // Traffic is what went through a session so far, over all its disks.
 type Traffic struct {
-	IQN        string // of the target
-	Session    int
+	Login
 	ReadBytes  int64
 	Reads      int64
 	WriteBytes int64
@@ -33,7 +39,23 @@ func (t *Targets) Traffic(ctx context.Context) ([]Traffic, error) {
 	for iqn, m := range t.targets {
 		names[m.TID] = iqn
 	}
-	return parseTraffic(out, names)
+	list, err := parseTraffic(out, names)
+	if err == nil {
+		t.traffic, t.trafficAt = list, time.Now()
+	}
+	return list, err
+}
+
+// Recent returns what Traffic has returned last, where that is not older than age, and asks tgtd else. Many look each
+// second; the disks wait while tgtd answers. The slice is shared: it is not to be changed.
+func (t *Targets) Recent(ctx context.Context, age time.Duration) ([]Traffic, error) {
+	t.mu.Lock()
+	list, at, runs := t.traffic, t.trafficAt, t.tgtd != nil
+	t.mu.Unlock()
+	if runs && time.Since(at) <= age {
+		return list, nil
+	}
+	return t.Traffic(ctx)
 }
 
 // The columns of what tgtadm shows of traffic: target, disk, session, then bytes and commands of reads that were asked for
@@ -47,7 +69,7 @@ const (
 
 // parseTraffic reads what tgtadm shows. Sessions of targets without a name are left out.
 func parseTraffic(out []byte, names map[int]string) (list []Traffic, err error) {
-	at := make(map[[2]int]int) // by target and session, in list
+	at := make(map[Login]int) // in list
 	first := true
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
@@ -64,16 +86,16 @@ func parseTraffic(out []byte, names map[int]string) (list []Traffic, err error) 
 				return nil, fmt.Errorf("tgtadm shows traffic as %q", line)
 			}
 		}
-		key := [2]int{int(n[columnTarget]), int(n[columnSession])}
-		name, known := names[key[0]]
+		name, known := names[int(n[columnTarget])]
 		if !known {
 			continue
 		}
+		key := Login{name, int(n[columnSession])}
 		i, is := at[key]
 		if !is {
 			i = len(list)
 			at[key] = i
-			list = append(list, Traffic{IQN: name, Session: key[1]})
+			list = append(list, Traffic{Login: key})
 		}
 		s := &list[i]
 		s.ReadBytes, s.Reads = s.ReadBytes+n[columnReadBytes], s.Reads+n[columnReads]

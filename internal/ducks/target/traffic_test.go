@@ -15,7 +15,7 @@ func TestParseTraffic(t *testing.T) {
 
 `
 	names := map[int]string{1: "a", 2: "b"}
-	want := []Traffic{{"a", 1, 31040032, 7580, 1024, 2, 1}, {"b", 4, 1, 1, 0, 0, 0}}
+	want := []Traffic{{Login{"a", 1}, 31040032, 7580, 1024, 2, 1}, {Login{"b", 4}, 1, 1, 0, 0, 0}}
 	if got, err := parseTraffic([]byte(shown), names); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -94,6 +94,22 @@ func TestNothingIsLeftOfClasses(t *testing.T) {
 	}
 }
 
+// What is tried of the kernel leaves nothing behind, and works where the rest does.
+func TestTry(t *testing.T) {
+	t.Parallel()
+	duckstest.Unchanged(t)
+	if !duckstest.Alone(t, "tc") {
+		return
+	}
+	before := queues(t, "lo")
+	if err := Try(); err != nil {
+		t.Error(err)
+	}
+	if after := queues(t, "lo"); after != before {
+		t.Errorf("it was\n%s\nand is\n%s", before, after)
+	}
+}
+
 // What a killed process has left is taken over, whatever it was at; what others have made stays.
 func TestOnlyItsOwnIsReplaced(t *testing.T) {
 	t.Parallel()
