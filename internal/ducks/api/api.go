@@ -3,6 +3,7 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,8 +29,10 @@ type Options struct {
 	Access *access.Access
 	Times  *boot.Times
 	Leases func() ([]dhcp.Lease, error)
-	Wake   func(mac string) error // switches a machine on; nil: no interface is known
-	Logger *slog.Logger
+	// Sessions returns those of all devices, not older than a second.
+	Sessions func(ctx context.Context) ([]target.Traffic, error)
+	Wake     func(mac string) error // switches a machine on; nil: no interface is known
+	Logger   *slog.Logger
 }
 
 // maxBody bounds what a request brings.

@@ -9,7 +9,6 @@ import (
 
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/alerts"
-	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
@@ -69,27 +68,6 @@ type (
 		Expires time.Time   `json:"expires,omitzero"`
 	}
 )
-
-// Device is one as it is shown. Secret is empty unless an admin asks for this one.
-type Device struct {
-	Name      string    `json:"name"`
-	MAC       string    `json:"mac"`
-	Group     string    `json:"group"`
-	Mode      room.Mode `json:"mode"`
-	Until     time.Time `json:"until,omitzero"`
-	Pin       int       `json:"pin,omitempty"`
-	Version   int       `json:"version,omitempty"` // that its image began with
-	Limit     int64     `json:"limit,omitempty"`   // bits a second each way; 0: none
-	IQN       string    `json:"iqn"`
-	Initiator string    `json:"initiator"`
-	User      string    `json:"chap_user"`
-	Secret    string    `json:"chap_secret,omitempty"`
-}
-
-func (c *call) shown(d room.Device) Device {
-	return Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version, Limit: d.Limit,
-		IQN: c.Room.IQN(d.Name), Initiator: c.Room.Initiator(d.Name), User: d.Name}
-}
 
 // none is the body of a request without one, and of an answer that says nothing.
 type none struct{}
@@ -301,59 +279,6 @@ func deleteVersion(c *call) error {
 		return fmt.Errorf("%w: version %q is no number", errRequest, c.PathValue("number"))
 	}
 	return c.Room.RemoveVersion(c.Context(), c.object, number)
-}
-
-func listDevices(c *call) ([]Device, error) {
-	all, err := c.Room.Devices()
-	list := make([]Device, 0, len(all))
-	for _, d := range all {
-		if c.sees(d.Group) {
-			list = append(list, c.shown(d))
-		}
-	}
-	return list, err
-}
-
-func showDevice(c *call) (Device, error) {
-	d, err := c.Room.Device(c.object)
-	if err != nil {
-		return Device{}, err
-	}
-	shown := c.shown(d)
-	if c.who.Role.Allows(access.Admin) {
-		shown.Secret = d.Secret
-	}
-	return shown, nil
-}
-
-// Course is a boot of a device, the seconds of each stage since it began.
-type Course struct {
-	Begun  time.Time `json:"begun"`
-	Stages []Reached `json:"stages"`
-}
-
-// Reached is a stage that a device has reached.
-type Reached struct {
-	Stage string  `json:"stage"`
-	After float64 `json:"seconds"` // since the boot began
-}
-
-func showBoots(c *call) ([]Course, error) {
-	d, err := c.Room.Device(c.object)
-	if err != nil {
-		return nil, err
-	}
-	list := []Course{}
-	for _, of := range c.Times.Of(d.MAC) {
-		shown := Course{Begun: of.Begun()}
-		for s, at := range of.At {
-			if !at.IsZero() {
-				shown.Stages = append(shown.Stages, Reached{boot.Stage(s).String(), at.Sub(shown.Begun).Seconds()})
-			}
-		}
-		list = append(list, shown)
-	}
-	return list, nil
 }
 
 func showAlerts(c *call) ([]alerts.Alert, error) {

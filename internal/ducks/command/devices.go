@@ -67,9 +67,9 @@ func (c *DeviceList) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "devices", nil, &list); done || err != nil {
 		return err
 	}
-	return table(out, "DEVICE\tMAC\tGROUP\tMODE\tPIN\tBEGAN WITH", func(w io.Writer) {
+	return table(out, "DEVICE\tMAC\tGROUP\tMODE\tPIN\tBEGAN WITH\tDISK\tLAST BOOT", func(w io.Writer) {
 		for _, d := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.MAC, d.Group, modeText(&d), orDash(d.Pin), orDash(d.Version))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.MAC, d.Group, modeText(&d), orDash(d.Pin), orDash(d.Version), diskText(d.On), bootText(&d))
 		}
 	})
 }
@@ -79,6 +79,21 @@ func modeText(d *api.Device) string {
 		return "until " + d.Until.Local().Format(time.DateOnly)
 	}
 	return string(d.Mode)
+}
+
+func diskText(on bool) string {
+	if on {
+		return "in use"
+	}
+	return "-"
+}
+
+// bootText says how far a device came when it booted last, as ducks has seen it.
+func bootText(d *api.Device) string {
+	if d.Stage == "" {
+		return "-"
+	}
+	return d.Stage + " " + d.StageAt.UTC().Format(time.DateTime)
 }
 
 func orDash(n int) string {

@@ -108,10 +108,12 @@ func testMenu(sh *shell, m *machine) {
 	if err != nil {
 		sh.t.Fatal(err)
 	}
+	duckstest.Until(sh.t, "its disk is in use", func() bool { return sh.shows("device list", "in use read") })
 	if !strings.Contains(r.Script, "item install Install it\nchoose --timeout 5000 --default install selected") {
 		sh.t.Errorf("it is offered\n%s", r.Script)
 	}
 	r.Session.Close()
+	duckstest.Until(sh.t, "its disk is in use no more", func() bool { return sh.shows("device list", "- read") })
 	sh.says("menu give --none --to lab")
 	sh.says("menu remove usual install")
 	sh.says("menu list", "MENU ENTRY TEXT BOOTS WAITS")

@@ -62,8 +62,9 @@ func words(line string) (list []string) {
 func (s *shell) says(line string, texts ...string) string {
 	s.t.Helper()
 	got := s.run(line)
+	flat := strings.Join(strings.Fields(got), " ")
 	for _, text := range texts {
-		if !strings.Contains(strings.Join(strings.Fields(got), " "), text) {
+		if !strings.Contains(flat, text) {
 			s.t.Errorf("%s says\n%s, not %q", line, got, text)
 		}
 	}
@@ -71,6 +72,12 @@ func (s *shell) says(line string, texts ...string) string {
 		s.t.Errorf("%s says %q", line, got)
 	}
 	return got
+}
+
+// shows reports whether a command says a text.
+func (s *shell) shows(line, text string) bool {
+	s.t.Helper()
+	return strings.Contains(strings.Join(strings.Fields(s.run(line)), " "), text)
 }
 
 // machine is one at the other end of a cable.

@@ -1,0 +1,117 @@
+package api
+
+import (
+	"time"
+
+	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/target"
+)
+
+// Device is one as it is shown. Secret is empty unless an admin asks for this one.
+type Device struct {
+	Name      string    `json:"name"`
+	MAC       string    `json:"mac"`
+	Group     string    `json:"group"`
+	Mode      room.Mode `json:"mode"`
+	Until     time.Time `json:"until,omitzero"`
+	Pin       int       `json:"pin,omitempty"`
+	Version   int       `json:"version,omitempty"` // that its image began with
+	Limit     int64     `json:"limit,omitempty"`   // bits a second each way; 0: none
+	IQN       string    `json:"iqn"`
+	Initiator string    `json:"initiator"`
+	User      string    `json:"chap_user"`
+	Secret    string    `json:"chap_secret,omitempty"`
+
+	On         bool      `json:"on"`                // it has a session with its disk
+	ReadBytes  int64     `json:"read_bytes"`        // in that session
+	WriteBytes int64     `json:"write_bytes"`       // in that session
+	Stage      string    `json:"stage,omitempty"`   // that its last boot has reached, since ducks runs
+	StageAt    time.Time `json:"stage_at,omitzero"` // when
+}
+
+// live is what the sessions say of each target.
+func (c *call) live() (map[string]target.Traffic, error) {
+	sessions, err := c.Sessions(c.Context())
+	of := make(map[string]target.Traffic, len(sessions))
+	for _, s := range sessions {
+		t := of[s.IQN]
+		t.ReadBytes, t.WriteBytes = t.ReadBytes+s.ReadBytes, t.WriteBytes+s.WriteBytes
+		of[s.IQN] = t
+	}
+	return of, err
+}
+
+func (c *call) shown(d room.Device, live map[string]target.Traffic) Device {
+	out := Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version, Limit: d.Limit,
+		IQN: c.Room.IQN(d.Name), Initiator: c.Room.Initiator(d.Name), User: d.Name}
+	t, on := live[out.IQN]
+	out.On, out.ReadBytes, out.WriteBytes = on, t.ReadBytes, t.WriteBytes
+	if boots := c.Times.Of(d.MAC); len(boots) > 0 {
+		stage, at := boots[0].Last()
+		out.Stage, out.StageAt = stage.String(), at
+	}
+	return out
+}
+
+func listDevices(c *call) ([]Device, error) {
+	all, err := c.Room.Devices()
+	if err != nil {
+		return nil, err
+	}
+	live, err := c.live()
+	list := make([]Device, 0, len(all))
+	for _, d := range all {
+		if c.sees(d.Group) {
+			list = append(list, c.shown(d, live))
+		}
+	}
+	return list, err
+}
+
+func showDevice(c *call) (Device, error) {
+	d, err := c.Room.Device(c.object)
+	if err != nil {
+		return Device{}, err
+	}
+	live, err := c.live()
+	if err != nil {
+		return Device{}, err
+	}
+	shown := c.shown(d, live)
+	if c.who.Role.Allows(access.Admin) {
+		shown.Secret = d.Secret
+	}
+	return shown, nil
+}
+
+// Course is a boot of a device, the seconds of each stage since it began.
+type Course struct {
+	Begun  time.Time `json:"begun"`
+	Stages []Reached `json:"stages"`
+}
+
+// Reached is a stage that a device has reached.
+type Reached struct {
+	Stage string  `json:"stage"`
+	After float64 `json:"seconds"` // since the boot began
+}
+
+func showBoots(c *call) ([]Course, error) {
+	d, err := c.Room.Device(c.object)
+	if err != nil {
+		return nil, err
+	}
+	list := []Course{}
+	for _, of := range c.Times.Of(d.MAC) {
+		shown := Course{Begun: of.Begun()}
+		for s, at := range of.At {
+			if !at.IsZero() {
+				shown.Stages = append(shown.Stages, Reached{boot.Stage(s).String(), at.Sub(shown.Begun).Seconds()})
+			}
+		}
+		list = append(list, shown)
+	}
+	return list, nil
+}
