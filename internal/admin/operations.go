@@ -36,7 +36,7 @@ type Status struct {
 	HeadBytes int64 `json:"head_bytes"` // blocks, encoded chunks and late points
 
 	StatusMemory
-	Cluster *ClusterLine `json:"cluster,omitempty"` // of a node that is on its own: nil
+	StatusNeighbours
 
 	Segments      int64   `json:"segments"`
 	SegmentBytes  int64   `json:"segment_bytes"`
@@ -57,6 +57,12 @@ type StatusMemory struct {
 	MemoryUsed  int64  `json:"memory_used_bytes"`
 	MemoryLevel string `json:"memory_level"` // calm, urgent, no_queries, no_series or hold
 	SendersHeld int64  `json:"senders_held"`
+}
+
+// StatusNeighbours says who else a node speaks of.
+type StatusNeighbours struct {
+	Cluster *ClusterLine `json:"cluster,omitempty"` // of a node that is on its own: nil
+	Ducks   string       `json:"ducks,omitempty"`   // the address of the ducks whose rooms the page shows
 }
 
 // ClusterLine is what the status of a node says of its cluster.

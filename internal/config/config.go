@@ -39,20 +39,16 @@ type Config struct {
 	Node     string // nodename
 	LogLevel string // log.level: debug, info, warn or error
 
-	TCPAddr            string        // tcp.addr, host:port
-	HTTPAddr           string        // http.addr, host:port
-	TCPMaxConnections  int           // tcp_max_connections
-	TCPMaxFrame        int64         // tcp.max_frame, bytes
-	TCPIdle            time.Duration // tcp.idle_timeout
-	InputStall         time.Duration // input.stall_timeout
-	ReplyStall         time.Duration // reply.stall_timeout
-	HTTPIdle           time.Duration // http.idle_timeout
-	GraphiteIdle       time.Duration // graphite.idle_timeout
-	TCPMaxSlots        int64
-	HTTPMaxBody        int64  // http.max_body, bytes
-	HTTPMaxConnections int    // http.max_connections
-	HTTPHosts          string // http.hosts, host names separated by commas
-	HTTPPprof          string // http.pprof: PprofOff, PprofLoopback or PprofOn
+	TCPAddr           string        // tcp.addr, host:port
+	TCPMaxConnections int           // tcp_max_connections
+	TCPMaxFrame       int64         // tcp.max_frame, bytes
+	TCPIdle           time.Duration // tcp.idle_timeout
+	InputStall        time.Duration // input.stall_timeout
+	ReplyStall        time.Duration // reply.stall_timeout
+	GraphiteIdle      time.Duration // graphite.idle_timeout
+	TCPMaxSlots       int64
+
+	HTTP
 
 	GraphiteAddr           string // graphite.addr, host:port of lines over TCP and UDP; empty for off
 	GraphitePickleAddr     string // graphite.pickle_addr, host:port; empty for off
@@ -96,6 +92,17 @@ type Config struct {
 	Version string
 
 	origins map[string]string
+}
+
+// HTTP are the keys of HTTP, and of whom the page speaks to besides the node.
+type HTTP struct {
+	HTTPAddr           string        // http.addr, host:port
+	HTTPIdle           time.Duration // http.idle_timeout
+	HTTPMaxBody        int64         // http.max_body, bytes
+	HTTPMaxConnections int           // http.max_connections
+	HTTPHosts          string        // http.hosts, host names separated by commas
+	HTTPPprof          string        // http.pprof: PprofOff, PprofLoopback or PprofOn
+	Ducks              Ducks         // ducks.*
 }
 
 // Query are the keys of queries.

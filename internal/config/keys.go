@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"net/url"
 	"slices"
 	"time"
 )
@@ -83,6 +84,10 @@ var nodeKeys = []key{
 		func(c *Config) *string { return &c.HTTPHosts }),
 	choiceKey("http.pprof", PprofOff, []string{PprofOff, PprofLoopback, PprofOn}, "who may take profiles of the process at /debug/pprof/: nobody, this machine, everyone who reaches http.addr",
 		func(c *Config) *string { return &c.HTTPPprof }),
+	ducksURLKey("ducks.url", "the ducks whose rooms the page shows, such as http://127.0.0.1:8091",
+		func(c *Config) **url.URL { return &c.Ducks.URL }),
+	noneKey("ducks.ca", "certificate of the CA of an https ducks.url, in PEM: none is those of the system",
+		func(c *Config) *string { return &c.Ducks.CA }),
 
 	offAddrKey("graphite.addr", "127.0.0.1:2003", "address of Graphite's lines, TCP and UDP, such as 127.0.0.1:2003, or off",
 		func(c *Config) *string { return &c.GraphiteAddr }),

@@ -25,6 +25,7 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/httpapi/clusterroutes"
+	"dalmatiner/internal/httpapi/ducksproxy"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/ingest/conns"
@@ -74,11 +75,11 @@ type Engine interface {
 // Options is what a Handler is made of. Hosts, Version and what stands behind
 // it may be left out.
 type Options struct {
-	Store        Store
-	Tags         Tags
-	Arrivals     cardinality.Arrivals
-	Operator     Operator
-	Cluster      *clusterroutes.Operator // nil: the node is on its own
+	Store    Store
+	Tags     Tags
+	Arrivals cardinality.Arrivals
+	Operator Operator
+	Neighbours
 	Status       func() admin.Status
 	Log          func() []admin.LogLine // the last lines of the log, oldest first
 	Engine       Engine
@@ -104,6 +105,12 @@ type Options struct {
 
 	QueryTimeout time.Duration // longest run of a query
 	SlowQuery    time.Duration // queries that run this long are logged
+}
+
+// Neighbours are who a node speaks of that are not itself.
+type Neighbours struct {
+	Cluster *clusterroutes.Operator // nil: the node is on its own
+	Ducks   *ducksproxy.Proxy       // nil: no ducks is known
 }
 
 // defaultMaxQueries keeps small machines answering: each query may take a core

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"dalmatiner/internal/httpapi/ducksproxy"
 	"dalmatiner/internal/httpapi/taglist"
 )
 
@@ -72,6 +73,7 @@ func (a *api) adminRoutes() []route {
 		{pattern: "/admin/status", methods: "GET", serve: a.status},
 		{pattern: "/admin/tags/export", methods: "GET", serve: func(w http.ResponseWriter, r *http.Request) error { return exportTags(a.Store, a.Tags, w, r) }},
 		{pattern: "/tags", methods: "POST", serve: a.postTags},
+		{pattern: ducksproxy.Path + "{rest...}", methods: "GET, POST, PUT, PATCH, DELETE", serve: ducks(a.Ducks)},
 		{pattern: "/admin/{nothing...}", serve: nothing},
 		{pattern: "/debug/pprof", methods: "GET", serve: toProfiles},
 		{pattern: profiles + "{name...}", methods: "GET", serve: a.profile},
@@ -82,6 +84,19 @@ func (a *api) adminRoutes() []route {
 		routes[i].name, routes[i].admin = administration, true
 	}
 	return routes
+}
+
+// ducks lets a ducks answer, if one is known.
+func ducks(p *ducksproxy.Proxy) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if p == nil {
+			return notFound("no ducks is known here: ducks.url says where one is")
+		}
+		if err := p.Serve(w, r); err != nil {
+			return &statusError{http.StatusBadGateway, "", err.Error()}
+		}
+		return nil
+	}
 }
 
 // nothing answers where there is no route.

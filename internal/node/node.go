@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/httpapi"
+	"dalmatiner/internal/httpapi/ducksproxy"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
@@ -42,6 +43,7 @@ type node struct {
 	results   *query.Cache
 	store     *store.Store
 	cluster   *clusterPart            // nil: the node is on its own
+	ducks     *ducksproxy.Proxy       // nil: none is known
 	points    coordinator.Coordinator // where all points go
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
@@ -61,6 +63,9 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	}
 	recent, logger := keepRecent(logger)
 	n := &node{cfg: cfg, logger: logger, recent: recent, rec: monitor.New(), failed: make(chan error, 8)}
+	if err := n.openDucks(); err != nil {
+		return err
+	}
 	n.memory = newMemory(&cfg)
 	n.results = newQueryCache(&cfg, n.memory.budget)
 	defer n.memory.forget()
@@ -245,7 +250,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 	}
 	shared, events := n.shared()
 	return httpapi.New(httpapi.Options{
-		Store: shared, Cluster: n.cluster.operator(), Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		Store: shared, Neighbours: httpapi.Neighbours{Cluster: n.cluster.operator(), Ducks: n.ducks}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: conns.NewUnfinished(n.memory.budget, "http-bodies", n.cfg.InputStall), ReplyStall: n.cfg.ReplyStall,

@@ -83,7 +83,8 @@ func (n *node) report() admin.Status {
 	return admin.Status{
 		Version: n.cfg.Version, Node: n.cfg.Node, Ready: n.up.Load(), DataDir: n.cfg.DataDir,
 		UptimeS: time.Since(s.began).Seconds(), TCPAddr: s.tcpAddr, HTTPAddr: s.httpAddr,
-		Cluster: n.cluster.line(), Buckets: st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
+		StatusNeighbours: admin.StatusNeighbours{Cluster: n.cluster.line(), Ducks: n.ducksAddress()},
+		Buckets:          st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
 		RSSBytes: residentBytes(), HeapBytes: int64(heap[0].Value.Uint64()),
 		HeadBytes:    st.Head.Bytes + st.Head.Warm + st.Head.Sealed + st.Head.Late,
 		StatusMemory: admin.StatusMemory{MemoryLimit: st.Memory.Limit, MemoryUsed: st.Memory.Used, MemoryLevel: st.Memory.Level.String(), SendersHeld: st.Senders.Held},
