@@ -157,6 +157,7 @@ export interface Status {
   free_disk_bytes: number
   disk_full: boolean
   damage: number
+  ducks?: string // the address of the ducks whose rooms are shown
   cluster?: { ring: string; members: number; up: number } // of a node that is on its own: none
 }
 
@@ -326,7 +327,7 @@ const isJSON = (r: Response) => (r.headers.get('Content-Type') ?? '').startsWith
 /** What an answer says that is no success. */
 function problemOf(response: Response, text: string): Problem {
   const said = isJSON(response) ? JSON.parse(text) : { message: text.trim() || `${response.status} ${response.statusText}` }
-  return new Problem(said.message, response.status, said.position)
+  return new Problem(said.message ?? said.error, response.status, said.position)
 }
 
 async function requestText(path: string, init: RequestInit = {}): Promise<Reply<undefined>> {
@@ -344,7 +345,8 @@ async function requestText(path: string, init: RequestInit = {}): Promise<Reply<
   return { value: undefined, text, took }
 }
 
-async function request<T>(path: string, init: RequestInit = {}): Promise<Reply<T>> {
+/** Asks for JSON; an answer that is no success is a Problem. */
+export async function request<T>(path: string, init: RequestInit = {}): Promise<Reply<T>> {
   const reply = await requestText(path, init)
   return { ...reply, value: JSON.parse(reply.text) as T }
 }

@@ -2,6 +2,7 @@ import { useEffect } from 'preact/hooks'
 import { api } from './api'
 import { BucketsPage } from './buckets/page'
 import { CardinalityPage } from './cardinality/page'
+import { DucksPage } from './ducks/page'
 import { EventsPage } from './events/page'
 import { FunctionsPage } from './functions/page'
 import { useConnection, useLoad, useStored } from './hooks'
@@ -12,14 +13,15 @@ import { initial, link, useURL, type Name } from './url'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
-const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['cardinality', 'Cardinality'], ['functions', 'Functions'], ['node', 'Node'], ['ring', 'Ring']]
+const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['cardinality', 'Cardinality'], ['functions', 'Functions'], ['node', 'Node'], ['ring', 'Ring'], ['ducks', 'Ducks']]
 const themes: Theme[] = ['auto', 'light', 'dark']
 const themeMark: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' }
 
 export function App() {
   const [state, go] = useURL()
   const { up } = useConnection()
-  const clustered = useLoad((signal) => api.status(signal), []).value?.cluster !== undefined // changes with a restart only
+  const status = useLoad((signal) => api.status(signal), []).value // what is asked of it changes with a restart only
+  const there = (page: Name) => (page !== 'ring' || status?.cluster !== undefined) && (page !== 'ducks' || status?.ducks !== undefined)
   const [theme, setTheme] = useStored<Theme>('theme', 'auto')
   useEffect(() => {
     document.documentElement.dataset.theme = theme
@@ -41,7 +43,7 @@ export function App() {
           <Spots /> <span>Dalmatiner</span>
         </a>
         <nav aria-label="Pages">
-          {pages.filter(([page]) => page !== 'ring' || clustered).map(([page, title]) => (
+          {pages.filter(([page]) => there(page)).map(([page, title]) => (
             <a key={page} href={link({ page })} aria-current={page === state.page ? 'page' : undefined} onClick={(e) => follow(e, page)}>
               {title}
             </a>
@@ -68,6 +70,7 @@ export function App() {
         {state.page === 'functions' && <FunctionsPage state={state} go={go} />}
         {state.page === 'node' && <NodePage state={state} theme={theme} />}
         {state.page === 'ring' && <RingPage />}
+        {state.page === 'ducks' && <DucksPage state={state} go={go} theme={theme} />}
       </main>
     </>
   )

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { By } from './api'
 import { quoted } from './dql/tokens'
 
-export type Name = 'query' | 'events' | 'buckets' | 'cardinality' | 'functions' | 'node' | 'ring'
+export type Name = 'query' | 'events' | 'buckets' | 'cardinality' | 'functions' | 'node' | 'ring' | 'ducks'
 export type View = 'chart' | 'table' | 'plan'
 
 export interface State {
@@ -26,19 +26,21 @@ export interface State {
   sort: Sort
   prefix: string // whole parts, as a query writes them
   name: string // of a tag, escaped
+  show: 'room' | 'images' // of ducks
+  device: string // of ducks, instead
 }
 
 export type Sort = 'series' | 'new'
 
 export const initial: State = {
   page: 'query', query: '', view: 'chart', live: false, every: false, older: false, utc: false, hide: [], bucket: '', search: '',
-  filter: '', range: 'LAST 1h', limit: 200, by: 'prefixes', sort: 'series', prefix: '', name: '',
+  filter: '', range: 'LAST 1h', limit: 200, by: 'prefixes', sort: 'series', prefix: '', name: '', show: 'room', device: '',
 }
 
 /** How many events the page shows at most. */
 export const mostEvents = 10_000
 
-const pages: Name[] = ['query', 'events', 'buckets', 'cardinality', 'functions', 'node', 'ring']
+const pages: Name[] = ['query', 'events', 'buckets', 'cardinality', 'functions', 'node', 'ring', 'ducks']
 const ways: By[] = ['prefixes', 'buckets', 'names', 'values']
 const withBucket: Name[] = ['buckets', 'events', 'cardinality']
 const views: View[] = ['chart', 'table', 'plan']
@@ -69,6 +71,8 @@ export function parse(search: string): State {
     sort: p.get('sort') === 'new' ? 'new' : 'series',
     prefix: p.get('prefix') ?? '',
     name: p.get('name') ?? '',
+    show: p.get('show') === 'images' ? 'images' : 'room',
+    device: p.get('device') ?? '',
   }
 }
 
@@ -103,6 +107,10 @@ export function format(s: State): string {
     if (s.sort !== initial.sort) p.set('sort', s.sort)
     if (s.prefix) p.set('prefix', s.prefix)
     if (s.name) p.set('name', s.name)
+  }
+  if (s.page === 'ducks') {
+    if (s.show !== initial.show) p.set('show', s.show)
+    if (s.device) p.set('device', s.device)
   }
   if (s.search && s.page !== 'query') p.set('search', s.search)
   const text = p.toString()

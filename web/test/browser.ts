@@ -18,7 +18,7 @@ export class Tab {
   private constructor(readonly page: Page) {
     page.on('console', (m) => {
       // Tests are about a node that is gone, too, and about what a node refuses.
-      if (m.type() === 'error' && !/ERR_CONNECTION_REFUSED|status of 40[049]|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(m.text())) this.wrong.push(m.text())
+      if (m.type() === 'error' && !/ERR_CONNECTION_REFUSED|status of 40[0149]|ERR_EMPTY_RESPONSE|ERR_CONNECTION_RESET/.test(m.text())) this.wrong.push(m.text())
     })
     page.on('pageerror', (e) => this.wrong.push(String(e)))
     page.on('request', (r) => {

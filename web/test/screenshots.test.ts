@@ -3,6 +3,7 @@ import type { Browser } from 'playwright-core'
 import { afterAll, beforeAll, describe, it, onTestFinished } from 'vitest'
 import { launch, Tab, until } from './browser'
 import { Node } from './node'
+import { missing, Room } from './room'
 
 const docs = resolve(import.meta.dirname, '../../docs')
 
@@ -78,6 +79,34 @@ describe.runIf(process.env.SCREENSHOTS)('pictures', () => {
     await tab.page.screenshot({ path: resolve(docs, 'page-events.png') })
     await tab.close()
   })
+
+  it.runIf(!missing())('ducks', async () => {
+    const room = new Room()
+    onTestFinished(() => room.end())
+    await room.start()
+    await room.run('volume create debian --size 64M')
+    await room.run('group create lab --volume debian')
+    await room.run('group create office --volume debian')
+    for (const i of [1, 2, 3, 4, 5]) await room.run(`device add 02:64:75:63:00:0${i} --name ${i < 4 ? `pc${i}` : `desk${i - 3}`} --group ${i < 4 ? 'lab' : 'office'} --mode ${i < 5 ? 'volatile' : 'persistent'}`)
+    await room.run('emulate --bridge br0 --write 32M --mark installed')
+    await room.run('group update lab --from pc1 --note "Debian 13, with all updates"')
+    await room.run('group promote lab --note "Debian 13"')
+    await room.run('emulate --bridge br0 --count 6 --write 16M --mark work --crash || true')
+    const tab = await Tab.open(browser, `${room.url}?page=ducks`, { viewport: { width: 1280, height: 700 } })
+    await tab.page.getByLabel('Password').fill(room.token)
+    await tab.page.getByRole('button', { name: 'Log in' }).click()
+    await tab.page.getByText('Machines that wait').waitFor()
+    await tab.page.getByText(/^[0-9.]+ B\/s$/).first().waitFor()
+    await tab.page.screenshot({ path: resolve(docs, 'page-ducks.png') })
+    await room.run('emulate --bridge br0 --first-mac 02:64:75:63:00:04 --write 32M')
+    await tab.page.getByRole('link', { name: 'desk1' }).click()
+    await tab.page.locator('.u-over').waitFor()
+    await room.run('emulate --bridge br0 --first-mac 02:64:75:63:00:04 --write 24M --uefi')
+    await until('both boots are drawn', async () => (await tab.page.locator('.boot').count()) > 1)
+    await tab.page.setViewportSize({ width: 1280, height: 1000 })
+    await tab.page.screenshot({ path: resolve(docs, 'page-device.png') })
+    await tab.close()
+  }, 120_000)
 
   it('ring', async () => {
     const member = (i: number) => new Node('--set', `nodename=ddb${i}`, '--set', `cluster.listen=127.0.9.${i}:8599`, ...(i > 1 ? ['--set', 'cluster.join=127.0.9.1'] : []))

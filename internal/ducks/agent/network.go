@@ -103,7 +103,7 @@ func watchSessions(ctx context.Context, o *Options, devices *room.Room, targets 
 		if len(waiting) == 0 {
 			continue
 		}
-		sessions, err := targets.Recent(ctx, lookEvery/2)
+		sessions, _, err := targets.Recent(ctx, lookEvery/2)
 		if err != nil {
 			if ctx.Err() == nil {
 				o.Logger.Warn("it is not known whether devices have logged in", "err", err)

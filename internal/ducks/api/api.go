@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"time"
 
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/boot"
@@ -29,8 +30,8 @@ type Options struct {
 	Access *access.Access
 	Times  *boot.Times
 	Leases func() ([]dhcp.Lease, error)
-	// Sessions returns those of all devices, not older than a second.
-	Sessions func(ctx context.Context) ([]target.Traffic, error)
+	// Sessions returns those of all devices as they were a moment ago, and when that was.
+	Sessions func(ctx context.Context) ([]target.Traffic, time.Time, error)
 	Wake     func(mac string) error // switches a machine on; nil: no interface is known
 	Logger   *slog.Logger
 }

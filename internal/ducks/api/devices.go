@@ -24,29 +24,35 @@ type Device struct {
 	User      string    `json:"chap_user"`
 	Secret    string    `json:"chap_secret,omitempty"`
 
-	On         bool      `json:"on"`                // it has a session with its disk
+	On         bool      `json:"on"`                // it had a session with its disk
 	ReadBytes  int64     `json:"read_bytes"`        // in that session
 	WriteBytes int64     `json:"write_bytes"`       // in that session
+	SeenAt     time.Time `json:"seen_at"`           // when that was so
 	Stage      string    `json:"stage,omitempty"`   // that its last boot has reached, since ducks runs
 	StageAt    time.Time `json:"stage_at,omitzero"` // when
 }
 
-// live is what the sessions say of each target.
-func (c *call) live() (map[string]target.Traffic, error) {
-	sessions, err := c.Sessions(c.Context())
-	of := make(map[string]target.Traffic, len(sessions))
-	for _, s := range sessions {
-		t := of[s.IQN]
-		t.ReadBytes, t.WriteBytes = t.ReadBytes+s.ReadBytes, t.WriteBytes+s.WriteBytes
-		of[s.IQN] = t
-	}
-	return of, err
+// live is what was seen of each target, and when.
+type live struct {
+	of map[string]target.Traffic
+	at time.Time
 }
 
-func (c *call) shown(d room.Device, live map[string]target.Traffic) Device {
+func (c *call) live() (live, error) {
+	sessions, at, err := c.Sessions(c.Context())
+	now := live{make(map[string]target.Traffic, len(sessions)), at}
+	for _, s := range sessions {
+		t := now.of[s.IQN]
+		t.ReadBytes, t.WriteBytes = t.ReadBytes+s.ReadBytes, t.WriteBytes+s.WriteBytes
+		now.of[s.IQN] = t
+	}
+	return now, err
+}
+
+func (c *call) shown(d room.Device, now live) Device {
 	out := Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version, Limit: d.Limit,
-		IQN: c.Room.IQN(d.Name), Initiator: c.Room.Initiator(d.Name), User: d.Name}
-	t, on := live[out.IQN]
+		IQN: c.Room.IQN(d.Name), Initiator: c.Room.Initiator(d.Name), User: d.Name, SeenAt: now.at}
+	t, on := now.of[out.IQN]
 	out.On, out.ReadBytes, out.WriteBytes = on, t.ReadBytes, t.WriteBytes
 	if boots := c.Times.Of(d.MAC); len(boots) > 0 {
 		stage, at := boots[0].Last()

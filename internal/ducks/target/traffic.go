@@ -46,16 +46,18 @@ func (t *Targets) Traffic(ctx context.Context) ([]Traffic, error) {
 	return list, err
 }
 
-// Recent returns what Traffic has returned last, where that is not older than age, and asks tgtd else. Many look each
-// second; the disks wait while tgtd answers. The slice is shared: it is not to be changed.
-func (t *Targets) Recent(ctx context.Context, age time.Duration) ([]Traffic, error) {
+// Recent returns what Traffic has returned last, and when that was, where it is not older than age; else it asks tgtd. Many
+// look each second; the disks wait while tgtd answers. The slice is shared: it is not to be changed.
+func (t *Targets) Recent(ctx context.Context, age time.Duration) (list []Traffic, at time.Time, err error) {
 	t.mu.Lock()
-	list, at, runs := t.traffic, t.trafficAt, t.tgtd != nil
+	list, at = t.traffic, t.trafficAt
+	runs := t.tgtd != nil
 	t.mu.Unlock()
 	if runs && time.Since(at) <= age {
-		return list, nil
+		return list, at, nil
 	}
-	return t.Traffic(ctx)
+	list, err = t.Traffic(ctx)
+	return list, time.Now(), err
 }
 
 // The columns of what tgtadm shows of traffic: target, disk, session, then bytes and commands of reads that were asked for

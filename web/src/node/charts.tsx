@@ -28,28 +28,31 @@ export function OwnCharts({ node, utc, theme }: { node: string; utc: boolean; th
   const [op, setOp] = useState('mput')
   return (
     <div class="columns even">
-      <OwnChart title="Points stored" query={rate(node)} utc={utc} theme={theme} />
-      <OwnChart title="Latency" query={latency(node, op)} utc={utc} theme={theme} scale={1e-6}>
+      <StoreChart title="Points stored" bucket={self} query={rate(node)} utc={utc} theme={theme} />
+      <StoreChart title="Latency" bucket={self} query={latency(node, op)} utc={utc} theme={theme} scale={1e-6}>
         <span class="segments">
           {operations.map(([name, title]) => <button key={name} aria-pressed={op === name} onClick={() => setOp(name)}>{title}</button>)}
         </span>
-      </OwnChart>
+      </StoreChart>
     </div>
   )
 }
 
-interface OwnProps {
+interface Props {
   title: string
+  bucket: string // that may not be there
   query: string
   utc: boolean
   theme: string
   scale?: number
+  none?: string // what to say where there are no points
   children?: preact.ComponentChildren
 }
 
-function OwnChart({ title, query, utc, theme, scale = 1, children }: OwnProps) {
+/** A chart of a query of series that always are there, or whose bucket is not. */
+export function StoreChart({ title, bucket, query, utc, theme, scale = 1, none: empty, children }: Props) {
   const { value } = useLoad(async (signal): Promise<ChartData> => {
-    const kept = (await api.buckets(signal)).some((b) => b.name === self) // self_monitor may be off
+    const kept = (await api.buckets(signal)).some((b) => b.name === bucket)
     return kept ? chartData(scaled((await runQuery(query, { signal, width: 600, compat: true })).value, scale)) : none
   }, [query], 2000)
   return (
@@ -63,7 +66,7 @@ function OwnChart({ title, query, utc, theme, scale = 1, children }: OwnProps) {
       </div>
       {value && pointsOf(value) > 0
         ? <Chart data={value} hidden={nothing} utc={utc} theme={theme} height={220} label={title} />
-        : <p class="blank note">{value ? 'Nothing of the kind happened in the last ten minutes.' : 'Loading …'}</p>}
+        : <p class="blank note">{value ? (empty ?? 'Nothing of the kind happened in the last ten minutes.') : 'Loading …'}</p>}
     </section>
   )
 }

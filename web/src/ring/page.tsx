@@ -3,7 +3,7 @@ import { Fact } from '../buckets/detail'
 import { bytes, count, percent } from '../format'
 import { useLoad } from '../hooks'
 import { Bar } from '../query/legend'
-import { Confirmed } from './confirm'
+import { Confirmed } from '../confirm'
 import { auditFacts, byPair, progress } from './figures'
 import { PlanSection } from './plan'
 

@@ -3,7 +3,7 @@ import { api, type Cluster, type Staging } from '../api'
 import { Fact } from '../buckets/detail'
 import { bytes, count } from '../format'
 import { useLoad } from '../hooks'
-import { Confirmed } from './confirm'
+import { Confirmed } from '../confirm'
 import { body } from './figures'
 
 /** The staged changes, what their commit would do, and the way to it. */
