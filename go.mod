@@ -17,6 +17,7 @@ require (
 	github.com/insomniacslk/dhcp v0.0.0-20260901064844-234b97448fae
 	github.com/klauspost/compress v1.20.3
 	github.com/lima-vm/go-qcow2reader v0.6.0
+	github.com/mdlayher/ndp v1.1.0
 	github.com/pin/tftp/v3 v3.1.0
 	github.com/prometheus/client_golang v1.24.1
 	github.com/prometheus/client_model v0.6.2

@@ -113,9 +113,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		asked.Files = tftp.Files{Dir: o.Network.Loaders}
 	}
 	people := api.Options{Room: devices, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
-		Sessions: func(ctx context.Context) ([]target.Traffic, time.Time, error) {
-			return targets.Recent(ctx, time.Second)
-		}, Wake: waker(&o), Logger: o.Logger}
+		Sessions: targets.Recent, Wake: waker(&o), Logger: o.Logger}
 	return serve(ctx, &o, api.Handler(people), boot.Handler(asked),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
 }

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/noroute"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/tftp"
@@ -27,8 +29,9 @@ type Network struct {
 
 // network answers machines at the interface until it is closed.
 type network struct {
-	dhcp *dhcp.Server
-	tftp *tftp.Server
+	dhcp    *dhcp.Server
+	tftp    *tftp.Server
+	noroute func() // ends what tells machines that there is no router
 }
 
 // openNetwork begins to answer machines that find their script at a port.
@@ -64,11 +67,35 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
+	n.noroute = startNoroute(ctx, o, times)
 	return n, nil
+}
+
+// startNoroute tells machines that their iPXE waits in vain for a router, until the function it returns is called.
+func startNoroute(ctx context.Context, o *Options, times *boot.Times) (end func()) {
+	ctx, stop := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() {
+		noroute.Run(ctx, noroute.Options{Interface: o.Network.Interface, Logger: o.Logger, Waits: func(mac string) bool {
+			boots := times.Of(mac)
+			if len(boots) == 0 {
+				return false
+			}
+			stage, _ := boots[0].Last()
+			return stage == boot.Loaded
+		}})
+	})
+	return func() {
+		stop()
+		running.Wait()
+	}
 }
 
 // Close ends what answers machines.
 func (n *network) Close() (err error) {
+	if n.noroute != nil {
+		n.noroute()
+	}
 	if n.tftp != nil {
 		n.tftp.Close()
 	}

@@ -30,8 +30,8 @@ type Options struct {
 	Access *access.Access
 	Times  *boot.Times
 	Leases func() ([]dhcp.Lease, error)
-	// Sessions returns those of all devices as they were a moment ago, and when that was.
-	Sessions func(ctx context.Context) ([]target.Traffic, time.Time, error)
+	// Sessions returns those of all devices as they were when asked last, not longer ago than age, and when that was.
+	Sessions func(ctx context.Context, age time.Duration) ([]target.Traffic, time.Time, error)
 	Wake     func(mac string) error // switches a machine on; nil: no interface is known
 	Logger   *slog.Logger
 }

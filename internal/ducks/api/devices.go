@@ -39,7 +39,7 @@ type live struct {
 }
 
 func (c *call) live() (live, error) {
-	sessions, at, err := c.Sessions(c.Context())
+	sessions, at, err := c.Sessions(c.Context(), time.Second)
 	now := live{make(map[string]target.Traffic, len(sessions)), at}
 	for _, s := range sessions {
 		t := now.of[s.IQN]

@@ -89,7 +89,7 @@ func (m *Machine) Boot(ctx context.Context, uefi bool) (*Running, error) {
 
 // ask asks for an address, and takes it.
 func (m *Machine) ask(ctx context.Context, kind dhcp.Kind) (told dhcp.Told, err error) {
-	err = m.do(func() (err error) {
+	err = m.Do(func() (err error) {
 		told, err = dhcp.Ask(ctx, card, m.MAC, kind)
 		return err
 	})
@@ -108,7 +108,7 @@ func (m *Machine) load(ctx context.Context, told dhcp.Told) error {
 		_, err := m.get(ctx, told.Loads, tftp.MaxFile)
 		return err
 	}
-	return m.do(func() error {
+	return m.Do(func() error {
 		_, err := tftp.Load(netip.AddrPortFrom(told.From, tftp.Port), told.Loads)
 		return err
 	})

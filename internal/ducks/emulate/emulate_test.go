@@ -38,7 +38,7 @@ func TestAnotherServer(t *testing.T) {
 	o := dhcp.Options{Interface: card, State: file, Known: func(string) bool { return false }, Seen: func(string, bool) {}, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler)}
 	var other *dhcp.Server
-	if err := first.do(func() (err error) {
+	if err := first.Do(func() (err error) {
 		other, err = dhcp.Start(t.Context(), o)
 		return err
 	}); err != nil {

@@ -88,7 +88,7 @@ func (m *Machine) connect(bridge netlink.Link, space *os.File) error {
 	if err := netlink.LinkSetUp(cable); err != nil {
 		return err
 	}
-	return m.do(func() error {
+	return m.Do(func() error {
 		for _, name := range []string{"lo", card} {
 			l, err := netlink.LinkByName(name)
 			if err == nil {
@@ -102,8 +102,8 @@ func (m *Machine) connect(bridge netlink.Link, space *os.File) error {
 	})
 }
 
-// do does something in the namespace of the machine.
-func (m *Machine) do(what func() error) error {
+// Do does something in the namespace of the machine, by the thread that lives there.
+func (m *Machine) Do(what func() error) error {
 	answer := make(chan error, 1)
 	select {
 	case m.work <- func() { answer <- what() }:
@@ -115,7 +115,7 @@ func (m *Machine) do(what func() error) error {
 
 // address gives the card an address.
 func (m *Machine) address(p netip.Prefix) error {
-	return m.do(func() error {
+	return m.Do(func() error {
 		l, err := netlink.LinkByName(card)
 		if err != nil {
 			return err
@@ -127,7 +127,7 @@ func (m *Machine) address(p netip.Prefix) error {
 // SetLine gives the cable a speed, in bits a second each way. Without it, it has none.
 func (m *Machine) SetLine(bits int64) error {
 	err := slow(m.link, bits)
-	return errors.Join(err, m.do(func() error {
+	return errors.Join(err, m.Do(func() error {
 		l, err := netlink.LinkByName(card)
 		if err != nil {
 			return err
@@ -155,7 +155,7 @@ func (m *Machine) Dial(ctx context.Context, network, address string) (conn net.C
 	if err != nil {
 		return nil, err
 	}
-	err = m.do(func() (err error) {
+	err = m.Do(func() (err error) {
 		conn, err = new(net.Dialer).DialContext(ctx, network, at.String()) // one address: the socket is made by this thread
 		return err
 	})
