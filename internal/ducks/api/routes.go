@@ -51,6 +51,7 @@ type (
 		Mode  room.Mode `json:"mode"`
 		Until time.Time `json:"until,omitzero"`
 		Limit int64     `json:"limit,omitempty"` // bits a second each way; 0: none
+		Space int64     `json:"space,omitempty"` // bytes that its image may take; 0: no limit
 	}
 	// DeviceChange is what changes of a device; what is left out stays.
 	DeviceChange struct {
@@ -59,6 +60,7 @@ type (
 		Until time.Time  `json:"until,omitzero"` // goes with mode until
 		Pin   *int       `json:"pin,omitempty"`
 		Limit *int64     `json:"limit,omitempty"` // bits a second each way; 0: none
+		Space *int64     `json:"space,omitempty"` // bytes that its image may take; 0: no limit
 	}
 	// NewToken makes a token.
 	NewToken struct {
@@ -188,7 +190,7 @@ func devices() []route {
 		within(theDevice, asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice)),
 		within(theDevice, asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots)),
 		within(their, acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice)),
-		within(theDevice, acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limit.", access.Operator, "change device", changeDevice)),
+		within(theDevice, acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limits.", access.Operator, "change device", changeDevice)),
 		within(theDevice, acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice)),
 		within(theDevice, removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) })),
 		asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts),
@@ -315,7 +317,7 @@ func addDevice(c *call, d NewDevice) (none, error) {
 	if err := c.works(d.Group); err != nil {
 		return none{}, err
 	}
-	return none{}, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Limit: d.Limit})
+	return none{}, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Limit: d.Limit, Space: d.Space})
 }
 
 func changeDevice(c *call, to DeviceChange) (none, error) {
@@ -339,6 +341,9 @@ func changeDevice(c *call, to DeviceChange) (none, error) {
 		}
 		if to.Limit != nil {
 			d.Limit = *to.Limit
+		}
+		if to.Space != nil {
+			d.Space = *to.Space
 		}
 	})
 }

@@ -64,6 +64,7 @@ func TestDucks(t *testing.T) {
 	testVersions(sh, m)
 	testCrash(sh, m)
 	testLimit(sh, m)
+	testSpace(sh, m)
 	testMenu(sh, m)
 	testScopes(sh, dir)
 	testImages(sh, dir)

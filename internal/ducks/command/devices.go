@@ -19,7 +19,7 @@ type Device struct {
 	List    DeviceList    `cmd:"" help:"List all."`
 	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
 	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
-	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode or limit."`
+	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode or limits."`
 	Wake    DeviceWake    `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
 	Delete  DeviceDelete  `cmd:"" help:"Delete one that is off, with what it has written."`
 	Leases  DeviceLeases  `cmd:"" help:"List the addresses that machines have."`
@@ -46,6 +46,7 @@ type DeviceAdd struct {
 	Group string `required:"" placeholder:"GROUP"`
 	Mode  string `default:"volatile" help:"volatile: what it writes is gone when it boots again; persistent: it stays; until=YYYY-MM-DD: it stays until then."`
 	Limit Rate   `help:"The most that it reads, and that it writes, where serve has --shape." placeholder:"RATE"`
+	Space Bytes  `help:"The most that what it writes may take of the pool, after compression; on btrfs." placeholder:"SIZE"`
 }
 
 // Run runs it.
@@ -54,7 +55,7 @@ func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until, Limit: int64(c.Limit)}, nil)
+	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until, Limit: int64(c.Limit), Space: int64(c.Space)}, nil)
 	return err
 }
 
@@ -119,9 +120,29 @@ func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
 	if secret == "" {
 		secret = "(for an admin only)"
 	}
-	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        %s\niqn          %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
-		d.Name, d.MAC, d.Group, modeText(&d), rateText(d.Limit), d.IQN, d.Initiator, d.User, secret)
+	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        %s\nspace        %s\niqn          %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
+		d.Name, d.MAC, d.Group, modeText(&d), rateText(d.Limit), spaceText(d.Space), d.IQN, d.Initiator, d.User, secret)
 	return err
+}
+
+// Most is a limit in bytes, as 20G, or 0 for none.
+type Most Bytes
+
+// UnmarshalText reads it.
+func (m *Most) UnmarshalText(text []byte) error {
+	if string(text) == "0" {
+		*m = 0
+		return nil
+	}
+	return (*Bytes)(m).UnmarshalText(text)
+}
+
+// spaceText returns a limit of space, and "-" for none.
+func spaceText(n int64) string {
+	if n == 0 {
+		return "-"
+	}
+	return bytesText(n)
 }
 
 // DeviceBoots is a command.
@@ -155,6 +176,7 @@ type DeviceChange struct {
 	Mode  string `placeholder:"MODE" help:"volatile, persistent or until=YYYY-MM-DD."`
 	Pin   *int   `placeholder:"VERSION" help:"Of its group, whatever the group uses; 0: that of the group again."`
 	Limit *Rate  `placeholder:"RATE" help:"The most that it reads, and that it writes, as 200mbit, at once; 0: no limit."`
+	Space *Most  `placeholder:"SIZE" help:"The most that what it writes may take of the pool, as 20G, at once; 0: no limit."`
 }
 
 // Run runs it.
@@ -173,8 +195,11 @@ func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
 	if c.Limit != nil {
 		change.Limit = (*int64)(c.Limit)
 	}
+	if c.Space != nil {
+		change.Space = (*int64)(c.Space)
+	}
 	if change == (api.DeviceChange{}) {
-		return errors.New("nothing is to change: give --group, --mode, --pin or --limit")
+		return errors.New("nothing is to change: give --group, --mode, --pin, --limit or --space")
 	}
 	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), change, nil)
 	return err

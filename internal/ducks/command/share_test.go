@@ -1,6 +1,8 @@
 package command
 
 import (
+	"crypto/rand"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,6 +89,35 @@ func testScopes(sh *shell, dir string) {
 	sh.says("token delete limited")
 	sh.says("device delete far")
 	sh.says("group delete annex")
+}
+
+// testSpace: what a device writes takes no more of the pool than its limit, and no other device is the worse for it.
+func testSpace(sh *shell, m *machine) {
+	sh.t.Helper()
+	sh.says("device change pc1 --space 1M", "at least 16777216")
+	sh.says("device change pc1 --space much", "is no size")
+	sh.says("device change pc1 --space 16M")
+	sh.says("device show pc1", "space 16.0M")
+	disk, off := m.boots()
+	fill := func() (err error) {
+		block := make([]byte, 256<<10)
+		for at := int64(0); at < 32<<20 && err == nil; at += int64(len(block)) {
+			if _, err = rand.Read(block); err == nil {
+				err = errors.Join(disk.WriteAt(sh.t.Context(), block, at), disk.Flush(sh.t.Context()))
+			}
+		}
+		return err
+	}
+	if fill() == nil {
+		sh.t.Error("it writes more than its limit")
+	}
+	off()
+	sh.says("device change pc1 --space 0")
+	disk, off = m.boots()
+	if err := fill(); err != nil {
+		sh.t.Errorf("without a limit: %v", err)
+	}
+	off()
 }
 
 // testMenu: a group has a menu, which its devices are offered.

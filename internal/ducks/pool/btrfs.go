@@ -146,6 +146,8 @@ func (p *btrfs) DeleteSnapshot(ctx context.Context, s Snapshot) error {
 	return remove(ctx, p.snapshot(s))
 }
 
+func (p *btrfs) Limits() bool { return true }
+
 func (p *btrfs) Limit(ctx context.Context, image string, own int64) error {
 	if err := p.there(p.image(image), image); err != nil {
 		return err

@@ -73,8 +73,10 @@ type Pool interface {
 	// Usage says what an image takes, SnapshotUsage what a snapshot does.
 	Usage(ctx context.Context, image string) (Usage, error)
 	SnapshotUsage(ctx context.Context, s Snapshot) (Usage, error)
-	// Limit bounds what an image may take of its own. 0 takes the bound away. ErrUnsupported where nothing enforces it.
+	// Limit bounds what an image may take of its own, after compression. 0 takes the bound away. ErrUnsupported where nothing
+	// enforces it, which Limits says before.
 	Limit(ctx context.Context, image string, own int64) error
+	Limits() bool
 	Space(ctx context.Context) (Space, error)
 	// Trim tells the disk below which blocks are free, and returns how many bytes these are.
 	Trim(ctx context.Context) (int64, error)

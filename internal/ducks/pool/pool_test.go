@@ -227,6 +227,9 @@ func testLimit(t *testing.T, kind string) {
 	ctx, p := t.Context(), open(t, kind, duckstest.Mounted(t, kind))
 	must(t, p.Create(ctx, "a", 64*mib))
 	err := p.Limit(ctx, "a", 4*mib)
+	if p.Limits() == errors.Is(err, ErrUnsupported) {
+		t.Errorf("it says that it has limits: %t, and does %v", p.Limits(), err)
+	}
 	if kind == "reflink" {
 		if !errors.Is(err, ErrUnsupported) {
 			t.Error(err)

@@ -176,6 +176,8 @@ func (p *reflink) DeleteSnapshot(_ context.Context, s Snapshot) error {
 	return errors.Join(os.Remove(p.snapshot(s)), durable.SyncDir(vfs.Default, filepath.Join(p.dir, snapshotsDir)))
 }
 
+func (p *reflink) Limits() bool { return false }
+
 func (p *reflink) Limit(context.Context, string, int64) error {
 	return fmt.Errorf("a limit of one image on xfs: %w", ErrUnsupported)
 }

@@ -18,6 +18,9 @@ const secretBytes = 16
 // LeastLimit is the lowest limit of a device, in bits a second: below it no system boots.
 const LeastLimit = 1_000_000
 
+// LeastSpace is the lowest limit of what an image takes, in bytes: with less no system writes its logs.
+const LeastSpace = 16 << 20
+
 // AddDevice makes a device known. It gets its image when it boots.
 func (r *Room) AddDevice(_ context.Context, d Device) error {
 	r.mu.Lock()
@@ -61,6 +64,10 @@ func (r *Room) setUp(d *Device) error {
 	switch {
 	case d.Limit != 0 && d.Limit < LeastLimit:
 		return fmt.Errorf("device %s: %w: a limit of %d bits a second: at least %d, or 0 for none", d.Name, ErrRefused, d.Limit, LeastLimit)
+	case d.Space != 0 && d.Space < LeastSpace:
+		return fmt.Errorf("device %s: %w: a limit of %d bytes: at least %d, or 0 for none", d.Name, ErrRefused, d.Space, LeastSpace)
+	case d.Space != 0 && !r.o.Pool.Limits():
+		return fmt.Errorf("device %s: %w: a limit of space: %w, a pool on btrfs can", d.Name, ErrRefused, pool.ErrUnsupported)
 	case d.Mode != Volatile && d.Mode != Persistent && d.Mode != Until:
 		return fmt.Errorf("device %s: %w: mode %q: want %s, %s or %s", d.Name, ErrRefused, d.Mode, Volatile, Persistent, Until)
 	case (d.Mode == Until) != !d.Until.IsZero():
@@ -70,8 +77,8 @@ func (r *Room) setUp(d *Device) error {
 }
 
 // ChangeDevice moves a device to another group, pins it to a version, or gives it another mode, which it sees when it
-// boots next, or another limit.
-func (r *Room) ChangeDevice(_ context.Context, name string, change func(d *Device)) error {
+// boots next, or other limits, which hold at once.
+func (r *Room) ChangeDevice(ctx context.Context, name string, change func(d *Device)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var d Device
@@ -80,9 +87,15 @@ func (r *Room) ChangeDevice(_ context.Context, name string, change func(d *Devic
 	}
 	next := d
 	change(&next)
-	d.Group, d.Mode, d.Until, d.Pin, d.Limit = next.Group, next.Mode, next.Until, next.Pin, next.Limit
+	space := d.Space
+	d.Group, d.Mode, d.Until, d.Pin, d.Limit, d.Space = next.Group, next.Mode, next.Until, next.Pin, next.Limit, next.Space
 	if err := r.setUp(&d); err != nil {
 		return err
+	}
+	if d.Space != space && d.Image != "" {
+		if err := r.o.Pool.Limit(ctx, d.Image, d.Space); err != nil {
+			return fmt.Errorf("device %s: %w", name, err)
+		}
 	}
 	return r.put(devices, name, d)
 }
@@ -186,6 +199,11 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 	}
 	if b.Fresh {
 		if err := r.clone(ctx, &d, v); err != nil {
+			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
+		}
+	}
+	if d.Space > 0 {
+		if err := r.o.Pool.Limit(ctx, d.Image, d.Space); err != nil {
 			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 		}
 	}

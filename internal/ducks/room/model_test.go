@@ -21,6 +21,17 @@ type texts struct {
 	pool.Pool
 	images    map[string]string
 	snapshots map[pool.Snapshot]string
+	limits    map[string]int64
+}
+
+func (p *texts) Limits() bool { return true }
+
+func (p *texts) Limit(_ context.Context, image string, own int64) error {
+	if _, is := p.images[image]; !is {
+		return pool.ErrUnknown
+	}
+	p.limits[image] = own
+	return nil
 }
 
 func (p *texts) Create(_ context.Context, image string, _ int64) error { return p.make(image, "") }
@@ -57,6 +68,7 @@ func (p *texts) Delete(_ context.Context, image string) error {
 		return pool.ErrUnknown
 	}
 	delete(p.images, image)
+	delete(p.limits, image)
 	return nil
 }
 
@@ -83,6 +95,7 @@ type plainDevice struct {
 	group, keptOf string // and of which group that is which it keeps
 	mode          Mode
 	pin           int
+	space         int64
 	text          string
 	booted        bool
 }
@@ -116,7 +129,7 @@ func TestARoomEqualsTheModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		p := &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}}
+		p := &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}, limits: map[string]int64{}}
 		r := New(Options{State: file, Pool: p, Targets: noTargets{}, Base: "iqn.2026-11.test.room", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 		m := &operators{t, r, p, &plain{map[string][]string{}, map[string]*plainGroup{}, map[string]*plainDevice{}}, 0}
 		m.begin()
@@ -244,15 +257,22 @@ func (o *operators) change(t *rapid.T) {
 	name, d := o.device(t)
 	group, g := o.anyGroup(t)
 	d.group, d.mode, d.pin = group, rapid.SampledFrom([]Mode{Volatile, Persistent}).Draw(t, "mode"), rapid.IntRange(0, len(g.versions)).Draw(t, "pin")
-	o.must(o.ChangeDevice(context.Background(), name, func(is *Device) { is.Group, is.Mode, is.Pin = group, d.mode, d.pin }))
+	d.space = rapid.SampledFrom([]int64{0, LeastSpace, 1 << 40}).Draw(t, "space")
+	o.must(o.ChangeDevice(context.Background(), name, func(is *Device) { is.Group, is.Mode, is.Pin, is.Space = group, d.mode, d.pin, d.space }))
 }
 
-// check: an image for each device that has booted, and no other.
+// check: an image for each device that has booted, with its limit, and no other.
 func (o *operators) check(t *rapid.T) {
 	booted := 0
-	for _, d := range o.model.devices {
-		if d.booted {
-			booted++
+	for name, d := range o.model.devices {
+		if !d.booted {
+			continue
+		}
+		booted++
+		is, err := o.Device(name)
+		o.must(err)
+		if got := o.pool.limits[is.Image]; got != d.space {
+			t.Fatalf("%s may take %d bytes, not %d", name, got, d.space)
 		}
 	}
 	if len(o.pool.images) != booted {

@@ -79,6 +79,7 @@ type Device struct {
 	Pin    int // the number of the version that it gets, whatever its group does; 0: that of its group
 	Secret string
 	Limit  int64 // of its part of the line, in bits a second each way; 0: none
+	Space  int64 // bytes of the pool that its image may take of its own; 0: no limit
 
 	Image   string // that it has written to; empty before it boots first
 	ImageOf string // the group that this was cloned from

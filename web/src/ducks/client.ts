@@ -40,6 +40,7 @@ export interface Device {
   pin?: number
   version?: number // that its image began with
   limit?: number // bits a second
+  space?: number // bytes that its image may take
   iqn: string
   initiator: string
   on: boolean // it has a session
@@ -92,6 +93,7 @@ export interface Change {
   until?: string
   pin?: number
   limit?: number
+  space?: number
 }
 
 const kept = 'dalmatiner.ducks'

@@ -37,6 +37,7 @@ export function DevicePage({ name, utc, theme }: Props) {
         <Fact name="Gets next" value={next ? `${nextText(next)}: ${next.why}` : '–'} />
         <Fact name="Then loses" value={next?.loses_bytes ? bytes(next.loses_bytes) : '–'} />
         <Fact name="Limit" value={d.limit ? `${si(d.limit, 'bit')}/s` : 'none'} />
+        <Fact name="May take of the pool" value={d.space ? bytes(d.space) : 'no limit'} />
         <Fact name="Read in this session" value={bytes(d.read_bytes)} />
         <Fact name="Written in this session" value={bytes(d.write_bytes)} />
         <Fact name="Target" value={d.iqn} />
@@ -45,7 +46,7 @@ export function DevicePage({ name, utc, theme }: Props) {
       <Boots name={name} utc={utc} />
       <StoreChart title="What it moves" bucket="ducks" query={trafficQuery(name)} utc={utc} theme={theme}
         none="The store has nothing of it from the last ten minutes: ducks serve sends figures with --ddb." />
-      <ChangeForm key={JSON.stringify([d.group, d.mode, d.pin, d.limit])} d={d} groups={groups.value ?? []} onDone={reload} />
+      <ChangeForm key={JSON.stringify([d.group, d.mode, d.pin, d.limit, d.space])} d={d} groups={groups.value ?? []} onDone={reload} />
     </>
   )
 }
@@ -98,13 +99,16 @@ function ChangeForm({ d, groups, onDone }: { d: Device; groups: Group[]; onDone:
   const [mode, setMode] = useState<Mode>(d.mode)
   const [pin, setPin] = useState(d.pin ?? 0)
   const [limit, setLimit] = useState(d.limit ? String(d.limit / 1e6) : '')
+  const [space, setSpace] = useState(d.space ? String(d.space / 2 ** 30) : '')
   const [error, setError] = useState('')
+  const gibibytes = space.trim() === '' ? 0 : Number(space)
   const megabits = limit.trim() === '' ? 0 : Number(limit)
   const change: Change = {}
   if (group !== d.group) change.group = group
   if (mode !== d.mode) change.mode = mode
   if (pin !== (d.pin ?? 0)) change.pin = pin
   if (megabits * 1e6 !== (d.limit ?? 0)) change.limit = Math.round(megabits * 1e6)
+  if (gibibytes * 2 ** 30 !== (d.space ?? 0)) change.space = Math.round(gibibytes * 2 ** 30)
   const versions = groups.find((g) => g.name === group)?.versions ?? []
   const submit = async (e: Event) => {
     e.preventDefault()
@@ -124,7 +128,8 @@ function ChangeForm({ d, groups, onDone }: { d: Device; groups: Group[]; onDone:
         {versions.map((v) => <option key={v.number} value={v.number}>{v.number}, whatever the group has</option>)}
       </select></label>
       <label>Limit, Mbit/s<input value={limit} size={6} placeholder="none" onInput={(e) => setLimit(e.currentTarget.value)} /></label>
-      <button class="main" disabled={Object.keys(change).length === 0 || !(megabits >= 0)}>Change</button>
+      <label>Space, GiB<input value={space} size={6} placeholder="no limit" onInput={(e) => setSpace(e.currentTarget.value)} /></label>
+      <button class="main" disabled={Object.keys(change).length === 0 || !(megabits >= 0) || !(gibibytes >= 0)}>Change</button>
       {error && <p class="bad" role="alert">{error}</p>}
     </form>
   )
