@@ -72,6 +72,8 @@ describe.runIf(!lacks)('ducks', () => {
     const version = (n: number) => group.locator('tbody tr').filter({ has: tab.page.locator(`td:first-child:text-matches("^${n}")`) })
     await version(2).getByText('in use').waitFor()
     await version(2).getByText('with all updates').waitFor()
+    await version(2).getByRole('button', { name: 'Files' }).click()
+    await card('Files of version 2').getByText(/not compared: unknown filesystem/).waitFor()
     await version(1).getByRole('button', { name: 'Use …' }).click()
     await version(1).getByRole('button', { name: 'Use', exact: true }).click()
     await version(1).getByText('in use').waitFor()

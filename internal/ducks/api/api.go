@@ -16,6 +16,7 @@ import (
 
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/boot"
+	"dalmatiner/internal/ducks/contents"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
@@ -32,6 +33,7 @@ type Options struct {
 	Leases func() ([]dhcp.Lease, error)
 	// Sessions returns those of all devices as they were when asked last, not longer ago than age, and when that was.
 	Sessions func(ctx context.Context, age time.Duration) ([]target.Traffic, time.Time, error)
+	Contents *contents.Reader
 	Wake     func(mac string) error // switches a machine on; nil: no interface is known
 	Logger   *slog.Logger
 }
@@ -133,7 +135,7 @@ var statuses = []struct {
 	{access.ErrDenied, http.StatusForbidden}, {state.ErrUnknown, http.StatusNotFound}, {pool.ErrUnknown, http.StatusNotFound},
 	{room.ErrExists, http.StatusConflict}, {access.ErrExists, http.StatusConflict}, {pool.ErrExists, http.StatusConflict},
 	{room.ErrBusy, http.StatusConflict}, {target.ErrBusy, http.StatusConflict}, {access.ErrTooMany, http.StatusTooManyRequests},
-	{errRequest, http.StatusBadRequest}, {room.ErrRefused, http.StatusBadRequest}, {pool.ErrSize, http.StatusBadRequest}, {access.ErrRefused, http.StatusBadRequest}, {room.ErrName, http.StatusBadRequest}, {access.ErrName, http.StatusBadRequest},
+	{errRequest, http.StatusBadRequest}, {room.ErrRefused, http.StatusBadRequest}, {contents.ErrImage, http.StatusBadRequest}, {pool.ErrSize, http.StatusBadRequest}, {access.ErrRefused, http.StatusBadRequest}, {room.ErrName, http.StatusBadRequest}, {access.ErrName, http.StatusBadRequest},
 }
 
 // errRequest is a request that cannot be read.

@@ -124,6 +124,8 @@ func images() []route {
 		within(theGroup, asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) })),
 		acts("POST /api/v1/groups", "Make a group that begins with the newest version of a volume.", access.Operator, "create group", createGroup),
 		removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", func(c *call) error { return c.Room.RemoveGroup(c.Context(), c.object) }),
+		asks("GET /api/v1/volumes/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, volumeFiles),
+		within(theGroup, asks("GET /api/v1/groups/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, groupFiles)),
 		within(theGroup, removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion)),
 		within(theGroup, acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
 			from, err := c.Room.Device(u.From)
@@ -276,9 +278,9 @@ func createGroup(c *call, g NewGroup) (none, error) {
 }
 
 func deleteVersion(c *call) error {
-	number, err := strconv.Atoi(c.PathValue("number"))
+	number, err := c.version()
 	if err != nil {
-		return fmt.Errorf("%w: version %q is no number", errRequest, c.PathValue("number"))
+		return err
 	}
 	return c.Room.RemoveVersion(c.Context(), c.object, number)
 }

@@ -35,7 +35,7 @@ import (
 // TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.
 func TestDucks(t *testing.T) {
 	duckstest.Unchanged(t)
-	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "tgtd", "tgtadm") {
+	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "tgtd", "tgtadm", "mke2fs") {
 		return
 	}
 	newBridge(t)
@@ -68,6 +68,7 @@ func TestDucks(t *testing.T) {
 	testMenu(sh, m)
 	testScopes(sh, dir)
 	testImages(sh, dir)
+	testFiles(sh, dir)
 	testDisks(sh, m)
 	testRemoval(sh, m)
 	testCanary(sh, m)

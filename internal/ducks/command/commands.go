@@ -70,6 +70,7 @@ func (c *PoolStatus) Run(ctx context.Context, out io.Writer) error {
 type Volume struct {
 	Create VolumeCreate `cmd:"" help:"Make an empty disk."`
 	List   VolumeList   `cmd:"" help:"List all, with their versions."`
+	Files  VolumeFiles  `cmd:"" help:"Show which files of a version are not those of the version before."`
 	Delete VolumeDelete `cmd:"" help:"Delete one that no group is of."`
 }
 
@@ -109,6 +110,7 @@ type Group struct {
 	Create   GroupCreate   `cmd:"" help:"Make a group that begins with the newest version of a volume."`
 	List     GroupList     `cmd:"" help:"List all."`
 	Versions GroupVersions `cmd:"" help:"List the versions of one."`
+	Files    GroupFiles    `cmd:"" help:"Show which files of a version are not those of the version before."`
 	Update   GroupUpdate   `cmd:"" help:"Make what a device has written the newest version."`
 	Release  GroupRelease  `cmd:"" help:"Let all devices have the version that canaries have tried."`
 	Promote  GroupPromote  `cmd:"" help:"Give the version of a group to its volume."`

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"dalmatiner/internal/ducks/diskfile"
@@ -120,6 +121,9 @@ type Image struct {
 // Read reads the bytes of the disk.
 func (i *Image) Read(p []byte) (int, error) { return i.file.Read(p) }
 
+// File returns the file that has them, until Close.
+func (i *Image) File() *os.File { return i.file }
+
 // Close ends it.
 func (i *Image) Close() error {
 	return errors.Join(i.file.Close(), i.r.o.Pool.Delete(context.Background(), i.image))
@@ -135,7 +139,12 @@ func (r *Room) Export(ctx context.Context, name string, number int) (*Image, err
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", name, err)
 	}
-	image, err := transfers{r}.name()
+	return transfers{r}.open(ctx, of, v.Size)
+}
+
+// open clones a version, since another one may take it away while it is read.
+func (r transfers) open(ctx context.Context, of Version, size int64) (*Image, error) {
+	image, err := r.name()
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +155,32 @@ func (r *Room) Export(ctx context.Context, name string, number int) (*Image, err
 	if err != nil {
 		return nil, errors.Join(err, r.o.Pool.Delete(ctx, image))
 	}
-	return &Image{Size: v.Size, Version: of, r: r, image: image, file: f}, nil
+	return &Image{Size: size, Version: of, r: r.Room, image: image, file: f}, nil
+}
+
+// Pair is a version and the one before it.
+type Pair struct{ Before, After *Image }
+
+// Close ends both.
+func (p *Pair) Close() error { return errors.Join(p.Before.Close(), p.After.Close()) }
+
+// OpenPair returns a version of a list, 0 is the newest, and the one before it, to be read. The first has none before it.
+func OpenPair(ctx context.Context, r *Room, list []Version, number int) (p Pair, err error) {
+	of, err := version(list, number)
+	if err != nil {
+		return p, err
+	}
+	i := slices.IndexFunc(list, func(v Version) bool { return v.Number == of.Number })
+	if i == 0 {
+		return p, fmt.Errorf("version %d: %w: no version is before it; it is of %s", of.Number, ErrRefused, of.From)
+	}
+	if p.Before, err = (transfers{r}).open(ctx, list[i-1], 0); err != nil {
+		return p, err
+	}
+	if p.After, err = (transfers{r}).open(ctx, of, 0); err != nil {
+		return p, errors.Join(err, p.Before.Close())
+	}
+	return p, nil
 }
 
 // Tidy removes what transfers have left that a crash has ended. It is called before any other begins.

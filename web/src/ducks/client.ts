@@ -81,6 +81,15 @@ export interface Unknown {
   last: string
 }
 
+/** How the files of a version differ from those of the one before. */
+export interface Changes {
+  partitions: { number: number; kind?: string; files: number; error?: string }[]
+  added: number
+  removed: number
+  changed: number
+  files: { partition: number; path: string; what: 'added' | 'removed' | 'changed'; bytes_before: number; bytes_after: number }[] // the first ones
+}
+
 export interface Space {
   total_bytes: number
   free_bytes: number
@@ -173,6 +182,8 @@ export const ducks = {
   plan: (signal?: AbortSignal) => get<Planned[]>('plan', signal),
   groups: (signal?: AbortSignal) => get<Group[]>('groups', signal),
   volumes: (signal?: AbortSignal) => get<Volume[]>('volumes', signal),
+  files: (kind: 'groups' | 'volumes', name: string, version: number, signal?: AbortSignal) =>
+    get<Changes>(named(kind, name, `versions/${version}/files`), signal),
   alerts: (signal?: AbortSignal) => get<Alert[]>('alerts', signal),
   unknown: (signal?: AbortSignal) => get<Unknown[]>('unknown', signal),
   space: (signal?: AbortSignal) => get<Space>('pool', signal),

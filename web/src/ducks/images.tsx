@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Confirmed } from '../confirm'
-import { bytes } from '../format'
+import { bytes, count } from '../format'
 import { useLoad } from '../hooks'
 import { ducks, type Device, type Group, type Version } from './client'
 import { devicesText, given, marks, tree, when } from './figures'
@@ -21,7 +21,7 @@ export function ImagesPage({ utc }: { utc: boolean }) {
       {list.map(({ name, volume, groups }) => (
         <section key={name} class="card" aria-label={`Volume ${name}`}>
           <h2>{name} {volume && <span class="note">{bytes(volume.size)}</span>}</h2>
-          {volume && <Versions list={volume.versions} utc={utc} marks={() => []} />}
+          {volume && <Versions of={['volumes', name]} list={volume.versions} utc={utc} marks={() => []} />}
           {groups.map((g) => <GroupTree key={g.name} g={g} devices={(devices.value ?? []).filter((d) => d.group === g.name)} utc={utc} onChange={reload} />)}
         </section>
       ))}
@@ -41,7 +41,7 @@ function GroupTree({ g, devices, utc, onChange }: GroupProps) {
     <section class="branch-of" aria-label={`Group ${g.name}`}>
       <h3>Group {g.name} <span class="note">{devicesText(devices.length)}, of version {given(g)}</span></h3>
       {g.withdrawn && <p class="hint">Version {g.withdrawn.version} was taken back: {g.withdrawn.why}.</p>}
-      <Versions list={g.versions} utc={utc} marks={(v) => marks(g, v.number)} act={(v) => v.number !== given(g) && (
+      <Versions of={['groups', g.name]} list={g.versions} utc={utc} marks={(v) => marks(g, v.number)} act={(v) => v.number !== given(g) && (
         <Confirmed label="Use" act={() => ducks.rollback(g.name, v.number)} onDone={onChange}
           what={`Devices of ${g.name} get version ${v.number} when they boot the next time.`} />
       )} />
@@ -57,13 +57,16 @@ function GroupTree({ g, devices, utc, onChange }: GroupProps) {
 }
 
 interface VersionsProps {
+  of: ['groups' | 'volumes', string]
   list: Version[]
   utc: boolean
   marks: (v: Version) => string[]
   act?: (v: Version) => preact.ComponentChildren
 }
 
-function Versions({ list, utc, marks, act }: VersionsProps) {
+function Versions({ of, list, utc, marks, act }: VersionsProps) {
+  const [shown, setShown] = useState(0) // the version whose files are shown; 0: none
+  const first = list[0]?.number
   return (
     <div class="scroll">
       <table>
@@ -77,12 +80,36 @@ function Versions({ list, utc, marks, act }: VersionsProps) {
               <td class="text wrap">{v.note || '–'}</td><td class="text">{v.from || '–'}</td><td class="text">{v.author || '–'}</td>
               <td class="text">{when(v.at, utc)}</td><td>{bytes(v.changed_bytes)}</td>
               <td class="text" title={v.tested?.join(', ')}>{v.tested?.length ? devicesText(v.tested.length) : '–'}</td>
-              <td>{act?.(v)}</td>
+              <td class="acts">
+                {v.number !== first && <button aria-pressed={shown === v.number} onClick={() => setShown(shown === v.number ? 0 : v.number)}>Files</button>}
+                {act?.(v)}
+              </td>
             </tr>
           ))}
         </tbody>
       </table>
+      {shown > 0 && <FilesOf key={shown} of={of} version={shown} />}
     </div>
+  )
+}
+
+const signs = { added: '+', removed: '−', changed: '~' }
+
+/** Which files of a version are not those of the one before. */
+function FilesOf({ of: [kind, name], version }: { of: VersionsProps['of']; version: number }) {
+  const { value: c, error } = useLoad((signal) => ducks.files(kind, name, version, signal), [kind, name, version])
+  if (error) return <p class="problem" role="alert">{error}</p>
+  if (!c) return <p class="note"><span class="spinner" /> The files of both versions are read …</p>
+  return (
+    <section aria-label={`Files of version ${version}`}>
+      <p>Version {version}: {count(c.added)} files added, {count(c.removed)} removed, {count(c.changed)} changed{c.files.length < c.added + c.removed + c.changed && `; the first ${count(c.files.length)} are shown`}.</p>
+      {c.partitions.filter((p) => p.error).map((p) => <p key={p.number} class="note">Partition {p.number} is not compared: {p.error}</p>)}
+      <ul class="files">
+        {c.files.map((f) => (
+          <li key={`${f.partition} ${f.path}`}><code>{signs[f.what]} {f.path}</code> <small class="note">{f.what === 'changed' ? `${bytes(f.bytes_before)} → ${bytes(f.bytes_after)}` : bytes(f.what === 'added' ? f.bytes_after : f.bytes_before)}</small></li>
+        ))}
+      </ul>
+    </section>
   )
 }
 
