@@ -114,7 +114,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		asked.Files = tftp.Files{Dir: o.Network.Loaders}
 	}
 	people := api.Options{Room: devices, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
-		Sessions: targets.Recent, Contents: contents.New(), Wake: waker(&o), Logger: o.Logger}
+		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
 	return serve(ctx, &o, api.Handler(people), boot.Handler(asked),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
 }

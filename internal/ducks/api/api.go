@@ -33,7 +33,7 @@ type Options struct {
 	Leases func() ([]dhcp.Lease, error)
 	// Sessions returns those of all devices as they were when asked last, not longer ago than age, and when that was.
 	Sessions func(ctx context.Context, age time.Duration) ([]target.Traffic, time.Time, error)
-	Contents *contents.Reader
+	Reads    *contents.Turns
 	Wake     func(mac string) error // switches a machine on; nil: no interface is known
 	Logger   *slog.Logger
 }

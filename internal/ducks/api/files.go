@@ -46,10 +46,15 @@ func (c *call) changes(list []room.Version) (out contents.Changes, err error) {
 	if err != nil {
 		return out, err
 	}
+	done, err := c.Reads.Take(c.Context()) // before anything is cloned for it
+	if err != nil {
+		return out, err
+	}
+	defer done()
 	pair, err := room.OpenPair(c.Context(), c.Room, list, number)
 	if err != nil {
 		return out, err
 	}
-	out, err = c.Contents.Between(c.Context(), pair.Before.File(), pair.After.File())
+	out, err = contents.Between(c.Context(), pair.Before.File(), pair.After.File())
 	return out, errors.Join(err, pair.Close())
 }

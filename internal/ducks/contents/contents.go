@@ -66,29 +66,35 @@ var ErrImage = errors.New("its files cannot be read")
 // readerName is how the process that reads is called.
 const readerName = "ducks-reads-images"
 
-// Reader reads images, one pair at a time: that may take much memory. Its methods may be called concurrently.
-type Reader struct{ turn chan struct{} }
+// Turns let one pair of images be read at a time, which may take much memory. Take may be called concurrently.
+type Turns struct{ taken chan struct{} }
 
-// New returns a reader. The program that uses it calls Main first.
-func New() *Reader { return &Reader{make(chan struct{}, 1)} }
+// NewTurns returns turns that nobody has.
+func NewTurns() *Turns { return &Turns{make(chan struct{}, 1)} }
 
-// Between returns how the files of after differ from those of before. Both are read and stay open. It needs root.
-func (r *Reader) Between(ctx context.Context, before, after *os.File) (c Changes, err error) {
+// Take waits until nobody else reads, and keeps others out until done is called.
+func (t *Turns) Take(ctx context.Context) (done func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
 	select {
-	case r.turn <- struct{}{}:
-		defer func() { <-r.turn }()
+	case t.taken <- struct{}{}:
+		return func() { <-t.taken }, nil
 	case <-ctx.Done():
-		return c, fmt.Errorf("%w: others are read: %w", ErrImage, ctx.Err())
+		return nil, fmt.Errorf("%w: others are read: %w", ErrImage, ctx.Err())
 	}
+}
+
+// Between returns how the files of after differ from those of before. Both are read and stay open. It needs root, and a
+// program that has called Main.
+func Between(ctx context.Context, before, after *os.File) (c Changes, err error) {
+	ctx, cancel := context.WithTimeout(ctx, mostTime)
+	defer cancel()
 	var out, said limited
 	out.left, said.left = mostAnswer, 4096
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args, cmd.Env = []string{readerName}, []string{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", &out, &said, []*os.File{before, after}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC,
-		Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()

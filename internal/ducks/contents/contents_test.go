@@ -1,6 +1,7 @@
 package contents
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -64,11 +65,11 @@ func TestChanges(t *testing.T) {
 	after := image(t, files, "0")
 	want := []File{{0, "etc/gone", Removed, 5, 0}, {0, "home", Added, 0, 0}, {0, "home/a b", Added, 0, 0}, {0, "home/a b/ü", Added, 0, 3},
 		{0, "usr/bin/tool", Changed, 70_000, 80_000}}
-	c, err := New().Between(t.Context(), before, after)
+	c, err := Between(t.Context(), before, after)
 	if err != nil || !slices.Equal(c.Files, want) || c.Added != 3 || c.Removed != 1 || c.Changed != 1 || len(c.Partitions) != 1 || c.Partitions[0].Kind != "ext4" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if c, err := New().Between(t.Context(), after, after); err != nil || len(c.Files) != 0 || c.Partitions[0].Files != 10 {
+	if c, err := Between(t.Context(), after, after); err != nil || len(c.Files) != 0 || c.Partitions[0].Files != 10 {
 		t.Errorf("an image differs from itself: %+v, %v", c, err)
 	}
 
@@ -84,13 +85,13 @@ func TestChanges(t *testing.T) {
 		}
 		return f
 	}
-	c, err = New().Between(t.Context(), parted(map[string]int{"a": 1}), parted(map[string]int{"b": 2}))
+	c, err = Between(t.Context(), parted(map[string]int{"a": 1}), parted(map[string]int{"b": 2}))
 	if err != nil || !slices.Equal(c.Files, []File{{1, "a", Removed, 1, 0}, {1, "b", Added, 0, 2}}) || len(c.Partitions) != 2 || c.Partitions[1].Error == "" {
 		t.Errorf("%+v, %v", c, err)
 	}
 
 	empty := opened(t, os.DevNull)
-	if c, err := New().Between(t.Context(), before, empty); err == nil && (len(c.Files) > 0 || c.Partitions[0].Error == "") {
+	if c, err := Between(t.Context(), before, empty); err == nil && (len(c.Files) > 0 || c.Partitions[0].Error == "") {
 		t.Errorf("of nothing: %+v", c)
 	}
 }
@@ -115,7 +116,7 @@ func TestDamagedImages(t *testing.T) {
 		if err := errors.Join(err, err2); err != nil {
 			t.Fatal(err)
 		}
-		c, err := New().Between(t.Context(), whole, damaged)
+		c, err := Between(t.Context(), whole, damaged)
 		if err != nil && !errors.Is(err, ErrImage) {
 			t.Fatal(err)
 		}
@@ -126,6 +127,25 @@ func TestDamagedImages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// One reads at a time; who does not want to wait any more is told.
+func TestTurns(t *testing.T) {
+	r := NewTurns()
+	done, err := r.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Take(ctx); !errors.Is(err, ErrImage) || !errors.Is(err, context.Canceled) {
+		t.Errorf("while another one reads: %v", err)
+	}
+	done()
+	if done, err = r.Take(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done()
 }
 
 // What is shown is bounded, what is counted is not.
