@@ -62,7 +62,7 @@ test-ducks:
 	@if [ "$$(id -u)" -ne 0 ]; then \
 		if [ -n "$(CI)" ]; then echo "the tests of ducks need root" >&2; exit 1; fi; \
 		echo "SKIPPED: the tests of ducks need root" >&2; exit 0; fi; \
-	missing=; for tool in tgtd:tgt mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs iscsi-perf:libiscsi-bin mke2fs:e2fsprogs ip:iproute2; do \
+	missing=; for tool in tgtd:tgt mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs iscsi-perf:libiscsi-bin mke2fs:e2fsprogs zpool:zfs-fuse ip:iproute2; do \
 		command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
 	if [ -n "$$missing" ]; then echo "the tests of ducks need$$missing: apt-get install$$missing" >&2; exit 1; fi; \
 	DUCKS_NO_SKIP=1 $(GO) test -count=1 ./internal/ducks/...

@@ -62,15 +62,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	lock, err := pool.Lock(o.Pool)
+	images, dir, lock, err := openPool(o.Pool)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
-	images, err := pool.Open(o.Pool)
-	if err != nil {
-		return err
-	}
 	gate := access.New(file, time.Now)
 	if err := first(gate, &o); err != nil {
 		return err
@@ -105,7 +101,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	var beside sync.WaitGroup
 	beside.Go(func() { watchSessions(ctx, &o, devices, targets, times) })
 	beside.Go(func() { sent.Run(ctx) })
-	beside.Go(func() { keepBackup(ctx, file, pool.Dir(o.Pool), o.Logger) })
+	beside.Go(func() { keepBackup(ctx, file, dir, o.Logger) })
 	defer beside.Wait()
 	defer stop()
 	asked := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times, Logger: o.Logger,
@@ -117,6 +113,20 @@ func Run(ctx context.Context, o Options) (err error) {
 		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
 	return serve(ctx, &o, api.Handler(people), boot.Handler(asked),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
+}
+
+// openPool opens a pool for this process alone, until the lock is closed, and returns its directory as well.
+func openPool(spec string) (images pool.Pool, dir string, lock io.Closer, err error) {
+	if dir, err = pool.Dir(spec); err != nil {
+		return nil, "", nil, err
+	}
+	if lock, err = pool.Lock(spec); err != nil {
+		return nil, "", nil, err
+	}
+	if images, err = pool.Open(spec); err != nil {
+		return nil, "", nil, errors.Join(err, lock.Close())
+	}
+	return images, dir, lock, nil
 }
 
 // sends returns what sends figures to the store, if there is one.

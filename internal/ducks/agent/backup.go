@@ -92,7 +92,11 @@ func Restore(dataDir, spec string) (err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err
 	}
-	b, err := os.ReadFile(filepath.Join(pool.Dir(spec), backupFile))
+	dir, err := pool.Dir(spec)
+	if err != nil {
+		return err
+	}
+	b, err := os.ReadFile(filepath.Join(dir, backupFile))
 	if err != nil {
 		return fmt.Errorf("the backup of the state: %w", err)
 	}

@@ -46,7 +46,7 @@ type DeviceAdd struct {
 	Group string `required:"" placeholder:"GROUP"`
 	Mode  string `default:"volatile" help:"volatile: what it writes is gone when it boots again; persistent: it stays; until=YYYY-MM-DD: it stays until then."`
 	Limit Rate   `help:"The most that it reads, and that it writes, where serve has --shape." placeholder:"RATE"`
-	Space Bytes  `help:"The most that what it writes may take of the pool, after compression; on btrfs." placeholder:"SIZE"`
+	Space Bytes  `help:"The most that what it writes may take of the pool, after compression; on btrfs and ZFS." placeholder:"SIZE"`
 }
 
 // Run runs it.

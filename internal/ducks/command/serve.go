@@ -23,7 +23,7 @@ import (
 // Serve is a command.
 type Serve struct {
 	DataDir     string `name:"data-dir" required:"" help:"Where the state is, with the first token." placeholder:"DIR"`
-	Pool        string `required:"" help:"btrfs:DIR, or reflink:DIR on xfs: a directory for images." placeholder:"POOL"`
+	Pool        string `required:"" help:"btrfs:DIR, or reflink:DIR on xfs: a directory for images; zfs:DATASET." placeholder:"POOL"`
 	HTTPAddr    string `name:"http-addr" default:"127.0.0.1:8091" help:"Where these commands ask: a loopback address, unless there is a certificate." placeholder:"ADDRESS"`
 	TLSCert     string `name:"tls-cert" help:"The certificate of that address, in PEM: then it may be one that other machines reach. It is read again when it changes." placeholder:"FILE"`
 	TLSKey      string `name:"tls-key" help:"The key of the certificate." placeholder:"FILE"`

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/sockets"
 	"dalmatiner/internal/ducks/tftp"
 	"dalmatiner/internal/ducks/traffic"
@@ -62,7 +63,7 @@ func root() Finding {
 
 // packages are what of Debian has the programs that ducks runs, by kind of pool; those of "" are always needed.
 var packages = []struct{ pool, program, name string }{
-	{"", "tgtd", "tgt"}, {"", "tgtadm", "tgt"}, {"btrfs", "btrfs", "btrfs-progs"},
+	{"", "tgtd", "tgt"}, {"", "tgtadm", "tgt"}, {"btrfs", "btrfs", "btrfs-progs"}, {"zfs", "zfs", "zfsutils-linux"},
 }
 
 func tools(pool string) Finding {
@@ -97,17 +98,21 @@ var kinds = map[string]int64{"btrfs": unix.BTRFS_SUPER_MAGIC, "reflink": unix.XF
 // fullAt is the part of a pool that should stay free.
 const fullAt = 0.1
 
-func space(pool string) Finding {
+func space(spec string) Finding {
 	const what = "pool"
-	kind, dir, _ := strings.Cut(pool, ":")
-	if pool == "" {
-		return Finding{what, Warn, "none was named", "say --pool btrfs:DIR or reflink:DIR"}
+	kind, _, _ := strings.Cut(spec, ":")
+	if spec == "" {
+		return Finding{what, Warn, "none was named", "say --pool btrfs:DIR, zfs:DATASET or reflink:DIR"}
+	}
+	dir, err := pool.Dir(spec)
+	if err != nil {
+		return Finding{what, Bad, err.Error(), "zpool create tank DISKS, zfs create tank/ducks, and say --pool zfs:tank/ducks"}
 	}
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
 		return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err), "make the directory, on a file system of its own"}
 	}
-	if magic, is := kinds[kind]; !is || s.Type != magic {
+	if magic, is := kinds[kind]; kind != "zfs" && (!is || s.Type != magic) {
 		return Finding{what, Bad, fmt.Sprintf("%s is not on a file system for %s pools", dir, kind), "mkfs.btrfs, or mkfs.xfs -m reflink=1, and mount it there"}
 	}
 	free, total := int64(s.Bavail)*s.Bsize, int64(s.Blocks)*s.Bsize

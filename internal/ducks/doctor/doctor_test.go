@@ -28,7 +28,7 @@ func TestFindings(t *testing.T) {
 		{bridge(cards, "eth0"), Good, ""},
 		{space(""), Warn, "--pool"},
 		{space("btrfs:" + filepath.Join(dir, "none")), Bad, "make the directory"},
-		{space("zfs:tank"), Bad, "make the directory"},
+		{space("zfs:there/is/none"), Bad, "zfs create"},
 		{space("btrfs:/proc"), Bad, "mkfs.btrfs"},
 		{loaders(dir), Bad, "apt-get install ipxe"},
 		{network(t.Context(), "none0"), Bad, ""},

@@ -90,9 +90,12 @@ var fileSystems = map[string]struct {
 	"reflink": {[]string{"mkfs.xfs", "-q", "-m", "reflink=1"}, "loop"},
 }
 
-// Mounted returns a directory on a new file system of 512 MiB for a kind of pool: btrfs or reflink.
+// Mounted returns a directory on a new file system of 512 MiB for a kind of pool, btrfs or reflink, or for zfs a dataset.
 func Mounted(t *testing.T, kind string) string {
 	t.Helper()
+	if kind == "zfs" {
+		return dataset(t)
+	}
 	of := fileSystems[kind]
 	dir := t.TempDir()
 	file, at := filepath.Join(dir, "file"), filepath.Join(dir, "at")
@@ -103,6 +106,40 @@ func Mounted(t *testing.T, kind string) string {
 	Run(t, "mount", "-o", of.options, file, at)
 	t.Cleanup(func() { Run(t, "umount", at) })
 	return at
+}
+
+// dataset makes a pool of ZFS, by a zfs-fuse of its own where the kernel has none. It needs to be alone.
+func dataset(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if exec.Command("zpool", "list").Run() != nil {
+		Run(t, "mount", "-t", "tmpfs", "tmpfs", "/run") // where it has its socket
+		for _, sub := range []string{"/run/zfs", "/run/lock"} {
+			if err := os.Mkdir(sub, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		daemon := exec.Command("zfs-fuse", "--no-daemon", "--pidfile", filepath.Join(dir, "pid"))
+		if err := daemon.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = daemon.Process.Kill() // it may have ended
+			_ = daemon.Wait()
+			Run(t, "umount", "/run")
+		})
+		Until(t, "zfs-fuse answers", func() bool { return exec.Command("zpool", "list").Run() == nil })
+	}
+	name, file, at := fmt.Sprintf("ducks%d-%d", os.Getpid(), time.Now().UnixNano()), filepath.Join(dir, "file"), filepath.Join(dir, "at")
+	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 512<<20)); err != nil {
+		t.Fatal(err)
+	}
+	Run(t, "zpool", "create", "-o", "cachefile=none", "-m", at, name, file)
+	t.Cleanup(func() {
+		Until(t, "the pool is gone", func() bool { return exec.Command("zpool", "destroy", "-f", name).Run() == nil })
+	})
+	Run(t, "zfs", "create", name+"/room")
+	return name + "/room"
 }
 
 // Run runs a command that does not fail.

@@ -2,7 +2,6 @@ package pool
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -42,22 +41,9 @@ func openBtrfs(dir string) (*btrfs, error) {
 	return p, err
 }
 
-// run runs btrfs, and returns what it printed. An error has what it says of it.
+// run runs btrfs, and returns what it printed.
 func run(ctx context.Context, args ...string) ([]byte, error) {
-	var out, said bytes.Buffer
-	cmd := exec.CommandContext(ctx, "btrfs", args...)
-	cmd.Stdout, cmd.Stderr = &out, &said
-	if err := cmd.Run(); err != nil {
-		return nil, failed(ctx, args, err, said.String())
-	}
-	return out.Bytes(), nil
-}
-
-func failed(ctx context.Context, args []string, err error, said string) error {
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("btrfs %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said))
+	return execute(ctx, nil, "btrfs", args...)
 }
 
 // discard removes a directory of what is in the making, with its subvolumes.
@@ -212,13 +198,7 @@ func (p *btrfs) Delta(ctx context.Context, from, to Snapshot) (n int64, err erro
 
 // command runs btrfs with its input and output.
 func command(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
-	var said bytes.Buffer
-	cmd := exec.CommandContext(ctx, "btrfs", args...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &said
-	if err := cmd.Run(); err != nil {
-		return failed(ctx, args, err, said.String())
-	}
-	return nil
+	return pipe(ctx, in, out, "btrfs", args...)
 }
 
 func (p *btrfs) Send(ctx context.Context, from, to Snapshot, w io.Writer) error {

@@ -4,11 +4,13 @@
 package pool
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 
@@ -89,16 +91,28 @@ type Pool interface {
 	Receive(ctx context.Context, as Snapshot, r io.Reader) error
 }
 
-// Dir returns the directory of a pool, in which callers may have files of other names than images, snapshots and making.
-func Dir(spec string) string {
-	_, dir, _ := strings.Cut(spec, ":")
-	return dir
+// Dir returns the directory of a pool, in which callers may have files of other names than images, snapshots, making, and d
+// with a number.
+func Dir(spec string) (string, error) {
+	kind, of, _ := strings.Cut(spec, ":")
+	if kind != "zfs" || of == "" {
+		return of, nil
+	}
+	dir, err := mountpoint(context.Background(), of)
+	if err != nil {
+		return "", fmt.Errorf("pool %s: %w", spec, err)
+	}
+	return dir, nil
 }
 
 // Lock keeps a pool for one process, until what it returns is closed: opening a pool removes what another process has in
 // the making there. ErrLocked if another one has it.
 func Lock(spec string) (io.Closer, error) {
-	f, err := os.Open(Dir(spec))
+	dir, err := Dir(spec)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.Open(dir)
 	if err != nil {
 		return nil, fmt.Errorf("pool %q: %w", spec, err)
 	}
@@ -111,7 +125,7 @@ func Lock(spec string) (io.Closer, error) {
 	return f, nil
 }
 
-// Open opens a pool: btrfs:DIR or reflink:DIR. The directory exists, and is on a file system of that kind.
+// Open opens a pool: btrfs:DIR or reflink:DIR, a directory on a file system of that kind, or zfs:DATASET.
 func Open(spec string) (Pool, error) {
 	kind, dir, ok := strings.Cut(spec, ":")
 	switch {
@@ -119,8 +133,32 @@ func Open(spec string) (Pool, error) {
 		return openBtrfs(dir)
 	case ok && dir != "" && kind == "reflink":
 		return openReflink(dir)
+	case ok && dir != "" && kind == "zfs":
+		return openZFS(dir)
 	}
-	return nil, fmt.Errorf("pool %q: want btrfs:DIR, or reflink:DIR for xfs", spec)
+	return nil, fmt.Errorf("pool %q: want btrfs:DIR, zfs:DATASET, or reflink:DIR for xfs", spec)
+}
+
+// execute runs a program, and returns what it printed. An error has what it says of it.
+func execute(ctx context.Context, in io.Reader, program string, args ...string) ([]byte, error) {
+	var out bytes.Buffer
+	err := pipe(ctx, in, &out, program, args...)
+	return out.Bytes(), err
+}
+
+// pipe runs a program with its input and output.
+func pipe(ctx context.Context, in io.Reader, out io.Writer, program string, args ...string) error {
+	var said bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &said
+	err := cmd.Run()
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
 }
 
 var name = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

@@ -267,12 +267,7 @@ func (p *reflink) Send(ctx context.Context, from, to Snapshot, w io.Writer) erro
 		return err
 	}
 	for _, s := range append(list, span{}) {
-		h := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(s.offset)), uint64(s.length))
-		kind := byte(0)
-		if s.zero {
-			kind = 1
-		}
-		if _, err := out.Write(append(h, kind)); err != nil {
+		if err := writeSpan(out, s); err != nil {
 			return err
 		}
 		if s.zero {
@@ -283,6 +278,17 @@ func (p *reflink) Send(ctx context.Context, from, to Snapshot, w io.Writer) erro
 		}
 	}
 	return out.end()
+}
+
+// writeSpan writes what stands before the data of a span.
+func writeSpan(out io.Writer, s span) error {
+	h := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(s.offset)), uint64(s.length))
+	kind := byte(0)
+	if s.zero {
+		kind = 1
+	}
+	_, err := out.Write(append(h, kind))
+	return err
 }
 
 // contextReader reads until a context ends.
@@ -306,13 +312,9 @@ func (p *reflink) Receive(ctx context.Context, as Snapshot, r io.Reader) error {
 	if err != nil {
 		return err
 	}
-	header := make([]byte, reflinkHeader)
-	if _, err := io.ReadFull(in, header); err != nil {
-		return early(err)
-	}
-	size, from, id := int64(binary.BigEndian.Uint64(header)), [16]byte(header[8:]), [16]byte(header[24:])
-	if err := checkSize(size); err != nil {
-		return fmt.Errorf("%w: %w", err, ErrStream)
+	size, from, id, err := readHeader(in)
+	if err != nil {
+		return err
 	}
 	return p.make(p.snapshot(as), func(made string) error {
 		if err := p.begin(made, size, from); err != nil {
@@ -327,6 +329,18 @@ func (p *reflink) Receive(ctx context.Context, as Snapshot, r io.Reader) error {
 		}
 		return seal(made, id)
 	})
+}
+
+// readHeader reads what a stream begins with.
+func readHeader(in io.Reader) (size int64, from, id [16]byte, err error) {
+	header := make([]byte, reflinkHeader)
+	if _, err := io.ReadFull(in, header); err != nil {
+		return 0, from, id, early(err)
+	}
+	if size = int64(binary.BigEndian.Uint64(header)); checkSize(size) != nil {
+		err = fmt.Errorf("%w: %w", checkSize(size), ErrStream)
+	}
+	return size, [16]byte(header[8:]), [16]byte(header[24:]), err
 }
 
 // begin makes the file to which the spans of a stream are written.
@@ -368,7 +382,7 @@ func apply(f *os.File, size int64, in io.Reader) error {
 		}
 		at = s.offset + s.length
 		if s.zero {
-			if err := punch(f, s.offset, s.length); err != nil {
+			if err := zero(f, s.offset, s.length); err != nil {
 				return err
 			}
 			continue
@@ -386,6 +400,21 @@ func apply(f *os.File, size int64, in io.Reader) error {
 // punch makes a hole in a file.
 func punch(f *os.File, offset, length int64) error {
 	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
+}
+
+// zero makes zeros of a part of a file: a hole, where its file system has such.
+func zero(f *os.File, offset, length int64) error {
+	err := punch(f, offset, length)
+	for none := make([]byte, maxFrame); errors.Is(err, unix.EOPNOTSUPP) && length > 0; {
+		n := min(length, int64(len(none)))
+		if _, err := f.WriteAt(none[:n], offset); err != nil {
+			return err
+		}
+		if offset, length = offset+n, length-n; length == 0 {
+			err = nil
+		}
+	}
+	return err
 }
 
 // early says of an end in the middle that the stream is damaged.

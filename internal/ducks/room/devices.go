@@ -67,7 +67,7 @@ func (r *Room) setUp(d *Device) error {
 	case d.Space != 0 && d.Space < LeastSpace:
 		return fmt.Errorf("device %s: %w: a limit of %d bytes: at least %d, or 0 for none", d.Name, ErrRefused, d.Space, LeastSpace)
 	case d.Space != 0 && !r.o.Pool.Limits():
-		return fmt.Errorf("device %s: %w: a limit of space: %w, a pool on btrfs can", d.Name, ErrRefused, pool.ErrUnsupported)
+		return fmt.Errorf("device %s: %w: a limit of space: %w, a pool on btrfs or ZFS can", d.Name, ErrRefused, pool.ErrUnsupported)
 	case d.Mode != Volatile && d.Mode != Persistent && d.Mode != Until:
 		return fmt.Errorf("device %s: %w: mode %q: want %s, %s or %s", d.Name, ErrRefused, d.Mode, Volatile, Persistent, Until)
 	case (d.Mode == Until) != !d.Until.IsZero():

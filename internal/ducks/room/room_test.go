@@ -39,12 +39,12 @@ type desk struct {
 }
 
 // newDesk makes a room on a new pool, with a tgtd of its own.
-func newDesk(t *testing.T) *desk {
+func newDesk(t *testing.T, kind string) *desk {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "room") // the path of a socket is short
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // left to the next start of the machine
-	p, err := pool.Open("btrfs:" + duckstest.Mounted(t, "btrfs"))
+	p, err := pool.Open(kind + ":" + duckstest.Mounted(t, kind))
 	must(t, err)
 	targets, err := target.Start(t.Context(), target.Options{Dir: dir, Portal: netip.MustParseAddrPort(portal), Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
@@ -99,10 +99,16 @@ func (d *desk) boots(name, want string) {
 // TestARoom is the way of an image: an empty volume, an installation through a device, its update, and what the other
 // devices get when they boot.
 func TestARoom(t *testing.T) {
-	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "mkfs.xfs", "tgtd", "tgtadm") {
+	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "mkfs.xfs", "tgtd", "tgtadm", "zfs") {
 		return
 	}
-	d, ctx := newDesk(t), t.Context()
+	for _, kind := range []string{"btrfs", "reflink", "zfs"} {
+		t.Run(kind, func(t *testing.T) { testARoom(t, kind) })
+	}
+}
+
+func testARoom(t *testing.T, kind string) {
+	d, ctx := newDesk(t, kind), t.Context()
 	must(t, d.CreateVolume(ctx, "linux", 64<<20, "ann"))
 	must(t, d.CreateGroup(ctx, "lab", "linux", "ann"))
 	d.add("master", "02:00:00:00:00:01", "lab", Volatile)
