@@ -41,8 +41,11 @@ var units = map[string]struct {
 	"% of CPU":   {"%CPU", 1},
 }
 
-// HigherIsBetter is the one unit in which more is better.
+// HigherIsBetter is the unit of points that are taken.
 const HigherIsBetter = "points/s"
+
+// higherIsBetter are the units in which more is better.
+var higherIsBetter = map[string]bool{HigherIsBetter: true, "MB/s": true, "IOPS": true, "kevents/s": true, "kseries/s": true}
 
 // Benchmarks returns the figures as lines in Go's benchmark format: one for
 // each measurement, so that benchstat sees how they vary.
@@ -106,7 +109,7 @@ func writeBenchmarks(w io.Writer, h *Head, lines []Benchmark) {
 	for _, l := range lines {
 		for _, v := range l.Values {
 			better[v.Unit] = "lower"
-			if v.Unit == HigherIsBetter {
+			if higherIsBetter[v.Unit] {
 				better[v.Unit] = "higher"
 			}
 		}
