@@ -17,9 +17,12 @@ import (
 type shares struct {
 	shaper  *traffic.Shaper
 	room    *room.Room
-	targets *target.Targets
-	port    uint16                      // of the disks
-	at      map[target.Login]netip.Addr // where sessions come from
+	targets interface {
+		Traffic(ctx context.Context) ([]target.Traffic, error)
+		Sessions(ctx context.Context, iqn string) ([]target.Session, error)
+	}
+	port uint16                      // of the disks
+	at   map[target.Login]netip.Addr // where sessions come from
 
 	seen   []sockets.Socket // the connections, when shares were given out
 	limits map[string]int64 // and the limits of devices
@@ -90,7 +93,7 @@ func (s *shares) share(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := s.locate(ctx, sessions); err != nil {
+	if err := s.locate(ctx, sessions, seen); err != nil {
 		return err
 	}
 	of := make(map[string]room.Device, len(devices))
@@ -100,7 +103,7 @@ func (s *shares) share(ctx context.Context) error {
 	list := make([]traffic.Share, 0, len(sessions))
 	for _, t := range sessions {
 		d, known := of[t.IQN]
-		if at := s.at[t.Login]; known && at.IsValid() {
+		if at, located := s.at[t.Login]; known && located {
 			list = append(list, traffic.Share{Device: d.Name, Address: at, Limit: d.Limit})
 		}
 	}
@@ -114,11 +117,13 @@ func (s *shares) share(ctx context.Context) error {
 	return nil
 }
 
-// locate finds where new sessions come from, and forgets those that have ended.
-func (s *shares) locate(ctx context.Context, sessions []target.Traffic) error {
+// locate finds where new sessions come from, and forgets those that have ended. The next boot of a device may have a session
+// of the same number: one from where nobody is connected any more is looked at again.
+func (s *shares) locate(ctx context.Context, sessions []target.Traffic, seen []sockets.Socket) error {
 	now := make(map[target.Login]netip.Addr, len(sessions))
 	for _, t := range sessions {
-		if at, known := s.at[t.Login]; known {
+		at, known := s.at[t.Login]
+		if known && slices.ContainsFunc(seen, func(c sockets.Socket) bool { return c.Remote.Addr() == at }) {
 			now[t.Login] = at
 			continue
 		}
@@ -127,7 +132,9 @@ func (s *shares) locate(ctx context.Context, sessions []target.Traffic) error {
 			return err
 		}
 		for _, of := range list {
-			now[target.Login{IQN: t.IQN, Session: of.ID}] = of.Address
+			if of.Address.IsValid() { // else it begins or ends just now, and is looked at again
+				now[target.Login{IQN: t.IQN, Session: of.ID}] = of.Address.Unmap().WithZone("")
+			}
 		}
 	}
 	s.at = now

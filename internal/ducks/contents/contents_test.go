@@ -108,7 +108,11 @@ func TestDamagedImages(t *testing.T) {
 	whole := image(t, files, "0")
 	damaged := image(t, files, "0")
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 40 {
+	rounds := 40
+	if testing.Short() {
+		rounds = 5 // with the race detector a process takes a second
+	}
+	for range rounds {
 		// The superblock, the descriptors and the first inodes, where everything hangs.
 		at, was := int64(1024+r.IntN(64<<10)), make([]byte, 4)
 		_, err := damaged.ReadAt(was, at)

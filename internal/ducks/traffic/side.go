@@ -61,9 +61,15 @@ func (d *side) filter(at netip.Addr, minor uint16) *netlink.U32 {
 	return f
 }
 
-// point leads an address to a class.
+// point leads an address to a class. Filters in its place, which an attempt that failed half-way has left, go.
 func (d *side) point(at netip.Addr, minor uint16) error {
-	return netlink.FilterAdd(d.filter(at, minor))
+	f := d.filter(at, minor)
+	for _, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
+		left := f.FilterAttrs
+		left.Protocol = protocol
+		_ = netlink.FilterDel(&netlink.U32{FilterAttrs: left}) // nearly always there is none
+	}
+	return netlink.FilterAdd(f)
 }
 
 // drop takes the class of an address away.
