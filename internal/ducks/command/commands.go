@@ -49,6 +49,7 @@ func table(out io.Writer, title string, lines func(w io.Writer)) error {
 
 // Pool shows the pool.
 type Pool struct {
+	Create  PoolCreate  `cmd:"" help:"Make one on disks of this machine that are empty, and mount it."`
 	Status  PoolStatus  `cmd:"" help:"How large it is, and how much is free."`
 	Orphans PoolOrphans `cmd:"" help:"List images that no device has: a crash has left them."`
 }
