@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -232,6 +233,7 @@ func testWhatWasInTheMaking(t *testing.T, kind string) {
 		// Of two that are the same image, the newer one is: a rollback was cut off. Datasets of others stay.
 		duckstest.Run(t, "zfs", "clone", dir+"/d2@d2", dir+"/d11")
 		duckstest.Run(t, "zfs", "set", "ducks:name=image a", dir+"/d11")
+		duckstest.Until(t, "it is unmounted", func() bool { return exec.Command("zfs", "unmount", dir+"/d2").Run() == nil })
 		for _, name := range []string{"/d12", "/else"} {
 			duckstest.Run(t, "zfs", "create", dir+name)
 			duckstest.Run(t, "zfs", "snapshot", dir+name+"@d1")
@@ -240,6 +242,9 @@ func testWhatWasInTheMaking(t *testing.T, kind string) {
 	}
 	p = open(t, kind, dir)
 	if kind == "zfs" {
+		if _, err := p.SnapshotUsage(ctx, Snapshot{"a", "1"}); err != nil {
+			t.Errorf("what was not mounted: %v", err)
+		}
 		checkNothingIsLeft(t, kind, dir, 6)
 		if filepath.Base(filepath.Dir(p.Path("a"))) != "d11" {
 			t.Errorf("the image is %s", p.Path("a"))

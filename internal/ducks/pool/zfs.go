@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -59,75 +58,6 @@ func openZFS(root string) (*zfs, error) {
 	p := &zfs{root: root, dir: dir, is: make(map[string]dataset), begun: make(map[string]bool)}
 	return p, p.load(ctx)
 }
-
-// mountpoint returns where a dataset is mounted.
-func mountpoint(ctx context.Context, root string) (string, error) {
-	out, err := execute(ctx, nil, "zfs", "list", "-H", "-o", "mountpoint", "-t", "filesystem", root)
-	dir := strings.TrimSpace(string(out))
-	if err == nil && !filepath.IsAbs(dir) {
-		err = fmt.Errorf("its mount point is %q: it has to be mounted, as zfs set mountpoint=/srv/ducks %s does", dir, root)
-	}
-	return dir, err
-}
-
-// load reads which datasets there are, and removes those that a crash has left in the making, or behind newer ones.
-func (p *zfs) load(ctx context.Context) error {
-	out, err := execute(ctx, nil, "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,"+nameProperty, p.root)
-	if err != nil {
-		return err
-	}
-	var left []int
-	for line := range strings.Lines(string(out)) {
-		name, what, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
-		number, err := strconv.Atoi(strings.TrimPrefix(name, p.root+"/d"))
-		if err != nil {
-			continue // it is of somebody else
-		}
-		p.last = max(p.last, number)
-		kind, rest, _ := strings.Cut(what, " ")
-		called, id, _ := strings.Cut(rest, " ")
-		switch kind {
-		case making:
-			left = append(left, number)
-			continue
-		case "image", "snapshot":
-		default:
-			continue // it is of somebody else
-		}
-		key := kind + " " + called
-		if old, is := p.is[key]; is {
-			left = append(left, min(old.number, number))
-			number = max(old.number, number)
-		}
-		p.is[key] = dataset{number, id}
-	}
-	for _, number := range left {
-		if err := p.destroy(ctx, number); err != nil {
-			return err
-		}
-	}
-	return p.tidy(ctx)
-}
-
-// tidy removes ZFS snapshots that nothing begins with any more, which a crash has left. Those that others have made stay.
-func (p *zfs) tidy(ctx context.Context) error {
-	ours := make(map[string]bool, len(p.is))
-	for _, d := range p.is {
-		ours[p.name(d.number)] = true
-	}
-	out, err := execute(ctx, nil, "zfs", "list", "-H", "-r", "-t", "snapshot", "-o", "name", p.root)
-	for line := range strings.Lines(string(out)) {
-		at := strings.TrimSpace(line)
-		on, snapshot, _ := strings.Cut(at, "@")
-		if ours[on] && frozenName.MatchString(snapshot) {
-			err = errors.Join(err, p.release(ctx, at))
-		}
-	}
-	return err
-}
-
-// frozenName is what ZFS snapshots of this pool are called.
-var frozenName = regexp.MustCompile(`^d[0-9]+$`)
 
 func imageKey(image string) string    { return "image " + image }
 func snapshotKey(s Snapshot) string   { return "snapshot " + s.String() }
