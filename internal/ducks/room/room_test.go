@@ -99,10 +99,11 @@ func (d *desk) boots(name, want string) {
 // TestARoom is the way of an image: an empty volume, an installation through a device, its update, and what the other
 // devices get when they boot.
 func TestARoom(t *testing.T) {
-	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "mkfs.xfs", "tgtd", "tgtadm", "zfs") {
+	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "mkfs.xfs", "tgtd", "tgtadm") {
 		return
 	}
-	for _, kind := range []string{"btrfs", "reflink", "zfs"} {
+	// zfs-fuse loses what a process asks that is killed, as tgtd is here: that process then waits for ever.
+	for _, kind := range []string{"btrfs", "reflink"} {
 		t.Run(kind, func(t *testing.T) { testARoom(t, kind) })
 	}
 }
