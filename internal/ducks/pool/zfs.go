@@ -239,12 +239,13 @@ const (
 
 // destroy removes a dataset. What it shares with clones of it goes to one of these, and what nobody shares any more goes.
 func (p *zfs) destroy(ctx context.Context, number int) error {
-	name := p.name(number)
+	name, began := p.name(number), ""
 	for {
 		origins, err := p.origins(ctx)
 		if err != nil {
 			return err
 		}
+		began = origins[name]
 		clone, newest := "", -1
 		for of, origin := range origins {
 			on, snapshot, _ := strings.Cut(origin, "@d")
@@ -259,11 +260,6 @@ func (p *zfs) destroy(ctx context.Context, number int) error {
 			return err
 		}
 	}
-	origins, err := p.origins(ctx)
-	if err != nil {
-		return err
-	}
-	began := origins[name]
 	tick := time.NewTicker(busyEvery)
 	defer tick.Stop()
 	for end := time.Now().Add(busyFor); ; {
