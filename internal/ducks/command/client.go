@@ -3,8 +3,6 @@ package command
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"dalmatiner/internal/trust"
 )
 
 // Server is which ducks a command speaks to.
@@ -68,20 +68,11 @@ func (s *Server) do(ctx context.Context, out io.Writer, method, path string, bod
 
 // transport returns one that trusts the CA.
 func (s *Server) transport() (*http.Transport, error) {
-	t := &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true}
-	if s.CA == "" {
-		return t, nil
-	}
-	pem, err := os.ReadFile(s.CA)
+	trusted, err := trust.CA(s.CA)
 	if err != nil {
 		return nil, err
 	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("%s has no certificate in PEM", s.CA)
-	}
-	t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
-	return t, nil
+	return &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: trusted}, nil
 }
 
 // request returns one that has the token.

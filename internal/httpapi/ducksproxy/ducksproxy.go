@@ -4,16 +4,15 @@ package ducksproxy
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"os"
 	"strings"
 	"time"
+
+	"dalmatiner/internal/trust"
 )
 
 // Where the API of ducks is, here and there.
@@ -38,19 +37,12 @@ type Proxy struct {
 // New returns one that hands on to the ducks at an address without a path. An https server is trusted by the certificate of
 // its CA in a file, or without one by those of the system.
 func New(to *url.URL, ca string) (*Proxy, error) {
-	p := &Proxy{to: to}
-	t := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: time.Minute}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, err
-		}
-		roots := x509.NewCertPool()
-		if !roots.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s has no certificate in PEM", ca)
-		}
-		t.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+	trusted, err := trust.CA(ca)
+	if err != nil {
+		return nil, err
 	}
+	p := &Proxy{to: to}
+	t := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSClientConfig: trusted, ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: time.Minute}
 	p.forward = httputil.ReverseProxy{Transport: t, Rewrite: p.rewrite, ModifyResponse: answered, ErrorHandler: failed}
 	return p, nil
 }
