@@ -55,21 +55,26 @@ func (r Role) check() error {
 type Identity struct {
 	Name   string   `json:"name"` // of the token, or of the user
 	Role   Role     `json:"role"`
-	Scopes []string `json:"scopes,omitempty"` // to which this is limited, as groups of devices; none: all
+	Scopes []string `json:"scopes,omitempty"` // to which this is limited, as network/lab; none: all
 }
 
-// May returns ErrDenied, with what was wanted, unless somebody may do what needs a role in a scope. A scope of ""
-// is what concerns all of them.
-func (i *Identity) May(needs Role, scope string) error {
+// May returns ErrDenied, with what was wanted, unless somebody may do what needs a role, and concerns something that lies
+// within some scopes, each of which is enough. What lies within none concerns all of them.
+func (i *Identity) May(needs Role, within ...string) error {
 	switch {
 	case !i.Role.Allows(needs):
 		return fmt.Errorf("%w: it needs role %s, and %s has %s", ErrDenied, needs, i.Name, i.Role)
-	case len(i.Scopes) == 0 || scope != "" && slices.Contains(i.Scopes, scope):
+	case i.Reaches(within...):
 		return nil
-	case scope == "":
+	case len(within) == 0:
 		return fmt.Errorf("%w: it concerns all, and %s is limited to %s", ErrDenied, i.Name, strings.Join(i.Scopes, ", "))
 	}
-	return fmt.Errorf("%w: it concerns %s, and %s is limited to %s", ErrDenied, scope, i.Name, strings.Join(i.Scopes, ", "))
+	return fmt.Errorf("%w: it is of %s, and %s is limited to %s", ErrDenied, strings.Join(within, ", "), i.Name, strings.Join(i.Scopes, ", "))
+}
+
+// Reaches reports whether something that lies within some scopes concerns somebody.
+func (i *Identity) Reaches(within ...string) bool {
+	return len(i.Scopes) == 0 || slices.ContainsFunc(within, func(s string) bool { return slices.Contains(i.Scopes, s) })
 }
 
 // Token lets programs in.
@@ -129,15 +134,18 @@ func hashOf(secret string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-var nameForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+var (
+	nameForm  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+	scopeForm = regexp.MustCompile(`^[a-z]{1,32}/[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$`)
+)
 
 func (i *Identity) check() error {
 	if !nameForm.MatchString(i.Name) {
 		return fmt.Errorf("%q: %w", i.Name, ErrName)
 	}
 	for _, s := range i.Scopes {
-		if !nameForm.MatchString(s) {
-			return fmt.Errorf("scope %q: %w", s, ErrName)
+		if !scopeForm.MatchString(s) {
+			return fmt.Errorf("scope %q: want a kind and a name, as network/lab: %w", s, ErrName)
 		}
 	}
 	return i.Role.check()

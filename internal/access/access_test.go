@@ -3,6 +3,7 @@ package access
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -57,14 +58,15 @@ func TestRoles(t *testing.T) {
 	if Role("root").Allows(Viewer) || Admin.Allows("root") || Role("").Allows("") {
 		t.Error("a role that there is not allows something")
 	}
-	all, lab := Identity{Name: "a", Role: Operator}, Identity{Name: "b", Role: Operator, Scopes: []string{"lab"}}
+	all, lab := Identity{Name: "a", Role: Operator}, Identity{Name: "b", Role: Operator, Scopes: []string{"network/x", "group/lab"}}
+	in, out := []string{"network/y", "group/lab"}, []string{"network/lab", "group/office"}
 	for _, c := range []struct {
-		who     Identity
-		needs   Role
-		network string
-		may     bool
-	}{{all, Viewer, "", true}, {all, Operator, "lab", true}, {all, Admin, "lab", false}, {lab, Operator, "lab", true}, {lab, Operator, "office", false}, {lab, Viewer, "", false}} {
-		if err := c.who.May(c.needs, c.network); (err == nil) != c.may || err != nil && !errors.Is(err, ErrDenied) {
+		who    Identity
+		needs  Role
+		within []string
+		may    bool
+	}{{all, Viewer, nil, true}, {all, Operator, in, true}, {all, Admin, in, false}, {lab, Operator, in, true}, {lab, Admin, in, false}, {lab, Operator, out, false}, {lab, Viewer, nil, false}} {
+		if err := c.who.May(c.needs, c.within...); (err == nil) != c.may || err != nil && !errors.Is(err, ErrDenied) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -78,7 +80,7 @@ func TestTokens(t *testing.T) {
 	if again, err := g.First(); again != "" || err != nil {
 		t.Errorf("a first one again: %q, %v", again, err)
 	}
-	short, err := g.CreateToken(Token{Identity: Identity{Name: "short", Role: Viewer, Scopes: []string{"lab"}}, Expires: g.now.Add(time.Hour)})
+	short, err := g.CreateToken(Token{Identity: Identity{Name: "short", Role: Viewer, Scopes: []string{"group/lab"}}, Expires: g.now.Add(time.Hour)})
 	must(t, err)
 	g.is(t, short, "short")
 	for _, wrong := range []string{"", short + "x", short[:len(short)-1], strings.ToLower(short), tokenPrefix, sessionPrefix + short[len(tokenPrefix):]} {
@@ -90,12 +92,17 @@ func TestTokens(t *testing.T) {
 	_, twice := g.CreateToken(Token{Identity: Identity{Name: "first", Role: Viewer}})
 	_, role := g.CreateToken(Token{Identity: Identity{Name: "x", Role: "root"}})
 	_, name := g.CreateToken(Token{Identity: Identity{Name: "x y", Role: Viewer}})
+	for _, scope := range []string{"lab", "group/", "group/../lab", "/lab", "group/a/b"} {
+		if _, err := g.CreateToken(Token{Identity: Identity{Name: "x", Role: Viewer, Scopes: []string{scope}}}); !errors.Is(err, ErrName) {
+			t.Errorf("scope %q: %v", scope, err)
+		}
+	}
 	if !errors.Is(twice, ErrExists) || role == nil || !errors.Is(name, ErrName) || !errors.Is(g.DeleteToken("x"), state.ErrUnknown) {
 		t.Errorf("%v, %v, %v", twice, role, name)
 	}
 	must(t, g.DeleteToken("first"))
 	g.is(t, first, "")
-	if list, err := g.Tokens(); err != nil || len(list) != 1 || list[0].Name != "short" || !slices.Equal(list[0].Scopes, []string{"lab"}) {
+	if list, err := g.Tokens(); err != nil || len(list) != 1 || list[0].Name != "short" || !slices.Equal(list[0].Scopes, []string{"group/lab"}) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	g.kept(t, short, first)
@@ -191,10 +198,11 @@ func TestGuesses(t *testing.T) {
 func TestTrail(t *testing.T) {
 	g := newGate(t)
 	for i := range 5 {
-		must(t, g.Record(Act{Who: "ann", What: "update group", Object: string(rune('a' + i))}))
+		must(t, g.Record(Act{Who: "ann", What: "update group", Object: string(rune('a' + i)), Within: []string{fmt.Sprint("group/", i%2)}}))
 	}
+	who := &Identity{}
 	objects := func(before uint64, most int) (text string) {
-		list, err := g.Acts(before, most)
+		list, err := g.Acts(who, before, most)
 		must(t, err)
 		for _, act := range list {
 			if act.At != g.now || act.Number == 0 {
@@ -206,5 +214,9 @@ func TestTrail(t *testing.T) {
 	}
 	if objects(0, 3) != "edc" || objects(3, 10) != "ba" || objects(1, 10) != "" || objects(99, 2) != "ed" {
 		t.Errorf("%q %q %q %q", objects(0, 3), objects(3, 10), objects(1, 10), objects(99, 2))
+	}
+	who.Scopes = []string{"group/0"}
+	if objects(0, 2) != "ec" || objects(3, 10) != "a" {
+		t.Errorf("of one group %q %q", objects(0, 2), objects(3, 10))
 	}
 }

@@ -86,6 +86,22 @@ describe.runIf(!lacks)('ducks', () => {
     await until('the volume has it', async () => (await room.run('volume list')).includes('2'))
   })
 
+  it('shows networks to who is limited to one', async () => {
+    await room.run('network create guests --devices 5')
+    const token = (await room.run('token create guest --role operator --network guests')).trim().split('\n')[0]!
+    await open('?page=ducks')
+    await login(token)
+    await tab.page.getByText('There is no device yet.').waitFor()
+    await tab.page.getByRole('button', { name: 'Images' }).click()
+    const networks = card('Networks')
+    await networks.getByText('0 of 5').waitFor()
+    expect(await networks.getByRole('row').count()).toBe(2) // the heading, and one network
+    expect(await tab.page.getByText('linux').count()).toBe(0)
+    tab.wrong.splice(0, tab.wrong.length, ...tab.wrong.filter((text) => !text.includes('403'))) // it may not look at the pool
+    await room.run('token delete guest')
+    await room.run('network delete guests')
+  })
+
   it('shows a device, its boots and what it moves', async () => {
     await open('?page=ducks&device=pc1')
     await login(room.token)
@@ -124,7 +140,7 @@ describe.runIf(!lacks)('ducks', () => {
     await tab.page.getByRole('button', { name: 'Images' }).click()
     await card('Group annex').waitFor()
     expect(await card('Group lab').count()).toBe(0)
-    tab.wrong.splice(0, tab.wrong.length, ...tab.wrong.filter((text) => !text.includes('403'))) // it may not look at volumes and the pool
+    tab.wrong.splice(0, tab.wrong.length, ...tab.wrong.filter((text) => !text.includes('403'))) // it may not look at the pool
   })
 
   it('fits on a narrow screen', async () => {

@@ -77,7 +77,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer targets.Close()
 	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base, Now: time.Now, Logger: o.Logger})
-	if err := devices.Tidy(ctx); err != nil {
+	if err := devices.Transfers().Tidy(ctx); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -104,15 +104,32 @@ func Run(ctx context.Context, o Options) (err error) {
 	beside.Go(func() { keepBackup(ctx, file, dir, o.Logger) })
 	defer beside.Wait()
 	defer stop()
-	asked := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times, Logger: o.Logger,
-		Up: func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) }}
-	if o.Network.Loaders != "" {
-		asked.Files = tftp.Files{Dir: o.Network.Loaders}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
 	}
-	people := api.Options{Room: devices, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
+	people := api.Options{Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(), Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
 		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
-	return serve(ctx, &o, api.Handler(people), boot.Handler(asked),
+	return serve(ctx, &o, api.Handler(people), boot.Handler(answers(&o, devices, times)),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
+}
+
+// answers returns what devices are answered from.
+func answers(o *Options, devices *room.Room, times *boot.Times) boot.Options {
+	of := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times, Logger: o.Logger,
+		Up: func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) },
+		Timeouts: func(mac string) (room.Timeouts, error) {
+			d, err := devices.ByMAC(mac)
+			if err != nil {
+				return room.Timeouts{}, err
+			}
+			g, err := devices.Group(d.Group)
+			return g.Timeouts, err
+		}}
+	if o.Network.Loaders != "" {
+		of.Files = tftp.Files{Dir: o.Network.Loaders}
+	}
+	return of
 }
 
 // openPool opens a pool for this process alone, until the lock is closed, and returns its directory as well.

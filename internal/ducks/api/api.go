@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 // Options are what is asked.
 type Options struct {
 	Room   *room.Room
+	Server Server
 	Pool   pool.Pool
 	Access *access.Access
 	Times  *boot.Times
@@ -48,7 +50,9 @@ type call struct {
 	w      http.ResponseWriter
 	secret string // of a token or session
 	who    access.Identity
-	object string // that it concerns, for the trail
+	object string     // that it concerns, for the trail
+	within []string   // the scopes in which that lies
+	seen   *room.Tree // once something asked for it
 }
 
 // route is what can be asked.
@@ -58,10 +62,10 @@ type route struct {
 	role    access.Role // that it needs; empty: nobody has to be let in yet
 	what    string      // for the trail; empty: it changes nothing
 	do      func(c *call) (any, error)
-	in, out reflect.Type                  // of the bodies; nil: none, or no JSON
-	query   []string                      // what an address may have behind its path
-	scope   func(c *call) (string, error) // the group that it concerns; nil: all
-	image   bool                          // its body is an image, which is as long as it is
+	in, out reflect.Type // of the bodies; nil: none, or no JSON
+	query   []string     // what an address may have behind its path
+	scope   scope        // in which that lies which it concerns; nil: it concerns all
+	image   bool         // its body is an image, which is as long as it is
 }
 
 // Handler answers below /api/v1/.
@@ -98,7 +102,7 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 		answer, err = r.do(c)
 	}
 	if r.what != "" {
-		act := access.Act{Who: c.who.Name, From: q.RemoteAddr, What: r.what, Object: c.object}
+		act := access.Act{Who: c.who.Name, From: q.RemoteAddr, What: r.what, Object: c.object, Within: c.concerned()}
 		if err != nil {
 			act.Error = err.Error()
 		}
@@ -115,16 +119,25 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 	o.answer(w, answer, err)
 }
 
-// may returns access.ErrDenied unless who asks has the role for a route, in the group that it concerns.
-func (c *call) may(r route) error {
+// concerned returns the scopes whose admins see an act in the trail: those of what it concerns, and of who did it.
+func (c *call) concerned() []string {
+	list := slices.Concat(c.within, c.who.Scopes)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// may returns access.ErrDenied unless who asks has the role for a route, and reaches what it concerns.
+func (c *call) may(r route) (err error) {
 	if r.scope == nil || !c.who.Role.Allows(r.role) {
-		return c.who.May(r.role, "")
+		return c.who.May(r.role)
 	}
-	group, err := r.scope(c)
-	if err != nil {
+	if len(c.who.Scopes) == 0 && r.what == "" {
+		return nil // it reaches all, and nothing is noted
+	}
+	if c.within, err = r.scope(c); err != nil {
 		return err
 	}
-	return c.who.May(r.role, group)
+	return c.who.May(r.role, c.within...)
 }
 
 // statuses are those of errors, the first that fits.
@@ -134,7 +147,7 @@ var statuses = []struct {
 }{
 	{access.ErrDenied, http.StatusForbidden}, {state.ErrUnknown, http.StatusNotFound}, {pool.ErrUnknown, http.StatusNotFound},
 	{room.ErrExists, http.StatusConflict}, {access.ErrExists, http.StatusConflict}, {pool.ErrExists, http.StatusConflict},
-	{room.ErrBusy, http.StatusConflict}, {target.ErrBusy, http.StatusConflict}, {access.ErrTooMany, http.StatusTooManyRequests},
+	{room.ErrBusy, http.StatusConflict}, {room.ErrLimit, http.StatusConflict}, {target.ErrBusy, http.StatusConflict}, {access.ErrTooMany, http.StatusTooManyRequests},
 	{errRequest, http.StatusBadRequest}, {room.ErrRefused, http.StatusBadRequest}, {contents.ErrImage, http.StatusBadRequest}, {pool.ErrSize, http.StatusBadRequest}, {access.ErrRefused, http.StatusBadRequest}, {room.ErrName, http.StatusBadRequest}, {access.ErrName, http.StatusBadRequest},
 }
 

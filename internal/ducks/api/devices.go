@@ -14,6 +14,7 @@ type Device struct {
 	Name      string    `json:"name"`
 	MAC       string    `json:"mac"`
 	Group     string    `json:"group"`
+	Network   string    `json:"network"` // that of its group
 	Mode      room.Mode `json:"mode"`
 	Until     time.Time `json:"until,omitzero"`
 	Pin       int       `json:"pin,omitempty"`
@@ -64,17 +65,25 @@ func (c *call) shown(d room.Device, now live) Device {
 
 func listDevices(c *call) ([]Device, error) {
 	all, err := c.Room.Devices()
-	if err != nil {
+	if all, err = seen(c, all, err, room.ADevice, func(d room.Device) string { return d.Name }); err != nil {
 		return nil, err
 	}
 	live, err := c.live()
 	list := make([]Device, 0, len(all))
 	for _, d := range all {
-		if c.sees(d.Group) {
-			list = append(list, c.shown(d, live))
-		}
+		list = append(list, c.shown(d, live))
 	}
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	t, err := c.tree()
+	if err != nil {
+		return nil, err
+	}
+	for i := range list {
+		list[i].Network = t.Place(room.ADevice, list[i].Name).Network
+	}
+	return list, nil
 }
 
 func showDevice(c *call) (Device, error) {
@@ -86,7 +95,12 @@ func showDevice(c *call) (Device, error) {
 	if err != nil {
 		return Device{}, err
 	}
+	t, err := c.tree()
+	if err != nil {
+		return Device{}, err
+	}
 	shown := c.shown(d, live)
+	shown.Network = t.Place(room.ADevice, d.Name).Network
 	if c.who.Role.Allows(access.Admin) {
 		shown.Secret = d.Secret
 	}

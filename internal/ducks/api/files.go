@@ -51,7 +51,7 @@ func (c *call) changes(list []room.Version) (out contents.Changes, err error) {
 		return out, err
 	}
 	defer done()
-	pair, err := room.OpenPair(c.Context(), c.Room, list, number)
+	pair, err := c.Room.Transfers().Pair(c.Context(), list, number)
 	if err != nil {
 		return out, err
 	}

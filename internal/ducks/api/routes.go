@@ -1,10 +1,10 @@
 package api
 
 import (
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 	"time"
 
 	"dalmatiner/internal/access"
@@ -12,14 +12,16 @@ import (
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/state"
 )
 
 // The bodies of requests.
 type (
 	// NewVolume makes a volume.
 	NewVolume struct {
-		Name string `json:"name"`
-		Size int64  `json:"size"` // bytes
+		Name    string `json:"name"`
+		Network string `json:"network,omitempty"` // the only one of who asks, or the default, if empty
+		Size    int64  `json:"size"`              // bytes
 	}
 	// NewGroup makes a group.
 	NewGroup struct {
@@ -64,10 +66,10 @@ type (
 	}
 	// NewToken makes a token.
 	NewToken struct {
-		Name    string      `json:"name"`
-		Role    access.Role `json:"role"`
-		Groups  []string    `json:"groups,omitempty"` // to which it is limited; none: all
-		Expires time.Time   `json:"expires,omitzero"`
+		Name string      `json:"name"`
+		Role access.Role `json:"role"`
+		Limited
+		Expires time.Time `json:"expires,omitzero"`
 	}
 )
 
@@ -103,36 +105,35 @@ func removes(pattern, text string, role access.Role, what string, do func(c *cal
 	return acts(pattern, text, role, what, func(c *call, _ none) (none, error) { return none{}, do(c) })
 }
 
-func routes() []route { return slices.Concat(images(), disks(), devices(), people()) }
+func routes() []route { return slices.Concat(owners(), images(), disks(), devices(), people()) }
 
 func images() []route {
 	return []route{
 		asks("GET /api/v1/pool", "How large the pool is, and how much is free.", access.Viewer, func(c *call) (pool.Space, error) { return c.Pool.Space(c.Context()) }),
 		asks("GET /api/v1/orphans", "Images that no device has.", access.Viewer, func(c *call) ([]string, error) { return c.Room.Orphans(c.Context()) }),
 		removes("DELETE /api/v1/orphans/{name}", "Delete one of these images.", access.Operator, "delete orphan", func(c *call) error { return c.Room.RemoveOrphan(c.Context(), c.object) }),
-		asks("GET /api/v1/volumes", "All volumes, with their versions.", access.Viewer, func(c *call) ([]room.Volume, error) { return c.Room.Volumes() }),
-		acts("POST /api/v1/volumes", "Make an empty volume.", access.Operator, "create volume", createVolume),
-		removes("DELETE /api/v1/volumes/{name}", "Delete a volume that no group is of.", access.Operator, "delete volume", func(c *call) error { return c.Room.RemoveVolume(c.Context(), c.object) }),
-		{pattern: "PUT /api/v1/volumes/{name}/image", text: "Make a volume, or its next version, of the bytes of a disk. Their SHA-256 is in the header or trailer " + SumHeader + ".",
-			role: access.Operator, what: "import image", do: importVolume, out: reflect.TypeFor[room.Version](), image: true, query: []string{"size", "note"}},
-		{pattern: "GET /api/v1/volumes/{name}/image", text: "The bytes of the disk of a version, with their SHA-256 in the trailer " + SumHeader + ".",
-			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"}},
-		within(their, asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer, func(c *call) ([]room.Group, error) {
-			list, err := c.Room.Groups()
-			return seen(c, list, err, func(g room.Group) string { return g.Name })
+		within(theirs, asks("GET /api/v1/volumes", "All volumes, with their versions.", access.Viewer, func(c *call) ([]room.Volume, error) {
+			list, err := c.Room.Volumes()
+			return seen(c, list, err, room.AVolume, func(v room.Volume) string { return v.Name })
 		})),
-		within(theGroup, asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) })),
-		acts("POST /api/v1/groups", "Make a group that begins with the newest version of a volume.", access.Operator, "create group", createGroup),
-		removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", func(c *call) error { return c.Room.RemoveGroup(c.Context(), c.object) }),
-		asks("GET /api/v1/volumes/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, volumeFiles),
-		within(theGroup, asks("GET /api/v1/groups/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, groupFiles)),
-		within(theGroup, removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion)),
-		within(theGroup, acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
-			from, err := c.Room.Device(u.From)
-			if err == nil {
-				err = c.works(from.Group)
-			}
-			if err != nil {
+		within(theirs, acts("POST /api/v1/volumes", "Make an empty volume.", access.Operator, "create volume", createVolume)),
+		within(of(room.AVolume), removes("DELETE /api/v1/volumes/{name}", "Delete a volume that no group is of.", access.Operator, "delete volume", func(c *call) error { return c.Room.RemoveVolume(c.Context(), c.object) })),
+		{pattern: "PUT /api/v1/volumes/{name}/image", text: "Make a volume, or its next version, of the bytes of a disk. Their SHA-256 is in the header or trailer " + SumHeader + ".",
+			role: access.Operator, what: "import image", do: importVolume, out: reflect.TypeFor[room.Version](), image: true, query: []string{"size", "note", "network"}, scope: theirs},
+		{pattern: "GET /api/v1/volumes/{name}/image", text: "The bytes of the disk of a version, with their SHA-256 in the trailer " + SumHeader + ".",
+			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"}, scope: of(room.AVolume)},
+		within(theirs, asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer, func(c *call) ([]room.Group, error) {
+			list, err := c.Room.Groups()
+			return seen(c, list, err, room.AGroup, func(g room.Group) string { return g.Name })
+		})),
+		within(of(room.AGroup), asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) })),
+		within(theirs, acts("POST /api/v1/groups", "Make a group that begins with the newest version of a volume.", access.Operator, "create group", createGroup)),
+		within(over(room.AGroup), removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", deleteGroup)),
+		within(of(room.AVolume), asks("GET /api/v1/volumes/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, volumeFiles)),
+		within(of(room.AGroup), asks("GET /api/v1/groups/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, groupFiles)),
+		within(of(room.AGroup), removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion)),
+		within(of(room.AGroup), acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
+			if err := c.works(c.where(room.ADevice, u.From)); err != nil {
 				return room.Version{}, err
 			}
 			of := room.Update{Device: u.From, Author: c.who.Name, Note: u.Note}
@@ -141,22 +142,25 @@ func images() []route {
 			}
 			return c.Room.UpdateGroup(c.Context(), c.object, of)
 		})),
-		within(theGroup, acts("POST /api/v1/groups/{name}/release", "Give all devices the version that canaries have tried.", access.Operator, "release group", func(c *call, _ none) (room.Version, error) {
+		within(of(room.AGroup), acts("POST /api/v1/groups/{name}/release", "Give all devices the version that canaries have tried.", access.Operator, "release group", func(c *call, _ none) (room.Version, error) {
 			return c.Room.Canaries().Release(c.Context(), c.object)
 		})),
-		acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
+		within(over(room.AGroup), acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
 			return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
-		}),
-		within(theGroup, acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.", access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
+		})),
+		within(of(room.AGroup), acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.", access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
 			return none{}, c.Room.Menus().Give(c.object, to.Menu)
 		})),
-		asks("GET /api/v1/menus", "All menus.", access.Viewer, func(c *call) ([]room.Menu, error) { return c.Room.Menus().List() }),
-		acts("PUT /api/v1/menus/{name}", "Make a menu, or replace it.", access.Operator, "put menu", func(c *call, m room.Menu) (none, error) {
-			m.Name = c.object
-			return none{}, c.Room.Menus().Put(m)
-		}),
-		removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator, "delete menu", func(c *call) error { return c.Room.Menus().Remove(c.object) }),
-		within(theGroup, acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
+		within(theirs, asks("GET /api/v1/menus", "All menus.", access.Viewer, func(c *call) ([]room.Menu, error) {
+			list, err := c.Room.Menus().List()
+			return seen(c, list, err, room.AMenu, func(m room.Menu) string { return m.Name })
+		})),
+		within(theirs, acts("PUT /api/v1/menus/{name}", "Make a menu, or replace it.", access.Operator, "put menu", putMenu)),
+		within(of(room.AMenu), removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator, "delete menu", func(c *call) error { return c.Room.Menus().Remove(c.object) })),
+		within(of(room.AGroup), acts("PUT /api/v1/groups/{name}/timeouts", "Say how long its devices wait for a disk that does not answer.", access.Operator, "change group", func(c *call, to room.Timeouts) (none, error) {
+			return none{}, c.Room.Wait(c.object, to)
+		})),
+		within(of(room.AGroup), acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
 			return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
 		})),
 	}
@@ -164,15 +168,15 @@ func images() []route {
 
 func disks() []route {
 	return []route{
-		asks("GET /api/v1/disks", "All further disks.", access.Viewer, func(c *call) ([]room.Disk, error) { return c.Room.Disks().List() }),
-		acts("POST /api/v1/disks", "Make an empty further disk.", access.Operator, "create disk", func(c *call, v NewVolume) (none, error) {
-			c.object = v.Name
-			return none{}, c.Room.Disks().Create(c.Context(), v.Name, v.Size)
-		}),
-		acts("PUT /api/v1/disks/{name}/device", "Give it to a device from its next boot on, or take it away.", access.Operator, "give disk", func(c *call, to Owner) (none, error) {
+		within(theirs, asks("GET /api/v1/disks", "All further disks.", access.Viewer, func(c *call) ([]room.Disk, error) {
+			list, err := c.Room.Disks().List()
+			return seen(c, list, err, room.ADisk, func(d room.Disk) string { return d.Name })
+		})),
+		within(theirs, acts("POST /api/v1/disks", "Make an empty further disk.", access.Operator, "create disk", createDisk)),
+		within(of(room.ADisk), acts("PUT /api/v1/disks/{name}/device", "Give it to a device from its next boot on, or take it away.", access.Operator, "give disk", func(c *call, to Owner) (none, error) {
 			return none{}, c.Room.Disks().Give(c.Context(), c.object, to.Device)
-		}),
-		removes("DELETE /api/v1/disks/{name}", "Delete a further disk that no device has, with all that is on it.", access.Operator, "delete disk", func(c *call) error { return c.Room.Disks().Remove(c.Context(), c.object) }),
+		})),
+		within(of(room.ADisk), removes("DELETE /api/v1/disks/{name}", "Delete a further disk that no device has, with all that is on it.", access.Operator, "delete disk", func(c *call) error { return c.Room.Disks().Remove(c.Context(), c.object) })),
 	}
 }
 
@@ -188,92 +192,67 @@ type Owner struct {
 
 func devices() []route {
 	return []route{
-		within(their, asks("GET /api/v1/devices", "All devices.", access.Viewer, listDevices)),
-		within(theDevice, asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice)),
-		within(theDevice, asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots)),
-		within(their, acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice)),
-		within(theDevice, acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limits.", access.Operator, "change device", changeDevice)),
-		within(theDevice, acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice)),
-		within(theDevice, removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) })),
-		asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts),
-		within(their, asks("GET /api/v1/plan", "What each device gets when it boots next, and loses.", access.Viewer, func(c *call) ([]room.Boot, error) {
+		within(theirs, asks("GET /api/v1/devices", "All devices.", access.Viewer, listDevices)),
+		within(of(room.ADevice), asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice)),
+		within(of(room.ADevice), asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots)),
+		within(theirs, acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice)),
+		within(of(room.ADevice), acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limits.", access.Operator, "change device", changeDevice)),
+		within(of(room.ADevice), acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice)),
+		within(of(room.ADevice), removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) })),
+		within(theirs, asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts)),
+		within(theirs, asks("GET /api/v1/plan", "What each device gets when it boots next, and loses.", access.Viewer, func(c *call) ([]room.Boot, error) {
 			list, err := c.Room.Plan(c.Context())
-			return seen(c, list, err, func(b room.Boot) string { return b.Group })
+			return seen(c, list, err, room.ADevice, func(b room.Boot) string { return b.Device })
 		})),
 		asks("GET /api/v1/leases", "The addresses that machines have.", access.Viewer, func(c *call) ([]dhcp.Lease, error) { return c.Leases() }),
-		asks("GET /api/v1/unknown", "Machines that wait to be added.", access.Viewer, func(c *call) ([]room.Unknown, error) { return c.Room.Unknowns() }),
+		within(theirs, asks("GET /api/v1/unknown", "Machines that wait to be added.", access.Viewer, func(c *call) ([]room.Unknown, error) { return c.Room.Unknowns() })),
 	}
-}
-
-func people() []route {
-	trail := asks("GET /api/v1/trail", "What was done, by whom, the newest first.", access.Admin, showTrail)
-	trail.query = []string{"before"}
-	return []route{
-		asks("GET /api/v1/tokens", "Who is let in.", access.Admin, func(c *call) ([]access.Token, error) { return c.Access.Tokens() }),
-		acts("POST /api/v1/tokens", "Make a token. It is shown once.", access.Admin, "create token", createToken),
-		removes("DELETE /api/v1/tokens/{name}", "Take a token away, at once.", access.Admin, "delete token", func(c *call) error { return c.Access.DeleteToken(c.object) }),
-		trail,
-		acts("POST /api/v1/login", "Begin a session of a user. Its secret lets in as a token does, for 12 hours.", "", "log in", login),
-		within(their, acts("POST /api/v1/logout", "End the session that asks.", access.Viewer, "log out", func(c *call, _ none) (none, error) { return none{}, c.Access.Logout(c.secret) })),
-		asks("GET /api/v1/users", "All users.", access.Admin, func(c *call) ([]access.Identity, error) { return c.Access.Users() }),
-		acts("POST /api/v1/users", "Make a user.", access.Admin, "create user", createUser),
-		within(their, acts("PUT /api/v1/users/{name}/password", "Give a user another password: an admin any, a user the own one. The sessions of the user end.", access.Viewer, "change password", setPassword)),
-		removes("DELETE /api/v1/users/{name}", "Take a user away, with all sessions.", access.Admin, "delete user", func(c *call) error { return c.Access.DeleteUser(c.object) }),
-	}
-}
-
-// Login is the name and password of a user.
-type Login struct {
-	Name     string `json:"name"`
-	Password string `json:"password"`
-}
-
-// Session is one that has begun.
-type Session struct {
-	Secret string `json:"session"`
-}
-
-func login(c *call, l Login) (Session, error) {
-	c.who.Name = l.Name
-	secret, err := c.Access.Login(l.Name, l.Password)
-	return Session{secret}, err
-}
-
-// NewUser makes a user.
-type NewUser struct {
-	Name     string      `json:"name"`
-	Role     access.Role `json:"role"`
-	Groups   []string    `json:"groups,omitempty"` // to which the user is limited; none: all
-	Password string      `json:"password"`
-}
-
-func createUser(c *call, u NewUser) (none, error) {
-	c.object = u.Name
-	return none{}, c.Access.CreateUser(access.Identity{Name: u.Name, Role: u.Role, Scopes: u.Groups}, u.Password)
-}
-
-// Password is a new one.
-type Password struct {
-	Password string `json:"password"`
-}
-
-// setPassword lets users change their own. A token that has the name of a user is none of that user's.
-func setPassword(c *call, p Password) (none, error) {
-	if own := c.who.Name == c.object && access.IsSession(c.secret); !own {
-		if err := c.who.May(access.Admin, ""); err != nil {
-			return none{}, err
-		}
-	}
-	return none{}, c.Access.SetPassword(c.object, p.Password)
 }
 
 func createVolume(c *call, v NewVolume) (none, error) {
 	c.object = v.Name
-	return none{}, c.Room.CreateVolume(c.Context(), v.Name, v.Size, c.who.Name)
+	network, err := c.network(v.Network)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, c.Room.CreateVolume(c.Context(), room.Volume{Name: v.Name, Network: network, Size: v.Size}, c.who.Name)
+}
+
+func createDisk(c *call, v NewVolume) (none, error) {
+	c.object = v.Name
+	network, err := c.network(v.Network)
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, c.Room.Disks().Create(c.Context(), room.Disk{Name: v.Name, Network: network, Size: v.Size})
+}
+
+func putMenu(c *call, m room.Menu) (_ none, err error) {
+	m.Name = c.object
+	switch within, e := c.where(room.AMenu, m.Name); {
+	case errors.Is(e, state.ErrUnknown):
+		m.Network, err = c.network(m.Network)
+	default:
+		err = c.works(within, e)
+	}
+	if err != nil {
+		return none{}, err
+	}
+	return none{}, c.Room.Menus().Put(m)
+}
+
+func deleteGroup(c *call) error {
+	if err := c.free(ofGroup + c.object); err != nil {
+		return err
+	}
+	return c.Room.RemoveGroup(c.Context(), c.object)
 }
 
 func createGroup(c *call, g NewGroup) (none, error) {
 	c.object = g.Name
+	if err := c.works(c.where(room.AVolume, g.Volume)); err != nil {
+		return none{}, err
+	}
 	return none{}, c.Room.CreateGroup(c.Context(), g.Name, g.Volume, c.who.Name)
 }
 
@@ -287,18 +266,21 @@ func deleteVersion(c *call) error {
 
 func showAlerts(c *call) ([]alerts.Alert, error) {
 	r := alerts.Room{Now: time.Now(), Boots: c.Times.Of}
-	var err error
-	if r.Devices, err = c.Room.Devices(); err != nil {
+	all, err := c.Room.Devices()
+	if r.Devices, err = seen(c, all, err, room.ADevice, func(d room.Device) string { return d.Name }); err != nil {
 		return nil, err
 	}
-	if r.Groups, err = c.Room.Groups(); err != nil {
+	groups, err := c.Room.Groups()
+	if r.Groups, err = seen(c, groups, err, room.AGroup, func(g room.Group) string { return g.Name }); err != nil {
 		return nil, err
 	}
 	if r.Unknown, err = c.Room.Unknowns(); err != nil {
 		return nil, err
 	}
-	if r.Space, err = c.Pool.Space(c.Context()); err != nil {
-		return nil, err
+	if len(c.who.Scopes) == 0 { // the pool is that of all
+		if r.Space, err = c.Pool.Space(c.Context()); err != nil {
+			return nil, err
+		}
 	}
 	return alerts.Look(&r), nil
 }
@@ -316,7 +298,7 @@ func wakeDevice(c *call, _ none) (none, error) {
 
 func addDevice(c *call, d NewDevice) (none, error) {
 	c.object = d.Name
-	if err := c.works(d.Group); err != nil {
+	if err := c.works(c.where(room.AGroup, d.Group)); err != nil {
 		return none{}, err
 	}
 	return none{}, c.Room.AddDevice(c.Context(), room.Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Limit: d.Limit, Space: d.Space})
@@ -327,7 +309,7 @@ func changeDevice(c *call, to DeviceChange) (none, error) {
 		return none{}, fmt.Errorf("%w: a date goes with a mode", errRequest)
 	}
 	if to.Group != nil {
-		if err := c.works(*to.Group); err != nil {
+		if err := c.works(c.where(room.AGroup, *to.Group)); err != nil {
 			return none{}, err
 		}
 	}
@@ -348,30 +330,4 @@ func changeDevice(c *call, to DeviceChange) (none, error) {
 			d.Space = *to.Space
 		}
 	})
-}
-
-// MadeToken is a token as it is shown once.
-type MadeToken struct {
-	Name  string `json:"name"`
-	Token string `json:"token"`
-}
-
-func createToken(c *call, t NewToken) (MadeToken, error) {
-	c.object = t.Name
-	secret, err := c.Access.CreateToken(access.Token{Identity: access.Identity{Name: t.Name, Role: t.Role, Scopes: t.Groups}, Expires: t.Expires})
-	return MadeToken{t.Name, secret}, err
-}
-
-// mostShown is how many acts are shown at once.
-const mostShown = 200
-
-func showTrail(c *call) ([]access.Act, error) {
-	before, text := uint64(0), c.FormValue("before")
-	if text != "" {
-		var err error
-		if before, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return nil, fmt.Errorf("%w: before=%q is no number", errRequest, text)
-		}
-	}
-	return c.Access.Acts(before, mostShown)
 }

@@ -1,45 +1,201 @@
 package api
 
 import (
+	"errors"
+	"fmt"
 	"slices"
+	"strings"
 
 	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/state"
 )
 
-// The scope of a token or user is the groups that it may look at or work with: those, their devices, and nothing that
-// concerns all, as volumes, the pool, tokens and users.
+// Who is limited is so to clients, networks or groups: client/acme, network/lab, group/rack1. What lies within one of them
+// concerns who is limited to it; what lies within none, as the pool, only who is not limited.
 
-// within is a route that who is limited to some groups may ask as well, where it concerns one of these.
-func within(scope func(c *call) (string, error), r route) route {
-	r.scope = scope
+// The kinds of scopes.
+const (
+	ofClient  = "client/"
+	ofNetwork = "network/"
+	ofGroup   = "group/"
+)
+
+// scope says in which scopes that lies which a request concerns.
+type scope func(c *call) ([]string, error)
+
+// within is a route that who is limited may ask as well.
+func within(s scope, r route) route {
+	r.scope = s
 	return r
 }
 
-// theGroup and theDevice say which group a route concerns, by the name in its path.
-func theGroup(c *call) (string, error) { return c.object, nil }
-
-func theDevice(c *call) (string, error) {
-	d, err := c.Room.Device(c.object)
-	return d.Group, err
-}
-
-// their says that a route takes care of it by itself.
-func their(c *call) (string, error) {
-	if len(c.who.Scopes) == 0 {
-		return "", nil
+// scopes returns those of a place.
+func scopes(p room.Place) (list []string) {
+	for kind, name := range map[string]string{ofClient: p.Client, ofNetwork: p.Network, ofGroup: p.Group} {
+		if name != "" {
+			list = append(list, kind+name)
+		}
 	}
-	return c.who.Scopes[0], nil
+	slices.Sort(list)
+	return list
 }
 
-// sees reports whether somebody may look at a group.
-func (c *call) sees(group string) bool {
-	return len(c.who.Scopes) == 0 || slices.Contains(c.who.Scopes, group)
+// tree returns which network everything is of, as it was when the request came.
+func (c *call) tree() (*room.Tree, error) {
+	if c.seen == nil {
+		t, err := c.Room.Networks().Tree()
+		if err != nil {
+			return nil, err
+		}
+		c.seen = &t
+	}
+	return c.seen, nil
 }
 
-// seen returns what of a list is of groups that somebody may look at.
-func seen[T any](c *call, list []T, err error, group func(T) string) ([]T, error) {
-	return slices.DeleteFunc(list, func(v T) bool { return !c.sees(group(v)) }), err
+// of concerns the thing of a kind that is named in the path.
+func of(kind state.Table) scope {
+	return func(c *call) ([]string, error) { return c.where(kind, c.object) }
 }
 
-// works returns access.ErrDenied unless somebody may work with a group.
-func (c *call) works(group string) error { return c.who.May(access.Operator, group) }
+// over concerns the network of the thing in the path: who is limited to its group may not ask.
+func over(kind state.Table) scope {
+	return func(c *call) ([]string, error) {
+		list, err := c.where(kind, c.object)
+		return slices.DeleteFunc(list, func(s string) bool { return strings.HasPrefix(s, ofGroup) }), err
+	}
+}
+
+// where returns the scopes of a thing.
+func (c *call) where(kind state.Table, name string) ([]string, error) {
+	t, err := c.tree()
+	if err != nil {
+		return nil, err
+	}
+	list := scopes(t.Place(kind, name))
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s %s: %w", kind, name, state.ErrUnknown)
+	}
+	return list, nil
+}
+
+// theirs says that a route takes care of it by itself.
+func theirs(c *call) ([]string, error) { return c.who.Scopes, nil }
+
+// theNetwork and theClient concern that of the path, theOwner the client of the network of the path.
+func theNetwork(c *call) ([]string, error) { return c.inNetwork(c.object) }
+func theClient(c *call) ([]string, error)  { return []string{ofClient + c.object}, nil }
+
+func theOwner(c *call) ([]string, error) {
+	list, err := c.inNetwork(c.object)
+	return slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, ofClient) }), err
+}
+
+func (c *call) inNetwork(name string) ([]string, error) {
+	t, err := c.tree()
+	if err != nil {
+		return nil, err
+	}
+	if _, is := t.Networks[name]; !is {
+		return nil, fmt.Errorf("network %s: %w", name, state.ErrUnknown)
+	}
+	return scopes(t.PlaceOf(name)), nil
+}
+
+// seen returns what of a list lies where who asks may look.
+func seen[T any](c *call, list []T, err error, kind state.Table, name func(T) string) ([]T, error) {
+	if err != nil || len(c.who.Scopes) == 0 {
+		return list, err
+	}
+	t, err := c.tree()
+	return slices.DeleteFunc(list, func(v T) bool { return !c.who.Reaches(scopes(t.Place(kind, name(v)))...) }), err
+}
+
+// works returns access.ErrDenied unless who asks may work within some scopes. They are those of the act.
+func (c *call) works(within []string, err error) error {
+	if err != nil {
+		return err
+	}
+	c.within = within
+	return c.who.May(access.Operator, within...)
+}
+
+// network completes the name of a network in which something is made: without one it is the only one that who asks is limited
+// to, or else the default.
+func (c *call) network(name string) (string, error) {
+	if name == "" {
+		name = room.Default
+		if only, is := strings.CutPrefix(strings.Join(c.who.Scopes, " "), ofNetwork); is && len(c.who.Scopes) == 1 {
+			name = only
+		}
+	}
+	list, err := c.inNetwork(name)
+	return name, c.works(list, err)
+}
+
+// limited returns the scopes of somebody who is to be let in. Who makes one that is limited reaches all of them.
+func (c *call) limited(l Limited) ([]string, error) {
+	t, err := c.tree()
+	if err != nil {
+		return nil, err
+	}
+	var list []string
+	add := func(kind string, names []string, place func(name string) room.Place) {
+		for _, name := range names {
+			p := scopes(place(name))
+			if len(p) == 0 {
+				err = errors.Join(err, fmt.Errorf("%s: %w", kind+name, state.ErrUnknown))
+			} else if !c.who.Reaches(p...) {
+				err = errors.Join(err, fmt.Errorf("%w: %s is not limited to %s", access.ErrDenied, c.who.Name, kind+name))
+			}
+			list = append(list, kind+name)
+		}
+	}
+	add(ofClient, l.Clients, func(name string) room.Place { return room.Place{Client: t.Clients[name].Name} })
+	add(ofNetwork, l.Networks, func(name string) room.Place { return t.PlaceOf(t.Networks[name].Name) })
+	add(ofGroup, l.Groups, func(name string) room.Place { return t.Place(room.AGroup, name) })
+	if err == nil && len(list) == 0 && len(c.who.Scopes) > 0 {
+		err = fmt.Errorf("%w: %s is limited to %s, and so is who it lets in: name clients, networks or groups", access.ErrDenied, c.who.Name, strings.Join(c.who.Scopes, ", "))
+	}
+	c.within = list
+	return list, err
+}
+
+// manages reports whether who asks may say what becomes of somebody: all of whose scopes it reaches.
+func (c *call) manages(i access.Identity) bool {
+	if len(c.who.Scopes) == 0 {
+		return true
+	}
+	t, err := c.tree()
+	if err != nil || len(i.Scopes) == 0 {
+		return false
+	}
+	return !slices.ContainsFunc(i.Scopes, func(s string) bool {
+		kind, name, _ := strings.Cut(s, "/")
+		place := map[string]room.Place{ofClient: {Client: name}, ofNetwork: t.PlaceOf(name), ofGroup: t.Place(room.AGroup, name)}[kind+"/"]
+		return !c.who.Reaches(scopes(place)...)
+	})
+}
+
+// free returns room.ErrBusy where somebody is limited to a scope: who makes another thing of that name would let them in there.
+func (c *call) free(scope string) error {
+	users, err := c.Access.Users()
+	if err != nil {
+		return err
+	}
+	tokens, err := c.Access.Tokens()
+	if err != nil {
+		return err
+	}
+	for _, u := range users {
+		if slices.Contains(u.Scopes, scope) {
+			return fmt.Errorf("%s: %w: user %s is limited to it: delete that user first", scope, room.ErrBusy, u.Name)
+		}
+	}
+	for _, t := range tokens {
+		if slices.Contains(t.Scopes, scope) {
+			return fmt.Errorf("%s: %w: token %s is limited to it: delete that first", scope, room.ErrBusy, t.Name)
+		}
+	}
+	return nil
+}

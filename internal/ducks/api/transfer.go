@@ -3,11 +3,15 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strconv"
 	"time"
+
+	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/state"
 )
 
 // SumHeader is the header, or trailer, with the SHA-256 of the bytes of an image, in hex.
@@ -57,6 +61,16 @@ func importVolume(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	of := room.Volume{Name: c.object, Size: size}
+	switch within, e := c.where(room.AVolume, c.object); {
+	case errors.Is(e, state.ErrUnknown):
+		of.Network, err = c.network(c.URL.Query().Get("network"))
+	default:
+		err = c.works(within, e)
+	}
+	if err != nil {
+		return nil, err
+	}
 	control := http.NewResponseController(c.w)
 	if err := control.SetWriteDeadline(time.Time{}); err != nil { // the answer comes behind all of the body
 		return nil, err
@@ -67,7 +81,7 @@ func importVolume(c *call) (any, error) {
 		}
 		return c.Header.Get(SumHeader)
 	}
-	v, err := c.Room.Import(c.Context(), c.object, size, &patient{control: control, from: c.Body}, sum, c.who.Name, c.URL.Query().Get("note"))
+	v, err := c.Room.Transfers().Import(c.Context(), of, &patient{control: control, from: c.Body}, sum, c.who.Name, c.URL.Query().Get("note"))
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +94,7 @@ func exportVolume(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := c.Room.Export(c.Context(), c.object, int(number))
+	image, err := c.Room.Transfers().Export(c.Context(), c.object, int(number))
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ package boot
 import (
 	"bufio"
 	"context"
+	_ "embed" // the unit
 	"errors"
 	"fmt"
 	"io"
@@ -35,7 +36,9 @@ type Options struct {
 	// this package if nil.
 	Neighbour func(netip.Addr) (string, error)
 	// Menu returns the menu of a group, nil if it has none. It may be nil: then no group has one.
-	Menu   func(group string) (*room.Menu, error)
+	Menu func(group string) (*room.Menu, error)
+	// Timeouts returns how long the device of a MAC address waits; nil: as long as its image says.
+	Timeouts func(mac string) (room.Timeouts, error)
 	Times  *Times
 	Up     func(mac string) error // is told whose system is up; nil: nobody is
 	Files  Files                  // that machines may load; nil: none
@@ -50,11 +53,20 @@ type Files interface {
 // Path is where a device asks. It puts its MAC address there: ?mac=${net0/mac}
 const Path = "/boot/v1/script"
 
-// Loader is where firmware finds boot loaders, by their name, and Done where a system says that it is up.
+// Loader is where firmware finds boot loaders, by their name, Done where a system says that it is up, Waits where it reads how
+// long it has to wait for its disk, and UnitPath where an image gets the unit that does both.
 const (
-	Loader = "/boot/v1/file/"
-	Done   = "/boot/v1/up"
+	Loader   = "/boot/v1/file/"
+	Done     = "/boot/v1/up"
+	Waits    = "/boot/v1/timeouts"
+	UnitPath = "/boot/v1/unit"
 )
+
+//go:embed up.service
+var unit string
+
+// Unit returns the unit of systemd for images whose devices find ducks at a URL, as http://10.77.0.1:8092.
+func Unit(url string) string { return strings.ReplaceAll(unit, "SERVER", url) }
 
 // Handler answers devices.
 func Handler(o Options) http.Handler {
@@ -72,6 +84,11 @@ func Handler(o Options) http.Handler {
 	})
 	mux.HandleFunc("GET "+Loader+"{name}", o.file)
 	mux.HandleFunc("POST "+Done, o.up)
+	mux.HandleFunc("GET "+Waits, o.waits)
+	mux.HandleFunc("GET "+UnitPath, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, Unit(server(r))) // who asked may have gone
+	})
 	return mux
 }
 
@@ -111,6 +128,29 @@ func (o *Options) up(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// waits tells a system how long it has to wait for its disk: lines of a name and seconds, none of what its image decides.
+func (o *Options) waits(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	mac := o.sender(r)
+	if mac == "" || o.Timeouts == nil {
+		return
+	}
+	t, err := o.Timeouts(mac)
+	if err != nil {
+		o.Logger.Warn("a system is not told how long it waits for its disk", "mac", mac, "err", err)
+		http.Error(w, "it is not known: ask again", http.StatusServiceUnavailable)
+		return
+	}
+	for _, of := range []struct {
+		name    string
+		seconds int
+	}{{"recovery", t.Recovery}, {"command", t.Command}} {
+		if of.seconds > 0 {
+			fmt.Fprintln(w, of.name, of.seconds)
+		}
+	}
 }
 
 // sender returns the MAC address of the machine that asks, "" if it is not known.
@@ -164,12 +204,14 @@ func (o *Options) script(r *http.Request) string {
 
 // here returns where a device asks again: at the address at which it has reached this server. What comes behind a disk that
 // does not boot knows no place to begin a path at.
-func here(r *http.Request) string {
-	at := ""
+func here(r *http.Request) string { return server(r) + Path + "?mac=${net0/mac}" }
+
+// server returns the URL of this server at the address at which it was reached.
+func server(r *http.Request) string {
 	if a, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
-		at = "http://" + a.String()
+		return "http://" + a.String()
 	}
-	return at + Path + "?mac=${net0/mac}"
+	return ""
 }
 
 // host returns an address as part of a URI.

@@ -66,6 +66,14 @@ func (s *Server) do(ctx context.Context, out io.Writer, method, path string, bod
 	return s.answer(out, r, into)
 }
 
+// ask asks for something that is not printed.
+func (s *Server) ask(ctx context.Context, path string, into any) error {
+	quiet := *s
+	quiet.JSON = false
+	_, err := quiet.do(ctx, io.Discard, "GET", path, nil, into)
+	return err
+}
+
 // transport returns one that trusts the CA.
 func (s *Server) transport() (*http.Transport, error) {
 	trusted, err := trust.CA(s.CA)

@@ -67,6 +67,8 @@ func TestDucks(t *testing.T) {
 	testSpace(sh, m)
 	testMenu(sh, m)
 	testScopes(sh, dir)
+	testNetworks(sh, dir)
+	testTimeouts(sh)
 	testImages(sh, dir)
 	testFiles(sh, dir)
 	testDisks(sh, m)
@@ -124,7 +126,7 @@ func testBegin(sh *shell, m *machine) {
 	sh.says("volume create Big --size 1M", "a name has 1 to 40")
 	sh.says("volume list", "linux 64.0M 1 empty first")
 	sh.says("group create lab --volume linux")
-	sh.says("group create lab --volume windows", "error: group lab: it exists already")
+	sh.says("group create lab --volume linux", "error: group lab: it exists already")
 	sh.says("device unknown", "MAC ADDRESS FIRST SEEN LAST SEEN")
 	if _, err := m.Boot(sh.t.Context(), false); !errors.Is(err, emulate.ErrWaits) {
 		sh.t.Errorf("a machine that is not known: %v", err)
@@ -170,7 +172,7 @@ func testVersions(sh *shell, m *machine) {
 		sh.t.Error("it does not boot what it has written")
 	}
 	sh.says("group rollback lab --to 1")
-	sh.says("group list", "lab linux 2 version 1")
+	sh.says("group list", "lab default linux 2 version 1")
 	if reads() != 0 {
 		sh.t.Error("it does not boot the first version")
 	}

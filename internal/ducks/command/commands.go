@@ -18,21 +18,24 @@ import (
 
 // Grammar is all commands.
 type Grammar struct {
-	Serve  Serve  `cmd:"" help:"Run ducks on this machine: images, disks over iSCSI, and what devices boot."`
-	Pool   Pool   `cmd:"" help:"The space of the pool."`
-	Volume Volume `cmd:"" help:"Disks that groups begin with."`
-	Group  Group  `cmd:"" help:"What devices boot, with its versions."`
-	Image  Image  `cmd:"" help:"Files of disk images, in and out."`
-	Device Device `cmd:"" help:"The machines."`
-	Menu   Menu   `cmd:"" help:"What devices are offered beside their disk, as an installer."`
-	Disk   Disk   `cmd:"" help:"Further disks of devices, whose contents stay."`
-	Plan   Plan   `cmd:"" help:"What each device gets when it boots next, and loses."`
-	Alerts Alerts `cmd:"" help:"What somebody should look at, and what to do."`
-	Token  Token  `cmd:"" help:"Who is let in."`
-	User   User   `cmd:"" help:"People who are let in by a password."`
-	Login  Login  `cmd:"" help:"Begin a session of a user: prints a token for 12 hours."`
-	Logout Logout `cmd:"" help:"End a session."`
-	Trail  Trail  `cmd:"" help:"What was done, by whom, the newest first."`
+	Serve   Serve   `cmd:"" help:"Run ducks on this machine: images, disks over iSCSI, and what devices boot."`
+	Pool    Pool    `cmd:"" help:"The space of the pool."`
+	Client  Client  `cmd:"" help:"Who owns networks."`
+	Network Network `cmd:"" help:"What owns images and devices, with its limits."`
+	Servers Servers `cmd:"" name:"server" help:"The storage servers."`
+	Volume  Volume  `cmd:"" help:"Disks that groups begin with."`
+	Group   Group   `cmd:"" help:"What devices boot, with its versions."`
+	Image   Image   `cmd:"" help:"Files of disk images, in and out."`
+	Device  Device  `cmd:"" help:"The machines."`
+	Menu    Menu    `cmd:"" help:"What devices are offered beside their disk, as an installer."`
+	Disk    Disk    `cmd:"" help:"Further disks of devices, whose contents stay."`
+	Plan    Plan    `cmd:"" help:"What each device gets when it boots next, and loses."`
+	Alerts  Alerts  `cmd:"" help:"What somebody should look at, and what to do."`
+	Token   Token   `cmd:"" help:"Who is let in."`
+	User    User    `cmd:"" help:"People who are let in by a password."`
+	Login   Login   `cmd:"" help:"Begin a session of a user: prints a token for 12 hours."`
+	Logout  Logout  `cmd:"" help:"End a session."`
+	Trail   Trail   `cmd:"" help:"What was done, by whom, the newest first."`
 
 	Restore Restore `cmd:"" help:"Make the state of a server that is lost, of the backup in its pool."`
 	Doctor  Doctor  `cmd:"" help:"Look whether this machine can run ducks, and say what to do where it cannot."`
@@ -78,13 +81,14 @@ type Volume struct {
 // VolumeCreate is a command.
 type VolumeCreate struct {
 	Server
-	Name string `arg:"" help:"Of the volume: a-z, 0-9 and '-'."`
-	Size Bytes  `required:"" help:"Of the disk, as 40G. Space is taken when it is written to." placeholder:"SIZE"`
+	Name    string `arg:"" help:"Of the volume: a-z, 0-9 and '-'."`
+	Size    Bytes  `required:"" help:"Of the disk, as 40G. Space is taken when it is written to." placeholder:"SIZE"`
+	Network string `help:"That owns it; without it, the only one that the token is limited to, or default." placeholder:"NETWORK"`
 }
 
 // Run runs it.
 func (c *VolumeCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "volumes", api.NewVolume{Name: c.Name, Size: int64(c.Size)}, nil)
+	_, err := c.do(ctx, out, "POST", "volumes", api.NewVolume{Name: c.Name, Network: c.Network, Size: int64(c.Size)}, nil)
 	return err
 }
 
@@ -116,6 +120,7 @@ type Group struct {
 	Release  GroupRelease  `cmd:"" help:"Let all devices have the version that canaries have tried."`
 	Promote  GroupPromote  `cmd:"" help:"Give the version of a group to its volume."`
 	Rollback GroupRollback `cmd:"" help:"Let devices get an older version."`
+	Timeouts GroupTimeouts `cmd:"" help:"Show or say how long its devices wait for a disk that does not answer."`
 	Delete   GroupDelete   `cmd:"" help:"Delete one without devices, or a version of it."`
 }
 
@@ -141,7 +146,7 @@ func (c *GroupList) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "groups", nil, &list); done || err != nil {
 		return err
 	}
-	return table(out, "GROUP\tVOLUME\tVERSIONS\tUSES", func(w io.Writer) {
+	return table(out, "GROUP\tNETWORK\tVOLUME\tVERSIONS\tUSES", func(w io.Writer) {
 		for _, g := range list {
 			uses := "the newest"
 			if g.Use > 0 {
@@ -150,7 +155,7 @@ func (c *GroupList) Run(ctx context.Context, out io.Writer) error {
 			if c := g.Canary; c != nil {
 				uses += fmt.Sprintf(", version %d on %d %% of the devices", c.Version, c.Share)
 			}
-			fmt.Fprintf(w, "%s\t%s\t%d\t%s\n", g.Name, g.Volume, len(g.Versions), uses)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", g.Name, g.Network, g.Volume, len(g.Versions), uses)
 		}
 	})
 }
@@ -253,6 +258,44 @@ func (c *GroupRollback) Run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
+// GroupTimeouts is a command.
+type GroupTimeouts struct {
+	Server
+	Name     string         `arg:""`
+	Recovery *time.Duration `placeholder:"TIME" help:"For the session to come back before writes fail, as 24h; 0: as the image says."`
+	Command  *time.Duration `placeholder:"TIME" help:"For an answer, before the session is made anew, as 60s; 0: as the image says."`
+}
+
+// Run runs it.
+func (c *GroupTimeouts) Run(ctx context.Context, out io.Writer) error {
+	var g room.Group
+	if c.Recovery == nil && c.Command == nil {
+		if done, err := c.do(ctx, out, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(out, "recovery  %s\ncommand   %s\n", waitText(g.Timeouts.Recovery), waitText(g.Timeouts.Command))
+		return err
+	}
+	if err := c.ask(ctx, object("groups", c.Name, ""), &g); err != nil {
+		return err
+	}
+	if c.Recovery != nil {
+		g.Timeouts.Recovery = int(c.Recovery.Seconds())
+	}
+	if c.Command != nil {
+		g.Timeouts.Command = int(c.Command.Seconds())
+	}
+	_, err := c.do(ctx, out, "PUT", object("groups", c.Name, "timeouts"), g.Timeouts, nil)
+	return err
+}
+
+func waitText(seconds int) string {
+	if seconds == 0 {
+		return "as the image says"
+	}
+	return (time.Duration(seconds) * time.Second).String()
+}
+
 // Alerts is a command.
 type Alerts struct{ Server }
 
@@ -307,13 +350,13 @@ type TokenCreate struct {
 	Name string      `arg:""`
 	Role access.Role `required:"" enum:"viewer,operator,admin" help:"viewer looks, operator works, admin also says who may." placeholder:"ROLE"`
 
-	Groups []string `name:"group" help:"Only these groups and their devices; without it, all." placeholder:"GROUP"`
+	To
 }
 
 // Run runs it.
 func (c *TokenCreate) Run(ctx context.Context, out io.Writer) error {
 	var made struct{ Token string }
-	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role, Groups: c.Groups}, &made); done || err != nil {
+	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role, Limited: api.Limited(c.To)}, &made); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out, made.Token)
@@ -329,19 +372,11 @@ func (c *TokenList) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "tokens", nil, &list); done || err != nil {
 		return err
 	}
-	return table(out, "TOKEN\tROLE\tGROUPS\tSINCE", func(w io.Writer) {
+	return table(out, "TOKEN\tROLE\tLIMITED TO\tSINCE", func(w io.Writer) {
 		for _, t := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.Role, groupsText(t.Scopes), t.Created.UTC().Format(time.DateTime))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.Role, scopesText(t.Scopes), t.Created.UTC().Format(time.DateTime))
 		}
 	})
-}
-
-// groupsText names the groups that somebody is limited to.
-func groupsText(groups []string) string {
-	if len(groups) == 0 {
-		return "all"
-	}
-	return strings.Join(groups, ", ")
 }
 
 // TokenDelete is a command.

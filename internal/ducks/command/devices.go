@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"strings"
 	"time"
 
 	"dalmatiner/internal/ducks/api"
+	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/room"
 )
@@ -20,6 +22,7 @@ type Device struct {
 	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
 	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
 	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode or limits."`
+	Unit    DeviceUnit    `cmd:"" help:"Print the unit of systemd for images, which says that a device is up."`
 	Wake    DeviceWake    `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
 	Delete  DeviceDelete  `cmd:"" help:"Delete one that is off, with what it has written."`
 	Leases  DeviceLeases  `cmd:"" help:"List the addresses that machines have."`
@@ -56,6 +59,21 @@ func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until, Limit: int64(c.Limit), Space: int64(c.Space)}, nil)
+	return err
+}
+
+// DeviceUnit is a command.
+type DeviceUnit struct {
+	URL string `arg:"" help:"Where devices reach ducks serve, as http://10.77.0.1:8092; it has the same at /boot/v1/unit."`
+}
+
+// Run runs it.
+func (c *DeviceUnit) Run(out io.Writer) error {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" || u.Host == "" || strings.ContainsAny(c.URL, "'\"\\ $%") {
+		return fmt.Errorf("%q is not where devices reach ducks: want http://ADDRESS:PORT", c.URL)
+	}
+	_, err = io.WriteString(out, boot.Unit("http://"+u.Host))
 	return err
 }
 

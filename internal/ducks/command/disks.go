@@ -22,13 +22,14 @@ type Disk struct {
 // DiskCreate is a command.
 type DiskCreate struct {
 	Server
-	Name string `arg:"" help:"Of the disk: a-z, 0-9 and '-'."`
-	Size Bytes  `required:"" help:"As 40G. Space is taken when it is written to." placeholder:"SIZE"`
+	Name    string `arg:"" help:"Of the disk: a-z, 0-9 and '-'."`
+	Size    Bytes  `required:"" help:"As 40G. Space is taken when it is written to." placeholder:"SIZE"`
+	Network string `help:"That owns it; without it, the only one that the token is limited to, or default." placeholder:"NETWORK"`
 }
 
 // Run runs it.
 func (c *DiskCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "disks", api.NewVolume{Name: c.Name, Size: int64(c.Size)}, nil)
+	_, err := c.do(ctx, out, "POST", "disks", api.NewVolume{Name: c.Name, Network: c.Network, Size: int64(c.Size)}, nil)
 	return err
 }
 

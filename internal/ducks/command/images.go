@@ -30,9 +30,10 @@ type Image struct {
 // ImageImport is a command.
 type ImageImport struct {
 	Server
-	Volume string `arg:"" help:"A new one, or one with disks of the same size."`
-	File   string `required:"" placeholder:"FILE"`
-	Note   string `help:"What it is." placeholder:"TEXT"`
+	Volume  string `arg:"" help:"A new one, or one with disks of the same size."`
+	File    string `required:"" placeholder:"FILE"`
+	Note    string `help:"What it is." placeholder:"TEXT"`
+	Network string `help:"That owns a new volume; without it, the only one that the token is limited to, or default." placeholder:"NETWORK"`
 }
 
 // sector is what the size of a disk is a multiple of.
@@ -48,7 +49,7 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	if d.Size%sector != 0 || d.Size == 0 {
 		return fmt.Errorf("%s: %d bytes: the size of a disk is a multiple of %d: truncate -s makes it longer", c.File, d.Size, sector)
 	}
-	path := fmt.Sprintf("volumes/%s/image?size=%d&note=%s", url.PathEscape(c.Volume), d.Size, url.QueryEscape(c.Note))
+	path := fmt.Sprintf("volumes/%s/image?size=%d&note=%s&network=%s", url.PathEscape(c.Volume), d.Size, url.QueryEscape(c.Note), url.QueryEscape(c.Network))
 	body := &progress{from: io.NewSectionReader(d, 0, d.Size), size: d.Size, sum: sha256.New(), what: c.File}
 	q, err := c.request(ctx, http.MethodPut, path, body)
 	if err != nil {
@@ -182,9 +183,7 @@ func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
 // volume returns the one whose image is wanted.
 func (c *ImageExport) volume(ctx context.Context) (v room.Volume, err error) {
 	var list []room.Volume
-	s := c.Server
-	s.JSON = false
-	if _, err := s.do(ctx, io.Discard, "GET", "volumes", nil, &list); err != nil {
+	if err := c.ask(ctx, "volumes", &list); err != nil {
 		return v, err
 	}
 	for _, v := range list {

@@ -23,26 +23,25 @@ type Menu struct {
 // MenuAdd is a command.
 type MenuAdd struct {
 	Server
-	Name   string `arg:"" help:"Of the menu."`
-	Key    string `arg:"" help:"Of the entry: a-z, 0-9 and '-'. One that is there is replaced."`
-	Text   string `required:"" help:"What people read." placeholder:"TEXT"`
-	Chain  string `help:"What iPXE runs: a script or a program." placeholder:"URI"`
-	Kernel string `help:"Or a kernel, as that of an installer." placeholder:"URI"`
-	Initrd string `help:"The initrd of the kernel." placeholder:"URI"`
-	Args   string `help:"The arguments of the kernel." placeholder:"TEXT"`
-	Wait   *int   `help:"Seconds for somebody to choose, of the whole menu: 10 at first; 0: for ever." placeholder:"SECONDS"`
-	Chosen bool   `name:"default" help:"It is taken when nobody chooses; without it, the disk is."`
+	Name    string `arg:"" help:"Of the menu."`
+	Key     string `arg:"" help:"Of the entry: a-z, 0-9 and '-'. One that is there is replaced."`
+	Text    string `required:"" help:"What people read." placeholder:"TEXT"`
+	Chain   string `help:"What iPXE runs: a script or a program." placeholder:"URI"`
+	Kernel  string `help:"Or a kernel, as that of an installer." placeholder:"URI"`
+	Initrd  string `help:"The initrd of the kernel." placeholder:"URI"`
+	Args    string `help:"The arguments of the kernel." placeholder:"TEXT"`
+	Wait    *int   `help:"Seconds for somebody to choose, of the whole menu: 10 at first; 0: for ever." placeholder:"SECONDS"`
+	Network string `help:"That owns a new menu; without it, the only one that the token is limited to, or default." placeholder:"NETWORK"`
+	Chosen  bool   `name:"default" help:"It is taken when nobody chooses; without it, the disk is."`
 }
 
 // firstWait is how many seconds a new menu waits.
 const firstWait = 10
 
 // menu returns one by its name; without it, an empty one.
-func (s *Server) menu(ctx context.Context, out io.Writer, name string) (m room.Menu, is bool, err error) {
+func (s *Server) menu(ctx context.Context, name string) (m room.Menu, is bool, err error) {
 	var list []room.Menu
-	quiet := *s
-	quiet.JSON = false
-	if _, err := quiet.do(ctx, out, "GET", "menus", nil, &list); err != nil {
+	if err := s.ask(ctx, "menus", &list); err != nil {
 		return m, false, err
 	}
 	if i := slices.IndexFunc(list, func(m room.Menu) bool { return m.Name == name }); i >= 0 {
@@ -53,12 +52,12 @@ func (s *Server) menu(ctx context.Context, out io.Writer, name string) (m room.M
 
 // Run runs it.
 func (c *MenuAdd) Run(ctx context.Context, out io.Writer) error {
-	m, is, err := c.menu(ctx, out, c.Name)
+	m, is, err := c.menu(ctx, c.Name)
 	if err != nil {
 		return err
 	}
 	if !is {
-		m.Wait = firstWait
+		m.Wait, m.Network = firstWait, c.Network
 	}
 	e := room.Entry{Key: c.Key, Text: c.Text, Chain: c.Chain, Kernel: c.Kernel, Initrd: c.Initrd, Args: c.Args}
 	if i := slices.IndexFunc(m.Entries, func(e room.Entry) bool { return e.Key == c.Key }); i >= 0 {
@@ -87,7 +86,7 @@ type MenuRemove struct {
 
 // Run runs it.
 func (c *MenuRemove) Run(ctx context.Context, out io.Writer) error {
-	m, is, err := c.menu(ctx, out, c.Name)
+	m, is, err := c.menu(ctx, c.Name)
 	if err != nil {
 		return err
 	}

@@ -64,9 +64,9 @@ func testScopes(sh *shell, dir string) {
 		sh.t.Fatal(err)
 	}
 	limited := &shell{sh.t, []string{sh.flags[0], sh.flags[1], "--token-file", file}}
-	sh.says("token list", "limited operator annex", "first admin all")
+	sh.says("token list", "limited operator group/annex", "first admin all")
 	limited.says("device list", "far 02:00:00:00:00:07 annex")
-	limited.says("group list", "annex linux")
+	limited.says("group list", "annex default linux")
 	limited.says("plan", "far annex")
 	for _, line := range []string{"device list", "group list", "plan"} {
 		if got := limited.run(line); strings.Contains(got, "lab") {
@@ -76,19 +76,100 @@ func testScopes(sh *shell, dir string) {
 	limited.says("device change far --mode persistent")
 	limited.says("device add 02:00:00:00:00:08 --name near --group annex")
 	limited.says("device delete near")
+	const above, ofLab = "is of client/default, network/default", "is of client/default, group/lab, network/default"
 	for line, concerns := range map[string]string{
-		"device show pc1": "lab", "device change pc1 --pin 1": "lab", "device delete pc1": "lab", "device boots pc1": "lab", "group versions lab": "lab",
-		"group rollback lab --to 1": "lab", "device change far --group lab": "lab", "device add 02:00:00:00:00:08 --name near --group lab": "lab",
-		"group update annex --from pc1": "lab", "volume list": "all", "pool status": "all", "group create more --volume linux": "all", "group promote annex": "all",
-		"device leases": "all", "alerts": "all", "menu list": "all", "disk list": "all",
+		"device show pc1": ofLab, "device change pc1 --pin 1": ofLab, "device delete pc1": ofLab, "device boots pc1": ofLab, "group versions lab": ofLab,
+		"group rollback lab --to 1": ofLab, "device change far --group lab": ofLab, "device add 02:00:00:00:00:08 --name near --group lab": ofLab,
+		"group update annex --from pc1": ofLab, "pool status": "concerns all", "group create more --volume linux": above, "group promote annex": above, "group delete annex": above,
+		"device leases": "concerns all", "server list": "concerns all", "volume create more --size 1M": above, "disk create more --size 1M": above,
+		"menu add more a --text a --chain http://192.0.2.1/": above, "image export linux --file " + filepath.Join(dir, "no"): "volume linux: it is not known: there are none",
 	} {
-		limited.says(line, "it concerns "+concerns+", and limited is limited to annex")
+		want := "it " + concerns + ", and limited is limited to group/annex"
+		if strings.HasPrefix(concerns, "volume") {
+			want = concerns
+		}
+		limited.says(line, want)
+	}
+	for _, line := range []string{"volume list", "menu list", "disk list", "network list", "client list"} {
+		if got := limited.run(line); strings.Count(got, "\n") != 1 {
+			sh.t.Errorf("%s shows\n%s", line, got)
+		}
 	}
 	limited.says("user list", "it needs role admin")
-	sh.says("token create odd --role viewer --group ../lab", "a name has 1 to 64")
-	sh.says("token delete limited")
+	sh.says("token create odd --role viewer --group ../lab", "group/../lab: it is not known")
+	sh.says("token create odd --role viewer --group none --network default", "group/none: it is not known")
 	sh.says("device delete far")
+	sh.says("group delete annex", "group/annex: it is in use: token limited is limited to it: delete that first")
+	sh.says("token delete limited")
 	sh.says("group delete annex")
+}
+
+// testNetworks: clients own networks, which own what there is, up to their limits; who is limited to one rules it, and no other.
+func testNetworks(sh *shell, dir string) {
+	sh.t.Helper()
+	sh.says("network list", "default default 1 ", "NETWORK CLIENT VOLUMES GROUPS DEVICES DISKS MENUS SPACE")
+	sh.says("server list", "master 10.77.0.1:3260 btrfs:")
+	sh.says("client create acme --networks 2 --devices 3")
+	sh.says("network create north --client acme --volumes 1 --space 1G")
+	sh.says("network create south --client acme")
+	sh.says("network create west --client acme", "client acme: it is limited to 2 networks, and has 2")
+	sh.says("network create west --client nobody", "client nobody: it is not known")
+	file := filepath.Join(dir, "north")
+	if err := os.WriteFile(file, []byte(sh.run("token create north --role admin --network north")), 0o600); err != nil {
+		sh.t.Fatal(err)
+	}
+	north := &shell{sh.t, []string{sh.flags[0], sh.flags[1], "--token-file", file}}
+	north.says("volume create ice --size 512M")
+	north.says("volume create snow --size 1M", "network north: it is limited to 1 volumes, and has 1")
+	north.says("disk create ice --size 600M", "network north: it is limited to 1073741824 bytes, of which 536870912 are given away")
+	north.says("group create bears --volume ice")
+	north.says("group create foxes --volume linux", "it is of client/default, network/default, and north is limited to network/north")
+	north.says("device add 02:00:00:00:01:01 --name bear --group bears --space 16M")
+	north.says("device show bear", "chap_secret")
+	north.says("device change bear --group lab", "it is of client/default, group/lab, network/default, and north is limited to network/north")
+	sh.says("device change bear --group lab", "it is of network north, and group lab of default: delete it there, and add it here")
+	north.says("device change bear --space 0") // 512M more are just enough
+	north.says("device add 02:00:00:00:01:02 --name wolf --group bears", "network north: it is limited to 1073741824 bytes")
+	north.says("network limit north --space 0", "it is of client/acme, and north is limited to network/north")
+	sh.says("network limit north --space 0")
+	north.says("device add 02:00:00:00:01:02 --name wolf --group bears")
+	north.says("device add 02:00:00:00:01:03 --name seal --group bears")
+	north.says("device add 02:00:00:00:01:04 --name owl --group bears", "client acme: it is limited to 3 devices, and has 3")
+	north.says("network list", "north acme 1 of 1 1 3 0 0 2.0G")
+	sh.says("client list", "acme 2 of 2 1 1 3 of 3 0 0 2.0G")
+	north.says("token create friend --role viewer", "north is limited to network/north, and so is who it lets in")
+	north.says("token create friend --role viewer --network south", "north is not limited to network/south")
+	if got := north.run("token create friend --role viewer --group bears"); !strings.HasPrefix(got, "ddt_") {
+		sh.t.Errorf("a token is %q", got)
+	}
+	north.says("token list", "friend viewer group/bears", "north admin network/north")
+	north.says("token delete first", "token first reaches what north does not")
+	if got := north.run("trail"); !strings.Contains(got, "volume") || !strings.Contains(got, "north is limited to network/north") || strings.Contains(got, "acme  ") {
+		sh.t.Errorf("its trail is\n%s", got)
+	}
+	sh.says("network delete north", "network/north: it is in use: token north is limited to it")
+	north.says("token delete friend")
+	sh.says("token delete north")
+	sh.says("network delete north", "it has volumes, disks or menus")
+	for _, line := range []string{"device delete bear", "device delete wolf", "device delete seal", "group delete bears", "volume delete ice", "network delete north", "network delete south", "client delete acme"} {
+		sh.says(line)
+	}
+}
+
+// testTimeouts: a group says how long its devices wait, in what a unit of their image reads.
+func testTimeouts(sh *shell) {
+	sh.t.Helper()
+	sh.says("group timeouts lab", "recovery as the image says command as the image says")
+	sh.says("group timeouts lab --recovery 24h")
+	sh.says("group timeouts lab --command 90s")
+	sh.says("group timeouts lab --command 1s", "want 5 to 2592000")
+	sh.says("group timeouts lab", "recovery 24h0m0s command 1m30s")
+	sh.says("group timeouts lab --command 0s")
+	sh.says("group timeouts lab", "command as the image says")
+	sh.says("group timeouts lab --recovery 0s")
+	alone := &shell{sh.t, nil} // it asks no server
+	alone.says("device unit http://10.77.0.1:8092", "-X POST http://10.77.0.1:8092/boot/v1/up")
+	alone.says("device unit 10.77.0.1", "is not where devices reach ducks")
 }
 
 // testSpace: what a device writes takes no more of the pool than its limit, and no other device is the worse for it.
@@ -191,7 +272,7 @@ func testCanary(sh *shell, m *machine) {
 	})
 	off()
 	sh.says("group release tries", "version "+second)
-	sh.says("group list", "tries linux 3 the newest")
+	sh.says("group list", "tries default linux 3 the newest")
 	sh.says("device change pc1 --group lab")
 	sh.says("group delete tries")
 }

@@ -53,14 +53,14 @@ type UserCreate struct {
 	Name string      `arg:""`
 	Role access.Role `required:"" enum:"viewer,operator,admin" help:"viewer looks, operator works, admin also says who may." placeholder:"ROLE"`
 
-	Groups []string `name:"group" help:"Only these groups and their devices; without it, all." placeholder:"GROUP"`
+	To
 }
 
 // Run runs it.
 func (c *UserCreate) Run(ctx context.Context, out io.Writer) error {
 	text, err := secretLine("Password: ")
 	if err == nil {
-		_, err = c.do(ctx, out, "POST", "users", api.NewUser{Name: c.Name, Role: c.Role, Groups: c.Groups, Password: text}, nil)
+		_, err = c.do(ctx, out, "POST", "users", api.NewUser{Name: c.Name, Role: c.Role, Limited: api.Limited(c.To), Password: text}, nil)
 	}
 	return err
 }
@@ -74,9 +74,9 @@ func (c *UserList) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "users", nil, &list); done || err != nil {
 		return err
 	}
-	return table(out, "USER\tROLE\tGROUPS", func(w io.Writer) {
+	return table(out, "USER\tROLE\tLIMITED TO", func(w io.Writer) {
 		for _, u := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", u.Name, u.Role, groupsText(u.Scopes))
+			fmt.Fprintf(w, "%s\t%s\t%s\n", u.Name, u.Role, scopesText(u.Scopes))
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package figures sends what ducks sees into a store: each second the traffic of each device, group and volume, and the
+// Package figures sends what ducks sees into a store: each second the traffic of each device, group, volume and version, and the
 // state of the server, as points; the stages of boots as events.
 package figures
 
@@ -6,7 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -165,37 +168,48 @@ func (f *Figures) look(ctx context.Context) ([]one, error) {
 		return nil, err
 	}
 	moved, on := f.since(traffic)
-	volumeOf := make(map[string]string, len(groups))
-	for _, g := range groups {
-		volumeOf[g.Name] = g.Volume
-	}
-	sums := map[[2]string]*target.Traffic{}
-	add := func(kind, name string, t target.Traffic) {
-		s := sums[[2]string{kind, name}]
-		if s == nil {
-			s = &target.Traffic{}
-			sums[[2]string{kind, name}] = s
-		}
-		s.ReadBytes, s.Reads, s.WriteBytes, s.Writes, s.Errors = s.ReadBytes+t.ReadBytes, s.Reads+t.Reads, s.WriteBytes+t.WriteBytes, s.Writes+t.Writes, s.Errors+t.Errors
-	}
-	for _, d := range devices {
-		t := moved[f.o.Room.IQN(d.Name)]
-		add("devices", d.Name, t)
-		add("groups", d.Group, t)
-		add("volumes", volumeOf[d.Group], t)
-		add("servers", f.o.Server, t)
-	}
+	sums := f.sums(devices, groups, moved)
 	list := []one{
 		{[]string{"servers", f.o.Server, "pool_free_bytes"}, space.Free}, {[]string{"servers", f.o.Server, "pool_total_bytes"}, space.Total},
 		{[]string{"servers", f.o.Server, "devices"}, int64(len(devices))}, {[]string{"servers", f.o.Server, "devices_on"}, int64(on)},
 	}
 	for of, t := range sums {
+		path := strings.Split(of, "/")
 		for name, v := range map[string]int64{"read_bytes": t.ReadBytes, "reads": t.Reads, "write_bytes": t.WriteBytes, "writes": t.Writes, "errors": t.Errors} {
-			list = append(list, one{[]string{of[0], of[1], name}, v})
+			list = append(list, one{slices.Concat(path, []string{name}), v})
 		}
 	}
 	line, err := f.line()
 	return append(list, line...), err
+}
+
+// sums returns what has moved by device, and of all devices of a group, a volume, a network and the server, and of those that
+// have begun with a version of a group. Parts of a name are separated by '/', which no name has.
+func (f *Figures) sums(devices []room.Device, groups []room.Group, moved map[string]target.Traffic) map[string]*target.Traffic {
+	of := make(map[string]*room.Group, len(groups))
+	for i := range groups {
+		of[groups[i].Name] = &groups[i]
+	}
+	sums := map[string]*target.Traffic{}
+	for _, d := range devices {
+		t := moved[f.o.Room.IQN(d.Name)]
+		names := []string{"devices/" + d.Name, "groups/" + d.Group, "servers/" + f.o.Server}
+		if g := of[d.Group]; g != nil { // else it was deleted just now
+			names = append(names, "volumes/"+g.Volume, "networks/"+g.Network)
+		}
+		if d.Version > 0 {
+			names = append(names, fmt.Sprintf("snapshots/%s/%d", d.ImageOf, d.Version))
+		}
+		for _, name := range names {
+			s := sums[name]
+			if s == nil {
+				s = &target.Traffic{}
+				sums[name] = s
+			}
+			s.ReadBytes, s.Reads, s.WriteBytes, s.Writes, s.Errors = s.ReadBytes+t.ReadBytes, s.Reads+t.Reads, s.WriteBytes+t.WriteBytes, s.Writes+t.Writes, s.Errors+t.Errors
+		}
+	}
+	return sums
 }
 
 // line returns what the classes of devices have let through since the last look, and what waits in them.

@@ -23,10 +23,10 @@ type fake struct {
 }
 
 func (f *fake) Devices() ([]room.Device, error) {
-	return []room.Device{{Name: "pc1", MAC: "m1", Group: "lab"}, {Name: "pc2", MAC: "m2", Group: "lab"}}, nil
+	return []room.Device{{Name: "pc1", MAC: "m1", Group: "lab", ImageOf: "lab", Version: 2}, {Name: "pc2", MAC: "m2", Group: "lab"}}, nil
 }
 func (f *fake) Groups() ([]room.Group, error) {
-	return []room.Group{{Name: "lab", Volume: "linux"}}, nil
+	return []room.Group{{Name: "lab", Volume: "linux", Network: "north"}}, nil
 }
 func (f *fake) IQN(device string) string { return "iqn:" + device }
 func (f *fake) Space(context.Context) (pool.Space, error) {
@@ -65,7 +65,7 @@ func TestWhatMoves(t *testing.T) {
 	check("nobody is on")
 	room.traffic = []target.Traffic{{Login: target.Login{IQN: "iqn:pc1", Session: 1}, ReadBytes: 10, Reads: 2}, {Login: target.Login{IQN: "iqn:pc2", Session: 2}, ReadBytes: 5, Reads: 1}}
 	check("two begin", "devices.pc1.read_bytes 10", "devices.pc1.reads 2", "devices.pc2.read_bytes 5", "devices.pc2.reads 1", "groups.lab.read_bytes 15", "groups.lab.reads 3",
-		"servers.s1.devices_on 2", "servers.s1.read_bytes 15", "servers.s1.reads 3", "volumes.linux.read_bytes 15", "volumes.linux.reads 3")
+		"servers.s1.devices_on 2", "servers.s1.read_bytes 15", "servers.s1.reads 3", "volumes.linux.read_bytes 15", "volumes.linux.reads 3", "networks.north.read_bytes 15", "networks.north.reads 3", "snapshots.lab.2.read_bytes 10", "snapshots.lab.2.reads 2")
 	check("nothing moves", "servers.s1.devices_on 2")
 	room.used = []traffic.Used{{Device: "pc1", Sent: traffic.Flow{Bytes: 9, Dropped: 1}, Received: traffic.Flow{Bytes: 8, Waiting: 7}}}
 	check("a class begins", "servers.s1.devices_on 2", "devices.pc1.line_sent_bytes 9", "devices.pc1.line_received_bytes 8", "devices.pc1.line_dropped 1", "devices.pc1.line_waiting_bytes 7")
@@ -74,7 +74,7 @@ func TestWhatMoves(t *testing.T) {
 	room.used = nil
 	room.traffic = []target.Traffic{{Login: target.Login{IQN: "iqn:pc1", Session: 3}, ReadBytes: 4, Reads: 2}}
 	check("one has booted again", "devices.pc1.read_bytes 4", "devices.pc1.reads 2", "groups.lab.read_bytes 4", "groups.lab.reads 2",
-		"servers.s1.devices_on 1", "servers.s1.read_bytes 4", "servers.s1.reads 2", "volumes.linux.read_bytes 4", "volumes.linux.reads 2")
+		"servers.s1.devices_on 1", "servers.s1.read_bytes 4", "servers.s1.reads 2", "volumes.linux.read_bytes 4", "volumes.linux.reads 2", "networks.north.read_bytes 4", "networks.north.reads 2", "snapshots.lab.2.read_bytes 4", "snapshots.lab.2.reads 2")
 }
 
 // Stages wait for nobody: where the store does not answer they are dropped.

@@ -29,7 +29,7 @@ func newTried(t *testing.T, c Canary) *tried {
 	r := &tried{t: t, now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
 	r.Room = New(Options{State: file, Pool: &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}}, Targets: noTargets{}, Base: "iqn.2026-11.test.room",
 		Now: func() time.Time { return r.now }, Logger: slog.New(slog.DiscardHandler)})
-	must(t, errors.Join(r.CreateVolume(t.Context(), "v", 512, ""), r.CreateGroup(t.Context(), "lab", "v", ""), r.CreateGroup(t.Context(), "other", "v", "")))
+	must(t, errors.Join(r.CreateVolume(t.Context(), Volume{Name: "v", Network: Default, Size: 512}, ""), r.CreateGroup(t.Context(), "lab", "v", ""), r.CreateGroup(t.Context(), "other", "v", "")))
 	for i := range 40 {
 		must(t, r.AddDevice(t.Context(), Device{Name: fmt.Sprint("pc", i), MAC: macOf(i), Group: "lab", Mode: Volatile}))
 	}

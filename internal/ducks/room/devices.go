@@ -45,6 +45,13 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 	d.Secret = rand.Text()[:secretBytes]
 	d.Image, d.ImageOf, d.Version = "", "", 0
 	return r.o.State.Update(func(tx *state.Tx) (err error) {
+		t, err := tree(tx)
+		if err != nil {
+			return err
+		}
+		if err := t.takes(t.networks[groups][d.Group], Counts{Devices: 1, Space: t.promised(&d)}); err != nil {
+			return fmt.Errorf("device %s: %w", d.Name, err)
+		}
 		if d.Number, err = tx.Next(devices); err != nil {
 			return err
 		}
@@ -85,19 +92,34 @@ func (r *Room) ChangeDevice(ctx context.Context, name string, change func(d *Dev
 	if err := r.get(devices, name, &d); err != nil {
 		return err
 	}
-	next := d
+	before, next := d, d
 	change(&next)
-	space := d.Space
 	d.Group, d.Mode, d.Until, d.Pin, d.Limit, d.Space = next.Group, next.Mode, next.Until, next.Pin, next.Limit, next.Space
 	if err := r.setUp(&d); err != nil {
 		return err
 	}
-	if d.Space != space && d.Image != "" {
+	if err := r.Networks().stays(&before, &d); err != nil {
+		return fmt.Errorf("device %s: %w", name, err)
+	}
+	if d.Space != before.Space && d.Image != "" {
 		if err := r.o.Pool.Limit(ctx, d.Image, d.Space); err != nil {
 			return fmt.Errorf("device %s: %w", name, err)
 		}
 	}
 	return r.put(devices, name, d)
+}
+
+// stays refuses a change that takes a device to another network, or that gives its network more than it may have.
+func (r Networks) stays(before, after *Device) error {
+	t, err := r.Tree()
+	if err != nil {
+		return err
+	}
+	from, to := t.networks[groups][before.Group], t.networks[groups][after.Group]
+	if from != to {
+		return fmt.Errorf("%w: it is of network %s, and group %s of %s: delete it there, and add it here", ErrRefused, from, after.Group, to)
+	}
+	return t.takes(to, Counts{Space: t.promised(after) - t.promised(before)})
 }
 
 // Boot is what a device gets when it boots next.

@@ -12,10 +12,11 @@ import (
 // Disk is a further disk, which a device has beside the one that it boots from. What is written to it stays, whatever the
 // mode of the device. It has no versions.
 type Disk struct {
-	Name   string `json:"name"`
-	Size   int64  `json:"size"`
-	Device string `json:"device,omitempty"` // that has it from its next boot on; empty: none
-	Number uint64 `json:"number"`           // for good
+	Name    string `json:"name"`
+	Network string `json:"network"`
+	Size    int64  `json:"size"`
+	Device  string `json:"device,omitempty"` // that has it from its next boot on; empty: none
+	Number  uint64 `json:"number"`           // for good
 }
 
 const disks state.Table = "disk"
@@ -32,16 +33,16 @@ func (r *Room) Disks() Disks { return Disks{r} }
 // List returns all, by name.
 func (d Disks) List() ([]Disk, error) { return list[Disk](d.r, disks) }
 
-// Create makes an empty disk that no device has.
-func (d Disks) Create(ctx context.Context, name string, size int64) error {
-	r := d.r
+// Create makes an empty disk that no device has, of a name, network and size.
+func (d Disks) Create(ctx context.Context, of Disk) error {
+	r, name, more := d.r, of.Name, Counts{Disks: 1, Space: of.Size}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.fresh(disks, name); err != nil {
+	of.Device = ""
+	if err := errors.Join(r.fresh(disks, name), r.Networks().may(of.Network, more)); err != nil {
 		return err
 	}
-	of := Disk{Name: name, Size: size}
-	if err := r.o.Pool.Create(ctx, diskImage(name), size); err != nil {
+	if err := r.o.Pool.Create(ctx, diskImage(name), of.Size); err != nil {
 		return fmt.Errorf("disk %s: %w", name, err)
 	}
 	err := r.o.State.Update(func(tx *state.Tx) (err error) {
@@ -67,8 +68,15 @@ func (d Disks) Give(ctx context.Context, name, device string) error {
 		return err
 	}
 	if device != "" {
-		if _, err := r.Device(device); err != nil {
+		t, err := r.Networks().Tree()
+		if err == nil {
+			_, err = r.Device(device)
+		}
+		if err != nil {
 			return err
+		}
+		if to := t.Place(devices, device).Network; to != of.Network {
+			return fmt.Errorf("disk %s: %w: it is of network %s, and device %s of %s", name, ErrRefused, of.Network, device, to)
 		}
 	}
 	if of.Device == device {

@@ -7,6 +7,7 @@ import (
 
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/state"
 )
 
 // The images of a pool: those of volumes and groups are there as snapshots only.
@@ -17,18 +18,19 @@ func snapshotOf(image string, n int) pool.Snapshot {
 	return pool.Snapshot{Image: image, Name: fmt.Sprint(n)}
 }
 
-// CreateVolume makes an empty disk.
-func (r *Room) CreateVolume(ctx context.Context, name string, size int64, author string) error {
+// CreateVolume makes an empty disk, of a name, network and size.
+func (r *Room) CreateVolume(ctx context.Context, v Volume, author string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.fresh(volumes, name); err != nil {
+	name := v.Name
+	if err := errors.Join(r.fresh(volumes, name), r.Networks().may(v.Network, Counts{Volumes: 1, Space: v.Size})); err != nil {
 		return err
 	}
 	image := volumeImage(name)
-	if err := r.o.Pool.Create(ctx, image, size); err != nil && !errors.Is(err, pool.ErrExists) { // by a try before this one
+	if err := r.o.Pool.Create(ctx, image, v.Size); err != nil && !errors.Is(err, pool.ErrExists) { // by a try before this one
 		return fmt.Errorf("volume %s: %w", name, err)
 	}
-	v := Volume{Name: name, Size: size}
+	v.Versions = nil
 	err := r.freeze(ctx, image, image, &v.Versions, Version{From: "empty", Author: author})
 	if err == nil {
 		err = r.put(volumes, name, v)
@@ -52,7 +54,9 @@ func (r *Room) CreateGroup(_ context.Context, name, volume, author string) error
 		return err
 	}
 	first := Version{Number: 1, Snapshot: of.Snapshot, From: fmt.Sprintf("volume %s, version %d", volume, of.Number), Author: author, At: r.o.Now()}
-	return r.put(groups, name, Group{Name: name, Volume: volume, Versions: []Version{first}})
+	return r.Networks().grow(v.Network, Counts{Groups: 1}, func(tx *state.Tx) error {
+		return tx.Put(groups, name, Group{Name: name, Network: v.Network, Volume: volume, Versions: []Version{first}})
+	})
 }
 
 // freeze keeps an image as the next version of a list. A number whose snapshot is there already, from a try that was
@@ -110,6 +114,9 @@ func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version,
 	if d.Image == "" {
 		return Version{}, fmt.Errorf("device %s: %w: it has no image yet: boot it first", u.Device, ErrRefused)
 	}
+	if of, err := r.Group(d.Group); err != nil || of.Network != g.Network {
+		return Version{}, errors.Join(err, fmt.Errorf("device %s: %w: it is of network %s, and group %s of %s", u.Device, ErrRefused, of.Network, name, g.Network))
+	}
 	// Without its target it cannot be switched on meanwhile. It gets it again when it boots.
 	switch err := r.o.Targets.Remove(ctx, r.IQN(u.Device), false); {
 	case errors.Is(err, target.ErrBusy):
@@ -161,6 +168,29 @@ func (r *Room) Promote(_ context.Context, name, author, note string) (Version, e
 		Author: author, Note: note, At: r.o.Now(), Changed: of.Changed}
 	v.Versions = append(v.Versions, next)
 	return next, r.put(volumes, v.Name, v)
+}
+
+// The bounds of timeouts, in seconds.
+const (
+	leastWait   = 5
+	longestWait = 30 * 24 * 3600
+)
+
+// Wait says how long the devices of a group wait for their disk. They hear it when they are up the next time.
+func (r *Room) Wait(name string, t Timeouts) error {
+	for _, s := range []int{t.Recovery, t.Command} {
+		if s != 0 && (s < leastWait || s > longestWait) {
+			return fmt.Errorf("group %s: %w: %d seconds: want %d to %d, or 0 for what the image says", name, ErrRefused, s, leastWait, longestWait)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	g, err := r.Group(name)
+	if err != nil {
+		return err
+	}
+	g.Timeouts = t
+	return r.put(groups, name, g)
 }
 
 // Rollback lets the devices of a group get a version when they boot next; 0 is the newest, also of those to come.

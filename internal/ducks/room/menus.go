@@ -13,6 +13,7 @@ import (
 // Menu is what the devices of a group are offered when they boot, beside their disk, which comes first.
 type Menu struct {
 	Name    string  `json:"name"`
+	Network string  `json:"network"`
 	Wait    int     `json:"wait_seconds"` // for somebody to choose; then the default is taken. 0: for ever
 	Default string  `json:"default"`      // the key of an entry; empty: the disk
 	Entries []Entry `json:"entries"`
@@ -57,13 +58,21 @@ func (m Menus) Of(group string) (*Menu, error) {
 	return of, m.r.get(menus, g.Menu, of)
 }
 
-// Put makes a menu, or another one of a name.
+// Put makes a menu, or another one of a name, which stays in its network.
 func (m Menus) Put(of Menu) error {
 	if err := of.check(); err != nil {
 		return fmt.Errorf("menu %s: %w", of.Name, err)
 	}
 	m.r.mu.Lock()
 	defer m.r.mu.Unlock()
+	var before Menu
+	switch err := m.r.get(menus, of.Name, &before); {
+	case errors.Is(err, state.ErrUnknown):
+		return m.r.Networks().grow(of.Network, Counts{Menus: 1}, func(tx *state.Tx) error { return tx.Put(menus, of.Name, of) })
+	case err != nil:
+		return err
+	}
+	of.Network = before.Network
 	return m.r.put(menus, of.Name, of)
 }
 
@@ -95,8 +104,12 @@ func (m Menus) Give(group, name string) error {
 		return err
 	}
 	if name != "" {
-		if err := m.r.get(menus, name, new(Menu)); err != nil {
+		var of Menu
+		if err := m.r.get(menus, name, &of); err != nil {
 			return err
+		}
+		if of.Network != g.Network {
+			return fmt.Errorf("menu %s: %w: it is of network %s, and group %s of %s", name, ErrRefused, of.Network, group, g.Network)
 		}
 	}
 	g.Menu = name

@@ -15,13 +15,17 @@ func TestMenus(t *testing.T) {
 	must(t, err)
 	defer file.Close()
 	r := New(Options{State: file})
-	must(t, r.put(groups, "lab", Group{Name: "lab"}))
+	must(t, r.put(groups, "lab", Group{Name: "lab", Network: Default}))
 	m := r.Menus()
 	install := Entry{Key: "install", Text: "Install Debian 12 (over all)", Kernel: "http://192.0.2.1/linux", Initrd: "http://192.0.2.1/initrd.gz", Args: "auto=true url=http://192.0.2.1/preseed"}
-	good := Menu{Name: "usual", Wait: 10, Entries: []Entry{install, {Key: "more", Text: "More", Chain: "https://boot.example.org/menu.ipxe"}}}
+	good := Menu{Name: "usual", Network: Default, Wait: 10, Entries: []Entry{install, {Key: "more", Text: "More", Chain: "https://boot.example.org/menu.ipxe"}}}
 	must(t, m.Put(good))
 	if of, err := m.Of("lab"); of != nil || err != nil {
 		t.Errorf("%+v, %v", of, err)
+	}
+	must(t, r.put(groups, "far", Group{Name: "far", Network: "other"}))
+	if err := m.Give("far", "usual"); !errors.Is(err, ErrRefused) {
+		t.Errorf("given to a group of another network: %v", err)
 	}
 	must(t, m.Give("lab", "usual"))
 	if of, err := m.Of("lab"); err != nil || of.Wait != 10 || len(of.Entries) != 2 || of.Entries[0] != install {

@@ -61,6 +61,14 @@ func (p *texts) Clone(_ context.Context, of pool.Snapshot, image string) error {
 	return p.make(image, text)
 }
 
+func (p *texts) DeleteSnapshot(_ context.Context, s pool.Snapshot) error {
+	if _, is := p.snapshots[s]; !is {
+		return pool.ErrUnknown
+	}
+	delete(p.snapshots, s)
+	return nil
+}
+
 func (p *texts) Space(context.Context) (pool.Space, error) { return pool.Space{Total: 1, Free: 1}, nil }
 
 func (p *texts) Delete(_ context.Context, image string) error {
@@ -156,7 +164,7 @@ func (o *operators) must(err error) {
 
 func (o *operators) begin() {
 	ctx := context.Background()
-	o.must(o.CreateVolume(ctx, "v", 512, ""))
+	o.must(o.CreateVolume(ctx, Volume{Name: "v", Network: Default, Size: 512}, ""))
 	o.model.volumes["v"] = []string{""}
 	o.newGroup()
 	for i, mode := range []Mode{Volatile, Persistent, Volatile} {

@@ -41,6 +41,7 @@ type Version struct {
 // Volume is a disk of a size, with its versions: the first is empty.
 type Volume struct {
 	Name     string    `json:"name"`
+	Network  string    `json:"network"`
 	Size     int64     `json:"size"`
 	Versions []Version `json:"versions"`
 }
@@ -48,14 +49,22 @@ type Volume struct {
 // Group is what its devices boot.
 type Group struct {
 	Name     string    `json:"name"`
+	Network  string    `json:"network"` // that of its volume
 	Volume   string    `json:"volume"`
 	Versions []Version `json:"versions"`
 	Use      int       `json:"use"` // the number of the version that devices get; 0: the newest
 
-	Menu string `json:"menu,omitempty"` // that its devices see; empty: none
+	Menu     string   `json:"menu,omitempty"` // that its devices see; empty: none
+	Timeouts Timeouts `json:"timeouts,omitzero"`
 
 	Canary    *Canary    `json:"canary,omitempty"`    // a version that some devices get
 	Withdrawn *Withdrawn `json:"withdrawn,omitempty"` // the last one that was taken back by itself
+}
+
+// Timeouts are how long devices wait for a disk that does not answer, in seconds; 0: as long as their image says.
+type Timeouts struct {
+	Recovery int `json:"recovery_seconds,omitempty"` // for its session to come back, before writes fail
+	Command  int `json:"command_seconds,omitempty"`  // for an answer, before the session is made anew
 }
 
 // Mode says what becomes of what a device writes.
@@ -122,7 +131,12 @@ const (
 func Migrations() []state.Migration {
 	return []state.Migration{
 		func(tx *state.Tx) error {
-			return errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(disks), tx.MakeTable(menus), tx.MakeTable(unknown))
+			err := errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(disks), tx.MakeTable(menus), tx.MakeTable(unknown),
+				tx.MakeTable(clients), tx.MakeTable(networks))
+			if err != nil {
+				return err
+			}
+			return errors.Join(tx.Put(clients, Default, Client{Name: Default}), tx.Put(networks, Default, Network{Name: Default, Client: Default}))
 		},
 	}
 }

@@ -110,7 +110,7 @@ func TestARoom(t *testing.T) {
 
 func testARoom(t *testing.T, kind string) {
 	d, ctx := newDesk(t, kind), t.Context()
-	must(t, d.CreateVolume(ctx, "linux", 64<<20, "ann"))
+	must(t, d.CreateVolume(ctx, Volume{Name: "linux", Network: Default, Size: 64 << 20}, "ann"))
 	must(t, d.CreateGroup(ctx, "lab", "linux", "ann"))
 	d.add("master", "02:00:00:00:00:01", "lab", Volatile)
 	d.add("pc1", "02:00:00:00:00:02", "lab", Volatile)
@@ -249,7 +249,7 @@ func bareRoom(t *testing.T) *desk {
 	t.Cleanup(func() { must(t, file.Close()) })
 	d := &desk{t: t, now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
 	d.Room = New(Options{State: file, Pool: noPool{}, Targets: noTargets{}, Base: "iqn.2026-11.test.room", Now: func() time.Time { return d.now }, Logger: slog.New(slog.DiscardHandler)})
-	must(t, d.CreateVolume(t.Context(), "linux", 1<<20, ""))
+	must(t, d.CreateVolume(t.Context(), Volume{Name: "linux", Network: Default, Size: 1 << 20}, ""))
 	must(t, d.CreateGroup(t.Context(), "lab", "linux", ""))
 	return d
 }
@@ -269,7 +269,7 @@ func TestWhatIsRefused(t *testing.T) {
 	_, promote := d.Promote(ctx, "office", "", "")
 	_, _, boot := d.Boot(ctx, "pc9")
 	for says, err := range map[string]error{
-		"volume linux: it exists":     d.CreateVolume(ctx, "linux", 1<<20, ""),
+		"volume linux: it exists":     d.CreateVolume(ctx, Volume{Name: "linux", Network: Default, Size: 1 << 20}, ""),
 		"group lab: it exists":        d.CreateGroup(ctx, "lab", "linux", ""),
 		"volume office: it is not":    d.CreateGroup(ctx, "x", "office", ""),
 		"a name has 1 to 40":          d.CreateGroup(ctx, "a.b", "linux", ""),
@@ -363,7 +363,7 @@ func TestNoBootsIntoAFullPool(t *testing.T) {
 	r := bareRoom(t)
 	p := &fullPool{free: 1000}
 	r.o.Pool = p
-	must(t, r.CreateVolume(t.Context(), "v", 512, "me"))
+	must(t, r.CreateVolume(t.Context(), Volume{Name: "v", Network: Default, Size: 512}, "me"))
 	must(t, r.CreateGroup(t.Context(), "g", "v", "me"))
 	must(t, r.AddDevice(t.Context(), Device{Name: "pc", MAC: "02:00:00:00:00:01", Group: "g", Mode: Volatile}))
 	boots := func() error {

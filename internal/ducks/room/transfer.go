@@ -21,11 +21,14 @@ func transferImage(n uint64) string { return fmt.Sprintf("%s%d", transferring, n
 
 const transferring = "t."
 
-// transfers are what an import goes through.
-type transfers struct{ *Room }
+// Transfers are images that come into a room, and those that go out of it. Its methods may be called concurrently.
+type Transfers struct{ *Room }
+
+// Transfers returns those of the room.
+func (r *Room) Transfers() Transfers { return Transfers{r} }
 
 // name makes a name for the image of a transfer.
-func (r transfers) name() (name string, err error) {
+func (r Transfers) name() (name string, err error) {
 	err = r.o.State.Update(func(tx *state.Tx) error {
 		n, err := tx.Next(volumes)
 		name = transferImage(n)
@@ -34,60 +37,56 @@ func (r transfers) name() (name string, err error) {
 	return name, err
 }
 
-// Import makes a volume of size bytes that are read, or gives a volume of that size a version more. Afterwards sum returns
-// the SHA-256 that they are to have, in hex: if they have another one nothing is made.
-func (r *Room) Import(ctx context.Context, name string, size int64, from io.Reader, sum func() string, author, note string) (Version, error) {
-	t := transfers{r}
-	if err := t.importable(name, size); err != nil {
+// Import makes a volume, of a name, network and size, of bytes that are read, or gives a volume of that size a version more.
+// Afterwards sum returns the SHA-256 that they are to have, in hex: if they have another one nothing is made.
+func (r Transfers) Import(ctx context.Context, of Volume, from io.Reader, sum func() string, author, note string) (Version, error) {
+	if err := r.importable(&of); err != nil {
 		return Version{}, err
 	}
-	image, err := t.name()
+	image, err := r.name()
 	if err != nil {
 		return Version{}, err
 	}
-	if err := r.o.Pool.Create(ctx, image, size); err != nil {
-		return Version{}, fmt.Errorf("volume %s: %w", name, err)
+	if err := r.o.Pool.Create(ctx, image, of.Size); err != nil {
+		return Version{}, fmt.Errorf("volume %s: %w", of.Name, err)
 	}
-	v, err := t.importInto(ctx, image, name, size, from, sum, Version{Author: author, Note: note})
+	v, err := r.importInto(ctx, image, of, from, sum, Version{Author: author, Note: note})
 	return v, errors.Join(err, r.o.Pool.Delete(context.WithoutCancel(ctx), image))
 }
 
-// importable refuses a name that no volume can have, and a volume of another size.
-func (r transfers) importable(name string, size int64) error {
+// importable completes a volume that is there, and refuses one of another size, and one that nobody may make.
+func (r Transfers) importable(of *Volume) error {
 	var v Volume
-	switch err := r.get(volumes, name, &v); {
+	switch err := r.get(volumes, of.Name, &v); {
 	case errors.Is(err, state.ErrUnknown):
-		return r.fresh(volumes, name)
+		return errors.Join(r.fresh(volumes, of.Name), r.Networks().may(of.Network, Counts{Volumes: 1, Space: of.Size}))
 	case err != nil:
 		return err
-	case v.Size != size:
-		return fmt.Errorf("volume %s: %w: it has %d bytes, and the image %d: import it as a volume of its own", name, ErrRefused, v.Size, size)
+	case v.Size != of.Size:
+		return fmt.Errorf("volume %s: %w: it has %d bytes, and the image %d: import it as a volume of its own", of.Name, ErrRefused, v.Size, of.Size)
 	}
+	*of = v
 	return nil
 }
 
-func (r transfers) importInto(ctx context.Context, image, name string, size int64, from io.Reader, sum func() string, v Version) (Version, error) {
-	got, err := fill(r.o.Pool.Path(image), size, from)
+func (r Transfers) importInto(ctx context.Context, image string, of Volume, from io.Reader, sum func() string, v Version) (Version, error) {
+	got, err := fill(r.o.Pool.Path(image), of.Size, from)
 	if err != nil {
-		return Version{}, fmt.Errorf("volume %s: %w", name, err)
+		return Version{}, fmt.Errorf("volume %s: %w", of.Name, err)
 	}
 	if want := sum(); want != got {
-		return Version{}, fmt.Errorf("volume %s: %w: what came has the SHA-256 %s, and should have %q", name, ErrRefused, got, want)
+		return Version{}, fmt.Errorf("volume %s: %w: what came has the SHA-256 %s, and should have %q", of.Name, ErrRefused, got, want)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err := r.importable(name, size); err != nil { // somebody may have been faster
-		return Version{}, err
-	}
-	of := Volume{Name: name, Size: size}
-	if err := r.get(volumes, name, &of); err != nil && !errors.Is(err, state.ErrUnknown) {
+	if err := r.importable(&of); err != nil { // somebody may have been faster
 		return Version{}, err
 	}
 	v.From = "import, SHA-256 " + got
-	if err := r.freeze(ctx, image, volumeImage(name), &of.Versions, v); err != nil {
-		return Version{}, fmt.Errorf("volume %s: %w", name, err)
+	if err := r.freeze(ctx, image, volumeImage(of.Name), &of.Versions, v); err != nil {
+		return Version{}, fmt.Errorf("volume %s: %w", of.Name, err)
 	}
-	return of.Versions[len(of.Versions)-1], r.put(volumes, name, of)
+	return of.Versions[len(of.Versions)-1], r.put(volumes, of.Name, of)
 }
 
 // fill writes so many bytes into a file of zeros, and returns their SHA-256.
@@ -130,7 +129,7 @@ func (i *Image) Close() error {
 }
 
 // Export returns a version of a volume, 0 is the newest, to be read from its first byte to its last.
-func (r *Room) Export(ctx context.Context, name string, number int) (*Image, error) {
+func (r Transfers) Export(ctx context.Context, name string, number int) (*Image, error) {
 	var v Volume
 	if err := r.get(volumes, name, &v); err != nil {
 		return nil, err
@@ -139,11 +138,11 @@ func (r *Room) Export(ctx context.Context, name string, number int) (*Image, err
 	if err != nil {
 		return nil, fmt.Errorf("volume %s: %w", name, err)
 	}
-	return transfers{r}.open(ctx, of, v.Size)
+	return r.open(ctx, of, v.Size)
 }
 
 // open clones a version, since another one may take it away while it is read.
-func (r transfers) open(ctx context.Context, of Version, size int64) (*Image, error) {
+func (r Transfers) open(ctx context.Context, of Version, size int64) (*Image, error) {
 	image, err := r.name()
 	if err != nil {
 		return nil, err
@@ -164,8 +163,8 @@ type Pair struct{ Before, After *Image }
 // Close ends both.
 func (p *Pair) Close() error { return errors.Join(p.Before.Close(), p.After.Close()) }
 
-// OpenPair returns a version of a list, 0 is the newest, and the one before it, to be read. The first has none before it.
-func OpenPair(ctx context.Context, r *Room, list []Version, number int) (p Pair, err error) {
+// Pair returns a version of a list, 0 is the newest, and the one before it, to be read. The first has none before it.
+func (r Transfers) Pair(ctx context.Context, list []Version, number int) (p Pair, err error) {
 	of, err := version(list, number)
 	if err != nil {
 		return p, err
@@ -174,17 +173,17 @@ func OpenPair(ctx context.Context, r *Room, list []Version, number int) (p Pair,
 	if i == 0 {
 		return p, fmt.Errorf("version %d: %w: no version is before it; it is of %s", of.Number, ErrRefused, of.From)
 	}
-	if p.Before, err = (transfers{r}).open(ctx, list[i-1], 0); err != nil {
+	if p.Before, err = r.open(ctx, list[i-1], 0); err != nil {
 		return p, err
 	}
-	if p.After, err = (transfers{r}).open(ctx, of, 0); err != nil {
+	if p.After, err = r.open(ctx, of, 0); err != nil {
 		return p, errors.Join(err, p.Before.Close())
 	}
 	return p, nil
 }
 
 // Tidy removes what transfers have left that a crash has ended. It is called before any other begins.
-func (r *Room) Tidy(ctx context.Context) error {
+func (r Transfers) Tidy(ctx context.Context) error {
 	all, err := r.o.Pool.Images(ctx)
 	if err != nil {
 		return err

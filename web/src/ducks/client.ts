@@ -13,14 +13,34 @@ export interface Version {
   tested?: string[] // devices that were up with it
 }
 
+/** How much a network has, or may have: 0 or nothing is no limit. */
+export interface Counts {
+  volumes?: number
+  groups?: number
+  devices?: number
+  disks?: number
+  menus?: number
+  space?: number // bytes
+}
+
+/** What owns images and devices. */
+export interface Network {
+  name: string
+  client: string // that owns it
+  limits: Counts
+  has: Counts
+}
+
 export interface Volume {
   name: string
+  network: string
   size: number // bytes
   versions: Version[]
 }
 
 export interface Group {
   name: string
+  network: string
   volume: string
   versions: Version[]
   use: number // 0: the newest
@@ -35,6 +55,7 @@ export interface Device {
   name: string
   mac: string
   group: string
+  network: string // that of its group
   mode: Mode
   until?: string
   pin?: number
@@ -181,6 +202,7 @@ export const ducks = {
   boots: (name: string, signal?: AbortSignal) => get<Boot[]>(named('devices', name, 'boots'), signal),
   plan: (signal?: AbortSignal) => get<Planned[]>('plan', signal),
   groups: (signal?: AbortSignal) => get<Group[]>('groups', signal),
+  networks: (signal?: AbortSignal) => get<Network[]>('networks', signal),
   volumes: (signal?: AbortSignal) => get<Volume[]>('volumes', signal),
   files: (kind: 'groups' | 'volumes', name: string, version: number, signal?: AbortSignal) =>
     get<Changes>(named(kind, name, `versions/${version}/files`), signal),

@@ -3,9 +3,9 @@ import type { Device, Group, Planned, Volume } from './client'
 import { byGroup, deviceOf, given, look, marks, nextText, parts, trafficQuery, tree } from './figures'
 
 const device = (name: string, more: Partial<Device> = {}): Device =>
-  ({ name, mac: '', group: 'lab', mode: 'volatile', iqn: '', initiator: '', on: true, read_bytes: 0, write_bytes: 0, seen_at: '', ...more })
+  ({ name, mac: '', group: 'lab', network: 'default', mode: 'volatile', iqn: '', initiator: '', on: true, read_bytes: 0, write_bytes: 0, seen_at: '', ...more })
 const version = (number: number) => ({ number, from: '', author: '', note: '', at: '', changed_bytes: 0 })
-const group = (name: string, volume: string, more: Partial<Group> = {}): Group => ({ name, volume, use: 0, versions: [version(1), version(2)], ...more })
+const group = (name: string, volume: string, more: Partial<Group> = {}): Group => ({ name, network: 'default', volume, use: 0, versions: [version(1), version(2)], ...more })
 
 it('has rates of sessions that went on', () => {
   const at = (second: number, ...list: Device[]) => list.map((d) => ({ ...d, seen_at: `2026-11-28T10:00:0${second}.5Z` }))
@@ -25,7 +25,7 @@ it('says which version devices get', () => {
 })
 
 it('shows groups of volumes that may not be looked at', () => {
-  const volumes: Volume[] = [{ name: 'z', size: 1, versions: [] }]
+  const volumes: Volume[] = [{ name: 'z', network: 'default', size: 1, versions: [] }]
   expect(tree(volumes, [group('g', 'z'), group('h', 'a')]).map((t) => [t.name, t.volume?.size, t.groups.map((g) => g.name)])).toEqual([['a', undefined, ['h']], ['z', 1, ['g']]])
   expect(tree(undefined, [group('g', 'z')]).length).toBe(1)
 })

@@ -17,15 +17,45 @@ export function ImagesPage({ utc }: { utc: boolean }) {
   return (
     <>
       <div class="head"><h1>Images</h1></div>
+      <Networks />
       {list.length === 0 && <p class="note">There is no volume yet: <code>ducks volume create</code> makes an empty one, <code>ducks image import</code> one of an image.</p>}
       {list.map(({ name, volume, groups }) => (
         <section key={name} class="card" aria-label={`Volume ${name}`}>
-          <h2>{name} {volume && <span class="note">{bytes(volume.size)}</span>}</h2>
+          <h2>{name} {volume && <span class="note">{bytes(volume.size)}, network {volume.network}</span>}</h2>
           {volume && <Versions of={['volumes', name]} list={volume.versions} utc={utc} marks={() => []} />}
           {groups.map((g) => <GroupTree key={g.name} g={g} devices={(devices.value ?? []).filter((d) => d.group === g.name)} utc={utc} onChange={reload} />)}
         </section>
       ))}
     </>
+  )
+}
+
+/** What each network has and may have, where there is more than one, or a limit. */
+function Networks() {
+  const { value } = useLoad((signal) => ducks.networks(signal), [], 10_000)
+  if (!value || (value.length < 2 && value.every((n) => Object.keys(n.limits).length === 0))) return null
+  const kinds = ['volumes', 'groups', 'devices', 'disks', 'menus'] as const
+  return (
+    <section class="card scroll" aria-label="Networks">
+      <h2>Networks</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>Network</th><th class="text">Client</th>{kinds.map((k) => <th key={k}>{k[0]!.toUpperCase() + k.slice(1)}</th>)}
+            <th title="The sizes of volumes and further disks, and what the images of devices may take">Given away</th>
+          </tr>
+        </thead>
+        <tbody>
+          {value.map((n) => (
+            <tr key={n.name}>
+              <td>{n.name}</td><td class="text">{n.client}</td>
+              {kinds.map((k) => <td key={k}>{n.has[k] ?? 0}{n.limits[k] ? ` of ${n.limits[k]}` : ''}</td>)}
+              <td>{bytes(n.has.space ?? 0)}{n.limits.space ? ` of ${bytes(n.limits.space)}` : ''}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
   )
 }
 

@@ -18,6 +18,7 @@ export function RoomPage({ go, utc }: Props) {
   const list = now.value?.devices
   const plan = useLoad((signal) => ducks.plan(signal), [list?.map((d) => [d.name, d.stage_at, d.group, d.mode, d.pin].join()).join()], 10_000)
   const groups = useLoad((signal) => ducks.groups(signal), [], 10_000)
+  const several = list?.some((d) => d.network !== list[0]!.network)
   return (
     <>
       <div class="head">
@@ -31,7 +32,7 @@ export function RoomPage({ go, utc }: Props) {
       <Waiting groups={groups.value ?? []} utc={utc} onAdded={() => { now.reload(); plan.reload() }} />
       {list?.length === 0 && <p class="note">There is no device yet. A machine that asks for something to boot shows up here, and can be added.</p>}
       {list && byGroup(list).map(([name, devices]) => (
-        <GroupSection key={name} name={name} group={groups.value?.find((g) => g.name === name)} devices={devices} rates={now.value!.rates} plan={plan.value} go={go} utc={utc} />
+        <GroupSection key={name} name={name} group={groups.value?.find((g) => g.name === name)} network={several ? devices[0]!.network : undefined} devices={devices} rates={now.value!.rates} plan={plan.value} go={go} utc={utc} />
       ))}
     </>
   )
@@ -130,16 +131,18 @@ export function ModeChoice({ mode, onMode }: { mode: Mode; onMode: (mode: Mode) 
 interface GroupProps extends Props {
   name: string
   group?: Group
+  network?: string // nothing where there is only one
   devices: Device[]
   rates: Map<string, Rate>
   plan?: Planned[]
 }
 
-function GroupSection({ name, group, devices, rates, plan, go, utc }: GroupProps) {
+function GroupSection({ name, group, network, devices, rates, plan, go, utc }: GroupProps) {
   return (
     <section class="card scroll" aria-label={`Group ${name}`}>
       <div class="head">
         <h2>{name}</h2>
+        {network && <span class="note">network {network}</span>}
         {group?.canary && <span class="pill warn">version {group.canary.version} is tried by canaries</span>}
         {group?.withdrawn && <span class="pill warn">version {group.withdrawn.version} was taken back</span>}
       </div>
