@@ -110,12 +110,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	people := api.Options{Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(), Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
 		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
-	return serve(ctx, &o, api.Handler(people), boot.Handler(answers(&o, devices, times)),
+	return serve(ctx, &o, api.Handler(people), boot.Handler(answers(&o, devices, times, lines)),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
 }
 
 // answers returns what devices are answered from.
-func answers(o *Options, devices *room.Room, times *boot.Times) boot.Options {
+func answers(o *Options, devices *room.Room, times *boot.Times, lines *shares) boot.Options {
 	of := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times, Logger: o.Logger,
 		Up: func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) },
 		Timeouts: func(mac string) (room.Timeouts, error) {
@@ -126,6 +126,9 @@ func answers(o *Options, devices *room.Room, times *boot.Times) boot.Options {
 			g, err := devices.Group(d.Group)
 			return g.Timeouts, err
 		}}
+	if lines != nil {
+		of.Begins = lines.begin
+	}
 	if o.Network.Loaders != "" {
 		of.Files = tftp.Files{Dir: o.Network.Loaders}
 	}

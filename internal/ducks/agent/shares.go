@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/netip"
 	"slices"
+	"sync"
 	"time"
 
 	"dalmatiner/internal/ducks/room"
@@ -13,9 +14,13 @@ import (
 	"dalmatiner/internal/ducks/traffic"
 )
 
-// shares gives devices that are logged in their parts of the line.
+// shares gives devices that boot, and those that are logged in, their parts of the line.
 type shares struct {
-	shaper  *traffic.Shaper
+	shaper interface {
+		Set(list []traffic.Share) error
+		Used() ([]traffic.Used, error)
+		Close() error
+	}
 	room    *room.Room
 	targets interface {
 		Traffic(ctx context.Context) ([]target.Traffic, error)
@@ -23,10 +28,24 @@ type shares struct {
 	}
 	port uint16                      // of the disks
 	at   map[target.Login]netip.Addr // where sessions come from
+	now  func() time.Time
 
 	seen   []sockets.Socket // the connections, when shares were given out
 	limits map[string]int64 // and the limits of devices
+
+	mu      sync.Mutex
+	on      []traffic.Share   // those that are logged in
+	booting map[string]begins // those that were told where their disk is, by device
 }
+
+// begins is the share of a device that was told where its disk is, until it logs in.
+type begins struct {
+	share traffic.Share
+	until time.Time // then it does not come any more
+}
+
+// loginTime is how long a device may take from its script to its disk.
+const loginTime = time.Minute
 
 // shareEvery is how soon a device that logs in has its part, at most.
 const shareEvery = time.Second
@@ -36,10 +55,12 @@ func startShares(ctx context.Context, o *Options, devices *room.Room, targets *t
 	if o.Shape.Interface == "" {
 		return nil, func() error { return nil }, nil
 	}
-	s = &shares{room: devices, targets: targets, port: o.Portal.Port(), at: make(map[target.Login]netip.Addr)}
-	if s.shaper, err = traffic.Start(o.Shape); err != nil {
+	s = &shares{room: devices, targets: targets, port: o.Portal.Port(), at: make(map[target.Login]netip.Addr), now: time.Now, booting: make(map[string]begins)}
+	shaper, err := traffic.Start(o.Shape)
+	if err != nil {
 		return nil, nil, err
 	}
+	s.shaper = shaper
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -74,6 +95,41 @@ func (s *shares) run(ctx context.Context, o *Options) {
 	}
 }
 
+// begin gives a device its share before it reaches its disk. Nothing is asked for it.
+func (s *shares) begin(d *room.Device, at netip.Addr) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.booting[d.Name] = begins{traffic.Share{Device: d.Name, Address: at, Limit: d.Limit}, s.now().Add(loginTime)}
+	return s.set()
+}
+
+// set gives out all shares. A device that is logged in boots no more, and an address is of one device.
+func (s *shares) set() error {
+	list := slices.Clone(s.on)
+	for name, b := range s.booting {
+		if s.now().After(b.until) || slices.ContainsFunc(s.on, func(o traffic.Share) bool { return o.Device == name }) {
+			delete(s.booting, name)
+			continue
+		}
+		if !slices.ContainsFunc(list, func(o traffic.Share) bool { return o.Address == b.share.Address }) {
+			list = append(list, b.share)
+		}
+	}
+	return s.shaper.Set(list)
+}
+
+// late reports whether a device that was to come has not.
+func (s *shares) late() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.booting {
+		if s.now().After(b.until) {
+			return true
+		}
+	}
+	return false
+}
+
 // share gives each device that is logged in its share, if one came or went, or has another limit.
 func (s *shares) share(ctx context.Context) error {
 	devices, err := s.room.Devices()
@@ -86,7 +142,7 @@ func (s *shares) share(ctx context.Context) error {
 	}
 	// tgtd is not asked: its devices wait while it answers.
 	seen, err := sockets.At(sockets.Proc, sockets.Established, s.port)
-	if err != nil || slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) {
+	if err != nil || slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) && !s.late() {
 		return err
 	}
 	sessions, err := s.targets.Traffic(ctx)
@@ -107,7 +163,11 @@ func (s *shares) share(ctx context.Context) error {
 			list = append(list, traffic.Share{Device: d.Name, Address: at, Limit: d.Limit})
 		}
 	}
-	if err := s.shaper.Set(list); err != nil {
+	s.mu.Lock()
+	s.on = list
+	err = s.set()
+	s.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	// A connection that has not logged in yet is looked at again.

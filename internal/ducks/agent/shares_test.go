@@ -3,30 +3,35 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/sockets"
 	"dalmatiner/internal/ducks/target"
+	"dalmatiner/internal/ducks/traffic"
 )
 
-// booting is a tgtd with one session, whose number stays the same.
-type booting struct {
+// oneSession is a tgtd with one session, whose number stays the same.
+type oneSession struct {
 	from  netip.Addr // where it comes from; invalid while it begins or ends
 	asked int
 }
 
-func (b *booting) Traffic(context.Context) ([]target.Traffic, error) {
+func (b *oneSession) Traffic(context.Context) ([]target.Traffic, error) {
 	return []target.Traffic{{Login: target.Login{IQN: "iqn:pc1", Session: 1}}}, nil
 }
 
-func (b *booting) Sessions(context.Context, string) ([]target.Session, error) {
+func (b *oneSession) Sessions(context.Context, string) ([]target.Session, error) {
 	b.asked++
 	return []target.Session{{ID: 1, Address: b.from}}, nil
 }
 
 // A session is located once, when it has an address; the one of the same number after the next boot is located anew.
 func TestSessionsAreLocated(t *testing.T) {
-	tgtd := &booting{}
+	tgtd := &oneSession{}
 	s := &shares{targets: tgtd, at: make(map[target.Login]netip.Addr)}
 	first, second := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	for i, c := range []struct {
@@ -42,4 +47,60 @@ func TestSessionsAreLocated(t *testing.T) {
 			t.Errorf("round %d: %v, asked %d times, %v", i, got, tgtd.asked, err)
 		}
 	}
+}
+
+// parts is a shaper that notes what it is given.
+type parts struct{ list []traffic.Share }
+
+func (p *parts) Set(list []traffic.Share) error { p.list = list; return nil }
+func (p *parts) Used() ([]traffic.Used, error)  { return nil, nil }
+func (p *parts) Close() error                   { return nil }
+
+// A device has its part of the line from its script on, until it has logged in and ended, or has not come.
+func TestADeviceThatBootsHasItsPart(t *testing.T) {
+	now := time.Unix(0, 0)
+	p := &parts{}
+	s := &shares{shaper: p, now: func() time.Time { return now }, booting: make(map[string]begins)}
+	first, second := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
+	check := func(what string, want ...traffic.Share) {
+		t.Helper()
+		slices.SortFunc(p.list, func(a, b traffic.Share) int { return strings.Compare(a.Device, b.Device) })
+		if !slices.Equal(p.list, want) {
+			t.Errorf("%s: %+v, not %+v", what, p.list, want)
+		}
+	}
+	set := func() {
+		if err := s.set(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, two := traffic.Share{Device: "pc1", Address: first, Limit: 5}, traffic.Share{Device: "pc2", Address: second}
+	if err := s.begin(&room.Device{Name: "pc1", Limit: 5}, first); err != nil {
+		t.Fatal(err)
+	}
+	check("it has its script", one)
+	s.on = []traffic.Share{one}
+	set()
+	check("it is logged in", one)
+	s.on = nil
+	set()
+	check("it has ended")
+	now = now.Add(time.Hour)
+	if err := s.begin(&room.Device{Name: "pc2"}, second); err != nil {
+		t.Fatal(err)
+	}
+	s.on = []traffic.Share{{Device: "pc3", Address: second}}
+	set()
+	check("somebody else is there", traffic.Share{Device: "pc3", Address: second})
+	s.on = nil
+	set()
+	check("and is not any more", two)
+	if now = now.Add(loginTime); s.late() {
+		t.Error("it is late too early")
+	}
+	if now = now.Add(1); !s.late() {
+		t.Error("it is not late")
+	}
+	set()
+	check("it does not come")
 }

@@ -39,6 +39,8 @@ type Options struct {
 	Menu func(group string) (*room.Menu, error)
 	// Timeouts returns how long the device of a MAC address waits; nil: as long as its image says.
 	Timeouts func(mac string) (room.Timeouts, error)
+	// Begins is told which device gets its script, and where it is, before it has it; nil: nobody is.
+	Begins func(d *room.Device, at netip.Addr) error
 	Times  *Times
 	Up     func(mac string) error // is told whose system is up; nil: nobody is
 	Files  Files                  // that machines may load; nil: none
@@ -195,6 +197,11 @@ func (o *Options) script(r *http.Request) string {
 	if o.Menu != nil {
 		if menu, err = o.Menu(b.Group); err != nil {
 			o.Logger.Error("a device boots without its menu", "device", d.Name, "err", err)
+		}
+	}
+	if o.Begins != nil {
+		if err := o.Begins(&d, at); err != nil {
+			o.Logger.Warn("a device boots without its part of the line", "device", d.Name, "err", err)
 		}
 	}
 	o.Times.Note(d.MAC, Scripted)
