@@ -82,10 +82,7 @@ func (c *call) where(kind state.Table, name string) ([]string, error) {
 // theirs says that a route takes care of it by itself.
 func theirs(c *call) ([]string, error) { return c.who.Scopes, nil }
 
-// theNetwork and theClient concern that of the path, theOwner the client of the network of the path.
-func theNetwork(c *call) ([]string, error) { return c.inNetwork(c.object) }
-func theClient(c *call) ([]string, error)  { return []string{ofClient + c.object}, nil }
-
+// theOwner concerns the client of the network of the path.
 func theOwner(c *call) ([]string, error) {
 	list, err := c.inNetwork(c.object)
 	return slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, ofClient) }), err

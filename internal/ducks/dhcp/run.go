@@ -11,6 +11,8 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
+
+	"dalmatiner/internal/ducks/sockets"
 )
 
 // Server answers at one interface until it is closed.
@@ -41,6 +43,14 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		}
 		if other.IsValid() {
 			return nil, fmt.Errorf("%s gives addresses on %s already: let it, and start with --dhcp-proxy, or end it", other, o.Interface)
+		}
+		switch here, err := Here(o.Interface); {
+		case err != nil:
+			o.Logger.Warn("it is not known whether a program of this machine gives addresses", "interface", o.Interface, "err", err)
+		case here == Bound:
+			return nil, fmt.Errorf("a program of this machine gives addresses on %s already, at UDP port %d: let it, and start with --dhcp-proxy, or end it", o.Interface, serverPort)
+		case here == Open:
+			o.Logger.Warn("a program of this machine answers at the port of DHCP on all interfaces: it must give no addresses on this one", "interface", o.Interface)
 		}
 	}
 	d := &Server{Self: self, s: s}
@@ -127,6 +137,39 @@ func (d *Server) Close() error {
 	}
 	d.done.Wait()
 	return err
+}
+
+// Local is what a program of this machine does at the port of a server.
+type Local int
+
+// A program may hear nothing there, all interfaces, or the one that is asked for.
+const (
+	None Local = iota
+	Open
+	Bound
+)
+
+// Here returns whether a program of this machine may give addresses on an interface: it does not hear what Other sends.
+func Here(name string) (Local, error) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		return None, fmt.Errorf("interface %s: %w", name, err)
+	}
+	self, err := AddressOf(name)
+	if err != nil {
+		return None, err
+	}
+	list, err := sockets.Datagrams(serverPort)
+	found := None
+	for _, s := range list {
+		switch {
+		case s.Interface == i.Index, s.Local.Addr() == self.Addr():
+			return Bound, nil
+		case s.Interface == 0 && s.Local.Addr().IsUnspecified():
+			found = Open
+		}
+	}
+	return found, err
 }
 
 // Other returns the address of a server that gives addresses on an interface, none if nobody has answered.

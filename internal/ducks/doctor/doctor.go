@@ -223,5 +223,12 @@ func network(ctx context.Context, name string) Finding {
 	case other.IsValid():
 		return Finding{what, Warn, fmt.Sprintf("%s has %s; %s gives addresses there", name, at, other), "start ducks serve with --dhcp-proxy, or end that server"}
 	}
+	switch here, err := dhcp.Here(name); {
+	case err != nil:
+		return Finding{what, Warn, err.Error(), "a program of this machine may give addresses: that is not known"}
+	case here != dhcp.None:
+		return Finding{what, Warn, fmt.Sprintf("%s has %s; a program of this machine answers at UDP port 67", name, at),
+			"that is right while ducks serve runs; if not, end it, as dnsmasq or isc-dhcp-server: it does not hear the question of ducks"}
+	}
 	return Finding{what, Good, fmt.Sprintf("%s has %s, and nobody gives addresses there", name, at), ""}
 }

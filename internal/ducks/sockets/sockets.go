@@ -1,4 +1,4 @@
-// Package sockets reads which TCP sockets a machine has, from the tables of its kernel.
+// Package sockets reads which sockets of TCP and UDP a machine has, from the tables of its kernel.
 package sockets
 
 import (
