@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -27,10 +28,8 @@ const (
 	saidName   = "tgtd.log"
 )
 
-// environment gives tgtd and tgtadm their control socket.
-func (o *Options) environment() []string {
-	return append(os.Environ(), "TGT_IPC_SOCKET="+filepath.Join(o.Dir, socketName))
-}
+// environment gives tgtd and tgtadm a control socket.
+func environment(socket string) []string { return append(os.Environ(), "TGT_IPC_SOCKET="+socket) }
 
 // find returns the tgtd that runs with the control socket; nil if there is none. It is the one that holds the lock beside
 // the socket: who connects and asks nothing leaves tgtd 1.0.85 reading that without a pause, for ever.
@@ -58,7 +57,7 @@ func (o *Options) start() (*process, error) {
 	}
 	defer said.Close()
 	cmd := exec.Command("tgtd", "-f", "--iscsi", "portal="+o.Portal.String())
-	cmd.Env, cmd.Stdout, cmd.Stderr = o.environment(), said, said
+	cmd.Env, cmd.Stdout, cmd.Stderr = environment(filepath.Join(o.Dir, socketName)), said, said
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal that interrupts this process does not end it
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("tgtd: %w", err)
@@ -146,6 +145,11 @@ func (o *Options) listens(ctx context.Context, p *process) error {
 // tgtadm tells tgtd something. Once begun it is not cut short by the context, nor by a signal to the group of this process:
 // a tgtadm that ends between its connection and its question leaves tgtd 1.0.85 asking for it without a pause, for ever.
 func (o *Options) tgtadm(ctx context.Context, args ...string) ([]byte, error) {
+	return o.tgtadmAt(ctx, filepath.Join(o.Dir, socketName), args...)
+}
+
+// tgtadmAt says it to another socket.
+func (o *Options) tgtadmAt(ctx context.Context, socket string, args ...string) ([]byte, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -154,22 +158,10 @@ func (o *Options) tgtadm(ctx context.Context, args ...string) ([]byte, error) {
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, "tgtadm", append([]string{"--lld", "iscsi"}, args...)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Env, cmd.Stderr = o.environment(), &said
+	cmd.Env, cmd.Stderr = environment(socket), &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("tgtadm %s: %w: %s", shown(args), err, bytes.TrimSpace(said.Bytes()))
+		return nil, fmt.Errorf("tgtadm %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(said.Bytes()))
 	}
 	return out, nil
-}
-
-// shown returns arguments without the secret.
-func shown(args []string) string {
-	text := ""
-	for i, a := range args {
-		if i > 0 && args[i-1] == "--password" {
-			a = "…"
-		}
-		text += a + " "
-	}
-	return text
 }

@@ -291,9 +291,25 @@ func (t *Targets) Sessions(ctx context.Context, iqn string) ([]Session, error) {
 
 // make tells tgtd of a target. Who may log in is said last: nobody uses what is not whole.
 func (t *Targets) make(ctx context.Context, m *made) error {
-	for _, args := range m.commands() {
+	err := t.run(ctx, m.disks())
+	if err == nil && m.User != "" {
+		if err = t.options.account(ctx, m.User, m.Secret); err == nil {
+			err = t.run(ctx, [][]string{{"--mode", "account", "--op", "bind", "--tid", strconv.Itoa(m.TID), "--user", m.User}})
+		}
+	}
+	if err == nil {
+		err = t.run(ctx, m.initiators())
+	}
+	if err != nil {
+		return errors.Join(err, t.unmake(context.WithoutCancel(ctx), m))
+	}
+	return nil
+}
+
+func (t *Targets) run(ctx context.Context, commands [][]string) error {
+	for _, args := range commands {
 		if _, err := t.options.tgtadm(ctx, args...); err != nil {
-			return errors.Join(err, t.unmake(context.WithoutCancel(ctx), m))
+			return err
 		}
 	}
 	return nil
@@ -350,25 +366,23 @@ func initiatorFlag(who string) string {
 	return "--initiator-name"
 }
 
-// commands are those that make a target.
-func (m *made) commands() (list [][]string) {
+// disks are the commands that make a target and its disks.
+func (m *made) disks() [][]string {
 	tid := strconv.Itoa(m.TID)
-	add := func(mode, op string, args ...string) {
-		list = append(list, append([]string{"--mode", mode, "--op", op}, args...))
-	}
-	add("target", "new", "--tid", tid, "--targetname", m.IQN)
+	list := [][]string{{"--mode", "target", "--op", "new", "--tid", tid, "--targetname", m.IQN}}
 	for i, d := range m.Disks {
 		lun := strconv.Itoa(i + 1)
-		add("logicalunit", "new", "--tid", tid, "--lun", lun, "--backing-store", d.Path, "--bstype", "rdwr")
-		add("logicalunit", "update", "--tid", tid, "--lun", lun,
-			"--params", "thin_provisioning=1,vendor_id=ducks,product_id=disk,scsi_id="+d.Serial+",scsi_sn="+d.Serial)
+		list = append(list, []string{"--mode", "logicalunit", "--op", "new", "--tid", tid, "--lun", lun, "--backing-store", d.Path, "--bstype", "rdwr"},
+			[]string{"--mode", "logicalunit", "--op", "update", "--tid", tid, "--lun", lun,
+				"--params", "thin_provisioning=1,vendor_id=ducks,product_id=disk,scsi_id=" + d.Serial + ",scsi_sn=" + d.Serial})
 	}
-	if m.User != "" {
-		add("account", "new", "--user", m.User, "--password", m.Secret)
-		add("account", "bind", "--tid", tid, "--user", m.User)
-	}
+	return list
+}
+
+// initiators are the commands that say who may log in.
+func (m *made) initiators() (list [][]string) {
 	for _, who := range m.Initiators {
-		add("target", "bind", "--tid", tid, initiatorFlag(who), who)
+		list = append(list, []string{"--mode", "target", "--op", "bind", "--tid", strconv.Itoa(m.TID), initiatorFlag(who), who})
 	}
 	return list
 }
