@@ -259,23 +259,38 @@ func (p *reflink) Send(ctx context.Context, from, to Snapshot, w io.Writer) erro
 		return err
 	}
 	defer f.Close()
-	out, err := newFrames(w, reflinkKind)
+	return sendSpans(ctx, w, reflinkKind, header, f, func(do func(s span) error) error {
+		for _, s := range list {
+			if err := do(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// sendSpans writes a stream of a kind: its header, then the spans of a file for which each calls do.
+func sendSpans(ctx context.Context, w io.Writer, kind string, header []byte, f *os.File, each func(do func(s span) error) error) error {
+	out, err := newFrames(w, kind)
 	if err != nil {
 		return err
 	}
 	if _, err := out.Write(header); err != nil {
 		return err
 	}
-	for _, s := range append(list, span{}) {
-		if err := writeSpan(out, s); err != nil {
+	buf := make([]byte, maxFrame)
+	err = each(func(s span) error {
+		if err := writeSpan(out, s); err != nil || s.zero {
 			return err
 		}
-		if s.zero {
-			continue
-		}
-		if _, err := io.CopyBuffer(out, contextReader{ctx, io.NewSectionReader(f, s.offset, s.length)}, make([]byte, maxFrame)); err != nil {
-			return err
-		}
+		_, err := io.CopyBuffer(out, contextReader{ctx, io.NewSectionReader(f, s.offset, s.length)}, buf)
+		return err
+	})
+	if err == nil {
+		err = writeSpan(out, span{}) // the end
+	}
+	if err != nil {
+		return err
 	}
 	return out.end()
 }

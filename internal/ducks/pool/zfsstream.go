@@ -149,27 +149,9 @@ func (p *zfs) Send(ctx context.Context, from, to Snapshot, w io.Writer) error {
 		return err
 	}
 	defer func() { _ = closed(a, b) }() // they were read
-	out, err := newFrames(w, zfsKind)
-	if err != nil {
-		return err
-	}
-	if _, err := out.Write(header); err != nil {
-		return err
-	}
-	err = changes(ctx, a, b, int64(binary.BigEndian.Uint64(header)), func(s span) error {
-		if err := writeSpan(out, s); err != nil || s.zero {
-			return err
-		}
-		_, err := io.Copy(out, io.NewSectionReader(b, s.offset, s.length))
-		return err
+	return sendSpans(ctx, w, zfsKind, header, b, func(do func(s span) error) error {
+		return changes(ctx, a, b, int64(binary.BigEndian.Uint64(header)), do)
 	})
-	if err == nil {
-		err = writeSpan(out, span{})
-	}
-	if err != nil {
-		return err
-	}
-	return out.end()
 }
 
 func (p *zfs) Receive(ctx context.Context, as Snapshot, r io.Reader) error {

@@ -95,8 +95,7 @@ func (g *Group) tries(c Canary, before int, all []Device, now time.Time) {
 		}
 	}
 	c.Draw = max(c.Draw, least+1)
-	g.Canary, g.Withdrawn = &c, nil
-	g.Use = before
+	g.Canary, g.Use = &c, before
 }
 
 // settles ends what is tried, and what was: an operator has said what devices get.

@@ -224,7 +224,7 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 		}
 	}
-	if d.Space > 0 {
+	if d.Space > 0 { // also of an image that it keeps: a crash may have come before its limit
 		if err := r.o.Pool.Limit(ctx, d.Image, d.Space); err != nil {
 			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 		}
