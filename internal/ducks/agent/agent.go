@@ -110,7 +110,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	people := api.Options{Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(), Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
 		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
-	return serve(ctx, &o, api.Handler(people), boot.Handler(answers(&o, devices, times, lines)),
+	return serve(ctx, &o, file, api.Handler(people), boot.Handler(answers(&o, devices, times, lines)),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
 }
 
@@ -172,7 +172,7 @@ func (o *Options) reachable() error {
 		return fmt.Errorf("address of the API: %w", err)
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return fmt.Errorf("the API listens on a loopback address, as 127.0.0.1:8091, not on %s: give --tls-cert and --tls-key, or let a proxy with TLS stand before it", o.HTTP)
+		return fmt.Errorf("the API listens on a loopback address, as 127.0.0.1:8091, not on %s: give --tls-own-ca, or --tls-cert and --tls-key, or let a proxy with TLS stand before it", o.HTTP)
 	}
 	return nil
 }
@@ -193,15 +193,15 @@ func first(gate *access.Access, o *Options) error {
 
 // serve answers at both addresses until the context ends, and machines that ask for an address, once they find the
 // rest at a port.
-func serve(ctx context.Context, o *Options, people, devices http.Handler, network func(port uint16) (io.Closer, error)) (err error) {
+func serve(ctx context.Context, o *Options, file *state.File, people, devices http.Handler, network func(port uint16) (io.Closer, error)) (err error) {
 	main, err := net.Listen("tcp", o.HTTP)
 	if err != nil {
 		return fmt.Errorf("address of the API: %w", err)
 	}
-	if main, err = secure(main, o.TLS, o.Logger); err != nil {
+	if main, err = secureAPI(main, o, file); err != nil {
 		return err
 	}
-	servers := []*http.Server{server(people)}
+	servers := []*http.Server{server(people, o.Logger)}
 	listeners := []net.Listener{main}
 	var second net.Addr
 	var port uint16
@@ -210,7 +210,7 @@ func serve(ctx context.Context, o *Options, people, devices http.Handler, networ
 		if err != nil {
 			return errors.Join(fmt.Errorf("address for devices: %w", err), main.Close())
 		}
-		servers, listeners, second = append(servers, server(devices)), append(listeners, l), l.Addr()
+		servers, listeners, second = append(servers, server(devices, o.Logger)), append(listeners, l), l.Addr()
 		port = uint16(l.Addr().(*net.TCPAddr).Port)
 	}
 	open, err := network(port)
@@ -242,6 +242,6 @@ func serve(ctx context.Context, o *Options, people, devices http.Handler, networ
 }
 
 // server returns one that waits for nobody for ever.
-func server(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+func server(h http.Handler, log *slog.Logger) *http.Server {
+	return &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/access"
+	"dalmatiner/internal/ducks/authority"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
@@ -27,7 +28,7 @@ const (
 
 // layouts are the migrations of the state.
 func layouts() []state.Migration {
-	return append(room.Migrations(), access.Migration, dhcp.Migration)
+	return append(room.Migrations(), access.Migration, dhcp.Migration, authority.Migration)
 }
 
 // backupEvery is how old a backup may be while the state changes.

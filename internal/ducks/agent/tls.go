@@ -6,13 +6,64 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
+
+	"dalmatiner/internal/ducks/authority"
+	"dalmatiner/internal/state"
 )
 
-// TLS are the files of a certificate and its key, in PEM. None: the API is in clear, on loopback.
-type TLS struct{ Cert, Key string }
+// TLS are the files of a certificate and its key, in PEM, or a CA of ducks' own that makes them. None: the API is in clear, on
+// loopback.
+type TLS struct {
+	Cert, Key string
+	Own       bool
+}
+
+// CAFile is the file in DataDir with the certificate of the CA of ducks, for those who are to trust it.
+const CAFile = "ca.crt"
+
+// secureAPI returns a listener that speaks TLS, where that is wanted.
+func secureAPI(l net.Listener, o *Options, file *state.File) (net.Listener, error) {
+	if !o.TLS.Own {
+		return secure(l, o.TLS, o.Logger)
+	}
+	ca, err := authority.Open(file, time.Now)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(o.DataDir, CAFile), ca.PEM(), 0o644)
+	}
+	var names []string
+	if err == nil {
+		names, err = ownNames()
+	}
+	if err == nil {
+		_, err = ca.Certificate(names)
+	}
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return ca.Certificate(names) }}), nil
+}
+
+// ownNames returns by what this machine is reached: its name and its addresses.
+func ownNames() ([]string, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, err
+	}
+	names := []string{host, "localhost"}
+	list, err := net.InterfaceAddrs()
+	for _, a := range list {
+		if p, err := netip.ParsePrefix(a.String()); err == nil && !p.Addr().IsLinkLocalUnicast() {
+			names = append(names, p.Addr().String())
+		}
+	}
+	return names, err
+}
 
 // certificate is that of the files as they are now: one that is renewed is used for the connections that follow.
 type certificate struct {

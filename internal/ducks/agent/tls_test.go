@@ -44,7 +44,7 @@ func write(t *testing.T, of TLS, number int64, at time.Time) {
 // A certificate that is renewed is used at once; files that are none leave the one before.
 func TestTheCertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
-	of := TLS{filepath.Join(dir, "cert"), filepath.Join(dir, "key")}
+	of := TLS{Cert: filepath.Join(dir, "cert"), Key: filepath.Join(dir, "key")}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -102,11 +102,11 @@ func TestWhoReachesTheAPI(t *testing.T) {
 		if err := (&Options{HTTP: address}).reachable(); (err == nil) != loopback {
 			t.Errorf("%s in clear: %v", address, err)
 		}
-		if err := (&Options{HTTP: address, TLS: TLS{"c", "k"}}).reachable(); err != nil {
+		if err := (&Options{HTTP: address, TLS: TLS{Cert: "c", Key: "k"}}).reachable(); err != nil {
 			t.Errorf("%s with TLS: %v", address, err)
 		}
 	}
-	if err := (&Options{HTTP: "8091", TLS: TLS{"c", "k"}}).reachable(); err == nil {
+	if err := (&Options{HTTP: "8091", TLS: TLS{Cert: "c", Key: "k"}}).reachable(); err == nil {
 		t.Error("a port alone is an address")
 	}
 }

@@ -19,9 +19,11 @@ type Device struct {
 	Until     time.Time `json:"until,omitzero"`
 	Pin       int       `json:"pin,omitempty"`
 	Version   int       `json:"version,omitempty"` // that its image began with
+	Afresh    bool      `json:"afresh,omitempty"`  // it begins anew when it boots next
 	Limit     int64     `json:"limit,omitempty"`   // bits a second each way; 0: none
 	Space     int64     `json:"space,omitempty"`   // bytes that its image may take; 0: no limit
 	IQN       string    `json:"iqn"`
+	Portal    string    `json:"portal"`
 	Initiator string    `json:"initiator"`
 	User      string    `json:"chap_user"`
 	Secret    string    `json:"chap_secret,omitempty"`
@@ -52,8 +54,8 @@ func (c *call) live() (live, error) {
 }
 
 func (c *call) shown(d room.Device, now live) Device {
-	out := Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version, Limit: d.Limit, Space: d.Space,
-		IQN: c.Room.IQN(d.Name), Initiator: c.Room.Initiator(d.Name), User: d.Name, SeenAt: now.at}
+	out := Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version, Afresh: d.Afresh, Limit: d.Limit, Space: d.Space,
+		IQN: c.Room.IQN(d.Name), Portal: c.Server.Portal, Initiator: c.Room.Initiator(d.Name), User: d.Name, SeenAt: now.at}
 	t, on := now.of[out.IQN]
 	out.On, out.ReadBytes, out.WriteBytes = on, t.ReadBytes, t.WriteBytes
 	if boots := c.Times.Of(d.MAC); len(boots) > 0 {

@@ -63,6 +63,8 @@ type (
 		Pin   *int       `json:"pin,omitempty"`
 		Limit *int64     `json:"limit,omitempty"` // bits a second each way; 0: none
 		Space *int64     `json:"space,omitempty"` // bytes that its image may take; 0: no limit
+
+		Afresh *bool `json:"afresh,omitempty"` // it begins anew when it boots next, whatever its mode
 	}
 	// NewToken makes a token.
 	NewToken struct {
@@ -328,6 +330,9 @@ func changeDevice(c *call, to DeviceChange) (none, error) {
 		}
 		if to.Space != nil {
 			d.Space = *to.Space
+		}
+		if to.Afresh != nil {
+			d.Afresh = *to.Afresh
 		}
 	})
 }

@@ -22,6 +22,7 @@ import (
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/agent"
 	"dalmatiner/internal/ducks/api"
+	"dalmatiner/internal/ducks/authority"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/duckstest"
 	"dalmatiner/internal/ducks/emulate"
@@ -30,6 +31,7 @@ import (
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/traffic"
 	"dalmatiner/internal/state"
+	"dalmatiner/internal/trust"
 )
 
 // TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.
@@ -46,7 +48,7 @@ func TestDucks(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	listened, ended := make(chan string, 1), make(chan error, 1)
-	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: "127.0.0.1:0", Devices: server + ":0",
+	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: server + ":0", TLS: agent.TLS{Own: true}, Devices: server + ":0",
 		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Network: agent.Network{Interface: bridge, Loaders: loaders(t)},
 		Shape: traffic.Options{Interface: bridge, Line: 1e9}, Logger: slog.New(slog.DiscardHandler),
 		Listened: func(people, _ net.Addr) { listened <- people.String() }}
@@ -58,7 +60,9 @@ func TestDucks(t *testing.T) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	sh := &shell{t, []string{"--server", "http://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
+	sh := &shell{t, []string{"--server", "https://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
+	sh.says("pool status", "unknown authority")
+	t.Setenv("DUCKS_CA", filepath.Join(data, agent.CAFile))
 	m := newMachine(t)
 	testBegin(sh, m)
 	testVersions(sh, m)
@@ -90,7 +94,7 @@ func testRestore(sh *shell, data, pool string) {
 	sh = &shell{sh.t, nil} // no server runs
 	sh.says("restore --data-dir "+data+" --pool "+pool, "is there already")
 	sh.says("restore --data-dir " + data + "/again --pool " + pool)
-	file, err := state.Open(filepath.Join(data, "again", "state"), append(room.Migrations(), access.Migration, dhcp.Migration))
+	file, err := state.Open(filepath.Join(data, "again", "state"), append(room.Migrations(), access.Migration, dhcp.Migration, authority.Migration))
 	if err != nil {
 		sh.t.Fatal(err)
 	}
@@ -102,6 +106,11 @@ func testRestore(sh *shell, data, pool string) {
 	}
 	if secret, err := access.New(file, time.Now).First(); secret != "" || err != nil {
 		sh.t.Errorf("nobody is let in: %v", err)
+	}
+	was, err := os.ReadFile(filepath.Join(data, agent.CAFile))
+	ca, caErr := authority.Open(file, time.Now)
+	if errors.Join(err, caErr) != nil || !bytes.Equal(ca.PEM(), was) {
+		sh.t.Errorf("the CA is another one: %v, %v", err, caErr)
 	}
 }
 
@@ -183,6 +192,25 @@ func testVersions(sh *shell, m *machine) {
 	sh.says("device change pc1 --pin 3", "there are 1 to 2")
 	sh.says("device change pc1", "nothing is to change")
 	sh.says("device change pc1 --mode persistent --pin 0")
+	sh.says("device list", "pc1 "+firstMAC+" lab persistent - version 2")
+	if reads() != 7 {
+		sh.t.Error("it does not keep what it has")
+	}
+	sh.says("device rollback pc1 --not --to 1", "it goes without --to")
+	sh.says("device rollback pc1 --to 1")
+	sh.says("plan", "pc1 lab 1", "it begins anew: it is pinned")
+	sh.says("device rollback pc1 --not")
+	sh.says("plan", "pc1 lab 2 nothing it keeps what it wrote, and misses version 1")
+	sh.says("device rollback pc1")
+	if reads() != 0 {
+		sh.t.Error("it does not begin anew")
+	}
+	sh.says("plan", "pc1 lab 1 nothing it keeps what it wrote")
+	sh.says("device rollback pc1 --to 2")
+	if reads() != 7 {
+		sh.t.Error("it does not begin anew with another version")
+	}
+	sh.says("device change pc1 --pin 0")
 	sh.says("device list", "pc1 "+firstMAC+" lab persistent - version 2")
 	sh.says("group rollback lab --to 0")
 	sh.says("group promote lab --note \"for all\"", "version 2, from group lab, version 2")
@@ -266,7 +294,7 @@ func testImages(sh *shell, dir string) {
 		}
 		q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 		q.Header.Set(api.SumHeader, c.sum)
-		r, err := http.DefaultClient.Do(q)
+		r, err := trusting(sh.t).Do(q)
 		if err != nil {
 			sh.t.Fatal(err)
 		}
@@ -421,19 +449,29 @@ func testAccess(sh *shell, dir string) {
 	viewer.says("device show pc1", "chap_user pc1", "(for an admin only)")
 	viewer.says("volume create more --size 1M", "it needs role operator, and bob has viewer")
 	viewer.says("trail", "it needs role admin")
-	if got := sh.says("device show pc1 --json", `"iqn": "iqn.2026-11.test.room:pc1"`); !regexp.MustCompile(`"chap_secret": "[A-Z2-7]{16}"`).MatchString(got) {
+	if got := sh.says("device show pc1 --json", `"iqn": "iqn.2026-11.test.room:pc1"`, `"portal": "10.77.0.1:3260"`); !regexp.MustCompile(`"chap_secret": "[A-Z2-7]{16}"`).MatchString(got) {
 		sh.t.Errorf("an admin is shown %s", got)
 	}
 	sh.says("token list", "bob viewer", "first admin")
 	sh.says("token delete bob")
 	viewer.says("device list", "access denied")
-	if r, err := http.Get(sh.flags[1] + api.Description); err != nil || r.StatusCode != http.StatusOK || r.Body.Close() != nil {
+	if r, err := trusting(sh.t).Get(sh.flags[1] + api.Description); err != nil || r.StatusCode != http.StatusOK || r.Body.Close() != nil {
 		sh.t.Errorf("the description of the API: %v", err)
 	}
 	sh.says("trail", "bob create volume", "it needs role operator", "first update group lab done", "first delete token bob done")
 	if got := sh.run("trail --json"); strings.Contains(got, bob) {
 		sh.t.Error("the trail has a secret")
 	}
+}
+
+// trusting returns a client that trusts the CA of the server.
+func trusting(t *testing.T) *http.Client {
+	t.Helper()
+	trusted, err := trust.CA(os.Getenv("DUCKS_CA"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &http.Client{Transport: &http.Transport{TLSClientConfig: trusted, DisableKeepAlives: true}}
 }
 
 // Commands speak to a server whose certificate is of a CA that they are told, and to no other.
@@ -452,40 +490,4 @@ func TestTheServerIsTrusted(t *testing.T) {
 	sh.says("pool status", "unknown authority")
 	sh.says("pool status --ca "+ca, "1.0K of 4.0K are free")
 	sh.says("pool status --ca "+ca+".none", "no such file")
-}
-
-func TestRates(t *testing.T) {
-	for text, want := range map[string]Rate{"0": 0, "64kbit": 64_000, "1.5mbit": 1_500_000, "10gbit": 10_000_000_000} {
-		var r Rate
-		if err := r.UnmarshalText([]byte(text)); err != nil || r != want {
-			t.Errorf("%q is %d, %v", text, r, err)
-		}
-		if got := rateText(int64(want)); want > 0 && got != text {
-			t.Errorf("%d is %q", want, got)
-		}
-	}
-	for _, text := range []string{"", "1", "gbit", "-1mbit", "0mbit", "NaNmbit", "1e30gbit", "1 mbit"} {
-		if new(Rate).UnmarshalText([]byte(text)) == nil {
-			t.Errorf("%q is a speed", text)
-		}
-	}
-}
-
-func TestSizes(t *testing.T) {
-	for text, want := range map[string]Bytes{"512": 512, "1K": 1024, "1.5M": 3 << 19, "40G": 40 << 30, "2T": 2 << 40} {
-		var b Bytes
-		if err := b.UnmarshalText([]byte(text)); err != nil || b != want {
-			t.Errorf("%q is %d, %v", text, b, err)
-		}
-	}
-	for _, text := range []string{"", "G", "-1", "0", "1x", "NaN", "1e30T"} {
-		if new(Bytes).UnmarshalText([]byte(text)) == nil {
-			t.Errorf("%q is a size", text)
-		}
-	}
-	for n, want := range map[int64]string{0: "0", 1023: "1023", 1024: "1.0K", 3 << 19: "1.5M", 40 << 30: "40.0G"} {
-		if got := bytesText(n); got != want {
-			t.Errorf("%d is %q", n, got)
-		}
-	}
 }

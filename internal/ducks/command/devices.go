@@ -17,16 +17,17 @@ import (
 
 // Device are the commands of devices.
 type Device struct {
-	Add     DeviceAdd     `cmd:"" help:"Make a machine known by its MAC address."`
-	List    DeviceList    `cmd:"" help:"List all."`
-	Show    DeviceShow    `cmd:"" help:"Show one, for an admin with its secret."`
-	Boots   DeviceBoots   `cmd:"" help:"Show its last boots, with the seconds to each stage."`
-	Change  DeviceChange  `cmd:"" help:"Move it to another group, pin it, or change its mode or limits."`
-	Unit    DeviceUnit    `cmd:"" help:"Print the unit of systemd for images, which says that a device is up."`
-	Wake    DeviceWake    `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
-	Delete  DeviceDelete  `cmd:"" help:"Delete one that is off, with what it has written."`
-	Leases  DeviceLeases  `cmd:"" help:"List the addresses that machines have."`
-	Unknown DeviceUnknown `cmd:"" help:"List machines that have asked for something to boot and are not known."`
+	Add      DeviceAdd      `cmd:"" help:"Make a machine known by its MAC address."`
+	List     DeviceList     `cmd:"" help:"List all."`
+	Show     DeviceShow     `cmd:"" help:"Show one, for an admin with its secret."`
+	Boots    DeviceBoots    `cmd:"" help:"Show its last boots, with the seconds to each stage."`
+	Change   DeviceChange   `cmd:"" help:"Move it to another group, pin it, or change its mode or limits."`
+	Rollback DeviceRollback `cmd:"" help:"Let it begin anew when it boots next, whatever its mode: what it has written goes."`
+	Unit     DeviceUnit     `cmd:"" help:"Print the unit of systemd for images, which says that a device is up."`
+	Wake     DeviceWake     `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
+	Delete   DeviceDelete   `cmd:"" help:"Delete one that is off, with what it has written."`
+	Leases   DeviceLeases   `cmd:"" help:"List the addresses that machines have."`
+	Unknown  DeviceUnknown  `cmd:"" help:"List machines that have asked for something to boot and are not known."`
 }
 
 // mode reads volatile, persistent or until=DATE.
@@ -138,8 +139,8 @@ func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
 	if secret == "" {
 		secret = "(for an admin only)"
 	}
-	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        %s\nspace        %s\niqn          %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
-		d.Name, d.MAC, d.Group, modeText(&d), rateText(d.Limit), spaceText(d.Space), d.IQN, d.Initiator, d.User, secret)
+	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        %s\nspace        %s\niqn          %s\nportal       %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
+		d.Name, d.MAC, d.Group, modeText(&d), rateText(d.Limit), spaceText(d.Space), d.IQN, d.Portal, d.Initiator, d.User, secret)
 	return err
 }
 
@@ -220,6 +221,24 @@ func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
 		return errors.New("nothing is to change: give --group, --mode, --pin, --limit or --space")
 	}
 	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), change, nil)
+	return err
+}
+
+// DeviceRollback is a command.
+type DeviceRollback struct {
+	Server
+	Name string `arg:""`
+	To   *int   `placeholder:"VERSION" help:"Of its group, and pinned to it; 0: that of the group, and pinned to none. Without it, what it gets now."`
+	Not  bool   `help:"Take that back, before it boots."`
+}
+
+// Run runs it.
+func (c *DeviceRollback) Run(ctx context.Context, out io.Writer) error {
+	if c.Not && c.To != nil {
+		return errors.New("--not takes a roll-back back: it goes without --to")
+	}
+	afresh := !c.Not
+	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), api.DeviceChange{Pin: c.To, Afresh: &afresh}, nil)
 	return err
 }
 

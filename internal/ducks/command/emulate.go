@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +23,7 @@ type Emulate struct {
 	UEFI   bool   `help:"They are UEFI machines, else BIOS."`
 	Write  Bytes  `help:"What each writes to its disk and reads back, as 64M." placeholder:"SIZE"`
 	Mark   string `help:"A text that each writes into the first block; what was there is printed." placeholder:"TEXT"`
+	JSON   bool   `name:"json" help:"Print JSON: times in seconds."`
 	Crash  bool   `help:"Each loses its cable at the end, without a word; else it is shut down."`
 }
 
@@ -41,7 +43,22 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 	defer stop()
 	fleet := emulate.Fleet{Bridge: c.Bridge, MACs: emulate.MACs(first, c.Count), UEFI: c.UEFI, Bytes: int64(c.Write), Mark: c.Mark, Crash: c.Crash}
 	list := fleet.Run(ctx)
-	if err := table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\tMARK", func(w io.Writer) {
+	if c.JSON {
+		if err := outcomes(out, list); err != nil {
+			return err
+		}
+	} else if err := c.show(out, list); err != nil {
+		return err
+	}
+	if failed := slices.DeleteFunc(slices.Clone(list), func(o emulate.Outcome) bool { return o.Err == nil }); len(failed) > 0 {
+		return errors.New(fmt.Sprint(len(failed), " of ", len(list), " machines did not boot and work"))
+	}
+	return nil
+}
+
+// show prints what became of machines.
+func (c *Emulate) show(out io.Writer, list []emulate.Outcome) error {
+	return table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\tMARK", func(w io.Writer) {
 		for _, o := range list {
 			if o.Err != nil {
 				fmt.Fprintf(w, "%s\t%s\t%v\n", o.MAC, o.Address, o.Err)
@@ -53,11 +70,30 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 			}
 			fmt.Fprintf(w, "\t%q\n", o.Mark)
 		}
-	}); err != nil {
-		return err
+	})
+}
+
+// outcomes prints the same as JSON.
+func outcomes(out io.Writer, list []emulate.Outcome) error {
+	type outcome struct {
+		MAC     string             `json:"mac"`
+		Address string             `json:"address"`
+		Error   string             `json:"error,omitempty"`
+		Seconds map[string]float64 `json:"seconds,omitempty"` // of each stage
+		Mark    string             `json:"mark,omitempty"`    // what was there before
 	}
-	if failed := slices.DeleteFunc(slices.Clone(list), func(o emulate.Outcome) bool { return o.Err == nil }); len(failed) > 0 {
-		return errors.New(fmt.Sprint(len(failed), " of ", len(list), " machines did not boot and work"))
+	shown := make([]outcome, len(list))
+	for i, o := range list {
+		shown[i] = outcome{MAC: o.MAC, Address: o.Address}
+		if o.Err != nil {
+			shown[i].Error = o.Err.Error()
+			continue
+		}
+		shown[i].Mark = o.Mark
+		shown[i].Seconds = map[string]float64{"dhcp": o.Times.Address.Seconds(), "loader": o.Times.Load.Seconds(), "script": o.Times.Script.Seconds(),
+			"login": o.Times.Login.Seconds(), "read": o.Times.Read.Seconds(), "whole": o.Times.Whole().Seconds(), "work": o.Wrote.Seconds()}
 	}
-	return nil
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(shown)
 }

@@ -27,6 +27,7 @@ type Serve struct {
 	HTTPAddr    string `name:"http-addr" default:"127.0.0.1:8091" help:"Where these commands ask: a loopback address, unless there is a certificate." placeholder:"ADDRESS"`
 	TLSCert     string `name:"tls-cert" help:"The certificate of that address, in PEM: then it may be one that other machines reach. It is read again when it changes." placeholder:"FILE"`
 	TLSKey      string `name:"tls-key" help:"The key of the certificate." placeholder:"FILE"`
+	OwnCA       bool   `name:"tls-own-ca" help:"Or the certificate is of a CA that ducks makes, for all names and addresses of this machine: ca.crt in the data directory is what --ca of these commands takes."`
 	DevicesAddr string `name:"devices-addr" help:"Where devices ask for their script of iPXE, at /boot/v1/script?mac=…; without it, and without --dhcp, they cannot." placeholder:"ADDRESS"`
 	Portal      string `help:"Where disks are over iSCSI: 127.0.0.1:3260, with --dhcp the address of that interface." placeholder:"IP:PORT"`
 	Base        string `name:"iqn-base" default:"iqn.2026-11.internal.ducks" help:"The beginning of iSCSI names: iqn.YYYY-MM. and a domain of yours, backwards." placeholder:"IQN"`
@@ -112,12 +113,15 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return errors.New("--tls-cert and --tls-key go together")
 	}
+	if c.OwnCA && c.TLSCert != "" {
+		return errors.New("--tls-own-ca makes what --tls-cert names: give one of them")
+	}
 	if c.Shape == "" && c.Line != 0 {
 		return errors.New("--line goes with --shape")
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, TLS: agent.TLS{Cert: c.TLSCert, Key: c.TLSKey}, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
+	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, TLS: agent.TLS{Cert: c.TLSCert, Key: c.TLSKey, Own: c.OwnCA}, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
 		Shape:  traffic.Options{Interface: c.Shape, Line: int64(c.Line)},
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 		Listened: func(people, devices net.Addr) {

@@ -43,7 +43,7 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 		return err
 	}
 	d.Secret = rand.Text()[:secretBytes]
-	d.Image, d.ImageOf, d.Version = "", "", 0
+	d.Image, d.ImageOf, d.Version, d.Afresh = "", "", 0, false
 	return r.o.State.Update(func(tx *state.Tx) (err error) {
 		t, err := tree(tx)
 		if err != nil {
@@ -94,7 +94,7 @@ func (r *Room) ChangeDevice(ctx context.Context, name string, change func(d *Dev
 	}
 	before, next := d, d
 	change(&next)
-	d.Group, d.Mode, d.Until, d.Pin, d.Limit, d.Space = next.Group, next.Mode, next.Until, next.Pin, next.Limit, next.Space
+	d.Group, d.Mode, d.Until, d.Pin, d.Limit, d.Space, d.Afresh = next.Group, next.Mode, next.Until, next.Pin, next.Limit, next.Space, next.Afresh
 	if err := r.setUp(&d); err != nil {
 		return err
 	}
@@ -134,6 +134,9 @@ type Boot struct {
 
 // keeps reports whether a device keeps what it writes when it boots.
 func (d *Device) keeps(now time.Time) bool {
+	if d.Afresh {
+		return false
+	}
 	return d.Mode == Persistent || d.Mode == Until && now.Before(d.Until)
 }
 
@@ -159,6 +162,8 @@ func plan(d *Device, g *Group, now time.Time) (Boot, Version, error) {
 		}
 	case keeps:
 		b.Why = "it changes its group"
+	case d.Afresh:
+		b.Why = "it begins anew: " + why
 	}
 	return b, v, nil
 }
@@ -277,7 +282,7 @@ func (r *Room) clone(ctx context.Context, d *Device, v Version) error {
 	}); err != nil {
 		return err
 	}
-	d.Image, d.ImageOf, d.Version = deviceImage(d.Name, number), d.Group, v.Number
+	d.Image, d.ImageOf, d.Version, d.Afresh = deviceImage(d.Name, number), d.Group, v.Number, false
 	if err := r.o.Pool.Clone(ctx, v.Snapshot, d.Image); err != nil {
 		return err
 	}

@@ -104,15 +104,17 @@ type plainDevice struct {
 	mode          Mode
 	pin           int
 	space         int64
+	afresh        bool
 	text          string
 	booted        bool
 }
 
 func (m *plain) boot(d *plainDevice) string {
 	g := m.groups[d.group]
-	if d.mode == Persistent && d.booted && d.keptOf == d.group {
+	if d.mode == Persistent && d.booted && d.keptOf == d.group && !d.afresh {
 		return d.text
 	}
+	d.afresh = false
 	n := len(g.versions)
 	if g.use > 0 {
 		n = g.use
@@ -265,8 +267,11 @@ func (o *operators) change(t *rapid.T) {
 	name, d := o.device(t)
 	group, g := o.anyGroup(t)
 	d.group, d.mode, d.pin = group, rapid.SampledFrom([]Mode{Volatile, Persistent}).Draw(t, "mode"), rapid.IntRange(0, len(g.versions)).Draw(t, "pin")
+	d.afresh = rapid.Bool().Draw(t, "afresh")
 	d.space = rapid.SampledFrom([]int64{0, LeastSpace, 1 << 40}).Draw(t, "space")
-	o.must(o.ChangeDevice(context.Background(), name, func(is *Device) { is.Group, is.Mode, is.Pin, is.Space = group, d.mode, d.pin, d.space }))
+	o.must(o.ChangeDevice(context.Background(), name, func(is *Device) {
+		is.Group, is.Mode, is.Pin, is.Space, is.Afresh = group, d.mode, d.pin, d.space, d.afresh
+	}))
 }
 
 // check: an image for each device that has booted, with its limit, and no other.

@@ -90,6 +90,8 @@ type Device struct {
 	Limit  int64 // of its part of the line, in bits a second each way; 0: none
 	Space  int64 // bytes of the pool that its image may take of its own; 0: no limit
 
+	Afresh bool // it begins anew when it boots next, whatever its mode
+
 	Image   string // that it has written to; empty before it boots first
 	ImageOf string // the group that this was cloned from
 	Version int    // and the version

@@ -60,9 +60,11 @@ export interface Device {
   until?: string
   pin?: number
   version?: number // that its image began with
+  afresh?: boolean // it begins anew when it boots next, whatever its mode
   limit?: number // bits a second
   space?: number // bytes that its image may take
   iqn: string
+  portal: string
   initiator: string
   on: boolean // it has a session
   read_bytes: number // in that session
@@ -124,6 +126,7 @@ export interface Change {
   pin?: number
   limit?: number
   space?: number
+  afresh?: boolean
 }
 
 const kept = 'dalmatiner.ducks'

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
 import { Fact } from '../buckets/detail'
+import { Confirmed } from '../confirm'
 import { bytes, duration, si } from '../format'
 import { useLoad } from '../hooks'
 import { StoreChart } from '../node/charts'
@@ -16,7 +17,7 @@ interface Props {
 /** One device: what it is, how it boots, what it moves, and what can be done to it. */
 export function DevicePage({ name, utc, theme }: Props) {
   const { value: d, error, reload } = useLoad((signal) => ducks.device(name, signal), [name], 2000)
-  const plan = useLoad((signal) => ducks.plan(signal), [name, d?.group, d?.mode, d?.pin], 10_000)
+  const plan = useLoad((signal) => ducks.plan(signal), [name, d?.group, d?.mode, d?.pin, d?.afresh], 10_000)
   const groups = useLoad((signal) => ducks.groups(signal), [])
   const next = plan.value?.find((p) => p.device === name)
   if (!d) return error ? <p class="problem" role="alert">{error}</p> : <p class="note">Loading …</p>
@@ -26,6 +27,9 @@ export function DevicePage({ name, utc, theme }: Props) {
         <h1>{d.name}</h1>
         {d.on ? <span class="pill good">its disk is in use</span> : <span class="tag">off</span>}
         <span class="spring" />
+        {d.mode !== 'volatile' && !d.afresh && <Confirmed label="Begin anew" act={() => ducks.change(d.name, { afresh: true })} onDone={() => { reload(); plan.reload() }}
+          what={`When ${d.name} boots the next time, what it has written goes, once. It stays ${modeText(d, utc)}.`} />}
+        {d.afresh && <button onClick={() => void ducks.change(d.name, { afresh: false }).then(() => { reload(); plan.reload() })}>Keep all the same</button>}
         <Wake device={d} />
       </div>
       {error && <p class="problem" role="alert">{error}</p>}
@@ -40,7 +44,7 @@ export function DevicePage({ name, utc, theme }: Props) {
         <Fact name="May take of the pool" value={d.space ? bytes(d.space) : 'no limit'} />
         <Fact name="Read in this session" value={bytes(d.read_bytes)} />
         <Fact name="Written in this session" value={bytes(d.write_bytes)} />
-        <Fact name="Target" value={d.iqn} />
+        <Fact name="Target" value={`${d.iqn} at ${d.portal}`} />
         <Fact name="Initiator" value={d.initiator} />
       </dl>
       <Boots name={name} utc={utc} />

@@ -3,7 +3,7 @@ import type { Device, Group, Planned, Volume } from './client'
 import { byGroup, deviceOf, given, look, marks, nextText, parts, trafficQuery, tree } from './figures'
 
 const device = (name: string, more: Partial<Device> = {}): Device =>
-  ({ name, mac: '', group: 'lab', network: 'default', mode: 'volatile', iqn: '', initiator: '', on: true, read_bytes: 0, write_bytes: 0, seen_at: '', ...more })
+  ({ name, mac: '', group: 'lab', network: 'default', mode: 'volatile', iqn: '', portal: '', initiator: '', on: true, read_bytes: 0, write_bytes: 0, seen_at: '', ...more })
 const version = (number: number) => ({ number, from: '', author: '', note: '', at: '', changed_bytes: 0 })
 const group = (name: string, volume: string, more: Partial<Group> = {}): Group => ({ name, network: 'default', volume, use: 0, versions: [version(1), version(2)], ...more })
 
