@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +66,8 @@ func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
 
 // DeviceUnit is a command.
 type DeviceUnit struct {
-	URL string `arg:"" help:"Where devices reach ducks serve, as http://10.77.0.1:8092; it has the same at /boot/v1/unit."`
+	URL  string `arg:"" help:"Where devices reach ducks serve, as http://10.77.0.1:8092; it has the same at /boot/v1/unit."`
+	JSON bool   `name:"json" help:"Print it as a text of JSON."`
 }
 
 // Run runs it.
@@ -74,7 +76,11 @@ func (c *DeviceUnit) Run(out io.Writer) error {
 	if err != nil || u.Scheme != "http" || u.Host == "" || strings.ContainsAny(c.URL, "'\"\\ $%") {
 		return fmt.Errorf("%q is not where devices reach ducks: want http://ADDRESS:PORT", c.URL)
 	}
-	_, err = io.WriteString(out, boot.Unit("http://"+u.Host))
+	text := boot.Unit("http://" + u.Host)
+	if c.JSON {
+		return json.NewEncoder(out).Encode(map[string]string{"unit": text})
+	}
+	_, err = io.WriteString(out, text)
 	return err
 }
 

@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -133,10 +134,17 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 type Restore struct {
 	DataDir string `name:"data-dir" required:"" help:"Where the state is to be: there is none yet." placeholder:"DIR"`
 	Pool    string `required:"" help:"The pool whose backup it is made of, that nobody serves." placeholder:"POOL"`
+	JSON    bool   `name:"json" help:"Print the outcome as JSON."`
 }
 
 // Run runs it.
-func (c *Restore) Run() error { return agent.Restore(c.DataDir, c.Pool) }
+func (c *Restore) Run(out io.Writer) error {
+	err := agent.Restore(c.DataDir, c.Pool)
+	if err == nil && c.JSON {
+		err = json.NewEncoder(out).Encode(map[string]string{"data_dir": c.DataDir, "pool": c.Pool})
+	}
+	return err
+}
 
 // Bytes is a number of bytes, as 40G.
 type Bytes int64
