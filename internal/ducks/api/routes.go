@@ -160,7 +160,7 @@ func images() []route {
 		within(theirs, acts("PUT /api/v1/menus/{name}", "Make a menu, or replace it.", access.Operator, "put menu", putMenu)),
 		within(of(room.AMenu), removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator, "delete menu", func(c *call) error { return c.Room.Menus().Remove(c.object) })),
 		within(of(room.AGroup), acts("PUT /api/v1/groups/{name}/timeouts", "Say how long its devices wait for a disk that does not answer.", access.Operator, "change group", func(c *call, to room.Timeouts) (none, error) {
-			return none{}, c.Room.Wait(c.object, to)
+			return none{}, c.Room.SetTimeouts(c.object, to)
 		})),
 		within(of(room.AGroup), acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
 			return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)

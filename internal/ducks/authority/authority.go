@@ -27,10 +27,10 @@ const (
 	skew           = 5 * time.Minute // by which clocks differ
 )
 
-const (
-	table state.Table = "authority"
-	key               = "ca"
-)
+const table state.Table = "authority"
+
+// key is that of the CA in the table.
+const key = "ca"
 
 // Migration makes the table, for the migrations of a file.
 func Migration(tx *state.Tx) error { return tx.MakeTable(table) }

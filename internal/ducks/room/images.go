@@ -176,8 +176,8 @@ const (
 	longestWait = 30 * 24 * 3600
 )
 
-// Wait says how long the devices of a group wait for their disk. They hear it when they are up the next time.
-func (r *Room) Wait(name string, t Timeouts) error {
+// SetTimeouts says how long the devices of a group wait for their disk. They hear it when they are up the next time.
+func (r *Room) SetTimeouts(name string, t Timeouts) error {
 	for _, s := range []int{t.Recovery, t.Command} {
 		if s != 0 && (s < leastWait || s > longestWait) {
 			return fmt.Errorf("group %s: %w: %d seconds: want %d to %d, or 0 for what the image says", name, ErrRefused, s, leastWait, longestWait)
