@@ -119,22 +119,22 @@ func images() []route {
 			return seen(c, list, err, room.AVolume, func(v room.Volume) string { return v.Name })
 		})),
 		within(theirs, acts("POST /api/v1/volumes", "Make an empty volume.", access.Operator, "create volume", createVolume)),
-		within(of(room.AVolume), removes("DELETE /api/v1/volumes/{name}", "Delete a volume that no group is of.", access.Operator, "delete volume", func(c *call) error { return c.Room.RemoveVolume(c.Context(), c.object) })),
+		within(about(room.AVolume), removes("DELETE /api/v1/volumes/{name}", "Delete a volume that no group is of.", access.Operator, "delete volume", func(c *call) error { return c.Room.RemoveVolume(c.Context(), c.object) })),
 		{pattern: "PUT /api/v1/volumes/{name}/image", text: "Make a volume, or its next version, of the bytes of a disk. Their SHA-256 is in the header or trailer " + SumHeader + ".",
 			role: access.Operator, what: "import image", do: importVolume, out: reflect.TypeFor[room.Version](), image: true, query: []string{"size", "note", "network"}, scope: theirs},
 		{pattern: "GET /api/v1/volumes/{name}/image", text: "The bytes of the disk of a version, with their SHA-256 in the trailer " + SumHeader + ".",
-			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"}, scope: of(room.AVolume)},
+			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"}, scope: about(room.AVolume)},
 		within(theirs, asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer, func(c *call) ([]room.Group, error) {
 			list, err := c.Room.Groups()
 			return seen(c, list, err, room.AGroup, func(g room.Group) string { return g.Name })
 		})),
-		within(of(room.AGroup), asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) })),
+		within(about(room.AGroup), asks("GET /api/v1/groups/{name}", "A group.", access.Viewer, func(c *call) (room.Group, error) { return c.Room.Group(c.object) })),
 		within(theirs, acts("POST /api/v1/groups", "Make a group that begins with the newest version of a volume.", access.Operator, "create group", createGroup)),
-		within(over(room.AGroup), removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", deleteGroup)),
-		within(of(room.AVolume), asks("GET /api/v1/volumes/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, volumeFiles)),
-		within(of(room.AGroup), asks("GET /api/v1/groups/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, groupFiles)),
-		within(of(room.AGroup), removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion)),
-		within(of(room.AGroup), acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
+		within(above(room.AGroup), removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator, "delete group", deleteGroup)),
+		within(about(room.AVolume), asks("GET /api/v1/volumes/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, volumeFiles)),
+		within(about(room.AGroup), asks("GET /api/v1/groups/{name}/versions/{number}/files", "Which files differ from the version before.", access.Viewer, groupFiles)),
+		within(about(room.AGroup), removes("DELETE /api/v1/groups/{name}/versions/{number}", "Delete a version that no device gets.", access.Operator, "delete version", deleteVersion)),
+		within(about(room.AGroup), acts("POST /api/v1/groups/{name}/update", "Make what a device has written the newest version.", access.Operator, "update group", func(c *call, u Update) (room.Version, error) {
 			if err := c.works(c.where(room.ADevice, u.From)); err != nil {
 				return room.Version{}, err
 			}
@@ -144,13 +144,13 @@ func images() []route {
 			}
 			return c.Room.UpdateGroup(c.Context(), c.object, of)
 		})),
-		within(of(room.AGroup), acts("POST /api/v1/groups/{name}/release", "Give all devices the version that canaries have tried.", access.Operator, "release group", func(c *call, _ none) (room.Version, error) {
+		within(about(room.AGroup), acts("POST /api/v1/groups/{name}/release", "Give all devices the version that canaries have tried.", access.Operator, "release group", func(c *call, _ none) (room.Version, error) {
 			return c.Room.Canaries().Release(c.Context(), c.object)
 		})),
-		within(over(room.AGroup), acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
+		within(above(room.AGroup), acts("POST /api/v1/groups/{name}/promote", "Give the version of a group to its volume.", access.Operator, "promote group", func(c *call, u Update) (room.Version, error) {
 			return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
 		})),
-		within(of(room.AGroup), acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.", access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
+		within(about(room.AGroup), acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.", access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
 			return none{}, c.Room.Menus().Give(c.object, to.Menu)
 		})),
 		within(theirs, asks("GET /api/v1/menus", "All menus.", access.Viewer, func(c *call) ([]room.Menu, error) {
@@ -158,11 +158,11 @@ func images() []route {
 			return seen(c, list, err, room.AMenu, func(m room.Menu) string { return m.Name })
 		})),
 		within(theirs, acts("PUT /api/v1/menus/{name}", "Make a menu, or replace it.", access.Operator, "put menu", putMenu)),
-		within(of(room.AMenu), removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator, "delete menu", func(c *call) error { return c.Room.Menus().Remove(c.object) })),
-		within(of(room.AGroup), acts("PUT /api/v1/groups/{name}/timeouts", "Say how long its devices wait for a disk that does not answer.", access.Operator, "change group", func(c *call, to room.Timeouts) (none, error) {
+		within(about(room.AMenu), removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator, "delete menu", func(c *call) error { return c.Room.Menus().Remove(c.object) })),
+		within(about(room.AGroup), acts("PUT /api/v1/groups/{name}/timeouts", "Say how long its devices wait for a disk that does not answer.", access.Operator, "change group", func(c *call, to room.Timeouts) (none, error) {
 			return none{}, c.Room.SetTimeouts(c.object, to)
 		})),
-		within(of(room.AGroup), acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
+		within(about(room.AGroup), acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator, "roll back group", func(c *call, to Rollback) (none, error) {
 			return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
 		})),
 	}
@@ -175,10 +175,10 @@ func disks() []route {
 			return seen(c, list, err, room.ADisk, func(d room.Disk) string { return d.Name })
 		})),
 		within(theirs, acts("POST /api/v1/disks", "Make an empty further disk.", access.Operator, "create disk", createDisk)),
-		within(of(room.ADisk), acts("PUT /api/v1/disks/{name}/device", "Give it to a device from its next boot on, or take it away.", access.Operator, "give disk", func(c *call, to Owner) (none, error) {
+		within(about(room.ADisk), acts("PUT /api/v1/disks/{name}/device", "Give it to a device from its next boot on, or take it away.", access.Operator, "give disk", func(c *call, to Owner) (none, error) {
 			return none{}, c.Room.Disks().Give(c.Context(), c.object, to.Device)
 		})),
-		within(of(room.ADisk), removes("DELETE /api/v1/disks/{name}", "Delete a further disk that no device has, with all that is on it.", access.Operator, "delete disk", func(c *call) error { return c.Room.Disks().Remove(c.Context(), c.object) })),
+		within(about(room.ADisk), removes("DELETE /api/v1/disks/{name}", "Delete a further disk that no device has, with all that is on it.", access.Operator, "delete disk", func(c *call) error { return c.Room.Disks().Remove(c.Context(), c.object) })),
 	}
 }
 
@@ -195,12 +195,12 @@ type Owner struct {
 func devices() []route {
 	return []route{
 		within(theirs, asks("GET /api/v1/devices", "All devices.", access.Viewer, listDevices)),
-		within(of(room.ADevice), asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice)),
-		within(of(room.ADevice), asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots)),
+		within(about(room.ADevice), asks("GET /api/v1/devices/{name}", "A device, for an admin with its secret.", access.Viewer, showDevice)),
+		within(about(room.ADevice), asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots)),
 		within(theirs, acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice)),
-		within(of(room.ADevice), acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limits.", access.Operator, "change device", changeDevice)),
-		within(of(room.ADevice), acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice)),
-		within(of(room.ADevice), removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) })),
+		within(about(room.ADevice), acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limits.", access.Operator, "change device", changeDevice)),
+		within(about(room.ADevice), acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice)),
+		within(about(room.ADevice), removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) })),
 		within(theirs, asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts)),
 		within(theirs, asks("GET /api/v1/plan", "What each device gets when it boots next, and loses.", access.Viewer, func(c *call) ([]room.Boot, error) {
 			list, err := c.Room.Plan(c.Context())

@@ -53,13 +53,13 @@ func (c *call) tree() (*room.Tree, error) {
 	return c.seen, nil
 }
 
-// of concerns the thing of a kind that is named in the path.
-func of(kind state.Table) scope {
+// about concerns the thing of a kind that is named in the path.
+func about(kind state.Table) scope {
 	return func(c *call) ([]string, error) { return c.where(kind, c.object) }
 }
 
-// over concerns the network of the thing in the path: who is limited to its group may not ask.
-func over(kind state.Table) scope {
+// above concerns the network of the thing in the path: who is limited to its group may not ask.
+func above(kind state.Table) scope {
 	return func(c *call) ([]string, error) {
 		list, err := c.where(kind, c.object)
 		return slices.DeleteFunc(list, func(s string) bool { return strings.HasPrefix(s, ofGroup) }), err
@@ -105,7 +105,10 @@ func seen[T any](c *call, list []T, err error, kind state.Table, name func(T) st
 		return list, err
 	}
 	t, err := c.tree()
-	return slices.DeleteFunc(list, func(v T) bool { return !c.who.Reaches(scopes(t.Place(kind, name(v)))...) }), err
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list, func(v T) bool { return !c.who.Reaches(scopes(t.Place(kind, name(v)))...) }), nil
 }
 
 // works returns access.ErrDenied unless who asks may work within some scopes. They are those of the act.
