@@ -185,13 +185,14 @@ func testVersions(sh *shell, m *machine) {
 	if reads() != 0 {
 		sh.t.Error("it does not boot the first version")
 	}
-	sh.says("device change pc1 --pin 2")
+	sh.says("device pin pc1 --to 2")
 	if reads() != 7 {
 		sh.t.Error("it does not boot the version that it is pinned to")
 	}
-	sh.says("device change pc1 --pin 3", "there are 1 to 2")
+	sh.says("device pin pc1 --to 3", "there are 1 to 2")
 	sh.says("device change pc1", "nothing is to change")
-	sh.says("device change pc1 --mode persistent --pin 0")
+	sh.says("device change pc1 --mode persistent")
+	sh.says("device pin pc1 --to 0")
 	sh.says("device list", "pc1 "+firstMAC+" lab persistent - version 2")
 	if reads() != 7 {
 		sh.t.Error("it does not keep what it has")
@@ -210,7 +211,7 @@ func testVersions(sh *shell, m *machine) {
 	if reads() != 7 {
 		sh.t.Error("it does not begin anew with another version")
 	}
-	sh.says("device change pc1 --pin 0")
+	sh.says("device pin pc1 --to 0")
 	sh.says("device list", "pc1 "+firstMAC+" lab persistent - version 2")
 	sh.says("group rollback lab --to 0")
 	sh.says("group promote lab --note \"for all\"", "version 2, from group lab, version 2")
@@ -357,9 +358,9 @@ func testRemoval(sh *shell, m *machine) {
 	sh.says("group delete lab", "device pc1 is in it")
 	sh.says("group delete lab --version 2", "is the one that devices get, or the newest")
 	sh.says("group delete lab --version 7", "version 7: it is not known")
-	sh.says("device change pc2 --pin 1")
+	sh.says("device pin pc2 --to 1")
 	sh.says("group delete lab --version 1", "device pc2 is pinned to version 1")
-	sh.says("device change pc2 --pin 0")
+	sh.says("device pin pc2 --to 0")
 	sh.says("group delete lab --version 1")
 	if got := sh.run("group versions lab"); strings.Contains(got, "volume linux, version 1") {
 		sh.t.Errorf("it has the version still\n%s", got)

@@ -22,7 +22,8 @@ type Device struct {
 	List     DeviceList     `cmd:"" help:"List all."`
 	Show     DeviceShow     `cmd:"" help:"Show one, for an admin with its secret."`
 	Boots    DeviceBoots    `cmd:"" help:"Show its last boots, with the seconds to each stage."`
-	Change   DeviceChange   `cmd:"" help:"Move it to another group, pin it, or change its mode or limits."`
+	Change   DeviceChange   `cmd:"" help:"Move it to another group, or change its mode or limits."`
+	Pin      DevicePin      `cmd:"" help:"Let it get a version, whatever its group uses."`
 	Rollback DeviceRollback `cmd:"" help:"Let it begin anew when it boots next, whatever its mode: what it has written goes."`
 	Unit     DeviceUnit     `cmd:"" help:"Print the unit of systemd for images, which says that a device is up."`
 	Wake     DeviceWake     `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
@@ -199,14 +200,13 @@ type DeviceChange struct {
 	Name  string `arg:""`
 	Group string `placeholder:"GROUP"`
 	Mode  string `placeholder:"MODE" help:"volatile, persistent or until=YYYY-MM-DD."`
-	Pin   *int   `placeholder:"VERSION" help:"Of its group, whatever the group uses; 0: that of the group again."`
 	Limit *Rate  `placeholder:"RATE" help:"The most that it reads, and that it writes, as 200mbit, at once; 0: no limit."`
 	Space *Most  `placeholder:"SIZE" help:"The most that what it writes may take of the pool, as 20G, at once; 0: no limit."`
 }
 
 // Run runs it.
 func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
-	change := api.DeviceChange{Pin: c.Pin}
+	change := api.DeviceChange{}
 	if c.Group != "" {
 		change.Group = &c.Group
 	}
@@ -224,9 +224,22 @@ func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
 		change.Space = (*int64)(c.Space)
 	}
 	if change == (api.DeviceChange{}) {
-		return errors.New("nothing is to change: give --group, --mode, --pin, --limit or --space")
+		return errors.New("nothing is to change: give --group, --mode, --limit or --space")
 	}
 	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), change, nil)
+	return err
+}
+
+// DevicePin is a command.
+type DevicePin struct {
+	Server
+	Name string `arg:""`
+	To   int    `required:"" placeholder:"VERSION" help:"Of its group; 0: that of the group again."`
+}
+
+// Run runs it.
+func (c *DevicePin) Run(ctx context.Context, out io.Writer) error {
+	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), api.DeviceChange{Pin: &c.To}, nil)
 	return err
 }
 

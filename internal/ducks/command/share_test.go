@@ -80,7 +80,7 @@ func testScopes(sh *shell, dir string) {
 	limited.says("device delete near")
 	const above, ofLab = "is of client/default, network/default", "is of client/default, group/lab, network/default"
 	for line, concerns := range map[string]string{
-		"device show pc1": ofLab, "device change pc1 --pin 1": ofLab, "device delete pc1": ofLab, "device boots pc1": ofLab, "group versions lab": ofLab,
+		"device show pc1": ofLab, "device pin pc1 --to 1": ofLab, "device delete pc1": ofLab, "device boots pc1": ofLab, "group versions lab": ofLab,
 		"group rollback lab --to 1": ofLab, "device change far --group lab": ofLab, "device add 02:00:00:00:00:08 --name near --group lab": ofLab,
 		"group update annex --from pc1": ofLab, "pool status": "concerns all", "group create more --volume linux": above, "group promote annex": above, "group delete annex": above,
 		"device leases": "concerns all", "server list": "concerns all", "volume create more --size 1M": above, "disk create more --size 1M": above,
