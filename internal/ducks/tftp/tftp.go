@@ -72,7 +72,7 @@ func (f Files) Check(names ...string) error {
 // Options say who is served.
 type Options struct {
 	Files  Files
-	Seen   func(who netip.Addr) // is told that a machine has loaded a file
+	Seen   func(who netip.Addr) // is told that a machine gets the end of a file, before it has that
 	Logger *slog.Logger
 }
 
@@ -127,15 +127,33 @@ func (o *Options) give(name string, to io.ReaderFrom) error {
 	if is {
 		out.SetSize(size)
 	}
-	if _, err := to.ReadFrom(file); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
+	from := &ending{Reader: file, left: size}
 	if is {
 		if a, ok := netip.AddrFromSlice(out.RemoteAddr().IP.To4()); ok {
-			o.Seen(a)
+			from.end = func() { o.Seen(a) }
 		}
 	}
+	if _, err := to.ReadFrom(from); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
 	return nil
+}
+
+// ending reads so many bytes, and says once that the last of them was read. A machine that has the end goes on at once: what
+// it does next is not to be seen before that.
+type ending struct {
+	io.Reader
+	left int64
+	end  func() // may be nil
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if e.left -= int64(n); (e.left <= 0 || errors.Is(err, io.EOF)) && e.end != nil {
+		e.end()
+		e.end = nil
+	}
+	return n, err
 }
 
 // Close ends it, when the transfers under way have ended.

@@ -50,8 +50,13 @@ func TestLoaders(t *testing.T) {
 		if got, err := Load(at, name); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
-		if who := <-seen; who.String() != "127.0.0.1" {
-			t.Errorf("%s has loaded it", who)
+		select {
+		case who := <-seen:
+			if who.String() != "127.0.0.1" {
+				t.Errorf("%s has loaded it", who)
+			}
+		default:
+			t.Errorf("a machine has %s before that is seen", name)
 		}
 	}
 	for _, name := range []string{"", "none", "../secret", "/../secret", "sub", "sub/../undionly.kpxe", ".", "//undionly.kpxe", dir + "/undionly.kpxe"} {
