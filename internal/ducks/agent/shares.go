@@ -18,6 +18,7 @@ import (
 type shares struct {
 	shaper interface {
 		Set(list []traffic.Share) error
+		Add(of traffic.Share) error
 		Used() ([]traffic.Used, error)
 		Close() error
 	}
@@ -36,6 +37,7 @@ type shares struct {
 	mu      sync.Mutex
 	on      []traffic.Share   // those that are logged in
 	booting map[string]begins // those that were told where their disk is, by device
+	more    bool              // one has begun since all shares were given out
 }
 
 // begins is the share of a device that was told where its disk is, until it logs in.
@@ -99,8 +101,17 @@ func (s *shares) run(ctx context.Context, o *Options) {
 func (s *shares) begin(d *room.Device, at netip.Addr) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.booting[d.Name] = begins{traffic.Share{Device: d.Name, Address: at, Limit: d.Limit}, s.now().Add(loginTime)}
-	return s.set()
+	of := traffic.Share{Device: d.Name, Address: at, Limit: d.Limit}
+	s.booting[d.Name], s.more = begins{of, s.now().Add(loginTime)}, true
+	if s.taken(s.on, at) {
+		return nil // until who had it has gone
+	}
+	return s.shaper.Add(of)
+}
+
+// taken reports whether a device of a list has an address.
+func (s *shares) taken(list []traffic.Share, at netip.Addr) bool {
+	return slices.ContainsFunc(list, func(o traffic.Share) bool { return o.Address == at })
 }
 
 // set gives out all shares. A device that is logged in boots no more, and an address is of one device.
@@ -111,17 +122,21 @@ func (s *shares) set() error {
 			delete(s.booting, name)
 			continue
 		}
-		if !slices.ContainsFunc(list, func(o traffic.Share) bool { return o.Address == b.share.Address }) {
+		if !s.taken(list, b.share.Address) {
 			list = append(list, b.share)
 		}
 	}
+	s.more = false
 	return s.shaper.Set(list)
 }
 
-// late reports whether a device that was to come has not.
-func (s *shares) late() bool {
+// due reports whether a device has begun to boot, or was to come and has not.
+func (s *shares) due() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.more {
+		return true
+	}
 	for _, b := range s.booting {
 		if s.now().After(b.until) {
 			return true
@@ -142,7 +157,7 @@ func (s *shares) share(ctx context.Context) error {
 	}
 	// tgtd is not asked: its devices wait while it answers.
 	seen, err := sockets.At(sockets.Proc, sockets.Established, s.port)
-	if err != nil || slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) && !s.late() {
+	if err != nil || slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) && !s.due() {
 		return err
 	}
 	sessions, err := s.targets.Traffic(ctx)

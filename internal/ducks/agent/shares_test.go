@@ -53,6 +53,7 @@ func TestSessionsAreLocated(t *testing.T) {
 type parts struct{ list []traffic.Share }
 
 func (p *parts) Set(list []traffic.Share) error { p.list = list; return nil }
+func (p *parts) Add(of traffic.Share) error     { p.list = append(p.list, of); return nil }
 func (p *parts) Used() ([]traffic.Used, error)  { return nil, nil }
 func (p *parts) Close() error                   { return nil }
 
@@ -79,6 +80,11 @@ func TestADeviceThatBootsHasItsPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("it has its script", one)
+	if !s.due() {
+		t.Error("the others are not told")
+	}
+	set()
+	check("the others are told", one)
 	s.on = []traffic.Share{one}
 	set()
 	check("it is logged in", one)
@@ -86,19 +92,20 @@ func TestADeviceThatBootsHasItsPart(t *testing.T) {
 	set()
 	check("it has ended")
 	now = now.Add(time.Hour)
+	s.on = []traffic.Share{{Device: "pc3", Address: second}}
+	set()
 	if err := s.begin(&room.Device{Name: "pc2"}, second); err != nil {
 		t.Fatal(err)
 	}
-	s.on = []traffic.Share{{Device: "pc3", Address: second}}
 	set()
 	check("somebody else is there", traffic.Share{Device: "pc3", Address: second})
 	s.on = nil
 	set()
 	check("and is not any more", two)
-	if now = now.Add(loginTime); s.late() {
+	if now = now.Add(loginTime); s.due() {
 		t.Error("it is late too early")
 	}
-	if now = now.Add(1); !s.late() {
+	if now = now.Add(1); !s.due() {
 		t.Error("it is not late")
 	}
 	set()

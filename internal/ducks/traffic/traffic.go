@@ -225,6 +225,19 @@ func (s *Shaper) Set(list []Share) error {
 	return err
 }
 
+// Add gives a device its part before the next Set, which then gives the others less: to say so to each of them for every
+// device of many that boot would take longer than their clones.
+func (s *Shaper) Add(of Share) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of.Address = of.Address.Unmap().WithZone("")
+	if _, has := s.given[of.Address]; !has && len(s.given) == most {
+		return fmt.Errorf("%d devices: no more have a class", most)
+	}
+	s.part = 0
+	return s.give(of.Address, of, max(s.line/int64(len(s.given)+2), slow), false)
+}
+
 // drop takes the class of an address away.
 func (s *Shaper) drop(at netip.Addr, of given) error {
 	delete(s.given, at)

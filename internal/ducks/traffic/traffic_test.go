@@ -98,6 +98,45 @@ func TestNothingIsLeftOfClasses(t *testing.T) {
 	}
 }
 
+// One that is added has its part at once, and leaves the others theirs until all are said again.
+func TestOneIsAdded(t *testing.T) {
+	t.Parallel()
+	duckstest.Unchanged(t)
+	if !duckstest.Alone(t, "tc") {
+		return
+	}
+	cable(t)
+	s, err := Start(Options{Interface: "srv", Line: 1e9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	both := shares("10.0.0.1", "10.0.0.2")
+	check := func(what string, halves, thirds int) {
+		t.Helper()
+		now := queues(t, "srv")
+		if h, t3 := strings.Count(now, "rate 485Mbit ceil 970Mbit"), strings.Count(now, "rate 323333Kbit ceil 970Mbit"); h != halves || t3 != thirds {
+			t.Errorf("%s: %d have a half, and %d a third:\n%s", what, h, t3, now)
+		}
+	}
+	if err := errors.Join(s.Set(both[:1]), s.Add(both[1])); err != nil {
+		t.Fatal(err)
+	}
+	check("one is added", 1, 1)
+	if err := errors.Join(s.Add(both[1]), s.Set(both)); err != nil {
+		t.Fatal(err)
+	}
+	check("all are said", 0, 2)
+	if err := s.Set(both[1:]); err != nil {
+		t.Fatal(err)
+	}
+	check("one has gone", 1, 0)
+}
+
 // An attempt that failed half-way does not keep later ones from success.
 func TestSharesAreGivenAgain(t *testing.T) {
 	t.Parallel()
