@@ -22,17 +22,22 @@ type shares struct {
 		Used() ([]traffic.Used, error)
 		Close() error
 	}
-	room    *room.Room
+	room interface {
+		Devices() ([]room.Device, error)
+		IQN(device string) string
+	}
 	targets interface {
 		Traffic(ctx context.Context) ([]target.Traffic, error)
 		Sessions(ctx context.Context, iqn string) ([]target.Session, error)
 	}
-	port uint16                      // of the disks
-	at   map[target.Login]netip.Addr // where sessions come from
-	now  func() time.Time
+	tables string                      // where the kernel shows its sockets
+	port   uint16                      // of the disks
+	at     map[target.Login]netip.Addr // where sessions come from
+	now    func() time.Time
 
-	seen   []sockets.Socket // the connections, when shares were given out
-	limits map[string]int64 // and the limits of devices
+	seen    []sockets.Socket // the connections, when shares were given out
+	limits  map[string]int64 // and the limits of devices
+	settled bool             // they have all that follows from these
 
 	mu      sync.Mutex
 	on      []traffic.Share   // those that are logged in
@@ -57,7 +62,7 @@ func startShares(ctx context.Context, o *Options, devices *room.Room, targets *t
 	if o.Shape.Interface == "" {
 		return nil, func() error { return nil }, nil
 	}
-	s = &shares{room: devices, targets: targets, port: o.Portal.Port(), at: make(map[target.Login]netip.Addr), now: time.Now, booting: make(map[string]begins)}
+	s = &shares{room: devices, targets: targets, tables: sockets.Proc, port: o.Portal.Port(), at: make(map[target.Login]netip.Addr), now: time.Now, booting: make(map[string]begins)}
 	shaper, err := traffic.Start(o.Shape)
 	if err != nil {
 		return nil, nil, err
@@ -156,10 +161,11 @@ func (s *shares) share(ctx context.Context) error {
 		limits[d.Name] = d.Limit
 	}
 	// tgtd is not asked: its devices wait while it answers.
-	seen, err := sockets.At(sockets.Proc, sockets.Established, s.port)
-	if err != nil || slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) && !s.due() {
+	seen, err := sockets.At(s.tables, sockets.Established, s.port)
+	if err != nil || s.settled && slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) && !s.due() {
 		return err
 	}
+	s.settled = false
 	sessions, err := s.targets.Traffic(ctx)
 	if err != nil {
 		return err
@@ -185,10 +191,8 @@ func (s *shares) share(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A connection that has not logged in yet is looked at again.
-	if len(list) == len(seen) {
-		s.seen, s.limits = seen, limits
-	}
+	// A connection that has not logged in yet is looked at again, and a session that came after the connections were read.
+	s.seen, s.limits, s.settled = seen, limits, len(list) == len(seen)
 	return nil
 }
 

@@ -3,6 +3,8 @@ package agent
 import (
 	"context"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,13 +16,23 @@ import (
 	"dalmatiner/internal/ducks/traffic"
 )
 
-// oneSession is a tgtd with one session, whose number stays the same.
+// oneSession is a tgtd with one session, whose number stays the same, and the device that it is of.
 type oneSession struct {
 	from  netip.Addr // where it comes from; invalid while it begins or ends
+	none  bool       // it has ended
 	asked int
 }
 
+func (b *oneSession) Devices() ([]room.Device, error) {
+	return []room.Device{{Name: "pc1"}}, nil
+}
+
+func (b *oneSession) IQN(device string) string { return "iqn:" + device }
+
 func (b *oneSession) Traffic(context.Context) ([]target.Traffic, error) {
+	if b.none {
+		return nil, nil
+	}
 	return []target.Traffic{{Login: target.Login{IQN: "iqn:pc1", Session: 1}}}, nil
 }
 
@@ -110,4 +122,29 @@ func TestADeviceThatBootsHasItsPart(t *testing.T) {
 	}
 	set()
 	check("it does not come")
+}
+
+// A session that comes and goes between two looks at the connections leaves no class.
+func TestASessionThatIsNotSeenLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	const title = "  sl  local_address rem_address   st\n"
+	if err := os.WriteFile(filepath.Join(dir, "tcp"), []byte(title), 0o600); err != nil { // no look shows a connection
+		t.Fatal(err)
+	}
+	p, tgtd := &parts{}, &oneSession{none: true, from: netip.MustParseAddr("10.0.0.1")}
+	s := &shares{shaper: p, room: tgtd, targets: tgtd, tables: dir, port: 3260, at: make(map[target.Login]netip.Addr), now: time.Now, booting: make(map[string]begins)}
+	look := func(want int) {
+		t.Helper()
+		if err := s.share(t.Context()); err != nil || len(p.list) != want {
+			t.Errorf("%d have a part, not %d: %v", len(p.list), want, err)
+		}
+	}
+	look(0)
+	if err := s.begin(&room.Device{Name: "pc1"}, tgtd.from); err != nil {
+		t.Fatal(err)
+	}
+	tgtd.none = false // it logs in when the connections were read
+	look(1)
+	tgtd.none = true
+	look(0)
 }
