@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 )
@@ -68,9 +69,24 @@ func Unchanged(t *testing.T) {
 	before := look()
 	t.Cleanup(func() {
 		if after := look(); after != before {
-			t.Errorf("this machine was\n%s\nand is\n%s", before, after)
+			t.Errorf("this machine has not any more\n%s\nand has\n%s", beside(before, after), beside(after, before))
 		}
 	})
+}
+
+// beside returns the lines of a text that another one has not.
+func beside(text, other string) string {
+	has := make(map[string]bool)
+	for line := range strings.Lines(other) {
+		has[line] = true
+	}
+	var list []string
+	for line := range strings.Lines(text) {
+		if !has[line] {
+			list = append(list, line)
+		}
+	}
+	return strings.Join(list, "")
 }
 
 func skip(t *testing.T, why string) {
