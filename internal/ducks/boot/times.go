@@ -90,6 +90,9 @@ func (t *Times) Note(mac string, s Stage) {
 	list := t.of[mac]
 	var since time.Duration
 	switch n := len(list); {
+	case s > Scripted && (n == 0 || list[n-1].At[Scripted].IsZero()):
+		t.mu.Unlock() // it is of the boot before, and was seen while this one began
+		return
 	case n > 0 && list[n-1].last() < s:
 		c := &list[n-1]
 		since = now.Sub(c.At[c.last()])

@@ -59,3 +59,17 @@ func TestTimes(t *testing.T) {
 		t.Errorf("%d machines are kept", len(times.of))
 	}
 }
+
+// What is seen late of the boot before is not noted of one that has begun: that would be two.
+func TestTimesOfTheBootBefore(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	times := NewTimes(func() time.Time { return now }, func(string, Stage, time.Duration) {})
+	for _, s := range []Stage{Addressed, Fetched, Loaded, Scripted, Addressed, LoggedIn, Read, Up, Fetched, LoggedIn, Loaded, Scripted, LoggedIn} {
+		now = now.Add(time.Second)
+		times.Note("m", s)
+	}
+	got := times.Of("m")
+	if len(got) != 2 || got[0].Begun() != time.Unix(1e9+5, 0) || got[0].At[LoggedIn] != now || !got[0].At[Read].IsZero() {
+		t.Errorf("%v", got)
+	}
+}
