@@ -132,7 +132,7 @@ func listNetworks(c *call) ([]ShownNetwork, error) {
 	}
 	list := []ShownNetwork{}
 	for _, of := range slices.SortedFunc(maps.Values(t.Networks), func(a, b room.Network) int { return strings.Compare(a.Name, b.Name) }) {
-		if c.who.Reaches(scopes(t.PlaceOf(of.Name))...) {
+		if c.who.Reaches(scopes(t.Place(room.ANetwork, of.Name))...) {
 			list = append(list, ShownNetwork{of, t.Has[of.Name]})
 		}
 	}

@@ -16,9 +16,9 @@ import (
 
 // The kinds of scopes.
 const (
-	ofClient  = "client/"
-	ofNetwork = "network/"
-	ofGroup   = "group/"
+	ofClient  = string(room.AClient) + "/"
+	ofNetwork = string(room.ANetwork) + "/"
+	ofGroup   = string(room.AGroup) + "/"
 )
 
 // scope says in which scopes that lies which a request concerns.
@@ -84,19 +84,8 @@ func theirs(c *call) ([]string, error) { return c.who.Scopes, nil }
 
 // theOwner concerns the client of the network of the path.
 func theOwner(c *call) ([]string, error) {
-	list, err := c.inNetwork(c.object)
+	list, err := c.where(room.ANetwork, c.object)
 	return slices.DeleteFunc(list, func(s string) bool { return !strings.HasPrefix(s, ofClient) }), err
-}
-
-func (c *call) inNetwork(name string) ([]string, error) {
-	t, err := c.tree()
-	if err != nil {
-		return nil, err
-	}
-	if _, is := t.Networks[name]; !is {
-		return nil, fmt.Errorf("network %s: %w", name, state.ErrUnknown)
-	}
-	return scopes(t.PlaceOf(name)), nil
 }
 
 // seen returns what of a list lies where who asks may look.
@@ -129,8 +118,7 @@ func (c *call) network(name string) (string, error) {
 			name = only
 		}
 	}
-	list, err := c.inNetwork(name)
-	return name, c.works(list, err)
+	return name, c.works(c.where(room.ANetwork, name))
 }
 
 // limited returns the scopes of somebody who is to be let in. Who makes one that is limited reaches all of them.
@@ -140,20 +128,21 @@ func (c *call) limited(l Limited) ([]string, error) {
 		return nil, err
 	}
 	var list []string
-	add := func(kind string, names []string, place func(name string) room.Place) {
+	add := func(kind string, names []string) {
 		for _, name := range names {
-			p := scopes(place(name))
-			if len(p) == 0 {
-				err = errors.Join(err, fmt.Errorf("%s: %w", kind+name, state.ErrUnknown))
-			} else if !c.who.Reaches(p...) {
-				err = errors.Join(err, fmt.Errorf("%w: %s is not limited to %s", access.ErrDenied, c.who.Name, kind+name))
-			}
 			list = append(list, kind+name)
 		}
 	}
-	add(ofClient, l.Clients, func(name string) room.Place { return room.Place{Client: t.Clients[name].Name} })
-	add(ofNetwork, l.Networks, func(name string) room.Place { return t.PlaceOf(t.Networks[name].Name) })
-	add(ofGroup, l.Groups, func(name string) room.Place { return t.Place(room.AGroup, name) })
+	add(ofClient, l.Clients)
+	add(ofNetwork, l.Networks)
+	add(ofGroup, l.Groups)
+	for _, s := range list {
+		if around := around(t, s); len(around) == 0 {
+			err = errors.Join(err, fmt.Errorf("%s: %w", s, state.ErrUnknown))
+		} else if !c.who.Reaches(around...) {
+			err = errors.Join(err, fmt.Errorf("%w: %s is not limited to %s", access.ErrDenied, c.who.Name, s))
+		}
+	}
 	if err == nil && len(list) == 0 && len(c.who.Scopes) > 0 {
 		err = fmt.Errorf("%w: %s is limited to %s, and so is who it lets in: name clients, networks or groups", access.ErrDenied, c.who.Name, strings.Join(c.who.Scopes, ", "))
 	}
@@ -170,11 +159,13 @@ func (c *call) manages(i access.Identity) bool {
 	if err != nil || len(i.Scopes) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(i.Scopes, func(s string) bool {
-		kind, name, _ := strings.Cut(s, "/")
-		place := map[string]room.Place{ofClient: {Client: name}, ofNetwork: t.PlaceOf(name), ofGroup: t.Place(room.AGroup, name)}[kind+"/"]
-		return !c.who.Reaches(scopes(place)...)
-	})
+	return !slices.ContainsFunc(i.Scopes, func(s string) bool { return !c.who.Reaches(around(t, s)...) })
+}
+
+// around returns the scopes in which one lies, with that itself: none if there is no such thing.
+func around(t *room.Tree, scope string) []string {
+	kind, name, _ := strings.Cut(scope, "/")
+	return scopes(t.Place(state.Table(kind), name))
 }
 
 // free returns room.ErrBusy where somebody is limited to a scope: who makes another thing of that name would let them in there.

@@ -44,11 +44,7 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 	}
 	d.Secret = rand.Text()[:secretBytes]
 	d.Image, d.ImageOf, d.Version, d.Afresh = "", "", 0, false
-	return r.o.State.Update(func(tx *state.Tx) (err error) {
-		t, err := tree(tx)
-		if err != nil {
-			return err
-		}
+	return r.Networks().change(func(tx *state.Tx, t *Tree) (err error) {
 		if err := t.takes(t.networks[groups][d.Group], Counts{Devices: 1, Space: t.promised(&d)}); err != nil {
 			return fmt.Errorf("device %s: %w", d.Name, err)
 		}

@@ -58,8 +58,11 @@ type Tree struct {
 	sizes    map[string]int64  // of the volumes of groups
 }
 
-// Kinds of things that are of a network.
+// Kinds of things that have a place. Their names are the kinds of scopes as well.
 const (
+	AClient  = clients
+	ANetwork = networks
+
 	AVolume = volumes
 	AGroup  = groups
 	ADevice = devices
@@ -69,24 +72,22 @@ const (
 
 // Place returns where a thing is. It is empty of one that is not known.
 func (t *Tree) Place(kind state.Table, name string) Place {
-	network, is := t.networks[kind][name]
-	if !is {
-		return Place{}
-	}
-	p := Place{Network: network}
-	p.Client = t.Networks[p.Network].Client
 	switch kind {
-	case groups:
+	case clients:
+		return Place{Client: t.Clients[name].Name}
+	case networks:
+		n := t.Networks[name]
+		return Place{Client: n.Client, Network: n.Name}
+	}
+	p := t.Place(networks, t.networks[kind][name])
+	switch {
+	case p == Place{}:
+	case kind == groups:
 		p.Group = name
-	case devices:
+	case kind == devices:
 		p.Group = t.groups[name]
 	}
 	return p
-}
-
-// PlaceOf returns the place of a network.
-func (t *Tree) PlaceOf(network string) Place {
-	return Place{Network: network, Client: t.Networks[network].Client}
 }
 
 // Networks are the networks of a server, and their owners. Its methods may be called concurrently.
@@ -201,14 +202,21 @@ func (t *Tree) takes(network string, more Counts) error {
 	return nil
 }
 
-// grow does what gives a network so much more, in one transaction, unless that is too much.
-func (r Networks) grow(network string, more Counts, do func(tx *state.Tx) error) error {
+// change changes the state by what there is, in one transaction.
+func (r Networks) change(do func(tx *state.Tx, t *Tree) error) error {
 	return r.o.State.Update(func(tx *state.Tx) error {
 		t, err := tree(tx)
-		if err == nil {
-			err = t.takes(network, more)
-		}
 		if err != nil {
+			return err
+		}
+		return do(tx, &t)
+	})
+}
+
+// grow does what gives a network so much more, in one transaction, unless that is too much.
+func (r Networks) grow(network string, more Counts, do func(tx *state.Tx) error) error {
+	return r.change(func(tx *state.Tx, t *Tree) error {
+		if err := t.takes(network, more); err != nil {
 			return err
 		}
 		return do(tx)
@@ -252,11 +260,7 @@ func (r Networks) Create(n Network) error {
 		return err
 	}
 	n.Limits.Networks = 0
-	return r.o.State.Update(func(tx *state.Tx) error {
-		t, err := tree(tx)
-		if err != nil {
-			return err
-		}
+	return r.change(func(tx *state.Tx, t *Tree) error {
 		c, is := t.Clients[n.Client]
 		if !is {
 			return fmt.Errorf("client %s: %w", n.Client, state.ErrUnknown)
@@ -297,11 +301,7 @@ func (r Networks) LimitClient(name string, to Counts) error {
 func (r Networks) Remove(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.o.State.Update(func(tx *state.Tx) error {
-		t, err := tree(tx)
-		if err != nil {
-			return err
-		}
+	return r.change(func(tx *state.Tx, t *Tree) error {
 		if _, is := t.Networks[name]; !is {
 			return fmt.Errorf("network %s: %w", name, state.ErrUnknown)
 		}
@@ -316,11 +316,7 @@ func (r Networks) Remove(name string) error {
 func (r Networks) RemoveClient(name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.o.State.Update(func(tx *state.Tx) error {
-		t, err := tree(tx)
-		if err != nil {
-			return err
-		}
+	return r.change(func(tx *state.Tx, t *Tree) error {
 		if _, is := t.Clients[name]; !is {
 			return fmt.Errorf("client %s: %w", name, state.ErrUnknown)
 		}
