@@ -90,10 +90,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		stop()
 		err = errors.Join(err, shared())
 	}()
-	sent, err := sends(&o, devices, images, targets, lines)
+	host, err := os.Hostname()
 	if err != nil {
 		return err
 	}
+	sent := sends(&o, host, devices, images, targets, lines)
 	times := boot.NewTimes(time.Now, func(mac string, s boot.Stage, since time.Duration) {
 		o.Logger.Info("a machine boots", "mac", mac, "stage", s, "after", since)
 		sent.Stage(mac, s, since)
@@ -104,10 +105,6 @@ func Run(ctx context.Context, o Options) (err error) {
 	beside.Go(func() { keepBackup(ctx, file, dir, o.Logger) })
 	defer beside.Wait()
 	defer stop()
-	host, err := os.Hostname()
-	if err != nil {
-		return err
-	}
 	people := api.Options{Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(), Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
 		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
 	return serve(ctx, &o, file, api.Handler(people), boot.Handler(answers(&o, devices, times, lines)),
@@ -150,16 +147,12 @@ func openPool(spec string) (images pool.Pool, dir string, lock io.Closer, err er
 }
 
 // sends returns what sends figures to the store, if there is one.
-func sends(o *Options, devices *room.Room, images pool.Pool, targets *target.Targets, lines *shares) (*figures.Figures, error) {
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, err
-	}
+func sends(o *Options, host string, devices *room.Room, images pool.Pool, targets *target.Targets, lines *shares) *figures.Figures {
 	of := figures.Options{Address: o.Store, Server: host, Room: devices, Pool: images, Targets: targets, Now: time.Now, Logger: o.Logger}
 	if lines != nil {
 		of.Line = lines.shaper
 	}
-	return figures.New(of), nil
+	return figures.New(of)
 }
 
 // reachable refuses addresses that other machines reach without TLS: tokens would cross the network in clear.

@@ -31,22 +31,35 @@ func secureAPI(l net.Listener, o *Options, file *state.File) (net.Listener, erro
 	if !o.TLS.Own {
 		return secure(l, o.TLS, o.Logger)
 	}
-	ca, err := authority.Open(file, time.Now)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(o.DataDir, CAFile), ca.PEM(), 0o644)
-	}
-	var names []string
-	if err == nil {
-		names, err = ownNames()
-	}
-	if err == nil {
-		_, err = ca.Certificate(names)
-	}
+	get, err := ownCertificate(o.DataDir, file)
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
+	return speakTLS(l, get), nil
+}
+
+// speakTLS returns a listener that asks for the certificate at each connection.
+func speakTLS(l net.Listener, get func() (*tls.Certificate, error)) net.Listener {
 	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return ca.Certificate(names) }}), nil
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return get() }})
+}
+
+// ownCertificate returns what makes the certificate of this machine, and writes that of its CA into a directory.
+func ownCertificate(dir string, file *state.File) (get func() (*tls.Certificate, error), err error) {
+	ca, err := authority.Open(file, time.Now)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, CAFile), ca.PEM(), 0o644); err != nil {
+		return nil, err
+	}
+	names, err := ownNames()
+	if err != nil {
+		return nil, err
+	}
+	get = func() (*tls.Certificate, error) { return ca.Certificate(names) }
+	_, err = get() // so that a failure ends the start
+	return get, err
 }
 
 // ownNames returns by what this machine is reached: its name and its addresses.
@@ -85,8 +98,7 @@ func secure(l net.Listener, of TLS, log *slog.Logger) (net.Listener, error) {
 	if err := c.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("the certificate of the API: %w", err), l.Close())
 	}
-	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.get(), nil }}), nil
+	return speakTLS(l, func() (*tls.Certificate, error) { return c.get(), nil }), nil
 }
 
 // load reads the files, if they have changed.

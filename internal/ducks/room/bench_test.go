@@ -2,24 +2,16 @@ package room
 
 import (
 	"fmt"
-	"log/slog"
-	"path/filepath"
 	"testing"
-	"time"
 
-	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/state"
 )
 
 // BenchmarkTree counts what there is, as each addition does, in a room of 1,000 devices in 50 groups of 20 versions.
 func BenchmarkTree(b *testing.B) {
-	file, err := state.Open(filepath.Join(b.TempDir(), "state"), Migrations())
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer file.Close()
-	r := New(Options{State: file, Pool: &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}, limits: map[string]int64{}}, Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
-	if err := file.Update(func(tx *state.Tx) error {
+	r, _, closed := inMemory(b)
+	defer closed()
+	if err := r.o.State.Update(func(tx *state.Tx) error {
 		if err := tx.Put(volumes, "v", Volume{Name: "v", Network: Default, Size: 1 << 30, Versions: make([]Version, 20)}); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package room
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -126,21 +127,30 @@ func (m *plain) boot(d *plainDevice) string {
 	return d.text
 }
 
+// inMemory returns a room whose images are texts, until it is closed.
+func inMemory(t interface{ Fatal(args ...any) }) (r *Room, p *texts, closed func()) {
+	dir, err := os.MkdirTemp("", "room")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := state.Open(filepath.Join(dir, "state"), Migrations())
+	if err != nil {
+		t.Fatal(err)
+	}
+	p = &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}, limits: map[string]int64{}}
+	r = New(Options{State: file, Pool: p, Targets: noTargets{}, Base: "iqn.2026-11.test.room", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	return r, p, func() {
+		if err := errors.Join(file.Close(), os.RemoveAll(dir)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestARoomEqualsTheModel does what operators do in any order, and compares what each device boots.
 func TestARoomEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "room")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		file, err := state.Open(filepath.Join(dir, "state"), Migrations())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		p := &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}, limits: map[string]int64{}}
-		r := New(Options{State: file, Pool: p, Targets: noTargets{}, Base: "iqn.2026-11.test.room", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		r, p, closed := inMemory(t)
+		defer closed()
 		m := &operators{t, r, p, &plain{map[string][]string{}, map[string]*plainGroup{}, map[string]*plainDevice{}}, 0}
 		m.begin()
 		t.Repeat(map[string]func(*rapid.T){

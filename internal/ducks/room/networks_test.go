@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
-	"path/filepath"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/state"
 )
 
@@ -129,18 +124,8 @@ type landlords struct {
 // was refused.
 func TestTheTreeEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		dir, err := os.MkdirTemp("", "room")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer os.RemoveAll(dir)
-		file, err := state.Open(filepath.Join(dir, "state"), Migrations())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer file.Close()
-		p := &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}, limits: map[string]int64{}}
-		r := New(Options{State: file, Pool: p, Targets: noTargets{}, Base: "iqn.2026-11.test.room", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		r, _, closed := inMemory(t)
+		defer closed()
 		o := &landlords{t: t, Room: r, model: &estate{limits: map[limitKey]int64{}}}
 		o.model.things = []*thing{{kind: "client", name: Default}, {kind: "network", name: Default, above: Default}}
 		t.Repeat(map[string]func(*rapid.T){"": o.check, "make": o.make, "device": o.device, "limit": o.limit, "delete": o.delete, "move": o.move, "move more": o.move, "give": o.give})

@@ -36,6 +36,16 @@ func cable(t *testing.T) {
 	duckstest.Until(t, "the cable carries", func() bool { return strings.Count(queues(t, "srv"), "state UP") == 2 })
 }
 
+// started shares the line of the cable.
+func started(t *testing.T) *Shaper {
+	t.Helper()
+	s, err := Start(Options{Interface: "srv", Line: 1e9})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func shares(addresses ...string) (list []Share) {
 	for i, a := range addresses {
 		list = append(list, Share{Device: string(rune('a' + i)), Address: netip.MustParseAddr(a)})
@@ -52,10 +62,7 @@ func TestNothingIsLeftOfClasses(t *testing.T) {
 	}
 	cable(t)
 	before := queues(t, "srv")
-	s, err := Start(Options{Interface: "srv", Line: 1e9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := started(t)
 	empty := queues(t, "srv")
 	for _, list := range [][]Share{shares("10.0.0.1"), shares("10.0.0.1", "10.0.0.2", "fd00::1"), shares("10.0.0.3", "10.0.0.2"), nil} {
 		if err := s.Set(list); err != nil {
@@ -106,10 +113,7 @@ func TestOneIsAdded(t *testing.T) {
 		return
 	}
 	cable(t)
-	s, err := Start(Options{Interface: "srv", Line: 1e9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := started(t)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -145,10 +149,7 @@ func TestSharesAreGivenAgain(t *testing.T) {
 		return
 	}
 	cable(t)
-	s, err := Start(Options{Interface: "srv", Line: 1e9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := started(t)
 	for i, at := range []string{"10.0.0.1", "10.0.0.9"} { // the filter of the same address, and that of another one
 		for side := range s.sides {
 			if err := errors.Join(s.sides[side].class(first+uint16(i), 1e6, 1e6), s.sides[side].point(netip.MustParseAddr(at), first+uint16(i))); err != nil {
