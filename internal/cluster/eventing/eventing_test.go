@@ -129,19 +129,20 @@ func TestDamageOfOneCopy(t *testing.T) {
 	for i := range times {
 		times[i] = at + int64(i)*1e6
 	}
+	own := func(n *node) int {
+		p, err := n.e.page(t.Context(), &paged{bucket: n.bucket(), start: at, end: at + 1e10, keys: true, limit: pageBytes})
+		w.must(err)
+		return len(p.list)
+	}
 	w.nodes[0].write(times, []byte("event"))
 	for i, n := range w.nodes[:2] {
+		w.until("it has its copy, which two of three acknowledge", func() bool { return own(n) == 1000 })
 		n.damage()
 		for _, reader := range w.nodes {
 			if number, gaps := reader.count(at, at+1e10); number != 1000 || len(gaps) > 0 != (i == 1) {
 				t.Errorf("with %d damaged copies: %d events, gaps %v", i+1, number, gaps)
 			}
 		}
-	}
-	own := func() int {
-		p, err := w.nodes[0].e.page(t.Context(), &paged{bucket: w.nodes[0].bucket(), start: at, end: at + 1e10, keys: true, limit: pageBytes})
-		w.must(err)
-		return len(p.list)
 	}
 	if p, err := w.nodes[0].e.page(t.Context(), &paged{bucket: w.nodes[0].bucket(), start: at, end: at + 1e10, limit: pageBytes}); err != nil || len(p.gaps) == 0 {
 		t.Error("the damage took nothing")
@@ -150,7 +151,7 @@ func TestDamageOfOneCopy(t *testing.T) {
 		_, err := w.nodes[0].e.comparison(p, make(map[uint64]halves))
 		w.must(err)
 	}
-	if n := own(); n != 1000 {
+	if n := own(w.nodes[0]); n != 1000 {
 		t.Errorf("after comparisons %d events are here", n)
 	}
 }

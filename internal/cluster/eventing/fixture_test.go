@@ -71,6 +71,20 @@ func newWorld(t testing.TB, seed uint64, members int, timeout time.Duration) *wo
 	return w
 }
 
+// until waits for a condition.
+func (w *world) until(what string, is func() bool) {
+	w.t.Helper()
+	deadline, tick := time.After(30*time.Second), time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-deadline:
+			w.t.Fatalf("not within 30 s: %s", what)
+		case <-tick.C:
+		}
+	}
+}
+
 func (w *world) must(err error) {
 	w.t.Helper()
 	if err != nil {

@@ -190,16 +190,8 @@ func (m *model) moved(v *ring.View) {
 	w.t.Helper()
 	w.faults.Store(false)
 	w.up()
-	deadline, tick := time.After(30*time.Second), time.NewTicker(time.Millisecond)
-	defer tick.Stop()
 	for _, n := range w.nodes {
-		for n.e.Left(v, nil) > 0 {
-			select {
-			case <-tick.C:
-			case <-deadline:
-				w.t.Fatalf("node %v has %d nodes left to fetch from", n.id, n.e.Left(v, nil))
-			}
-		}
+		w.until(fmt.Sprintf("node %v has no node left to fetch from", n.id), func() bool { return n.e.Left(v, nil) == 0 })
 	}
 	w.faults.Store(true)
 }
