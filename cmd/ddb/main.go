@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/demo"
 	"dalmatiner/internal/node"
 )
 
@@ -21,6 +22,7 @@ const description = `Dalmatiner, a metric store.
 type grammar struct {
 	Serve   serveCommand         `cmd:"" help:"Run a node."`
 	Query   admin.QueryCommand   `cmd:"" help:"Run a DQL query and print tables, or JSON."`
+	Demo    demo.Commands        `cmd:"" help:"Make example data."`
 	Admin   admin.Commands       `cmd:"" help:"Operate a running node."`
 	Restore admin.RestoreCommand `cmd:"" help:"Make a data directory out of a snapshot."`
 	Config  configCommands       `cmd:"" help:"Look at the configuration."`

@@ -14,87 +14,50 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/tags"
+	"dalmatiner/internal/shop"
+	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/term"
 )
 
-// shop is the data of docs/dql.md: one point a second from 2026-11-20
-// 12:00:00 UTC, ten seconds long.
-var shop = map[string]string{
-	"web.eu.requests": "10 12 11 13 15 14 10 9 11 12",
-	"web.us.requests": "20 21 19 25 24 22 20 18 21 23",
-	"web.eu.errors":   "0 0 1 0 2 0 0 1 0 0",
-	"temp":            "– 21 – – 22 – – – 20 –",
-	"visits":          "100 103 103 110 2 5 9 9 12 20",
-}
+const wholeShop = ` AFTER "2026-11-20 12:00" FOR 10s`
 
-// shopTags are those series of it that have tags: metric, name in collection fleet, tags.
-var shopTags = []string{
-	"web.eu.requests requests site=eu host=web1 k8s:app=shop",
-	"web.us.requests requests site=us host=web2 k8s:app=shop",
-	"web.eu.errors errors site=eu host=web1",
-}
-
-// shopEvents are the events of the bucket: time, event.
-var shopEvents = []string{
-	`2026-11-20T12:00:01.25Z {"name":"login","user":{"name":"ann"},"tries":[1,40]}`,
-	`2026-11-20T12:00:04.000000001Z {"name":"login","user":{"name":"bob"},"tries":[3,90,210]}`,
-	`2026-11-20T12:00:06.5Z {"name":"deploy","version":"1.4","user":{"name":"ann"}}`,
-}
-
-const (
-	shopStart = 1795176000 // slot
-	wholeShop = ` AFTER "2026-11-20 12:00:00" FOR 10s`
-)
-
-// shopEngine answers as it would at 12:00:10.
+// shopEngine answers from what ddb demo shop writes, as it would at 12:00:10.
 func shopEngine(t *testing.T) *query.Engine {
 	m := newMemory(t)
-	m.addBucket("shop", 1000, 0)
-	for name, values := range shop {
-		var words []uint64
-		for v := range strings.FieldsSeq(values) {
-			n, err := strconv.ParseInt(v, 10, 64)
-			if err != nil {
-				words = append(words, point.Unset)
-				continue
-			}
-			words = append(words, point.FromInt(n))
-		}
-		m.load("shop", key(t, strings.Split(name, ".")...), shopStart, words)
+	m.addBucket(shop.Bucket, shop.Resolution, 0)
+	all, err := shop.All()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		m.load(shop.Bucket, all[i].Key, all[i].Slot, all[i].Words)
 	}
 	x := withTags(m)
-	for _, line := range shopTags {
-		words := strings.Fields(line)
-		c := tags.Change{Bucket: m.buckets["shop"].ID, Collection: []byte("fleet"), Key: key(t, strings.Split(words[0], ".")...), Name: key(t, words[1])}
-		for _, word := range words[2:] {
-			name, value, _ := strings.Cut(word, "=")
-			namespace, name, found := strings.Cut(name, ":")
-			if !found {
-				namespace, name = "", namespace
-			}
-			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)}, Value: []byte(value)})
+	id := m.buckets[shop.Bucket].ID
+	for line := range strings.Lines(shop.Tags()) {
+		c, err := tagline.Parse([]byte(line), func(string) (uint64, error) { return id, nil })
+		if err != nil {
+			t.Fatal(err)
 		}
 		x.Tags.Apply(&c)
 	}
 	var store eventstest.Store
-	for _, line := range shopEvents {
-		at, text, _ := strings.Cut(line, " ")
-		when, err := time.Parse(time.RFC3339Nano, at)
+	for _, e := range shop.Events {
+		at, err := e.Nanoseconds()
 		if err != nil {
 			t.Fatal(err)
 		}
-		body, err := term.AppendFromJSON(nil, []byte(text))
+		body, err := term.AppendFromJSON(nil, []byte(e.JSON))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := store.Write("shop", []events.Event{{Time: when.UnixNano(), Body: body}}); err != nil {
+		if _, err := store.Write(shop.Bucket, []events.Event{{Time: at, Body: body}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return &query.Engine{Source: sourceOf(x), Events: &store, Now: func() time.Time { return time.Unix(shopStart+10, 0) }}
+	now := func() time.Time { return time.Unix(shop.Start+10, 0) }
+	return &query.Engine{Source: sourceOf(x), Events: &store, Now: now}
 }
 
 // TestDocumentation runs every example of docs/dql.md and compares its tables
@@ -109,20 +72,13 @@ func TestDocumentation(t *testing.T) {
 	got := runExamples(t, e, string(text))
 	got = functionTables(t, e, got)
 	golden.Same(t, file, got)
-	for _, line := range shopTags {
-		words := strings.Fields(line)
-		if row := fmt.Sprintf("| `%s` | `%s` | `%s` |", words[0], words[1], strings.Join(words[2:], "` `")); !strings.Contains(got, row) {
-			t.Errorf("the page does not show the tags: %s", row)
-		}
-	}
-	for _, line := range shopEvents {
-		at, event, _ := strings.Cut(line, " ")
-		if row := fmt.Sprintf("| %s | `%s` |", at, event); !strings.Contains(got, row) {
+	for _, e := range shop.Events {
+		if row := fmt.Sprintf("| %s | `%s` |", e.Time, e.JSON); !strings.Contains(got, row) {
 			t.Errorf("the page does not show the event: %s", row)
 		}
 	}
-	for name, values := range shop {
-		if row := fmt.Sprintf("| `%s` | %s |", name, values); !strings.Contains(got, row) {
+	for _, s := range shop.Short {
+		if row := fmt.Sprintf("| `%s` | %s |", s[0], s[1]); !strings.Contains(got, row) {
 			t.Errorf("the page does not show the data: %s", row)
 		}
 	}
