@@ -3,6 +3,7 @@ package test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -10,13 +11,25 @@ import (
 	"dalmatiner/internal/golden"
 )
 
-// TestHTTPDocs runs the commands of docs/http.md, the lines behind "$ " in its
-// blocks, in order on one node, and compares what they print. "…" stands for
-// anything within a line, and alone in a line for the rest. -update replaces
-// what differs.
+// TestHTTPDocs runs the commands of docs/http.md.
 func TestHTTPDocs(t *testing.T) {
 	t.Parallel()
-	const file = "../docs/http.md"
+	n := startNode(t, t.TempDir(), "--set", "self_monitor=off")
+	fillShop(t, n)
+	runPage(t, n, "../docs/http.md")
+}
+
+// TestLanguageDocs runs the commands of docs/dql.md. The first of them makes the data.
+func TestLanguageDocs(t *testing.T) {
+	t.Parallel()
+	runPage(t, startNode(t, t.TempDir(), "--set", "self_monitor=off"), "../docs/dql.md")
+}
+
+// runPage runs the commands of a page, the lines behind "$ " in its blocks, in order on one
+// node, and compares what they print. "…" stands for anything within a line, and alone in a
+// line for the rest. -update replaces what differs.
+func runPage(t *testing.T, n *node, file string) {
+	t.Helper()
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -24,8 +37,6 @@ func TestHTTPDocs(t *testing.T) {
 	if _, err := exec.LookPath("curl"); err != nil {
 		t.Skip("there is no curl")
 	}
-	n := startNode(t, t.TempDir(), "--set", "self_monitor=off")
-	fillShop(t, n)
 	lines := strings.Split(string(text), "\n")
 	var out []string
 	inBlock, ran := false, 0
@@ -66,7 +77,9 @@ const documentedAddr = "127.0.0.1:8080"
 // address of the page.
 func runDocumented(t *testing.T, n *node, command string) []string {
 	t.Helper()
-	text, err := exec.Command("sh", "-c", strings.ReplaceAll(command, documentedAddr, n.http)).CombinedOutput()
+	cmd := exec.Command("sh", "-c", strings.ReplaceAll(command, documentedAddr, n.http))
+	cmd.Env = append(os.Environ(), "DDB_ADDR="+n.http, "PATH="+filepath.Dir(program("ddb"))+":"+os.Getenv("PATH"))
+	text, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("$ %s\n%v", command, err)
 	}

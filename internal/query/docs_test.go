@@ -22,7 +22,7 @@ import (
 
 const wholeShop = ` AFTER "2026-11-20 12:00" FOR 10s`
 
-// shopEngine answers from what ddb demo shop writes, as it would at 12:00:10.
+// shopEngine answers from what ddb demo shop writes, a day later.
 func shopEngine(t *testing.T) *query.Engine {
 	m := newMemory(t)
 	m.addBucket(shop.Bucket, shop.Resolution, 0)
@@ -56,7 +56,7 @@ func shopEngine(t *testing.T) *query.Engine {
 			t.Fatal(err)
 		}
 	}
-	now := func() time.Time { return time.Unix(shop.Start+10, 0) }
+	now := func() time.Time { return time.Unix(shop.Start+24*shop.Hour, 0) }
 	return &query.Engine{Source: sourceOf(x), Events: &store, Now: now}
 }
 
