@@ -25,8 +25,10 @@ const (
 // rounds once, as strconv does.
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
-// parseValue reads a value: an integer where the text is one, else a float. A
-// text that is no number, NaN, and a number beyond all doubles are not ok.
+// parseValue reads a value: an integer where the text is one, with or without
+// places that are all 0, else a float. -0.0 is a float, because only they have
+// that value. A text that is no number, NaN, and a number beyond all doubles are
+// not ok.
 func parseValue(text []byte) (word uint64, ok bool) {
 	if len(text) > fastDigits {
 		return parseValueSlow(text)
@@ -49,9 +51,14 @@ func parseValue(text []byte) (word uint64, ok bool) {
 	if i == len(digits) || digits[i] != '.' || len(digits) == 1 {
 		return parseValueSlow(text)
 	}
-	places := digits[i+1:]
+	whole, wholeDigits, places := k, i, digits[i+1:]
+	var fraction byte
 	for i = 0; i < len(places) && places[i]-'0' <= 9; i++ {
 		k = k*10 + uint64(places[i]-'0')
+		fraction |= places[i] - '0'
+	}
+	if i == len(places) && fraction == 0 && wholeDigits > 0 {
+		return wholeValue(whole, neg), true
 	}
 	if i < len(places) || k > exactInt {
 		return parseValueSlow(text)
@@ -63,8 +70,23 @@ func parseValue(text []byte) (word uint64, ok bool) {
 	return point.FromFloat(f), true
 }
 
+// wholeValue is the word of an integer that was written with a point.
+func wholeValue(k uint64, neg bool) uint64 {
+	switch {
+	case !neg:
+		return point.FromInt(int64(k))
+	case k == 0:
+		return point.FromFloat(math.Copysign(0, -1))
+	}
+	return point.FromInt(-int64(k))
+}
+
 func parseValueSlow(text []byte) (word uint64, ok bool) {
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+	whole, places, pointed := bytes.Cut(text, []byte("."))
+	if n, err := strconv.ParseInt(string(whole), 10, 64); err == nil && len(bytes.Trim(places, "0")) == 0 {
+		if n == 0 && pointed {
+			return wholeValue(0, whole[0] == '-'), true
+		}
 		return point.FromInt(n), true
 	}
 	f, ok := parseFloat(text)

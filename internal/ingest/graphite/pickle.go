@@ -7,7 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // maxCells bounds the values of one frame, on the stack, in tuples, in lists
@@ -26,7 +29,7 @@ type cell struct {
 type kind uint8
 
 const (
-	kindOther kind = iota // None, and integers beyond 64 bits
+	kindOther kind = iota // None, and integers beyond all doubles
 	kindInt
 	kindFloat
 	kindText
@@ -379,7 +382,7 @@ func (u *unpickler) long(size int) error {
 		return err
 	}
 	if len(b) > 8 {
-		return u.push(cell{})
+		return u.push(longCell(b))
 	}
 	var v int64
 	for i := len(b) - 1; i >= 0; i-- {
@@ -387,6 +390,31 @@ func (u *unpickler) long(size int) error {
 	}
 	shift := 64 - 8*len(b)
 	return u.push(cell{kind: kindInt, v: uint64(v << shift >> shift)})
+}
+
+// longCell is the value of a signed number of more than 8 bytes, the lowest one
+// first.
+func longCell(b []byte) cell {
+	digits := slices.Clone(b)
+	slices.Reverse(digits)
+	n := new(big.Int).SetBytes(digits)
+	if digits[0]&0x80 != 0 {
+		n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+	}
+	if n.IsInt64() { // in more bytes than it needs
+		return cell{kind: kindInt, v: uint64(n.Int64())}
+	}
+	f, _ := n.Float64()
+	return largeCell(f)
+}
+
+// largeCell is the value of an integer beyond 64 bits: the nearest double, or
+// none where it lies beyond all of them.
+func largeCell(f float64) cell {
+	if math.IsInf(f, 0) {
+		return cell{}
+	}
+	return cell{kind: kindFloat, v: math.Float64bits(f)}
 }
 
 // decimal pushes a number written out.
@@ -398,9 +426,11 @@ func (u *unpickler) decimal(op byte, line []byte) error {
 		}
 		return u.push(cell{kind: kindFloat, v: math.Float64bits(f)})
 	}
-	n, err := strconv.ParseInt(string(bytes.TrimSuffix(line, []byte("L"))), 10, 64)
-	if errors.Is(err, strconv.ErrRange) {
-		return u.push(cell{})
+	digits := string(bytes.TrimSuffix(line, []byte("L")))
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if errors.Is(err, strconv.ErrRange) && strings.Trim(digits[1:], "0123456789") == "" {
+		f, _ := strconv.ParseFloat(digits, 64) // infinite where it is beyond all doubles
+		return u.push(largeCell(f))
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %.40q is no integer", errPickle, line)
