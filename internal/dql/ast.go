@@ -1,6 +1,9 @@
 package dql
 
-import "strings"
+import (
+	"math/big"
+	"strings"
+)
 
 // Query is a whole query.
 type Query struct {
@@ -216,10 +219,9 @@ type PathElem struct {
 
 // EventValue is what a comparison compares with: an integer, a float, or text.
 type EventValue struct {
-	Integer bool // it is Int
-	Int     int64
-	Float   *Number // nil for integers and text
-	Text    string
+	Int   *big.Int // nil for floats and text
+	Float *Number  // nil for integers and text
+	Text  string
 }
 
 // Pattern is the name that AS gives to results: elements joined by dots.

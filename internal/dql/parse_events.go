@@ -95,7 +95,7 @@ func (p eventFilter) cond() (*EventCond, error) {
 	return c, err
 }
 
-// value reads what a comparison compares with. Integers keep all 64 bits: fields hold ids
+// value reads what a comparison compares with. Integers keep all their digits: fields hold ids
 // and times.
 func (p eventFilter) value(text bool) (v EventValue, err error) {
 	first := p.in.peek()
@@ -107,8 +107,7 @@ func (p eventFilter) value(text bool) (v EventValue, err error) {
 	case text || first.isName() || first.kind == tokDate:
 		v.Text, err = p.in.name("a value")
 	case digits.kind == tokInt:
-		v.Integer = true
-		v.Int, err = p.in.integer("a value")
+		v.Int, err = p.in.largeInteger("a value")
 	case digits.kind == tokFloat:
 		v.Float = new(Number)
 		*v.Float, err = p.number()

@@ -420,8 +420,8 @@ func (p *printer) eventCond(c *EventCond) {
 	}
 	p.text(" " + c.Op + " ")
 	switch {
-	case c.Value.Integer:
-		p.int(c.Value.Int)
+	case c.Value.Int != nil:
+		p.text(c.Value.Int.String())
 	case c.Value.Float != nil:
 		c.Value.Float.print(p)
 	default:

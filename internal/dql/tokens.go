@@ -2,6 +2,7 @@ package dql
 
 import (
 	"math"
+	"math/big"
 	"strconv"
 	"strings"
 )
@@ -117,23 +118,48 @@ func (ts *tokens) name(what string) (string, error) {
 	return t.text, nil
 }
 
-// integer reads an integer with an optional sign.
-func (ts *tokens) integer(what string) (int64, error) {
+// digits reads the digits of an integer and an optional sign before them.
+func (ts *tokens) digits(what string) (t token, text string, err error) {
 	sign := ""
-	t := ts.peek()
+	t = ts.peek()
 	if (t.isOp("-") || t.isOp("+")) && ts.peekAt(1).kind == tokInt {
 		sign = t.text
 		ts.next++
 	}
 	t = ts.peek()
 	if t.kind != tokInt {
-		return 0, ts.expected(what)
+		return t, "", ts.expected(what)
 	}
 	ts.next++
-	n, err := strconv.ParseInt(sign+t.text, 10, 64)
+	return t, sign + t.text, nil
+}
+
+// integer reads an integer of 64 bits with an optional sign.
+func (ts *tokens) integer(what string) (int64, error) {
+	t, text, err := ts.digits(what)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
 		return 0, ts.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(ts.src), int64(math.MaxInt64))
 	}
+	return n, nil
+}
+
+// maxDigits is how many digits an integer of an event may have.
+const maxDigits = 614
+
+// largeInteger reads an integer as long as those of events.
+func (ts *tokens) largeInteger(what string) (*big.Int, error) {
+	t, text, err := ts.digits(what)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.text) > maxDigits {
+		return nil, ts.errorAt(t.pos, "the integer has %d digits, the limit is %d", len(t.text), maxDigits)
+	}
+	n, _ := new(big.Int).SetString(text, 10)
 	return n, nil
 }
 

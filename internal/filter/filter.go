@@ -9,6 +9,7 @@ package filter
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"regexp"
 
 	"dalmatiner/internal/term"
@@ -65,6 +66,7 @@ const (
 	Text  ValueKind = 1
 	Int   ValueKind = 2
 	Float ValueKind = 3
+	Big   ValueKind = 4
 )
 
 // Value is what a field is compared with.
@@ -72,7 +74,8 @@ type Value struct {
 	Kind  ValueKind
 	Text  string // of Text, any bytes
 	Int   int64
-	Float float64 // not NaN
+	Float float64  // not NaN
+	Big   *big.Int // an integer of any length
 }
 
 // Match reports whether an event meets the filter.
@@ -119,6 +122,8 @@ func (f *Filter) compare(field term.Value) bool {
 		c = field.CompareInt(f.Value.Int)
 	case Float:
 		c = field.CompareFloat(f.Value.Float)
+	case Big:
+		c = field.CompareBig(f.Value.Big)
 	}
 	switch f.Op {
 	case Equal:

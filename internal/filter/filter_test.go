@@ -42,7 +42,7 @@ func show(f *Filter) string {
 				path += "." + s.Name
 			}
 		}
-		return path + names[f.Op] + []any{1: fmt.Sprintf("%q", f.Value.Text), 2: fmt.Sprint(f.Value.Int), 3: fmt.Sprintf("%gf", f.Value.Float)}[f.Value.Kind].(string)
+		return path + names[f.Op] + []any{1: fmt.Sprintf("%q", f.Value.Text), 2: fmt.Sprint(f.Value.Int), 3: fmt.Sprintf("%gf", f.Value.Float), 4: fmt.Sprint(f.Value.Big)}[f.Value.Kind].(string)
 	}
 	var list []string
 	for i := range f.Nodes {
@@ -64,6 +64,9 @@ func TestQueryForm(t *testing.T) {
 		{"NOT NOT a != 'NOT'", `and(not(not(not(.a=="NOT"))))`},
 		{"a['x'] == 1", "error: line 1, column 3: expected an index, found 'x'"},
 		{"a == 9007199254740993", "and(.a==9007199254740993)"},
+		{"a == 18446744073709551615", "and(.a==18446744073709551615)"},
+		{"a > -9223372036854775809", "and(.a>-9223372036854775809)"},
+		{"a > " + strings.Repeat("9", 615), "error: line 1, column 5: the integer has 615 digits, the limit is 614"},
 		{"a = 1", "error: line 1, column 3: expected one of == != >= =< > < ~=, found ="},
 		{"a ~= 1", "error: line 1, column 6: expected a value, found \"1\""},
 		{"a ~= '('", "error: line 1, column 1: bad filter: error parsing regexp: missing closing ): `(`"},
@@ -123,7 +126,7 @@ func TestRefused(t *testing.T) {
 		b := f.Nodes[0].Append(nil)[:5]
 		b = append(b, 0, 0, 0, byte(len(path)))
 		b = append(append(b, path...), value...)
-		b[3] = byte(len(b) - 5)
+		b[2], b[3] = byte((len(b)-5)>>8), byte(len(b)-5)
 		return b
 	}
 	a, one := []byte{0, 0, 0, 1, 1, 'a'}, []byte{0, 0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0, 1}
@@ -143,7 +146,10 @@ func TestRefused(t *testing.T) {
 		"an empty path":                       compare(0x81, nil, one),
 		"a regular expression that is no":     compare(0x86, a, one),
 		"a path with a float":                 compare(0x81, append([]byte{0, 0, 0, 8, 3}, make([]byte, 8)...), one),
-		"a value of type 4":                   compare(0x81, a, []byte{0, 0, 0, 0, 4}),
+		"a value of type 5":                   compare(0x81, a, []byte{0, 0, 0, 0, 5}),
+		"an integer without a sign":           compare(0x81, a, []byte{0, 0, 0, 0, 4}),
+		"sign 2 of an integer":                compare(0x81, a, []byte{0, 0, 0, 1, 4, 2}),
+		"an integer of 256 bytes":             compare(0x81, a, append([]byte{0, 0, 1, 1, 4}, make([]byte, 257)...)),
 		"a number of 1 bytes":                 compare(0x81, a, []byte{0, 0, 0, 1, 2, 0}),
 		"a float that is no number":           compare(0x81, a, []byte{0, 0, 0, 8, 3, 0x7f, 0xf8, 0, 0, 0, 0, 0, 1}),
 		"1 bytes behind a value":              compare(0x81, a, append(one[:13:13], 0)),

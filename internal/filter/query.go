@@ -63,8 +63,10 @@ func (t *translator) node(f *Filter, c *dql.EventCond, depth int) error {
 		f.Path[i] = Step(e)
 	}
 	switch v := c.Value; {
-	case v.Integer:
-		f.Value = Value{Kind: Int, Int: v.Int}
+	case v.Int != nil && v.Int.IsInt64():
+		f.Value = Value{Kind: Int, Int: v.Int.Int64()}
+	case v.Int != nil:
+		f.Value = Value{Kind: Big, Big: v.Int}
 	case v.Float != nil:
 		f.Value = Value{Kind: Float, Float: v.Float.Value}
 	default:

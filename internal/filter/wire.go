@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"math/big"
+
+	"dalmatiner/internal/term"
 )
 
 // Parse reads a filter in its form on the wire. The filter keeps nothing of src. The error
@@ -127,6 +130,8 @@ func (p *parser) value() (Value, error) {
 	case err != nil:
 	case v.Kind == Text:
 		v.Text = string(body)
+	case v.Kind == Big:
+		v.Big, err = bigInteger(body)
 	case v.Kind != Int && v.Kind != Float:
 		err = bad("a value of type %d", kind)
 	case len(body) != 8:
@@ -139,6 +144,24 @@ func (p *parser) value() (Value, error) {
 		}
 	}
 	return v, err
+}
+
+// bigInteger reads a sign and the digits of an integer, the highest first.
+func bigInteger(body []byte) (*big.Int, error) {
+	if len(body) == 0 {
+		return nil, bad("an integer without a sign")
+	}
+	if n := len(body) - 1; n > term.MaxInteger {
+		return nil, bad("an integer of %d bytes, the limit is %d", n, term.MaxInteger)
+	}
+	if body[0] > 1 {
+		return nil, bad("sign %d of an integer", body[0])
+	}
+	n := new(big.Int).SetBytes(body[1:])
+	if body[0] == 1 {
+		n.Neg(n)
+	}
+	return n, nil
 }
 
 // Append appends the filter in its form on the wire.
@@ -171,8 +194,11 @@ func (f *Filter) Append(dst []byte) []byte {
 
 func (v Value) append(dst []byte) []byte {
 	n := 8
-	if v.Kind == Text {
+	switch v.Kind {
+	case Text:
 		n = len(v.Text)
+	case Big:
+		n = 1 + len(v.Big.Bytes())
 	}
 	dst = binary.BigEndian.AppendUint32(dst, uint32(n))
 	dst = append(dst, byte(v.Kind))
@@ -181,6 +207,12 @@ func (v Value) append(dst []byte) []byte {
 		return append(dst, v.Text...)
 	case Int:
 		return binary.BigEndian.AppendUint64(dst, uint64(v.Int))
+	case Big:
+		sign := byte(0)
+		if v.Big.Sign() < 0 {
+			sign = 1
+		}
+		return append(append(dst, sign), v.Big.Bytes()...)
 	}
 	return binary.BigEndian.AppendUint64(dst, math.Float64bits(v.Float))
 }

@@ -30,6 +30,17 @@ func (v Value) CompareInt(n int64) int {
 	return v.big().Sign() // beyond all of 64 bits
 }
 
+// CompareBig is CompareInt for an integer of any length.
+func (v Value) CompareBig(n *big.Int) int {
+	if v.Kind() != Number {
+		return 1
+	}
+	if f, ok := v.float(); ok {
+		return big.NewFloat(f).Cmp(new(big.Float).SetInt(n))
+	}
+	return v.big().Cmp(n)
+}
+
 // CompareFloat is CompareInt for a float that is a number.
 func (v Value) CompareFloat(f float64) int {
 	if v.Kind() != Number {

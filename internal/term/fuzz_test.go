@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -41,6 +42,7 @@ func FuzzTerm(f *testing.F) {
 			t.Fatalf("%d bytes behind the value", len(rest))
 		}
 		root.CompareInt(1)
+		root.CompareBig(big.NewInt(1))
 		root.CompareFloat(1.5)
 		root.CompareText("a")
 		root.Field("a")

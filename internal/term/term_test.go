@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -214,6 +215,20 @@ func TestCompare(t *testing.T) {
 	ints(`-0.0`, 0, 0)
 	ints(`"1"`, 1, 1)
 	ints(`{}`, 1, 1)
+	bigs := func(s, n string, want int) {
+		t.Helper()
+		b, _ := new(big.Int).SetString(n, 10)
+		if got := js(s).CompareBig(b); got != want {
+			t.Errorf("%s with %s: %d", s, n, got)
+		}
+	}
+	bigs(`18446744073709551615`, "18446744073709551615", 0)
+	bigs(`18446744073709551614`, "18446744073709551615", -1)
+	bigs(`18446744073709551615.0`, "18446744073709551615", 1)
+	bigs(`18446744073709551616.0`, "18446744073709551616", 0)
+	bigs(`-1e300`, "-18446744073709551616", -1)
+	bigs(`5`, "-18446744073709551616", 1)
+	bigs(`"1"`, "18446744073709551615", 1)
 	floats := func(s string, f float64, want int) {
 		t.Helper()
 		if got := js(s).CompareFloat(f); got != want {
