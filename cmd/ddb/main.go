@@ -16,6 +16,7 @@ const description = `Dalmatiner, a metric store.
 
   ddb serve                                     run a node, data in ./data
   ddb query "SELECT *.mps BUCKET dalmatinerdb LAST 1m"
+  ddb demo shop                                 the data of the examples in docs/dql.md
   ddb admin buckets create metrics 1s 1w false
   ddb admin account                             what became of every point`
 
