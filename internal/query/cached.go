@@ -29,6 +29,9 @@ type request struct {
 	began time.Time
 	times plan.Range
 
+	// Of an aligned range: the length that was asked for in ms, and its end in unix ms.
+	length, until int64
+
 	parsed       *parsed
 	whole, parts string // keys in the cache; empty without one
 }
@@ -273,6 +276,7 @@ func (r *request) result(p *plan.Plan, ran *exec.Result, basis resultcache.Basis
 func (r *request) keys() {
 	asked := append(r.asked(), ' ')
 	asked = strconv.AppendInt(asked, r.times.End-r.times.Start, 10)
+	asked = strconv.AppendInt(append(asked, '/'), r.length, 10)
 	r.parts = string(asked)
 	r.whole = string(strconv.AppendInt(append(asked, '@'), r.times.Start, 10))
 }

@@ -104,7 +104,8 @@ type Options struct {
 	// implies NoAggregates.
 	Older bool
 
-	// Align moves the range back so that its steps begin at full multiples of their length.
+	// Align moves the begin of the range back so that steps begin at multiples of their
+	// length. The last step may be short.
 	Align bool
 
 	// NoCache computes the result anew, and does not keep it.
@@ -161,10 +162,11 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 		return nil, err
 	}
 	if opt.Align {
-		r.times = plan.Aligned(r.times, r.q, e.Source, opt.Width)
+		r.align()
 	}
 	if len(fields) == 0 {
-		return r.run(ctx)
+		out, err := r.run(ctx)
+		return r.shown(out), err
 	}
 	r.parsed = nil // there is more to the text than what is kept
 	return r.withEvents(ctx, fields)
@@ -178,7 +180,7 @@ func (r *request) withEvents(ctx context.Context, fields []eventField) (*Result,
 		if err != nil {
 			return nil, err
 		}
-		*out = *series // which the cache may keep
+		*out = *r.shown(series) // which the cache may keep
 	}
 	var err error
 	if r.opt.Explain || r.q.Explain {
@@ -203,7 +205,7 @@ func (r *request) planOptions() plan.Options {
 	return plan.Options{
 		Shown: plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence, Fill: opt.Fill},
 		Range: r.times, Limits: e.Limits.Stricter(opt.Limits), Now: r.began.UnixMilli(),
-		Events: r.counter(), Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
+		Events: r.counter(), Asked: r.length, Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
 		Readers:    e.Readers.Most(),
 		RoundSlots: e.roundSlots, CompatSlots: e.compatSlots, AloneSlots: e.aloneSlots,
 	}

@@ -6,14 +6,18 @@ import (
 	"dalmatiner/internal/query/source"
 )
 
-// Aligned returns a range moved back so that it begins and ends at multiples of the distance of
-// a query's values, or with a width of the length of its columns: of the least common one,
-// where fields differ. Steps then begin at full minutes, hours and so on, and a range that ends
-// now does not have a last step that has only begun. Ranges of one length become ranges of one
-// length, a whole number of steps and not shorter. It returns the range as it is where it is shorter than such a
-// multiple, and where that is not known before planning, which says what is wrong.
-func Aligned(times Range, q *dql.Query, src source.Source, width int) Range {
-	step := int64(1)
+// Aligned returns a range that begins at a multiple of the distance of a query's values, or with
+// a width of the length of its columns, so that steps begin at whole minutes, hours and so on.
+// Where fields differ, it is a multiple of all distances if their least common one is not longer
+// than the range, else of the longest. With a width it is always the longest: a multiple of all
+// would add columns.
+//
+// The end that is asked for is never moved back. An end that is not over at the time now moves
+// on to such a multiple: then ranges of one length stay ranges of one length, and steps of one
+// answer are of use for the next. It returns the range as it is where it is shorter than a step,
+// and where that is not known before planning, which says what is wrong.
+func Aligned(times Range, now int64, q *dql.Query, src source.Source, width int) Range {
+	longest, all := int64(1), int64(1)
 	a := aligner{source: src, buckets: make(map[string]int64)}
 	length := times.End - times.Start
 	for i := range q.Fields {
@@ -22,22 +26,34 @@ func Aligned(times Range, q *dql.Query, src source.Source, width int) Range {
 			return times
 		}
 		if width > 0 {
-			of.ms *= newColumns((length+of.ms-1)/of.ms, int64(width)).Step
+			of.ms *= alignedColumns(length, of.ms, int64(width)).Step
 		}
-		if of.ms > length {
+		if longest = max(longest, of.ms); longest > length || width == 1 {
 			return times
 		}
-		if step = commonMultiple(step, of.ms); step > length {
-			return times
+		if all <= length {
+			all = commonMultiple(all, of.ms)
 		}
 	}
-	// Lengths are rounded up: a length has as many columns then as before.
-	end := times.End - times.End%step
-	start := end - (length+step-1)/step*step
+	step := longest
+	if width == 0 && all <= length {
+		step = all
+	}
+	start := times.Start - times.Start%step
 	if start < 1 {
 		return times // there is no time before 1970
 	}
-	return Range{start, end}
+	if times.End < now {
+		return Range{start, times.End}
+	}
+	return Range{start, (times.End + step - 1) / step * step}
+}
+
+// alignedColumns returns the columns of values that are so many ms apart, for a range that was
+// asked for with a length in ms and begins up to a column before that: the first and the last
+// column lie in it in part, so that there is one more.
+func alignedColumns(length, resolution, width int64) *Columns {
+	return newColumns((length+resolution-1)/resolution, max(1, width-1))
 }
 
 // aligner finds how far apart the values of a query are.

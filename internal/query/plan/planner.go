@@ -146,6 +146,9 @@ func (p *planner) field(f *dql.Field) error {
 		outputs := s.Of.Values
 		if p.opt.Width > 0 {
 			r.Columns = newColumns(s.Of.Values, int64(p.opt.Width))
+			if p.opt.Asked > 0 {
+				r.Columns = alignedColumns(p.opt.Asked, s.Of.Resolution, int64(p.opt.Width))
+			}
 			outputs = 3 * r.Columns.Count(s.Of.Values)
 		}
 		if p.out.Output += outputs; p.out.Output > p.opt.Limits.MaxOutput {

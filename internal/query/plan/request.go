@@ -24,6 +24,7 @@ type Options struct {
 	Range
 	Limits Limits
 	Now    int64          // unix ms
+	Asked  int64          // ms that were asked for, where Range is aligned; 0 = all of it
 	Width  int            // above 0: at most that many columns per series; at most MaxWidth
 	Memory Memory         // is asked before the query uses any; nil lends everything
 	Events source.Counter // counts events; nil refuses that
