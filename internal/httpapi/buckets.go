@@ -2,17 +2,19 @@ package httpapi
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/httpapi/taglist"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 )
@@ -51,7 +53,7 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	prefix, err := decodePrefix(partsText)
+	prefix, err := prefixOf(r, partsText)
 	if err != nil {
 		return err
 	}
@@ -61,19 +63,53 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	wanted, err := newNameFilter(r)
+	wanted, err := taglist.FilterOf(r.URL.Query())
 	if err != nil {
-		return err
+		return badRequest("%v", err)
 	}
 	if list.written, err = a.lists.take(r.Context()); err != nil {
 		return err
 	}
 	defer list.written()
+	if wanted.Depth > 0 {
+		return a.listBeginnings(r.Context(), list, b, prefix, wanted)
+	}
+	taken := 0
 	err = a.Store.Metrics(r.Context(), b, prefix, func(key []byte) bool {
 		name := metric.Text(key)
-		return !wanted.takes(name) || list.add(name) && !wanted.full()
+		if !wanted.Takes(name) {
+			return true
+		}
+		taken++
+		return list.add(name) && taken != wanted.Limit
 	})
 	return a.finishList(list, b.Name, err)
+}
+
+// listBeginnings lists what metrics begin with, a prefix and up to a depth of parts more, each once.
+func (a *api) listBeginnings(ctx context.Context, list *nameList, b buckets.Info, prefix []byte, wanted taglist.Filter) error {
+	parts, _ := metric.Parts(prefix)
+	first := taglist.NewFirst(taglist.Page{Limit: wanted.Limit}, sortedNames, heldBytes)
+	var last []byte // neighbours often begin alike
+	err := a.Store.Metrics(ctx, b, prefix, func(key []byte) bool {
+		of := metric.Beginning(key, len(parts)+wanted.Depth)
+		if len(of) == len(prefix) || bytes.Equal(of, last) {
+			return true
+		}
+		last = append(last[:0], of...)
+		if name := metric.AppendText(nil, of); wanted.Takes(string(name)) {
+			first.Add(name)
+		}
+		return list.charge(first.Held())
+	})
+	if err = cmp.Or(list.err, err); err != nil {
+		return err
+	}
+	var more bool
+	if list.names, more = first.Sorted(); more && wanted.Limit == 0 {
+		return tooLong(heldBytes)
+	}
+	return list.finish()
 }
 
 // finishList ends a list of the metrics of a bucket; err is that of reading
@@ -89,37 +125,6 @@ func (a *api) finishList(list *nameList, bucket string, err error) error {
 	}
 	return err
 }
-
-// nameFilter is what a list of metrics is cut down to: names that contain a
-// text, in whatever case, and no more than a limit of them.
-type nameFilter struct {
-	text  string // in lower case
-	limit int    // 0 = none
-	taken int
-}
-
-func newNameFilter(r *http.Request) (*nameFilter, error) {
-	f := &nameFilter{text: strings.ToLower(param(r, "contains"))}
-	if limit := param(r, "limit"); limit != "" {
-		n, err := strconv.Atoi(limit)
-		if err != nil || n < 1 {
-			return nil, badRequest("limit=%s: it is the most names to list, from 1 up", limit)
-		}
-		f.limit = n
-	}
-	return f, nil
-}
-
-// takes reports whether the list has the name, and counts it.
-func (f *nameFilter) takes(name string) bool {
-	if f.text != "" && !strings.Contains(strings.ToLower(name), f.text) {
-		return false
-	}
-	f.taken++
-	return true
-}
-
-func (f *nameFilter) full() bool { return f.limit > 0 && f.taken >= f.limit }
 
 func appendName(dst []byte, asked form, name string) []byte {
 	if asked == formMsgpack {
@@ -159,6 +164,23 @@ func unescapeElement(element string) (string, error) {
 		return "", badRequest("%q in the path: %v", element, err)
 	}
 	return text, nil
+}
+
+// prefixOf returns the parts that listed metrics begin with: elements of the path, or prefix=, which
+// takes those that a path does not keep, such as an empty one.
+func prefixOf(r *http.Request, elements string) ([]byte, error) {
+	text := param(r, "prefix")
+	if text == "" {
+		return decodePrefix(elements)
+	}
+	if elements != "" {
+		return nil, badRequest("give the parts that metrics begin with in the path or as prefix=, not both")
+	}
+	key, err := metric.ParseText(text)
+	if err != nil {
+		return nil, badRequest("prefix=%.200s: %v", text, err)
+	}
+	return key, nil
 }
 
 func decodePrefix(elements string) ([]byte, error) {

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"errors"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"dalmatiner/internal/buckets"
@@ -121,15 +120,12 @@ func metricListOf(r *http.Request, nameText, prefixText string) (l metricList, e
 	if l.prefix, parts, err = decodeKey(prefixText); err != nil {
 		return l, err
 	}
-	depth := 1
-	text := param(r, "depth")
-	if text != "" {
-		if depth, err = strconv.Atoi(text); err != nil || depth < 1 || depth > metric.MaxKey {
-			return l, badRequest("depth=%s: it is a number of parts, from 1 to %d", text, metric.MaxKey)
-		}
+	depth, err := taglist.Depth(r.URL.Query())
+	if err != nil {
+		return l, badRequest("%v", err)
 	}
-	if text != "" || len(l.prefix) > 0 {
-		l.parts = parts + depth
+	if depth > 0 || len(l.prefix) > 0 {
+		l.parts = parts + max(1, depth)
 	}
 	l.page, err = taglist.PageOf(r.URL.Query(), func(text string) (string, error) {
 		key, err := taglist.Decode64(text)

@@ -25,7 +25,7 @@ var queryNames = []string{"query", "dql", "sql", "statement"}
 // parameters are those of the routes, by the names that routes have in /metrics,
 // and by their patterns below /admin/ and of profiles. All take format, which is that of errors, too.
 var parameters = map[string][]string{
-	"/buckets/":            {"contains", "limit"},
+	"/buckets/":            {"contains", "limit", "prefix", "depth"},
 	"/collections":         {"limit", "after"},
 	"/collections/":        {"depth", "limit", "after"},
 	"/events":              {"bucket", "start", "end", "filter", "limit", "order", "follow"},

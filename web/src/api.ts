@@ -408,6 +408,17 @@ export async function followEvents(bucket: string, filter: string, signal: Abort
 
 const element = encodeURIComponent
 
+/** What metrics begin with. */
+export interface Beginning {
+  key: string // says what is asked for below it
+  parts: string[] // escaped
+}
+
+/** The parts of a printed metric, escaped. */
+function partsOf(name: string): string[] {
+  return [...name.matchAll(/'((?:[^'\\]|\\[^])*)'/g)].map((m) => m[1]!)
+}
+
 /** Asks for what the parameters say; those without a value are left out, but for the empty namespace. */
 function getWith<T>(path: string, params: Record<string, string | number | undefined>, signal?: AbortSignal): Promise<T> {
   const given = Object.entries(params).filter(([name, value]) => value !== undefined && (value !== '' || name === 'namespace'))
@@ -427,9 +438,12 @@ export const api = {
   segments: (bucket: string, signal?: AbortSignal) => get<Segment[]>(`./admin/segments${bucket && `?bucket=${element(bucket)}`}`, signal),
   metrics: (bucket: string, contains: string, limit: number, signal?: AbortSignal) =>
     get<string[]>(`./buckets/${element(bucket)}?limit=${limit}&contains=${element(contains)}`, signal),
-  /** What begins with a metric, cut to so many parts more. */
-  below: (bucket: string, key: string, depth: number, signal?: AbortSignal) =>
-    get<{ key: string; parts: string[] }[]>(`./collections/${element(bucket)}/metrics${key && `/${element(key)}`}?depth=${depth}`, signal),
+  /** What the metrics of a bucket, as they are stored, begin with: a beginning and up to depth parts more. */
+  below: async (bucket: string, key: string, depth: number, signal?: AbortSignal): Promise<Beginning[]> =>
+    (await get<string[]>(`./buckets/${element(bucket)}?depth=${depth}&prefix=${element(key)}`, signal)).map((name) => ({ key: name, parts: partsOf(name) })),
+  /** The same of the names by which a lookup in a collection finds series. */
+  belowName: (collection: string, key: string, depth: number, signal?: AbortSignal): Promise<Beginning[]> =>
+    get(`./collections/${element(collection)}/metrics${key && `/${element(key)}`}?depth=${depth}`, signal),
   top: (params: { by: By; sort?: string; limit?: number; bucket?: string; prefix?: string; name?: string }, signal?: AbortSignal) =>
     getWith<Top>('./tags/top', params, signal),
   /** The collections of series that have tags. */

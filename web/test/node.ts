@@ -2,6 +2,7 @@
 
 import { spawn, type ChildProcess } from 'node:child_process'
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 
@@ -28,6 +29,7 @@ export class Node {
   private loads: ChildProcess[] = []
   tcp = '127.0.0.1:0'
   http = '127.0.0.1:0'
+  graphite = '' // where it takes lines, if it was told to
 
   constructor(...more: string[]) {
     this.more = more
@@ -49,10 +51,17 @@ export class Node {
         if (!ready) return
         this.tcp = ready[1]!
         this.http = ready[2]!
+        this.graphite = /msg="graphite lines" addr=(\S+)/.exec(log)?.[1] ?? ''
         done()
       })
       p.once('exit', (code) => fail(new Error(`ddb ended with ${code}:\n${log}`)))
     })
+  }
+
+  /** Sends lines of Graphite. */
+  lines(text: string): Promise<void> {
+    const [host, port] = this.graphite.split(':')
+    return new Promise((done, fail) => connect(Number(port), host).on('error', fail).on('close', () => done()).end(text).resume())
   }
 
   kill(): Promise<void> {

@@ -46,7 +46,9 @@ interface Child {
   more: boolean // there are longer ones
 }
 
-/** The parts that follow a prefix. */
+const byName = (a: string, b: string) => (a < b ? -1 : 1)
+
+/** The parts that follow a prefix, by name. */
 async function children(bucket: string, prefix: string, depth: number, signal: AbortSignal): Promise<Child[]> {
   const [one, two] = await Promise.all([
     api.below(bucket, prefix, 1, signal),
@@ -54,7 +56,8 @@ async function children(bucket: string, prefix: string, depth: number, signal: A
   ])
   const ends = new Set(two?.filter((e) => e.parts.length === depth + 1).map((e) => e.key))
   const longer = new Set(two?.filter((e) => e.parts.length === depth + 2).map((e) => e.parts[depth]))
-  return one.filter((e) => e.parts.length === depth + 1).map((e) => {
+  const here = one.filter((e) => e.parts.length === depth + 1).sort((a, b) => byName(a.parts[depth]!, b.parts[depth]!))
+  return here.map((e) => {
     const part = e.parts[depth]!
     return { key: e.key, part, metric: !two || ends.has(e.key), more: !two || longer.has(part) }
   })

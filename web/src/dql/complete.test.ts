@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { bucketAfter, wanted } from './complete'
+import { sourceAfter, wanted } from './complete'
 
 describe('wanted', () => {
   it.each([
@@ -51,9 +51,10 @@ describe('wanted', () => {
   ])('%s', (text, want) => expect(wanted(text)).toMatchObject(want))
 })
 
-it('finds the bucket behind the cursor', () => {
-  expect(bucketAfter('.requests BUCKET shop LAST 1h')).toBe('shop')
-  expect(bucketAfter(".* BUCKET 'a b')")).toBe('a b')
-  expect(bucketAfter(') + x BUCKET y')).toBeUndefined()
-  expect(bucketAfter(' LAST 1h')).toBeUndefined()
+it('finds the bucket or the collection behind the cursor', () => {
+  expect(sourceAfter('.requests BUCKET shop LAST 1h')).toEqual({ name: 'shop', lookup: false })
+  expect(sourceAfter(".* BUCKET 'a b')")).toEqual({ name: 'a b', lookup: false })
+  expect(sourceAfter(".* FROM 'a b' WHERE x = y")).toEqual({ name: 'a b', lookup: true })
+  expect(sourceAfter(') + x BUCKET y')).toBeUndefined()
+  expect(sourceAfter(' LAST 1h')).toBeUndefined()
 })

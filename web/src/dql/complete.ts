@@ -64,14 +64,20 @@ function partsBefore(tokens: Token[]): string[] | undefined {
   return parts
 }
 
-/** The bucket of the selector at the end of before, where after names it. */
-export function bucketAfter(after: string): string | undefined {
+/** Where the metric of a selector is looked for: among the stored ones of a bucket, or the names in a collection. */
+export interface Source {
+  name: string
+  lookup: boolean
+}
+
+/** The source of the selector at the end of before, where after names it. */
+export function sourceAfter(after: string): Source | undefined {
   const tokens = tokenize(after)
   for (let i = 0; i < tokens.length; i++) {
     const t = tokens[i]!
-    if (isKeyword(t, 'BUCKET')) {
+    if (isKeyword(t, 'BUCKET', 'FROM')) {
       const name = tokens[i + 1]
-      return name && (name.kind === 'quoted' ? name.text.slice(1, -1) : name.text)
+      return name && { name: name.kind === 'quoted' ? name.text.slice(1, -1) : name.text, lookup: isKeyword(t, 'FROM') }
     }
     if (t.kind !== 'name' && t.kind !== 'quoted' && t.text !== '.' && t.text !== '*') return undefined
   }
@@ -102,16 +108,17 @@ class Names {
   tags = (collection: string, prefix: string) => this.keep(`tags ${JSON.stringify([collection, prefix])}`, () => api.tagNames(collection, { prefix, limit: mostTags }))
   values = (collection: string, tag: string, prefix: string) =>
     this.keep(`values ${JSON.stringify([collection, tag, prefix])}`, () => api.tagValues(collection, tag, { prefix, limit: mostTags }))
-  below = (bucket: string, key: string) => this.keep(`below ${bucket} ${key}`, () => api.below(bucket, key, 1))
+  below = ({ name, lookup }: Source, key: string) =>
+    this.keep(`below ${JSON.stringify([name, lookup, key])}`, () => (lookup ? api.belowName : api.below)(name, key, 1))
 
-  /** The names that can follow parts in a bucket; a pattern looks into every branch, up to a bound. */
-  async next(bucket: string, parts: string[]): Promise<string[]> {
+  /** The names that can follow parts in a source; a pattern looks into every branch, up to a bound. */
+  async next(source: Source, parts: string[]): Promise<string[]> {
     let keys = ['']
     for (let depth = 0; depth < parts.length; depth++) {
-      const lists = await Promise.all(keys.slice(0, 20).map((key) => this.below(bucket, key)))
+      const lists = await Promise.all(keys.slice(0, 20).map((key) => this.below(source, key)))
       keys = lists.flat().filter((e) => e.parts.length === depth + 1 && (parts[depth] === '*' || e.parts[depth] === parts[depth])).map((e) => e.key)
     }
-    const lists = await Promise.all(keys.slice(0, 20).map((key) => this.below(bucket, key)))
+    const lists = await Promise.all(keys.slice(0, 20).map((key) => this.below(source, key)))
     const found = lists.flat().filter((e) => e.parts.length === parts.length + 1).map((e) => e.parts[parts.length]!)
     return [...new Set(found)].sort()
   }
@@ -198,7 +205,7 @@ async function namesFor(want: Wanted, after: string): Promise<Completion[]> {
     case 'keyword':
       return want.words.map((label) => ({ label, type: 'keyword' }))
     case 'metric': {
-      const [parts, functions] = await Promise.all([metricParts(want.parts, bucketAfter(after)), want.functions ? functionOptions() : []])
+      const [parts, functions] = await Promise.all([metricParts(want.parts, sourceAfter(after)), want.functions ? functionOptions() : []])
       return [...parts, ...functions]
     }
     default:
@@ -206,11 +213,11 @@ async function namesFor(want: Wanted, after: string): Promise<Completion[]> {
   }
 }
 
-async function metricParts(parts: string[], bucket: string | undefined): Promise<Completion[]> {
-  const buckets = bucket === undefined ? (await names.buckets()).map((b) => b.name) : [bucket]
+async function metricParts(parts: string[], source: Source | undefined): Promise<Completion[]> {
+  const sources = source ? [source] : (await names.buckets()).map(({ name }) => ({ name, lookup: false }))
   const found = new Map<string, string[]>()
-  await Promise.all(buckets.slice(0, 16).map(async (b) => {
-    for (const part of await names.next(b, parts).catch(() => [])) found.set(part, [...(found.get(part) ?? []), b])
+  await Promise.all(sources.slice(0, 16).map(async (s) => {
+    for (const part of await names.next(s, parts).catch(() => [])) found.set(part, [...(found.get(part) ?? []), s.name])
   }))
   const list: Completion[] = [...found].map(([part, of]) => ({ label: quotedPart(part, parts.length > 0), detail: of.join(', '), type: 'property', boost: 2 }))
   if (list.length > 1) list.push({ label: '*', detail: 'every part here', boost: -1 })
