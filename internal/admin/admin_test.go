@@ -76,6 +76,8 @@ func TestBucketCommands(t *testing.T) {
 	}
 	node := answers{
 		"GET /buckets":               string(buckets),
+		"GET /buckets/shop":          `["'web'.'us'","'temp'","'web'.'eu'"]`,
+		"GET /buckets/empty":         `[]`,
 		"POST /admin/buckets/create": `{"name":"new","resolution":1000,"ppf":604800,"ttl":"infinity"}`,
 		"POST /admin/buckets/delete": `{"name":"b"}`,
 		"GET /admin/segments":        `[{"file":"flush/1.seg","points":10},{"file":"flush/2.seg","points":5}]`,
@@ -107,6 +109,13 @@ func TestBucketCommands(t *testing.T) {
 		[]string{"series", "delete", "b", "web.eu.requests", "--yes"},
 		[]string{"series", "delete", "b", "web", "--prefix", "web.eu"},
 		[]string{"series", "delete", "--help"},
+		[]string{"metrics", "list", "shop"},
+		[]string{"metrics", "list", "shop", "--contains", "e", "--limit", "1"},
+		[]string{"metrics", "list", "shop", "--limit", "2", "--json"},
+		[]string{"metrics", "list", "empty"},
+		[]string{"metrics", "list", "empty", "--contains", "x"},
+		[]string{"metrics", "list", "shop", "--limit", "0"},
+		[]string{"metrics", "list", "--help"},
 		[]string{"buckets", "ttl", "tachyon"},
 		[]string{"buckets", "ttl", `odd '\xff name`},
 		[]string{"buckets", "ttl", "b", "90s"},

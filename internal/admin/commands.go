@@ -49,6 +49,7 @@ func (o *Output) Write(env *Env, value any, text func(io.Writer) error) error {
 type Commands struct {
 	Status   StatusCommand  `cmd:"" help:"Show the state of the node on one screen."`
 	Buckets  Buckets        `cmd:"" help:"List, create and delete buckets, and set how long their points live."`
+	Metrics  MetricsTree    `cmd:"" help:"List metrics."`
 	Series   SeriesTree     `cmd:"" help:"Delete series."`
 	Tags     TagsTree       `cmd:"" help:"Set, show and export the tags of series, and show what has most series."`
 	Flush    FlushCommand   `cmd:"" help:"Write everything in memory to a segment."`
