@@ -103,3 +103,14 @@ func BenchmarkFolds(b *testing.B) {
 	g := Groups{Size: 6, Width: 25, Base: 17}
 	narrow("narrow-groups", g, Prediction{Order: 1}, func(rows *Rows) { unpackGroupsGo(&res, rows, &g, MaxLane) })
 }
+
+func BenchmarkNumbers(b *testing.B) {
+	src, dst := make([]uint64, 720), make([]float64, 720)
+	for i := range src {
+		src[i] = floatMarker | uint64(i)<<40
+	}
+	b.SetBytes(int64(8 * len(src)))
+	for b.Loop() {
+		Numbers(dst, src)
+	}
+}

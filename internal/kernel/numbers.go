@@ -1,6 +1,9 @@
 package kernel
 
-import "math"
+import (
+	"math"
+	"math/bits"
+)
 
 // Numbers writes the values of the words src to dst, which is not shorter, and
 // returns how many come before the first word that is 0.
@@ -17,8 +20,8 @@ func Numbers(dst []float64, src []uint64) int {
 
 // number is the value of a word. An integer is rounded once.
 func number(w uint64) float64 {
-	if w >= floatMarker {
-		return math.Float64frombits(w << 1)
+	if w >= firstFloat {
+		return math.Float64frombits(bits.RotateLeft64(w^floatMarker, 1))
 	}
 	return float64(intOf(w))
 }

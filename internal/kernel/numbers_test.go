@@ -24,7 +24,7 @@ func TestNumbersAreReference(t *testing.T) {
 			case kind == 0 || kind == 2 && r.IntN(2) == 0:
 				src[i] = intTag | w&intPayload
 			default:
-				src[i] = floatMarker | w
+				src[i] = max(w, firstFloat)
 			}
 		}
 		bits := wordsAtPageEnd(len(src))

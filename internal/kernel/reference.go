@@ -9,6 +9,7 @@ const (
 	intTag      = uint64(1) << 56
 	intPayload  = intTag - 1
 	floatMarker = uint64(1) << 63
+	firstFloat  = uint64(4) << 56
 )
 
 func intOf(w uint64) int64 { return int64(w<<8) >> 8 }

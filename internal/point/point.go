@@ -5,8 +5,12 @@
 //
 //	0                     unset
 //	01 | 56-bit integer   signed, two's complement
-//	1x…                   float: sign, exponent and the upper 51 of the 52
-//	                      fraction bits, shifted right by one below the marker
+//	04… to ff…            float: the bits of the double, rotated right by one,
+//	                      with the highest bit turned over
+//
+// A float whose lowest bit is 0 has a word that begins with 80… to ff…: sign,
+// exponent and the upper 51 of the 52 fraction bits below a marker, as the original
+// wrote it. One whose lowest bit is 1 has a word that begins with 04… to 7f….
 //
 // Two words are the same point if and only if they are equal.
 package point
@@ -14,6 +18,7 @@ package point
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // Size is the number of bytes of a point on the wire.
@@ -34,6 +39,7 @@ const (
 
 const (
 	floatMarker = uint64(1) << 63
+	firstFloat  = uint64(0x04) << 56
 	tagInt      = uint64(0x01) << 56
 	tagMask     = uint64(0xff) << 56
 	payload56   = uint64(1)<<56 - 1
@@ -54,7 +60,7 @@ const (
 // KindOf returns the kind of a normalised word.
 func KindOf(w uint64) Kind {
 	switch {
-	case w >= floatMarker:
+	case w >= firstFloat:
 		return KindFloat
 	case w == Unset:
 		return KindUnset
@@ -85,11 +91,15 @@ func Int(w uint64) int64 { return int64(w<<8) >> 8 }
 // Float returns the value of a word as a double: an integer converted, an
 // unset word as 0.
 func Float(w uint64) float64 {
-	if w >= floatMarker {
-		// The marker bit is lost by the shift; the sign is bit 62.
-		return math.Float64frombits(w << 1)
+	if w >= firstFloat {
+		return Double(w)
 	}
 	return float64(Int(w))
+}
+
+// Double returns the value of a float word. The result is meaningless for other kinds.
+func Double(w uint64) float64 {
+	return math.Float64frombits(bits.RotateLeft64(w^floatMarker, 1))
 }
 
 // Normalize turns the big-endian word of 8 wire bytes into a stored word. Any

@@ -81,6 +81,26 @@ func TestFloatRoundTrip(t *testing.T) {
 	})
 }
 
+// The words of floats whose lowest bit is 1 begin with 04 to 7f.
+func TestOddFloats(t *testing.T) {
+	for w, value := range map[uint64]float64{
+		0x0400000000000000: 0x1.0000000000001p-895,
+		0x1fe9999999999999: 0x1.3333333333333p-2, // 0.3
+		0x5fe9999999999999: -0x1.3333333333333p-2,
+		0x4000000000000000: -5e-324,
+		0x3ff0000000000000: math.Float64frombits(0x7fe0000000000001),
+	} {
+		if got := Float(w); KindOf(w) != KindFloat || got != value {
+			t.Errorf("value of %016x is %v, want %v", w, got, value)
+		}
+	}
+	for tag := range uint64(4) {
+		if w := tag<<56 | 5; KindOf(w) == KindFloat {
+			t.Errorf("%016x is a float", w)
+		}
+	}
+}
+
 func FuzzNormalize(f *testing.F) {
 	f.Add(uint64(0x02fd00000001e240))
 	f.Add(uint64(0x0280ffffffffffff))

@@ -1,8 +1,6 @@
 package sumtree
 
 import (
-	"math"
-
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
@@ -33,9 +31,6 @@ const (
 	ofRange
 	totalRollups
 )
-
-// floatMarker is the bit that makes a word a float.
-const floatMarker = uint64(1) << 63
 
 // node is the float part of a node of the tree.
 type node struct {
@@ -79,10 +74,10 @@ func (t *Total) run(words []uint64, slot int64) int {
 		t.carry(slot)
 	}
 	n := 0
-	if words[0] >= floatMarker {
+	if point.KindOf(words[0]) == point.KindFloat {
 		lane := t.lane
-		for n < len(words) && words[n] >= floatMarker {
-			if v := math.Float64frombits(words[n] << 1); v == v || !t.Numbers {
+		for n < len(words) && point.KindOf(words[n]) == point.KindFloat {
+			if v := point.Double(words[n]); v == v || !t.Numbers {
 				lane += v
 			}
 			n++
@@ -93,7 +88,7 @@ func (t *Total) run(words []uint64, slot int64) int {
 		t.whole.AddInt(e.Sum)
 	} else {
 		whole := int64(0)
-		for n < len(words) && words[n]-1 < floatMarker-1 {
+		for n < len(words) && point.KindOf(words[n]) == point.KindInt {
 			whole += point.Int(words[n])
 			n++
 		}

@@ -3,22 +3,23 @@ package reference
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 
 	"github.com/zeebo/xxh3"
 )
 
 // A word is a point in memory (docs/protocol.md, "Points, names, slots"): 0 is unset.
-// With the top bit set it is a float, whose bits are shifted right by one and lack the
-// last one. With a top byte of 1 it is an integer of 56 bits.
+// With a top byte of 1 it is an integer of 56 bits, with one of 4 or more a float: the
+// bits rotated right by one, the top bit turned over.
 const unset = 0
 
-func isFloat(w uint64) bool { return w>>63 == 1 }
+func isFloat(w uint64) bool { return w>>56 >= 4 }
 
 func whole(w uint64) int64 { return int64(w<<8) >> 8 }
 
 func number(w uint64) float64 {
 	if isFloat(w) {
-		return math.Float64frombits(w << 1)
+		return math.Float64frombits(bits.RotateLeft64(w^1<<63, 1))
 	}
 	return float64(whole(w))
 }
