@@ -168,9 +168,10 @@ func writeStats(w io.Writer, stats []Stat) error {
 	return err
 }
 
-// number prints a value without an exponent where that is short.
+// number prints the shortest decimal that reads back as v, as the JSON of the node has it:
+// without an exponent from a millionth on and below 1e21.
 func number(v float64) string {
-	if v != 0 && (math.Abs(v) >= 1e15 || math.Abs(v) < 1e-6) {
+	if abs := math.Abs(v); v != 0 && (abs < 1e-6 || abs >= 1e21) {
 		return strconv.FormatFloat(v, 'g', -1, 64)
 	}
 	return strconv.FormatFloat(v, 'f', -1, 64)
