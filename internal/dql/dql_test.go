@@ -68,6 +68,39 @@ func TestNames(t *testing.T) {
 		`quotient(sum(count(EVENTS FROM 'b' WHERE 'a' == 1 SHIFT BY 5m)), count(EVENTS FROM 'b'))`)
 }
 
+func TestSpansOfSeveralUnits(t *testing.T) {
+	f := func(span, want string) {
+		t.Helper()
+		q, err := Parse("SELECT avg(a BUCKET b SHIFT BY " + span + ", " + span + ") LAST " + span)
+		if err != nil {
+			t.Errorf("%s: %v", span, err)
+			return
+		}
+		text := "SELECT avg('a' BUCKET 'b' SHIFT BY " + want + ", " + want + ") LAST " + want
+		if q.String() != text {
+			t.Errorf("%s: got %s, want %s", span, q, text)
+		}
+	}
+	f("1h30m", "90m")
+	f("1 h30m", "90m")
+	f("-1h30m", "-90m")
+	f("1w2d3h4m5s6ms", "788645006ms")
+	f("1m0s", "60s")
+	f("2m90s", "210s")
+	f("1s001ms", "1001ms")
+	for _, span := range []string{"1m1h", "1h1h", "1h30", "1h30min", "1h-30m", "1h3.5m", "0h30m", "1h30m2"} {
+		if q, err := Parse("SELECT a BUCKET b LAST " + span); err == nil {
+			t.Errorf("%s is a span: %s", span, q)
+		}
+	}
+	for _, span := range []string{"8000000000000w1s", "1w999999999999999s", "70389527h9999999999m"} {
+		if _, err := Parse("SELECT a BUCKET b LAST " + span); err == nil ||
+			!strings.Contains(err.Error(), "out of range") {
+			t.Errorf("%s: %v, want a span out of range", span, err)
+		}
+	}
+}
+
 func TestPartsAfterADotNeedNoQuotes(t *testing.T) {
 	f := func(text, want string) {
 		t.Helper()

@@ -43,7 +43,8 @@ func (g grammar) pattern() string {
 }
 
 func (g grammar) span() string {
-	return g.of("1", "5", "0", "-3", "12") + g.of("", " ") + g.of("ms", "s", "m", "h", "d", "w")
+	simple := g.of("1", "5", "0", "-3", "12") + g.of("", " ") + g.of("ms", "s", "m", "h", "d", "w")
+	return g.of(simple, simple, g.of("1", "-3")+g.of("", " ")+g.of("h30m", "w2d0s", "s250ms"))
 }
 
 func (g grammar) number() string {

@@ -2,6 +2,8 @@ package dql
 
 import (
 	"cmp"
+	"strconv"
+	"strings"
 )
 
 // parser is a recursive-descent parser.
@@ -142,15 +144,70 @@ func (p *parser) span(bare bool) (*Duration, error) {
 		return nil, err
 	}
 	number := p.in.last()
-	if d.Unit = p.in.unit(); d.Unit == "" {
-		if err := p.in.unknownUnit(number); err != nil {
-			return nil, err
-		}
+	if err = p.units(d); err != nil || d.Unit != "" {
+		return d, err
 	}
-	if d.Unit == "" && !bare {
+	if err := p.in.unknownUnit(number); err != nil {
+		return nil, err
+	}
+	if !bare {
 		return nil, p.in.expected("a unit of time: ms, s, m, h, d or w")
 	}
 	return d, p.bounded(d)
+}
+
+// units reads what follows the first number of a span: a unit, or as in 1h30m more numbers with
+// ever shorter units. Such a span is one of the shortest unit, 90m. Where no unit follows, d
+// stays as it is.
+func (p *parser) units(d *Duration) error {
+	t := p.in.peek()
+	if t.kind != tokWord {
+		return nil
+	}
+	unit, rest := cutUnit(t.text)
+	sum := Duration{at: d.at, N: d.N, Unit: unit}
+	for unit != "" {
+		if err := p.bounded(&sum); err != nil {
+			return err
+		}
+		if rest == "" {
+			p.in.take()
+			*d = sum
+			return nil
+		}
+		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
+		n, err := strconv.ParseInt(rest[:digits], 10, 64)
+		if unit, rest = cutUnit(rest[digits:]); err != nil || d.N == 0 {
+			return nil
+		}
+		next := Duration{at: d.at, N: n, Unit: unit}
+		longer, shorter := sum.Unit.Milliseconds(), unit.Milliseconds()
+		if unit == "" || longer <= shorter {
+			return nil
+		}
+		if err := p.bounded(&next); err != nil {
+			return err
+		}
+		if d.N < 0 {
+			n = -n
+		}
+		sum.N, sum.Unit = sum.N*(longer/shorter)+n, unit
+	}
+	return nil
+}
+
+// cutUnit splits a text that begins with a unit of time and has digits or nothing behind it; the
+// unit is empty where it does not.
+func cutUnit(text string) (unit Unit, rest string) {
+	name := text
+	if i := strings.IndexAny(text, "0123456789"); i >= 0 {
+		name = text[:i]
+	}
+	switch name {
+	case "ms", "s", "m", "h", "d", "w":
+		return Unit(name), text[len(name):]
+	}
+	return "", text
 }
 
 // bounded refuses a span that is longer than all time there is: a shorter one

@@ -126,9 +126,9 @@ func (p *parser) constant() (Expr, error) {
 		return nil, err
 	}
 	if n.Whole {
-		if u := p.in.unit(); u != "" {
-			d := &Duration{at: n.at, N: int64(n.Value), Unit: u}
-			return d, p.bounded(d)
+		d := &Duration{at: n.at, N: int64(n.Value)}
+		if err := p.units(d); err != nil || d.Unit != "" {
+			return d, err
 		}
 		if err := p.in.unknownUnit(p.in.last()); err != nil {
 			return nil, err

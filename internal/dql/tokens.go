@@ -162,15 +162,3 @@ func (ts *tokens) largeInteger(what string) (*big.Int, error) {
 	n, _ := new(big.Int).SetString(text, 10)
 	return n, nil
 }
-
-// unit reads a unit of time if one follows.
-func (ts *tokens) unit() Unit {
-	if t := ts.peek(); t.kind == tokWord {
-		switch t.text {
-		case "ms", "s", "m", "h", "d", "w":
-			ts.next++
-			return Unit(t.text)
-		}
-	}
-	return ""
-}

@@ -6,6 +6,7 @@ const h = 3_600_000
 describe('findRange', () => {
   it.each([
     ['SELECT a BUCKET b LAST 1h', 'LAST 1h', { kind: 'last', span: h }],
+    ['SELECT a BUCKET b LAST 1h30m TOP 2 BY max()', 'LAST 1h30m', { kind: 'last', span: 1.5 * h }],
     ['SELECT a BUCKET b LAST 90 s TOP 3 BY max()', 'LAST 90 s', { kind: 'last', span: 90_000 }],
     ['select max(last.x BUCKET b, 5s) last 10m', 'last 10m', { kind: 'last', span: 600_000 }],
     ['SELECT last(x BUCKET b, 5s) BETWEEN 1000 AND 5000', 'BETWEEN 1000 AND 5000', { kind: 'between', from: 1000, to: 5000 }],
@@ -49,7 +50,8 @@ describe('spans', () => {
       expect(spanMs(spanText(spanMs(text)!))).toBe(spanMs(text))
     }
     expect([spanText(7 * 86_400_000), spanText(90_000), spanText(0.2)]).toEqual(['1w', '90s', '1ms'])
-    expect([spanMs('1y'), spanMs('h'), spanMs('1.5h')]).toEqual([undefined, undefined, undefined])
+    for (const text of ['', '1y', 'h', '1.5h', '30m1h', '1h1h', '1h30']) expect(spanMs(text)).toBeUndefined()
+    expect(['1h30m', '1w1d1h1m1s1ms', '2m90s'].map(spanMs)).toEqual([5_400_000, 694_861_001, 210_000])
   })
   it('dates are in UTC and whole seconds', () => {
     expect(rangeText({ kind: 'between', from: 0, to: 1500 })).toBe('BETWEEN "1970-01-01 00:00:00" AND 1500')

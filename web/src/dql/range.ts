@@ -5,10 +5,14 @@ import { isKeyword, tokenize, type Token } from './tokens'
 
 const unitMs: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 }
 
-/** A span of the language in ms, undefined when it is none. */
+const spanForm = /^(?:\d+w)?(?:\d+d)?(?:\d+h)?(?:\d+m)?(?:\d+s)?(?:\d+ms)?$/
+
+/** A span of the language such as 90m or 1h30m in ms, undefined when it is none. */
 export function spanMs(text: string): number | undefined {
-  const found = /^(\d+)(ms|s|m|h|d|w)$/.exec(text)
-  return found ? Number(found[1]) * unitMs[found[2]!]! : undefined
+  if (!text || !spanForm.test(text)) return undefined
+  let ms = 0
+  for (const [, n, unit] of text.matchAll(/(\d+)([a-z]+)/g)) ms += Number(n) * unitMs[unit!]!
+  return ms
 }
 
 /** The shortest text of a span. */
