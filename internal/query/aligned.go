@@ -16,9 +16,11 @@ func (r *request) align() {
 }
 
 // shown returns a result without the values that begin at the end that was asked for or later,
-// where the range goes on to the end of a step. The result that is given may be shared.
+// where the range goes on to the end of a step, and without columns that lie before it, where it
+// begins earlier for a field of longer steps: with them there were more than the width. Only
+// columns have a start of their own in answers. The result that is given may be shared.
 func (r *request) shown(out *Result) *Result {
-	if out == nil || r.until == 0 || r.times.End == r.until {
+	if out == nil || r.until == 0 {
 		return out
 	}
 	cut := *out
@@ -27,13 +29,21 @@ func (r *request) shown(out *Result) *Result {
 	for i := range cut.Series {
 		s := &cut.Series[i]
 		s.Coverage = min(1, s.Coverage*longer)
-		n := int((r.until - s.Start + s.Resolution - 1) / s.Resolution)
-		s.Values, s.Min, s.Max = first(s.Values, n), first(s.Min, n), first(s.Max, n)
-		s.Confidence = first(s.Confidence, n)
-		s.Lead = min(s.Lead, len(s.Values))
+		from := 0
+		if s.Min != nil && !out.Compat {
+			from = int(max(0, r.until-r.length-s.Start) / s.Resolution)
+		}
+		to := int((r.until - s.Start + s.Resolution - 1) / s.Resolution)
+		s.Values, s.Min, s.Max = part(s.Values, from, to), part(s.Min, from, to), part(s.Max, from, to)
+		s.Confidence = part(s.Confidence, from, to)
+		s.Start += int64(from) * s.Resolution
+		s.Lead = min(max(0, s.Lead-from), len(s.Values))
 	}
 	return &cut
 }
 
-// first returns the first n of a list that may have fewer.
-func first(list []float64, n int) []float64 { return list[:min(n, len(list))] }
+// part returns the values of a list from one to before another, as far as it has them.
+func part(list []float64, from, to int) []float64 {
+	to = min(to, len(list))
+	return list[min(from, to):to]
+}
