@@ -54,6 +54,20 @@ func (s Sum) wide() float64 {
 	return sign*math.Ldexp(float64(top), n) + s.Float
 }
 
+// Mean returns Sum ÷ Count, which lies between Min and Max. It reports false where the sum
+// does not tell: without a set slot, with NaN among the words, and where finite words have a
+// sum beyond the doubles. Then the words have to be added up.
+func (h *Header) Mean() (float64, bool) {
+	if h.Count == 0 || h.Min == point.Unset {
+		return math.NaN(), false
+	}
+	low, high := point.Float(h.Min), point.Float(h.Max)
+	mean := h.Sum.Float64() / float64(h.Count)
+	told := mean == mean && (mean != math.Inf(1) || high == mean) &&
+		(mean != math.Inf(-1) || low == mean)
+	return max(low, min(mean, high)), told
+}
+
 // Plus returns s and o added part by part.
 func (s Sum) Plus(o Sum) Sum {
 	lo, carry := bits.Add64(s.Lo, o.Lo, 0)

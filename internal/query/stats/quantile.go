@@ -1,5 +1,5 @@
-// Package stats computes numbers from lists of others: quantiles without sorting, moving sums without
-// subtracting.
+// Package stats computes numbers from lists of others: quantiles without sorting, sums and means
+// without rounding that piles up, moving sums without subtracting.
 package stats
 
 import (
