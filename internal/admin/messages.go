@@ -134,8 +134,9 @@ type Result struct {
 	Events    []EventList `json:"-"`         // the results that are events
 	PlanText  string      `json:"plan_text"` // of EXPLAIN, which has no results
 
-	Missing []missingSelector `json:"missing"` // those without a hit, where others have some
-	Damaged string            `json:"damaged"` // "shown": what is unknown has older values; else empty
+	Missing   []missingSelector `json:"missing"`   // those without a hit, where others have some
+	Unmatched []unmatchedSeries `json:"unmatched"` // those that an operator leaves out
+	Damaged   string            `json:"damaged"`   // "shown": what is unknown has older values; else empty
 }
 
 // missingSelector is a selector of a query that finds nothing.
@@ -144,6 +145,13 @@ type missingSelector struct {
 	Offset   int      `json:"offset"`  // in the query, in bytes
 	Message  string   `json:"message"` // the part without a hit, and what may be meant
 	Near     []string `json:"near"`    // metrics that may be meant
+}
+
+// unmatchedSeries are series on one side of an operator without a partner on the other side.
+type unmatchedSeries struct {
+	Expression string   `json:"expression"`
+	Series     []string `json:"series"` // the first of them
+	More       int      `json:"more"`   // further ones
 }
 
 // Series is one result of a query. The time of value i is the result's start +

@@ -58,6 +58,15 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 			return err
 		}
 	}
+	for _, u := range r.Unmatched {
+		more := ""
+		if u.More > 0 {
+			more = fmt.Sprintf(" and %d more", u.More)
+		}
+		if _, err := fmt.Fprintf(w, "\nleft out, without a partner: %s%s of %s\n", strings.Join(u.Series, ", "), more, u.Expression); err != nil {
+			return err
+		}
+	}
 	_, err = fmt.Fprintf(w, "\n%d series, %d points, coverage %s, query %s ms, round trip %s ms\n", len(r.Results), points,
 		coverage(meanCoverage(r.Results)), milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
 	return err

@@ -94,6 +94,14 @@ type Binary struct {
 	at
 	Op   byte
 	L, R Expr
+	On   []JoinKey // by which the series of both sides find each other; nil without ON
+}
+
+// JoinKey is what series on both sides of an operator have to have in common.
+type JoinKey struct {
+	Pos  int
+	Star int64   // of the stars of a pattern or the dimensions of GROUP BY, from 1; 0 for Dim
+	Dim  *DimVar // nil for Star
 }
 
 // Variable is the name of an alias, before Parse replaces it.

@@ -24,7 +24,7 @@ func (p *parser) chain(op1, op2 string, operand func(*parser) (Expr, error)) (Ex
 		return nil, err
 	}
 	list := []Expr{first}
-	var ops []token
+	var ops []operator
 	for {
 		t := p.in.peek()
 		if !t.isOp(op1) && !t.isOp(op2) {
@@ -38,12 +38,58 @@ func (p *parser) chain(op1, op2 string, operand func(*parser) (Expr, error)) (Ex
 		if err != nil {
 			return nil, err
 		}
-		list, ops = append(list, e), append(ops, t)
+		op := operator{token: t}
+		if op.on, err = p.on(); err != nil {
+			return nil, err
+		}
+		list, ops = append(list, e), append(ops, op)
+	}
+}
+
+// operator is one between two operands, with the ON that stands after the second.
+type operator struct {
+	token
+	on []JoinKey
+}
+
+// on reads ON with one key, or with several in parentheses. The original has none.
+func (p *parser) on() ([]JoinKey, error) {
+	if p.toTheRight || !p.in.accept("ON") {
+		return nil, nil
+	}
+	several := p.in.acceptOp("(")
+	var list []JoinKey
+	for {
+		t := p.in.peek()
+		k := JoinKey{Pos: t.pos}
+		switch t.kind {
+		case tokInt:
+			p.in.take()
+			// More digits do not matter: no pattern has so many stars.
+			if k.Star, _ = strconv.ParseInt(t.text, 10, 64); k.Star == 0 {
+				return nil, p.in.errorAt(t.pos, "stars are counted from 1")
+			}
+		case tokDimVar:
+			e, err := p.element()
+			if err != nil {
+				return nil, err
+			}
+			k.Dim = e.Dim
+		default:
+			return nil, p.in.expected("the number of a star such as 1, or a dimension such as $host")
+		}
+		list = append(list, k)
+		switch {
+		case !several:
+			return list, nil
+		case !p.in.acceptOp(","):
+			return list, p.in.expectOp(")")
+		}
 	}
 }
 
 // group joins the operands of a chain from one end to the other.
-func (p *parser) group(list []Expr, ops []token) (Expr, error) {
+func (p *parser) group(list []Expr, ops []operator) (Expr, error) {
 	var err error
 	if p.toTheRight {
 		e := list[len(ops)]
@@ -60,7 +106,7 @@ func (p *parser) group(list []Expr, ops []token) (Expr, error) {
 }
 
 // combine joins two operands and computes constants at once.
-func (p *parser) combine(op token, l, r Expr) (Expr, error) {
+func (p *parser) combine(op operator, l, r Expr) (Expr, error) {
 	for _, e := range []Expr{l, r} {
 		if d, ok := e.(*Duration); ok {
 			return nil, p.in.errorAt(d.Pos(), "a span of time can only be an argument of a function")
@@ -68,8 +114,11 @@ func (p *parser) combine(op token, l, r Expr) (Expr, error) {
 	}
 	a, okA := l.(*Number)
 	b, okB := r.(*Number)
+	if op.on != nil && (okA || okB) {
+		return nil, p.in.errorAt(op.on[0].Pos, "ON says which series belong together, and a number goes with all of them")
+	}
 	if !okA || !okB {
-		return &Binary{at: at(op.pos), Op: op.text[0], L: l, R: r}, nil
+		return &Binary{at: at(op.pos), Op: op.text[0], L: l, R: r, On: op.on}, nil
 	}
 	n := &Number{at: a.at, Whole: a.Whole && b.Whole}
 	switch op.text {

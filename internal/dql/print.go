@@ -24,6 +24,13 @@ func Name(e Expr, most int) string {
 	return string(p.buf)
 }
 
+// Text returns an expression as it can stand in a query.
+func Text(e Expr) string {
+	var p printer
+	e.print(&p)
+	return string(p.buf)
+}
+
 // String returns the whole query in one line, with aliases replaced by what they stand for.
 // Parse makes an equal tree of it.
 func (q *Query) String() string {
@@ -201,6 +208,29 @@ func (b *Binary) print(p *printer) {
 	p.operand(b.L, level(b))
 	p.text(" " + string(b.Op) + " ")
 	p.operand(b.R, level(b)+1)
+	switch len(b.On) {
+	case 0:
+	case 1:
+		p.text(" ON ")
+		p.joinKey(b.On[0])
+	default:
+		p.text(" ON (")
+		for i, k := range b.On {
+			if i > 0 {
+				p.text(", ")
+			}
+			p.joinKey(k)
+		}
+		p.text(")")
+	}
+}
+
+func (p *printer) joinKey(k JoinKey) {
+	if k.Dim != nil {
+		p.dimension(*k.Dim)
+	} else {
+		p.int(k.Star)
+	}
 }
 
 func (p *printer) operand(e Expr, least int) {

@@ -43,11 +43,18 @@ func encodeJSON(ctx context.Context, w *bufio.Writer, r *query.Result) error {
 		buf = append(buf, `,"damaged":"shown"`...)
 	}
 	if len(r.Missing) > 0 {
-		missing, err := json.Marshal(missingOf(r))
+		missing, err := json.Marshal(r.Missing)
 		if err != nil {
 			return fmt.Errorf("encoding what is missing: %w", err)
 		}
 		buf = append(append(buf, `,"missing":`...), missing...)
+	}
+	if len(r.Unmatched) > 0 {
+		unmatched, err := json.Marshal(r.Unmatched)
+		if err != nil {
+			return fmt.Errorf("encoding what is unmatched: %w", err)
+		}
+		buf = append(append(buf, `,"unmatched":`...), unmatched...)
 	}
 	if r.Plan != nil {
 		plan, err := json.Marshal(r.Plan)
@@ -177,22 +184,6 @@ func partTexts(key []byte) []string {
 // first point, or gaps are to be told and there is no point behind it.
 func gap(s *query.Series, i int) bool {
 	return i < s.Lead || s.Confidence != nil && s.Confidence[i] == 0
-}
-
-// missing is a selector without a hit.
-type missing struct {
-	Selector string   `json:"selector"`
-	Offset   int      `json:"offset"` // in the query, in bytes
-	Message  string   `json:"message"`
-	Near     []string `json:"near"` // metrics that may be meant
-}
-
-func missingOf(r *query.Result) []missing {
-	list := make([]missing, len(r.Missing))
-	for i, m := range r.Missing {
-		list[i] = missing{Selector: m.Selector, Offset: m.Pos, Message: m.Reason, Near: append([]string{}, m.Near...)}
-	}
-	return list
 }
 
 // lists returns the lists of numbers of a series by their keys. A series that

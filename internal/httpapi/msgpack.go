@@ -57,6 +57,9 @@ func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 	if len(r.Missing) > 0 {
 		entries++
 	}
+	if len(r.Unmatched) > 0 {
+		entries++
+	}
 	if r.Older {
 		entries++
 	}
@@ -71,6 +74,9 @@ func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 	}
 	if len(r.Missing) > 0 {
 		buf = mpMissing(mpString(buf, "missing"), r)
+	}
+	if len(r.Unmatched) > 0 {
+		buf = mpUnmatched(mpString(buf, "unmatched"), r)
 	}
 	buf = mpHead(mpString(buf, "results"), mpArray32, len(r.Series)+len(r.Events))
 	for i := range r.Series {
@@ -183,11 +189,22 @@ func mpStrings(dst []byte, list []string) []byte {
 
 func mpMissing(dst []byte, r *query.Result) []byte {
 	dst = mpHead(dst, mpArray32, len(r.Missing))
-	for _, m := range missingOf(r) {
+	for _, m := range r.Missing {
 		dst = mpString(mpString(mpHead(dst, mpMap32, 4), "selector"), m.Selector)
-		dst = mpInt(mpString(dst, "offset"), int64(m.Offset))
-		dst = mpString(mpString(dst, "message"), m.Message)
+		dst = mpInt(mpString(dst, "offset"), int64(m.Pos))
+		dst = mpString(mpString(dst, "message"), m.Reason)
 		dst = mpStrings(mpString(dst, "near"), m.Near)
+	}
+	return dst
+}
+
+func mpUnmatched(dst []byte, r *query.Result) []byte {
+	dst = mpHead(dst, mpArray32, len(r.Unmatched))
+	for _, u := range r.Unmatched {
+		dst = mpString(mpString(mpHead(dst, mpMap32, 4), "expression"), u.Expression)
+		dst = mpInt(mpString(dst, "offset"), int64(u.Pos))
+		dst = mpStrings(mpString(dst, "series"), u.Series)
+		dst = mpInt(mpString(dst, "more"), int64(u.More))
 	}
 	return dst
 }

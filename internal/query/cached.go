@@ -252,7 +252,7 @@ func (r *request) env(basis resultcache.Basis) exec.Env {
 // result makes the result of a run, and keeps what of it would be the same now.
 func (r *request) result(p *plan.Plan, ran *exec.Result, basis resultcache.Basis) *Result {
 	out := &Result{Start: r.times.Start, QueryTime: r.Now().Sub(r.began), Series: ran.Series, Stats: ran.Stats, Plan: ran.Explained,
-		Missing: p.Missing, Compat: r.opt.Compat, Older: r.opt.Older}
+		Missing: p.Missing, Unmatched: p.Unmatched, Compat: r.opt.Compat, Older: r.opt.Older}
 	if basis == nil {
 		return out
 	}

@@ -107,7 +107,7 @@ func (g *generator) expr(depth int) string {
 	case "list":
 		return fmt.Sprintf("%s(%s, %s)", g.oneOf("sum", "min", "max", "diff"), sub(), sub())
 	case "binary":
-		return fmt.Sprintf("(%s %s %s)", sub(), g.oneOf("+", "-"), sub())
+		return fmt.Sprintf("(%s %s (%s)%s)", sub(), g.oneOf("+", "-"), sub(), g.oneOf("", "", "", " ON 1", " ON (1, 2)"))
 	case "scalar":
 		return fmt.Sprintf("(%s %s %s)", sub(), g.oneOf("+", "-", "*"), number)
 	case "divide":

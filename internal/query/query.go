@@ -21,6 +21,7 @@ type (
 	Limits     = plan.Limits
 	LimitError = plan.LimitError
 	Missing    = plan.Missing
+	Unmatched  = plan.Unmatched
 	Memory     = plan.Memory
 )
 
@@ -140,8 +141,12 @@ type Result struct {
 	// Missing are the selectors without a hit, where others of the query have
 	// some; nil with Options.Compat, in which a metric that does not exist is 0.
 	Missing []Missing
-	Compat  bool // Options.Compat: what says more than the original's answer is not set
-	Older   bool // Options.Older: what is unknown of a series has older values
+
+	// Unmatched are the series that an operator between patterns leaves out, because the
+	// other side has none that belongs to them.
+	Unmatched []Unmatched
+	Compat    bool // Options.Compat: what says more than the original's answer is not set
+	Older     bool // Options.Older: what is unknown of a series has older values
 }
 
 // Query runs one query. Errors in the query are *dql.Error; the causes that a

@@ -33,6 +33,13 @@ export interface Missing {
   message: string
 }
 
+/** Series of one side of an operator that have no partner on the other side. */
+export interface Unmatched {
+  expression: string
+  series: string[] // the first ones
+  more: number // further ones
+}
+
 export interface Step {
   id: number
   name: string
@@ -73,6 +80,7 @@ export interface Result {
   results: Series[]
   damaged?: 'shown' // what is unknown has older values
   missing?: Missing[]
+  unmatched?: Unmatched[]
   plan?: Plan
 }
 

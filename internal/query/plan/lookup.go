@@ -153,6 +153,7 @@ func (p *planner) grouped(l *dql.Lookup, using *function.Entry, all value) (valu
 		if err != nil {
 			return v, err
 		}
+		one.series[0].group = g.values
 		v.series = append(v.series, one.series...)
 	}
 	return v, nil

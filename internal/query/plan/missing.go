@@ -14,10 +14,13 @@ import (
 
 // Missing is a selector or a lookup of a query that finds nothing.
 type Missing struct {
-	Selector string   // its canonical text
-	Pos      int      // in the query, in bytes
-	Reason   string   // the part without a hit, and what may be meant
-	Near     []string // metrics, collections, tags or values that exist, as text of the language, nearest first
+	Selector string `json:"selector"` // its canonical text
+	Pos      int    `json:"offset"`   // in the query, in bytes
+	Reason   string `json:"message"`  // the part without a hit, and what may be meant
+
+	// Near are metrics, collections, tags or values that exist, as text of the language,
+	// nearest first; never nil.
+	Near []string `json:"near"`
 }
 
 const (
@@ -47,7 +50,9 @@ func (p *planner) misses(e dql.Expr, why func() (reason string, near []string)) 
 		return
 	}
 	m := Missing{Selector: name, Pos: e.Pos()}
-	m.Reason, m.Near = why()
+	var near []string
+	m.Reason, near = why()
+	m.Near = append([]string{}, near...)
 	p.out.Missing = append(p.out.Missing, m)
 }
 

@@ -15,22 +15,23 @@ import (
 type Plan struct {
 	Range
 
-	Nodes   []*Node // each once, behind those that it reads, in the order of their IDs
-	Reads   []*Node // those of them that read a series
-	Spans   []*Spans
-	Roots   []Root     // the series of the result
-	Ranks   []*Node    // of TOP and BOTTOM, one per root; empty where all are kept
-	Keep    *dql.Limit // TOP or BOTTOM; nil without
-	Older   bool       // reads show what lies below what was lost
-	Shown              // what is shown of the result
-	Rounds             // how it is run
-	Missing []Missing  // selectors without a hit
-	Chosen  []Choice   // by which metrics were chosen
-	Size               // what it costs
-	Planned int64      // bytes of the plan itself
-	Indexed bool       // series were found by their tags
-	Events  bool       // events are counted
-	Lookups []Lookup   // how, where that is shown
+	Nodes     []*Node // each once, behind those that it reads, in the order of their IDs
+	Reads     []*Node // those of them that read a series
+	Spans     []*Spans
+	Roots     []Root      // the series of the result
+	Ranks     []*Node     // of TOP and BOTTOM, one per root; empty where all are kept
+	Keep      *dql.Limit  // TOP or BOTTOM; nil without
+	Older     bool        // reads show what lies below what was lost
+	Shown                 // what is shown of the result
+	Rounds                // how it is run
+	Missing   []Missing   // selectors without a hit
+	Unmatched []Unmatched // series that an operator leaves out
+	Chosen    []Choice    // by which metrics were chosen
+	Size                  // what it costs
+	Planned   int64       // bytes of the plan itself
+	Indexed   bool        // series were found by their tags
+	Events    bool        // events are counted
+	Lookups   []Lookup    // how, where that is shown
 }
 
 // Lookup is a lookup by tags that was made for a plan.
@@ -85,6 +86,7 @@ type Series struct {
 	tags    []tag      // of the series that gave the key, where a lookup found it
 	id      uint64     // of the bucket, 0 where several were combined
 	pattern []dql.Part // that found it, nil without stars and where several were combined
+	group   []string   // of the dimensions of GROUP BY, nil without
 }
 
 // Metric returns the key of the only metric in a result, else nil.

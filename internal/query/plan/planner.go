@@ -89,6 +89,9 @@ func (p *planner) plan() error {
 	if err := p.nothingFound(); err != nil {
 		return err
 	}
+	if err := p.nothingJoined(); err != nil {
+		return err
+	}
 	if l := p.q.Limit; l != nil {
 		if err := p.top(l); err != nil {
 			return err
@@ -113,7 +116,7 @@ func (p *planner) plan() error {
 
 func (p *planner) field(f *dql.Field) error {
 	p.named, p.at = dimensions(f.As), f.Expr.Pos()
-	p.wanted = slices.Concat(p.named, inMetadata(f.Meta))
+	p.wanted = slices.Concat(p.named, inMetadata(f.Meta), inJoins(f.Expr))
 	v, err := p.expr(f.Expr)
 	if err != nil {
 		return err
@@ -214,7 +217,11 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 	}
 	if l.typ == function.TypeMetric && r.typ == function.TypeMetric {
 		fn := map[byte]function.Op{'+': function.Sum, '-': function.Diff, '*': function.Product, '/': function.Quotient}[b.Op]
-		return p.combine(b.Pos(), fn, append(l.series[:len(l.series):len(l.series)], r.series...))
+		if p.opt.Compat {
+			return p.combine(b.Pos(), fn, append(l.series[:len(l.series):len(l.series)], r.series...))
+		}
+		j := pairing{planner: p, of: b, fn: fn, left: side{b.L, l.series}, right: side{b.R, r.series}}
+		return j.plan()
 	}
 	for _, v := range []value{l, r} {
 		if !function.TypeNumber.Takes(v.typ) && v.typ != function.TypeMetric {

@@ -50,6 +50,8 @@ type Series struct {
 	from  int64
 
 	of identity // of what is computed from one metric
+
+	stars []string // what those of its pattern stand for
 }
 
 // Old asks for the answers of the original.
@@ -148,6 +150,9 @@ func (e *evaluator) binary(b *dql.Binary) ([]Series, error) {
 		in, err := e.eval(b.R)
 		return mapAll(in, func(v float64) float64 { return operate(b.Op, n.Value, v) }), err
 	}
+	if !e.old.Compat {
+		return e.pairs(b)
+	}
 	in, err := e.evalAll(b.L, b.R)
 	if err != nil {
 		return nil, err
@@ -207,8 +212,9 @@ func (e *evaluator) call(c *dql.Call) ([]Series, error) {
 	}
 	switch {
 	case transforms[c.Name] && (span == 0 || moving[c.Name]):
-		for i := range in {
-			in[i] = transform(c.Name, in[i], numbers, span, word)
+		for i, s := range in {
+			in[i] = transform(c.Name, s, numbers, span, word)
+			in[i].stars = s.stars
 		}
 		return in, nil
 	case span != 0:
@@ -217,14 +223,16 @@ func (e *evaluator) call(c *dql.Call) ([]Series, error) {
 				numbers[0] *= 0.5
 			}
 			if numbers[0] < 0 || numbers[0] > 1 {
-				for i := range in {
-					in[i] = empty(in[i], span)
+				for i, s := range in {
+					in[i] = empty(s, span)
+					in[i].stars = s.stars
 				}
 				return in, nil
 			}
 		}
-		for i := range in {
-			in[i] = window(c.Name, in[i], span, numbers)
+		for i, s := range in {
+			in[i] = window(c.Name, s, span, numbers)
+			in[i].stars = s.stars
 		}
 		return in, nil
 	case c.Name == "topk" || c.Name == "bottomk":
@@ -283,22 +291,22 @@ func (s *Series) rescale() {
 	}
 }
 
-func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
-	bucket, resolution, err := e.src.Find(s.Bucket)
+func (e *evaluator) read(of *dql.Select, shift int64) ([]Series, error) {
+	bucket, resolution, err := e.src.Find(of.Bucket)
 	if err != nil {
 		return nil, err
 	}
 	var keys [][]byte
 	for _, key := range e.src.Keys(bucket) {
-		matched := s.Metric.Parts != nil && match(s.Metric.Parts, key)
-		e.found = e.found || bytes.Equal(key, s.Metric.Key) || matched
-		if matched || e.old.Compat && s.Metric.Parts != nil && below(s.Metric.Parts, key) {
+		matched := of.Metric.Parts != nil && match(of.Metric.Parts, key)
+		e.found = e.found || bytes.Equal(key, of.Metric.Key) || matched
+		if matched || e.old.Compat && of.Metric.Parts != nil && below(of.Metric.Parts, key) {
 			keys = append(keys, key)
 		}
 	}
 	slices.SortFunc(keys, bytes.Compare)
-	if s.Metric.Parts == nil {
-		keys = [][]byte{s.Metric.Key}
+	if of.Metric.Parts == nil {
+		keys = [][]byte{of.Metric.Key}
 	}
 	var list []Series
 	from, to := e.start-shift, e.end-shift
@@ -313,6 +321,7 @@ func (e *evaluator) read(s *dql.Select, shift int64) ([]Series, error) {
 		}
 		s := e.realize(words, resolution)
 		s.of = identityOf(bucket, key)
+		s.stars = standFor(of.Metric.Parts, key)
 		if !e.old.Compat {
 			s.words, s.from = words, from
 		}

@@ -16,7 +16,7 @@ export type Wanted =
   | { kind: 'keyword'; from: number; words: string[] }
   | { kind: 'nothing' }
 
-const afterName = ['BUCKET', 'FROM', 'WHERE', 'GROUP BY', 'AS', 'LAST', 'BETWEEN', 'AFTER', 'BEFORE', 'SHIFT', 'METADATA', 'ALIAS', 'TOP', 'BOTTOM', 'BY', 'AND', 'FOR', 'AGO']
+const afterName = ['BUCKET', 'FROM', 'WHERE', 'GROUP BY', 'AS', 'LAST', 'BETWEEN', 'AFTER', 'BEFORE', 'SHIFT', 'METADATA', 'ALIAS', 'TOP', 'BOTTOM', 'BY', 'AND', 'FOR', 'AGO', 'ON']
 
 /** Says what can stand where the cursor is, with the text before it. */
 export function wanted(before: string): Wanted {

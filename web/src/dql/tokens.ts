@@ -12,7 +12,7 @@ export interface Token {
 
 export const keywords = [
   'SELECT', 'EXPLAIN', 'BUCKET', 'FROM', 'WHERE', 'LAST', 'AFTER', 'BEFORE', 'BETWEEN', 'FOR', 'AND', 'OR', 'NOT', 'NOW', 'AGO', 'AS',
-  'ALIAS', 'METADATA', 'SHIFT', 'BY', 'TOP', 'BOTTOM', 'EVENTS', 'ALL', 'GROUP', 'USING', 'LIKE',
+  'ALIAS', 'METADATA', 'SHIFT', 'BY', 'TOP', 'BOTTOM', 'EVENTS', 'ALL', 'GROUP', 'USING', 'LIKE', 'ON',
 ]
 const known = new Set(keywords)
 

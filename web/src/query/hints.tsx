@@ -12,10 +12,11 @@ interface Props {
 
 /** What a reader has to know before believing an answer: what does not exist, what damage took, and that there is nothing. */
 export function Hints({ answer, utc, onOlder }: Props) {
-  const { data, missing } = answer
+  const { data, missing, unmatched } = answer
   return (
     <>
       {missing.map((m) => <p key={m.selector} class="hint">{m.message}</p>)}
+      {unmatched.map((u) => <p key={u.expression} class="hint">Left out, without a partner: {u.series.join(', ')}{u.more > 0 && ` and ${count(u.more)} more`} of {u.expression}</p>)}
       <Damage data={data} utc={utc} onOlder={onOlder} />
       {data.events.some((e) => e.damaged.length) && (
         <p class="hint">Damage took {count(data.events.flatMap((e) => e.damaged).reduce((n, g) => n + g.events, 0))} events of this range. What is shown is not all there was.</p>

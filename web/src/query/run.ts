@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
-import { runQuery, Problem, Unreachable, type Missing, type Plan } from '../api'
+import { runQuery, Problem, Unreachable, type Missing, type Plan, type Unmatched } from '../api'
 import { findRange, withRange } from '../dql/range'
 import { useConnection } from '../hooks'
 import type { View } from '../url'
@@ -10,6 +10,7 @@ export interface Answer {
   query: string
   data: ChartData
   missing: Missing[]
+  unmatched: Unmatched[]
   plan?: Plan
   points: number
   queryMs: number // in the node
@@ -62,7 +63,7 @@ export function useRun(w: Wish): Run {
       set({
         busy: false, since: 0, id: '',
         answer: {
-          query, data, missing: reply.value.missing ?? [], plan: reply.value.plan, points: pointsOf(data), queryMs: reply.value.query_time / 1000, tookMs: reply.took,
+          query, data, missing: reply.value.missing ?? [], unmatched: reply.value.unmatched ?? [], plan: reply.value.plan, points: pointsOf(data), queryMs: reply.value.query_time / 1000, tookMs: reply.took,
         },
       })
     } catch (error) {
