@@ -50,8 +50,8 @@ func TestLines(t *testing.T) {
 	f(" a\t 5 \t1500000000 \t", "'a' @1500000000 int 5")
 	f("a -5 1500000000", "'a' @1500000000 int -5")
 	f("a +5 1500000000", "'a' @1500000000 int 5")
-	f("a 5.0 1500000000", "'a' @1500000000 int 5")
-	f("a 5. 1500000000", "'a' @1500000000 int 5")
+	f("a 5.0 1500000000", "'a' @1500000000 float 5")
+	f("a 5. 1500000000", "'a' @1500000000 float 5")
 	f("a 9007199254740993.0 1500000000", "'a' @1500000000 int 9007199254740993")
 	f("a .25 1500000000", "'a' @1500000000 float 0.25")
 	f("a -0.0 1500000000", "'a' @1500000000 float -0")
@@ -135,7 +135,7 @@ var wholeText = regexp.MustCompile(`^([-+]?[0-9]+)(\.0*)?$`)
 // naiveWord is the word of a text of which strconv makes f.
 func naiveWord(text string, f float64) uint64 {
 	m := wholeText.FindStringSubmatch(text)
-	if m == nil || math.Signbit(f) && f == 0 && m[2] != "" {
+	if m == nil || m[2] != "" && math.Abs(f) <= 1<<52 { // which every float of a point holds
 		return point.FromFloat(f)
 	}
 	n, ok := new(big.Int).SetString(m[1], 10)
