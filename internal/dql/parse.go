@@ -11,6 +11,7 @@ type parser struct {
 	in    tokens
 	depth int
 
+	inCall     bool // a comma ends an argument of a function
 	toTheRight bool // how chains of operators group
 	elements   path // memory of the path read last
 }

@@ -52,12 +52,13 @@ type operator struct {
 	on []JoinKey
 }
 
-// on reads ON with one key, or with several in parentheses. The original has none.
+// on reads ON with its keys. Parentheses around them may be left out where what follows a
+// comma can only be a key. The original has none.
 func (p *parser) on() ([]JoinKey, error) {
 	if p.toTheRight || !p.in.accept("ON") {
 		return nil, nil
 	}
-	several := p.in.acceptOp("(")
+	inside := p.in.acceptOp("(")
 	var list []JoinKey
 	for {
 		t := p.in.peek()
@@ -80,7 +81,7 @@ func (p *parser) on() ([]JoinKey, error) {
 		}
 		list = append(list, k)
 		switch {
-		case !several:
+		case !inside && !p.in.joinKeyFollows(p.inCall):
 			return list, nil
 		case !p.in.acceptOp(","):
 			return list, p.in.expectOp(")")
@@ -151,10 +152,13 @@ func (p *parser) operand() (Expr, error) {
 	case t.kind == tokInt || t.kind == tokFloat || t.isOp("-") || t.isOp("+"):
 		return p.constant()
 	case p.in.acceptOp("("):
+		outside := p.inCall
+		p.inCall = false
 		e, err := p.sum()
 		if err == nil {
 			err = p.in.expectOp(")")
 		}
+		p.inCall = outside
 		return e, err
 	case (t.isName() || t.kind == tokWord) && p.in.peekAt(1).isOp("("):
 		name, err := p.function()
@@ -241,6 +245,9 @@ func (p *parser) call(start token, name string) (*Call, error) {
 	if p.in.acceptOp(")") {
 		return c, nil
 	}
+	outside := p.inCall
+	p.inCall = true
+	defer func() { p.inCall = outside }()
 	for {
 		e, err := p.argument()
 		if err != nil {

@@ -59,7 +59,11 @@ func (q *Query) fields(p *printer) {
 		if i > 0 {
 			p.text(", ")
 		}
-		f.Expr.print(p)
+		if n, ok := f.Expr.(*Number); ok {
+			p.operand(n, 4) // behind ON it would be one more star
+		} else {
+			f.Expr.print(p)
+		}
 		if f.As != nil {
 			p.text(" AS ")
 			for j, e := range f.As.Elems {
@@ -188,11 +192,12 @@ func (b *Binary) Function() string {
 	return "quotient"
 }
 
-// level returns how tight an expression binds in complete text.
-func level(e Expr) int {
+// level returns how tight the text of an expression binds. In names operators are calls, but
+// for those with ON.
+func (p *printer) level(e Expr) int {
 	b, ok := e.(*Binary)
 	switch {
-	case !ok:
+	case !ok || p.name && b.On == nil:
 		return 3
 	case b.Op == '*' || b.Op == '/':
 		return 2
@@ -201,26 +206,36 @@ func level(e Expr) int {
 }
 
 func (b *Binary) print(p *printer) {
-	if p.name {
+	if p.name && b.On == nil {
 		(&Call{Name: b.Function(), Args: []Expr{b.L, b.R}}).print(p)
 		return
 	}
-	p.operand(b.L, level(b))
+	p.operand(b.L, p.level(b))
+	if p.name && len(p.buf) > p.most {
+		return
+	}
 	p.text(" " + string(b.Op) + " ")
-	p.operand(b.R, level(b)+1)
-	switch len(b.On) {
-	case 0:
-	case 1:
-		p.text(" ON ")
-		p.joinKey(b.On[0])
-	default:
-		p.text(" ON (")
-		for i, k := range b.On {
-			if i > 0 {
-				p.text(", ")
-			}
-			p.joinKey(k)
+	right := p.level(b) + 1
+	if b.On != nil { // which would belong to an operator in there
+		right = 3
+	}
+	p.operand(b.R, right)
+	p.on(b.On)
+}
+
+func (p *printer) on(keys []JoinKey) {
+	for i, k := range keys {
+		switch {
+		case i > 0:
+			p.text(", ")
+		case len(keys) > 1:
+			p.text(" ON (")
+		default:
+			p.text(" ON ")
 		}
+		p.joinKey(k)
+	}
+	if len(keys) > 1 {
 		p.text(")")
 	}
 }
@@ -234,7 +249,7 @@ func (p *printer) joinKey(k JoinKey) {
 }
 
 func (p *printer) operand(e Expr, least int) {
-	if level(e) >= least {
+	if p.level(e) >= least {
 		e.print(p)
 		return
 	}

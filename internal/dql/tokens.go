@@ -162,3 +162,15 @@ func (ts *tokens) largeInteger(what string) (*big.Int, error) {
 	n, _ := new(big.Int).SetString(text, 10)
 	return n, nil
 }
+
+// joinKeyFollows reports whether a comma and a key of ON come next that is not in parentheses. A
+// number that may as well be the next argument, or begin the next field, is none.
+func (ts *tokens) joinKeyFollows(inCall bool) bool {
+	if !ts.peek().isOp(",") {
+		return false
+	}
+	key, behind := ts.peekAt(1), ts.peekAt(2)
+	ends := behind.kind == tokEOF || behind.isOp(",") || behind.isOp(")") ||
+		behind.kind == tokWord && isKeyword(behind.text)
+	return key.kind == tokDimVar || key.kind == tokInt && ends && !inCall
+}
