@@ -93,6 +93,11 @@ func (l *list) key() string {
 
 // combine plans one series from many; none gives none.
 func (p *planner) combine(pos int, fn function.Op, inputs []Series) (value, error) {
+	return p.combineAs(pos, fn, inputs, fn == function.Diff || fn == function.Product || fn == function.Quotient)
+}
+
+// combineAs is combine that says whether all inputs have to have a value.
+func (p *planner) combineAs(pos int, fn function.Op, inputs []Series, strict bool) (value, error) {
 	v := value{typ: function.TypeMetric}
 	if len(inputs) == 0 {
 		return v, nil
@@ -105,9 +110,13 @@ func (p *planner) combine(pos int, fn function.Op, inputs []Series) (value, erro
 	if summary := fn == function.Sum || fn == function.Avg || fn == function.Min || fn == function.Max; summary && !p.opt.Compat {
 		splits = joinOrder(l.nodes, inputs)
 	}
+	strict = strict && !p.opt.Compat
 	key := fmt.Sprintf("combine %d%s", fn, l.key())
+	if strict {
+		key = "strictly " + key
+	}
 	n := p.intern(p.name(key), func(n *Node) {
-		op := &Combine{Fn: fn, Aligned: l.aligned, Splits: splits}
+		op := &Combine{Fn: fn, Aligned: l.aligned, Strict: strict, Splits: splits}
 		p.bill.partials += max(min(len(inputs)-1, maxPartials)-1, 0)
 		n.Op, n.Resolution, n.Values, n.Restart, n.Form = op, l.res, l.longest, l.restart, inputs[0].Of.Form
 		if p.opt.Compat {

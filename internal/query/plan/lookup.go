@@ -55,7 +55,7 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 		if err != nil {
 			return v, err
 		}
-		v.series = append(v.series, Series{Of: n, Key: h.Key, tags: h.Tags, Bucket: b.Name, id: b.ID})
+		v.series = append(v.series, Series{Of: n, Key: h.Key, tags: h.Tags, dims: h.Tags, Bucket: b.Name, id: b.ID})
 	}
 	if l.Group == nil {
 		return v, nil
@@ -126,21 +126,22 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]sour
 func (p *planner) grouped(l *dql.Lookup, using *function.Entry, all value) (value, error) {
 	type group struct {
 		values []string
+		dims   []tag
 		of     []Series
 	}
 	var groups []*group
 	known := make(map[string]*group)
 	for _, s := range all.series {
-		values := make([]string, len(l.Group))
+		values, dims := make([]string, len(l.Group)), make([]tag, len(l.Group))
 		for i, d := range l.Group {
 			if text, ok := valueOf(s.tags, d); ok {
-				values[i] = "=" + text
+				values[i], dims[i] = "="+text, tag{DimVar: d, Value: text}
 			}
 		}
 		key := fmt.Sprintf("%q", values)
 		g := known[key]
 		if g == nil {
-			g = &group{values: values}
+			g = &group{values: values, dims: dims}
 			known[key] = g
 			groups = append(groups, g)
 		}
@@ -153,7 +154,7 @@ func (p *planner) grouped(l *dql.Lookup, using *function.Entry, all value) (valu
 		if err != nil {
 			return v, err
 		}
-		one.series[0].group = g.values
+		one.series[0].dims, one.series[0].grouped = g.dims, true
 		v.series = append(v.series, one.series...)
 	}
 	return v, nil

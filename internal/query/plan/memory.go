@@ -20,7 +20,7 @@ const (
 	// result beside its name and values, and an entry of its metadata.
 	nodeSize   = 384
 	leafSize   = 528
-	seriesSize = 112
+	seriesSize = 136
 	tagSize    = 64
 	rootSize   = 704
 	metaSize   = 64

@@ -125,6 +125,7 @@ type (
 	Combine struct {
 		Fn      function.Op
 		Aligned bool      // inputs become complete in step
+		Strict  bool      // of operators and their functions: no value where an input has none
 		Weights []float64 // of the confidences, with sum 1; nil for the plain mean
 		Splits  []uint8   // of each input, where they are joined as a tree; nil for one after the other
 	}

@@ -49,8 +49,8 @@ func (s side) stars() int {
 }
 
 func (s *Series) stars() int {
-	if s.group != nil {
-		return len(s.group)
+	if s.grouped {
+		return len(s.dims)
 	}
 	n := 0
 	for _, part := range s.pattern {
@@ -117,21 +117,23 @@ func (j *pairing) plan() (value, error) {
 	return v, nil
 }
 
-// pair plans the operator between two series. The result has the name of the one with stars,
-// of the left one where both have some.
+// pair plans the operator between two series. The result has the name of the left one, or of
+// the right one where a single series on the left goes with all; tags are those of both.
 func (j *pairing) pair(v *value, a, b Series) error {
-	one, err := j.combine(j.of.Pos(), j.fn, []Series{a, b})
+	one, err := j.combineAs(j.of.Pos(), j.fn, []Series{a, b}, true)
 	if err != nil {
 		return err
 	}
-	named := a
-	if a.stars() == 0 && b.stars() > 0 {
-		named = b
+	if j.left.single() && !j.right.single() {
+		a, b = b, a
 	}
 	s := one.series[0]
-	s.Key, s.tags, s.pattern, s.group = named.Key, named.tags, named.pattern, named.group
+	s.Key, s.tags, s.pattern, s.dims, s.grouped = a.Key, a.tags, a.pattern, a.dims, a.grouped
+	if len(b.tags) > 0 {
+		s.tags = slices.Concat(a.tags, b.tags)
+	}
 	v.series = append(v.series, s)
-	return j.grow(seriesSize)
+	return j.grow(seriesSize + tagSize*int64(len(b.tags)))
 }
 
 // check reports what the sides cannot be joined by.
@@ -152,7 +154,13 @@ func (j *pairing) check() error {
 	}
 	for _, k := range j.of.On {
 		if most := min(l, r); k.Dim == nil && k.Star > int64(most) {
-			return j.errorAt(k.Pos, nil, "ON %d: there are %s on the left and %s on the right", k.Star, starsText(l), starsText(r))
+			return j.errorAt(k.Pos, nil, "ON %d: the left has %s and the right %s", k.Star, starsText(l), starsText(r))
+		}
+		for _, of := range []side{j.left, j.right} {
+			if k.Dim != nil && !of.has(*k.Dim) {
+				return j.errorAt(k.Pos, nil, "ON $%s: no series of %s is told from others by this dimension: use a lookup (FROM) of single series, or with it in GROUP BY",
+					k.Dim.Name, dql.Name(of.expr, maxName))
+			}
 		}
 	}
 	return nil
@@ -182,7 +190,7 @@ func (j *pairing) key(s *Series) (key string, ok bool) {
 		var text string
 		if k.Dim == nil {
 			text = all[k.Star-1]
-		} else if text, ok = valueOf(s.tags, *k.Dim); !ok {
+		} else if text, ok = valueOf(s.dims, *k.Dim); !ok {
 			return "", false
 		}
 		b = metric.AppendQuoted(append(b, '.'), []byte(text))
@@ -190,12 +198,32 @@ func (j *pairing) key(s *Series) (key string, ok bool) {
 	return string(b), true
 }
 
-// joinValues returns what the stars of a series stand for, or its values of GROUP BY.
+// has reports whether a dimension tells series of the side apart.
+func (s side) has(d dql.DimVar) bool {
+	return slices.ContainsFunc(s.series, func(of Series) bool {
+		_, ok := valueOf(of.dims, d)
+		return ok
+	})
+}
+
+// joinValues returns what the stars of a series stand for, or its values of GROUP BY. A
+// dimension that it lacks is a value of its own.
 func (s *Series) joinValues() []string {
-	if s.group != nil {
-		return s.group
+	var list []string
+	if s.grouped {
+		for _, d := range s.dims {
+			if d.Name == "" {
+				list = append(list, "")
+			} else {
+				list = append(list, "="+d.Value)
+			}
+		}
+		return list
 	}
-	return (&Root{Series: *s}).Stars()
+	for _, text := range (&Root{Series: *s}).Stars() {
+		list = append(list, "="+text)
+	}
+	return list
 }
 
 // byKey returns the series of a side by what they are joined by. Two with the same are an error:
@@ -218,12 +246,12 @@ func (j *pairing) byKey(of side) (map[string]Series, error) {
 
 // title names a series among those of a side.
 func (s *Series) title() string {
-	if s.group == nil {
+	if !s.grouped {
 		return metric.Text(s.Key)
 	}
-	list := make([]string, len(s.group))
-	for i, v := range s.group {
-		list[i] = metric.Quoted(strings.TrimPrefix(v, "="))
+	list := make([]string, len(s.dims))
+	for i, d := range s.dims {
+		list[i] = metric.Quoted(d.Value)
 	}
 	return strings.Join(list, ", ")
 }

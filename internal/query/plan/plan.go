@@ -86,7 +86,8 @@ type Series struct {
 	tags    []tag      // of the series that gave the key, where a lookup found it
 	id      uint64     // of the bucket, 0 where several were combined
 	pattern []dql.Part // that found it, nil without stars and where several were combined
-	group   []string   // of the dimensions of GROUP BY, nil without
+	dims    []tag      // what operators may join it by; a dimension that it lacks has no name
+	grouped bool       // they are all of GROUP BY, in their order
 }
 
 // Metric returns the key of the only metric in a result, else nil.
