@@ -161,7 +161,9 @@ func TestQueryCommand(t *testing.T) {
 {"type":"metrics","name":"'x'","resolution":60000,"values":[100,1e300],"coverage":1,"metadata":{}},
 {"type":"metrics","name":"'none'","resolution":1000,"values":[],"coverage":0,"bucket_resolution":1000,"interval":null,"bucket":"b","metric":["a","none"],"stars":["none"],"metadata":{}},
 {"type":"metrics","name":"'fast'","resolution":100,"values":[-0.000001],"coverage":1,"bucket_resolution":1000,"interval":10000,"bucket":"b","metric":["a","fast"],"stars":["fast"],"metadata":{}}],
-"missing":[{"selector":"'b' BUCKET 'b'","offset":7,"message":"there is no metric 'b' in bucket 'b', which is empty","near":[]}]}`
+"missing":[{"selector":"'b' BUCKET 'b'","offset":7,"message":"there is no metric 'b' in bucket 'b', which is empty","near":[]}],
+"unmatched":[{"selector":"'a'.* BUCKET 'b'","offset":7,"series":["'a'.'x'","'a'.'y'"],"more":3},
+{"selector":"'c'.* BUCKET 'b'","offset":24,"series":["'c'.'z'"],"more":0}]}`
 	node := answers{"POST /": reply}
 	golden.Same(t, "testdata/queryjson.golden", run(t, node, []string{"query", "--json", "SELECT x"}))
 	var r Result

@@ -149,9 +149,9 @@ type missingSelector struct {
 
 // unmatchedSeries are series on one side of an operator without a partner on the other side.
 type unmatchedSeries struct {
-	Expression string   `json:"expression"`
-	Series     []string `json:"series"` // the first of them
-	More       int      `json:"more"`   // further ones
+	Selector string   `json:"selector"`
+	Series   []string `json:"series"` // the first of them
+	More     int      `json:"more"`   // further ones
 }
 
 // Series is one result of a query. The time of value i is the result's start +

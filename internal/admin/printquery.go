@@ -63,7 +63,7 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 		if u.More > 0 {
 			more = fmt.Sprintf(" and %d more", u.More)
 		}
-		if _, err := fmt.Fprintf(w, "\nleft out, without a partner: %s%s of %s\n", strings.Join(u.Series, ", "), more, u.Expression); err != nil {
+		if _, err := fmt.Fprintf(w, "\nleft out, without a partner: %s%s of %s\n", strings.Join(u.Series, ", "), more, u.Selector); err != nil {
 			return err
 		}
 	}

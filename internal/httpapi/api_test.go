@@ -327,6 +327,7 @@ func unpack(t *testing.T, src []byte) (v any, rest []byte) {
 
 func TestLargeResultAsMsgpack(t *testing.T) {
 	r := manyValues()
+	r.Unmatched = []query.Unmatched{{Selector: "'a'.*", Pos: 7, Series: []string{"'a'.'b'"}, More: 2}}
 	o := testOptions(newFakeStore(t))
 	o.Engine = engineFunc(func(context.Context, string) (*query.Result, error) { return r, nil })
 	w := ask("x", "Accept: application/msgpack").send(New(o))
@@ -342,6 +343,10 @@ func TestLargeResultAsMsgpack(t *testing.T) {
 	values := first["values"].([]any)
 	if m["start"] != int64(5) || m["query_time"] != int64(7) || first["name"] != r.Series[0].Name || first["coverage"] != 0.25 {
 		t.Errorf("got %v, %v, %v, %v", m["start"], m["query_time"], first["name"], first["coverage"])
+	}
+	unmatched := fmt.Sprint(m["unmatched"])
+	if unmatched != "[map[more:2 offset:7 selector:'a'.* series:['a'.'b']]]" {
+		t.Errorf("unmatched is %s", unmatched)
 	}
 	if len(values) != 20_000 || !math.IsNaN(values[1].(float64)) || values[19_999] != 19_999*1.25 {
 		t.Error("values differ")

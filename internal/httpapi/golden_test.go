@@ -100,6 +100,7 @@ func TestGoldenQueries(t *testing.T) {
 		ask("SELECT avg(half BUCKET b, 2s) AS 'a \"quoted\" name' LAST 6s"),
 		ask("SELECT a.* BUCKET b AS $2 METADATA {part: $2, n: 5} LAST 1s"),
 		ask(`SELECT '\xff\'\\"'.'' BUCKET b LAST 1s`),
+		ask("SELECT a.* BUCKET b / a.* BUCKET b, a.* BUCKET b - *.'' BUCKET b LAST 1s"),
 		ask("SELECT 'm' BUCKET 'odd \\'\\xff\\x0a name' LAST 20s"),
 		{http.MethodPost, "/", []string{form}, "q=" + url.QueryEscape("SELECT t BUCKET b LAST 2s")},
 		{http.MethodPost, "/", []string{"Content-Type: text/plain; charset=utf-8"}, "SELECT t BUCKET b LAST 2s"},

@@ -126,10 +126,11 @@ func appendAbout(buf []byte, s *query.Series) []byte {
 		buf = append(buf, "null"...)
 	}
 	if s.Metric == nil {
-		return append(buf, `,"bucket":null,"metric":null,"stars":[]`...)
+		buf = append(buf, `,"bucket":null,"metric":null`...)
+	} else {
+		buf = appendString(append(buf, `,"bucket":`...), s.Bucket)
+		buf = appendStrings(append(buf, `,"metric":`...), partTexts(s.Metric))
 	}
-	buf = appendString(append(buf, `,"bucket":`...), s.Bucket)
-	buf = appendStrings(append(buf, `,"metric":`...), partTexts(s.Metric))
 	return appendStrings(append(buf, `,"stars":`...), s.Stars)
 }
 

@@ -201,7 +201,7 @@ func mpMissing(dst []byte, r *query.Result) []byte {
 func mpUnmatched(dst []byte, r *query.Result) []byte {
 	dst = mpHead(dst, mpArray32, len(r.Unmatched))
 	for _, u := range r.Unmatched {
-		dst = mpString(mpString(mpHead(dst, mpMap32, 4), "expression"), u.Expression)
+		dst = mpString(mpString(mpHead(dst, mpMap32, 4), "selector"), u.Selector)
 		dst = mpInt(mpString(dst, "offset"), int64(u.Pos))
 		dst = mpStrings(mpString(dst, "series"), u.Series)
 		dst = mpInt(mpString(dst, "more"), int64(u.More))

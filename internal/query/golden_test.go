@@ -210,7 +210,7 @@ func (s *script) query(text string, opt query.Options) string {
 		out.WriteString("\n")
 	}
 	for _, u := range r.Unmatched {
-		fmt.Fprintf(&out, "unmatched %s at %d: %s and %d more\n", u.Expression, u.Pos, strings.Join(u.Series, ", "), u.More)
+		fmt.Fprintf(&out, "unmatched %s at %d: %s and %d more\n", u.Selector, u.Pos, strings.Join(u.Series, ", "), u.More)
 	}
 	for _, m := range r.Missing {
 		fmt.Fprintf(&out, "missing %s at %d: %s %q\n", m.Selector, m.Pos, m.Reason, m.Near)

@@ -35,7 +35,8 @@ export interface Missing {
 
 /** Series of one side of an operator that have no partner on the other side. */
 export interface Unmatched {
-  expression: string
+  selector: string
+  offset: number // of that side in the query, in bytes
   series: string[] // the first ones
   more: number // further ones
 }

@@ -12,10 +12,10 @@ import (
 
 // Unmatched are series on one side of an operator that have no partner on the other side.
 type Unmatched struct {
-	Expression string   `json:"expression"` // the side, canonical
-	Pos        int      `json:"offset"`     // of it in the query, in bytes
-	Series     []string `json:"series"`     // the first of them, by what their stars stand for
-	More       int      `json:"more"`       // further ones
+	Selector string   `json:"selector"` // the side, canonical
+	Pos      int      `json:"offset"`   // of it in the query, in bytes
+	Series   []string `json:"series"`   // the first of them, by what their stars stand for
+	More     int      `json:"more"`     // further ones
 }
 
 // unmatchedNamed is how many series of a side are named.
@@ -261,12 +261,12 @@ func (j *pairing) leaveOut(of side, alone []Series) {
 	if len(alone) == 0 {
 		return
 	}
-	u := Unmatched{Expression: dql.Name(of.expr, maxName), Pos: of.expr.Pos()}
+	u := Unmatched{Selector: dql.Name(of.expr, maxName), Pos: of.expr.Pos()}
 	for i := range alone[:min(len(alone), unmatchedNamed)] {
 		u.Series = append(u.Series, alone[i].title())
 	}
 	u.More = len(alone) - len(u.Series)
-	known := func(o Unmatched) bool { return o.Pos == u.Pos && o.Expression == u.Expression }
+	known := func(o Unmatched) bool { return o.Pos == u.Pos && o.Selector == u.Selector }
 	if !slices.ContainsFunc(j.out.Unmatched, known) {
 		j.out.Unmatched = append(j.out.Unmatched, u)
 	}
@@ -279,7 +279,7 @@ func (p *planner) nothingJoined() error {
 		return nil
 	}
 	u := p.out.Unmatched[0]
-	return p.errorAt(u.Pos, ErrNoResults, "no series of %s has a partner on the other side, such as %s", u.Expression, u.Series[0])
+	return p.errorAt(u.Pos, ErrNoResults, "no series of %s has a partner on the other side, such as %s", u.Selector, u.Series[0])
 }
 
 // inJoins returns the dimensions that operators of an expression join by.

@@ -16,7 +16,7 @@ export function Hints({ answer, utc, onOlder }: Props) {
   return (
     <>
       {missing.map((m) => <p key={m.selector} class="hint">{m.message}</p>)}
-      {unmatched.map((u) => <p key={u.expression} class="hint">Left out, without a partner: {u.series.join(', ')}{u.more > 0 && ` and ${count(u.more)} more`} of {u.expression}</p>)}
+      {unmatched.map((u) => <p key={u.offset} class="hint">Left out, without a partner: {u.series.join(', ')}{u.more > 0 && ` and ${count(u.more)} more`} of {u.selector}</p>)}
       <Damage data={data} utc={utc} onOlder={onOlder} />
       {data.events.some((e) => e.damaged.length) && (
         <p class="hint">Damage took {count(data.events.flatMap((e) => e.damaged).reduce((n, g) => n + g.events, 0))} events of this range. What is shown is not all there was.</p>
