@@ -267,7 +267,7 @@ func (j *pairing) leaveOut(of side, alone []Series) {
 	}
 	u.More = len(alone) - len(u.Series)
 	known := func(o Unmatched) bool { return o.Pos == u.Pos && o.Selector == u.Selector }
-	if !slices.ContainsFunc(j.out.Unmatched, known) {
+	if len(j.out.Unmatched) < maxMissing && !slices.ContainsFunc(j.out.Unmatched, known) {
 		j.out.Unmatched = append(j.out.Unmatched, u)
 	}
 }
