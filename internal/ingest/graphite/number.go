@@ -25,10 +25,9 @@ const (
 // rounds once, as strconv does.
 var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
-// parseValue reads a value: an integer where the text is one, with or without
-// places that are all 0, else a float. -0.0 is a float, because only they have
-// that value. A text that is no number, NaN, and a number beyond all doubles are
-// not ok.
+// parseValue reads a value: an integer where the text is one, else a float. Of
+// texts with places that are all 0, such as 5.0, wholeValue says which. A text
+// that is no number, NaN, and a number beyond all doubles are not ok.
 func parseValue(text []byte) (word uint64, ok bool) {
 	if len(text) > fastDigits {
 		return parseValueSlow(text)
@@ -70,9 +69,9 @@ func parseValue(text []byte) (word uint64, ok bool) {
 	return point.FromFloat(f), true
 }
 
-// wholeValue is the word of an integer that was written with a point. Where a float holds it
-// exactly it stays one: most series of such values have others between them that are none, and
-// a chunk of both kinds takes up to a quarter more bytes.
+// wholeValue is the word of an integer that was written with a point: a float up to 2^52,
+// which floats hold exactly, and an integer above. Most series of such values have others
+// between them that are no integers, and a chunk of both kinds takes up to a quarter more bytes.
 func wholeValue(k uint64, neg bool) uint64 {
 	const exact = 1 << 52 // floats lose their lowest bit
 	f := float64(k)
