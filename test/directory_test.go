@@ -54,7 +54,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 			t.Errorf("it does not say %s:\n%s", part, n.log)
 		}
 	}
-	write(t, filepath.Join(dir, "VERSION"), "dalmatiner 3\n")
+	write(t, filepath.Join(dir, "VERSION"), "dalmatiner 4\n")
 	startNode(t, dir).stop()
 }
 

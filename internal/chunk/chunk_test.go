@@ -287,7 +287,7 @@ func decodeAll(t failer, src []byte) error {
 	var dst [Slots]uint64
 	err2 := DecodeRange(dst[:], src, 0)
 	for i, w := range dst {
-		if w != point.Unset && w>>56 != 1 && w < 1<<63 {
+		if w != point.Unset && w>>56 != 1 && w < firstFloat {
 			t.Fatalf("slot %d holds %016x, which is no word", i, w)
 		}
 	}

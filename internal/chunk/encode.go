@@ -3,6 +3,7 @@ package chunk
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 
 	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/kernel"
@@ -108,7 +109,7 @@ func (e *Encoder) appendConstant(dst []byte, f *frame, words []uint64) []byte {
 	f.Count = len(words)
 	f.setDense()
 	w := words[0]
-	if w < floatMarker {
+	if point.KindOf(w) == point.KindInt {
 		f.min = point.Int(w)
 		return f.appendScaled(f.appendForm(dst), Sum{})
 	}
@@ -135,22 +136,24 @@ func (f *frame) setDense() {
 // where they are.
 func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
 	f.Count = len(words)
-	and, or := kernel.Combine(words)
-	if ints := and>>56 == 1 && or>>56 == 1; ints || and >= floatMarker {
+	switch k := kernel.KindsOf(words); {
+	case k.Ints():
 		f.setDense()
-		if ints {
-			return words, 0
-		}
+		return words, 0
+	case k.Floats():
+		f.setDense()
 		return words, f.Count
 	}
-	var high, unset uint64
+	var others, unset uint64
 	for _, w := range words {
-		high += w >> 63
+		_, other := bits.Sub64(w, firstFloat, 0)
+		others += other
 		unset += (w - 1) &^ w >> 63 // 1 for 0 only
 	}
+	floats = len(words) - int(others)
 	if unset == 0 {
 		f.setDense()
-		return words, int(high)
+		return words, floats
 	}
 	f.Count -= int(unset)
 	f.shape = shapeMask
@@ -164,7 +167,7 @@ func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
 		e.present[i>>6] |= some << (i & 63)
 	}
 	e.present.Truncate(len(words) - 2) // the last one is known to be set
-	return e.set[:f.Count], int(high)
+	return e.set[:f.Count], floats
 }
 
 // appendPresent appends the mask of shapeMask: the slots between the first and

@@ -154,6 +154,10 @@ func frozenInputs() map[string]frozenChunk {
 		"mixture-gaps":    {words: without(kindNamed("ints-and-floats").make(130), 9, 99)},
 		"outage-constant": {words: without(repeated(300, point.FromInt(7)), span(100, 180)...)},
 		"digits":          {words: digits(120)},
+		"even-decimals":   {words: even(kindNamed("two-decimals").make(250))},
+		"even-constant":   {words: repeated(Slots, point.Even(point.FromFloat(0.3)))},
+		"even-and-NaN":    {words: even(kindNamed("decimals-and-NaN").make(250))},
+		"signs":           {words: signs(70)},
 		"split-constant":  {words: alternating(kindNamed("floats").make(61), point.FromInt(5))},
 		"composite":       {height: 60, words: padded(kindNamed("counter").make(300))},
 		"composite-gap":   {height: 120, words: padded(without(kindNamed("random").make(480), span(120, 240)...))},
@@ -199,6 +203,24 @@ func only(words []uint64, slots ...int) []uint64 {
 		out[i] = words[i]
 	}
 	return out
+}
+
+// even makes the words of a sender that drops the lowest bit of floats.
+func even(words []uint64) []uint64 {
+	for i := range words {
+		words[i] = point.Even(words[i])
+	}
+	return words
+}
+
+// signs are floats with all bits on both sides of zero.
+func signs(n int) []uint64 {
+	r := rand.New(rand.NewPCG(7, 8))
+	words := make([]uint64, n)
+	for i := range words {
+		words[i] = point.FromFloat(r.NormFloat64() / 3)
+	}
+	return words
 }
 
 // held repeats every n-th word until the next of these.
@@ -305,7 +327,7 @@ func frozenForms() (all []string) {
 	for mode := range 4 {
 		all = append(all, fmt.Sprint("mask mode ", mode))
 	}
-	all = append(all, "mask without bits", "list integer", "list decimal", "list bits", "list constant",
+	all = append(all, "mask without bits", "list integer", "list decimal", "list even decimal", "list bits", "list constant",
 		"form 0", "form 1", "form 2", "form 0 patched", "form 1 patched", "factor")
 	for i := range 8 {
 		all = append(all, fmt.Sprintf("code, growth %v, sparse %v, zigzag %v", i&1 != 0, i&2 != 0, i&4 != 0))
@@ -414,7 +436,9 @@ func listKind(k transform) string {
 	switch {
 	case k == asInt:
 		return "integer"
-	case k < asBits:
+	case k >= asEven:
+		return "even decimal"
+	case k.decimal():
 		return "decimal"
 	}
 	return "bits"

@@ -232,12 +232,13 @@ func encodeBoth(e *Encoder, off int, words []uint64) [][]byte {
 // special words: extremes, signed zero, the infinities, NaN with payloads.
 var special = []uint64{
 	point.FromInt(0), point.FromInt(1), point.FromInt(-1), point.FromInt(point.MaxInt), point.FromInt(point.MinInt),
-	1 << 63, 1<<63 | 1<<62, 1<<64 - 1, 1<<63 | 1,
+	1 << 63, 1<<63 | 1<<62, 1<<64 - 1, 1<<63 | 1, 1 << 58, 1<<63 - 1, 1 << 62,
 	point.FromFloat(math.Inf(1)), point.FromFloat(math.Inf(-1)), point.FromFloat(math.NaN()),
 	point.FromFloat(math.NaN()) | 12345, point.FromFloat(math.MaxFloat64), point.FromFloat(-math.MaxFloat64),
 	point.FromFloat(math.SmallestNonzeroFloat64 * 2), point.FromFloat(1), point.FromFloat(-1), point.FromFloat(0.1),
 	point.FromFloat(1 << 50), point.FromFloat(1 << 52), point.FromFloat(-(1 << 51)), point.FromFloat(1e-9),
-	point.FromFloat(1 << 55), point.FromFloat(1<<55 - 8),
+	point.FromFloat(1 << 55), point.FromFloat(1<<55 - 8), point.FromFloat(0.3), point.FromFloat(-0.3),
+	point.FromFloat(0x1p-895), point.FromFloat(0x1.0000000000001p-896), point.FromFloat(-math.SmallestNonzeroFloat64),
 }
 
 // genPart draws a piece of a chunk whose values and gaps come from a few very
@@ -281,9 +282,11 @@ func genValues(t *rapid.T, r *rand.Rand) func(i int) uint64 {
 		func(i int) uint64 { return point.FromInt(int64(i) * d) },
 		func(i int) uint64 { return point.FromInt(int64(i*i)*d + r.Int64N(3)) },
 		func(i int) uint64 { return point.FromFloat(float64(walk(i)) / scale) },
+		func(i int) uint64 { return point.Even(point.FromFloat(float64(walk(i)) / scale)) },
 		func(int) uint64 { return point.FromFloat(float64(r.Int64N(span)-span/2) / scale) },
 		func(int) uint64 { return point.FromFloat(r.NormFloat64()) },
 		func(int) uint64 { return r.Uint64() | 1<<63 },
+		func(int) uint64 { return max(r.Uint64(), firstFloat) },
 		func(int) uint64 { return 1<<56 | r.Uint64()>>8 },
 		func(int) uint64 { return special[r.IntN(len(special))] },
 		func(int) uint64 { return special[int(span)%len(special)] },

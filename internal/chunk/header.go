@@ -143,7 +143,7 @@ func (f *frame) appendScaled(dst []byte, sum Sum) []byte {
 		dst = w.Finish()
 	}
 	if f.class == classDecimals {
-		guess := sum.Float64() / pow10(int(f.kind-asDecimal))
+		guess := sum.Float64() / f.kind.quotient().Scale
 		off := int64(math.Float64bits(f.Sum.Float) - math.Float64bits(guess))
 		dst = binary.AppendUvarint(dst, intlist.Zigzag(off))
 		if f.shape == shapeMask {
@@ -191,7 +191,7 @@ func (f *frame) parseScaled(r *reader) error {
 	if !f.constant {
 		span = r.Uvarint()
 	}
-	if r.Bad || span == 0 != f.constant || f.class == classDecimals && (f.kind < asDecimal || f.kind > asDecimal+maxExponent) ||
+	if r.Bad || span == 0 != f.constant || f.class == classDecimals && !f.kind.decimal() ||
 		f.min < lowest || f.min > highest || span > uint64(highest-f.min) {
 		return fmt.Errorf("%w: kind %d, values from %d over %d", ErrCorrupt, f.kind, f.min, span)
 	}
@@ -231,7 +231,7 @@ func (f *frame) parseScaled(r *reader) error {
 
 // parseFloatSums reads the sums of classDecimals; sum is that of the integers.
 func (f *frame) parseFloatSums(r *reader, sum Sum) {
-	guess := sum.Float64() / pow10(int(f.kind-asDecimal))
+	guess := sum.Float64() / f.kind.quotient().Scale
 	f.Sum = Sum{Float: canonical(math.Float64frombits(math.Float64bits(guess) + uint64(r.Varint())))}
 	f.Filled = f.Sum
 	if f.shape == shapeMask {

@@ -165,7 +165,7 @@ func (g *combiner) join(piece []byte) error {
 	case classInts:
 		f.First, f.Last, f.Min, f.Max = intTag, intTag, intTag, intTag
 	case classDecimals:
-		f.First, f.Last, f.Min, f.Max = floatMarker, floatMarker, floatMarker, floatMarker
+		f.First, f.Last, f.Min, f.Max = firstFloat, firstFloat, firstFloat, firstFloat
 	default:
 		return g.add(piece)
 	}

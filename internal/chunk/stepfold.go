@@ -18,8 +18,8 @@ func (t *stepper) aligned(p *intlist.List) bool {
 // lanes takes in the values of a list, all lanes that are wanted side by side.
 func (t *stepper) lanes(l *list, f *folder) bool {
 	f.kind, f.cut = l.kind, t.end
-	if l.kind >= asDecimal && l.kind < asBits {
-		f.scale = pow10(int(l.kind - asDecimal))
+	if l.kind.decimal() {
+		f.quotient = l.kind.quotient()
 	}
 	p := &l.ints
 	n := p.Length()
@@ -30,7 +30,7 @@ func (t *stepper) lanes(l *list, f *folder) bool {
 		if (t.end-base)%n == 0 && t.Every%n == 0 {
 			return t.whole(f, p, j, count)
 		}
-		if t.Every == n && f.kind < asBits {
+		if t.Every == n && !f.kind.bits() {
 			return t.across(f, p, j, count, t.end-base)
 		}
 	}
@@ -62,7 +62,7 @@ func (t *stepper) whole(f *folder, p *intlist.List, j, count int) bool {
 	case t.Every != n:
 	case f.kind == asInt:
 		return t.intLanes(&f.fold, count, off, n)
-	case f.kind < asBits:
+	case f.kind.decimal():
 		return t.decimalLanes(f, count, off, n)
 	}
 	part := part{n: n}
@@ -79,7 +79,7 @@ func (t *stepper) whole(f *folder, p *intlist.List, j, count int) bool {
 // takeWhole takes in all values of count lanes from lane j on.
 func (f *folder) takeWhole(p *intlist.List, j, count int) {
 	prediction := p.Start(&f.fold, &f.lanes, j, count)
-	if f.kind >= asBits {
+	if f.kind.bits() {
 		f.fold.AllNoFloats()
 	} else {
 		f.fold.AllNoInts()
@@ -107,10 +107,10 @@ func (t *stepper) intLanes(f *kernel.Fold, count, off, n int) bool {
 // decimalLanes is intLanes for decimals, of which all lanes' become words at once.
 func (t *stepper) decimalLanes(f *folder, count, off, n int) bool {
 	var first, last, least, most [kernel.Lanes]uint64
-	kernel.Decimals(first[:count], f.fold.First[:], f.scale)
-	kernel.Decimals(last[:count], f.fold.Value[:], f.scale)
-	kernel.Decimals(least[:count], f.fold.Least[:], f.scale)
-	kernel.Decimals(most[:count], f.fold.Most[:], f.scale)
+	kernel.Decimals(first[:count], f.fold.First[:], f.quotient)
+	kernel.Decimals(last[:count], f.fold.Value[:], f.quotient)
+	kernel.Decimals(least[:count], f.fold.Least[:], f.quotient)
+	kernel.Decimals(most[:count], f.fold.Most[:], f.quotient)
 	dst := t.dst[t.step:][:count]
 	t.step += count
 	for k := range dst {
@@ -167,11 +167,11 @@ func (f *folder) plus(a, b uint64) uint64 {
 
 // folder takes in the values of lanes side by side.
 type folder struct {
-	kind  transform
-	scale float64 // of decimals
-	cut   int     // end of a step, at or behind the slots that were taken in
-	fold  kernel.Fold
-	lanes intlist.Lanes
+	kind     transform
+	quotient kernel.Quotient // of decimals
+	cut      int             // end of a step, at or behind the slots that were taken in
+	fold     kernel.Fold
+	lanes    intlist.Lanes
 	// By lane: the cuts of its values as bits, and its parts between them.
 	cuts  [kernel.Lanes]uint64
 	parts [kernel.Lanes][maxParts]part
@@ -244,7 +244,7 @@ func (f *folder) open(k, at int) {
 
 // empty sets a lane to what it is before the first value of a part.
 func (f *folder) empty(k int) {
-	if f.kind >= asBits {
+	if f.kind.bits() {
 		f.fold.NoFloats(k)
 	} else {
 		f.fold.NoInts(k)
@@ -264,8 +264,8 @@ func (f *folder) take(p kernel.Prediction, count, from, to int) {
 	switch {
 	case f.kind == asInt:
 		kernel.FoldInts(&f.fold, &f.lanes.Residuals, p, count, from, to)
-	case f.kind < asBits:
-		kernel.FoldDecimals(&f.fold, &f.lanes.Residuals, p, f.scale, count, from, to)
+	case f.kind.decimal():
+		kernel.FoldDecimals(&f.fold, &f.lanes.Residuals, p, f.quotient, count, from, to)
 	default:
 		kernel.FoldBits(&f.fold, &f.lanes.Residuals, p, uint(f.kind-asBits), count, from, to)
 	}
@@ -288,17 +288,17 @@ func (f *folder) give(t *stepper, p *part, off int) bool {
 		w.least, w.most = point.FromInt(least), point.FromInt(most)
 		t.ints(w, product(int64(p.sum), 1))
 		return true
-	case f.kind < asBits:
+	case f.kind.decimal():
 		if least <= -maxDecimal || most >= maxDecimal {
 			return false
 		}
-		w.first, w.last = kernel.Decimal(int64(p.first), f.scale), kernel.Decimal(int64(p.last), f.scale)
-		w.least, w.most = kernel.Decimal(least, f.scale), kernel.Decimal(most, f.scale)
+		q := &f.quotient
+		w.first, w.last = q.Word(int64(p.first)), q.Word(int64(p.last))
+		w.least, w.most = q.Word(least), q.Word(most)
 	default:
-		shift := uint(f.kind - asBits)
-		w.first, w.last = p.first<<shift|floatMarker, p.last<<shift|floatMarker
-		if math.Float64frombits(p.least) <= math.Float64frombits(p.most) {
-			w.least, w.most = p.least>>1|floatMarker, p.most>>1|floatMarker
+		w.first, w.last = f.kind.word(int64(p.first)), f.kind.word(int64(p.last))
+		if low, high := math.Float64frombits(p.least), math.Float64frombits(p.most); low <= high {
+			w.least, w.most = point.FromFloat(low), point.FromFloat(high)
 		}
 	}
 	t.floats(w, math.Float64frombits(p.sum))

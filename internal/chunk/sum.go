@@ -156,7 +156,7 @@ func sumWords(words []uint64, off int) (plain, filled Sum) {
 	for len(words) > 0 {
 		n := min(Lane-off%Lane, len(words))
 		lane := words[:n]
-		if _, or := kernel.Combine(lane); (or|carry)&floatMarker == 0 {
+		if point.KindOf(carry) != point.KindFloat && !kernel.KindsOf(lane).HasFloat() {
 			carry = sumInts(lane, carry, &plain, &filled)
 		} else {
 			carry = sumLane(lane, carry, &plain, &filled)
@@ -214,7 +214,7 @@ func sumFloats(words []uint64, off int) float64 {
 		n := min(Lane-off%Lane, len(words))
 		var lane float64
 		for _, w := range words[:n] {
-			lane += math.Float64frombits(w << 1)
+			lane += point.Double(w)
 		}
 		total += lane
 		words, off = words[n:], off+n

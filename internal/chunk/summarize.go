@@ -43,10 +43,10 @@ type stretch struct {
 func (s *summary) lane(words []uint64, off int) {
 	e := kernel.Measure(words)
 	switch {
-	case e.Or == point.Unset:
-	case e.And >= floatMarker:
+	case e.Unset():
+	case e.Floats():
 		s.floatLane(words, off)
-	case e.And>>56 == 1 && e.Or>>56 == 1:
+	case e.Ints():
 		n := len(words)
 		s.ints(stretch{off, n, words[0], words[n-1], intTag | uint64(e.Least)&intPayload, intTag | uint64(e.Most)&intPayload}, product(e.Sum, 1))
 	default:
@@ -77,7 +77,7 @@ func (s *summary) floatLane(words []uint64, off int) {
 	w := stretch{off: off, n: n, first: words[0], last: words[n-1]}
 	low, high, sum := math.NaN(), math.NaN(), 0.0
 	for _, x := range words {
-		v := math.Float64frombits(x << 1)
+		v := point.Double(x)
 		sum += v
 		// The first number takes the place of NaN.
 		if v < low || low != low && v == v {

@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"math"
 	"math/bits"
 
 	"dalmatiner/internal/intlist"
@@ -17,21 +18,28 @@ const (
 	asInt transform = 0
 	// asDecimal + e, e of 0 to maxExponent: the float integer / 10^e.
 	asDecimal transform = 1
-	// asBits + z, z of 0 to 63: the bits of a float word below the marker,
-	// without z zeros at the end.
+	// asBits + z, z of 0 to 63: the bits of a double without z zeros at the end.
 	asBits transform = 16
+	// asEven + e: the float integer / 10^e without its lowest bit, as clients of the original
+	// send it.
+	asEven transform = 80
 )
 
 const maxExponent = 9
 
-func (t transform) defined() bool {
-	return t <= asDecimal+maxExponent || t >= asBits && t < asBits+64
+func (t transform) defined() bool { return t == asInt || t.bits() || t.decimal() }
+
+// bits and decimal report which of the floats t makes.
+func (t transform) bits() bool { return t >= asBits && t < asEven }
+
+func (t transform) decimal() bool {
+	return t-asDecimal <= maxExponent || t-asEven <= maxExponent
 }
 
 const (
-	floatMarker = uint64(1) << 63
-	intTag      = uint64(0x01) << 56
-	intPayload  = uint64(1)<<56 - 1
+	intTag     = uint64(0x01) << 56
+	intPayload = uint64(1)<<56 - 1
+	firstFloat = uint64(0x04) << 56
 )
 
 // words converts the integers of a list, as int64 bits, to words.
@@ -39,8 +47,8 @@ func (t transform) words(dst, values []uint64) {
 	switch {
 	case t == asInt:
 		kernel.Ints(dst, values)
-	case t < asBits:
-		kernel.Decimals(dst, values, pow10(int(t-asDecimal)))
+	case t.decimal():
+		kernel.Decimals(dst, values, t.quotient())
 	default:
 		kernel.Bits(dst, values, uint(t-asBits))
 	}
@@ -51,23 +59,28 @@ func (t transform) word(v int64) uint64 {
 	switch {
 	case t == asInt:
 		return intTag | uint64(v)&intPayload
-	case t < asBits:
-		return kernel.Decimal(v, pow10(int(t-asDecimal)))
+	case t.decimal():
+		return t.quotient().Word(v)
 	}
-	return uint64(v)<<((t-asBits)&63) | floatMarker
+	return point.FromFloat(math.Float64frombits(uint64(v) << ((t - asBits) & 63)))
 }
 
 // value is the inverse of word for integers and decimals; ok is false when w
 // is another kind of word.
 func (t transform) value(w uint64) (k int64, ok bool) {
 	if t == asInt {
-		return point.Int(w), w < floatMarker
+		return point.Int(w), point.KindOf(w) == point.KindInt
 	}
-	return kernel.ScaledOne(w, pow10(int(t-asDecimal)))
+	return t.quotient().Int(w)
 }
 
-// pow10 is exact. e is at most maxExponent.
-func pow10(e int) float64 { return powers[e] }
+// quotient tells what decimals of kind t stand for.
+func (t transform) quotient() kernel.Quotient {
+	if t >= asEven {
+		return kernel.Quotient{Scale: powers[t-asEven], Keep: kernel.Even}
+	}
+	return kernel.Quotient{Scale: powers[t-asDecimal], Keep: kernel.Whole}
+}
 
 var powers = [maxExponent + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9}
 
@@ -76,17 +89,21 @@ var powers = [maxExponent + 1]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8,
 // they are too many the count stops short.
 func toDecimals(ks []int64, words []uint64, odd *intlist.Mask) (t transform, odds int) {
 	*odd = intlist.Mask{}
-	exp, scale := 0, 1.0
+	t = asDecimal
+	if allEven(words) {
+		t = asEven
+	}
+	most, q := t+maxExponent, t.quotient()
 	redo := 0 // values below this one were scaled by a smaller exponent
 	for i := 0; ; i++ {
-		if i += kernel.Scaled(ks[i:], words[i:], scale); i == len(words) {
+		if i += kernel.Scaled(ks[i:], words[i:], q); i == len(words) {
 			break
 		}
 		ok := false
-		for e, s := exp, scale; !ok && e < maxExponent; {
-			e, s = e+1, s*10
-			if ks[i], ok = kernel.ScaledOne(words[i], s); ok {
-				exp, scale, redo = e, s, i
+		for next := t; !ok && next < most; {
+			next++
+			if ks[i], ok = next.quotient().Int(words[i]); ok {
+				t, q, redo = next, next.quotient(), i
 			}
 		}
 		if !ok {
@@ -101,28 +118,37 @@ func toDecimals(ks []int64, words []uint64, odd *intlist.Mask) (t transform, odd
 			continue
 		}
 		var ok bool
-		if ks[i], ok = kernel.ScaledOne(w, scale); !ok {
+		if ks[i], ok = q.Int(w); !ok {
 			odd.Set(i) // too large for the larger exponent
 			odds++
 		}
 	}
-	return asDecimal + transform(exp), odds
+	return t, odds
 }
 
-// toBits turns float words into integers without the marker and the zeros that
-// all of them end with.
+// allEven reports whether the lowest bit of no float is 1. Half of the doubles next to
+// decimals have it, so that those of a sender that drops it show.
+func allEven(words []uint64) bool {
+	const marker = 1 << 63
+	all := ^uint64(0)
+	for _, w := range words {
+		all &= w
+	}
+	return all&marker != 0
+}
+
+// toBits turns float words into the bits of their doubles, without the zeros that all of
+// them end with.
 func toBits(ks []int64, words []uint64) transform {
 	var all uint64
-	for _, w := range words {
-		all |= w
-	}
-	all &^= floatMarker
-	shift := 0
-	if all != 0 {
-		shift = bits.TrailingZeros64(all)
-	}
 	for i, w := range words {
-		ks[i] = int64((w &^ floatMarker) >> shift)
+		double := math.Float64bits(point.Double(w))
+		ks[i] = int64(double)
+		all |= double
+	}
+	shift := bits.TrailingZeros64(all) & 63 // of zeros only: none
+	for i, k := range ks[:len(words)] {
+		ks[i] = int64(uint64(k) >> shift)
 	}
 	return asBits + transform(shift)
 }

@@ -134,11 +134,11 @@ func (r *reader) word() uint64 {
 	for _, b := range r.Take(8 - zeros) {
 		w = w<<8 | uint64(b)
 	}
-	if r.Bad || zeros > 7 {
+	if w <<= 8 * zeros; r.Bad || point.KindOf(w) != point.KindFloat {
 		r.Bad = true
-		return floatMarker
+		return firstFloat
 	}
-	return w<<(8*zeros) | floatMarker
+	return w
 }
 
 func (f *frame) parseWords(r *reader) error {

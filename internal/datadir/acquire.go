@@ -16,7 +16,7 @@ import (
 
 const (
 	versionPrefix = "dalmatiner "
-	formatNumber  = 3
+	formatNumber  = 4
 )
 
 // VersionText is what the file VERSION of a directory in the format of this program says.

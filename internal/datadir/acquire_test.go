@@ -15,8 +15,8 @@ func TestAcquireRefuses(t *testing.T) {
 		"leo.conf":              "holds leo.conf and nothing of a Dalmatiner store",
 		Restore:                 "holds a restore that was cut off",
 		Version + "=dalmatiner": "", // no number is damage
-		Version + "=dalmatiner 1": "has format 1; this program reads format 3: use the ddb that wrote it, or name another directory; " +
-			"if no other ddb ever ran here, its file VERSION is damaged: write \"dalmatiner 3\" into it",
+		Version + "=dalmatiner 1": "has format 1; this program reads format 4: use the ddb that wrote it, or name another directory; " +
+			"if no other ddb ever ran here, its file VERSION is damaged: write \"dalmatiner 4\" into it",
 		Version + "=" + VersionText(): "",
 		Lock + "=":                    "",
 	} {

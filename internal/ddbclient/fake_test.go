@@ -171,7 +171,7 @@ func nameList(names ...string) []byte {
 // points answers a GET in frames of 10 slots; the key "short" gets one slot
 // too few.
 func (s *fakeServer) points(q *wire.Request) [][]byte {
-	var e wire.GetEncoder
+	e := wire.GetEncoder{Exact: q.Options.Exact}
 	out := [][]byte{wire.AppendGetHeader(nil)}
 	count := int(q.Count)
 	if string(q.Key) == "short" {

@@ -112,7 +112,7 @@ func (c *Client) GetTimestamped(ctx context.Context, bucket string, key []byte, 
 func getRequest(bucket string, key []byte, slot int64, count int) wire.Request {
 	return wire.Request{
 		Op: wire.OpGet, Bucket: []byte(bucket), Key: key, Slot: uint64(slot), Count: uint32(count),
-		Options: wire.GetOptions{Form: wire.OptionsFull, ReadRepair: wire.RepairDefault},
+		Options: wire.GetOptions{Form: wire.OptionsFull, Exact: true, ReadRepair: wire.RepairDefault},
 	}
 }
 

@@ -44,13 +44,10 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 		x.Timestamped(key, slot, raw, x.sink.b.SlotBegin(slot))
 		return
 	}
-	w := raw
-	if raw < 1<<63 && raw>>56 != 1 {
-		var ok bool
-		if w, ok = point.Normalize(raw); !ok {
-			x.sink.refuse(account.BadType, 1)
-			return
-		}
+	w, ok := point.Normalize(raw)
+	if !ok {
+		x.sink.refuse(account.BadType, 1)
+		return
 	}
 	if !x.position.Columns.Is(x.position.Column, key) && !x.seek(key, slot, w) {
 		return

@@ -50,7 +50,12 @@ func genInts(t *rapid.T) []int64 {
 		}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "extremes") {
-		v[r.IntN(n)] = []int64{math.MaxInt64 / 4, math.MinInt64 / 4, 0}[r.IntN(3)]
+		v[r.IntN(n)] = []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 / 4, math.MinInt64 / 4, 0}[r.IntN(5)]
+	}
+	if rapid.IntRange(0, 9).Draw(t, "of any size") == 0 {
+		for i := range v {
+			v[i] = int64(r.Uint64())
+		}
 	}
 	if slices.Min(v) == slices.Max(v) {
 		v[0]++

@@ -53,7 +53,7 @@ func BenchmarkWords(b *testing.B) {
 		src[i] = 1<<56 | r.Uint64N(1000)
 	}
 	both(b, "ints", len(src), func() { Ints(dst, src) }, func() { intsGo(dst, src) })
-	both(b, "decimals", len(src), func() { Decimals(dst, src, 100) }, func() { decimalsGo(dst, src, 100) })
+	both(b, "decimals", len(src), func() { Decimals(dst, src, Quotient{100, Whole}) }, func() { decimalsGo(dst, src, Quotient{100, Whole}) })
 	var e Extent
 	both(b, "measure", len(src), func() { e = Measure(src) }, func() { measureGo(&e, src) })
 	v := make([]int64, len(src))
@@ -61,11 +61,11 @@ func BenchmarkWords(b *testing.B) {
 	var s Spread
 	both(b, "spread", len(src), func() { s = SpreadOf(v) }, func() { spreadGo(&s, v) })
 	for i, w := range src {
-		src[i] = 1<<63 | math.Float64bits(float64(w%1000)/100)>>1
+		src[i] = wordOf(math.Float64bits(float64(w%1000) / 100))
 	}
-	both(b, "scaled", len(src), func() { Scaled(v, src, 100) }, func() {
+	both(b, "scaled", len(src), func() { Scaled(v, src, Quotient{100, Whole}) }, func() {
 		for _, w := range src {
-			if _, ok := ScaledOne(w, 100); !ok {
+			if _, ok := (Quotient{100, Whole}).Int(w); !ok {
 				b.Fatal("no decimal")
 			}
 		}
@@ -86,7 +86,7 @@ func BenchmarkFolds(b *testing.B) {
 			func() { FoldInts(&f, &res, p, Lanes, 0, MaxLane) }, func() { foldIntsGo(&f, &res, p, Lanes, 0, MaxLane) })
 	}
 	both(b, "decimals", points,
-		func() { FoldDecimals(&f, &res, Prediction{}, 100, Lanes, 0, MaxLane) }, func() { foldDecimalsGo(&f, &res, Prediction{}, 100, Lanes, 0, MaxLane) })
+		func() { FoldDecimals(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane) }, func() { foldDecimalsGo(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane) })
 	both(b, "bits", points,
 		func() { FoldBits(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) }, func() { foldBitsGo(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) })
 

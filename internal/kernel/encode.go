@@ -2,14 +2,13 @@ package kernel
 
 import "math"
 
-// Combine returns the bits that all words have and those that any has.
-func Combine(words []uint64) (and, or uint64) {
-	and, or, done := combine(words)
+// KindsOf looks at words, of which there is at least one.
+func KindsOf(words []uint64) Kinds {
+	k, done := kinds(words)
 	for _, w := range words[done:] {
-		and &= w
-		or |= w
+		k.add(w)
 	}
-	return and, or
+	return k
 }
 
 // Integers makes integers of the words src, all of integers; dst is not longer
@@ -71,34 +70,32 @@ func spreadGo(s *Spread, v []int64) {
 	}
 }
 
-// Scaled finds, for the float words src, the integers whose quotients by scale
-// have these words, and writes them to dst, which is not shorter. It returns how
-// many come before the first word that has none below 2^51. No NaN and no
-// infinity has one.
-func Scaled(dst []int64, src []uint64, scale float64) int {
+// Scaled finds the integers for which the float words src stand, and writes them to dst,
+// which is not shorter. It returns how many come before the first word that stands for none
+// below 2^51. No NaN and no infinity does.
+func Scaled(dst []int64, src []uint64, q Quotient) int {
 	dst = dst[:len(src)]
-	i := scaled(dst, src, scale)
+	i := scaled(dst, src, q)
 	for ; i < len(src); i++ {
 		var ok bool
-		if dst[i], ok = ScaledOne(src[i], scale); !ok {
+		if dst[i], ok = q.Int(src[i]); !ok {
 			break
 		}
 	}
 	return i
 }
 
-// ScaledOne is Scaled of one word. The check is on the word, because the wire
-// drops the lowest bit of a float: most decimals no longer have the value they
-// had.
-func ScaledOne(w uint64, scale float64) (k int64, ok bool) {
+// Int is Scaled of one word.
+func (q Quotient) Int(w uint64) (k int64, ok bool) {
 	const (
 		limit = 1 << 51
 		magic = 3 << 51 // adding it leaves the rounded integer in the fraction
 	)
-	x := math.Float64frombits(w<<1) * scale
+	double := bitsOf(w)
+	x := math.Float64frombits(double) * q.Scale
 	if !(x > -limit && x < limit) {
 		return 0, false
 	}
 	k = int64(math.Float64bits(x+magic) - math.Float64bits(magic))
-	return k, math.Float64bits(float64(k)/scale)>>1|floatMarker == w
+	return k, q.bits(k) == double
 }

@@ -2,13 +2,13 @@
 
 package kernel
 
-func combine(words []uint64) (and, or uint64, done int) {
+func kinds(words []uint64) (k Kinds, done int) {
 	n := inFours(len(words))
 	if n == 0 {
-		return ^uint64(0), 0, 0
+		return noKinds, 0
 	}
-	and, or = combineAVX2(&words[0], uint64(n))
-	return and, or, n
+	k.all, k.any = kindsAVX2(&words[0], uint64(n))
+	return k, n
 }
 
 // spreadLeast is how many integers pay for folding seven sums at the end.
@@ -54,12 +54,12 @@ func spread(s *Spread, v []int64) int {
 	return n
 }
 
-func scaled(dst []int64, src []uint64, scale float64) int {
+func scaled(dst []int64, src []uint64, q Quotient) int {
 	n := inFours(len(src))
 	if n == 0 {
 		return 0
 	}
-	return int(scaledAVX2(&dst[0], &src[0], scale, uint64(n)))
+	return int(scaledAVX2(&dst[0], &src[0], q.Scale, q.Keep, uint64(n)))
 }
 
 func turn(dst []uint64, height int, src []uint64, width, rows int) int {

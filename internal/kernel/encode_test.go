@@ -44,19 +44,26 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-func TestCombine(t *testing.T) {
+func TestKinds(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 4))
 	for src := range sources(r) {
-		for i := range src { // bits that all words have
-			src[i] |= 1 << (len(src) % 64)
+		if len(src) == 0 {
+			continue
 		}
-		and, or := Combine(src)
-		wantAnd, wantOr := ^uint64(0), uint64(0)
-		for _, w := range src {
-			wantAnd, wantOr = wantAnd&w, wantOr|w
+		most := r.IntN(4) // of one kind
+		var count [3]int
+		for i, w := range src {
+			kind := most
+			if most == 3 || r.IntN(len(src)) == 0 {
+				kind = r.IntN(3)
+			}
+			count[kind]++
+			src[i] = [3]uint64{0, intTag | w&intPayload, max(w, firstFloat)}[kind]
 		}
-		if and != wantAnd || or != wantOr {
-			t.Fatalf("%x: %#x %#x, want %#x %#x", src, and, or, wantAnd, wantOr)
+		got, n := KindsOf(src), len(src)
+		if got != Measure(src).Kinds || got.Unset() != (count[0] == n) || got.Ints() != (count[1] == n) ||
+			got.Floats() != (count[2] == n) || got.HasFloat() != (count[2] > 0) {
+			t.Fatalf("%x: %v unset, integers and floats: %#x", src, count, got)
 		}
 	}
 }
@@ -96,24 +103,24 @@ func TestSpreadIsReference(t *testing.T) {
 func TestScaledIsReference(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 3))
 	for src := range sources(r) {
-		scale := math.Pow10(r.IntN(10))
+		q := Quotient{math.Pow10(r.IntN(10)), Whole - r.Uint64N(2)}
 		odd := r.IntN(20) // one word of so many is any
 		for i := range src {
 			if odd == 0 || r.IntN(odd) > 0 {
 				k := r.Int64N(1<<52) >> r.IntN(52)
-				src[i] = math.Float64bits(float64(k-1<<r.IntN(51))/scale)>>1 | floatMarker
+				src[i] = q.Word(k - 1<<r.IntN(51))
 			}
 		}
 		ks := make([]int64, len(src))
-		n := Scaled(ks, src, scale)
+		n := Scaled(ks, src, q)
 		for i, w := range src[:n] {
-			if k, ok := ScaledOne(w, scale); !ok || k != ks[i] {
-				t.Fatalf("%#x times %v is %d, want %d, %v", w, scale, ks[i], k, ok)
+			if k, ok := q.Int(w); !ok || k != ks[i] || q.Word(k) != w {
+				t.Fatalf("%#x times %v is %d, want %d, %v", w, q, ks[i], k, ok)
 			}
 		}
 		if n < len(src) {
-			if k, ok := ScaledOne(src[n], scale); ok {
-				t.Fatalf("%#x times %v is %d and was not found", src[n], scale, k)
+			if k, ok := q.Int(src[n]); ok {
+				t.Fatalf("%#x times %v is %d and was not found", src[n], q, k)
 			}
 		}
 	}

@@ -65,17 +65,16 @@ func FoldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 	}
 }
 
-// FoldDecimals is FoldInts whose sums are those of the float words of the
-// quotients of the values, as int64, and scale, a power of ten up to 10^9, added in
-// their order. They are right where Least and Most are within ±2^51.
-func FoldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
+// FoldDecimals is FoldInts whose sums are those of the floats that stand for the values, as
+// int64, added in their order. They are right where Least and Most are within ±2^51.
+func FoldDecimals(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, from, to int) {
 	if checkFold(p, lanes, from, to) {
-		foldDecimals(f, res, p, scale, lanes, from, to)
+		foldDecimals(f, res, p, q, lanes, from, to)
 	}
 }
 
-// FoldBits takes in floats whose words are the values below the marker, less
-// shift zeros at the end. Of equal numbers the first counts, NaN only in the sum.
+// FoldBits takes in floats, of whose words the values are what Bits makes them of. Of equal
+// numbers the first counts, NaN only in the sum.
 func FoldBits(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to int) {
 	if checkFold(p, lanes, from, to) {
 		foldBits(f, res, p, shift&63, lanes, from, to)
@@ -137,14 +136,14 @@ func foldIntsGo(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 	}
 }
 
-func foldDecimalsGo(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
+func foldDecimalsGo(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, from, to int) {
 	var buf [MaxLane]uint64
 	for lane := range lanes {
 		v := f.values(&buf, res, p, lane, from, to)
 		f.extremes(lane, v)
 		sum := math.Float64frombits(f.Sum[lane])
 		for _, x := range v {
-			sum += math.Float64frombits(Decimal(int64(x), scale) << 1)
+			sum += math.Float64frombits(q.bits(int64(x)))
 		}
 		f.Sum[lane] = math.Float64bits(sum)
 	}
@@ -156,7 +155,7 @@ func foldBitsGo(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, 
 		least, most := math.Float64frombits(f.Least[lane]), math.Float64frombits(f.Most[lane])
 		sum := math.Float64frombits(f.Sum[lane])
 		for _, x := range f.values(&buf, res, p, lane, from, to) {
-			v := math.Float64frombits(x << shift << 1)
+			v := math.Float64frombits(sendable(x << shift))
 			if v < least {
 				least = v
 			}

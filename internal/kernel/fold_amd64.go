@@ -16,17 +16,17 @@ func foldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 	}
 }
 
-func foldDecimals(f *Fold, res *Residuals, p Prediction, scale float64, lanes, from, to int) {
+func foldDecimals(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, from, to int) {
 	order, n := uint64(p.Order), uint64(to-from)
 	switch {
 	case wide(lanes):
-		foldDecimalsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, scale)
+		foldDecimalsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, q.Scale, q.Keep)
 	case avx2:
 		for l := 0; l < lanes; l += inQuarters {
-			foldDecimalsAVX2(&f.Value[l], &res[Lanes*from+l], p.Base, order, n, scale)
+			foldDecimalsAVX2(&f.Value[l], &res[Lanes*from+l], p.Base, order, n, q.Scale, q.Keep)
 		}
 	default:
-		foldDecimalsGo(f, res, p, scale, lanes, from, to)
+		foldDecimalsGo(f, res, p, q, lanes, from, to)
 	}
 }
 
@@ -34,10 +34,10 @@ func foldBits(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to
 	order, n := uint64(p.Order), uint64(to-from)
 	switch {
 	case wide(lanes):
-		foldBitsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, uint64(shift)+1)
+		foldBitsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, uint64(shift))
 	case avx2:
 		for l := 0; l < lanes; l += inQuarters {
-			foldBitsAVX2(&f.Value[l], &res[Lanes*from+l], p.Base, order, n, uint64(shift)+1)
+			foldBitsAVX2(&f.Value[l], &res[Lanes*from+l], p.Base, order, n, uint64(shift))
 		}
 	default:
 		foldBitsGo(f, res, p, shift, lanes, from, to)

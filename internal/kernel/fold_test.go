@@ -20,15 +20,15 @@ type folding struct {
 }
 
 func foldings(r *rand.Rand) []folding {
-	scale, shift := math.Pow10(r.IntN(10)), uint(r.IntN(64))
+	q, shift := Quotient{math.Pow10(r.IntN(10)), Whole - r.Uint64N(2)}, uint(r.IntN(64))
 	return []folding{
 		{"ints", FoldInts, foldIntsGo, (*Fold).NoInts, random, false},
 		{"decimals",
 			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
-				FoldDecimals(f, res, p, scale, lanes, from, to)
+				FoldDecimals(f, res, p, q, lanes, from, to)
 			},
 			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
-				foldDecimalsGo(f, res, p, scale, lanes, from, to)
+				foldDecimalsGo(f, res, p, q, lanes, from, to)
 			},
 			// Seven additions to a value, and twice sixty of the values.
 			(*Fold).NoInts, func(r *rand.Rand) uint64 { return uint64(r.Int64N(1<<38) >> r.IntN(38)) }, true},
@@ -102,7 +102,7 @@ func TestFoldIsTheWords(t *testing.T) {
 	for range 2000 {
 		var res Residuals
 		var v Values
-		shift, scale, narrow := uint(r.IntN(64)), math.Pow10(r.IntN(10)), 13+r.IntN(50)
+		shift, q, narrow := uint(r.IntN(64)), Quotient{math.Pow10(r.IntN(10)), Whole - r.Uint64N(2)}, 13+r.IntN(50)
 		for i := range res {
 			res[i] = uint64(int64(random(r)) >> narrow)
 		}
@@ -115,19 +115,19 @@ func TestFoldIsTheWords(t *testing.T) {
 			bits.NoFloats(l)
 		}
 		FoldInts(&ints, &res, Prediction{}, Lanes, 0, n)
-		FoldDecimals(&decimals, &res, Prediction{}, scale, Lanes, 0, n)
+		FoldDecimals(&decimals, &res, Prediction{}, q, Lanes, 0, n)
 		FoldBits(&bits, &res, Prediction{}, shift, Lanes, 0, n)
 		words := make([]uint64, n)
 		for l := range Lanes {
 			Ints(words, v[l][:n])
 			e := Measure(words)
-			if got := (Extent{And: e.And, Or: e.Or, Least: int64(ints.Least[l]), Most: int64(ints.Most[l]), Sum: int64(ints.Sum[l])}); narrow > 20 && got != e {
+			if got := (Extent{Kinds: e.Kinds, Least: int64(ints.Least[l]), Most: int64(ints.Most[l]), Sum: int64(ints.Sum[l])}); narrow > 20 && got != e {
 				t.Fatalf("integers %x: %+v, want %+v", words, got, e)
 			}
 			sum := 0.0
-			Decimals(words, v[l][:n], scale)
+			Decimals(words, v[l][:n], q)
 			for _, w := range words {
-				sum += math.Float64frombits(w << 1)
+				sum += number(w)
 			}
 			if got := math.Float64frombits(decimals.Sum[l]); got != sum {
 				t.Fatalf("decimals %x: %v, want %v", words, got, sum)
@@ -145,7 +145,7 @@ func checkBits(t *testing.T, f *Fold, lane int, words []uint64) {
 	sum := 0.0
 	var numbers []float64
 	for _, w := range words {
-		v := math.Float64frombits(w << 1)
+		v := number(w)
 		sum += v
 		if v == v {
 			numbers = append(numbers, v)
@@ -176,7 +176,7 @@ func TestFoldOutsideOfTheLanes(t *testing.T) {
 		"no lane":       func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 0, 0, 1) },
 		"a long lane":   func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 4, 0, MaxLane+1) },
 		"before it":     func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, 4, -1, 1) },
-		"the wrong way": func(f *Fold, res *Residuals) { FoldDecimals(f, res, Prediction{}, 1, 4, 2, 1) },
+		"the wrong way": func(f *Fold, res *Residuals) { FoldDecimals(f, res, Prediction{}, Quotient{1, Whole}, 4, 2, 1) },
 	} {
 		func() {
 			defer func() {
@@ -209,9 +209,10 @@ func TestQuotientsOfDecimals(t *testing.T) {
 			}
 			var f Fold
 			f.AllNoInts()
-			FoldDecimals(&f, &res, Prediction{}, scale, Lanes, 0, 1)
+			q := Quotient{scale, Whole}
+			FoldDecimals(&f, &res, Prediction{}, q, Lanes, 0, 1)
 			for l := range Lanes {
-				if got, want := f.Sum[l], Decimal(int64(res[l]), scale)<<1; got != want {
+				if got, want := f.Sum[l], q.bits(int64(res[l])); got != want {
 					t.Fatalf("%d / 10^%d: %x, want %x", int64(res[l]), e, got, want)
 				}
 			}

@@ -51,10 +51,28 @@ func FuzzKernels(f *testing.F) {
 		for ; len(src) >= 8; src = src[8:] {
 			words = append(words, binary.LittleEndian.Uint64(src))
 		}
-		scale := float64(base>>11) + 1
+		q := Quotient{float64(base>>11) + 1, Whole - base&1}
 		a, b := make([]uint64, len(words)), make([]uint64, len(words))
-		Decimals(a, words, scale)
-		decimalsGo(b, words, scale)
+		Decimals(a, words, q)
+		decimalsGo(b, words, q)
 		same(t, "decimals", a, b, words)
+		Bits(a, words, bits-1)
+		bitsGo(b, words, bits-1)
+		same(t, "bits", a, b, words)
+		if len(words) > 0 {
+			marks := noKinds
+			for _, w := range words {
+				marks.add(w)
+			}
+			if k := KindsOf(words); k != marks || Measure(words).Kinds != marks {
+				t.Fatalf("kinds of %x are %#x and %#x, want %#x", words, k, Measure(words).Kinds, marks)
+			}
+		}
+		ks := make([]int64, len(words))
+		for i, k := range ks[:Scaled(ks, words, q)] {
+			if want, ok := q.Int(words[i]); !ok || k != want {
+				t.Fatalf("%#x times %v is %d, want %d, %v", words[i], q, k, want, ok)
+			}
+		}
 	})
 }

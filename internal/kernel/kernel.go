@@ -127,35 +127,34 @@ func Ints(dst, src []uint64) {
 	intsGo(dst[done:], src[done:])
 }
 
-// Bits makes float words of their bits below the marker, less shift zeros at
-// the end; dst is not longer than src.
+// Bits makes float words of the bits of doubles, less shift zeros at the end; dst is not
+// longer than src.
 func Bits(dst, src []uint64, shift uint) {
 	src = src[:len(dst)]
 	done := floatBits(dst, src, shift&63)
 	bitsGo(dst[done:], src[done:], shift&63)
 }
 
-// Decimals makes float words of the quotients of the values, as int64, and
-// scale; dst is not longer than src.
-func Decimals(dst, src []uint64, scale float64) {
+// Decimals makes the float words that stand for the values, as int64; dst is not longer
+// than src.
+func Decimals(dst, src []uint64, q Quotient) {
 	src = src[:len(dst)]
-	done := decimals(dst, src, scale)
-	decimalsGo(dst[done:], src[done:], scale)
+	done := decimals(dst, src, q)
+	decimalsGo(dst[done:], src[done:], q)
 }
 
 // Extent is what can be said of some words at a look.
 type Extent struct {
-	// And and Or are the words combined. Where both begin with the byte 1, all
-	// words are integers, and only then the others tell something.
-	And, Or uint64
-	// Least, Most and Sum are those of the integers. Sum is right for up to 256.
+	Kinds
+	// Least, Most and Sum are those of the integers. They tell something only where all
+	// words are integers. Sum is right for up to 256.
 	Least, Most, Sum int64
 }
 
 // Measure looks at words, of which there is at least one.
 func Measure(words []uint64) Extent {
 	w := words[0]
-	e := Extent{And: w, Or: w, Least: intOf(w), Most: intOf(w)}
+	e := Extent{Kinds: Kinds{marked(w), marked(w)}, Least: intOf(w), Most: intOf(w)}
 	done := measure(&e, words)
 	measureGo(&e, words[done:])
 	return e

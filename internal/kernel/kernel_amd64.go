@@ -158,10 +158,10 @@ func floatBits(dst, src []uint64, shift uint) int {
 	return n
 }
 
-func decimals(dst, src []uint64, scale float64) int {
+func decimals(dst, src []uint64, q Quotient) int {
 	n := inFours(len(dst))
 	if n > 0 {
-		decimalsAVX2(&dst[0], &src[0], scale, uint64(n))
+		decimalsAVX2(&dst[0], &src[0], q.Scale, q.Keep, uint64(n))
 	}
 	return n
 }
@@ -171,7 +171,7 @@ func measure(e *Extent, words []uint64) int {
 	if n > 0 {
 		var out [5]uint64
 		measureAVX2(&out[0], &words[0], uint64(n))
-		*e = Extent{And: out[0], Or: out[1], Least: int64(out[2]), Most: int64(out[3]), Sum: int64(out[4])}
+		*e = Extent{Kinds: Kinds{out[0], out[1]}, Least: int64(out[2]), Most: int64(out[3]), Sum: int64(out[4])}
 	}
 	return n
 }

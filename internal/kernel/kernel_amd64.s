@@ -350,25 +350,33 @@ TEXT ·bitsAVX2(SB), NOSPLIT, $0-32
 	VPBROADCASTQ X0, Y0
 	MOVQ         shift+16(FP), BX
 	VMOVQ        BX, X1
+	VPXOR        Y2, Y2, Y2
 
 loop:
-	VMOVDQU (CX), Y2
-	VPSLLQ  X1, Y2, Y2
-	VPOR    Y0, Y2, Y2
-	VMOVDQU Y2, (AX)
-	ADDQ    $0x20, CX
-	ADDQ    $0x20, AX
-	SUBQ    $0x04, DX
-	JNZ     loop
+	VMOVDQU  (CX), Y3
+	VPSLLQ   X1, Y3, Y3
+	VPSRLQ   $0x3b, Y3, Y4
+	VPCMPEQQ Y2, Y4, Y4
+	VPSRLQ   $0x3f, Y4, Y4
+	VPANDN   Y3, Y4, Y3
+	VPSLLQ   $0x3f, Y3, Y4
+	VPSRLQ   $0x01, Y3, Y3
+	VPXOR    Y0, Y3, Y3
+	VPXOR    Y4, Y3, Y3
+	VMOVDQU  Y3, (AX)
+	ADDQ     $0x20, CX
+	ADDQ     $0x20, AX
+	SUBQ     $0x04, DX
+	JNZ      loop
 	VZEROUPPER
 	RET
 
-// func decimalsAVX2(dst *uint64, src *uint64, scale float64, n uint64)
+// func decimalsAVX2(dst *uint64, src *uint64, scale float64, keep uint64, n uint64)
 // Requires: AVX, AVX2, SSE2
-TEXT ·decimalsAVX2(SB), NOSPLIT, $0-32
+TEXT ·decimalsAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
-	MOVQ         n+24(FP), DX
+	MOVQ         n+32(FP), DX
 	MOVSD        scale+16(FP), X0
 	VBROADCASTSD X0, Y0
 	MOVQ         $0x4530000080000000, BX
@@ -383,18 +391,24 @@ TEXT ·decimalsAVX2(SB), NOSPLIT, $0-32
 	MOVQ         $0x8000000000000000, BX
 	VMOVQ        BX, X4
 	VPBROADCASTQ X4, Y4
+	MOVQ         keep+24(FP), BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
 
 loop:
-	VMOVDQU  (CX), Y5
-	VPSRLQ   $0x20, Y5, Y6
-	VPXOR    Y1, Y6, Y6
-	VPBLENDD $0xaa, Y3, Y5, Y5
-	VSUBPD   Y2, Y6, Y6
-	VADDPD   Y5, Y6, Y5
-	VDIVPD   Y0, Y5, Y5
-	VPSRLQ   $0x01, Y5, Y5
-	VPOR     Y4, Y5, Y5
-	VMOVDQU  Y5, (AX)
+	VMOVDQU  (CX), Y6
+	VPSRLQ   $0x20, Y6, Y7
+	VPXOR    Y1, Y7, Y7
+	VPBLENDD $0xaa, Y3, Y6, Y6
+	VSUBPD   Y2, Y7, Y7
+	VADDPD   Y6, Y7, Y6
+	VDIVPD   Y0, Y6, Y6
+	VPAND    Y5, Y6, Y6
+	VPSLLQ   $0x3f, Y6, Y7
+	VPSRLQ   $0x01, Y6, Y6
+	VPXOR    Y4, Y6, Y6
+	VPXOR    Y7, Y6, Y6
+	VMOVDQU  Y6, (AX)
 	ADDQ     $0x20, CX
 	ADDQ     $0x20, AX
 	SUBQ     $0x04, DX
@@ -412,24 +426,91 @@ TEXT ·measureAVX2(SB), NOSPLIT, $0-24
 	MOVQ         $0x0080000000000000, SI
 	VMOVQ        SI, X0
 	VPBROADCASTQ X0, Y0
-	VMOVDQU      (CX), Y1
-	VMOVDQA      Y1, Y2
-	VPXOR        Y0, Y1, Y3
-	VMOVDQA      Y3, Y4
-	VPXOR        Y5, Y5, Y5
+	MOVQ         $0x7c00000000000000, SI
+	VMOVQ        SI, X1
+	VPBROADCASTQ X1, Y1
+	VMOVDQU      (CX), Y4
+	VPADDUSB     Y1, Y4, Y2
+	VMOVDQA      Y2, Y3
+	VPXOR        Y0, Y4, Y4
+	VMOVDQA      Y4, Y5
+	VPXOR        Y6, Y6, Y6
 
 loop:
-	VMOVDQU      (CX), Y6
-	VPAND        Y6, Y1, Y1
-	VPOR         Y6, Y2, Y2
-	VPXOR        Y0, Y6, Y6
-	VPADDQ       Y6, Y5, Y5
-	VPCMPGTQ     Y6, Y3, Y7
-	VBLENDVPD    Y7, Y6, Y3, Y3
-	VPCMPGTQ     Y4, Y6, Y7
-	VBLENDVPD    Y7, Y6, Y4, Y4
+	VMOVDQU      (CX), Y7
+	VPADDUSB     Y1, Y7, Y8
+	VPAND        Y8, Y2, Y2
+	VPOR         Y8, Y3, Y3
+	VPXOR        Y0, Y7, Y7
+	VPADDQ       Y7, Y6, Y6
+	VPCMPGTQ     Y7, Y4, Y8
+	VBLENDVPD    Y8, Y7, Y4, Y4
+	VPCMPGTQ     Y5, Y7, Y8
+	VBLENDVPD    Y8, Y7, Y5, Y5
 	ADDQ         $0x20, CX
 	SUBQ         $0x04, DX
+	JNZ          loop
+	VEXTRACTI128 $0x01, Y2, X0
+	VPAND        X0, X2, X2
+	VPSHUFD      $0xee, X2, X0
+	VPAND        X0, X2, X2
+	VEXTRACTI128 $0x01, Y3, X0
+	VPOR         X0, X3, X3
+	VPSHUFD      $0xee, X3, X0
+	VPOR         X0, X3, X3
+	VEXTRACTI128 $0x01, Y6, X0
+	VPADDQ       X0, X6, X6
+	VPSHUFD      $0xee, X6, X0
+	VPADDQ       X0, X6, X6
+	VEXTRACTI128 $0x01, Y4, X0
+	VPCMPGTQ     X0, X4, X1
+	VBLENDVPD    X1, X0, X4, X4
+	VPSHUFD      $0xee, X4, X0
+	VPCMPGTQ     X0, X4, X1
+	VBLENDVPD    X1, X0, X4, X4
+	VEXTRACTI128 $0x01, Y5, X0
+	VPCMPGTQ     X5, X0, X1
+	VBLENDVPD    X1, X0, X5, X5
+	VPSHUFD      $0xee, X5, X0
+	VPCMPGTQ     X5, X0, X1
+	VBLENDVPD    X1, X0, X5, X5
+	VMOVQ        X2, (AX)
+	VMOVQ        X3, 8(AX)
+	VMOVQ        X4, CX
+	BTCQ         $0x37, CX
+	SHLQ         $0x08, CX
+	SARQ         $0x08, CX
+	MOVQ         CX, 16(AX)
+	VMOVQ        X5, CX
+	BTCQ         $0x37, CX
+	SHLQ         $0x08, CX
+	SARQ         $0x08, CX
+	MOVQ         CX, 24(AX)
+	MOVQ         $0x0180000000000000, DX
+	IMULQ        BX, DX
+	VMOVQ        X6, CX
+	SUBQ         DX, CX
+	MOVQ         CX, 32(AX)
+	VZEROUPPER
+	RET
+
+// func kindsAVX2(words *uint64, n uint64) (all uint64, any uint64)
+// Requires: AVX, AVX2
+TEXT ·kindsAVX2(SB), NOSPLIT, $0-32
+	MOVQ         words+0(FP), AX
+	MOVQ         n+8(FP), CX
+	MOVQ         $0x7c00000000000000, DX
+	VMOVQ        DX, X0
+	VPBROADCASTQ X0, Y0
+	VPCMPEQQ     Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+
+loop:
+	VPADDUSB     (AX), Y0, Y3
+	VPAND        Y3, Y1, Y1
+	VPOR         Y3, Y2, Y2
+	ADDQ         $0x20, AX
+	SUBQ         $0x04, CX
 	JNZ          loop
 	VEXTRACTI128 $0x01, Y1, X0
 	VPAND        X0, X1, X1
@@ -439,69 +520,10 @@ loop:
 	VPOR         X0, X2, X2
 	VPSHUFD      $0xee, X2, X0
 	VPOR         X0, X2, X2
-	VEXTRACTI128 $0x01, Y5, X0
-	VPADDQ       X0, X5, X5
-	VPSHUFD      $0xee, X5, X0
-	VPADDQ       X0, X5, X5
-	VEXTRACTI128 $0x01, Y3, X0
-	VPCMPGTQ     X0, X3, X6
-	VBLENDVPD    X6, X0, X3, X3
-	VPSHUFD      $0xee, X3, X0
-	VPCMPGTQ     X0, X3, X6
-	VBLENDVPD    X6, X0, X3, X3
-	VEXTRACTI128 $0x01, Y4, X0
-	VPCMPGTQ     X4, X0, X6
-	VBLENDVPD    X6, X0, X4, X4
-	VPSHUFD      $0xee, X4, X0
-	VPCMPGTQ     X4, X0, X6
-	VBLENDVPD    X6, X0, X4, X4
-	VMOVQ        X1, (AX)
-	VMOVQ        X2, 8(AX)
-	VMOVQ        X3, CX
-	BTCQ         $0x37, CX
-	SHLQ         $0x08, CX
-	SARQ         $0x08, CX
-	MOVQ         CX, 16(AX)
-	VMOVQ        X4, CX
-	BTCQ         $0x37, CX
-	SHLQ         $0x08, CX
-	SARQ         $0x08, CX
-	MOVQ         CX, 24(AX)
-	MOVQ         $0x0180000000000000, DX
-	IMULQ        BX, DX
-	VMOVQ        X5, CX
-	SUBQ         DX, CX
-	MOVQ         CX, 32(AX)
-	VZEROUPPER
-	RET
-
-// func combineAVX2(words *uint64, n uint64) (and uint64, or uint64)
-// Requires: AVX, AVX2
-TEXT ·combineAVX2(SB), NOSPLIT, $0-32
-	MOVQ     words+0(FP), AX
-	MOVQ     n+8(FP), CX
-	VPCMPEQQ Y0, Y0, Y0
-	VPXOR    Y1, Y1, Y1
-
-loop:
-	VMOVDQU      (AX), Y2
-	VPAND        Y2, Y0, Y0
-	VPOR         Y2, Y1, Y1
-	ADDQ         $0x20, AX
-	SUBQ         $0x04, CX
-	JNZ          loop
-	VEXTRACTI128 $0x01, Y0, X2
-	VPAND        X2, X0, X0
-	VPSHUFD      $0xee, X0, X2
-	VPAND        X2, X0, X0
-	VEXTRACTI128 $0x01, Y1, X2
-	VPOR         X2, X1, X1
-	VPSHUFD      $0xee, X1, X2
-	VPOR         X2, X1, X1
-	VMOVQ        X0, AX
-	MOVQ         AX, and+16(FP)
 	VMOVQ        X1, AX
-	MOVQ         AX, or+24(FP)
+	MOVQ         AX, all+16(FP)
+	VMOVQ        X2, AX
+	MOVQ         AX, any+24(FP)
 	VZEROUPPER
 	RET
 
@@ -664,12 +686,12 @@ loop:
 	VZEROUPPER
 	RET
 
-// func scaledAVX2(dst *int64, src *uint64, scale float64, n uint64) uint64
+// func scaledAVX2(dst *int64, src *uint64, scale float64, keep uint64, n uint64) uint64
 // Requires: AVX, AVX2, SSE2
-TEXT ·scaledAVX2(SB), NOSPLIT, $0-40
+TEXT ·scaledAVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         src+8(FP), CX
-	MOVQ         n+24(FP), DX
+	MOVQ         n+32(FP), DX
 	MOVSD        scale+16(FP), X0
 	VBROADCASTSD X0, Y0
 	MOVQ         $0x4320000000000000, BX
@@ -678,30 +700,34 @@ TEXT ·scaledAVX2(SB), NOSPLIT, $0-40
 	MOVQ         $0x4338000000000000, BX
 	VMOVQ        BX, X2
 	VPBROADCASTQ X2, Y2
-	MOVQ         $0x8000000000000000, BX
+	MOVQ         $0xffffffffffffffff, BX
 	VMOVQ        BX, X3
 	VPBROADCASTQ X3, Y3
 	MOVQ         $0x7fffffffffffffff, BX
 	VMOVQ        BX, X4
 	VPBROADCASTQ X4, Y4
+	MOVQ         keep+24(FP), BX
+	VMOVQ        BX, X5
+	VPBROADCASTQ X5, Y5
 	XORQ         BX, BX
 
 loop:
-	VMOVDQU   (CX)(BX*8), Y5
-	VPADDQ    Y5, Y5, Y6
-	VMULPD    Y0, Y6, Y6
-	VANDPD    Y4, Y6, Y8
-	VCMPPD    $0x11, Y1, Y8, Y8
-	VADDPD    Y2, Y6, Y6
-	VPSUBQ    Y2, Y6, Y7
-	VMOVDQU   Y7, (AX)(BX*8)
-	VSUBPD    Y2, Y6, Y6
-	VDIVPD    Y0, Y6, Y6
-	VPSRLQ    $0x01, Y6, Y6
-	VPOR      Y3, Y6, Y6
-	VPCMPEQQ  Y5, Y6, Y6
-	VPAND     Y8, Y6, Y6
-	VMOVMSKPD Y6, SI
+	VMOVDQU   (CX)(BX*8), Y6
+	VPCMPGTQ  Y3, Y6, Y7
+	VPADDQ    Y6, Y6, Y6
+	VPSUBQ    Y7, Y6, Y6
+	VMULPD    Y0, Y6, Y7
+	VANDPD    Y4, Y7, Y9
+	VCMPPD    $0x11, Y1, Y9, Y9
+	VADDPD    Y2, Y7, Y7
+	VPSUBQ    Y2, Y7, Y8
+	VMOVDQU   Y8, (AX)(BX*8)
+	VSUBPD    Y2, Y7, Y7
+	VDIVPD    Y0, Y7, Y7
+	VPAND     Y5, Y7, Y7
+	VPCMPEQQ  Y6, Y7, Y7
+	VPAND     Y9, Y7, Y7
+	VMOVMSKPD Y7, SI
 	CMPL      SI, $0x0f
 	JNE       end
 	ADDQ      $0x04, BX
@@ -709,7 +735,7 @@ loop:
 	JNE       loop
 
 end:
-	MOVQ BX, ret+32(FP)
+	MOVQ BX, ret+40(FP)
 	VZEROUPPER
 	RET
 
@@ -1078,9 +1104,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+// func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64, keep uint64)
 // Requires: AVX, AVX2, SSE2
-TEXT ·foldDecimalsAVX2(SB), NOSPLIT, $0-48
+TEXT ·foldDecimalsAVX2(SB), NOSPLIT, $0-56
 	MOVQ         f+0(FP), AX
 	MOVQ         res+8(FP), CX
 	MOVQ         n+32(FP), DX
@@ -1095,7 +1121,7 @@ TEXT ·foldDecimalsAVX2(SB), NOSPLIT, $0-48
 	VMOVDQU      480(AX), Y5
 	MOVSD        scale+40(FP), X6
 	VPBROADCASTQ X6, Y7
-	MOVQ         $0xfffffffffffffffe, SI
+	MOVQ         keep+48(FP), SI
 	VMOVQ        SI, X6
 	VPBROADCASTQ X6, Y8
 	MOVQ         $0x4338000000000000, SI
@@ -1197,6 +1223,7 @@ TEXT ·foldBitsAVX2(SB), NOSPLIT, $0-48
 	VMOVDQU      480(AX), Y5
 	MOVQ         shift+40(FP), SI
 	VMOVQ        SI, X7
+	VPXOR        Y8, Y8, Y8
 	CMPQ         BX, $0x01
 	JE           order1
 	JA           order2
@@ -1205,15 +1232,19 @@ TEXT ·foldBitsAVX2(SB), NOSPLIT, $0-48
 	VMOVDQU      Y6, 192(AX)
 
 loop0:
-	VPADDQ (CX), Y0, Y1
-	VPSLLQ X7, Y1, Y6
-	VMINPD Y3, Y6, Y3
-	VMAXPD Y4, Y6, Y4
-	VADDPD Y6, Y5, Y5
-	ADDQ   $0x60, CX
-	DECQ   DX
-	JNZ    loop0
-	JMP    end
+	VPADDQ   (CX), Y0, Y1
+	VPSLLQ   X7, Y1, Y6
+	VPSRLQ   $0x3b, Y6, Y9
+	VPCMPEQQ Y8, Y9, Y9
+	VPSRLQ   $0x3f, Y9, Y9
+	VPANDN   Y6, Y9, Y6
+	VMINPD   Y3, Y6, Y3
+	VMAXPD   Y4, Y6, Y4
+	VADDPD   Y6, Y5, Y5
+	ADDQ     $0x60, CX
+	DECQ     DX
+	JNZ      loop0
+	JMP      end
 
 order1:
 	VMOVDQU (CX), Y6
@@ -1222,16 +1253,20 @@ order1:
 	VMOVDQU Y6, 192(AX)
 
 loop1:
-	VPADDQ (CX), Y0, Y6
-	VPADDQ Y6, Y1, Y1
-	VPSLLQ X7, Y1, Y6
-	VMINPD Y3, Y6, Y3
-	VMAXPD Y4, Y6, Y4
-	VADDPD Y6, Y5, Y5
-	ADDQ   $0x60, CX
-	DECQ   DX
-	JNZ    loop1
-	JMP    end
+	VPADDQ   (CX), Y0, Y6
+	VPADDQ   Y6, Y1, Y1
+	VPSLLQ   X7, Y1, Y6
+	VPSRLQ   $0x3b, Y6, Y9
+	VPCMPEQQ Y8, Y9, Y9
+	VPSRLQ   $0x3f, Y9, Y9
+	VPANDN   Y6, Y9, Y6
+	VMINPD   Y3, Y6, Y3
+	VMAXPD   Y4, Y6, Y4
+	VADDPD   Y6, Y5, Y5
+	ADDQ     $0x60, CX
+	DECQ     DX
+	JNZ      loop1
+	JMP      end
 
 order2:
 	VMOVDQU (CX), Y6
@@ -1241,16 +1276,20 @@ order2:
 	VMOVDQU Y6, 192(AX)
 
 loop2:
-	VPADDQ (CX), Y0, Y6
-	VPADDQ Y6, Y2, Y2
-	VPADDQ Y2, Y1, Y1
-	VPSLLQ X7, Y1, Y6
-	VMINPD Y3, Y6, Y3
-	VMAXPD Y4, Y6, Y4
-	VADDPD Y6, Y5, Y5
-	ADDQ   $0x60, CX
-	DECQ   DX
-	JNZ    loop2
+	VPADDQ   (CX), Y0, Y6
+	VPADDQ   Y6, Y2, Y2
+	VPADDQ   Y2, Y1, Y1
+	VPSLLQ   X7, Y1, Y6
+	VPSRLQ   $0x3b, Y6, Y9
+	VPCMPEQQ Y8, Y9, Y9
+	VPSRLQ   $0x3f, Y9, Y9
+	VPANDN   Y6, Y9, Y6
+	VMINPD   Y3, Y6, Y3
+	VMAXPD   Y4, Y6, Y4
+	VADDPD   Y6, Y5, Y5
+	ADDQ     $0x60, CX
+	DECQ     DX
+	JNZ      loop2
 
 end:
 	VMOVDQU Y1, (AX)
@@ -1374,9 +1413,9 @@ end:
 	VZEROUPPER
 	RET
 
-// func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+// func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64, keep uint64)
 // Requires: AVX, AVX2, AVX512DQ, AVX512F, AVX512VL, FMA3, SSE2
-TEXT ·foldDecimalsAVX512(SB), NOSPLIT, $0-48
+TEXT ·foldDecimalsAVX512(SB), NOSPLIT, $0-56
 	MOVQ         f+0(FP), AX
 	MOVQ         res+8(FP), CX
 	MOVQ         n+32(FP), DX
@@ -1396,7 +1435,7 @@ TEXT ·foldDecimalsAVX512(SB), NOSPLIT, $0-48
 	VMOVDQU64    544(AX), Y11
 	MOVSD        scale+40(FP), X6
 	VPBROADCASTQ X6, Z12
-	MOVQ         $0xfffffffffffffffe, SI
+	MOVQ         keep+48(FP), SI
 	VMOVQ        SI, X6
 	VPBROADCASTQ X6, Z13
 	MOVQ         $0x3ff0000000000000, SI
@@ -1548,6 +1587,12 @@ TEXT ·foldBitsAVX512(SB), NOSPLIT, $0-48
 	VMOVDQU64    544(AX), Y11
 	MOVQ         shift+40(FP), SI
 	VMOVQ        SI, X12
+	MOVQ         $0xf800000000000000, SI
+	VMOVQ        SI, X6
+	VPBROADCASTQ X6, Z13
+	MOVQ         $0xfffffffffffffffe, SI
+	VMOVQ        SI, X6
+	VPBROADCASTQ X6, Z14
 	CMPQ         BX, $0x01
 	JE           order1
 	JA           order2
@@ -1559,20 +1604,24 @@ TEXT ·foldBitsAVX512(SB), NOSPLIT, $0-48
 	VMOVDQU64    Y6, 256(AX)
 
 loop0:
-	VPADDQ (CX), Z0, Z1
-	VPSLLQ X12, Z1, Z6
-	VMINPD Z3, Z6, Z3
-	VMAXPD Z4, Z6, Z4
-	VADDPD Z6, Z5, Z5
-	VPADDQ 64(CX), Y0, Y7
-	VPSLLQ X12, Y7, Y6
-	VMINPD Y9, Y6, Y9
-	VMAXPD Y10, Y6, Y10
-	VADDPD Y6, Y11, Y11
-	ADDQ   $0x60, CX
-	DECQ   DX
-	JNZ    loop0
-	JMP    end
+	VPADDQ    (CX), Z0, Z1
+	VPSLLQ    X12, Z1, Z6
+	VPTESTNMQ Z13, Z6, K1
+	VPANDQ    Z14, Z6, K1, Z6
+	VMINPD    Z3, Z6, Z3
+	VMAXPD    Z4, Z6, Z4
+	VADDPD    Z6, Z5, Z5
+	VPADDQ    64(CX), Y0, Y7
+	VPSLLQ    X12, Y7, Y6
+	VPTESTNMQ Y13, Y6, K1
+	VPANDQ    Y14, Y6, K1, Y6
+	VMINPD    Y9, Y6, Y9
+	VMAXPD    Y10, Y6, Y10
+	VADDPD    Y6, Y11, Y11
+	ADDQ      $0x60, CX
+	DECQ      DX
+	JNZ       loop0
+	JMP       end
 
 order1:
 	VMOVDQU64 (CX), Z6
@@ -1585,22 +1634,26 @@ order1:
 	VMOVDQU64 Y6, 256(AX)
 
 loop1:
-	VPADDQ (CX), Z0, Z6
-	VPADDQ Z6, Z1, Z1
-	VPSLLQ X12, Z1, Z6
-	VMINPD Z3, Z6, Z3
-	VMAXPD Z4, Z6, Z4
-	VADDPD Z6, Z5, Z5
-	VPADDQ 64(CX), Y0, Y6
-	VPADDQ Y6, Y7, Y7
-	VPSLLQ X12, Y7, Y6
-	VMINPD Y9, Y6, Y9
-	VMAXPD Y10, Y6, Y10
-	VADDPD Y6, Y11, Y11
-	ADDQ   $0x60, CX
-	DECQ   DX
-	JNZ    loop1
-	JMP    end
+	VPADDQ    (CX), Z0, Z6
+	VPADDQ    Z6, Z1, Z1
+	VPSLLQ    X12, Z1, Z6
+	VPTESTNMQ Z13, Z6, K1
+	VPANDQ    Z14, Z6, K1, Z6
+	VMINPD    Z3, Z6, Z3
+	VMAXPD    Z4, Z6, Z4
+	VADDPD    Z6, Z5, Z5
+	VPADDQ    64(CX), Y0, Y6
+	VPADDQ    Y6, Y7, Y7
+	VPSLLQ    X12, Y7, Y6
+	VPTESTNMQ Y13, Y6, K1
+	VPANDQ    Y14, Y6, K1, Y6
+	VMINPD    Y9, Y6, Y9
+	VMAXPD    Y10, Y6, Y10
+	VADDPD    Y6, Y11, Y11
+	ADDQ      $0x60, CX
+	DECQ      DX
+	JNZ       loop1
+	JMP       end
 
 order2:
 	VMOVDQU64 (CX), Z6
@@ -1615,23 +1668,27 @@ order2:
 	VMOVDQU64 Y6, 256(AX)
 
 loop2:
-	VPADDQ (CX), Z0, Z6
-	VPADDQ Z6, Z2, Z2
-	VPADDQ Z2, Z1, Z1
-	VPSLLQ X12, Z1, Z6
-	VMINPD Z3, Z6, Z3
-	VMAXPD Z4, Z6, Z4
-	VADDPD Z6, Z5, Z5
-	VPADDQ 64(CX), Y0, Y6
-	VPADDQ Y6, Y8, Y8
-	VPADDQ Y8, Y7, Y7
-	VPSLLQ X12, Y7, Y6
-	VMINPD Y9, Y6, Y9
-	VMAXPD Y10, Y6, Y10
-	VADDPD Y6, Y11, Y11
-	ADDQ   $0x60, CX
-	DECQ   DX
-	JNZ    loop2
+	VPADDQ    (CX), Z0, Z6
+	VPADDQ    Z6, Z2, Z2
+	VPADDQ    Z2, Z1, Z1
+	VPSLLQ    X12, Z1, Z6
+	VPTESTNMQ Z13, Z6, K1
+	VPANDQ    Z14, Z6, K1, Z6
+	VMINPD    Z3, Z6, Z3
+	VMAXPD    Z4, Z6, Z4
+	VADDPD    Z6, Z5, Z5
+	VPADDQ    64(CX), Y0, Y6
+	VPADDQ    Y6, Y8, Y8
+	VPADDQ    Y8, Y7, Y7
+	VPSLLQ    X12, Y7, Y6
+	VPTESTNMQ Y13, Y6, K1
+	VPANDQ    Y14, Y6, K1, Y6
+	VMINPD    Y9, Y6, Y9
+	VMAXPD    Y10, Y6, Y10
+	VADDPD    Y6, Y11, Y11
+	ADDQ      $0x60, CX
+	DECQ      DX
+	JNZ       loop2
 
 end:
 	VMOVDQU64 Z1, (AX)
@@ -2808,8 +2865,8 @@ loop:
 	VPBLENDD  $0xaa, Y2, Y6, Y8
 	VSUBPD    Y1, Y7, Y7
 	VADDPD    Y8, Y7, Y8
-	VPADDQ    Y6, Y6, Y9
 	VPCMPGTQ  Y3, Y6, Y7
+	VPADDQ    Y6, Y6, Y9
 	VPSUBQ    Y7, Y9, Y9
 	VPADDUSB  Y4, Y6, Y7
 	VBLENDVPD Y7, Y9, Y8, Y8
@@ -2941,8 +2998,8 @@ same:
 	BSWAPQ R8
 	CMPB   2(SI)(R9*1), $0x01
 	JEQ    take
-	TESTQ  R8, R8
-	JNS    done
+	CMPB   2(SI)(R9*1), $0x04
+	JB     done
 
 take:
 	MOVQ R8, (AX)
@@ -3071,8 +3128,8 @@ same:
 	BSWAPQ R8
 	CMPB   15(SI)(R9*1), $0x01
 	JEQ    take
-	TESTQ  R8, R8
-	JNS    done
+	CMPB   15(SI)(R9*1), $0x04
+	JB     done
 
 take:
 	MOVQ R8, (AX)

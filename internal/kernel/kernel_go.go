@@ -16,8 +16,8 @@ func add2(v *Values, res *Residuals, base uint64, start, step *[Lanes]uint64, la
 
 // The following tell how many words they have done: none.
 
-func ints(_, _ []uint64) int                { return 0 }
-func floatBits(_, _ []uint64, _ uint) int   { return 0 }
-func decimals(_, _ []uint64, _ float64) int { return 0 }
-func measure(_ *Extent, _ []uint64) int     { return 0 }
-func fill(dst []uint64, w uint64)           { fillGo(dst, w) }
+func ints(_, _ []uint64) int                 { return 0 }
+func floatBits(_, _ []uint64, _ uint) int    { return 0 }
+func decimals(_, _ []uint64, _ Quotient) int { return 0 }
+func measure(_ *Extent, _ []uint64) int      { return 0 }
+func fill(dst []uint64, w uint64)            { fillGo(dst, w) }

@@ -44,7 +44,7 @@ func matchGo(words []uint64, names []byte, expected []Span, buf []byte, prefix, 
 			break
 		}
 		w := binary.BigEndian.Uint64(rest[end+suffix:])
-		if w < floatMarker && w>>56 != 1 {
+		if w < firstFloat && w>>56 != 1 {
 			break
 		}
 		words[points] = w

@@ -1,9 +1,6 @@
 package kernel
 
-import (
-	"math"
-	"math/bits"
-)
+import "math"
 
 // Numbers writes the values of the words src to dst, which is not shorter, and
 // returns how many come before the first word that is 0.
@@ -21,7 +18,7 @@ func Numbers(dst []float64, src []uint64) int {
 // number is the value of a word. An integer is rounded once.
 func number(w uint64) float64 {
 	if w >= firstFloat {
-		return math.Float64frombits(bits.RotateLeft64(w^floatMarker, 1))
+		return math.Float64frombits(bitsOf(w))
 	}
 	return float64(intOf(w))
 }

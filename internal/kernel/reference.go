@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 const (
@@ -13,6 +14,20 @@ const (
 )
 
 func intOf(w uint64) int64 { return int64(w<<8) >> 8 }
+
+// bitsOf returns the bits of the double of a float word, wordOf the word of a double.
+func bitsOf(w uint64) uint64 { return bits.RotateLeft64(w^floatMarker, 1) }
+
+func wordOf(double uint64) uint64 { return bits.RotateLeft64(sendable(double), -1) ^ floatMarker }
+
+// sendable returns the bits of the double that has the word of this one: the positive
+// ones below 2^-895 have none of their own where the lowest bit is 1.
+func sendable(double uint64) uint64 {
+	if double < 1<<59 {
+		return double &^ 1
+	}
+	return double
+}
 
 // lane holds the words of one lane, gathered first so that the loops below have
 // no branches. A lane is up to 60 words long; what stands behind it does not
@@ -110,26 +125,77 @@ func intsGo(dst, src []uint64) {
 
 func bitsGo(dst, src []uint64, shift uint) {
 	for i := range dst {
-		dst[i] = src[i]<<shift | floatMarker
+		dst[i] = wordOf(src[i] << shift)
 	}
 }
 
-// Decimal returns the float word of the quotient of k and scale.
-func Decimal(k int64, scale float64) uint64 {
-	return math.Float64bits(float64(k)/scale)>>1 | floatMarker
+// Quotient says which float stands for an integer: the integer divided by Scale, a power of
+// ten up to 10^9, rounded once. Of its bits those of Keep count, Whole or Even.
+type Quotient struct {
+	Scale float64
+	Keep  uint64
 }
 
-func decimalsGo(dst, src []uint64, scale float64) {
+// The bits of a quotient that count. The original's protocol drops the lowest one.
+const (
+	Whole = ^uint64(0)
+	Even  = Whole - 1
+)
+
+// bits returns those of the double of k.
+func (q Quotient) bits(k int64) uint64 { return math.Float64bits(float64(k)/q.Scale) & q.Keep }
+
+// Word returns the float word of k.
+func (q Quotient) Word(k int64) uint64 { return wordOf(q.bits(k)) }
+
+func decimalsGo(dst, src []uint64, q Quotient) {
 	for i := range dst {
-		dst[i] = Decimal(int64(src[i]), scale)
+		dst[i] = q.Word(int64(src[i]))
 	}
 }
+
+// Kinds is which kinds of words there are among some, of which there is at least one.
+type Kinds struct {
+	// The bits that all have and those that any has, once marked.
+	all, any uint64
+}
+
+// noKinds are those of no words.
+var noKinds = Kinds{all: ^uint64(0)}
+
+// The first byte of a marked word.
+const (
+	markedUnset = 0x80 - 0x04
+	markedInt   = markedUnset + 1
+)
+
+// marked adds to the first byte of w, so that only a float has the highest bit set.
+func marked(w uint64) uint64 {
+	return min(w>>56+markedUnset, 0xff)<<56 | w&intPayload
+}
+
+func (k *Kinds) add(w uint64) {
+	w = marked(w)
+	k.all &= w
+	k.any |= w
+}
+
+// Ints reports whether all are integers.
+func (k Kinds) Ints() bool { return k.all>>56 == markedInt && k.any>>56 == markedInt }
+
+// Floats reports whether all are floats.
+func (k Kinds) Floats() bool { return k.all>>63 == 1 }
+
+// HasFloat reports whether any is a float.
+func (k Kinds) HasFloat() bool { return k.any>>63 == 1 }
+
+// Unset reports whether none is set.
+func (k Kinds) Unset() bool { return k.any>>56 == markedUnset }
 
 func measureGo(e *Extent, words []uint64) {
 	for _, w := range words {
 		v := intOf(w)
-		e.And &= w
-		e.Or |= w
+		e.add(w)
 		e.Least, e.Most = min(e.Least, v), max(e.Most, v)
 		e.Sum += v
 	}

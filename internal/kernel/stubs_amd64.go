@@ -47,17 +47,17 @@ func bitsAVX2(dst *uint64, src *uint64, shift uint64, n uint64)
 // decimalsAVX2 is Decimals of n words, a multiple of four.
 //
 //go:noescape
-func decimalsAVX2(dst *uint64, src *uint64, scale float64, n uint64)
+func decimalsAVX2(dst *uint64, src *uint64, scale float64, keep uint64, n uint64)
 
 // measureAVX2 is Measure of n words, a multiple of four above zero.
 //
 //go:noescape
 func measureAVX2(e *uint64, words *uint64, n uint64)
 
-// combineAVX2 is Combine of n words, a multiple of four above zero.
+// kindsAVX2 is KindsOf n words, a multiple of four above zero.
 //
 //go:noescape
-func combineAVX2(words *uint64, n uint64) (and uint64, or uint64)
+func kindsAVX2(words *uint64, n uint64) (all uint64, any uint64)
 
 // integersAVX2 is Integers of n words, a multiple of four above zero.
 //
@@ -82,7 +82,7 @@ func spreadAVX2(out *int64, v *int64, n uint64)
 // scaledAVX2 is Scaled of n words, a multiple of four above zero.
 //
 //go:noescape
-func scaledAVX2(dst *int64, src *uint64, scale float64, n uint64) uint64
+func scaledAVX2(dst *int64, src *uint64, scale float64, keep uint64, n uint64) uint64
 
 // packAVX2 is Pack of n values, a multiple of four above zero, of 16 bits at most.
 //
@@ -127,9 +127,9 @@ func foldIntsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64)
 // foldDecimalsAVX2 is FoldDecimals of n residuals, at least one.
 //
 //go:noescape
-func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+func foldDecimalsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64, keep uint64)
 
-// foldBitsAVX2 is FoldBits, whose shift is one less, of n residuals, at least one.
+// foldBitsAVX2 is FoldBits of n residuals, at least one.
 //
 //go:noescape
 func foldBitsAVX2(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)
@@ -142,9 +142,9 @@ func foldIntsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64)
 // foldDecimalsAVX512 is FoldDecimals of n residuals, at least one.
 //
 //go:noescape
-func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64)
+func foldDecimalsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, scale float64, keep uint64)
 
-// foldBitsAVX512 is FoldBits, whose shift is one less, of n residuals, at least one.
+// foldBitsAVX512 is FoldBits of n residuals, at least one.
 //
 //go:noescape
 func foldBitsAVX512(f *uint64, res *uint64, base uint64, order uint64, n uint64, shift uint64)

@@ -10,7 +10,8 @@
 //
 // A float whose lowest bit is 0 has a word that begins with 80… to ff…: sign,
 // exponent and the upper 51 of the 52 fraction bits below a marker, as the original
-// wrote it. One whose lowest bit is 1 has a word that begins with 04… to 7f….
+// wrote it. One whose lowest bit is 1 has a word that begins with 04… to 7f…. Only a
+// positive one below 2^-895 would begin with less, and loses its lowest bit.
 //
 // Two words are the same point if and only if they are equal.
 package point
@@ -78,10 +79,23 @@ func FromInt(v int64) uint64 {
 	return tagInt | uint64(v)&payload56
 }
 
-// FromFloat returns the float word of v. The lowest fraction bit is dropped,
-// not rounded; -0, NaN and the infinities survive.
+// FromFloat returns the float word of v, which Double turns back bit for bit. A positive
+// v below 2^-895 whose lowest bit is 1 loses this bit.
 func FromFloat(v float64) uint64 {
-	return uint64(int64(math.Float64bits(v))>>1) | floatMarker
+	w := bits.RotateLeft64(math.Float64bits(v), -1) ^ floatMarker
+	if w < firstFloat {
+		return w | floatMarker
+	}
+	return w
+}
+
+// Even returns the word of a value as the original's protocol has it: a float loses its
+// lowest bit.
+func Even(w uint64) uint64 {
+	if w >= firstFloat {
+		return w | floatMarker
+	}
+	return w
 }
 
 // Int returns the value of an integer word. The result is meaningless for
@@ -104,16 +118,18 @@ func Double(w uint64) float64 {
 
 // Normalize turns the big-endian word of 8 wire bytes into a stored word. Any
 // payload of type 00 is unset; a legacy decimal (type 02) becomes the integer
-// or float of the same value. Types 03 to 7f are undefined: ok is false.
+// or float of the same value. Type 03 is undefined: ok is false.
 func Normalize(raw uint64) (w uint64, ok bool) {
-	if raw >= floatMarker {
+	if raw >= firstFloat || raw>>56 == 1 {
 		return raw, true
 	}
+	return normalizeOther(raw)
+}
+
+func normalizeOther(raw uint64) (w uint64, ok bool) {
 	switch raw >> 56 {
 	case 0:
 		return Unset, true
-	case 1:
-		return raw, true
 	case tagDecimal:
 		return fromDecimal(raw), true
 	}

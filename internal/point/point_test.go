@@ -35,7 +35,8 @@ func TestVectors(t *testing.T) {
 	f(0xaa5924d692ca61be, KindFloat, 9.999999999999998e99)
 	f(0x8000000000000000, KindFloat, 0)
 	f(0xc000000000000000, KindFloat, math.Copysign(0, -1))
-	f(0x02fd00000001e240, KindFloat, 123.45599999999999)
+	f(0x02fd00000001e240, KindFloat, 123.456)
+	f(0x202f6e978d4fdf3b, KindFloat, 123.456)
 	f(0x02fffffffffffff1, KindFloat, -1.5)
 	f(0x0202000000000005, KindInt, 500)
 	f(0x0001020304050607, KindUnset, 0)
@@ -56,29 +57,72 @@ func TestEncode(t *testing.T) {
 	f(FromInt(math.MinInt64), FromFloat(math.MinInt64))
 	f(FromFloat(1), 0x9ff8000000000000)
 	f(FromFloat(0.1), 0x9fdccccccccccccd)
-	f(FromFloat(123.456), 0xa02f6e978d4fdf3b)
+	f(FromFloat(123.456), 0x202f6e978d4fdf3b)
+	f(Even(FromFloat(123.456)), 0xa02f6e978d4fdf3b)
+	f(FromFloat(0.3), 0x1fe9999999999999)
+	f(FromFloat(math.SmallestNonzeroFloat64), 0x8000000000000000)
+	f(FromFloat(-math.SmallestNonzeroFloat64), 0x4000000000000000)
 	f(FromFloat(math.Copysign(0, -1)), 0xc000000000000000)
 }
 
-func TestUndefinedTypesAreRefused(t *testing.T) {
-	for tag := uint64(3); tag < 0x80; tag++ {
-		if w, ok := Normalize(tag<<56 | 5); ok {
-			t.Errorf("type %02x accepted as %016x", tag, w)
+func TestTheUndefinedTypeIsRefused(t *testing.T) {
+	if w, ok := Normalize(3<<56 | 5); ok {
+		t.Errorf("type 03 accepted as %016x", w)
+	}
+	for tag := uint64(4); tag < 0x100; tag++ {
+		if w, ok := Normalize(tag<<56 | 5); !ok || w != tag<<56|5 {
+			t.Errorf("type %02x became %016x, %v", tag, w, ok)
 		}
 	}
 }
 
 func TestFloatRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := math.Float64frombits(rapid.Uint64().Draw(t, "bits") &^ 1)
-		w := FromFloat(v)
-		if math.Float64bits(Float(w)) != math.Float64bits(v) {
-			t.Fatalf("%x came back as %x", math.Float64bits(v), math.Float64bits(Float(w)))
-		}
-		if n, ok := Normalize(w); !ok || n != w {
-			t.Fatalf("a float word is not stable under Normalize")
+		v := math.Float64frombits(rapid.Uint64().Draw(t, "bits"))
+		checkRoundTrip(t, v)
+		for _, k := range []float64{100, 1000, 1e6} {
+			checkRoundTrip(t, math.Round(math.Mod(v, 1e6)*k)/k)
 		}
 	})
+}
+
+func TestEdgesRoundTrip(t *testing.T) {
+	for _, v := range []float64{0, 0.1, 0.3, 123.456, 1e100, 0x1p-895, math.SmallestNonzeroFloat64, math.MaxFloat64, math.Inf(1), math.NaN(),
+		math.Float64frombits(0x7ff0000000000001), math.Float64frombits(0x7fffffffffffffff)} {
+		for _, near := range []float64{v, math.Nextafter(v, 0), math.Nextafter(v, math.Inf(1))} {
+			checkRoundTrip(t, near)
+			checkRoundTrip(t, -near)
+		}
+	}
+}
+
+// checkRoundTrip allows the one exception: positive odd doubles below 2^-895 lose their
+// lowest bit.
+func checkRoundTrip(t interface{ Fatalf(string, ...any) }, v float64) {
+	w, want := FromFloat(v), math.Float64bits(v)
+	if want < math.Float64bits(0x1p-895) {
+		want &^= 1
+	}
+	if got := math.Float64bits(Float(w)); KindOf(w) != KindFloat || got != want || math.Float64bits(Double(w)) != want {
+		t.Fatalf("%x came back as %x", math.Float64bits(v), got)
+	}
+	if n, ok := Normalize(w); !ok || n != w {
+		t.Fatalf("Normalize makes %x of the float word %x", n, w)
+	}
+	if e := Even(w); e < floatMarker || math.Float64bits(Double(e)) != want&^1 {
+		t.Fatalf("%x became %x for old clients", want, math.Float64bits(Double(e)))
+	}
+}
+
+func TestIntsAreEven(t *testing.T) {
+	for _, v := range []int64{0, 1, -1, MaxInt, MinInt} {
+		if w := FromInt(v); Even(w) != w || Int(w) != v {
+			t.Errorf("%d became %016x and %016x", v, w, Even(w))
+		}
+	}
+	if Even(Unset) != Unset {
+		t.Error("an unset word was set")
+	}
 }
 
 // The words of floats whose lowest bit is 1 begin with 04 to 7f.

@@ -83,7 +83,7 @@ func (t *Total) run(words []uint64, slot int64) int {
 			n++
 		}
 		t.lane = lane
-	} else if e := kernel.Measure(words); e.And>>56 == 1 && e.Or>>56 == 1 {
+	} else if e := kernel.Measure(words); e.Ints() {
 		n = len(words)
 		t.whole.AddInt(e.Sum)
 	} else {

@@ -23,8 +23,8 @@ type modelSum struct {
 func (m *modelSum) plus(w uint64, n int) {
 	switch {
 	case n == 0 || w == 0:
-	case w>>63 == 1:
-		product := math.Float64frombits(w<<1) * float64(n)
+	case point.KindOf(w) == point.KindFloat:
+		product := point.Double(w) * float64(n)
 		m.float += product
 	default:
 		v := int64(w<<8) >> 8

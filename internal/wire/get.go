@@ -34,7 +34,18 @@ func AppendGetEnd(dst []byte) []byte { return append(dst, getEnd) }
 // GetEncoder encodes data frames of a GET reply. It keeps a buffer between calls. The zero
 // value is ready; it must not be used by two goroutines at once.
 type GetEncoder struct {
+	// Exact keeps the lowest bit of floats, which only clients that ask for it understand.
+	Exact bool
+
 	raw []byte
+}
+
+// word returns the bytes of a point as an integer.
+func (e *GetEncoder) word(w uint64) uint64 {
+	if e.Exact {
+		return w
+	}
+	return point.Even(w)
 }
 
 // AppendData appends the payload of one data frame with all of words, which are normalised
@@ -56,7 +67,7 @@ func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 	}
 	e.raw = slices.Grow(e.raw[:0], set*point.Size)
 	for _, w := range words[:set] {
-		e.raw = point.Append(e.raw, w)
+		e.raw = point.Append(e.raw, e.word(w))
 	}
 	return e.appendCoded(dst)
 }
@@ -76,7 +87,7 @@ func (e *GetEncoder) AppendTimestampedData(dst []byte, words, timestamps []uint6
 		if w == point.Unset {
 			timestamp = 0
 		}
-		e.raw = point.Append(point.Append(e.raw, w), timestamp)
+		e.raw = point.Append(point.Append(e.raw, e.word(w)), timestamp)
 	}
 	return e.appendCoded(dst)
 }
@@ -165,7 +176,7 @@ func (d *Decoder) AppendWords(dst []uint64, f GetFrame, limit int) ([]uint64, er
 	for ; len(raw) > 0; raw = raw[point.Size:] {
 		w, ok := point.Normalize(point.Get(raw))
 		if !ok {
-			return dst, fmt.Errorf("%w: a point of type %02x, known are 00, 01, 02 and 80 to ff", ErrMalformed, raw[0])
+			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed, raw[0])
 		}
 		dst = append(dst, w)
 	}
@@ -222,7 +233,7 @@ func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([
 	for ; len(raw) > 0; raw = raw[2*point.Size:] {
 		w, ok := point.Normalize(point.Get(raw))
 		if !ok {
-			return dst, fmt.Errorf("%w: a point of type %02x, known are 00, 01, 02 and 80 to ff", ErrMalformed, raw[0])
+			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed, raw[0])
 		}
 		dst = append(dst, Timestamped{Word: w, Time: point.Get(raw[point.Size:])})
 	}

@@ -42,8 +42,14 @@ type OptionForm uint8
 const (
 	OptionsNone OptionForm = iota // read repair and R are the server's defaults
 	OptionsPair                   // rr, r: clients of 2017-02 to 2018-03
-	OptionsFull                   // hpts, rr, r
-	OptionsAggr                   // hpts, rr, r and an aggregation the server may apply
+	OptionsFull                   // flags, rr, r
+	OptionsAggr                   // flags, rr, r and an aggregation the server may apply
+)
+
+// The flags of GET options. Clients of the original know the first one.
+const (
+	flagHPTS  = 1
+	flagExact = 2
 )
 
 // Values of GetOptions.ReadRepair.
@@ -58,6 +64,7 @@ const (
 type GetOptions struct {
 	Form       OptionForm
 	HPTS       bool   // the reply is to have timestamps
+	Exact      bool   // the reply is to have all bits of floats
 	ReadRepair uint8  // RepairOff, RepairOn, RepairDefault
 	R          uint8  // replies to wait for: 0 the default, 255 all
 	Aggr       []byte // name of the aggregation asked for
@@ -169,10 +176,10 @@ func (o *GetOptions) parse(r *reader) error {
 		return fmt.Errorf("%w: get options of %d bytes, they have 0, 2, 3, or 8 and more", ErrMalformed, n)
 	}
 	if o.Form != OptionsPair {
-		flag := r.u8()
-		o.HPTS = flag == 1
-		if flag > 1 {
-			return fmt.Errorf("%w: hpts option %d, it is 0 or 1", ErrMalformed, flag)
+		flags := r.u8()
+		o.HPTS, o.Exact = flags&flagHPTS != 0, flags&flagExact != 0
+		if flags > flagHPTS|flagExact {
+			return fmt.Errorf("%w: hpts option %d, it is 0 to 3", ErrMalformed, flags)
 		}
 	}
 	o.ReadRepair, o.R = r.u8(), r.u8()
@@ -271,7 +278,7 @@ func (o *GetOptions) append(dst []byte) []byte {
 		return dst
 	}
 	if o.Form != OptionsPair {
-		dst = append(dst, flagByte(o.HPTS))
+		dst = append(dst, flagByte(o.HPTS)*flagHPTS|flagByte(o.Exact)*flagExact)
 	}
 	dst = append(dst, o.ReadRepair, o.R)
 	if o.Form == OptionsAggr {

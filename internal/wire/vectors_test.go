@@ -174,6 +174,9 @@ func requestText(q *Request) string {
 		fmt.Fprintf(&b, " %q slot %d count %d", q.Key, q.Slot, q.Count)
 		if o := q.Options; o.Form != OptionsNone {
 			fmt.Fprintf(&b, " hpts %t rr %d r %d", o.HPTS, o.ReadRepair, o.R)
+			if o.Exact {
+				b.WriteString(" exact")
+			}
 			if o.Form == OptionsAggr {
 				fmt.Fprintf(&b, " aggr %q %d", o.Aggr, o.AggrCount)
 			}

@@ -5,7 +5,7 @@ package message
 
 import "errors"
 
-const version = 3
+const version = 4
 
 // Limits of what both sides of a connection remember of each other. An encoder that reaches one
 // begins anew.

@@ -167,6 +167,7 @@ func (c *conn) get(q *wire.Request) error {
 		return err
 	}
 	g := c.s.gets.Get().(*getBuffers)
+	g.enc.Exact = q.Options.Exact
 	lease := c.s.replies.Lease()
 	defer func() {
 		c.s.gets.Put(g)

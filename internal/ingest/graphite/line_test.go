@@ -135,7 +135,7 @@ var wholeText = regexp.MustCompile(`^([-+]?[0-9]+)(\.0*)?$`)
 // naiveWord is the word of a text of which strconv makes f.
 func naiveWord(text string, f float64) uint64 {
 	m := wholeText.FindStringSubmatch(text)
-	if m == nil || m[2] != "" && math.Abs(f) <= 1<<52 { // which every float of a point holds
+	if m == nil || m[2] != "" && math.Abs(f) <= 1<<53 { // which every float holds
 		return point.FromFloat(f)
 	}
 	n, ok := new(big.Int).SetString(m[1], 10)

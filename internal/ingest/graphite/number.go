@@ -69,16 +69,15 @@ func parseValue(text []byte) (word uint64, ok bool) {
 	return point.FromFloat(f), true
 }
 
-// wholeValue is the word of an integer that was written with a point: a float up to 2^52,
+// wholeValue is the word of an integer that was written with a point: a float up to 2^53,
 // which floats hold exactly, and an integer above. Most series of such values have others
 // between them that are no integers, and a chunk of both kinds takes up to a quarter more bytes.
 func wholeValue(k uint64, neg bool) uint64 {
-	const exact = 1 << 52 // floats lose their lowest bit
 	f := float64(k)
 	switch {
-	case k > exact && neg:
+	case k > exactInt && neg:
 		return point.FromInt(-int64(k))
-	case k > exact:
+	case k > exactInt:
 		return point.FromInt(int64(k))
 	case neg:
 		f = math.Copysign(f, -1)

@@ -6,15 +6,16 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-func combine() {
-	begin("combineAVX2", "func(words *uint64, n uint64) (and, or uint64)", "combineAVX2 is Combine of n words, a multiple of four above zero.")
+func kinds() {
+	begin("kindsAVX2", "func(words *uint64, n uint64) (all, any uint64)", "kindsAVX2 is KindsOf n words, a multiple of four above zero.")
 	words, n := load64("words"), load64("n")
+	mark := constant(notFloat)
 	and, or := YMM(), YMM()
 	VPCMPEQQ(and, and, and)
 	VPXOR(or, or, or)
 	fours(n, func() {
 		w := YMM()
-		VMOVDQU(at(words, 0), w)
+		VPADDUSB(at(words, 0), mark, w)
 		VPAND(w, and, and)
 		VPOR(w, or, or)
 	}, words)
@@ -122,18 +123,19 @@ func spread() {
 
 // scaled stops before the first four words of which one has no integer.
 func scaled() {
-	begin("scaledAVX2", "func(dst *int64, src *uint64, scale float64, n uint64) uint64", "scaledAVX2 is Scaled of n words, a multiple of four above zero.")
+	begin("scaledAVX2", "func(dst *int64, src *uint64, scale float64, keep, n uint64) uint64", "scaledAVX2 is Scaled of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	scale := scaleOf()
 	limit := constant(0x4320000000000000)
-	magic, marker, positive := constant(magicBits), constant(floatMarker), constant(floatMarker-1)
+	magic, none, positive := constant(magicBits), constant(1<<64-1), constant(floatMarker-1)
+	keep := broadcast(load64("keep"))
 	done := GP64()
 	XORQ(done, done)
 	Label("loop")
-	w, x, k, c := YMM(), YMM(), YMM(), YMM()
+	w, f, x, k, c := YMM(), YMM(), YMM(), YMM(), YMM()
 	VMOVDQU(operand.Mem{Base: src, Index: done, Scale: 8}, w)
-	VPADDQ(w, w, x)
-	VMULPD(scale, x, x)
+	double(w, none, f)
+	VMULPD(scale, f, x)
 	VANDPD(positive, x, c)
 	VCMPPD(operand.U8(0x11), limit, c, c) // |x| < limit, false for NaN
 	VADDPD(magic, x, x)
@@ -141,9 +143,8 @@ func scaled() {
 	VMOVDQU(k, operand.Mem{Base: dst, Index: done, Scale: 8})
 	VSUBPD(magic, x, x) // the integer as a double: exact
 	VDIVPD(scale, x, x)
-	VPSRLQ(operand.U8(1), x, x)
-	VPOR(marker, x, x)
-	VPCMPEQQ(w, x, x)
+	VPAND(keep, x, x)
+	VPCMPEQQ(f, x, x)
 	VPAND(c, x, x)
 	bits := GP32()
 	VMOVMSKPD(x, bits)

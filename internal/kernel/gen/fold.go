@@ -123,17 +123,17 @@ func foldInts(v vectors) {
 }
 
 func foldDecimals(v vectors) {
-	fold("foldDecimals"+v.name, ", scale float64", "FoldDecimals", v, func(v vectors) func(*folded, reg.VecVirtual) {
+	fold("foldDecimals"+v.name, ", scale float64, keep uint64", "FoldDecimals", v, func(v vectors) func(*folded, reg.VecVirtual) {
 		scale := XMM()
 		Load(Param("scale"), scale)
 		scales := v.spread(scale)
-		evens := v.constant(^uint64(1))
-		double := v.doubles(scales)
+		keep := v.broadcast(load64("keep"))
+		quotient := v.doubles(scales)
 		return func(acc *folded, x reg.VecVirtual) {
 			v.extremes(x, acc)
 			i := v.index(acc)
-			q := double(i, x)
-			v.and(evens[i], q, q)
+			q := quotient(i, x)
+			v.and(keep[i], q, q)
 			VADDPD(q, acc.sum, acc.sum)
 		}
 	})
@@ -169,15 +169,33 @@ func (v *vectors) doubles(scales []reg.VecVirtual) func(i int, x reg.VecVirtual)
 	}
 }
 
+// sendable clears the lowest bit of doubles below 2^-895.
+func (v *vectors) sendable() func(i int, q reg.VecVirtual) {
+	if !v.avx512 {
+		zero := YMM()
+		VPXOR(zero, zero, zero)
+		return func(_ int, q reg.VecVirtual) { sendable(q, zero) }
+	}
+	high, even := v.constant(0xf8<<56), v.constant(^uint64(1))
+	return func(i int, q reg.VecVirtual) {
+		below := K()
+		VPTESTNMQ(high[i], q, below)
+		VPANDQ(even[i], q, below, q)
+	}
+}
+
 // foldBits relies on what VMINPD and VMAXPD do with two zeros and with NaN: the
 // accumulator stays.
 func foldBits(v vectors) {
-	fold("foldBits"+v.name, ", shift uint64", "FoldBits, whose shift is one less,", v, func(v vectors) func(*folded, reg.VecVirtual) {
+	fold("foldBits"+v.name, ", shift uint64", "FoldBits", v, func(v vectors) func(*folded, reg.VecVirtual) {
 		shift := XMM()
 		VMOVQ(load64("shift"), shift)
+		sent := v.sendable()
 		return func(acc *folded, x reg.VecVirtual) {
-			q := v.regs[v.index(acc)]()
+			i := v.index(acc)
+			q := v.regs[i]()
 			VPSLLQ(shift, x, q)
+			sent(i, q)
 			VMINPD(acc.least, q, acc.least)
 			VMAXPD(acc.most, q, acc.most)
 			VADDPD(q, acc.sum, acc.sum)

@@ -19,7 +19,7 @@ func main() {
 	floatBits()
 	decimals()
 	measure()
-	combine()
+	kinds()
 	integers()
 	offsets()
 	steps()
@@ -108,6 +108,28 @@ func constant(c uint64) reg.VecVirtual {
 
 // load64 loads an argument.
 func load64(name string) reg.Register { return Load(Param(name), GP64()) }
+
+// notFloat, added with saturation to the bytes of a word, sets the highest bit of floats
+// only.
+const notFloat = (0x80 - 0x04) << 56
+
+// double emits the bits of the double of a float word w. A word that is not negative has
+// the lowest one set; none is all ones.
+func double(w, none, out reg.VecVirtual) {
+	odd := YMM()
+	VPCMPGTQ(none, w, odd)
+	VPADDQ(w, w, out)
+	VPSUBQ(odd, out, out)
+}
+
+// word emits the float word of the bits of a double in v.
+func word(v, marker reg.VecVirtual) {
+	low := YMM()
+	VPSLLQ(operand.U8(63), v, low)
+	VPSRLQ(operand.U8(1), v, v)
+	VPXOR(marker, v, v)
+	VPXOR(low, v, v)
+}
 
 // scaleOf fills a vector with the argument scale.
 func scaleOf() reg.VecVirtual {

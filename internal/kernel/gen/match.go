@@ -73,8 +73,8 @@ func takeWord(words reg.Register, m operand.Mem, suffix int) {
 	BSWAPQ(w)
 	CMPB(m, operand.U8(1)) // an integer
 	JEQ(operand.LabelRef("take"))
-	TESTQ(w, w) // a float
-	JNS(operand.LabelRef("done"))
+	CMPB(m, operand.U8(4)) // a float
+	JB(operand.LabelRef("done"))
 	Label("take")
 	MOVQ(w, at(words, 0))
 	ADDQ(operand.U8(8), words)

@@ -26,15 +26,14 @@ func (h halves) sum(v, high, out reg.VecVirtual) {
 }
 
 // numbers stops before the first four words of which one is 0. Both readings of
-// a word are made. It is a float where adding notFloat, which saturates, sets its
-// highest bit. A word that is not negative has the lowest bit of its double set.
+// a word are made.
 func numbers() {
 	begin("numbersAVX2", "func(dst *float64, src *uint64, n uint64) uint64", "numbersAVX2 is Numbers of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	// The 24 upper bits of the integer with the sign turned over, and its tag.
 	sign := constant(0x4530000001800000)
 	ints := newHalves(0x4530000000900000)
-	none, notFloat := constant(1<<64-1), constant((0x80-0x04)<<56)
+	none, mark := constant(1<<64-1), constant(notFloat)
 	zero := YMM()
 	VPXOR(zero, zero, zero)
 	done := GP64()
@@ -48,10 +47,8 @@ func numbers() {
 	VPSRLQ(operand.U8(32), w, high)
 	VPXOR(sign, high, high)
 	ints.sum(w, high, v)
-	VPADDQ(w, w, f)
-	VPCMPGTQ(none, w, c)
-	VPSUBQ(c, f, f)
-	VPADDUSB(notFloat, w, c)
+	double(w, none, f)
+	VPADDUSB(mark, w, c)
 	VBLENDVPD(c, f, v, v)
 	VMOVDQU(v, operand.Mem{Base: dst, Index: done, Scale: 8})
 	ADDQ(operand.U8(4), done)

@@ -57,29 +57,41 @@ func floatBits() {
 	marker := constant(floatMarker)
 	shift := XMM()
 	VMOVQ(load64("shift"), shift)
+	zero := YMM()
+	VPXOR(zero, zero, zero)
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
 		VPSLLQ(shift, v, v)
-		VPOR(marker, v, v)
+		sendable(v, zero)
+		word(v, marker)
 	})
+}
+
+// sendable emits clearing the lowest bit of the doubles in v below 2^-895.
+func sendable(v, zero reg.VecVirtual) {
+	c := YMM()
+	VPSRLQ(operand.U8(59), v, c)
+	VPCMPEQQ(zero, c, c)
+	VPSRLQ(operand.U8(63), c, c)
+	VPANDN(v, c, v)
 }
 
 // decimals converts an int64 in two halves, the upper one with its sign turned
 // over.
 func decimals() {
-	begin("decimalsAVX2", "func(dst, src *uint64, scale float64, n uint64)", "decimalsAVX2 is Decimals of n words, a multiple of four.")
+	begin("decimalsAVX2", "func(dst, src *uint64, scale float64, keep, n uint64)", "decimalsAVX2 is Decimals of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	scale := scaleOf()
 	upper := constant(0x4530000080000000)
 	ints := newHalves(0x4530000080100000)
-	marker := constant(floatMarker)
+	marker, keep := constant(floatMarker), broadcast(load64("keep"))
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
 		high := YMM()
 		VPSRLQ(operand.U8(32), v, high)
 		VPXOR(upper, high, high)
 		ints.sum(v, high, v)
 		VDIVPD(scale, v, v)
-		VPSRLQ(operand.U8(1), v, v)
-		VPOR(marker, v, v)
+		VPAND(keep, v, v)
+		word(v, marker)
 	})
 }
 
@@ -90,18 +102,20 @@ func measure() {
 	e, words, n := load64("e"), load64("words"), load64("n")
 	count := GP64()
 	MOVQ(n, count)
-	sign := constant(1 << 55)
+	sign, mark := constant(1<<55), constant(notFloat)
 	and, or, least, most, sum := YMM(), YMM(), YMM(), YMM(), YMM()
-	VMOVDQU(at(words, 0), and)
+	VMOVDQU(at(words, 0), least)
+	VPADDUSB(mark, least, and)
 	VMOVDQA(and, or)
-	VPXOR(sign, and, least)
+	VPXOR(sign, least, least)
 	VMOVDQA(least, most)
 	VPXOR(sum, sum, sum)
 	fours(n, func() {
-		w := YMM()
+		w, m := YMM(), YMM()
 		VMOVDQU(at(words, 0), w)
-		VPAND(w, and, and)
-		VPOR(w, or, or)
+		VPADDUSB(mark, w, m)
+		VPAND(m, and, and)
+		VPOR(m, or, or)
 		VPXOR(sign, w, w)
 		VPADDQ(w, sum, sum)
 		lesser(w, least, YMM())

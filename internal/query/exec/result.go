@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
@@ -69,8 +68,7 @@ func (p *Progress) reached(share float64) {
 	}
 }
 
-// results returns the series in order. Values lose the lowest bit of their
-// fraction, as every float does that passes through a point.
+// results returns the series in order.
 func (x *executor) results() []Series {
 	chosen := x.chosen()
 	damaged := slices.ContainsFunc(x.leaves, func(l *leaf) bool { return l.holes.Slots > 0 })
@@ -100,9 +98,6 @@ func (x *executor) results() []Series {
 		if !x.plan.Confidence {
 			s.Confidence = nil // others may have asked for those of a shared node
 		}
-		truncate(s.Values)
-		truncate(s.Min)
-		truncate(s.Max)
 		if set, slots := x.nodes[r.Of.ID].coverage(); slots > 0 {
 			s.Coverage = float64(set) / float64(slots)
 		}
@@ -117,13 +112,6 @@ func (x *executor) inRange(v []float64, of *plan.Node) []float64 {
 		return v[:n:n]
 	}
 	return v
-}
-
-// truncate rounds values to what a point can hold.
-func truncate(v []float64) {
-	for i := range v {
-		v[i] = point.Float(point.FromFloat(v[i]))
-	}
 }
 
 // chosen returns the positions of the roots that are in the result, in its

@@ -90,7 +90,7 @@ func (s *sums) whole(words []uint64) bool {
 		return false
 	}
 	e := kernel.Measure(words)
-	if e.And>>56 != 1 || e.Or>>56 != 1 {
+	if !e.Ints() {
 		return false
 	}
 	s.give(float64(e.Sum), words[len(words)-1], s.until, int64(len(words)))

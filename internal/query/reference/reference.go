@@ -95,11 +95,6 @@ func Evaluate(src Source, text string, now time.Time, old Old) ([]Series, error)
 	if q.Limit != nil {
 		list = limit(list, q.Limit)
 	}
-	for i := range list {
-		for j, v := range list[i].Values {
-			list[i].Values[j] = printed(v)
-		}
-	}
 	return list, nil
 }
 

@@ -24,9 +24,6 @@ func number(w uint64) float64 {
 	return float64(whole(w))
 }
 
-// printed returns a value as a result shows it: without its last bit.
-func printed(v float64) float64 { return math.Float64frombits(math.Float64bits(v) &^ 1) }
-
 // partsOf cuts a key, each part of which has its length before it.
 func partsOf(key []byte) []string {
 	parts := []string{}
