@@ -162,10 +162,8 @@ func TestBadPoints(t *testing.T) {
 	now := past(0)
 	refused := map[string]uint64{}
 	metric := key(t, "a")
-	for kind := uint64(3); kind < 0x80; kind++ {
-		s.point(metric, now-int64(kind), kind<<56|1)
-		refused["bad_type"]++
-	}
+	s.point(metric, now-3, 3<<56|1)
+	refused["bad_type"]++
 	s.point(metric, now+3600, point.FromInt(1))
 	s.point(metric, now+3600, point.FromInt(1), point.FromInt(2))
 	s.point(metric, 1<<60, point.FromInt(1))
@@ -175,7 +173,7 @@ func TestBadPoints(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused["empty_name"]++
-	s.point(metric, now-1000, point.FromInt(1), 5<<56, point.FromInt(3))
+	s.point(metric, now-1000, point.FromInt(1), 3<<56, point.FromInt(3))
 	refused["bad_type"]++
 	var sum uint64
 	for _, count := range refused {

@@ -203,11 +203,11 @@ func FuzzStream(f *testing.F) {
 	}
 	now := uint64(time.Now().Unix())
 	other, _ := metric.Key("other")
-	f.Add(uint8(1), false, entry(testKey, now, point.FromInt(1), point.Unset, 0x7f<<56, point.FromFloat(2)))
+	f.Add(uint8(1), false, entry(testKey, now, point.FromInt(1), point.Unset, 3<<56, point.FromFloat(2)))
 	f.Add(uint8(7), false, append(entry(nil, now, 1, 2), entry(other, 1<<64-1, point.FromInt(3), point.FromInt(4))...))
 	f.Add(uint8(200), false, wire.AppendFlushAck(wire.AppendFlush(entry(other, now+1, point.FromInt(3))), 9))
 	f.Add(uint8(9), true, wire.AppendTimestampedEntry(nil, testKey, now, wire.Timestamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Timestamped{Time: 5}))
-	f.Add(uint8(3), true, wire.AppendTimestampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Timestamped{Word: 0x7f << 56}))
+	f.Add(uint8(3), true, wire.AppendTimestampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Timestamped{Word: 3 << 56}))
 	f.Add(uint8(3), true, wire.AppendTimestampedEntry(nil, nil, 1<<64-1, wire.Timestamped{Word: 1}, wire.Timestamped{Word: point.FromFloat(1)}))
 	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
 		var received uint64

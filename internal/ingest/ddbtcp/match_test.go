@@ -33,7 +33,7 @@ func (f flushes) FlushAck(uint64) {}
 // entries, with points of every type.
 func drawStream(t *rapid.T, keys []string, first uint64) []byte {
 	word := rapid.Custom(func(t *rapid.T) uint64 {
-		return rapid.SampledFrom([]uint64{point.FromInt(1), point.FromInt(-5), point.FromFloat(2.5), point.Unset, 3, 2 << 56, 0x7f << 56}).Draw(t, "word")
+		return rapid.SampledFrom([]uint64{point.FromInt(1), point.FromInt(-5), point.FromFloat(2.5), point.Unset, 3, 2 << 56, 3 << 56, 0x7f << 56}).Draw(t, "word")
 	})
 	var out []byte
 	order := slices.Clone(keys)

@@ -153,11 +153,12 @@ func (c *Conn) Refusal(bucket string, key []byte, slot int64, count uint32) (str
 
 // Get returns count slots from slot on, 8 bytes each, 16 with timestamps.
 func (c *Conn) Get(bucket string, key []byte, slot int64, count int, timestamps bool) ([]byte, error) {
-	b := getRequest(bucket, key, slot, uint32(count))
-	width := 8
+	const hpts, exact = 1, 2
+	flags, width := byte(exact), 8
 	if timestamps {
-		b, width = append(b, 1, 2, 0), 16
+		flags, width = exact|hpts, 16
 	}
+	b := append(getRequest(bucket, key, slot, uint32(count)), flags, 2, 0)
 	if err := c.send(b); err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package oracle
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // Kind is the shape of a series' values. Every write has a number; the value is
@@ -34,7 +35,7 @@ func word(k Kind, id, n uint32) uint64 {
 	switch k {
 	case Decimal:
 		v := float64(int64(id)*100_000_000+int64(n)) / 100
-		return math.Float64bits(v)>>1 | 1<<63
+		return bits.RotateLeft64(math.Float64bits(v), -1) ^ 1<<63
 	case Random:
 		return integer | mix(uint64(id)<<32|uint64(n))>>9
 	case Slow:
@@ -48,8 +49,8 @@ func word(k Kind, id, n uint32) uint64 {
 
 // Number is the value of a point as a query shows it.
 func Number(w uint64) float64 {
-	if w>>63 == 1 {
-		return math.Float64frombits(w << 1)
+	if w>>56 >= 4 {
+		return math.Float64frombits(bits.RotateLeft64(w^1<<63, 1))
 	}
 	return float64(int64(w<<8) >> 8)
 }

@@ -95,7 +95,7 @@ func compareValues(res *subject.Result, words []uint64, wrong func(string)) {
 		case (v == nil) != (w == 0):
 			wrong(fmt.Sprintf("slot %d: there: %v over HTTP, %v over the wire", i, v != nil, w != 0))
 			return
-		case v != nil && !equal(*v, oracle.Number(w)):
+		case v != nil && *v != oracle.Number(w):
 			wrong(fmt.Sprintf("slot %d: %v, want %v", i, *v, oracle.Number(w)))
 			return
 		}
@@ -103,12 +103,6 @@ func compareValues(res *subject.Result, words []uint64, wrong func(string)) {
 	if want := float64(set) / float64(len(words)); math.Abs(res.Coverage-want) > 1e-9 {
 		wrong(fmt.Sprintf("coverage %v, want %v", res.Coverage, want))
 	}
-}
-
-// equal allows for the lowest bit of integers from 2^52 on, which queries, who
-// compute with floats of the wire, do not have.
-func equal(got, want float64) bool {
-	return got == want || math.Abs(want) >= 1<<52 && math.Abs(got-want) <= math.Abs(want)*0x1p-51
 }
 
 // compareSpans computes an aggregate from the points by the rule of the language:
