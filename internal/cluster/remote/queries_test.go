@@ -180,7 +180,7 @@ func TestRule5HintsAnswerReads(t *testing.T) {
 	w := newWorld(t, 5, 3, 2)
 	w.fill(rand.New(rand.NewPCG(3, 3)), false)
 	late := func(slot int64) uint64 { return point.Even(point.FromFloat(float64(1e18 + slot))) } // larger than any word that is there
-	for _, name := range []string{"m.3", "m.77"} { // nobody but these two knows the second one
+	for _, name := range []string{"m.3", "m.77"} {                                               // nobody but these two knows the second one
 		id, owners := w.one.idOf("b", name), w.owners("b", name)
 		w.one.write("b", name, 3000, 3100, late)
 		owners[len(owners)-1].write("b", name, 3000, 3100, late)
