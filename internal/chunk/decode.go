@@ -7,6 +7,7 @@ import (
 
 	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/point"
 )
 
 // DecodeRange writes the words of the set slots of [from, from+len(dst)) of the chunk src
@@ -334,6 +335,13 @@ type list struct {
 // list reads a list of m values with its prefix.
 func (r *reader) list(l *list, m int) error {
 	l.kind, l.constant = transform(r.U8()), 0
+	if l.kind == asWord {
+		l.constant = r.word()
+		if r.Bad || point.KindOf(l.constant) != point.KindFloat {
+			return fmt.Errorf("%w: list of %d floats that is cut off", ErrCorrupt, m)
+		}
+		return nil
+	}
 	least, span := r.Varint(), r.Uvarint()
 	if r.Bad || !l.kind.defined() {
 		return fmt.Errorf("%w: list of %d values of kind %d", ErrCorrupt, m, l.kind)

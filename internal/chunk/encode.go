@@ -84,10 +84,7 @@ func (e *Encoder) append(dst []byte, off int, words []uint64) []byte {
 	}
 	f.class = classBits
 	f.aggregate(words, set)
-	if odds == f.Count {
-		return e.appendBits(dst, &f, set)
-	}
-	return e.appendOdd(dst, &f, set)
+	return e.appendOdd(dst, &f, set, odds)
 }
 
 // Count returns how many set words the last Append encoded.
@@ -318,8 +315,13 @@ func (e *Encoder) appendBits(dst []byte, f *frame, set []uint64) []byte {
 	if f.constant {
 		return e.appendPresent(f.appendWords(f.appendForm(dst)), f)
 	}
+	t := toBits(e.lists[0][:f.Count], set)
+	return e.appendAlone(dst, f, t)
+}
+
+// appendAlone encodes floats by one list, whose integers are those of kind t.
+func (e *Encoder) appendAlone(dst []byte, f *frame, t transform) []byte {
 	v := e.lists[0][:f.Count]
-	t := toBits(v, set)
 	x := intlist.Measure(v)
 	b := e.planBody(v, &x)
 	f.changes = b.changes
@@ -330,17 +332,33 @@ func (e *Encoder) appendBits(dst []byte, f *frame, set []uint64) []byte {
 	return b.plan.AppendTo(dst, b.list, &e.scratch)
 }
 
-// appendOdd encodes floats of which some are no decimals: by their bits, or as
-// two lists, whichever is smaller.
-func (e *Encoder) appendOdd(dst []byte, f *frame, set []uint64) []byte {
+// appendOdd encodes floats of which some, odds, are no decimals: by their bits, near decimals,
+// or as two lists, whatever is smallest.
+func (e *Encoder) appendOdd(dst []byte, f *frame, set []uint64, odds int) []byte {
 	start := len(dst)
 	dst = e.appendBits(dst, f, set)
-	split := *f
-	split.class, split.changes = classSplit, false
-	e.trial = e.appendSplit(e.trial[:0], &split, set, f.kind)
-	if len(e.trial) < len(dst)-start {
-		dst = append(dst[:start], e.trial...)
+	if f.constant {
+		return dst
 	}
+	try := func(t transform, odds int) {
+		if odds == f.Count {
+			return
+		}
+		g := *f
+		g.changes = false
+		if odds > 0 {
+			g.class = classSplit
+			e.trial = e.appendSplit(e.trial[:0], &g, set, t)
+		} else {
+			t.values(e.lists[0][:], set)
+			e.trial = e.appendAlone(e.trial[:0], &g, t)
+		}
+		if len(e.trial) < len(dst)-start {
+			dst = append(dst[:start], e.trial...)
+		}
+	}
+	try(f.kind, odds)
+	try(toNear(set))
 	return dst
 }
 
@@ -385,6 +403,10 @@ func (e *Encoder) appendSplit(dst []byte, f *frame, set []uint64, t transform) [
 			return e.appendList(dst, v, u)
 		}
 	}
+	if u, odds := toNear(b); odds == 0 {
+		u.values(v, b)
+		return e.appendList(dst, v, u)
+	}
 	u := toBits(v, b)
 	return e.appendList(dst, v, u)
 }
@@ -400,6 +422,9 @@ func (e *Encoder) plan(p *intlist.List, v []int64, x *intlist.Extent) int {
 // appendList appends a list with its prefix.
 func (e *Encoder) appendList(dst []byte, v []int64, t transform) []byte {
 	x := intlist.Measure(v)
+	if x.Min == x.Max && t.bits() {
+		return appendWord(append(dst, byte(asWord)), t.word(x.Min))
+	}
 	dst = appendPrefix(dst, t, &x, v[0])
 	if x.Min == x.Max {
 		return dst

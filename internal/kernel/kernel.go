@@ -136,7 +136,7 @@ func Bits(dst, src []uint64, shift uint) {
 }
 
 // Decimals makes the float words that stand for the values, as int64; dst is not longer
-// than src.
+// than src, and may be src.
 func Decimals(dst, src []uint64, q Quotient) {
 	src = src[:len(dst)]
 	done := decimals(dst, src, q)

@@ -91,7 +91,7 @@ func (f *fake) answer(b []byte) [][]byte {
 	b = b[2+b[1]:]
 	key := string(b[2 : 2+binary.BigEndian.Uint16(b)])
 	points := f.points[bucket+key]
-	if bucket == "stamps" && len(b) == 2+len(key)+8+4 { // without the option
+	if bucket == "stamps" && b[2+len(key)+8+4]&1 == 0 { // without the option
 		points = f.values(key, points)
 	}
 	if points == nil {
