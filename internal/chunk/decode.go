@@ -165,7 +165,11 @@ func (v *values) parse(r *reader, f *frame) error {
 		v.lists[0].kind, v.lists[0].constant = f.kind, 0
 		err = r.List(&v.lists[0].ints, n, f.min, uint64(f.span), f.first)
 	case classBits:
-		err = r.list(&v.lists[0], n)
+		if f.implied {
+			err = r.implied(&v.lists[0], n, f)
+		} else {
+			err = r.list(&v.lists[0], n)
+		}
 	default:
 		err = v.parseSplit(r, n)
 	}
@@ -352,6 +356,21 @@ func (r *reader) list(l *list, m int) error {
 	}
 	first := least + int64(r.Uvarint())
 	return r.List(&l.ints, m, least, span, first)
+}
+
+// implied reads a list of m values whose prefix is in the header.
+func (r *reader) implied(l *list, m int, f *frame) error {
+	l.kind, l.constant = transform(r.U8()), 0
+	if r.Bad || l.kind == asInt || !l.kind.defined() {
+		return fmt.Errorf("%w: list of %d floats of kind %d", ErrCorrupt, m, l.kind)
+	}
+	least, ok1 := l.kind.value(f.Min)
+	most, ok2 := l.kind.value(f.Max)
+	first, ok3 := l.kind.value(f.First)
+	if !ok1 || !ok2 || !ok3 || least >= most {
+		return fmt.Errorf("%w: the header of %d floats has others than their list", ErrCorrupt, m)
+	}
+	return r.List(&l.ints, m, least, uint64(most-least), first)
 }
 
 // decode writes the words from number a on to dst.

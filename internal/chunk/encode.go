@@ -299,6 +299,12 @@ func (f *frame) aggregate(words, set []uint64) {
 	}
 }
 
+// implies reports whether a reader of the header knows the prefix of a list, but for its kind.
+// It does unless NaN or negative floats are in it.
+func (f *frame) implies(t transform, x *intlist.Extent, first int64) bool {
+	return f.Min == t.word(x.Min) && f.Max == t.word(x.Max) && f.First == t.word(first)
+}
+
 // appendPrefix appends what ints has to know of a list beside the header.
 func appendPrefix(dst []byte, t transform, x *intlist.Extent, first int64) []byte {
 	dst = append(dst, byte(t))
@@ -324,11 +330,15 @@ func (e *Encoder) appendAlone(dst []byte, f *frame, t transform) []byte {
 	v := e.lists[0][:f.Count]
 	x := intlist.Measure(v)
 	b := e.planBody(v, &x)
-	f.changes = b.changes
+	f.changes, f.implied = b.changes, f.implies(t, &x, v[0])
 	dst = f.appendWords(f.appendForm(dst))
 	dst = e.appendPresent(dst, f)
 	dst = b.appendChanges(dst)
-	dst = appendPrefix(dst, t, &x, v[0])
+	if f.implied {
+		dst = append(dst, byte(t))
+	} else {
+		dst = appendPrefix(dst, t, &x, v[0])
+	}
 	return b.plan.AppendTo(dst, b.list, &e.scratch)
 }
 
@@ -345,7 +355,7 @@ func (e *Encoder) appendOdd(dst []byte, f *frame, set []uint64, odds int) []byte
 			return
 		}
 		g := *f
-		g.changes = false
+		g.changes, g.implied = false, false
 		if odds > 0 {
 			g.class = classSplit
 			e.trial = e.appendSplit(e.trial[:0], &g, set, t)

@@ -29,6 +29,9 @@ const (
 	// greatest; all are equal.
 	risingFlag = 1 << 6
 	evenFlag   = 1 << 7
+	// Of classBits: the least, the greatest and the first integer of the list are those of the
+	// words in the header.
+	impliedFlag = 1 << 6
 )
 
 // Flags of the header of classBits and classSplit.
@@ -52,6 +55,7 @@ type frame struct {
 	shape    int
 	changes  bool
 	constant bool
+	implied  bool // of classBits
 	// Of classInts and classDecimals.
 	kind      transform
 	min, span int64
@@ -77,6 +81,9 @@ func (f *frame) appendForm(dst []byte) []byte {
 		if f.span == 0 {
 			form |= evenFlag
 		}
+	}
+	if f.implied {
+		form |= impliedFlag
 	}
 	dst = append(dst, form)
 	first, last, count := uint32(f.FirstOff), uint32(f.LastOff), uint32(f.Count)
@@ -106,6 +113,9 @@ func (f *frame) parseForm(r *reader) error {
 			v := int(binary.LittleEndian.Uint32(b))
 			f.FirstOff, f.LastOff, f.Count = v&1023, v>>10&1023, v>>20
 		}
+	}
+	if f.class == classBits {
+		f.implied, f.rising = f.rising, false
 	}
 	if r.Bad || form&multiPartForm != 0 || f.shape > shapeMask || f.rising && f.constant || f.class >= classBits && (f.rising || f.constant) {
 		return fmt.Errorf("%w: form byte %#02x is not defined or what follows is cut off", ErrCorrupt, form)
@@ -286,6 +296,8 @@ func (f *frame) parse(r *reader) error {
 	}
 	if err == nil && f.constant && f.changes {
 		err = fmt.Errorf("%w: changes of a constant", ErrCorrupt)
+	} else if err == nil && f.constant && f.implied {
+		err = fmt.Errorf("%w: a constant with a list", ErrCorrupt)
 	}
 	return err
 }

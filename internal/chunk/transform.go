@@ -88,8 +88,7 @@ func (t transform) word(v int64) uint64 {
 	return point.FromFloat(math.Float64frombits(uint64(v) << ((t - asBits) & 63)))
 }
 
-// value is the inverse of word for integers and decimals; ok is false when w
-// is another kind of word.
+// value is the inverse of word; ok is false when w is another kind of word.
 func (t transform) value(w uint64) (k int64, ok bool) {
 	if t == asInt {
 		return point.Int(w), point.KindOf(w) == point.KindInt
@@ -98,6 +97,10 @@ func (t transform) value(w uint64) (k int64, ok bool) {
 		k, off := nearest(w, t.quotient())
 		m := t.nearBits()
 		return k<<m + off + 1<<(m-1), nearBits(off) <= m
+	}
+	if t.bits() {
+		double, z := math.Float64bits(point.Double(w)), (t-asBits)&63
+		return int64(double >> z), double>>z<<z == double
 	}
 	return t.quotient().Int(w)
 }
