@@ -52,7 +52,7 @@ func badRequests(t *testing.T) map[string]refusal {
 		"a frame that ends inside a field":      {hex("07 04 66"), []string{"opcode 7", "3 bytes"}, "malformed"},
 		"an empty bucket name":                  {hex("07 00"), []string{"opcode 7", "no bucket"}, "malformed"},
 		"bytes behind a request":                {hex("03 00"), []string{"opcode 3", "1 bytes too many"}, "malformed"},
-		"options out of range":                  {hex("02 05 7468657265 0002 0178 00000000000003e8 0000000a 02 00 00"), []string{"hpts", "0 or 1"}, "malformed"},
+		"options out of range":                  {hex("02 05 7468657265 0002 0178 00000000000003e8 0000000a 04 00 00"), []string{"flags 4", "0 to 3"}, "malformed"},
 		"more replicas than there are":          {hex("02 05 7468657265 0002 0178 00000000000003e8 0000000a 00 00 03"), []string{"r is 3", "one"}, "malformed"},
 		"a slot beyond all time":                {hex("02 05 7468657265 0002 0178 ffffffffffffffff 0000000a"), []string{"18446744073709551615"}, "malformed"},
 		"a frame beyond the limit":              {binary.BigEndian.AppendUint32(nil, 1<<20), []string{"1048576", "limit is 65536", "split"}, "too_large"},

@@ -179,7 +179,7 @@ func (o *GetOptions) parse(r *reader) error {
 		flags := r.u8()
 		o.HPTS, o.Exact = flags&flagHPTS != 0, flags&flagExact != 0
 		if flags > flagHPTS|flagExact {
-			return fmt.Errorf("%w: hpts option %d, it is 0 to 3", ErrMalformed, flags)
+			return fmt.Errorf("%w: flags %d of a get, they are 0 to 3", ErrMalformed, flags)
 		}
 	}
 	o.ReadRepair, o.R = r.u8(), r.u8()
