@@ -164,6 +164,10 @@ type Series struct {
 	Coverage   float64    `json:"coverage"` // share of set slots
 	Stars      []string   `json:"stars"`    // the parts that the stars of the pattern stand for
 
+	Start            *int64 `json:"start"`             // ms, of its first value; nil where it is the result's
+	Points           *int64 `json:"points"`            // that were read for it; nil in answers of the original
+	LastPoint        int64  `json:"last_point"`        // unix ms; 0 without a point
+	Ended            bool   `json:"ended"`             // its last point is older than its sender lets expect
 	Interval         *int64 `json:"interval"`          // ms, most common distance of points; nil with fewer than two
 	BucketResolution int64  `json:"bucket_resolution"` // ms per slot of what was read
 

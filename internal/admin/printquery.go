@@ -32,9 +32,9 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 			milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
 		return err
 	}
-	points := 0
-	for _, s := range r.Results {
-		points += len(s.Values)
+	points := int64(0)
+	for i := range r.Results {
+		points += r.Results[i].points()
 	}
 	if err := legend(r.Results).write(w); err != nil {
 		return err
@@ -72,8 +72,8 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 	return err
 }
 
-// legend is the table of the series. What the stars of patterns stand for, and
-// how far apart points are, stand in it where that tells something.
+// legend is the table of the series. What the stars of patterns stand for, how far apart points
+// are, and when series have ended stand in it where that tells something.
 func legend(series []Series) *table {
 	stars := slices.ContainsFunc(series, func(s Series) bool { return len(s.Stars) > 0 })
 	sparse := slices.ContainsFunc(series, func(s Series) bool { return s.Interval != nil && *s.Interval > s.BucketResolution })
@@ -88,15 +88,22 @@ func legend(series []Series) *table {
 	if sparse {
 		head = append(head, "A point every")
 	}
+	ended := slices.ContainsFunc(series, func(s Series) bool { return s.Ended })
+	if ended {
+		head = append(head, "Ended (UTC)")
+	}
 	t.add(head...)
 	for i, s := range series {
 		row := []string{strconv.Itoa(i + 1), s.Name}
 		if stars {
 			row = append(row, strings.Join(s.Stars, ", "))
 		}
-		row = append(row, pointsAsTime(1, s.Resolution), strconv.Itoa(len(s.Values)), coverage(s.Coverage))
+		row = append(row, pointsAsTime(1, s.Resolution), strconv.FormatInt(s.points(), 10), coverage(s.Coverage))
 		if sparse {
 			row = append(row, spacing(s))
+		}
+		if ended {
+			row = append(row, s.ended())
 		}
 		t.add(row...)
 	}
@@ -136,7 +143,7 @@ func writeUnknown(w io.Writer, r *Result) error {
 		lines += fmt.Sprintf("unknown: also in %d more series\n", rest)
 	}
 	if lines != "" {
-		shown := "the last value before, or what is left of a span, is shown"
+		shown := "a gap, or what is left of a span, is shown"
 		if r.Damaged == "shown" {
 			shown = "older values are shown, which may be out of date"
 		}
@@ -155,6 +162,33 @@ func spacing(s Series) string {
 	return pointsAsTime(1, *s.Interval) + " in a bucket of " + pointsAsTime(1, s.BucketResolution)
 }
 
+// points returns how many points were read for a series; of an answer of the original, its values.
+func (s *Series) points() int64 {
+	if s.Points == nil {
+		return int64(len(s.Values))
+	}
+	return *s.Points
+}
+
+// start returns when the first value of a series is, in a result that starts at a time.
+func (s *Series) start(of int64) int64 {
+	if s.Start != nil {
+		return *s.Start
+	}
+	return of
+}
+
+// ended says when the last point of a series that has ended is from; nothing of others.
+func (s *Series) ended() string {
+	switch {
+	case !s.Ended:
+		return ""
+	case s.LastPoint == 0:
+		return "no point"
+	}
+	return time.UnixMilli(s.LastPoint).UTC().Format("2006-01-02 15:04:05.999")
+}
+
 // groups splits the indexes of all series with values into tables: neighbours
 // of the same resolution, at most columnsPerTable.
 func groups(series []Series) [][]int {
@@ -163,9 +197,11 @@ func groups(series []Series) [][]int {
 		if len(s.Values) == 0 {
 			continue
 		}
-		if n := len(out); n > 0 && len(out[n-1]) < columnsPerTable && series[out[n-1][0]].Resolution == s.Resolution {
-			out[n-1] = append(out[n-1], i)
-			continue
+		if n := len(out); n > 0 && len(out[n-1]) < columnsPerTable {
+			if first := series[out[n-1][0]]; first.Resolution == s.Resolution && first.start(0) == s.start(0) {
+				out[n-1] = append(out[n-1], i)
+				continue
+			}
 		}
 		out = append(out, []int{i})
 	}
@@ -173,9 +209,9 @@ func groups(series []Series) [][]int {
 }
 
 func writeValues(w io.Writer, r *Result, group []int) error {
-	resolution := r.Results[group[0]].Resolution
+	resolution, start := r.Results[group[0]].Resolution, r.Results[group[0]].start(r.Start)
 	layout := "2006-01-02 15:04:05"
-	if resolution%1000 != 0 || r.Start%1000 != 0 {
+	if resolution%1000 != 0 || start%1000 != 0 {
 		layout += ".000"
 	}
 	t := newTable(0)
@@ -187,7 +223,7 @@ func writeValues(w io.Writer, r *Result, group []int) error {
 	}
 	t.add(head...)
 	for row := range rows {
-		at := time.UnixMilli(r.Start + int64(row)*resolution).UTC()
+		at := time.UnixMilli(start + int64(row)*resolution).UTC()
 		cells := []string{at.Format(layout)}
 		for _, i := range group {
 			cells = append(cells, cell(r, i, row))
@@ -203,7 +239,7 @@ func cell(r *Result, series, row int) string {
 	if row >= len(s.Values) {
 		return ""
 	}
-	lost := s.unknownAt(r.Start, row)
+	lost := s.unknownAt(s.start(r.Start), row)
 	switch v := s.Values[row]; {
 	case v == nil && lost:
 		return "?"

@@ -65,7 +65,13 @@ func (h *Header) Mean() (float64, bool) {
 	mean := h.Sum.Float64() / float64(h.Count)
 	told := mean == mean && (mean != math.Inf(1) || high == mean) &&
 		(mean != math.Inf(-1) || low == mean)
-	return max(low, min(mean, high)), told
+	switch {
+	case mean < low:
+		mean = low
+	case mean > high:
+		mean = high
+	}
+	return mean, told
 }
 
 // Plus returns s and o added part by part.

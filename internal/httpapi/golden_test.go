@@ -123,7 +123,7 @@ func TestGoldenQueries(t *testing.T) {
 		{http.MethodPost, "/", []string{"Content-Type: text/plain", "Content-Encoding: br"}, "x"},
 		{http.MethodPost, "/", []string{form}, "gaps=null&format=json&q=" + url.QueryEscape("SELECT half BUCKET b LAST 5s")},
 		get("/?gaps=null&q=" + url.QueryEscape("SELECT half BUCKET b, avg(half BUCKET b, 2s) LAST 6s")),
-		get("/?gaps=fill&q=" + url.QueryEscape("SELECT half BUCKET b LAST 6s")),
+		get("/?gaps=carry&q=" + url.QueryEscape("SELECT half BUCKET b LAST 6s")),
 		get("/?gaps=nil&q=x"),
 		get("/?compat=1&q=" + url.QueryEscape("SELECT t BUCKET b - 1 - 2 LAST 2s")),
 		get("/?compat=0&q=" + url.QueryEscape("SELECT t BUCKET b - 1 - 2 LAST 2s")),

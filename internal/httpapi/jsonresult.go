@@ -74,7 +74,7 @@ func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series)
 	buf = appendString(buf, s.Name)
 	buf = append(buf, `,"resolution":`...)
 	buf = strconv.AppendInt(buf, s.Resolution, 10)
-	if s.Min != nil && !r.Compat {
+	if startsApart(r, s) {
 		buf = strconv.AppendInt(append(buf, `,"start":`...), s.Start, 10)
 	}
 	for _, list := range lists(s) {
@@ -83,7 +83,7 @@ func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series)
 			if i > 0 {
 				buf = append(buf, ',')
 			}
-			if gap(s, i) {
+			if gap(r, s, i, v) {
 				buf = append(buf, "null"...)
 			} else {
 				buf = appendFloat(buf, v)
@@ -100,7 +100,7 @@ func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series)
 	buf = append(buf, `,"coverage":`...)
 	buf = appendFloat(buf, s.Coverage)
 	if !r.Compat {
-		buf = appendAbout(buf, s)
+		buf = appendAbout(buf, r, s)
 		buf = appendUnknown(buf, s.Unknown)
 	}
 	buf = append(buf, `,"metadata":`...)
@@ -117,7 +117,14 @@ func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series)
 
 // appendAbout appends what our answers say of a series and the original's do
 // not.
-func appendAbout(buf []byte, s *query.Series) []byte {
+func appendAbout(buf []byte, r *query.Result, s *query.Series) []byte {
+	buf = strconv.AppendInt(append(buf, `,"points":`...), s.Points, 10)
+	if s.Points > 0 {
+		buf = strconv.AppendInt(append(buf, `,"last_point":`...), s.LastPoint, 10)
+	}
+	if r.Ended(s) {
+		buf = append(buf, `,"ended":true`...)
+	}
 	buf = strconv.AppendInt(append(buf, `,"bucket_resolution":`...), s.BucketResolution, 10)
 	buf = append(buf, `,"interval":`...)
 	if s.Interval > 0 {
@@ -132,6 +139,11 @@ func appendAbout(buf []byte, s *query.Series) []byte {
 		buf = appendStrings(append(buf, `,"metric":`...), partTexts(s.Metric))
 	}
 	return appendStrings(append(buf, `,"stars":`...), s.Stars)
+}
+
+// startsApart reports whether an answer says of a series when its values begin.
+func startsApart(r *query.Result, s *query.Series) bool {
+	return !r.Compat && (s.Min != nil || s.Start != r.Start)
 }
 
 // appendUnknown appends the slots of a series that damage took, if there are any.
@@ -181,15 +193,16 @@ func partTexts(key []byte) []string {
 	return list
 }
 
-// gap reports whether value i of a series goes out as null: it is before the
-// first point, or gaps are to be told and there is no point behind it.
-func gap(s *query.Series, i int) bool {
-	return i < s.Lead || s.Confidence != nil && s.Confidence[i] == 0
+// gap reports whether value i of a series, v, goes out as null. Answers of the original tell
+// gaps by their confidence, and only those who ask for it.
+func gap(r *query.Result, s *query.Series, i int, v float64) bool {
+	if r.Compat {
+		return s.Confidence != nil && s.Confidence[i] == 0
+	}
+	return v != v
 }
 
-// lists returns the lists of numbers of a series by their keys. A series that
-// was asked for without gaps has nil confidences; otherwise a 0 among them is
-// null.
+// lists returns the lists of numbers of a series by their keys.
 func lists(s *query.Series) []namedList {
 	if s.Min == nil {
 		return []namedList{{"values", s.Values}}

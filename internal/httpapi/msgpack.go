@@ -48,7 +48,7 @@ func mpHead(dst []byte, kind byte, n int) []byte {
 }
 
 // encodeMsgpack writes a result with the keys of the JSON form. Values are
-// float64; NaN and the infinities, which JSON cannot have, are themselves.
+// float64, nil for gaps; the infinities, which JSON cannot have, are themselves.
 func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 	entries := 3
 	if r.Plan != nil {
@@ -92,7 +92,7 @@ func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 		for _, list := range all {
 			buf = mpHead(mpString(buf, list.name), mpArray32, len(list.values))
 			for i, v := range list.values {
-				if gap(s, i) {
+				if gap(r, s, i, v) {
 					buf = append(buf, mpNil)
 				} else {
 					buf = mpFloat(buf, v)
@@ -121,8 +121,14 @@ func aboutEntries(r *query.Result, s *query.Series) int {
 	if r.Compat {
 		return 0
 	}
-	n := 5
-	if s.Min != nil {
+	n := 6
+	if s.Points > 0 {
+		n++
+	}
+	if r.Ended(s) {
+		n++
+	}
+	if startsApart(r, s) {
 		n++
 	}
 	if s.Unknown != nil {
@@ -136,8 +142,15 @@ func mpAbout(dst []byte, r *query.Result, s *query.Series) []byte {
 	if r.Compat {
 		return dst
 	}
-	if s.Min != nil {
+	if startsApart(r, s) {
 		dst = mpInt(mpString(dst, "start"), s.Start)
+	}
+	dst = mpInt(mpString(dst, "points"), s.Points)
+	if s.Points > 0 {
+		dst = mpInt(mpString(dst, "last_point"), s.LastPoint)
+	}
+	if r.Ended(s) {
+		dst = append(mpString(dst, "ended"), mpTrue)
 	}
 	dst = mpUnknown(dst, s.Unknown)
 	dst = mpInt(mpString(dst, "bucket_resolution"), s.BucketResolution)

@@ -129,15 +129,15 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 		return o, badRequest("explain=%s: known are 1, for the plan of the query, and 0", explain)
 	}
 	switch gaps := param(r, "gaps"); gaps {
-	case "", "carry":
-	case "fill":
-		o.Fill = true
+	case "":
 	case "null":
-		o.Confidence = true
-	case "rhythm":
-		o.Confidence, o.Rhythm = true, true
+		o.Confidence = o.Compat // which tells what the original filled
+	case "carry":
+		if !o.Compat {
+			return o, badRequest("gaps=carry: only answers of the original carry values into gaps: ask with compat=1")
+		}
 	default:
-		return o, badRequest("gaps=%s: known are null, rhythm, fill, and carry, which is the default", gaps)
+		return o, badRequest("gaps=%s: known are null, and carry with compat=1", gaps)
 	}
 	switch damaged := param(r, "damaged"); {
 	case damaged == "" || damaged == "hide":

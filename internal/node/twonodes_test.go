@@ -215,7 +215,7 @@ func TestTwoNodesAnswerAsOne(t *testing.T) {
 			"percentile(m.3 BUCKET b, 0.9, 1000s)", "stddev(m.2 BUCKET b, 1000s)", "derivate(m.3 BUCKET b)", "max(quantile(m.* BUCKET b, 0.5), 600s)",
 			"avg(m.3 BUCKET b SHIFT BY 4321s, 100s)", "nothing.here BUCKET b", "m.77 BUCKET b + m.1 BUCKET b", "m.1 BUCKET bb", "m.1 BUCKET only",
 		} {
-			for _, opt := range []query.Options{{}, {Confidence: true, NoAggregates: true}, {Width: 50}, {Fill: true, Confidence: true}, {Older: true}, {Compat: true}} {
+			for _, opt := range []query.Options{{}, {Confidence: true, NoAggregates: true}, {Width: 50}, {Confidence: true}, {Older: true}, {Compat: true}} {
 				sameAnswer(t, fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, pairFrom-100, pairFrom+pairSlots+50), opt, both, single)
 			}
 		}

@@ -10,9 +10,7 @@ import (
 func (r *request) align() {
 	asked := r.times
 	r.times = plan.Aligned(asked, r.began.UnixMilli(), r.q, r.Source, r.opt.Width)
-	if r.times != asked {
-		r.length, r.until = asked.End-asked.Start, asked.End
-	}
+	r.length, r.until = asked.End-asked.Start, asked.End
 }
 
 // shown returns a result without the values that begin at the end that was asked for or later,
@@ -25,10 +23,8 @@ func (r *request) shown(out *Result) *Result {
 	}
 	cut := *out
 	cut.Series = slices.Clone(out.Series)
-	longer := float64(r.times.End-r.times.Start) / float64(r.until-r.times.Start)
 	for i := range cut.Series {
 		s := &cut.Series[i]
-		s.Coverage = min(1, s.Coverage*longer)
 		from := 0
 		if s.Min != nil && !out.Compat {
 			from = int(max(0, r.until-r.length-s.Start) / s.Resolution)
@@ -37,7 +33,6 @@ func (r *request) shown(out *Result) *Result {
 		s.Values, s.Min, s.Max = part(s.Values, from, to), part(s.Min, from, to), part(s.Max, from, to)
 		s.Confidence = part(s.Confidence, from, to)
 		s.Start += int64(from) * s.Resolution
-		s.Lead = min(max(0, s.Lead-from), len(s.Values))
 	}
 	return &cut
 }

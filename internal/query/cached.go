@@ -150,9 +150,12 @@ func (r *request) again(a *answer) (*Result, error) {
 	}
 	r.Cache.Count(resultcache.HitWhole)
 	out := a.Result
-	out.QueryTime = r.Now().Sub(r.began)
+	out.QueryTime, out.Until = r.Now().Sub(r.began), r.end()
 	return &out, nil
 }
+
+// end returns the end of the range, or now where that is earlier.
+func (r *request) end() int64 { return min(r.times.End, r.began.UnixMilli()) }
 
 // findWhole returns the answer that is kept, if it still holds.
 func (r *request) findWhole() *answer {
@@ -241,7 +244,7 @@ const fewAtOnce = 8
 // points come any more but late ones.
 func (r *request) env(basis resultcache.Basis) exec.Env {
 	offers := r.Source.Offers()
-	e := exec.Env{Now: r.Now, Readers: r.Readers, Progress: r.opt.Progress, Rhythm: r.opt.Rhythm,
+	e := exec.Env{Now: r.Now, Until: r.until, Readers: r.Readers, Progress: r.opt.Progress,
 		Together: offers.Together, AtOnce: cmp.Or(offers.AtOnce, fewAtOnce)}
 	if basis != nil {
 		e.KeepUntil = r.times.End + basis.Fixed(r.Source)
@@ -251,7 +254,7 @@ func (r *request) env(basis resultcache.Basis) exec.Env {
 
 // result makes the result of a run, and keeps what of it would be the same now.
 func (r *request) result(p *plan.Plan, ran *exec.Result, basis resultcache.Basis) *Result {
-	out := &Result{Start: r.times.Start, QueryTime: r.Now().Sub(r.began), Series: ran.Series, Stats: ran.Stats, Plan: ran.Explained,
+	out := &Result{Start: r.times.Start, Until: r.end(), QueryTime: r.Now().Sub(r.began), Series: ran.Series, Stats: ran.Stats, Plan: ran.Explained,
 		Missing: p.Missing, Unmatched: p.Unmatched, Compat: r.opt.Compat, Older: r.opt.Older}
 	if basis == nil {
 		return out
@@ -296,7 +299,7 @@ func (r *request) asked() []byte {
 	timeless := r.timeless()
 	key := append(make([]byte, 0, len(timeless)+64), timeless...)
 	key = append(key, ' ')
-	for _, set := range [...]bool{o.Compat, o.Confidence, o.Rhythm, o.Fill, o.NoAggregates, o.Older} {
+	for _, set := range [...]bool{o.Compat, o.Confidence, o.NoAggregates, o.Older} {
 		if set {
 			key = append(key, '1')
 		} else {

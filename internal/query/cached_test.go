@@ -36,7 +36,7 @@ func dump(r *query.Result, err error) string {
 		b.WriteString("\n")
 	}
 	for _, s := range r.Series {
-		fmt.Fprintln(&b, s.Name, s.Start, s.Resolution, s.Lead, math.Float64bits(s.Coverage), s.Metadata, s.Bucket, metric.Text(s.Metric), s.Stars, s.Interval, s.BucketResolution)
+		fmt.Fprintln(&b, s.Name, s.Start, s.Resolution, s.Points, s.LastPoint, r.Ended(&s), math.Float64bits(s.Coverage), s.Metadata, s.Bucket, metric.Text(s.Metric), s.Stars, s.Interval, s.BucketResolution)
 		bits("values", s.Values)
 		bits("min", s.Min)
 		bits("max", s.Max)
@@ -129,8 +129,7 @@ func (c *cacheTrial) newQuery() *trialQuery {
 	if rapid.Bool().Draw(c.T, "plain") {
 		return c.newPlainQuery()
 	}
-	opt := query.Options{Compat: rapid.IntRange(0, 9).Draw(c.T, "compat") == 0, Confidence: rapid.Bool().Draw(c.T, "sure"),
-		Fill: rapid.IntRange(0, 3).Draw(c.T, "fill") == 0, Rhythm: rapid.IntRange(0, 3).Draw(c.T, "rhythm") == 0}
+	opt := query.Options{Compat: rapid.IntRange(0, 9).Draw(c.T, "compat") == 0, Confidence: rapid.Bool().Draw(c.T, "sure")}
 	if rapid.IntRange(0, 5).Draw(c.T, "columns") == 0 {
 		opt.Width = rapid.IntRange(1, 50).Draw(c.T, "width")
 	}
@@ -170,7 +169,7 @@ func (c *cacheTrial) newPlainQuery() *trialQuery {
 		field = fmt.Sprintf(c.oneOf("sum(%s)", "avg(%s)", "max(%s)", "quantile(%s, 0.5)"), field)
 	}
 	from, span := rapid.Int64Range(0, 400).Draw(c.T, "from"), rapid.Int64Range(int64(2*size), 600).Draw(c.T, "span")
-	opt := query.Options{Confidence: rapid.Bool().Draw(c.T, "sure"), Fill: rapid.IntRange(0, 5).Draw(c.T, "fill") == 0,
+	opt := query.Options{Confidence: rapid.Bool().Draw(c.T, "sure"),
 		NoAggregates: rapid.IntRange(0, 3).Draw(c.T, "slot by slot") == 0}
 	if strings.Contains(field, "4s") {
 		size = 4

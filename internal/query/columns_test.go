@@ -40,12 +40,11 @@ func TestConfidencesAndColumns(t *testing.T) {
 			}
 			sure := rapid.Bool().Draw(rt, "sure")
 			width := rapid.IntRange(1, 200).Draw(rt, "width")
-			fill := rapid.Bool().Draw(rt, "fill")
-			whole := ask(query.Options{Confidence: true, Fill: fill})
+			whole := ask(query.Options{Confidence: true})
 			if rapid.Bool().Draw(rt, "aggregates") {
 				e.Source = sourceOf(adder{source})
 			}
-			reduced := ask(query.Options{Confidence: sure, Width: width, Fill: fill})
+			reduced := ask(query.Options{Confidence: sure, Width: width})
 			for i, w := range want {
 				compareFloats(rt, text+" confidences", whole[i].Confidence, w.Confidence, 1e-9)
 				compareColumns(rt, text, whole[i], reduced[i], width, sure)
@@ -87,21 +86,20 @@ func TestLongColumns(t *testing.T) {
 			}
 			return r.Series[0]
 		}
-		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"), Width: rapid.IntRange(1, 100).Draw(rt, "width"), Fill: rapid.Bool().Draw(rt, "fill")}
-		full := ask(e, query.Options{Confidence: true, Fill: opt.Fill})
+		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"), Width: rapid.IntRange(1, 100).Draw(rt, "width")}
+		full := ask(e, query.Options{Confidence: true})
 		got := ask(e.WithRounds(rapid.SampledFrom([]int64{100, 7000, 100_000}).Draw(rt, "rounds")), opt)
 		compareColumns(rt, text, full, got, opt.Width, opt.Confidence)
 		if got.Start != full.Start && (shift != "") != (got.Start%got.Resolution != 0) {
 			rt.Fatalf("%s: columns of %d ms begin at %d", text, got.Resolution, got.Start)
 		}
-		if got.Coverage != full.Coverage || every == 1 && got.Interval != full.Interval {
+		if got.Coverage != full.Coverage || got.Interval != full.Interval {
 			rt.Fatalf("%s: coverage %v and a point every %d ms, want %v and %d", text, got.Coverage, got.Interval, full.Coverage, full.Interval)
 		}
 	})
 }
 
-// Spans of two sizes over one series reach their first point in different rounds: what
-// comes first knows what is before all points.
+// Spans of two sizes over one series without a point are gaps.
 func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, nil)
@@ -112,15 +110,15 @@ func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, s := range r.Series {
-			if s.Lead != 1 || s.Values[0] == s.Values[0] || s.Min[0] == s.Min[0] {
-				t.Errorf("%s: series %d without a point has the column %v from %v on, %d columns before the first point", text, i, s.Values, s.Min, s.Lead)
+			if s.Values[0] == s.Values[0] || s.Min[0] == s.Min[0] {
+				t.Errorf("%s: series %d without a point has the column %v from %v on", text, i, s.Values, s.Min)
 			}
 		}
 	}
 }
 
 // compareColumns computes the columns of whole the obvious way: the average of
-// all values, filled ones included, but for those before the first point.
+// all values.
 func compareColumns(t *rapid.T, text string, whole, got query.Series, width int, sure bool) {
 	n := len(whole.Values)
 	if len(got.Values) > width || got.Resolution%whole.Resolution != 0 {
@@ -138,20 +136,16 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 		t.Fatalf("%s: %d values per column, %d would fit into %d", text, step, step-1, width)
 	}
 	var avg, low, high, conf []float64
-	lead := 0
 	for from, to := 0, min(first, n); from < n; from, to = to, min(to+step, n) {
 		a, l, h, c, k := 0.0, math.Inf(1), math.Inf(-1), 0.0, 0.0
 		for i := from; i < to; i++ {
 			c += whole.Confidence[i]
-			if v := whole.Values[i]; v == v && i >= whole.Lead {
+			if v := whole.Values[i]; v == v {
 				a, l, h, k = a+v, min(l, v), max(h, v), k+1
 			}
 		}
 		if k == 0 {
 			l, h = math.NaN(), math.NaN()
-		}
-		if to <= whole.Lead {
-			lead++
 		}
 		avg, low, high, conf = append(avg, a/k), append(low, l), append(high, h), append(conf, c/float64(to-from))
 	}
@@ -168,9 +162,6 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 		conf = nil
 	}
 	compareFloats(t, text+" confidences of columns", got.Confidence, conf, 1e-9)
-	if got.Lead != lead {
-		t.Fatalf("%s: %d columns before the first point, want %d", text, got.Lead, lead)
-	}
 }
 
 func TestWidthIsLimited(t *testing.T) {

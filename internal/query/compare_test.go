@@ -29,12 +29,13 @@ func compareFloats(t *rapid.T, what string, got, want []float64, tolerance float
 	}
 }
 
-func (g *generator) compare(got query.Series, want reference.Series) error {
+func (g *generator) compare(r *query.Result, got query.Series, want reference.Series) error {
 	if got.Resolution != want.Resolution || len(got.Values) != len(want.Values) {
-		return fmt.Errorf("%d values at %d ms, want %d at %d ms", len(got.Values), got.Resolution, len(want.Values), want.Resolution)
+		return fmt.Errorf("%d values at %d ms, want %d at %d ms", len(got.Values), got.Resolution,
+			len(want.Values), want.Resolution)
 	}
-	if coverage := float64(want.Set) / math.Max(1, float64(want.Slots)); got.Coverage != coverage {
-		return fmt.Errorf("coverage %v, want %v", got.Coverage, coverage)
+	if got, want := aboutGot(r, got), aboutWant(want); got != want {
+		return fmt.Errorf("it says of itself %+v, want %+v", got, want)
 	}
 	// Every step of a computation rounds relative to the greatest magnitude
 	// in it; a division by as little as 1/8 makes an error eight times as big.
@@ -53,12 +54,18 @@ func (g *generator) compare(got query.Series, want reference.Series) error {
 	return nil
 }
 
-// leadOf returns how many values are before the first point.
-func leadOf(s reference.Series, old reference.Old) int {
-	if first := slices.Index(s.Known, true); first >= 0 && !old.Compat {
-		return first
-	} else if !old.Compat {
-		return len(s.Values)
-	}
-	return 0
+// about is what a series says of itself beside its values.
+type about struct {
+	coverage          float64
+	points, lastPoint int64
+	ended             bool
+	interval          int64
+}
+
+func aboutGot(r *query.Result, s query.Series) about {
+	return about{s.Coverage, s.Points, s.LastPoint, r.Ended(&s), s.Interval}
+}
+
+func aboutWant(s reference.Series) about {
+	return about{s.Coverage(), s.Points, s.LastPoint, s.Ended, s.Interval}
 }

@@ -156,9 +156,9 @@ func answer(e *query.Engine, q string, opt query.Options) string {
 
 func values(s query.Series) string {
 	var list []string
-	for i, v := range s.Values {
+	for _, v := range s.Values {
 		text := strconv.FormatFloat(v, 'g', 6, 64)
-		if v != v || i < s.Lead {
+		if v != v {
 			text = "null"
 		}
 		list = append(list, text)

@@ -3,8 +3,10 @@ package query_test
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"strings"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -21,28 +23,95 @@ func (g *generator) oneOf(values ...string) string {
 	return rapid.SampledFrom(values).Draw(g.t, "choice")
 }
 
-// source makes two buckets with series of runs and gaps.
+// below draws a number below n, each as often as the others: rapid prefers small ones.
+func (g *generator) below(n int) int {
+	high, _ := bits.Mul64(rapid.Uint64().Draw(g.t, "evenly")*0x9e3779b97f4a7c15, uint64(n))
+	return int(high)
+}
+
+// now draws the time at which a query is asked: mostly one at which there are points.
+func (g *generator) now() time.Time {
+	ms := rapid.Int64Range(1, 3_000_000).Draw(g.t, "now")
+	return time.UnixMilli(rapid.SampledFrom([]int64{900_000, 1_500_500, 3_000_000, ms}).Draw(g.t, "asked"))
+}
+
+// source makes two buckets with series of all kinds.
 func (g *generator) source(t *testing.T) *memory {
 	m := newBucket(t)
 	m.addBucket("c", 7000, rapid.SampledFrom([]int64{0, 0, 50}).Draw(g.t, "ttl"))
 	for _, bucket := range []string{"b", "c"} {
-		for i := range rapid.IntRange(0, 4).Draw(g.t, "series") {
-			var words []uint64
-			for range rapid.IntRange(0, 6).Draw(g.t, "runs") {
-				words = append(words, make([]uint64, rapid.IntRange(0, 400).Draw(g.t, "gap"))...)
-				for range rapid.IntRange(0, rapid.SampledFrom([]int{9, 60}).Draw(g.t, "dense")).Draw(g.t, "set") {
-					words = append(words, g.word())
-				}
-			}
+		for i := range rapid.SampledFrom([]int{0, 1, 2, 3, 4}).Draw(g.t, "series") {
+			words := g.series()
 			m.load(bucket, key(t, "m", fmt.Sprint(i)), rapid.Int64Range(0, 900).Draw(g.t, "from"), words)
 		}
 	}
 	return m
 }
 
+// series draws runs and gaps, a sender that is slower than its bucket, or a counter.
+func (g *generator) series() []uint64 {
+	switch g.oneOf("runs", "runs", "sparse", "sparse", "counter") {
+	case "sparse":
+		return g.sparse(g.word)
+	case "counter":
+		return g.sparse(g.counter())
+	}
+	return g.runs()
+}
+
+func (g *generator) runs() (words []uint64) {
+	for range rapid.IntRange(0, 6).Draw(g.t, "runs") {
+		words = append(words, make([]uint64, rapid.IntRange(0, 400).Draw(g.t, "gap"))...)
+		most := rapid.SampledFrom([]int{9, 60}).Draw(g.t, "dense")
+		for range rapid.IntRange(0, most).Draw(g.t, "set") {
+			words = append(words, g.word())
+		}
+	}
+	return words
+}
+
+// sparse draws a point every so many slots. Some come late, some are missing, there may be a long
+// pause, and the sender may have died long before the range ends.
+func (g *generator) sparse(word func() uint64) []uint64 {
+	words := make([]uint64, rapid.SampledFrom([]int{0, 400, 900, 1500, 3000}).Draw(g.t, "slots"))
+	every := rapid.SampledFrom([]int{2, 7, 30, 60, 90}).Draw(g.t, "every")
+	every = max(every, len(words)/150)
+	jitter := rapid.SampledFrom([]int{0, 0, 1, every / 3}).Draw(g.t, "jitter")
+	misses := rapid.SampledFrom([]int{0, 0, 10, 40}).Draw(g.t, "misses")
+	pauses := rapid.SampledFrom([]int{0, 0, 0, 2}).Draw(g.t, "pauses")
+	at := rapid.IntRange(0, every).Draw(g.t, "first")
+	for ; at < len(words); at += every {
+		switch n := g.below(100); {
+		case n < pauses:
+			at += g.below(700)
+		case n < misses:
+		default:
+			late := g.below(jitter + 1)
+			words[min(at+late, len(words)-1)] = word()
+		}
+	}
+	return words
+}
+
+// counter draws growing values, which begin anew at times.
+func (g *generator) counter() func() uint64 {
+	n := rapid.Int64Range(0, 1000).Draw(g.t, "value")
+	return func() uint64 {
+		n += rapid.Int64Range(0, 50).Draw(g.t, "growth")
+		if g.below(20) == 0 {
+			n = rapid.Int64Range(0, 9).Draw(g.t, "reset to")
+		}
+		return point.FromInt(n)
+	}
+}
+
+// word draws a value, which at times is NaN: a point that is not a value.
 func (g *generator) word() uint64 {
 	n := rapid.Int64Range(-1000, 1000).Draw(g.t, "value")
-	if g.exact || n%3 == 0 {
+	switch {
+	case n%31 == 7:
+		return point.FromFloat(math.NaN())
+	case g.exact || n%3 == 0:
 		return point.FromInt(n)
 	}
 	return point.FromFloat(float64(n) / 8)
@@ -57,6 +126,7 @@ func (g *generator) query() string {
 		return g.oneOf("NOW", "1", "800000", "1000500", "1200s AGO", `"1970-01-01 00:10:00"`, `"1970-01-01 02:10:00 +0200"`)
 	}
 	span := fmt.Sprintf("%d%s", rapid.IntRange(-1, 900).Draw(g.t, "span"), g.oneOf("ms", "s", "s", "s"))
+	span = g.oneOf(span, span, "5m", "900s", "1900s")
 	times := g.oneOf("LAST "+span, "AFTER "+at()+" FOR "+span, "BEFORE "+at()+" FOR "+span, "BETWEEN "+at()+" AND "+at())
 	text := "SELECT " + strings.Join(fields, ", ") + " " + times
 	if g.exact && rapid.IntRange(0, 3).Draw(g.t, "limit") == 0 {
@@ -77,7 +147,8 @@ func (g *generator) expr(depth int) string {
 	if depth == 0 {
 		return g.selector()
 	}
-	kinds := []string{"select", "window", "window", "list", "many", "binary", "scalar", "sharp", "sharp", "sharp", "smooth"}
+	kinds := []string{"select", "window", "window", "list", "many", "binary", "scalar", "sharp", "sharp", "sharp", "smooth",
+		"joined spans"}
 	if !g.exact {
 		kinds = append(kinds, "avg", "quotient", "divide", "into", "confidence", "rounding", "rounding")
 	}
@@ -104,6 +175,8 @@ func (g *generator) expr(depth int) string {
 		return fmt.Sprintf("avg(%s, %ds)", sub(), rapid.IntRange(1, 100).Draw(g.t, "n"))
 	case "many":
 		return fmt.Sprintf("%s(m.0 BUCKET b, m.%s BUCKET b, %s, %s)", g.oneOf("sum", "min", "max", "diff"), g.oneOf("*", "1"), g.selector(), sub())
+	case "joined spans":
+		return g.joinedSpans(sub)
 	case "list":
 		return fmt.Sprintf("%s(%s, %s)", g.oneOf("sum", "min", "max", "diff"), sub(), sub())
 	case "binary":
@@ -124,6 +197,27 @@ func (g *generator) expr(depth int) string {
 		return fmt.Sprintf("%s(%s)", g.oneOf("confidence", "avg"), of)
 	}
 	return g.selector()
+}
+
+// joinedSpans combines windows of one length, and functions that look at values before them.
+func (g *generator) joinedSpans(sub func() string) string {
+	span := g.oneOf("5s", "7s", "30s", "70s", "3m")
+	side := func() string {
+		of := g.selector()
+		if g.exact {
+			of = sub()
+		}
+		return fmt.Sprintf("%s(%s, %s)", g.oneOf("increase", "max", "last", "sum", "count"), of, span)
+	}
+	switch g.oneOf("function", "function", "operator", "topk", "before") {
+	case "operator":
+		return fmt.Sprintf("(%s %s (%s))", side(), g.oneOf("+", "-"), side())
+	case "topk":
+		return fmt.Sprintf("%s(%s, %s, %s)", g.oneOf("topk", "bottomk"), side(), side(), g.oneOf("1", "2"))
+	case "before":
+		return fmt.Sprintf("increase(%s(%s, %s), %s)", g.oneOf("max", "sum"), side(), side(), g.oneOf("1m", "5m"))
+	}
+	return fmt.Sprintf("%s(%s, %s)", g.oneOf("sum", "min", "max", "diff"), side(), side())
 }
 
 // spanSeries draws runs and gaps of integers, of floats, or of both with NaN. Floats
@@ -195,13 +289,11 @@ func (g *generator) sharp(of string) string {
 // smooth applies a function in which rounding errors stay small, and integers
 // whole.
 func (g *generator) smooth(of string) string {
-	switch g.oneOf("ends", "empty", "steps", "abs", "clamp", "fill") {
+	switch g.oneOf("ends", "empty", "abs", "clamp", "fill") {
 	case "ends":
 		return fmt.Sprintf("%s(%s, %s)", g.oneOf("first", "last"), of, g.span())
 	case "empty":
 		return fmt.Sprintf("empty(%s, %s)", of, g.span())
-	case "steps":
-		return fmt.Sprintf("derivate(%s)", of)
 	case "abs":
 		return fmt.Sprintf("abs(%s)", of)
 	case "clamp":
@@ -212,7 +304,7 @@ func (g *generator) smooth(of string) string {
 
 // rounding applies a function after which values are no longer exact.
 func (g *generator) rounding(of string) string {
-	switch g.oneOf("variance", "moving", "weighted", "line", "histogram", "rate") {
+	switch g.oneOf("variance", "moving", "weighted", "line", "histogram", "rate", "steps") {
 	case "variance":
 		return fmt.Sprintf("%s(%s, %s)", g.oneOf("variance", "stddev", "mean"), of, g.span())
 	case "moving":
@@ -223,6 +315,8 @@ func (g *generator) rounding(of string) string {
 		return fmt.Sprintf("fill(%s, linear)", of)
 	case "rate":
 		return fmt.Sprintf("rate(%s, %s)", g.selector(), g.span())
+	case "steps":
+		return fmt.Sprintf("derivate(%s)", of)
 	}
 	return fmt.Sprintf("%s(histogram(%s, 2000, %s, %s))", g.oneOf("mean", "stddev"), g.selector(), g.oneOf("1", "2", "3"), g.span())
 }

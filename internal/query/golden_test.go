@@ -197,11 +197,7 @@ func (s *script) query(text string, opt query.Options) string {
 		if one.Unknown != nil {
 			fmt.Fprintf(&out, " unknown %v:", one.Unknown)
 		}
-		for i, v := range one.Values {
-			if i < one.Lead {
-				out.WriteString(" –")
-				continue
-			}
+		for _, v := range one.Values {
 			out.WriteString(" " + strconv.FormatFloat(v, 'g', -1, 64))
 		}
 		if one.Metadata != nil {

@@ -41,8 +41,8 @@ func TestAPlanNeverChanges(t *testing.T) {
 		opt := plan.Options{
 			Range: times,
 			Shown: plan.Shown{
-				Confidence: rapid.Bool().Draw(rt, "sure"), Fill: rapid.Bool().Draw(rt, "fill"),
-				Compat: rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Explain: rapid.IntRange(0, 9).Draw(rt, "explain") == 0,
+				Confidence: rapid.Bool().Draw(rt, "sure"),
+				Compat:     rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Explain: rapid.IntRange(0, 9).Draw(rt, "explain") == 0,
 			},
 			Limits: query.Limits{}.Stricter(query.Limits{}), Now: 3_000_000,
 			Width:   width,
@@ -85,7 +85,7 @@ func sameResult(a, b *exec.Result) bool {
 	}
 	for i, s := range a.Series {
 		o := b.Series[i]
-		if s.Name != o.Name || s.Start != o.Start || s.Resolution != o.Resolution || s.Lead != o.Lead || s.Coverage != o.Coverage || s.Interval != o.Interval ||
+		if s.Name != o.Name || s.Start != o.Start || s.Resolution != o.Resolution || s.Points != o.Points || s.LastPoint != o.LastPoint || s.HeldUntil != o.HeldUntil || s.Coverage != o.Coverage || s.Interval != o.Interval ||
 			!sameBits(s.Values, o.Values) || !sameBits(s.Min, o.Min) || !sameBits(s.Max, o.Max) || !sameBits(s.Confidence, o.Confidence) {
 			return false
 		}

@@ -37,7 +37,8 @@ func TestProgress(t *testing.T) {
 		t.Fatalf("the shares of %d reads are %v", n, source.shares)
 	}
 	for i, share := range source.shares[1:] {
-		if share <= source.shares[i] || share >= 1 {
+		last := i == len(source.shares)-2 && share == 1 // the distances between points are looked at then
+		if !last && (share <= source.shares[i] || share >= 1) {
 			t.Errorf("read %d: the share is %v after %v", i+1, share, source.shares[i])
 		}
 	}

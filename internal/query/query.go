@@ -83,18 +83,9 @@ type Options struct {
 	// what running it cost.
 	Explain bool
 
-	// Confidence asks for the confidences of the values, which tell filled
+	// Confidence asks for the confidences of the values. With Compat they tell filled
 	// gaps from points. It doubles the memory of the result.
 	Confidence bool
-
-	// Rhythm, with Confidence, gives a confidence above 0 to the values between the
-	// points of a sender that is slower than its bucket, up to one and a half times
-	// Series.Interval behind a point: they are no gaps.
-	Rhythm bool
-
-	// Fill gives values to times before the first point of a series, too: the
-	// first one. Compat does so as well.
-	Fill bool
 
 	// NoAggregates reads slot by slot what a source could add up itself. The
 	// results are the same.
@@ -132,6 +123,7 @@ type Options struct {
 // Result is the answer to a query.
 type Result struct {
 	Start     int64 // of the range asked for, unix ms, not rounded to a slot
+	Until     int64 // its end, or now where that is earlier
 	QueryTime time.Duration
 	Series    []Series    // in the order of the fields; hits of a pattern by key
 	Events    []EventList // of the EVENTS fields, in their order
@@ -148,6 +140,10 @@ type Result struct {
 	Compat    bool // Options.Compat: what says more than the original's answer is not set
 	Older     bool // Options.Older: what is unknown of a series has older values
 }
+
+// Ended reports whether a series of the result has ended: its last point is older than the
+// distances between its points let expect. It is false with Options.Compat.
+func (r *Result) Ended(s *Series) bool { return !r.Compat && s.HeldUntil < r.Until }
 
 // Query runs one query. Errors in the query are *dql.Error; the causes that a
 // caller may tell apart are ErrUnknownBucket, ErrUnsupported and *LimitError.
@@ -179,7 +175,7 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 
 // withEvents runs what the query has beside its EVENTS fields, and reads their events.
 func (r *request) withEvents(ctx context.Context, fields []eventField) (*Result, error) {
-	out := &Result{Start: r.times.Start, Compat: r.opt.Compat, Older: r.opt.Older}
+	out := &Result{Start: r.times.Start, Until: r.end(), Compat: r.opt.Compat, Older: r.opt.Older}
 	if len(r.q.Fields) > 0 {
 		series, err := r.run(ctx)
 		if err != nil {
@@ -208,7 +204,7 @@ func (r *request) withEvents(ctx context.Context, fields []eventField) (*Result,
 func (r *request) planOptions() plan.Options {
 	e, opt := r.Engine, &r.opt
 	return plan.Options{
-		Shown: plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence, Fill: opt.Fill},
+		Shown: plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence},
 		Range: r.times, Limits: e.Limits.Stricter(opt.Limits), Now: r.began.UnixMilli(),
 		Events: r.counter(), Asked: r.length, Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
 		Readers:    e.Readers.Most(),

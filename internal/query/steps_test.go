@@ -73,7 +73,7 @@ func TestStepsOfAll(t *testing.T) {
 		{"avg(percentile(m.* BUCKET b, 0.9, 1m))", 0, true},
 		{"quantile(m.* BUCKET b, 0.5)", 0, true},
 		{"fill(m.* BUCKET b, zero)", 0, true},
-		{"mavg(m.* BUCKET b, 5m)", 0, false},
+		{"mavg(m.* BUCKET b, 5m)", 0, true},
 		{"ewma(m.* BUCKET b, 5m)", 0, false},
 		{"fill(m.* BUCKET b, linear)", 0, false},
 		{"topk(m.* BUCKET b, 2)", 0, false},

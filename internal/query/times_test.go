@@ -39,7 +39,7 @@ func TestRangesOfMilliseconds(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%s: %v", text, err)
 		}
-		if err := (&generator{t: rt, exact: true}).compare(got.Series[0], want[0]); err != nil {
+		if err := (&generator{t: rt, exact: true}).compare(got, got.Series[0], want[0]); err != nil {
 			rt.Fatalf("%s at %d: %v\ngot  %v\nwant %v", text, now.UnixMilli(), err, got.Series[0].Values, want[0].Values)
 		}
 	})

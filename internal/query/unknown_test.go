@@ -46,14 +46,19 @@ func (d damaged) Aggregate(ctx context.Context, b query.Info, key []byte, from, 
 	var tree sumtree.Tree
 	for i := range dst {
 		words := make([]uint64, step)
-		c, err := d.Read(ctx, b, key, from+int64(i)*step, words)
+		skip := min(max(0, -from-int64(i)*step), step)
+		if skip == step {
+			dst[i] = chunk.Header{}
+			continue
+		}
+		c, err := d.Read(ctx, b, key, from+int64(i)*step+skip, words[skip:])
 		if err != nil {
 			return cost, err
 		}
 		cost.Unknown = append(cost.Unknown, c.Unknown...)
 		dst[i] = chunk.Header{}
 		start := from + int64(i)*step
-		for at := start; at < start+step; {
+		for at := start + skip; at < start+step; {
 			number := at / chunk.Slots
 			n := min(start+step, (number+1)*chunk.Slots) - at
 			tree.Words(words[at-start:at-start+n], int(at%chunk.Slots), number, int(number*chunk.Slots-start))

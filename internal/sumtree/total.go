@@ -1,27 +1,31 @@
 package sumtree
 
 import (
+	"math"
+
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
 
-// Total adds up slots that come in order as words, gaps filled: what Tree gives for
-// the same range, bit for bit, without the other aggregates. It takes the words in
-// pieces, cut anywhere. The zero value is empty.
+// Total adds up slots that come in order as words: what Tree gives for the same range, bit
+// for bit, without the other aggregates. Unset slots and NaN add nothing. It takes the words
+// in pieces, cut anywhere. The zero value is empty.
 type Total struct {
-	// Numbers leaves NaN out: it counts as 0, as do the gaps behind it.
-	Numbers bool
+	// Means has the total know the mean, which takes a little longer.
+	Means bool
 
-	// Count is the number of set slots so far.
+	// Count is the number of numbers so far.
 	Count int64
 
-	first, last int64     // set slots
-	word        uint64    // of the last
-	whole       chunk.Sum // the integer part
-	lane        float64
-	lanes       int64              // number of the lane that is open
-	nodes       [totalRollups]node // of the chunk that is open, and those it is in
+	whole chunk.Sum // the integer part
+	lane  float64
+	lanes int64                 // number of the lane that is open
+	nodes [totalRollups]float64 // of the chunk that is open, and those it is in
+
+	// With Means.
+	low, high float64
+	scaled    float64 // sum of the numbers times meanScale, where theirs is beyond the doubles
 }
 
 const (
@@ -32,31 +36,14 @@ const (
 	totalRollups
 )
 
-// node is the float part of a node of the tree.
-type node struct {
-	sum  float64
-	gap  float64 // of the slots between the node before it and its first set slot
-	open bool
-}
+// meanScale keeps the sum of 2^64 doubles finite.
+const meanScale = 0x1p-64
 
-// put appends a child to its parent and empties it.
-func (n *node) put(child *node) {
-	switch {
-	case !child.open:
-		return
-	case !n.open:
-		*n = *child
-	default:
-		n.sum = n.sum + child.gap + child.sum
-	}
-	*child = node{}
-}
-
-// Add takes the words of the slots from from on. They lie behind all that came
-// before; none below 0 is set.
+// Add takes the words of the slots from from on. They lie behind all that came before; none
+// below 0 is set.
 func (t *Total) Add(words []uint64, from int64) {
 	for i := 0; i < len(words); {
-		if words[i] == point.Unset {
+		if words[i]>>56 == 0 {
 			i++
 			continue
 		}
@@ -65,114 +52,119 @@ func (t *Total) Add(words []uint64, from int64) {
 	}
 }
 
-// run takes words of one lane up to the first of another kind, and returns how many
-// these are. The first one is set.
+// run takes words of one lane up to the first of another kind, and returns how many these
+// are. The first one is set.
 func (t *Total) run(words []uint64, slot int64) int {
-	if t.Count == 0 {
-		t.first, t.lanes = slot, slot/chunk.Lane
-	} else if slot != t.last+1 || slot%chunk.Lane == 0 {
-		t.carry(slot)
+	t.enter(slot / chunk.Lane)
+	if point.KindOf(words[0]) == point.KindFloat {
+		return t.floats(words)
+	}
+	if e := kernel.Measure(words); e.Ints() {
+		t.AddInts(&e, len(words))
+		return len(words)
 	}
 	n := 0
-	if point.KindOf(words[0]) == point.KindFloat {
-		lane := t.lane
-		for n < len(words) && point.KindOf(words[n]) == point.KindFloat {
-			if v := point.Double(words[n]); v == v || !t.Numbers {
-				lane += v
-			}
-			n++
-		}
-		t.lane = lane
-	} else if e := kernel.Measure(words); e.Ints() {
-		n = len(words)
-		t.whole.AddInt(e.Sum)
-	} else {
-		whole := int64(0)
-		for n < len(words) && point.KindOf(words[n]) == point.KindInt {
-			whole += point.Int(words[n])
-			n++
-		}
-		t.whole.AddInt(whole)
+	for n < len(words) && point.KindOf(words[n]) == point.KindInt {
+		n++
 	}
-	t.Count += int64(n)
-	t.last, t.word = slot+int64(n)-1, t.counted(words[n-1])
+	e := kernel.Measure(words[:n])
+	t.AddInts(&e, n)
 	return n
 }
 
-// counted returns the word that stands for w in the sum.
-func (t *Total) counted(w uint64) uint64 {
-	if v := point.Float(w); t.Numbers && v != v {
-		return point.FromFloat(0)
-	}
-	return w
+// AddInts takes n words, all of them integers, by what was measured of them. Their sum has no
+// order, so they may lie in several lanes.
+func (t *Total) AddInts(e *kernel.Extent, n int) {
+	t.whole.AddInt(e.Sum)
+	t.extend(float64(e.Least), float64(e.Most))
+	t.scaled += float64(e.Sum) * meanScale
+	t.Count += int64(n)
 }
 
-// carry fills the gap up to a slot, and goes to its lane.
-func (t *Total) carry(slot int64) {
-	if number := slot / chunk.Slots; number != t.last/chunk.Slots {
-		t.endChunk(number)
-		gap := chunk.Repeat(t.word, int(slot-t.last-1))
-		t.nodes[ofChunk].gap = gap.Float
-		gap.Float = 0
-		t.whole = t.whole.Plus(gap)
-	} else if point.KindOf(t.word) == point.KindFloat {
-		v := point.Float(t.word)
-		for at := t.last + 1; at < slot; at++ {
-			t.enter(at / chunk.Lane)
-			t.lane += v
+func (t *Total) floats(words []uint64) (n int) {
+	lane := t.lane
+	for n < len(words) && point.KindOf(words[n]) == point.KindFloat {
+		v := point.Double(words[n])
+		n++
+		if v != v {
+			continue
 		}
-	} else {
-		t.whole = t.whole.Plus(chunk.Repeat(t.word, int(slot-t.last-1)))
+		lane += v
+		if t.Means {
+			t.extend(v, v)
+			t.scaled += v * meanScale
+		}
+		t.Count++
 	}
-	t.enter(slot / chunk.Lane)
+	t.lane = lane
+	return n
 }
 
-// enter goes to a lane of the chunk that is open.
+// extend takes in the extremes of numbers that are about to be counted.
+func (t *Total) extend(low, high float64) {
+	if t.Count == 0 {
+		t.low, t.high = low, high
+		return
+	}
+	t.low, t.high = min(t.low, low), max(t.high, high)
+}
+
+// enter goes to a lane: it ends the one that is open, and the chunk and the units of chunks
+// that the new one is not in.
 func (t *Total) enter(lane int64) {
-	if lane != t.lanes {
-		t.nodes[ofChunk].sum += t.lane
-		t.lane, t.lanes = 0, lane
+	if lane == t.lanes {
+		return
 	}
-}
-
-// endChunk ends the chunk that is open, and what the chunk number is not in.
-func (t *Total) endChunk(number int64) {
-	c := &t.nodes[ofChunk]
-	c.sum, c.open = c.sum+t.lane, true
-	t.lane, t.lanes = 0, number*(chunk.Slots/chunk.Lane)
-	before := t.last / chunk.Slots
-	t.nodes[ofUnit].put(c)
+	const perChunk = chunk.Slots / chunk.Lane
+	before, number := t.lanes/perChunk, lane/perChunk
+	t.nodes[ofChunk] += t.lane
+	t.lane, t.lanes = 0, lane
+	if before == number {
+		return
+	}
+	t.put(ofChunk)
 	if before/unitChunks != number/unitChunks {
-		t.nodes[ofLarge].put(&t.nodes[ofUnit])
+		t.put(ofUnit)
 	}
 	if before/largeChunks != number/largeChunks {
-		t.nodes[ofRange].put(&t.nodes[ofLarge])
+		t.put(ofLarge)
 	}
 }
 
-// End returns the sum of the slots [from, past), which hold all that came, and the
-// word that is carried on behind them, and empties t. The word carry is that of the
-// slots up to the first one that is set; unset counts as 0.
-func (t *Total) End(carry uint64, from, past int64) (sum chunk.Sum, last uint64) {
-	carry = t.counted(carry)
-	if t.Count == 0 {
-		return chunk.Repeat(carry, int(past-from)), carry
-	}
-	sum, last = t.whole, t.word
-	if t.first/chunk.Slots != t.last/chunk.Slots {
-		t.endChunk(-largeChunks) // which is in none of the nodes
-		sum.Float = t.nodes[ofRange].sum
-		t.nodes[ofRange] = node{}
-	} else { // most steps lie in one chunk
-		sum.Float = t.nodes[ofChunk].sum + t.lane
-		t.nodes[ofChunk].sum = 0
-	}
-	if rest := past - 1 - t.last; rest > 0 {
-		sum = sum.Plus(chunk.Repeat(last, int(rest)))
-	}
-	if lead := t.first - from; lead > 0 {
-		sum = chunk.Repeat(carry, int(lead)).Plus(sum)
-	}
-	t.Count, t.whole, t.lane = 0, chunk.Sum{}, 0
-	return sum, last
+// put adds a node to the one that it is in, and empties it.
+func (t *Total) put(node int) {
+	t.nodes[node+1] += t.nodes[node]
+	t.nodes[node] = 0
 }
+
+// Sum returns the sum of what came.
+func (t *Total) Sum() chunk.Sum {
+	sum := t.whole
+	sum.Float = t.nodes[ofChunk] + t.lane
+	for _, node := range t.nodes[ofUnit:] {
+		sum.Float = node + sum.Float
+	}
+	return sum
+}
+
+// Mean returns the sum ÷ the count: between the least and the greatest number, and finite where
+// these are. NaN without a number, and with infinities of both signs.
+func (t *Total) Mean() float64 {
+	if t.Count == 0 {
+		return math.NaN()
+	}
+	mean := t.Sum().Float64() / float64(t.Count)
+	if mean-mean != 0 { // not finite
+		mean = t.scaled / float64(t.Count) / meanScale
+	}
+	switch {
+	case mean < t.low:
+		return t.low
+	case mean > t.high:
+		return t.high
+	}
+	return mean
+}
+
+// Reset empties t.
+func (t *Total) Reset() { *t = Total{Means: t.Means} }

@@ -13,24 +13,8 @@ import (
 
 // modelSum is what is known of some slots: integers exactly, floats in order.
 type modelSum struct {
-	high, low   int64 // integers in two parts, of 2^28 and of 1
-	float       float64
-	first, last int // set slots; first is above last where none is
-	word        uint64
-}
-
-// plus adds n copies of a word at once.
-func (m *modelSum) plus(w uint64, n int) {
-	switch {
-	case n == 0 || w == 0:
-	case point.KindOf(w) == point.KindFloat:
-		product := point.Double(w) * float64(n)
-		m.float += product
-	default:
-		v := int64(w<<8) >> 8
-		m.high += v >> 28 * int64(n)
-		m.low += v & (1<<28 - 1) * int64(n)
-	}
+	high, low int64 // integers in two parts, of 2^28 and of 1
+	float     float64
 }
 
 func (m *modelSum) add(o modelSum) {
@@ -44,71 +28,46 @@ func (m *modelSum) value() float64 {
 	return f + m.float
 }
 
-// modelOf is the definition of the tree: the slots of words from from on, gaps
-// filled from the first set one to the last. Children begin at multiples of the
-// first size, theirs at those of the next; below a chunk are lanes of 60.
+// modelOf is the definition of the tree: the set slots of words from from on. Children begin at
+// multiples of the first size, theirs at those of the next; the last ones are lanes of 60.
 func modelOf(words []uint64, from int, sizes ...int) (all modelSum) {
-	all.first, all.last = 1, 0
 	if len(sizes) == 0 {
-		return modelChunk(words, from)
+		for _, w := range words {
+			switch {
+			case w>>56 >= 4:
+				all.float += point.Float(w)
+			case w != 0:
+				v := int64(w<<8) >> 8
+				all.high, all.low = all.high+v>>28, all.low+v&(1<<28-1)
+			}
+		}
+		return all
 	}
 	for len(words) > 0 {
 		n := min(sizes[0]-from%sizes[0], len(words))
-		child := modelOf(words[:n], from, sizes[1:]...)
+		all.add(modelOf(words[:n], from, sizes[1:]...))
 		words, from = words[n:], from+n
-		if child.first > child.last {
-			continue
-		}
-		if all.first > all.last {
-			all = child
-			continue
-		}
-		all.plus(all.word, child.first-all.last-1)
-		all.add(child)
-		all.last, all.word = child.last, child.word
 	}
 	return all
 }
 
-func modelChunk(words []uint64, from int) modelSum {
-	m := modelSum{first: 1, last: 0}
-	filled := make([]uint64, len(words))
-	for i, w := range words {
-		if w != 0 {
-			if m.first > m.last {
-				m.first = from + i
-			}
-			m.last, m.word = from+i, w
-		}
-		filled[i] = m.word
-	}
-	if m.first > m.last {
-		return m
-	}
-	for lane := m.first / 60; lane <= m.last/60; lane++ {
-		var of modelSum
-		for slot := max(m.first, lane*60); slot <= min(m.last, lane*60+59); slot++ {
-			of.plus(filled[slot-from], 1)
-		}
-		m.add(of)
-	}
-	return m
+// modelStep is the sum of a step.
+func modelStep(words []uint64, from int) float64 {
+	m := modelOf(words, from, 120*720, 10*720, 720, 60)
+	return m.value()
 }
 
-// modelStep is the sum of a step: a word that is carried in stands for the slots up to
-// the first set one, the last one for those behind it.
-func modelStep(words []uint64, from int, carry uint64) (float64, uint64) {
-	var step modelSum
-	m := modelOf(words, from, 120*720, 10*720, 720)
-	if m.first > m.last {
-		step.plus(carry, len(words))
-	} else {
-		step.plus(carry, m.first-from)
-		m.plus(m.word, from+len(words)-1-m.last)
-		step.add(m)
-		carry = m.word
+// modelMean is the mean of the numbers of a step, computed without rounding.
+func modelMean(words []uint64) float64 {
+	sum, n := new(big.Float).SetPrec(2500), 0
+	for _, w := range words {
+		if v := point.Float(w); w != 0 && v == v {
+			sum.Add(sum, new(big.Float).SetFloat64(v))
+			n++
+		}
 	}
-	return step.value(), carry
+	mean, _ := sum.Quo(sum, big.NewFloat(float64(n))).Float64()
+	return mean
 }
 
 // hostile are floats whose sum shows every other order.
@@ -144,7 +103,7 @@ func TestTotalIsTheTree(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 4))
 	const slots = 122 * 720
 	words := hostileWords(r, slots)
-	total, numbers := Total{}, Total{Numbers: true}
+	total := Total{Means: true}
 	var tree Tree
 	for length := 1; length <= 3000; length++ {
 		if length%16 == 0 {
@@ -163,7 +122,7 @@ func TestTotalIsTheTree(t *testing.T) {
 				from = (7200*(1+r.IntN(11))-r.IntN(length+1))/chunk.Lane*chunk.Lane + place
 			}
 			from = min(from, (slots-length)/chunk.Lane*chunk.Lane-chunk.Lane+place)
-			checkStep(t, r, words[from:from+length], from, &total, &numbers, &tree)
+			checkStep(t, r, words[from:from+length], from, &total, &tree)
 		}
 	}
 }
@@ -172,18 +131,22 @@ func sameFloat(a, b float64) bool {
 	return math.Float64bits(a) == math.Float64bits(b) || a != a && b != b
 }
 
-func checkStep(t *testing.T, r *rand.Rand, words []uint64, from int, total, numbers *Total, tree *Tree) {
+func checkStep(t *testing.T, r *rand.Rand, words []uint64, from int, total *Total, tree *Tree) {
 	t.Helper()
-	carry := []uint64{point.Unset, point.FromInt(-7), point.FromFloat(0.3)}[r.IntN(3)]
-	want, last := modelStep(words, from, carry)
-	set := int64(0)
-	nan := false
-	for _, w := range words {
+	clean, numbers, set, odd := slices.Clone(words), int64(0), 0, false
+	for i, w := range words {
 		if w != 0 {
 			set++
 		}
-		nan = nan || point.Float(w) != point.Float(w)
+		switch v := point.Float(w); {
+		case v != v:
+			clean[i] = 0
+		case w != 0:
+			numbers++
+			odd = odd || math.IsInf(v, 0)
+		}
 	}
+	want := modelStep(clean, from)
 	whole := r.IntN(2) == 0
 	for at := 0; at < len(words); {
 		n := len(words) - at
@@ -191,29 +154,16 @@ func checkStep(t *testing.T, r *rand.Rand, words []uint64, from int, total, numb
 			n = 1 + r.IntN(n)
 		}
 		total.Add(words[at:at+n], int64(from+at))
-		numbers.Add(words[at:at+n], int64(from+at))
 		at += n
 	}
-	if total.Count != set {
-		t.Fatalf("[%d, +%d): %d set slots, want %d", from, len(words), total.Count, set)
+	if total.Count != numbers {
+		t.Fatalf("[%d, +%d): %d numbers, want %d", from, len(words), total.Count, numbers)
 	}
-	sum, word := total.End(carry, int64(from), int64(from+len(words)))
-	if !sameFloat(sum.Float64(), want) || word != last {
-		t.Fatalf("[%d, +%d): sum %x and last word %x, want %x and %x", from, len(words), sum.Float64(), word, want, last)
+	if sum := total.Sum(); !sameFloat(sum.Float64(), want) {
+		t.Fatalf("[%d, +%d): sum %x, want %x", from, len(words), sum.Float64(), want)
 	}
-	wantClean := want
-	if nan {
-		clean := slices.Clone(words)
-		for i, w := range words {
-			if v := point.Float(w); v != v {
-				clean[i] = point.FromFloat(0)
-			}
-		}
-		wantClean, _ = modelStep(clean, from, carry)
-	}
-	if sum, _ := numbers.End(carry, int64(from), int64(from+len(words))); !sameFloat(sum.Float64(), wantClean) {
-		t.Fatalf("[%d, +%d) without NaN: sum %x, want %x", from, len(words), sum.Float64(), wantClean)
-	}
+	checkMean(t, clean, total, odd)
+	total.Reset()
 	for at := 0; at < len(words); {
 		off := (from + at) % chunk.Slots
 		n := min(chunk.Slots-off, len(words)-at)
@@ -222,29 +172,47 @@ func checkStep(t *testing.T, r *rand.Rand, words []uint64, from int, total, numb
 	}
 	var h chunk.Header
 	tree.End(&h)
-	got := chunk.Repeat(carry, len(words))
-	if h.Count > 0 {
-		got = chunk.Repeat(carry, h.FirstOff).Plus(h.FilledTo(len(words)))
-	}
-	if !sameFloat(got.Float64(), want) || h.Count != int(set) {
-		t.Fatalf("[%d, +%d): the tree has %x of %d slots, want %x of %d", from, len(words), got.Float64(), h.Count, want, set)
+	if h.Count != set || numbers == int64(set) && set > 0 && !sameFloat(h.Sum.Float64(), want) {
+		t.Fatalf("[%d, +%d): the tree has %x of %d slots, want %x of %d", from, len(words), h.Sum.Float64(), h.Count, want, set)
 	}
 }
 
-// A total of integers beyond 64 bits, of nothing, and of a carried NaN.
-func TestTotalOfLittle(t *testing.T) {
-	var total Total
-	if sum, last := total.End(point.FromFloat(math.NaN()), 5, 9); sum.Float64() == sum.Float64() || last == point.Unset {
-		t.Errorf("a carried NaN: %v", sum)
+// checkMean: a mean lies between the extremes, is finite where they are, and is that of the
+// numbers but for rounding, which goes with the greatest of them.
+func checkMean(t *testing.T, clean []uint64, total *Total, odd bool) {
+	t.Helper()
+	mean, low, high := total.Mean(), math.Inf(1), math.Inf(-1)
+	for _, w := range clean {
+		if w != 0 {
+			low, high = min(low, point.Float(w)), max(high, point.Float(w))
+		}
 	}
-	total.Numbers = true
-	if sum, last := total.End(point.FromFloat(math.NaN()), 5, 9); sum.Float64() != 0 || point.Float(last) != 0 {
-		t.Errorf("a carried NaN that does not count: %v", sum)
+	switch {
+	case total.Count == 0:
+		if mean == mean {
+			t.Fatalf("the mean of nothing is %v", mean)
+		}
+	case odd:
+	case !(mean >= low && mean <= high):
+		t.Fatalf("mean %v, between %v and %v", mean, low, high)
+	case math.Abs(mean-modelMean(clean)) > max(math.Abs(low), math.Abs(high))*float64(len(clean))*0x1p-50:
+		t.Fatalf("mean %v, want %v", mean, modelMean(clean))
 	}
-	total.Add([]uint64{0, point.FromInt(point.MaxInt), 0, 0}, 0)
-	sum, _ := total.End(0, 0, 1<<40)
-	if want := new(big.Int).Mul(big.NewInt(point.MaxInt), big.NewInt(1<<40-1)); new(big.Int).Add(new(big.Int).Lsh(big.NewInt(sum.Hi), 64), new(big.Int).SetUint64(sum.Lo)).Cmp(want) != 0 {
-		t.Errorf("%d %d, want %v", sum.Hi, sum.Lo, want)
+}
+
+// The mean of equal numbers is that number, however rounding goes, and also where the sum is
+// beyond the doubles.
+func TestMeansOfEqualNumbers(t *testing.T) {
+	for _, v := range []float64{0.1, -0.3, 1.7e308, math.MaxFloat64, -math.MaxFloat64, 5e-324, 1 << 55} {
+		for n := 1; n < 70; n++ {
+			total := Total{Means: true}
+			for i := range n {
+				total.Add([]uint64{point.FromFloat(v)}, int64(i))
+			}
+			if got := total.Mean(); got != point.Float(point.FromFloat(v)) {
+				t.Errorf("%d times %v: %v", n, v, got)
+			}
+		}
 	}
 }
 
@@ -261,7 +229,8 @@ func BenchmarkTotal(b *testing.B) {
 			for b.Loop() {
 				for at := 0; at+step <= len(words); at += step {
 					t.Add(words[at:at+step], int64(at))
-					t.End(0, int64(at), int64(at+step))
+					t.Sum()
+					t.Reset()
 				}
 			}
 			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(words)), "ns/point")

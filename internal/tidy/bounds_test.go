@@ -24,7 +24,9 @@ const (
 // falls, and one that is no longer needed goes. Whoever makes one of these smaller lowers
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
-	lines: map[string]int{},
+	lines: map[string]int{
+		"internal/httpapi": 4200, // every form of an answer beside every route; answers are to get a package of their own
+	},
 	fields: map[string]int{
 		"internal/admin Status":  27, // one field for each key of a flat JSON object
 		"internal/config Config": 48, // one field for each key of ddb.conf

@@ -16,7 +16,7 @@ type apply struct {
 
 func (n *apply) next(x *executor, dst block) (block, error) {
 	base := len(dst.v)
-	dst, err := x.pull(n.in, dst)
+	dst, err := n.in.pull(x, dst)
 	if err != nil {
 		return dst, err
 	}
@@ -41,7 +41,7 @@ type replace struct {
 }
 
 func (n *replace) next(x *executor, dst block) (block, error) {
-	in, err := x.pull(n.in, x.scratch())
+	in, err := n.in.pull(x, x.scratch())
 	if err != nil {
 		return dst, err
 	}

@@ -2,7 +2,6 @@ package exec
 
 import (
 	"fmt"
-	"slices"
 
 	"dalmatiner/internal/query/plan"
 )
@@ -11,32 +10,35 @@ import (
 func (x *executor) build() {
 	leaves := make([]leaf, len(x.plan.Reads))
 	windows := make([]window, countWindows(x.plan.Nodes))
-	moved := x.movedReads()
 	x.nodes = make([]node, len(x.plan.Nodes))
 	x.leaves = make([]*leaf, 0, len(leaves))
 	for i, n := range x.plan.Nodes {
 		switch op := n.Op.(type) {
 		case *plan.Read:
 			l := &leaves[len(x.leaves)]
-			if moved != nil {
-				op = &moved[len(x.leaves)]
-			}
-			l.open(n, op)
+			l.open(x, x.common(n), op)
 			x.leaves = append(x.leaves, l)
 			x.nodes[i] = l
 		case *plan.Window:
+			o := x.over(n)
+			if x.plan.Compat {
+				x.nodes[i] = newOldWindow(o, op)
+				continue
+			}
 			w := &windows[0]
 			windows = windows[1:]
-			w.open(over{common: common{Node: n}, in: x.nodes[n.Inputs[0].ID]}, op)
+			w.open(o, op)
 			x.nodes[i] = w
 		default:
 			x.nodes[i] = x.nodeOf(n)
 		}
 	}
 	x.columns = make([]*columns, len(x.plan.Roots))
+	x.roots = make([]input, len(x.plan.Roots))
 	for i, r := range x.plan.Roots {
+		x.roots[i] = input{node: x.nodes[r.Of.ID], skip: r.Of.Before}
 		if r.Columns != nil {
-			x.columns[i] = openColumns(r.Columns, r.Of.Values, x.plan.Confidence)
+			x.columns[i] = openColumns(r.Columns, r.Of.Values-r.Of.Before, x.plan.Confidence)
 		}
 	}
 	x.openSpans()
@@ -45,25 +47,10 @@ func (x *executor) build() {
 	}
 }
 
-// movedReads returns the reads of the plan where its run has a later range; else nil. Nothing
-// before that range has outlived a bucket.
-func (x *executor) movedReads() []plan.Read {
-	if x.known == nil {
-		return nil
-	}
-	by := x.plan.Start - x.known.plan.Start
-	moved := make([]plan.Read, len(x.plan.Reads))
-	for i, n := range x.plan.Reads {
-		moved[i] = *n.Op.(*plan.Read)
-		r := &moved[i]
-		r.From, r.Past = r.From+by/n.Resolution, r.Past+by/n.Resolution
-		r.Sums = slices.Clone(r.Sums)
-		for j := range r.Sums {
-			s := &r.Sums[j]
-			s.From, s.Until = s.From+by/n.Resolution, s.Until+by/n.Resolution
-		}
-	}
-	return moved
+// common returns what all nodes have, of one.
+func (x *executor) common(n *plan.Node) common {
+	all := n.Values - (x.from-x.plan.Start)/n.Resolution + (x.end-x.plan.End)/n.Resolution
+	return common{Node: n, all: all}
 }
 
 // countWindows returns how many of the nodes are windows. With the leaves they are most
@@ -77,13 +64,17 @@ func countWindows(nodes []*plan.Node) (n int) {
 	return n
 }
 
+// over returns what nodes of one input have.
+func (x *executor) over(n *plan.Node) over {
+	return over{common: x.common(n), in: x.inputOf(n, n.Inputs[0])}
+}
+
 // nodeOf makes what runs any other node.
 func (x *executor) nodeOf(n *plan.Node) node {
-	c := common{Node: n}
 	if len(n.Inputs) > 1 {
-		return x.listOf(c)
+		return x.listOf(n)
 	}
-	o := over{common: c, in: x.nodes[n.Inputs[0].ID]}
+	o := x.over(n)
 	switch op := n.Op.(type) {
 	case *plan.Scalar:
 		return &scalar{o, op}
@@ -91,44 +82,60 @@ func (x *executor) nodeOf(n *plan.Node) node {
 		return &apply{o, op}
 	case *plan.Replace:
 		return &replace{o, op}
-	case *plan.Step:
-		return &step{over: o, fn: op.Fn, seconds: float64(n.Resolution) / 1000, every: n.Restart}
-	case *plan.Fill:
-		return &fill{over: o, with: op.With}
-	case *plan.Nothing:
-		return &nothing{o}
 	case *plan.Confidence:
 		return &confidence{o}
-	case *plan.MovingAvg:
-		return &moving{over: o, size: op.Size}
-	case *plan.Ewma:
-		return &ewma{over: o, alpha: op.Alpha}
 	case *plan.Histogram:
 		return &histogram{over: o, Histogram: op}
 	case *plan.PickStatistic:
-		return &statistic{over: o, of: o.in.(*histogram), index: op.Index}
+		return &statistic{over: o, of: o.in.node.(*histogram), index: op.Index}
+	case *plan.Ewma:
+		return &ewma{over: o, Ewma: op, blank: n.Before}
+	case *plan.Nothing:
+		return &nothing{o}
 	}
-	return x.listOf(c)
+	if x.plan.Compat {
+		return x.oldNodeOf(o)
+	}
+	switch op := n.Op.(type) {
+	case *plan.Step:
+		return newStep(o, op.Fn)
+	case *plan.Fill:
+		return newFill(o, op.With)
+	case *plan.MovingAvg:
+		return newMoving(o, op.Size)
+	}
+	return x.listOf(n)
+}
+
+// oldNodeOf is nodeOf for what the original computes in another way.
+func (x *executor) oldNodeOf(o over) node {
+	switch op := o.Op.(type) {
+	case *plan.Step:
+		return &oldStep{over: o, fn: op.Fn, seconds: float64(o.Resolution) / 1000, every: o.Restart}
+	case *plan.Fill:
+		return &oldFill{over: o, with: op.With}
+	case *plan.MovingAvg:
+		return &oldMoving{over: o, size: op.Size}
+	}
+	return x.listOf(o.Node)
 }
 
 // listOf makes what runs a node that reads a list of others, which may be of one.
-func (x *executor) listOf(c common) node {
-	in := make([]node, len(c.Inputs))
-	for i, n := range c.Inputs {
-		in[i] = x.nodes[n.ID]
+func (x *executor) listOf(n *plan.Node) node {
+	c, in := x.common(n), make([]input, len(n.Inputs))
+	for i, of := range n.Inputs {
+		in[i] = x.inputOf(n, of)
 	}
-	switch op := c.Op.(type) {
+	switch op := n.Op.(type) {
 	case *plan.Combine:
-		z := &combine{common: c, Combine: op, queue: queue{in: in}}
-		if !op.Aligned {
-			z.queue = newQueue(in)
+		if x.plan.Compat {
+			return &oldCombine{common: c, Combine: op, queue: newQueue(x, in)}
 		}
-		return z
+		return newCombine(x, c, in, op)
 	case *plan.Across:
-		return &across{common: c, Across: op, queue: newQueue(in)}
+		return newAcross(x, c, in, op)
 	case *plan.Pick:
-		x.picks = true
-		return &pick{common: c, fn: op.Fn, queue: newQueue(in)}
+		return &pick{common: c, fn: op.Fn, queue: newQueue(x, in)}
 	}
-	panic(fmt.Sprintf("query: operator %T", c.Op))
+	panic(fmt.Sprintf("query: operator %T", n.Op))
 }

@@ -5,30 +5,32 @@ import (
 	"slices"
 
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/stats"
+	"dalmatiner/internal/sumtree"
 )
 
 // columns reduces a series to the columns of a chart while it is computed, so
 // that a long range takes the memory of its columns. A column knows the least
 // and the greatest value in it: no spike is lost, however few columns there
-// are. They are those of all values, filled gaps included, from the first one
-// that is not before all points. NaN counts only if there is nothing else.
+// are. Gaps do not count; a column without a value is one.
 type columns struct {
 	plan.Columns      // Off counts down to 0 with the first one
 	sure         bool // confidences are wanted
 
-	sums           []float64 // of the columns from the open one on, where the slots are added up apart
-	left           int64     // values still to come that are before the first point
-	taken          int64     // values from the begin of the range on that were not computed
-	begun          bool      // left is known
-	n, known       int64     // values in the open column, and those that count
-	skipped        int64     // of them, before the first point
-	sum, low, high float64
-	confidence     float64 // sum of them
+	means       []float64      // of the columns from the open one on, where the slots are added up apart
+	apart       *sumtree.Total // of the slots of the open column, where aggregates do not tell
+	n, known    int64          // outputs in the open column, and values among them
+	sum, scaled float64        // of the values, and of the values times a number that keeps it finite
+	low, high   float64
+	confidence  float64 // sum of them
 
 	avg, min, max, conf []float64
-	lead                int // columns without a value that counts, because of left
 }
+
+// columnScale keeps the sum of the values of a column finite.
+const columnScale = 0x1p-64
 
 // openColumns makes room for the columns of n values. sure asks for their confidences.
 func openColumns(of *plan.Columns, n int64, sure bool) *columns {
@@ -41,39 +43,30 @@ func openColumns(of *plan.Columns, n int64, sure bool) *columns {
 	return c
 }
 
-// skip says how many values of the range, from its begin on, are before the first point.
-func (c *columns) skip(n int64) { c.begun, c.left = true, max(n-c.taken, 0) }
-
 // keptColumns are the first columns of a root.
 type keptColumns struct {
 	avg, min, max, conf []float64
-	lead                int
 }
 
 func (k *keptColumns) bytes() int64 {
-	return 104 + 8*int64(cap(k.avg)+cap(k.min)+cap(k.max)+cap(k.conf))
+	return 96 + 8*int64(cap(k.avg)+cap(k.min)+cap(k.max)+cap(k.conf))
 }
 
 // first returns the first n columns, to be kept.
 func (c *columns) first(n int) keptColumns {
-	k := keptColumns{avg: slices.Clone(c.avg[:n]), min: slices.Clone(c.min[:n]), max: slices.Clone(c.max[:n]), lead: c.lead}
+	k := keptColumns{avg: slices.Clone(c.avg[:n]), min: slices.Clone(c.min[:n]), max: slices.Clone(c.max[:n])}
 	if c.sure {
 		k.conf = slices.Clone(c.conf[:n])
 	}
 	return k
 }
 
-// takeOver takes the columns [from, to) of those that are kept, of so many values.
-func (c *columns) takeOver(k *keptColumns, from, to int, values int64) {
+// takeOver takes the columns [from, to) of those that are kept.
+func (c *columns) takeOver(k *keptColumns, from, to int) {
 	c.avg, c.min, c.max = append(c.avg, k.avg[from:to]...), append(c.min, k.min[from:to]...), append(c.max, k.max[from:to]...)
 	if c.sure {
 		c.conf = append(c.conf, k.conf[from:to]...)
 	}
-	c.lead += max(min(k.lead, to)-from, 0)
-	if c.begun {
-		c.left = max(c.left-values, 0)
-	}
-	c.taken = int64(len(c.avg)) * c.Step
 }
 
 // add takes the next values of the series. Their confidences are used if they
@@ -83,10 +76,7 @@ func (c *columns) add(values, confidences []float64) {
 		if c.sure {
 			c.confidence += confidences[i]
 		}
-		if c.left > 0 {
-			c.left--
-			c.skipped++
-		} else if v == v {
+		if v == v {
 			// Of 0 and -0 the first stays, as in the aggregates of a chunk.
 			if c.known == 0 || v < c.low {
 				c.low = v
@@ -95,6 +85,7 @@ func (c *columns) add(values, confidences []float64) {
 				c.high = v
 			}
 			c.sum += v
+			c.scaled += v * columnScale
 			c.known++
 		}
 		if c.n++; c.Off+c.n == c.Step {
@@ -103,29 +94,21 @@ func (c *columns) add(values, confidences []float64) {
 	}
 }
 
-// span takes a whole column as the aggregates of its slots, with the word that
-// is carried into it. It reports false where these do not say what NaN does to
-// the average: then the column is still open.
-func (c *columns) span(h *chunk.Header, carry uint64, slots int64) bool {
-	c.n, c.skipped, c.confidence = slots, min(c.left, slots), float64(h.Count)
-	c.known = slots - c.skipped
-	if c.known > 0 {
-		if c.skipped > 0 { // up to the first point, which is in it
-			c.sum = h.FilledTo(int(slots)).Float64()
-			first := *h
-			first.FirstOff = 0
-			h = &first
-		} else {
-			c.sum = sumOf(h, carry, slots)
-		}
-		c.low, c.high = extremeOf(h, carry, h.Min, true), extremeOf(h, carry, h.Max, false)
+// span takes a whole column as the aggregates of its slots. It reports false where these do not
+// tell the average: then the column is still open.
+func (c *columns) span(h *chunk.Header, slots int64) bool {
+	if h.Count == 0 {
+		c.n = slots
+		c.close(math.NaN())
+		return true
 	}
-	if c.sum != c.sum {
-		c.n, c.skipped, c.known, c.sum, c.confidence = 0, 0, 0, 0, 0
+	mean, ok := h.Mean()
+	if !ok {
 		return false
 	}
-	c.left -= c.skipped
-	c.close()
+	c.n, c.known, c.confidence = slots, int64(h.Count), float64(h.Count)
+	c.low, c.high = point.Float(h.Min), point.Float(h.Max)
+	c.close(mean)
 	return true
 }
 
@@ -138,25 +121,29 @@ func (c *columns) finish() {
 
 // end closes a column that has taken values.
 func (c *columns) end() {
-	if len(c.sums) > 0 {
-		c.sum, c.sums = c.sums[0], c.sums[1:]
+	mean := math.NaN()
+	switch {
+	case len(c.means) > 0:
+		mean, c.means = c.means[0], c.means[1:]
+	case c.known > 0:
+		if mean = c.sum / float64(c.known); mean-mean != 0 { // not finite
+			mean = c.scaled / float64(c.known) / columnScale
+		}
+		mean = stats.Within(mean, c.low, c.high)
 	}
-	c.close()
+	c.close(mean)
 }
 
 // start returns when columns with a unit begin, in unix ms of the query.
 func (c *columns) start(l *leaf) int64 { return c.First*l.Resolution + l.Shift }
 
-func (c *columns) close() {
-	avg, low, high := math.NaN(), math.NaN(), math.NaN()
-	if c.known > 0 {
-		avg, low, high = c.sum/float64(c.known), c.low, c.high
-	} else if c.skipped == c.n {
-		c.lead++
+func (c *columns) close(mean float64) {
+	if c.known == 0 {
+		c.low, c.high = math.NaN(), math.NaN()
 	}
-	c.avg, c.min, c.max = append(c.avg, avg), append(c.min, low), append(c.max, high)
+	c.avg, c.min, c.max = append(c.avg, mean), append(c.min, c.low), append(c.max, c.high)
 	if c.sure {
 		c.conf = append(c.conf, c.confidence/float64(c.n))
 	}
-	c.Off, c.n, c.skipped, c.known, c.sum, c.confidence = 0, 0, 0, 0, 0, 0
+	c.Off, c.n, c.known, c.sum, c.scaled, c.confidence = 0, 0, 0, 0, 0, 0
 }

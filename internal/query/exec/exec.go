@@ -23,9 +23,9 @@ type Env struct {
 	Together source.Aggregator // of the plan's source; nil reads series one by one
 	AtOnce   int               // series that a reader takes at a time, at least 1
 
-	// Rhythm gives a confidence above 0 to the values between the points of a sender that
-	// is slower than its bucket.
-	Rhythm bool
+	// Until, above the start of the range, is the end that was asked for, in unix ms, where the
+	// range goes on to the end of a step: no points are promised behind it.
+	Until int64
 
 	// KeepUntil, above the start of the range, has the run return the whole steps before that
 	// time, in unix ms, if the plan has any.
@@ -38,11 +38,11 @@ type executor struct {
 	env Env
 
 	plan    *plan.Plan
-	nodes   []node // what runs the nodes of the plan, by their IDs
+	nodes   []node  // what runs the nodes of the plan, by their IDs
+	roots   []input // of the results, without what is before the range
 	leaves  []*leaf
 	spans   []*spans
 	columns []*columns // of each root; nil where the values themselves are asked for
-	picks   bool       // some node is a pick
 
 	round int
 	visit int   // numbers walks over the plan
@@ -56,11 +56,10 @@ type executor struct {
 	ranks   []block // of TOP and BOTTOM: one value per root
 	stats   Stats
 
-	known  *Steps  // that the run takes over; nil for none
-	keep   int     // steps that are kept of the run
-	step   int64   // their length in ms
-	end    int64   // unix ms, up to which is read: behind the range for steps that are kept
-	states []state // behind the steps that are kept; nil until they are noted
+	from, end int64  // unix ms: what the run computes; behind the range for steps that are kept
+	known     *Steps // that the run takes over; nil for none
+	keep      int    // steps that are kept of the run
+	step      int64  // their length in ms
 
 	below time.Duration // of what the running node pulled, for EXPLAIN
 }
@@ -73,12 +72,15 @@ type reader struct {
 
 // Run runs a plan once. The result is the caller's.
 func Run(ctx context.Context, p *plan.Plan, env Env) (*Result, error) {
-	x := &executor{ctx: ctx, env: env, plan: p, out: make([]block, len(p.Roots)), ranks: make([]block, len(p.Ranks))}
+	x := &executor{ctx: ctx, env: env, plan: p, out: make([]block, len(p.Roots)), ranks: make([]block, len(p.Ranks)), from: p.Start}
 	return x.answer()
 }
 
 // answer runs the plan.
 func (x *executor) answer() (*Result, error) {
+	if x.end = x.plan.End; x.known != nil && x.env.KeepUntil > x.plan.Start {
+		x.lookAhead()
+	}
 	x.build()
 	x.openNotes()
 	helpers := x.env.Readers.Take(x.plan.Helpers)
@@ -89,10 +91,13 @@ func (x *executor) answer() (*Result, error) {
 	r := &Result{Stats: x.stats, Steps: x.steps()} // before the values are rounded and shown
 	if x.plan.Explain {
 		r.Explained = x.explained()
-	} else if r.Series = x.results(); len(r.Series) == 0 {
-		return nil, plan.ErrNoResults
+		return r, nil
 	}
-	return r, nil
+	var err error
+	if r.Series, err = x.results(); err == nil && len(r.Series) == 0 {
+		err = plan.ErrNoResults
+	}
+	return r, err
 }
 
 // run reads with so many goroutines beside its own.
@@ -115,14 +120,13 @@ func (x *executor) run(helpers int) error {
 		x.readers = append(x.readers, r)
 	}
 	x.ahead = newAhead(x, x.readers[1:])
-	var err error
 	if x.known != nil {
-		err = x.resume()
-	} else {
-		err = x.roundsTo(x.plan.Start)
+		x.takeOver()
 	}
-	if err != nil {
-		return err
+	if x.from < x.end {
+		if err := x.rounds(); err != nil {
+			return err
+		}
 	}
 	for _, r := range x.readers {
 		x.env.Readers.GiveBuffers(r.Buffers)
@@ -133,29 +137,25 @@ func (x *executor) run(helpers int) error {
 	for _, l := range x.leaves {
 		x.stats.Reads++
 		x.stats.PointsRead += l.asked
-		x.stats.Slots += l.Values
-		x.stats.Set += l.set
+		x.stats.Slots += l.of.past - l.of.from
+		x.stats.Set += l.of.set
 	}
 	return nil
 }
 
-// rounds runs those of a part of the range, which may be the last one. A round is so many
-// slots of the finest resolution, the first from the begin of a chunk on: a range that fits
-// into one is not cut.
-func (x *executor) rounds(from, to int64, last bool) error {
-	res, slots := x.plan.Finest, x.plan.Slots
-	bound := from / res
-	bound -= bound % min(slots, chunk.Slots)
-	for done := false; !done; {
+// rounds runs the rounds. A round is so many slots of the finest resolution, the first from the
+// begin of a chunk on: a range that fits into one is not cut.
+func (x *executor) rounds() error {
+	res, slots, from := x.plan.Finest, x.plan.Slots, x.from-x.plan.Before
+	bound := plan.SlotOf(from, res)
+	whole := min(slots, chunk.Slots)
+	bound -= (bound%whole + whole) % whole
+	for !x.final {
 		if err := plan.GivenUp(x.ctx); err != nil {
 			return err
 		}
 		bound += slots
-		done = bound*res >= to
-		x.bound, x.final = bound*res, done && last
-		if !last {
-			x.bound = min(x.bound, to)
-		}
+		x.bound, x.final = bound*res, bound*res >= x.end
 		x.round++
 		if err := x.readSpans(); err != nil {
 			return err
@@ -166,7 +166,7 @@ func (x *executor) rounds(from, to int64, last bool) error {
 		if err != nil {
 			return err
 		}
-		x.env.Progress.reached(float64(x.bound-x.plan.Start) / float64(x.plan.End-x.plan.Start))
+		x.env.Progress.reached(float64(x.bound-from) / float64(x.end-from))
 	}
 	return nil
 }
@@ -178,16 +178,13 @@ func (x *executor) pullAll() error {
 			continue
 		}
 		var err error
-		if x.out[i], err = x.pull(x.nodes[r.Of.ID], x.out[i]); err != nil {
+		if x.out[i], err = x.roots[i].pull(x, x.out[i]); err != nil {
 			return err
 		}
 		if !x.plan.Confidence {
 			x.out[i].c = x.out[i].c[:0] // another consumer of the node has use for them
 		}
 		if c := x.columns[i]; c != nil {
-			if !c.begun && len(x.out[i].v) > 0 {
-				c.skip(x.leadOf(r.Of))
-			}
 			c.add(x.out[i].v, x.out[i].c)
 			x.out[i] = x.out[i].empty()
 		}

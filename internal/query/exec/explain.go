@@ -3,7 +3,7 @@ package exec
 import "dalmatiner/internal/query/explain"
 
 func (l *leaf) readStats() explain.ReadStats {
-	return explain.ReadStats{Slots: l.Values, Asked: l.asked, Set: l.set,
+	return explain.ReadStats{Slots: l.of.past - l.of.from, Asked: l.asked, Set: l.of.set,
 		Headers: l.cost.Headers, Rollups: l.cost.Rollups, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes, Unknown: l.unknown()}
 }
 

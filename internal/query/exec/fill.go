@@ -1,72 +1,88 @@
 package exec
 
-import (
-	"math"
-)
+import "math"
 
-// fill changes the values whose confidence is 0. Their confidence stays.
+// fill puts values into gaps, with confidence 0. What is before the range is not known to it: a
+// gap before the first value stays, and so does one behind the last value that a line would
+// end at.
 type fill struct {
 	over
-	with string // previous, null, zero or linear
+	with string // previous, zero or linear; null leaves all as it is
 
 	begun bool
-	last  float64 // value with a confidence above 0
-	open  int64   // of linear: gap since then, not yet given out
-	seen  int64   // inputs
+	last  float64
+	open  int64 // of linear: gap since the last value, not yet given out
+	seen  int64 // inputs
+	blank int64 // inputs before the range that are still to come, which it does not look at
+}
+
+func newFill(o over, with string) *fill {
+	f := &fill{over: o, with: with}
+	if with == "previous" || with == "linear" {
+		f.blank = o.Before
+	}
+	return f
 }
 
 func (f *fill) next(x *executor, dst block) (block, error) {
-	in, err := x.pull(f.in, x.scratch())
+	in, err := f.in.pull(x, x.scratch())
 	if err != nil {
 		return dst, err
 	}
 	for i, v := range in.v {
 		f.seen++
 		switch {
-		case in.c[i] > 0:
+		case f.blank > 0:
+			f.blank--
+			dst = dst.put(math.NaN(), 0, f.Confidence)
+		case v == v:
 			if f.open > 0 {
-				f.bridge(&dst, v)
+				dst = f.bridge(dst, v)
 			}
 			f.begun, f.last = true, v
-			f.put(&dst, v, in.c[i])
+			sure := 0.0
+			if f.Confidence {
+				sure = in.c[i]
+			}
+			dst = dst.put(v, sure, f.Confidence)
 		case f.with == "linear" && f.begun:
 			f.open++
 		default:
-			f.put(&dst, f.instead(v), 0)
+			dst = dst.put(f.instead(), 0, f.Confidence)
 		}
 	}
 	x.release(in)
-	if f.seen == f.Values {
-		f.bridge(&dst, f.last)
+	if f.seen == f.in.all {
+		dst, f.open = gaps(dst, f.open, f.Confidence), 0
 	}
 	return dst, nil
 }
 
-// instead returns what stands in a gap; v is the value it was filled with.
-func (f *fill) instead(v float64) float64 {
+// instead returns what stands in a gap.
+func (f *fill) instead() float64 {
 	switch {
-	case f.with == "null":
-		return math.NaN()
 	case f.with == "zero":
 		return 0
-	case f.begun:
+	case f.with == "previous" && f.begun:
 		return f.last
 	}
-	return v
+	return math.NaN()
 }
 
 // bridge gives out the open gap, on the line from the last value to v.
-func (f *fill) bridge(dst *block, v float64) {
+func (f *fill) bridge(dst block, v float64) block {
 	steps := float64(f.open + 1)
 	for i := int64(1); i <= f.open; i++ {
-		f.put(dst, f.last+(v-f.last)*(float64(i)/steps), 0)
+		dst = dst.put(f.last+(v-f.last)*(float64(i)/steps), 0, f.Confidence)
 	}
 	f.open = 0
+	return dst
 }
 
-func (f *fill) put(dst *block, v, sure float64) {
-	dst.v = append(dst.v, v)
-	if f.Confidence {
-		dst.c = append(dst.c, sure)
+// gaps appends n gaps.
+func gaps(dst block, n int64, conf bool) block {
+	for range n {
+		dst = dst.put(math.NaN(), 0, conf)
 	}
+	return dst
 }

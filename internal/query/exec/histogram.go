@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/query/plan"
 )
 
-// histogram counts its inputs into an HDR histogram per size of them; a short
+// histogram counts its inputs into an HDR histogram per size of them; with compat a short
 // last window is left out. Values are rounded; negative and too large ones are
 // not counted. It gives the numbers that its statistics ask for, one after the
 // other for every window, so that the counts stay inside of it.
@@ -19,10 +19,11 @@ type histogram struct {
 
 	counts *hdrhistogram.Histogram
 	filled int64
+	values int64 // those of them that are counted
 }
 
 func (h *histogram) next(x *executor, dst block) (block, error) {
-	in, err := x.pull(h.in, x.scratch())
+	in, err := h.in.pull(x, x.scratch())
 	if err != nil {
 		return dst, err
 	}
@@ -31,20 +32,32 @@ func (h *histogram) next(x *executor, dst block) (block, error) {
 	}
 	for _, v := range in.v {
 		// A value beyond the counts is not counted: that is the error.
-		if v = math.Round(v); v >= 0 && v < 1<<62 {
-			_ = h.counts.RecordValue(int64(v))
+		if v = math.Round(v); v >= 0 && v < 1<<62 && h.counts.RecordValue(int64(v)) == nil {
+			h.values++
 		}
-		if h.filled++; h.filled < h.Size {
-			continue
+		if h.filled++; h.filled == h.Size {
+			dst = h.close(dst, x.plan.Compat)
 		}
-		for _, s := range h.Asked {
-			dst.v = append(dst.v, statisticOf(s, h.counts))
-		}
-		h.counts.Reset()
-		h.filled = 0
+	}
+	if x.final && h.filled > 0 && !x.plan.Compat {
+		dst = h.close(dst, false)
 	}
 	x.release(in)
 	return dst, nil
+}
+
+// close gives what is asked of a window, and opens the next one.
+func (h *histogram) close(dst block, old bool) block {
+	for _, s := range h.Asked {
+		v := math.NaN()
+		if h.values > 0 || old {
+			v = statisticOf(s, h.counts)
+		}
+		dst.v = append(dst.v, v)
+	}
+	h.counts.Reset()
+	h.filled, h.values = 0, 0
+	return dst
 }
 
 func statisticOf(s plan.Statistic, h *hdrhistogram.Histogram) float64 {
@@ -69,15 +82,16 @@ type statistic struct {
 }
 
 func (s *statistic) next(x *executor, dst block) (block, error) {
-	in, err := x.pull(s.in, x.scratch())
+	in, err := s.in.pull(x, x.scratch())
 	if err != nil {
 		return dst, err
 	}
 	for i := s.index; i < len(in.v); i += len(s.of.Asked) {
-		dst.v = append(dst.v, in.v[i])
-		if s.Confidence {
-			dst.c = append(dst.c, 1)
+		sure := 1.0
+		if in.v[i] != in.v[i] {
+			sure = 0
 		}
+		dst = dst.put(in.v[i], sure, s.Confidence)
 	}
 	x.release(in)
 	return dst, nil

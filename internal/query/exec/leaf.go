@@ -6,47 +6,32 @@ import (
 
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/query/spacing"
 )
 
-// unknown stands for the first set slot of a leaf before it is looked for. SHIFT
-// leads to slots before 1970, so that -1 is one.
-const unknown = math.MinInt64
-
-// leaf reads one series and fills its gaps: a gap repeats the value before
-// it, a gap at the start of the range takes the first value in the range, and
-// a range without values is all 0. The confidence is 1 for a set slot and 0
-// for a filled one.
+// leaf reads one series: a slot that is set is its value with confidence 1, any other a gap.
 type leaf struct {
 	common
 	*plan.Read
+	old *filled // with compat, how gaps are filled; else nil
 
-	pos   int64 // slots from here on are not yet given out
-	stop  int64 // end of the part at pos: Past, or before it where reads begin anew
-	first int64 // first set slot of the part; stop if there is none
-	carry float64
-	word  uint64 // of the first set slot
-	set   int64
-	asked int64 // slots asked of the source
+	begin, past int64 // slots of the range that the run computes
+	pos         int64 // slots from here on are not yet given out
+	of          share // of the range of the query
+	asked       int64 // slots asked of the source
 
-	spans   []*spans // that read it, each of its size: then it is not pulled
-	sums    []sums   // that are added up as it is read
-	cost    source.Cost
-	spacing spacing.Spacing
-	holes   holes.Notes
+	spans []*spans // that read it, each of its size: then it is not pulled
+	sums  []sums   // that are added up as it is read
+	cost  source.Cost
+	holes holes.Notes
 
-	countPast int64 // slots from here on do not count, where more than the range is read; else 0
-
-	// What is noted of the spans [noteFrom, notePast) that count, for those who take steps over.
-	noteFrom, notePast int64
-	notes              []spacing.Run
-	noting             bool          // of a leaf that is read slot by slot
-	gaps               spacing.Slots // what is noted of it
-	lastWord           uint64        // of the last set slot that is noted
+	// What is noted of the slots before notePast, for those who take steps over.
+	notePast int64
+	runs     []spacing.Run // of a leaf that is read by spans
+	slots    spacing.Slots // of one that is read slot by slot
 
 	// Of ahead, under its lock.
 	state   aheadState
@@ -54,16 +39,45 @@ type leaf struct {
 	failure error
 }
 
-// open makes the leaf ready to read.
-func (l *leaf) open(n *plan.Node, read *plan.Read) {
-	l.Node, l.Read = n, read
-	l.pos, l.stop, l.first = read.From, read.Past, unknown
-	if n.Restart > 0 {
-		l.stop = min(read.Past, read.From+n.Restart)
+// share is the part of a query's range in one series, and what is set in it.
+type share struct {
+	from, past  int64 // slots
+	set         int64
+	first, last int64 // set slots, where there are any
+}
+
+// take takes n set slots from one on, as far as they are in the range.
+func (s *share) take(from, n int64) {
+	past := min(from+n, s.past)
+	if from = max(from, s.from); from < past {
+		s.add(past-from, from, past-1)
 	}
 }
 
-func (l *leaf) coverage() (set, slots int64) { return l.set, l.Values }
+// add takes n set slots from first to last, which come behind all others.
+func (s *share) add(n, first, last int64) {
+	if s.set == 0 {
+		s.first = first
+	}
+	s.set += n
+	s.last = last
+}
+
+// open makes the leaf ready to read.
+func (l *leaf) open(x *executor, c common, read *plan.Read) {
+	l.common, l.Read = c, read
+	first := read.From + x.moved()/l.Resolution
+	l.of = share{from: first, past: first + l.Values - l.Before}
+	l.begin = first + (x.from-x.plan.Start)/l.Resolution
+	l.past = l.of.past + (x.end-x.plan.End)/l.Resolution
+	l.pos = l.begin - l.Before
+	l.holes.Begin(l.of.from)
+	if x.plan.Compat {
+		l.of.past = read.Past
+		l.past = read.Past
+		l.old = openFilled(l)
+	}
+}
 
 func (l *leaf) next(x *executor, dst block) (block, error) {
 	return x.ahead.pull(l, x.readers[0], dst)
@@ -71,77 +85,30 @@ func (l *leaf) next(x *executor, dst block) (block, error) {
 
 // produce reads what becomes complete in this round and was not read yet.
 func (l *leaf) produce(r *reader, dst block) (block, error) {
-	until := l.Past
+	until := l.past
 	if !r.final {
 		until = min(until, max(l.pos, plan.SlotOf(r.bound-l.Shift, l.Resolution)))
 	}
-	for l.pos < until {
-		var err error
-		if dst, err = l.upTo(r, dst, min(until, l.stop)); err != nil {
+	if l.old != nil {
+		return l.old.produce(r, dst, until)
+	}
+	if n := until - l.pos; n > 0 {
+		words, from := r.Words[:n], l.pos
+		if err := l.fetch(r, from, words); err != nil {
 			return dst, err
 		}
-		if l.pos == l.stop && l.stop < l.Past {
-			l.restart()
+		l.pos = until
+		for i := range l.sums {
+			l.sums[i].take(words, from)
 		}
+		dst = l.append(dst, from, words)
 	}
 	if r.final {
-		l.endSums()
+		for i := range l.sums {
+			l.sums[i].end(l.past)
+		}
 	}
 	return dst, nil
-}
-
-// upTo appends the slots up to until, which belong to one part.
-func (l *leaf) upTo(r *reader, dst block, until int64) (block, error) {
-	n := until - l.pos
-	words := r.Words[:n]
-	read := false
-	if l.first == unknown {
-		if err := l.fetch(r, l.pos, words); err != nil {
-			return dst, err
-		}
-		read = true
-		if err := l.findFirst(r, words); err != nil {
-			return dst, err
-		}
-	}
-	if until <= l.first {
-		l.pos = until
-		l.sumUp(nil, until-n, n)
-		return l.appendGap(dst, int(n)), nil
-	}
-	if !read {
-		if err := l.fetch(r, l.pos, words); err != nil {
-			return dst, err
-		}
-	}
-	l.pos = until
-	l.sumUp(words, until-n, n)
-	return l.appendFilled(dst, until-n, words), nil
-}
-
-// findFirst looks for the first set slot of the range, first in words, the
-// slots from pos on. When it is not there it reads ahead, and words is
-// overwritten: everything in it was unset.
-func (l *leaf) findFirst(r *reader, words []uint64) error {
-	from := l.pos
-	for {
-		for i, w := range words {
-			if w != point.Unset {
-				l.first, l.carry, l.word = from+int64(i), point.Float(w), w
-				return nil
-			}
-		}
-		from += int64(len(words))
-		from = min(max(from, l.Oldest), l.stop)
-		if from == l.stop {
-			l.first = l.stop
-			return nil
-		}
-		words = r.Words[:min(int64(len(r.Words)), l.stop-from)]
-		if err := l.fetch(r, from, words); err != nil {
-			return err
-		}
-	}
 }
 
 // fetch fills words with the slots from from on. Slots that cannot be set are
@@ -177,59 +144,49 @@ func (l *leaf) failed(err error) error {
 	return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.Key), metric.Quoted(l.Bucket), err)
 }
 
-func (l *leaf) appendGap(dst block, n int) block {
-	dst = dst.grow(n, l.Confidence)
-	v := dst.v[len(dst.v)-n:]
-	for i := range v {
-		v[i] = l.carry
-	}
-	if l.Confidence {
-		clear(dst.c[len(dst.c)-n:])
-	}
-	if l.noting {
-		l.gaps.Gap(int64(n))
-	}
-	return dst
-}
-
-// appendFilled appends the values of words, the slots from from on, with gaps
-// filled.
-func (l *leaf) appendFilled(dst block, from int64, words []uint64) block {
+// append appends the values of words, the slots from from on.
+func (l *leaf) append(dst block, from int64, words []uint64) block {
 	n := len(words)
 	dst = dst.grow(n, l.Confidence)
 	v := dst.v[len(dst.v)-n:][:n]
-	carry, set := l.carry, int64(0)
 	for i := 0; i < n; {
 		if k := kernel.Numbers(v[i:], words[i:]); k > 0 {
-			l.spacing.Points(from+int64(i), int64(k))
+			l.set(from+int64(i), int64(k))
 			i += k
-			set += int64(k)
-			carry = v[i-1]
-			if l.noting {
-				l.gaps.Set(int64(k))
-				l.lastWord = words[i-1]
-			}
 		}
-		begin := i
-		for ; i < n && words[i] == point.Unset; i++ {
-			v[i] = carry
+		gap := i
+		for ; i < n && words[i]>>56 == 0; i++ {
+			v[i] = math.NaN()
 		}
-		if l.noting {
-			l.gaps.Gap(int64(i - begin))
-		}
+		l.unset(from+int64(gap), int64(i-gap))
 	}
-	l.carry = carry
-	l.set += set
 	if l.Confidence {
 		c := dst.c[len(dst.c)-n:][:n]
-		for i, w := range words {
+		for i, f := range v {
 			c[i] = 0
-			if w != point.Unset {
+			if f == f {
 				c[i] = 1
 			}
 		}
 	}
 	return dst
+}
+
+// set takes n set slots from one on.
+func (l *leaf) set(from, n int64) {
+	l.of.take(max(from, l.begin), n-max(l.begin-from, 0))
+	if l.notePast > 0 {
+		if n = min(from+n, l.notePast) - max(from, l.begin); n > 0 {
+			l.slots.Set(n)
+		}
+	}
+}
+
+// unset takes n slots without a point.
+func (l *leaf) unset(from, n int64) {
+	if l.notePast > 0 {
+		l.slots.Gap(max(min(from+n, l.notePast)-max(from, l.begin), 0))
+	}
 }
 
 // readWords reads slots as the query wants them.

@@ -1,10 +1,52 @@
 package exec
 
-import "dalmatiner/internal/query/stats"
+import (
+	"math"
 
-// moving gives for every input the mean of it and those before it within size
-// inputs. The first ones have fewer.
+	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/stats"
+)
+
+// moving gives for every value the mean of it and of those before it within size outputs. Its
+// confidence is their share of the outputs.
 type moving struct {
+	over
+	size int64
+
+	values stats.Sliding
+	sure   stats.Sliding
+}
+
+func newMoving(o over, size int64) *moving {
+	return &moving{over: o, size: size, values: stats.Sliding{Size: int(size)}, sure: stats.Sliding{Size: int(size)}}
+}
+
+func (m *moving) next(x *executor, dst block) (block, error) {
+	base, baseC := len(dst.v), len(dst.c)
+	dst, err := m.in.pull(x, dst)
+	if err != nil {
+		return dst, err
+	}
+	v, c := dst.v[base:], dst.c[baseC:]
+	for i, f := range v {
+		sum := m.values.Take(f)
+		if f == f {
+			v[i] = sum.Mean()
+		}
+		if m.Confidence {
+			sum = m.sure.Take(c[i])
+			c[i] = 0
+			if f == f {
+				c[i] = sum.Value() / float64(m.size)
+			}
+		}
+	}
+	return dst, nil
+}
+
+// oldMoving is moving of the original: the first values have fewer before them, and one that is
+// not a number makes all of its spans none.
+type oldMoving struct {
 	over
 	size int64
 
@@ -14,8 +56,8 @@ type moving struct {
 	sure stats.Slide
 }
 
-func (m *moving) next(x *executor, dst block) (block, error) {
-	in, err := x.pull(m.in, x.scratch())
+func (m *oldMoving) next(x *executor, dst block) (block, error) {
+	in, err := m.in.pull(x, x.scratch())
 	if err != nil {
 		return dst, err
 	}
@@ -36,42 +78,59 @@ func (m *moving) next(x *executor, dst block) (block, error) {
 	return dst, nil
 }
 
-// ewma is an exponentially weighted mean of values and confidences. It begins
-// with the first value; NaN is passed over.
+// ewma is an exponentially weighted mean of values and confidences. It begins with the first
+// value of the range; gaps stay, but with compat.
 type ewma struct {
 	over
-	alpha float64
+	*plan.Ewma
+	blank int64 // inputs before the range that are still to come, which it does not look at
 
 	begun   bool
+	since   int64 // outputs since the last value
 	v, sure float64
 }
 
 func (m *ewma) next(x *executor, dst block) (block, error) {
 	base, baseC := len(dst.v), len(dst.c)
-	dst, err := x.pull(m.in, dst)
+	dst, err := m.in.pull(x, dst)
 	if err != nil {
 		return dst, err
 	}
 	c := dst.c[baseC:]
 	for i, v := range dst.v[base:] {
 		sure := 0.0
-		if m.Confidence {
+		if m.Node.Confidence {
 			sure = c[i]
 		}
-		switch {
-		case v != v:
-		case m.begun:
-			m.v += m.alpha * (v - m.v)
-			m.sure += m.alpha * (sure - m.sure)
-		default:
-			m.begun, m.v, m.sure = true, v, sure
+		if m.since++; m.blank > 0 {
+			m.blank--
+			v, dst.v[base+i] = math.NaN(), math.NaN()
 		}
-		if m.begun {
+		if v == v {
+			m.take(v, sure)
+		}
+		if m.begun && (v == v || x.plan.Compat) {
 			dst.v[base+i] = m.v
 		}
-		if m.Confidence {
-			c[i] = m.sure
+		if m.Node.Confidence {
+			if c[i] = m.sure; v != v && !x.plan.Compat {
+				c[i] = 0
+			}
 		}
 	}
 	return dst, nil
+}
+
+func (m *ewma) take(v, sure float64) {
+	alpha := m.Alpha
+	if m.Span > 0 && m.since > 1 {
+		alpha = -math.Expm1(-float64(m.since*m.Resolution) / float64(m.Span))
+	}
+	if m.begun {
+		m.v += alpha * (v - m.v)
+		m.sure += alpha * (sure - m.sure)
+	} else {
+		m.begun, m.v, m.sure = true, v, sure
+	}
+	m.since = 0
 }

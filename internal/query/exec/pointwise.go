@@ -2,6 +2,7 @@ package exec
 
 import (
 	"fmt"
+	"math"
 
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
@@ -14,8 +15,8 @@ type scalar struct {
 }
 
 func (s *scalar) next(x *executor, dst block) (block, error) {
-	base := len(dst.v)
-	dst, err := x.pull(s.in, dst)
+	base, baseC := len(dst.v), len(dst.c)
+	dst, err := s.in.pull(x, dst)
 	if err != nil {
 		return dst, err
 	}
@@ -43,7 +44,7 @@ func (s *scalar) next(x *executor, dst block) (block, error) {
 		}
 	case function.DivideInto:
 		for i := range v {
-			v[i] = c / divisor(v[i])
+			v[i] = c / divisor(v[i], x.plan.Compat)
 		}
 	case function.ClampLow:
 		for i := range v {
@@ -60,23 +61,39 @@ func (s *scalar) next(x *executor, dst block) (block, error) {
 	default:
 		panic(fmt.Sprintf("query: scalar function %d", s.Fn))
 	}
+	if !x.plan.Compat {
+		doubt(v, dst.c[baseC:])
+	}
 	return dst, nil
 }
 
-// divisor is what stands below the line when v is asked to: division by 0
-// counts as division by 1.
-func divisor(v float64) float64 {
-	if v == 0 {
+// doubt has gaps that a function makes of values have no confidence. Without confidences it does
+// nothing.
+func doubt(v, c []float64) {
+	for i := range c {
+		if v[i] != v[i] {
+			c[i] = 0
+		}
+	}
+}
+
+// divisor is what stands below the line when v is asked to: what is divided by 0 is a gap. The
+// original divides by 1 there.
+func divisor(v float64, old bool) float64 {
+	switch {
+	case v != 0:
+		return v
+	case old:
 		return 1
 	}
-	return v
+	return math.NaN()
 }
 
 // confidence gives its input's confidences as values.
 type confidence struct{ over }
 
 func (n *confidence) next(x *executor, dst block) (block, error) {
-	in, err := x.pull(n.in, x.scratch())
+	in, err := n.in.pull(x, x.scratch())
 	if err != nil {
 		return dst, err
 	}

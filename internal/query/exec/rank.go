@@ -24,7 +24,7 @@ func (g *across) value() float64 {
 }
 
 // pick shows the values of its input that are within a threshold, which is the
-// second input, and NaN with confidence 0 elsewhere.
+// second input, and gaps elsewhere.
 type pick struct {
 	common
 	queue
@@ -32,10 +32,8 @@ type pick struct {
 	shown bool // any value
 }
 
-func (p *pick) coverage() (set, slots int64) { return p.in[0].coverage() }
-
 func (p *pick) next(x *executor, dst block) (block, error) {
-	ready, err := p.queue.fill(x, p.Values, p.Confidence)
+	ready, err := p.queue.fill(x, p.all, p.Confidence)
 	if err != nil {
 		return dst, err
 	}
@@ -47,14 +45,11 @@ func (p *pick) next(x *executor, dst block) (block, error) {
 		if !in {
 			v = math.NaN()
 		}
-		dst.v = append(dst.v, v)
-		if p.Confidence {
-			sure := 0.0
-			if in {
-				sure = p.pending[0].c[j]
-			}
-			dst.c = append(dst.c, sure)
+		sure := 0.0
+		if in && p.Confidence {
+			sure = p.pending[0].c[j]
 		}
+		dst = dst.put(v, sure, p.Confidence)
 	}
 	p.drop(0, ready)
 	p.drop(1, ready)

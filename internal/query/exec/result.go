@@ -20,16 +20,15 @@ type Result struct {
 }
 
 // Series is one series of a result. The time of Values[i] is Start + i ×
-// Resolution.
+// Resolution. NaN is a gap.
 type Series struct {
 	Name       string
-	Start      int64 // of the first value, unix ms: the result's, but for columns that begin at a multiple of Resolution
+	Start      int64 // of the first value, unix ms: of the slot that the range begins in, or of a column
 	Resolution int64 // ms per value
 	Values     []float64
-	Lead       int            // the first so many values are before the first point: gaps, whatever they hold
 	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
-	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; 0 is a filled gap
-	Coverage   float64        // share of the slots read for it that are set, 0 to 1
+	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; with Compat 0 is a filled gap
+	Coverage   float64        // share of the points that its senders' intervals promise, 0 to 1; with Compat of the slots that are set
 	Metadata   map[string]any // string, float64 or nil; nil without METADATA
 
 	// What follows is not set with Options.Compat.
@@ -39,9 +38,11 @@ type Series struct {
 	Stars  []string // the parts that the stars of the pattern stand for, in their order; nil without
 
 	// Interval is the most common distance in ms between neighbouring points of
-	// what was read for the series, 0 where no metric has two in the range. Of
-	// aggregates over spans, only the mean distance in each is known.
+	// the metric with the most points, of its last ones in the range; 0 where no metric has two.
 	Interval         int64
+	Points           int64 // that were read for it, of the range
+	LastPoint        int64 // unix ms of the last of them; 0 without one
+	HeldUntil        int64 // unix ms up to which the last of them stands for the series; the least number without one
 	BucketResolution int64 // ms per slot of the bucket read, the finest of several
 
 	Unknown *holes.List // the slots read for it that damage took; nil without
@@ -69,41 +70,37 @@ func (p *Progress) reached(share float64) {
 }
 
 // results returns the series in order.
-func (x *executor) results() []Series {
+func (x *executor) results() ([]Series, error) {
 	chosen := x.chosen()
 	damaged := slices.ContainsFunc(x.leaves, func(l *leaf) bool { return l.holes.Slots > 0 })
+	rhythms := make([]rhythm, len(x.plan.Nodes))
 	list := make([]Series, 0, len(chosen))
 	for _, i := range chosen {
 		r := &x.plan.Roots[i]
 		s := Series{Name: r.Name, Resolution: r.Of.Resolution, Start: x.plan.Start, Values: x.inRange(x.out[i].v, r.Of), Confidence: x.inRange(x.out[i].c, r.Of), Metadata: r.Meta}
-		s.Lead = int(x.leadOf(r.Of))
+		if err := x.describe(&s, r.Of, rhythms); err != nil {
+			return nil, err
+		}
 		if c := x.columns[i]; c != nil {
 			c.finish()
 			s.Resolution *= c.Step
 			if c.Unit > 0 {
 				s.Start = c.start(x.nodes[r.Of.ID].(*leaf))
 			}
-			s.Values, s.Min, s.Max, s.Confidence, s.Lead = c.avg, c.min, c.max, c.conf, c.lead
+			s.Values, s.Min, s.Max, s.Confidence = c.avg, c.min, c.max, c.conf
 		}
 		if !x.plan.Compat {
-			s.Interval, s.BucketResolution = x.interval(r.Of)
 			s.Bucket, s.Metric, s.Stars = r.Bucket, r.Metric(), r.Stars()
 			if damaged {
 				s.Unknown = x.unknown(r.Of)
 			}
 		}
-		if x.env.Rhythm {
-			s.hold()
-		}
 		if !x.plan.Confidence {
 			s.Confidence = nil // others may have asked for those of a shared node
 		}
-		if set, slots := x.nodes[r.Of.ID].coverage(); slots > 0 {
-			s.Coverage = float64(set) / float64(slots)
-		}
 		list = append(list, s)
 	}
-	return list
+	return list, nil
 }
 
 // inRange returns the values of a result without those that were read ahead.

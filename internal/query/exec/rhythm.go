@@ -1,26 +1,173 @@
 package exec
 
-// hold gives values between the points of a sender that is slower than its bucket a
-// confidence, so that they are no gaps: a point stands for the slots up to the next one,
-// and for half as many more, since senders are late at times. Behind a point that is
-// missing there is a gap, and what damage took stays one.
-func (s *Series) hold() {
-	if s.Interval <= s.BucketResolution || s.Interval <= s.Resolution {
-		return
+import (
+	"math"
+
+	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/spacing"
+)
+
+// rhythm is what the points of a read say of its sender.
+type rhythm struct {
+	known    bool
+	distance int64 // slots from a point to the next one, most often; at least 1
+	until    int64 // unix ms up to which its last point stands for it; the least number without one
+}
+
+// leastPatience is how old the last point of a series that has ended is at least, in ms: senders
+// that send in batches are late by that much.
+const leastPatience = 60_000
+
+// describe says of a series what its reads found.
+func (x *executor) describe(s *Series, of *plan.Node, rhythms []rhythm) error {
+	if x.plan.Compat {
+		s.Coverage = ratio(x.oldCoverage(of))
+		return nil
 	}
-	share := float64(s.BucketResolution) / float64(s.Interval)
-	begin := s.Start - s.Start%s.BucketResolution
-	past := begin // what the last point stands for ends there
-	lost := s.Unknown.From(begin)
-	for i, c := range s.Confidence {
-		at := begin + int64(i)*s.Resolution
-		switch {
-		case c > 0:
-			past = at + s.Interval + s.Interval/2
-		case lost(at, at+s.Resolution):
-			past = at
-		case at < past:
-			s.Confidence[i] = share
+	reads := x.readsOf(of)
+	s.Start = reads[0].time(reads[0].of.from) // which the range may begin within
+	most := int64(1)                          // points of the read whose interval counts
+	s.HeldUntil = math.MinInt64
+	for _, l := range reads {
+		r := &rhythms[l.ID]
+		if !r.known {
+			var err error
+			if *r, err = x.rhythmOf(l); err != nil {
+				return err
+			}
+		}
+		s.HeldUntil = max(s.HeldUntil, r.until)
+		s.Points += l.of.set
+		interval := r.distance * l.Resolution
+		if l.of.set > most || l.of.set == most && most > 1 && interval < s.Interval {
+			most, s.Interval = l.of.set, interval
+		}
+		if s.BucketResolution == 0 || l.Resolution < s.BucketResolution {
+			s.BucketResolution = l.Resolution
+		}
+		if l.of.set > 0 {
+			s.LastPoint = max(s.LastPoint, l.time(l.of.last))
 		}
 	}
+	set, promised := int64(0), int64(0)
+	for _, l := range reads {
+		due := rhythms[l.ID].promises(l, x.slotsOf(l), s.Interval)
+		set, promised = set+min(l.of.set, due), promised+due
+	}
+	s.Coverage = ratio(set, promised)
+	return nil
+}
+
+func ratio(n, of int64) float64 {
+	if of == 0 {
+		return 0
+	}
+	return float64(n) / float64(of)
+}
+
+// promises returns how many points the sender of a read promises for its range. A sender of which
+// too little is known is like that of the others, which send a point per interval, in ms.
+func (r *rhythm) promises(l *leaf, slots, interval int64) int64 {
+	distance := r.distance
+	if l.of.set < 2 && !l.Events {
+		distance = max(1, interval/l.Resolution)
+	}
+	return max(1, slots/distance)
+}
+
+// slotsOf returns how many slots of a read lie in the range that was asked for.
+func (x *executor) slotsOf(l *leaf) int64 {
+	past := l.of.past
+	if x.env.Until > x.plan.Start {
+		past = min(past, plan.SlotOf(x.env.Until-l.Shift-1, l.Resolution)+1)
+	}
+	return past - l.of.from
+}
+
+// readsOf returns the reads that a node is computed from, each once. What series are only compared
+// with is not among them.
+func (x *executor) readsOf(of *plan.Node) []*leaf {
+	if l, ok := x.nodes[of.ID].(*leaf); ok {
+		return []*leaf{l}
+	}
+	x.visit++
+	var list []*leaf
+	var walk func(n *plan.Node)
+	walk = func(n *plan.Node) {
+		c := x.nodes[n.ID].shared()
+		if c.visited == x.visit {
+			return
+		}
+		c.visited = x.visit
+		if l, ok := x.nodes[n.ID].(*leaf); ok {
+			list = append(list, l)
+		}
+		for _, in := range shownInputs(n) {
+			walk(in)
+		}
+	}
+	walk(of)
+	return list
+}
+
+// shownInputs returns the inputs of a node whose values it shows or computes with.
+func shownInputs(n *plan.Node) []*plan.Node {
+	if _, ok := n.Op.(*plan.Pick); ok {
+		return n.Inputs[:1] // the other is what it is compared with
+	}
+	return n.Inputs
+}
+
+// rhythmOf looks at the last points of a read. Where every slot is set there is nothing to look
+// at.
+func (x *executor) rhythmOf(l *leaf) (rhythm, error) {
+	r := rhythm{known: true, distance: 1}
+	switch {
+	case l.Events:
+		r.until = math.MaxInt64
+		return r, nil
+	case l.of.set == 0:
+		r.until = math.MinInt64
+		return r, nil
+	case l.of.set >= x.slotsOf(l):
+		r.until = l.time(l.of.last) + max(leastPatience, patience([]int64{1, 1}, l.Resolution))
+		return r, nil
+	}
+	from := max(l.of.from, l.of.last+1-spacing.Sample, 0)
+	words := make([]uint64, l.of.last+1-from)
+	if _, err := x.readWords(l, from, words); err != nil {
+		return r, l.failed(err)
+	}
+	if r.distance = spacing.Distance(words); r.distance == 0 {
+		if r.distance = 1; l.of.set > 1 {
+			r.distance = max(1, spacing.MeanDistance(l.of.first, l.of.last, l.of.set))
+		}
+	}
+	r.until = l.time(l.of.last) + max(leastPatience, patienceOf(words, l.Resolution))
+	return r, nil
+}
+
+// patienceOf returns for how many ms the last point of a series stands for it, whose last slots
+// are some words.
+func patienceOf(words []uint64, resolution int64) int64 {
+	var h hold
+	for _, w := range words {
+		if h.since++; isNumber(w) {
+			h.point(resolution)
+		}
+	}
+	return patience(h.distances[:h.known], resolution)
+}
+
+// time returns when a slot begins, in unix ms of the query.
+func (l *leaf) time(slot int64) int64 { return slot*l.Resolution + l.Shift }
+
+// isNumber reports whether a word is a value.
+func isNumber(w uint64) bool {
+	if w>>56 == 0 {
+		return false
+	}
+	v := point.Float(w)
+	return v == v
 }

@@ -1,32 +1,33 @@
 package exec
 
 import (
+	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/query/spacing"
 	"dalmatiner/internal/sumtree"
 )
 
 // spans reads a series span by span, for the windows right above it: their
-// values come from aggregates, no slot has a value of its own. The rules are
-// those of a leaf: a gap repeats the value before it, also one that lies in an
-// earlier span, and a gap at the start takes the first value of the range.
+// values come from aggregates, no slot has a value of its own.
 type spans struct {
 	*plan.Spans
 	of      *leaf
 	windows []*window
 	columns []*columns
 
+	base    int64 // slot that the first span begins at, as if it was whole
+	spared  int64 // spans before the range that are still to be given
 	given   int64 // spans
-	begun   bool  // carry is known
-	first   int64 // set slot of the range; its end if there is none
-	carry   uint64
 	cost    source.Cost
 	holes   holes.Notes // each of several over a leaf finds the same
 	elapsed time.Duration
@@ -49,7 +50,11 @@ func (x *executor) openSpans() {
 		} else {
 			l.spans = append(l.spans, s)
 		}
-		s.Spans, s.of = of, l
+		s.Spans, s.of, s.base = of, l, l.begin-of.Before-of.Off
+		if s.holes.Begin(l.of.from); of.Spared {
+			s.spared = of.Before / of.Size
+			s.given = s.spared
+		}
 		for _, w := range of.Windows {
 			to = append(to, x.nodes[w.ID].(*window))
 		}
@@ -61,10 +66,23 @@ func (x *executor) openSpans() {
 	}
 }
 
-// readSpans reads the spans that become complete in this round, of several
-// series at once.
+// readSpans reads the spans that become complete in this round.
 func (x *executor) readSpans() error {
-	list := x.spans
+	if err := x.readSideBySide(x.spans); err != nil || !x.final {
+		return err
+	}
+	for _, s := range x.spans {
+		if s.spared > 0 { // the range has no span
+			if err := s.giveSpared(x.readers[0], nil); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// readSideBySide reads those of several series at once.
+func (x *executor) readSideBySide(list []*spans) error {
 	if len(x.readers) == 1 || len(list) < 2 {
 		return x.readers[0].readAll(list)
 	}
@@ -122,7 +140,7 @@ func (r *reader) readAll(list []*spans) error {
 // like reports whether the same spans are due as of another series.
 func (s *spans) like(o *spans) bool {
 	a, b := s.of, o.of
-	return s.Size == o.Size && s.Off == o.Off && s.given == o.given && a.From == b.From && a.Past == b.Past && a.Shift == b.Shift && a.Resolution == b.Resolution
+	return s.Size == o.Size && s.base == o.base && s.Off == o.Off && s.given == o.given && a.past == b.past && a.Shift == b.Shift && a.Resolution == b.Resolution
 }
 
 // readTogether reads series of which the same spans are due. It reports whether it could: the
@@ -159,9 +177,9 @@ func (r *reader) readTogether(list []*spans) (bool, error) {
 // dueIn returns what is due in the round of a reader.
 func (s *spans) dueIn(x *reader) (list [3]stretchOf, n int64) {
 	l := s.of
-	until := l.Past
+	until := l.past
 	if !x.final {
-		until = min(until, max(l.From, plan.SlotOf(x.bound-l.Shift, l.Resolution)))
+		until = min(until, max(s.base+s.Off, plan.SlotOf(x.bound-l.Shift, l.Resolution)))
 	}
 	return s.due(until, x.final)
 }
@@ -199,8 +217,8 @@ func (s *spans) read(x *reader) error {
 
 // take takes in what was read of the spans that are due.
 func (s *spans) take(x *reader, all []chunk.Header, parts [3]stretchOf) error {
-	if !s.begun {
-		if err := s.begin(x, all, parts); err != nil {
+	if s.spared > 0 && len(all) > 0 {
+		if err := s.giveSpared(x, all); err != nil {
 			return err
 		}
 	}
@@ -214,73 +232,45 @@ func (s *spans) take(x *reader, all []chunk.Header, parts [3]stretchOf) error {
 	return nil
 }
 
+// giveSpared gives the spans before the range. They are read only where one of the first in the
+// range has no value: else nobody looks at them.
+func (s *spans) giveSpared(x *reader, first []chunk.Header) error {
+	const known = plan.ChainLength + 1
+	n := s.spared
+	s.spared = 0
+	without := func(h chunk.Header) bool { return h.Count == 0 || h.Sum.Float != h.Sum.Float }
+	if len(first) < known || slices.ContainsFunc(first[:known], without) {
+		list := make([]chunk.Header, n)
+		if err := s.aggregate(x, s.base, s.Size, list); err != nil {
+			return err
+		}
+		return s.give(x, list, stretchOf{s.base, s.Size, n})
+	}
+	for _, w := range s.windows {
+		w.ready = gaps(w.ready, n, w.Confidence)
+	}
+	return nil
+}
+
 // stretchOf is n spans of so many slots each, one behind the other.
 type stretchOf struct{ from, slots, n int64 }
 
 // due returns the spans that are complete at slot until, and with last the short
 // one behind them; n is how many they are together.
 func (s *spans) due(until int64, last bool) (list [3]stretchOf, n int64) {
-	l := s.of
-	base := l.From - s.Off
+	l, first := s.of, s.base+s.Off
 	given := s.given
-	if whole := (until - base) / s.Size; given == 0 && s.Off > 0 && whole > 0 {
-		list[0] = stretchOf{l.From, s.Size - s.Off, 1}
+	if whole := (until - s.base) / s.Size; given == 0 && s.Off > 0 && whole > 0 {
+		list[0] = stretchOf{first, s.Size - s.Off, 1}
 		given++
 	}
-	if whole := (until - base) / s.Size; whole > given {
-		list[1] = stretchOf{base + given*s.Size, s.Size, whole - given}
+	if whole := (until - s.base) / s.Size; whole > given {
+		list[1] = stretchOf{s.base + given*s.Size, s.Size, whole - given}
 	}
-	if from := max(l.From, l.Past-(l.Past-base)%s.Size); last && from < l.Past {
-		list[2] = stretchOf{from, l.Past - from, 1}
+	if from := max(first, l.past-(l.past-s.base)%s.Size); last && from < l.past {
+		list[2] = stretchOf{from, l.past - from, 1}
 	}
 	return list, list[0].n + list[1].n + list[2].n
-}
-
-// begin finds the first value of the range: in what was read, or in the rest
-// of it.
-func (s *spans) begin(x *reader, read []chunk.Header, parts [3]stretchOf) error {
-	s.begun = true
-	slot := s.of.From
-	for _, p := range parts {
-		slot = max(slot, p.from+p.n*p.slots)
-		for i := range p.n {
-			if h := &read[i]; h.Count > 0 {
-				s.found(x, p.from+i*p.slots, h)
-				return nil
-			}
-		}
-		read = read[p.n:]
-	}
-	rest := make([]chunk.Header, 1)
-	if slot < s.of.Past {
-		if err := s.aggregate(x, slot, s.of.Past-slot, rest); err != nil {
-			return err
-		}
-	}
-	s.found(x, slot, &rest[0])
-	return nil
-}
-
-// found notes the first value of the range: that of a span from slot from on,
-// or none.
-func (s *spans) found(x *reader, from int64, h *chunk.Header) {
-	s.carry = h.First
-	first := s.of.Past
-	if h.Count > 0 {
-		first = from + int64(h.FirstOff)
-	}
-	s.beginAt(x.executor, first)
-}
-
-// beginAt notes where the first set slot of the range is; its end if there is none.
-func (s *spans) beginAt(x *executor, first int64) {
-	s.first = first
-	for _, c := range s.columns {
-		c.skip(0)
-		if !x.plan.Fill {
-			c.skip(first - s.of.From)
-		}
-	}
 }
 
 func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error {
@@ -308,88 +298,76 @@ func (s *spans) took(cost source.Cost, past int64, err error) error {
 // give hands spans of so many slots to all windows and columns.
 func (s *spans) give(x *reader, list []chunk.Header, p stretchOf) error {
 	for _, w := range s.windows {
-		w.spans(list, s.carry, p.slots)
-	}
-	if s.Counts {
-		s.count(list[:s.counted(p)], p)
-		if s.of.notePast > 0 {
-			s.note(list, (p.from-s.of.From)/s.Size)
-		}
-	}
-	if len(s.columns) == 0 {
-		for i := len(list) - 1; i >= 0; i-- {
-			if h := &list[i]; h.Count > 0 {
-				s.carry = h.Last
+		for done := 0; done < len(list); {
+			if done += w.spans(list[done:], p.slots); done == len(list) {
 				break
 			}
+			if err := s.slotwise(x, p.from+int64(done)*p.slots, p.slots, w.slots); err != nil {
+				return err
+			}
+			done++
 		}
-		return nil
 	}
-	for i := range list {
-		h := &list[i]
-		for _, c := range s.columns {
-			if !c.span(h, s.carry, p.slots) {
-				if err := s.slotwise(x, c, p.from+int64(i)*p.slots, p.slots); err != nil {
-					return err
-				}
+	for _, c := range s.columns {
+		for i := range list {
+			if c.span(&list[i], p.slots) {
+				continue
+			}
+			if err := s.slotwise(x, p.from+int64(i)*p.slots, p.slots, c.slots); err != nil {
+				return err
 			}
 		}
-		if h.Count > 0 {
-			s.carry = h.Last
-		}
+	}
+	if s.Counts {
+		s.count(list, p)
 	}
 	return nil
 }
 
-// counted returns how many of a list of spans are in the range.
-func (s *spans) counted(p stretchOf) int64 {
-	if s.of.countPast == 0 || p.n == 0 {
-		return p.n
-	}
-	return min(p.n, max(s.of.countPast-p.from, 0)/p.slots)
-}
-
-// count adds the set slots of a list to those of the leaf. Spans without gaps that
-// follow each other count together.
+// count adds the set slots of a list to those of the leaf, and notes them for those who take
+// steps over. Spans without gaps that follow each other count together.
 func (s *spans) count(list []chunk.Header, p stretchOf) {
-	l, full, from := s.of, int64(0), p.from
+	l := s.of
+	full, from := int64(0), p.from
 	for i := range list {
 		h := &list[i]
+		at := p.from + int64(i)*p.slots
+		if at < l.begin {
+			from = at + p.slots
+			continue
+		}
+		if at < l.notePast {
+			l.note(h)
+		}
 		if int64(h.Count) == p.slots {
 			full += p.slots
 			continue
 		}
-		l.count(from, full)
-		if from += full; h.Count > 0 {
-			l.set += int64(h.Count)
-			l.spacing.Span(from+int64(h.FirstOff), from+int64(h.LastOff), int64(h.Count))
+		l.of.take(from, full)
+		if h.Count > 0 && at < l.of.past { // spans are not cut by the range
+			l.of.add(int64(h.Count), at+int64(h.FirstOff), at+int64(h.LastOff))
 		}
-		from, full = from+p.slots, 0
+		from, full = at+p.slots, 0
 	}
-	l.count(from, full)
+	l.of.take(from, full)
 }
 
-// count takes n set slots from one on.
-func (l *leaf) count(from, n int64) {
-	if n > 0 {
-		l.set += n
-		l.spacing.Points(from, n)
+// note notes what a span has, for those who take steps over.
+func (l *leaf) note(h *chunk.Header) {
+	r := spacing.Run{N: 1, Count: int32(h.Count), First: int32(h.FirstOff), Last: int32(h.LastOff)}
+	if h.Count == 0 {
+		r.First, r.Last = 0, 0
 	}
+	l.runs = spacing.AppendRun(l.runs, r)
 }
 
-// slotwise reads the slots of a column one by one: aggregates do not say what
-// NaN among them does to its average.
-func (s *spans) slotwise(x *reader, c *columns, from, slots int64) error {
+// slotwise reads the slots of a span one by one, where aggregates do not tell, and hands them to
+// who takes them.
+func (s *spans) slotwise(x *reader, from, slots int64, to func(words []uint64, from int64, last bool)) error {
 	l := s.of
-	total := sumtree.Total{Numbers: true}
-	word, start := s.carry, from
-	if c.left > 0 {
-		word = point.Unset // what is before the first point does not count
-	}
-	carry := point.Float(s.carry)
 	for past := from + slots; from < past; {
 		n := min(past-from, source.MaxRead)
-		words, values, sure := make([]uint64, n), make([]float64, n), make([]float64, n)
+		words := make([]uint64, n)
 		if skip := min(max(l.Oldest-from, 0), n); skip < n {
 			cost, err := x.readWords(l, from+skip, words[skip:])
 			if err != nil {
@@ -397,20 +375,62 @@ func (s *spans) slotwise(x *reader, c *columns, from, slots int64) error {
 			}
 			s.cost.Add(cost)
 		}
-		total.Add(words, from)
-		for i, w := range words {
-			if w != point.Unset {
-				carry, sure[i] = point.Float(w), 1
-			}
-			values[i] = carry
-		}
-		if from += n; from == past {
-			sum, _ := total.End(word, start, past)
-			c.sums = append(c.sums, sum.Float64())
-		}
-		c.add(values, sure)
+		to(words, from, from+n == past)
+		from += n
 	}
 	return nil
+}
+
+// slots takes slots of the open column.
+func (c *columns) slots(words []uint64, from int64, last bool) {
+	if c.apart == nil {
+		c.apart = &sumtree.Total{Means: true}
+	}
+	c.apart.Add(words, from)
+	if last {
+		c.means = append(c.means, c.apart.Mean())
+		c.apart = nil
+	}
+	values, sure := valuesOf(words)
+	c.add(values, sure)
+}
+
+// slots takes slots of the open window.
+func (w *window) slots(words []uint64, from int64, last bool) {
+	w.filled += int64(len(words))
+	if !w.Fn.AddsUp() {
+		values, sure := valuesOf(words)
+		w.reducer().Add(values, nil)
+		for _, c := range sure {
+			w.sure += c
+		}
+		if last {
+			w.ready = w.close(w.ready)
+		}
+		return
+	}
+	if w.apart == nil {
+		w.apart = &sumtree.Total{Means: w.Fn == function.Avg}
+	}
+	w.apart.Add(words, from)
+	if last {
+		w.give(w.apart, w.filled)
+		w.apart, w.filled = nil, 0
+	}
+}
+
+// valuesOf returns the values of words, gaps for those that are unset, and their confidences.
+func valuesOf(words []uint64) (values, sure []float64) {
+	values, sure = make([]float64, len(words)), make([]float64, len(words))
+	for i, w := range words {
+		if values[i] = math.NaN(); w>>56 != 0 {
+			values[i] = point.Float(w)
+		}
+		if values[i] == values[i] {
+			sure[i] = 1
+		}
+	}
+	return values, sure
 }
 
 // finish adds what reading took to that of the leaf.
@@ -422,16 +442,4 @@ func (s *spans) finish() {
 		l.holes = s.holes
 	}
 	l.took += s.elapsed
-}
-
-// spans closes a window for each of a list, with the word that is carried into
-// the first.
-func (w *window) spans(list []chunk.Header, carry uint64, slots int64) {
-	w.ready.v = w.pushed.spans(w.ready.v, list, carry, slots, w.size)
-	if !w.Confidence {
-		return
-	}
-	for i := range list {
-		w.ready.c = append(w.ready.c, w.pushed.sure(&list[i], slots, w.size))
-	}
 }

@@ -1,10 +1,8 @@
 package exec
 
 import (
-	"slices"
-
 	"dalmatiner/internal/kernel"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/sumtree"
 )
 
@@ -14,71 +12,41 @@ import (
 type sums struct {
 	size   int64
 	window *window
-	by     *total // of the window
 	column *columns
-	fill   bool // slots before the first point count as it
 
 	from, until int64 // of the step under way
-	begun       bool
-	carry       uint64 // word behind the step before
 	total       sumtree.Total
 }
 
 // openSums makes the sums of a leaf, and tells who takes them.
 func (x *executor) openSums(l *leaf) {
 	for _, of := range l.Sums {
-		s := sums{size: of.Size, from: of.From, until: of.Until, fill: of.Fill}
+		s := sums{size: of.Size, from: l.begin - of.Before}
+		s.until = s.from + of.Size - of.Off
 		if of.Window != nil {
 			s.window = x.nodes[of.Window.ID].(*window)
-			s.by = s.window.by.(*total)
+			s.total.Means = s.window.Fn == function.Avg
 		} else {
 			s.column = x.columns[of.Root]
-			s.total.Numbers = true
+			s.total.Means = true
 		}
 		l.sums = append(l.sums, s)
 	}
 }
 
-// sumUp takes n slots from from on to all sums of the leaf. Without words all of them
-// are unset.
-func (l *leaf) sumUp(words []uint64, from, n int64) {
-	for i := range l.sums {
-		l.sums[i].take(l, words, from, n)
+// take takes the words of the slots from at on.
+func (s *sums) take(words []uint64, at int64) {
+	if skip := min(max(s.from-at, 0), int64(len(words))); skip > 0 && at < s.from {
+		words, at = words[skip:], at+skip
 	}
-}
-
-// endSums ends what is left of the sums. As all windows do, a short last one becomes
-// complete in the last round.
-func (l *leaf) endSums() {
-	for i := range l.sums {
-		if s := &l.sums[i]; s.from < l.Past {
-			s.close(l.Past)
-		}
-	}
-}
-
-func (s *sums) take(l *leaf, words []uint64, at, n int64) {
-	if !s.begun {
-		s.begun = true
-		if s.fill {
-			s.carry = l.word
-		}
-	}
-	if s.window != nil {
-		s.window.ready.v = slices.Grow(s.window.ready.v, int(n/s.size)+1)
-	}
-	for past := at + n; at < past; {
-		k := min(s.until, past) - at
-		if k == s.size && words != nil && s.whole(words[:k]) {
-			words, at = words[k:], at+k
-			continue
-		}
-		if words != nil {
+	for len(words) > 0 {
+		k := min(s.until-at, int64(len(words)))
+		if k < s.size || !s.whole(words[:k]) {
 			s.total.Add(words[:k], at)
-			words = words[k:]
 		}
-		if at += k; at == s.until {
-			s.close(at)
+		words, at = words[k:], at+k
+		if at == s.until {
+			s.end(at)
 		}
 	}
 }
@@ -93,43 +61,25 @@ func (s *sums) whole(words []uint64) bool {
 	if !e.Ints() {
 		return false
 	}
-	s.give(float64(e.Sum), words[len(words)-1], s.until, int64(len(words)))
+	s.total.AddInts(&e, len(words))
 	return true
 }
 
 // mostMeasured is up to how many words the kernel adds up at once.
 const mostMeasured = 256
 
-// close ends the step under way, of which the last one may be short.
-func (s *sums) close(at int64) {
-	set := s.total.Count
-	sum, last := s.total.End(s.carry, s.from, at)
-	s.give(sum.Float64(), last, at, set)
-}
-
-// give hands on the sum of the step up to at, which has so many set slots, and
-// begins the next.
-func (s *sums) give(sum float64, last uint64, at, set int64) {
-	slots := at - s.from
-	s.carry, s.from, s.until = last, at, at+s.size
-	if s.column != nil {
-		s.column.sums = append(s.column.sums, sum)
+// end ends the step under way, of which the last one may be short, and begins the next.
+func (s *sums) end(at int64) {
+	if at == s.from {
 		return
 	}
-	s.by.sum, s.by.last = sum, point.Float(last)
-	s.window.give(slots, set, s.by)
-}
-
-// give closes the window over so many slots, some of them set, that its reducer
-// has taken.
-func (w *window) give(slots, set int64, by reducer) {
-	w.filled, w.sure = slots, float64(set)
-	v, c := by.close(&w.taken)
-	w.ready.v = append(w.ready.v, v)
-	if w.Confidence {
-		w.ready.c = append(w.ready.c, c)
+	if s.column != nil {
+		s.column.means = append(s.column.means, s.total.Mean())
+	} else {
+		s.window.give(&s.total, at-s.from)
 	}
-	w.filled, w.sure = 0, 0
+	s.total.Reset()
+	s.from, s.until = at, at+s.size
 }
 
 // reach has a node complete what it has in this round, for one that does not want

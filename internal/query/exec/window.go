@@ -1,52 +1,69 @@
 package exec
 
 import (
+	"math"
+
+	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/reduce"
+	"dalmatiner/internal/sumtree"
 )
 
-// window gives one value per size inputs, computed by a reducer. A short last
-// window lacks inputs: what they count as is the reducer's to say.
+// window gives one value per size inputs; the last window ends with the range. Its confidence is
+// the sum of those of its inputs ÷ their number.
 type window struct {
 	over
 	*plan.Window
-	by     reducer
-	pushed spanReducer // by, where values come from spans and not from in
-	ready  block       // those of this round
-	taken              // of the open window
-	total  total       // by, of those that add up
+	by      reduce.Reducer // nil until the window takes inputs
+	ready   block          // of this round, where values come from spans or sums and not from in
+	history int64          // inputs still to come that are ahead of the first window
+
+	filled int64          // inputs of the open window
+	sure   float64        // sum of their confidences
+	apart  *sumtree.Total // of the slots of the open window, where aggregates do not tell their sum
 }
 
 // open makes the window ready to take inputs.
 func (w *window) open(o over, op *plan.Window) {
-	in := o.in.shared()
-	w.over, w.Window, w.size = o, op, op.Size
-	if op.Fn.AddsUp() {
-		w.total.mean = op.Fn == function.Avg
-		w.by = &w.total
-	} else {
-		w.by = newReducer(op, min(op.Size, in.Values), in.Resolution)
+	w.over, w.Window = o, op
+	w.history = op.History(o.in.shared().Resolution)
+}
+
+// reducer returns what reduces the inputs. Most windows over spans need none.
+func (w *window) reducer() reduce.Reducer {
+	if w.by == nil {
+		in := w.in.shared()
+		w.by = reduce.New(reduce.Over{Fn: w.Fn, Number: w.Number, Most: min(w.Size, in.Values),
+			Seconds: float64(in.Resolution) / 1000, Apart: plan.LongestPatience(in.Resolution)})
 	}
-	if op.Spans {
-		w.pushed = w.by.(spanReducer)
-	}
+	return w.by
 }
 
 func (w *window) next(x *executor, dst block) (block, error) {
 	if w.Sums {
-		if err := x.reach(w.in); err != nil {
+		if err := x.reach(w.in.node); err != nil {
 			return dst, err
 		}
 	}
-	if w.Sums || w.pushed != nil {
+	if w.Sums || w.Spans {
 		return dst.take(&w.ready), nil
 	}
-	in, err := x.pull(w.in, x.scratch())
+	in, err := w.in.pull(x, x.scratch())
 	if err != nil {
 		return dst, err
 	}
-	for v, c := in.v, in.c; len(v) > 0; {
-		n := min(w.size-w.filled, int64(len(v)))
+	by, v, c := w.reducer(), in.v, in.c
+	if n := min(w.history, int64(len(v))); n > 0 {
+		by.(*reduce.Growth).Before(v[:n])
+		w.history -= n
+		if v = v[n:]; len(c) > 0 {
+			c = c[n:]
+		}
+	}
+	for len(v) > 0 {
+		n := min(w.Size-w.filled, int64(len(v)))
 		var sure []float64
 		if len(c) > 0 {
 			sure, c = c[:n], c[n:]
@@ -54,10 +71,10 @@ func (w *window) next(x *executor, dst block) (block, error) {
 				w.sure += f
 			}
 		}
-		w.by.add(v[:n], sure)
+		by.Add(v[:n], sure)
 		w.filled += n
 		v = v[n:]
-		if w.filled == w.size {
+		if w.filled == w.Size {
 			dst = w.close(dst)
 		}
 	}
@@ -69,11 +86,69 @@ func (w *window) next(x *executor, dst block) (block, error) {
 }
 
 func (w *window) close(dst block) block {
-	v, c := w.by.close(&w.taken)
-	dst.v = append(dst.v, v)
-	if w.Confidence {
-		dst.c = append(dst.c, c)
+	v, sure := w.by.Close(), w.sure/float64(w.filled)
+	if v != v {
+		sure = 0
 	}
+	dst = dst.put(v, sure, w.Confidence)
 	w.filled, w.sure = 0, 0
 	return dst
+}
+
+// give gives the value of a window over so many slots of a read that were added up.
+func (w *window) give(t *sumtree.Total, slots int64) {
+	v := t.Mean()
+	if w.Fn == function.Sum && t.Count > 0 {
+		v = t.Sum().Float64()
+	}
+	w.ready = w.ready.put(v, float64(t.Count)/float64(slots), w.Confidence)
+}
+
+// spans gives the values of windows by the aggregates of their slots, so many each. It stops at
+// the first one whose aggregates do not tell, and returns how many it has given.
+func (w *window) spans(list []chunk.Header, slots int64) int {
+	dst := w.ready.v
+	for i := range list {
+		v, ok := w.span(&list[i], slots)
+		if !ok {
+			w.ready.v = dst
+			return i
+		}
+		dst = append(dst, v)
+		if w.Confidence {
+			w.ready.c = append(w.ready.c, float64(list[i].Count)/float64(slots))
+		}
+	}
+	w.ready.v = dst
+	return len(list)
+}
+
+// span returns the value of a window by the aggregates of its slots. ok is false where they do
+// not tell: with NaN among the slots, and where a sum of finite numbers is not finite.
+func (w *window) span(h *chunk.Header, slots int64) (v float64, ok bool) {
+	switch {
+	case w.Fn == function.Count || w.Fn == function.Empty:
+	case h.Count == 0:
+		return math.NaN(), true
+	case w.Fn == function.Avg:
+		return h.Mean()
+	}
+	if h.Sum.Float != h.Sum.Float {
+		return 0, false
+	}
+	switch w.Fn {
+	case function.Sum:
+		return h.Sum.Float64(), true
+	case function.Min:
+		return point.Float(h.Min), true
+	case function.Max:
+		return point.Float(h.Max), true
+	case function.First:
+		return point.Float(h.First), true
+	case function.Last:
+		return point.Float(h.Last), true
+	case function.Count:
+		return float64(h.Count), true
+	}
+	return float64(slots - int64(h.Count)), true
 }

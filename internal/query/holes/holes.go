@@ -35,6 +35,9 @@ type Notes struct {
 	List
 }
 
+// Begin has slots before one left out.
+func (h *Notes) Begin(slot int64) { h.seen = slot }
+
 // Note takes in what a read of the slots up to past says.
 func (h *Notes) Note(c *source.Cost, past int64) {
 	for _, u := range c.Unknown {

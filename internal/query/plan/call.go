@@ -171,14 +171,17 @@ func (p *planner) moving(a arguments, in *Node) (*Node, error) {
 		})
 		return n, err
 	}
-	alpha := by.number
+	alpha, span := by.number, int64(0)
 	if by.typ == function.TypeTime {
 		alpha = -math.Expm1(-float64(in.Resolution) / float64(max(1, by.span)))
+		if !p.opt.Compat {
+			span = max(1, by.span)
+		}
 	}
 	if !(alpha > 0 && alpha <= 1) {
 		return nil, p.errorAt(by.pos, nil, "the weight of an exponentially weighted mean is above 0 and at most 1, not %v", alpha)
 	}
-	return p.unary(in, fmt.Sprintf("ewma %x", alpha), &Ewma{Alpha: alpha}), nil
+	return p.unary(in, fmt.Sprintf("ewma %x %d", alpha, span), &Ewma{alpha, span}), nil
 }
 
 // histogram plans the counting; what is asked of it comes later.
@@ -195,7 +198,10 @@ func (p *planner) histogram(a arguments, in *Node) (*Node, error) {
 	var err error
 	n := p.internOver(in, p.name("histogram").number(h.Highest, int64(h.Digits), size), func(n *Node) {
 		err = p.hold(a.pos, histogramBytes(h.Highest, h.Digits))
-		n.Op, n.Resolution, n.Values = h, in.Resolution*size, in.Values/size
+		n.Op, n.Resolution, n.Values = h, in.Resolution*size, (in.Values+size-1)/size
+		if p.opt.Compat {
+			n.Values = in.Values / size
+		}
 		n.Form = p.shape("whole windows", size, int64(in.Form))
 	})
 	p.describe(n, "histogram of %d up to %d with %d digits", size, h.Highest, h.Digits)

@@ -50,10 +50,10 @@ func (p *planner) readEvents(n *Node, b bucket, of value, length int64) error {
 	r := nextOf(&p.spare.reads, len(p.out.Reads))
 	// Slot n of a read is of the time n × length + Shift in the result.
 	*r = Read{Series: series, Bucket: b.Name, Events: true, Shift: of.span + steps.Offset,
-		From: slot, Past: slot + (end-start+length-1)/length, Oldest: slot}
+		From: slot, Past: slot + (end-start+length-1)/length}
 	if b.TTL > 0 { // of a step that has expired in part it is not known how many it had
 		lives := (Oldest(&b.Info, p.opt.Now) + 1) * b.Resolution
-		r.Oldest = max(slot, SlotOf(lives-steps.Offset+length-1, length))
+		r.Oldest = max(0, SlotOf(lives-steps.Offset+length-1, length))
 	}
 	n.Op, n.Resolution, n.Values = r, length, r.Past-r.From
 	n.Form = p.shape("read", length, r.Shift, r.From, r.Past)

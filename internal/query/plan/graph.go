@@ -163,10 +163,13 @@ func (g *graph) replace(in *Node, threshold, with float64) *Node {
 	return g.unary(in, fmt.Sprintf("replace %x %x", threshold, with), &Replace{Threshold: threshold, With: with})
 }
 
-// step plans a node whose first output waits for the second input.
+// step plans a node that computes from each value and the one before it. With compat its first
+// output waits for the second input.
 func (g *graph) step(in *Node, fn function.Op) *Node {
 	return g.unaryWith(in, fmt.Sprintf("step %d", fn), func(n *Node) {
-		n.Form = g.shape("steps", int64(n.Form))
+		if g.opt.Compat {
+			n.Form = g.shape("steps", int64(n.Form))
+		}
 		n.Op = &Step{Fn: fn}
 	})
 }

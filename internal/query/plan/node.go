@@ -11,6 +11,7 @@ type Node struct {
 	ID         int   // position in Plan.Nodes
 	Resolution int64 // ms per output
 	Values     int64 // outputs in all
+	Before     int64 // the first so many of them are before the range, for those who look back
 	Form       int   // nodes of equal form complete equally many outputs each round
 	// Restart is after how many outputs the reads below began anew, as the
 	// original's do; 0 = never.
@@ -22,6 +23,7 @@ type Node struct {
 	What       string // its name for EXPLAIN, if that is asked for
 
 	slotwise bool     // its outputs are wanted by something else than windows over spans
+	firm     bool     // its outputs before the range are needed, and not only to hold values
 	marked   bool     // needConfidence was here
 	one      [1]*Node // Inputs, where there is one
 }
@@ -29,15 +31,15 @@ type Node struct {
 // Op is what a node computes: one of the types of this file.
 type Op any
 
-// Read reads one series and fills its gaps: a gap repeats the value before it, a gap at
-// the start of the range takes the first value in the range, and a range without values is
-// all 0.
+// Read reads one series: a slot that is set is its value, any other a gap. With compat gaps are
+// filled: a gap repeats the value before it, a gap at the start of the range takes the first
+// value in the range, and a range without values is all 0.
 type Read struct {
 	Series     source.Series
 	Bucket     string // its name
 	Key        []byte
 	Shift      int64 // ms into the past
-	From, Past int64 // slots
+	From, Past int64 // slots of the range
 	Oldest     int64 // slots before this one cannot be set
 	Events     bool  // its points are numbers of events; then Key is empty
 
@@ -52,6 +54,8 @@ func (r *Read) Pushed() bool { return len(r.Spans) > 0 }
 type Spans struct {
 	Read    *Node
 	Size    int64   // slots
+	Before  int64   // slots before the range that spans are made of, too
+	Spared  bool    // those spans are needed only where one of the first in the range has no value
 	Off     int64   // slots that the first span lacks at its begin
 	Windows []*Node // that take them
 	Roots   []int   // whose columns take them
@@ -62,11 +66,11 @@ type Spans struct {
 // Values would not do: a float sum depends on where in its chunk a slot lies, and which
 // values are integers, whose sums are exact.
 type Sum struct {
-	Size        int64 // slots
-	From, Until int64 // of the first one
-	Window      *Node // nil for columns
-	Root        int   // whose columns take it, without a window
-	Fill        bool  // slots before the first point count as it
+	Size   int64 // slots
+	Before int64 // slots before the range that are added up, too
+	Off    int64 // slots that the first one lacks at its begin
+	Window *Node // nil for columns
+	Root   int   // whose columns take it, without a window
 }
 
 // Operators of one input.
@@ -82,7 +86,7 @@ type (
 	Replace struct{ Threshold, With float64 }
 	// Step computes from each value and the one before it.
 	Step struct{ Fn function.Op }
-	// Fill changes the values whose confidence is 0: previous, null, zero or linear.
+	// Fill puts values into gaps: previous, null, zero or linear.
 	Fill struct{ With string }
 	// Nothing is a series without values.
 	Nothing struct{}
@@ -90,8 +94,12 @@ type (
 	Confidence struct{}
 	// MovingAvg is the mean of each value and those before it within Size.
 	MovingAvg struct{ Size int64 }
-	// Ewma is an exponentially weighted mean.
-	Ewma struct{ Alpha float64 }
+	// Ewma is an exponentially weighted mean. With a Span, in ms, the weight of a value is that
+	// of the time since the value before it.
+	Ewma struct {
+		Alpha float64
+		Span  int64
+	}
 	// Window gives one value per Size inputs.
 	Window struct {
 		Fn     function.Op

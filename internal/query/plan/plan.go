@@ -47,13 +47,13 @@ type Shown struct {
 	Explain    bool // the plan in place of the values, and what running it cost
 	Compat     bool // the answers of the original
 	Confidence bool
-	Fill       bool // values before the first point, too
 }
 
 // Rounds are the runs over the time range in which everything is read once.
 type Rounds struct {
 	Finest   int64 // resolution of all reads, in ms
 	Slots    int64 // of the finest resolution, in a round
+	Before   int64 // ms before the range that are read, too
 	Slotwise bool  // some series is read slot by slot
 	Helpers  int   // goroutines that the run may have beside its own
 }

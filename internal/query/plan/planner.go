@@ -107,6 +107,9 @@ func (p *planner) plan() error {
 		return nil
 	}
 	l := layout{graph: &p.graph}
+	if err := l.lookBack(); err != nil {
+		return err
+	}
 	l.pushDown()
 	l.setRounds()
 	p.out.Planned = p.bill.planned

@@ -21,7 +21,7 @@ func (l *layout) pushDown() {
 	l.markSlotwise()
 	for i, r := range l.out.Roots {
 		if read, ok := r.Of.Op.(*Read); ok && r.Columns != nil {
-			r.Columns.align(read.From, r.Of.Values, int64(l.opt.Width))
+			r.Columns.align(read.From, r.Of.Values-r.Of.Before, int64(l.opt.Width))
 			l.addColumns(i, read)
 		}
 	}
@@ -32,6 +32,48 @@ func (l *layout) pushDown() {
 			}
 		}
 	}
+	for !l.spareTogether() {
+	}
+}
+
+// spareTogether has the inputs of a combination give their spans before the range alike: with the
+// first ones in the range, or each when it is complete. It reports whether they do.
+func (l *layout) spareTogether() bool {
+	for _, n := range l.out.Nodes {
+		if !n.holds() {
+			continue
+		}
+		spared := 0
+		for _, in := range n.Inputs {
+			if s := in.spans(); s != nil && s.Spared {
+				spared++
+			}
+		}
+		if spared == 0 || spared == len(n.Inputs) {
+			continue
+		}
+		for _, in := range n.Inputs {
+			if s := in.spans(); s != nil {
+				s.Spared = false
+			}
+		}
+		return false
+	}
+	return true
+}
+
+// spans returns the spans that a window takes, nil where it takes none.
+func (n *Node) spans() *Spans {
+	w, ok := n.Op.(*Window)
+	if !ok || !w.Spans {
+		return nil
+	}
+	for _, s := range n.Inputs[0].Op.(*Read).Spans {
+		if slices.Contains(s.Windows, n) {
+			return s
+		}
+	}
+	return nil
 }
 
 // markSlotwise marks what is wanted by others than windows over spans, and columns.
@@ -66,10 +108,10 @@ func (l *layout) pushes(n *Node) bool {
 func (l *layout) addColumns(root int, read *Read) {
 	n, c := l.out.Roots[root].Of, l.out.Roots[root].Columns
 	if !l.pushes(n) {
-		read.Sums = append(read.Sums, Sum{Size: c.Step, From: read.From, Until: read.From + c.Step - c.Off, Root: root, Fill: l.opt.Fill})
+		read.Sums = append(read.Sums, Sum{Size: c.Step, Off: c.Off, Root: root})
 		return
 	}
-	c.Spans = l.spansOf(n, read, c.Step, c.Off)
+	c.Spans = l.spansOf(n, read, Spans{Size: c.Step, Off: c.Off})
 	c.Spans.Roots = append(c.Spans.Roots, root)
 }
 
@@ -77,12 +119,13 @@ func (l *layout) addColumns(root int, read *Read) {
 // the sums, if it is of a kind that does.
 func (l *layout) addWindow(n *Node, w *Window, read *Read) {
 	if w.overSpans() && l.pushes(n.Inputs[0]) {
-		s := l.spansOf(n.Inputs[0], read, w.Size, 0)
+		s := l.spansOf(n.Inputs[0], read, Spans{Size: w.Size, Before: n.Before * w.Size, Spared: true})
+		s.Spared = s.Spared && !n.firm
 		s.Windows = append(s.Windows, n)
 		w.Spans = true
 		l.bill.spanWindows++
 	} else if w.Fn.AddsUp() {
-		read.Sums = append(read.Sums, Sum{Size: w.Size, From: read.From, Until: read.From + w.Size, Window: n, Fill: true})
+		read.Sums = append(read.Sums, Sum{Size: w.Size, Before: n.Before * w.Size, Window: n})
 		w.Sums = true
 		if w.Size < minSpan {
 			l.bill.buffers++
@@ -92,15 +135,17 @@ func (l *layout) addWindow(n *Node, w *Window, read *Read) {
 	}
 }
 
-// spansOf returns the spans of a read of that size, of which the first one lacks
-// off slots.
-func (l *layout) spansOf(n *Node, read *Read, size, off int64) *Spans {
-	i := slices.IndexFunc(read.Spans, func(s *Spans) bool { return s.Size == size && s.Off == off })
+// spansOf returns the spans of a read of that size, which begin where the ones asked for do.
+func (l *layout) spansOf(n *Node, read *Read, of Spans) *Spans {
+	i := slices.IndexFunc(read.Spans, func(s *Spans) bool {
+		return s.Size == of.Size && s.Before == of.Before && s.Off == of.Off
+	})
 	if i >= 0 {
 		return read.Spans[i]
 	}
 	s := nextOf(&l.spare.spans, len(l.out.Spans))
-	*s = Spans{Read: n, Size: size, Off: off, Counts: len(read.Spans) == 0}
+	of.Read, of.Counts = n, len(read.Spans) == 0
+	*s = of
 	read.Spans = append(read.Spans, s)
 	l.out.Spans = append(l.out.Spans, s)
 	return s

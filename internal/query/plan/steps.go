@@ -1,10 +1,8 @@
 package plan
 
-import "dalmatiner/internal/query/function"
-
 // Step returns the length in ms of the steps that a result can be put together from: the
-// values of a step depend on the slots in it and Reach before it, and on the value that each
-// read carries into these. It is 0 where a value depends on more.
+// values of a step depend on the slots in it and on those less than Before ahead of it. It is 0
+// where a value depends on more.
 func (p *Plan) Step() int64 {
 	if p.Compat || p.Older || p.Indexed || len(p.Ranks) > 0 || len(p.Missing) > 0 {
 		return 0
@@ -30,47 +28,16 @@ func (p *Plan) Step() int64 {
 	return step
 }
 
-// Reach returns how many ms of the begin of a range have values that later ranges do not have
-// there: functions that look back find nothing before the range.
-func (p *Plan) Reach() int64 {
-	most, reach := int64(0), make([]int64, len(p.Nodes))
-	for _, n := range p.Nodes { // inputs come first
-		for _, in := range n.Inputs {
-			reach[n.ID] = max(reach[n.ID], reach[in.ID])
-		}
-		switch op := n.Op.(type) {
-		case *Step:
-			reach[n.ID] += 2 * n.Resolution // the first value waits for the second one
-		case *Window:
-			if op.LooksBack() {
-				reach[n.ID] += n.Resolution
-			}
-		}
-		most = max(most, reach[n.ID])
-	}
-	return most
-}
-
-// LooksBack reports whether the value of a window depends on the last one before it.
-func (w *Window) LooksBack() bool { return w.Fn == function.Increase || w.Fn == function.Rate }
-
 // stepwise reports whether the outputs of a node in a step depend on nothing but the outputs
-// of its inputs in that step, and on the last one before it.
+// of its inputs in that step, and on some before it.
 func (n *Node) stepwise() bool {
 	switch op := n.Op.(type) {
-	case *Read, *Scalar, *Map, *Replace, *Confidence, *Window, *Step:
-		return n.Restart == 0
+	case *Read, *Scalar, *Map, *Replace, *Confidence, *Window, *Step, *MovingAvg, *Across:
+		return true
 	case *Fill:
 		return op.With == "null" || op.With == "zero"
 	case *Combine:
 		return op.Aligned
-	case *Across:
-		for _, in := range n.Inputs {
-			if in.Form != n.Inputs[0].Form {
-				return false
-			}
-		}
-		return true
 	}
 	return false
 }

@@ -15,11 +15,10 @@ type joined struct {
 // confidences, in the order that is the same on every node: series of one metric by
 // their hashes, halves of all hashes apart, then halves of halves, up to one of 4096
 // parts; then what was made of several, one after the other.
-func (e *evaluator) join(name string, in []Series, values, sure []float64) (v, c float64) {
+func join(name string, list []joined) (v, c float64) {
 	var one, several []joined
-	for i, s := range in {
-		j := joined{s.of, values[i], sure[i]}
-		if s.of.known {
+	for _, j := range list {
+		if j.of.known {
 			one = append(one, j)
 		} else {
 			several = append(several, j)
@@ -34,9 +33,13 @@ func (e *evaluator) join(name string, in []Series, values, sure []float64) (v, c
 	}
 	total := joinAll(name, all)
 	if name == "avg" {
-		total.value /= float64(len(in))
+		var values []float64
+		for _, j := range list {
+			values = append(values, j.value)
+		}
+		total.value = mean(total.value, values)
 	}
-	return total.value, total.sure / float64(len(in))
+	return total.value, total.sure / float64(len(list))
 }
 
 // joinHalves joins series whose hashes are equal but for so many of the first 12 bits.
@@ -65,7 +68,7 @@ func joinAll(name string, list []joined) joined {
 		if name == "avg" {
 			all.value += j.value
 		} else {
-			all.value = fold(name, []float64{all.value, j.value}, 0)
+			all.value = fold(name, []float64{all.value, j.value}, 0, operate)
 		}
 		all.sure += j.sure
 	}

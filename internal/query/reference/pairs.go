@@ -14,12 +14,14 @@ var ErrPairs = errors.New("which series belong together is not known")
 
 // pairs applies an operator to the series of both sides that belong together: whose stars
 // stand for the same, or each with the only one of a side without stars.
-func (e *evaluator) pairs(b *dql.Binary) ([]Series, error) {
-	left, err := e.eval(b.L)
+//
+// It combines them as diff does: both have to take part in a step, also in a sum.
+func (e *evaluator) pairs(b *dql.Binary, before lookback) ([]Series, error) {
+	left, err := e.eval(b.L, withHeld(before))
 	if err != nil {
 		return nil, err
 	}
-	right, err := e.eval(b.R)
+	right, err := e.eval(b.R, withHeld(before))
 	if err != nil || len(left) == 0 || len(right) == 0 {
 		return nil, err
 	}
@@ -28,14 +30,14 @@ func (e *evaluator) pairs(b *dql.Binary) ([]Series, error) {
 	if !all && !joinable(b, left, l, right, r) {
 		return nil, ErrPairs
 	}
-	name := map[byte]string{'+': "sum", '-': "diff", '*': "product", '/': "quotient"}[b.Op]
+	f := combination{name: between[b.Op], all: true}
 	var list []Series
 	for _, x := range left {
 		for _, y := range right {
 			if !all && !same(b, x, y) {
 				continue
 			}
-			one, err := e.combine(name, []Series{x, y}, 0)
+			one, err := combine(f, []Series{x, y}, before)
 			if err != nil {
 				return nil, err
 			}

@@ -1,15 +1,14 @@
-// Package reference evaluates queries the slow and obvious way: whole arrays
-// of values and confidences, one rule of the language's tables (docs/dql.md)
-// after the other. It exists to be compared with the engine and knows no limits. It shares no code with the engine but the parsing of the text.
+// Package reference evaluates queries the slow and obvious way: whole arrays of values and
+// confidences, one rule of the language (docs/dql.md) after the other. It exists to be compared
+// with the engine and knows no limits. It shares no code with the engine except the parser.
 //
-// It evaluates expressions of direct and wildcard selectors with all functions,
-// and TOP and BOTTOM.
+// It evaluates expressions of direct and wildcard selectors with all functions, and TOP and
+// BOTTOM. The answers of the original (Old.Compat) have files of their own: compat*.go.
 package reference
 
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -31,27 +30,45 @@ type Source interface {
 
 // Series is a series with everything known about it.
 type Series struct {
-	Values     []float64
-	Confidence []float64 // 0 to 1, one per value
-	Known      []bool    // one per value: not before the first point, or known without one
+	Values     []float64 // NaN is a gap
+	Confidence []float64 // 0 to 1, one per value; 0 at gaps
 	Resolution int64     // ms per value
-	Set, Slots int64     // slots read for it, and how many of them are set
+
+	// Rule R12, of the metrics read for the series. All are 0 with Old.
+	Points    int64 // set slots
+	Promised  int64 // points that a sender of the same interval without losses has
+	LastPoint int64 // time of the last point in unix ms, if HasPoint
+	HasPoint  bool
+	Ended     bool  // nothing is to be expected of any of the metrics
+	Interval  int64 // ms from point to point, 0 when unknown
+
+	Slots int64 // slots read for it, a metric that is read twice counts twice
+	Set   int64 // with Old: how many of them are set
 
 	// Scale is the greatest magnitude among the values that the series was
 	// computed from: what rounding errors are relative to.
 	Scale float64
 
-	hidden  bool // topk or bottomk shows none of its values
-	restart int  // with Old: the reads below began anew after so many values
+	hidden bool     // topk or bottomk shows none of its values
+	of     identity // of what is computed from one metric
+	stars  []string // what those of its pattern stand for
 
-	// Of a series that was read and nothing else, without Old: its words, and the
-	// first slot.
-	words []uint64
-	from  int64
+	restart int // with Old: the reads below began anew after so many values
 
-	of identity // of what is computed from one metric
+	// The rest is without Old.
+	ahead   int       // so many of the values lie before the range
+	words   []uint64  // of a series that was read and nothing else: one per value, 0 for NaN
+	from    int64     // slot of the first word
+	reads   []reading // the metrics read for it, each once
+	counted int64     // points, of each metric at most those promised
+}
 
-	stars []string // what those of its pattern stand for
+// Coverage returns the share of the expected points that are there.
+func (s *Series) Coverage() float64 {
+	if s.Promised > 0 {
+		return min(1, float64(s.counted)/float64(s.Promised))
+	}
+	return float64(s.Set) / float64(max(1, s.Slots))
 }
 
 // Old asks for the answers of the original.
@@ -60,9 +77,22 @@ type Old struct {
 	Restart int64 // slots from one of its reads of a series to the next
 }
 
-// ErrMixedResolutions is returned for a combination of series of different
-// resolutions.
-var ErrMixedResolutions = errors.New("mixed resolutions")
+// Errors of queries that have no answer.
+var (
+	// ErrMixedResolutions is returned for a combination of series of different resolutions.
+	ErrMixedResolutions = errors.New("mixed resolutions")
+
+	// ErrZero is returned for a division by the constant 0.
+	ErrZero = errors.New("division by the constant 0")
+)
+
+type evaluator struct {
+	src        Source
+	start, end int64 // of the range, in ms
+	now        int64
+	old        Old
+	found      bool // a selector has a hit
+}
 
 // Evaluate returns the series of every field in order, those of a pattern by
 // key, and their values as the engine prints them.
@@ -75,223 +105,75 @@ func Evaluate(src Source, text string, now time.Time, old Old) ([]Series, error)
 	if err != nil {
 		return nil, err
 	}
-	e := evaluator{src: src, old: old}
-	if err := e.times(&q.Range, now.UnixMilli()); err != nil {
+	e := evaluator{src: src, old: old, now: now.UnixMilli(), found: old.Compat}
+	if err := e.times(&q.Range, e.now); err != nil {
 		return nil, err
 	}
-	var list []Series
-	e.found = old.Compat
-	for _, f := range q.Fields {
-		s, err := e.eval(f.Expr)
+	list, err := e.fields(q.Fields)
+	if err != nil || !e.found {
+		return nil, err
+	}
+	list = slices.DeleteFunc(list, func(s Series) bool { return s.hidden })
+	if q.Limit != nil {
+		list = e.limit(list, q.Limit)
+	}
+	for i := range list {
+		if !old.Compat {
+			list[i].describe(min(e.end, e.now))
+		}
+	}
+	return list, nil
+}
+
+func (e *evaluator) fields(fields []dql.Field) (list []Series, err error) {
+	for _, f := range fields {
+		var s []Series
+		if e.old.Compat {
+			s, err = e.evalCompat(f.Expr)
+		} else {
+			s, err = e.eval(f.Expr, nothing)
+		}
 		if err != nil {
 			return nil, err
 		}
 		list = append(list, s...)
 	}
-	if !e.found {
-		return nil, nil
-	}
-	list = slices.DeleteFunc(list, func(s Series) bool { return s.hidden })
-	if q.Limit != nil {
-		list = limit(list, q.Limit)
-	}
 	return list, nil
 }
 
-type evaluator struct {
-	src        Source
-	start, end int64
-	old        Old
-	found      bool // a selector has a hit
-}
-
-func (e *evaluator) eval(x dql.Expr) ([]Series, error) {
-	switch n := x.(type) {
-	case *dql.Select:
-		return e.read(n, 0)
-	case *dql.Shift:
-		by, err := millis(n.By)
-		if err != nil {
-			return nil, err
-		}
-		return e.read(n.Of.(*dql.Select), by)
-	case *dql.Binary:
-		return e.binary(n)
-	case *dql.Call:
-		return e.call(n)
+// limit is TOP and BOTTOM (rule R11).
+func (e *evaluator) limit(list []Series, l *dql.Limit) []Series {
+	if int64(len(list)) <= l.N {
+		return list
 	}
-	return nil, fmt.Errorf("the reference does not know %T", x)
-}
-
-// evalAll returns the series of all expressions in one list.
-func (e *evaluator) evalAll(list ...dql.Expr) ([]Series, error) {
-	var all []Series
-	for _, x := range list {
-		s, err := e.eval(x)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s...)
-	}
-	return all, nil
-}
-
-func (e *evaluator) binary(b *dql.Binary) ([]Series, error) {
-	if n, ok := b.R.(*dql.Number); ok {
-		in, err := e.eval(b.L)
-		return mapAll(in, func(v float64) float64 { return operate(b.Op, v, n.Value) }), err
-	}
-	if n, ok := b.L.(*dql.Number); ok {
-		in, err := e.eval(b.R)
-		return mapAll(in, func(v float64) float64 { return operate(b.Op, n.Value, v) }), err
-	}
-	if !e.old.Compat {
-		return e.pairs(b)
-	}
-	in, err := e.evalAll(b.L, b.R)
-	if err != nil {
-		return nil, err
-	}
-	return e.combine(map[byte]string{'+': "sum", '-': "diff", '*': "product", '/': "quotient"}[b.Op], in, 0)
-}
-
-// operate computes l op r; division by 0 counts as division by 1.
-func operate(op byte, l, r float64) float64 {
-	switch op {
-	case '+':
-		return l + r
-	case '-':
-		return l - r
-	case '*':
-		return l * r
-	}
-	if r == 0 {
-		return l
-	}
-	return l / r
-}
-
-// call applies a function. Histograms are evaluated with the number that is
-// asked of them.
-func (e *evaluator) call(c *dql.Call) ([]Series, error) {
-	if h, ok := c.Args[0].(*dql.Call); ok && h.Name == "histogram" {
-		return e.histogram(c, h)
-	}
-	var args []dql.Expr
 	var numbers []float64
-	span, word := int64(0), ""
-	for _, a := range c.Args {
-		switch n := a.(type) {
-		case *dql.Duration:
-			ms, err := millis(n)
-			if err != nil {
-				return nil, err
-			}
-			span = ms
-		case *dql.Number:
-			numbers = append(numbers, n.Value)
-		case *dql.Word:
-			word = n.Text
-		default:
-			args = append(args, a)
-		}
+	for _, a := range l.By.Args {
+		numbers = append(numbers, a.(*dql.Number).Value)
 	}
-	in, err := e.evalAll(args...)
-	if err != nil {
-		return nil, err
+	rank := func(s Series) float64 {
+		switch {
+		case len(s.Values) == 0:
+			return math.NaN()
+		case e.old.Compat:
+			return windowCompat(l.By.Name, s, s.Resolution*int64(len(s.Values)), numbers).Values[0]
+		}
+		return windows(l.By.Name, s, len(s.Values), 0, numbers).Values[0]
 	}
-	if !isRead(args) {
-		for i := range in {
-			in[i].words = nil
+	slices.SortStableFunc(list, func(a, b Series) int {
+		va, vb := rank(a), rank(b)
+		switch {
+		case math.IsNaN(va) && math.IsNaN(vb) || va == vb:
+			return 0
+		case math.IsNaN(vb) || l.Bottom && va < vb || !l.Bottom && va > vb:
+			return -1
 		}
-	}
-	switch {
-	case transforms[c.Name] && (span == 0 || moving[c.Name]):
-		for i, s := range in {
-			in[i] = transform(c.Name, s, numbers, span, word)
-			in[i].stars = s.stars
-		}
-		return in, nil
-	case span != 0:
-		if e.old.Compat && c.Name == "percentile" {
-			if c.Args[1].(*dql.Number).Whole {
-				numbers[0] *= 0.5
-			}
-			if numbers[0] < 0 || numbers[0] > 1 {
-				for i, s := range in {
-					in[i] = empty(s, span)
-					in[i].stars = s.stars
-				}
-				return in, nil
-			}
-		}
-		for i, s := range in {
-			in[i] = window(c.Name, s, span, numbers)
-			in[i].stars = s.stars
-		}
-		return in, nil
-	case c.Name == "topk" || c.Name == "bottomk":
-		return topk(c.Name, in, int(numbers[0]))
-	case c.Name == "quantile":
-		return e.combine(c.Name, in, numbers[0])
-	case len(numbers) == 1:
-		return mapAll(in, func(v float64) float64 { return arithmetic(c.Name, v, numbers[0]) }), nil
-	}
-	return e.combine(c.Name, in, 0)
+		return 1
+	})
+	return list[:l.N]
 }
 
-// isRead reports whether an argument is a read of series.
-func isRead(args []dql.Expr) bool {
-	switch args[0].(type) {
-	case *dql.Select, *dql.Shift:
-		return len(args) == 1
-	}
-	return false
-}
-
-func arithmetic(name string, v, c float64) float64 {
-	switch name {
-	case "min":
-		return clamp(v, c, func(a, b float64) bool { return a > b })
-	case "max":
-		return clamp(v, c, func(a, b float64) bool { return a < b })
-	}
-	return operate(map[string]byte{"add": '+', "sub": '-', "mul": '*', "multiply": '*', "divide": '/'}[name], v, c)
-}
-
-func mapAll(in []Series, f func(float64) float64) []Series {
-	for i := range in {
-		for j, v := range in[i].Values {
-			in[i].Values[j] = f(v)
-		}
-		in[i].hidden, in[i].words = false, nil
-		in[i].rescale()
-	}
-	return in
-}
-
-// clamp returns c where v is beyond it.
-func clamp(v, c float64, beyond func(a, b float64) bool) float64 {
-	if beyond(v, c) {
-		return c
-	}
-	return v
-}
-
-func (s *Series) rescale() {
-	for _, v := range s.Values {
-		if !math.IsNaN(v) {
-			s.Scale = max(s.Scale, math.Abs(v))
-		}
-	}
-}
-
-func (e *evaluator) read(of *dql.Select, shift int64) ([]Series, error) {
-	bucket, resolution, err := e.src.Find(of.Bucket)
-	if err != nil {
-		return nil, err
-	}
-	var keys [][]byte
+// keys returns what a selector reads, in order.
+func (e *evaluator) keys(of *dql.Select, bucket uint64) (keys [][]byte) {
 	for _, key := range e.src.Keys(bucket) {
 		matched := of.Metric.Parts != nil && match(of.Metric.Parts, key)
 		e.found = e.found || bytes.Equal(key, of.Metric.Key) || matched
@@ -303,26 +185,7 @@ func (e *evaluator) read(of *dql.Select, shift int64) ([]Series, error) {
 	if of.Metric.Parts == nil {
 		keys = [][]byte{of.Metric.Key}
 	}
-	var list []Series
-	from, to := e.start-shift, e.end-shift
-	if e.old.Compat {
-		from, to = max(1, from), max(1, to)
-	}
-	from, to = int64(math.Floor(float64(from)/float64(resolution))), int64(math.Floor(float64(to)/float64(resolution)))
-	for _, key := range keys {
-		words := make([]uint64, to-from)
-		for i := max(0, -from); i < to-from; i++ {
-			words[i] = e.src.Word(bucket, key, from+i)
-		}
-		s := e.realize(words, resolution)
-		s.of = identityOf(bucket, key)
-		s.stars = standFor(of.Metric.Parts, key)
-		if !e.old.Compat {
-			s.words, s.from = words, from
-		}
-		list = append(list, s)
-	}
-	return list, nil
+	return keys
 }
 
 func match(pattern []dql.Part, key []byte) bool {
@@ -338,60 +201,51 @@ func match(pattern []dql.Part, key []byte) bool {
 	return true
 }
 
-// realize fills gaps. The original reads parts, of which it loses the last
-// slot.
-func (e *evaluator) realize(words []uint64, resolution int64) Series {
-	if !e.old.Compat {
-		return realize(words, resolution)
-	}
-	all := Series{Resolution: resolution, restart: int(e.old.Restart) - 1, Slots: 0}
-	for len(words) > 0 {
-		n := min(len(words), all.restart)
-		s := realize(words[:n], resolution)
-		all.Values, all.Confidence = append(all.Values, s.Values...), append(all.Confidence, s.Confidence...)
-		all.Known = append(all.Known, s.Known...)
-		all.Set, all.Slots, all.Scale = all.Set+s.Set, all.Slots+s.Slots, max(all.Scale, s.Scale)
-		words = words[min(len(words), n+1):]
-	}
-	return all
+// slot returns the slot of a time.
+func slot(ms, resolution int64) int64 {
+	return int64(math.Floor(float64(ms) / float64(resolution)))
 }
 
-// below reports whether a key begins with what stands before the first * of a
-// pattern.
-func below(pattern []dql.Part, key []byte) bool {
-	parts := partsOf(key)
-	for i, p := range pattern {
-		switch {
-		case p.Any:
-			return true
-		case i >= len(parts) || parts[i] != p.Text:
-			return false
-		}
-	}
-	return false
+// arguments are those of a call, by their kind.
+type arguments struct {
+	series  []dql.Expr
+	numbers []float64
+	span    int64 // ms
+	word    string
 }
 
-// realize fills gaps: a gap is the last value with confidence 0, a leading
-// gap the first one, nothing at all is 0.
-func realize(words []uint64, resolution int64) Series {
-	s := Series{Resolution: resolution, Slots: int64(len(words))}
-	last := 0.0
-	for _, w := range words {
-		if w != unset {
-			last = number(w)
-			break
+func argumentsOf(c *dql.Call) (a arguments, err error) {
+	for _, x := range c.Args {
+		switch n := x.(type) {
+		case *dql.Duration:
+			if a.span, err = millis(n); err != nil {
+				return a, err
+			}
+		case *dql.Number:
+			a.numbers = append(a.numbers, n.Value)
+		case *dql.Word:
+			a.word = n.Text
+		default:
+			a.series = append(a.series, x)
 		}
 	}
-	for _, w := range words {
-		sure := 0.0
-		if w != unset {
-			last, sure = number(w), 1
-			s.Set++
+	return a, nil
+}
+
+// transforms are the functions that give as many values as they take.
+var transforms = map[string]bool{
+	"confidence": true, "abs": true, "sqrt_scale": true, "log10_scale": true, "derivate": true,
+	"increase": true, "rate": true, "mavg": true, "ewma": true, "fill": true,
+	"replace_below_confidence": true,
+}
+
+// moving are those of them that take a span.
+var moving = map[string]bool{"mavg": true, "ewma": true}
+
+func (s *Series) rescale() {
+	for _, v := range s.Values {
+		if !math.IsNaN(v) {
+			s.Scale = max(s.Scale, math.Abs(v))
 		}
-		s.Values = append(s.Values, last)
-		s.Confidence = append(s.Confidence, sure)
-		s.Known = append(s.Known, s.Set > 0)
 	}
-	s.rescale()
-	return s
 }

@@ -1,212 +1,176 @@
 package reference
 
-import (
-	"math"
-	"slices"
+import "math"
 
-	"dalmatiner/internal/dql"
-)
-
-// transforms are the functions that give as many values as they take.
-var transforms = map[string]bool{
-	"confidence": true, "abs": true, "sqrt_scale": true, "log10_scale": true, "derivate": true, "increase": true, "rate": true,
-	"mavg": true, "ewma": true, "fill": true, "replace_below_confidence": true,
-}
-
-// moving are those of them that take a span.
-var moving = map[string]bool{"mavg": true, "ewma": true}
-
-func transform(name string, in Series, numbers []float64, span int64, word string) Series {
-	out := in
-	out.hidden, out.words = false, nil
-	out.Values, out.Confidence = slices.Clone(in.Values), slices.Clone(in.Confidence)
-	v, c := out.Values, out.Confidence
-	if name == "confidence" || name == "replace_below_confidence" || name == "fill" && word != "null" {
-		out.Known = slices.Repeat([]bool{true}, len(v))
-	}
+// transform applies a function that gives as many outputs as it takes.
+func (e *evaluator) transform(name string, a arguments, before lookback) ([]Series, error) {
+	asked := before
+	var f func(in Series, ahead int) Series
 	switch name {
-	case "confidence":
-		copy(v, in.Confidence)
-		for i := range c {
-			c[i] = 1
-		}
 	case "abs", "sqrt_scale", "log10_scale":
-		for i := range v {
-			v[i] = scaled(name, v[i])
+		f = func(in Series, _ int) Series {
+			out := mapped(in, func(v float64) float64 { return scaled(name, v) })
+			out.Scale++
+			return out
 		}
-		out.Scale++
+	case "confidence", "replace_below_confidence":
+		f = func(in Series, _ int) Series { return byConfidence(name, in, a.numbers) }
 	case "derivate", "increase", "rate":
-		steps(name, in, v, c)
-		out.Scale = 4 * (in.Scale + 1) / math.Min(1, float64(in.Resolution)/1000)
+		asked = func(resolution int64) int {
+			return before(resolution) + outputs(counterReach(resolution), resolution)
+		}
+		f = func(in Series, ahead int) Series { return steps(name, in, ahead) }
 	case "mavg":
-		k := int(max(1, span/in.Resolution))
-		for i := range v {
-			from := max(0, i-k+1)
-			v[i] = sum(in.Values[from:i+1]) / float64(i+1-from)
-			c[i] = sum(in.Confidence[from:i+1]) / float64(i+1-from)
+		asked = func(resolution int64) int {
+			return before(resolution) + spanOf(a.span, resolution) - 1
+		}
+		f = func(in Series, ahead int) Series {
+			return movingMean(in, spanOf(a.span, in.Resolution), ahead)
 		}
 	case "ewma":
-		alpha := 1 - math.Exp(-float64(in.Resolution)/float64(max(1, span)))
-		if len(numbers) > 0 {
-			alpha = numbers[0]
-		}
-		weighted(in, v, c, alpha)
+		// What begins with the range has nothing before it: all outputs there are gaps.
+		asked = nothing
+		f = func(in Series, ahead int) Series { return weighted(in, a, ahead) }
 	case "fill":
-		fill(in, v, word)
-	case "replace_below_confidence":
-		for i := range v {
-			if in.Confidence[i] <= numbers[0] {
-				v[i] = numbers[1]
-			}
+		if a.word == "previous" || a.word == "linear" {
+			asked = nothing // as for ewma; the others know all they need
+		}
+		f = func(in Series, ahead int) Series { return filled(in, a.word, ahead) }
+	}
+	return e.each(a.series, asked, func(in Series) Series {
+		out := f(in, before(in.Resolution))
+		out.rescale()
+		return out
+	})
+}
+
+func byConfidence(name string, in Series, numbers []float64) Series {
+	out := derived(in, in.ahead)
+	for i, c := range in.Confidence {
+		switch {
+		case name == "confidence":
+			out.add(c, 1)
+		case c <= numbers[0]:
+			out.add(numbers[1], c)
+		default:
+			out.add(in.Values[i], c)
 		}
 	}
-	out.rescale()
 	return out
 }
 
-func scaled(name string, v float64) float64 {
-	size := math.Abs(v)
-	switch {
-	case name == "abs" || v == 0:
-		return size
-	case name == "sqrt_scale":
-		size = math.Sqrt(size)
-	default:
-		size = math.Log10(size)
-	}
-	if v < 0 {
-		return -size
-	}
-	return size
-}
-
-func steps(name string, in Series, v, c []float64) {
-	for i := len(v) - 1; i > 0; i-- {
-		v[i] = in.Values[i] - in.Values[i-1]
-		if name != "derivate" {
-			v[i] = grown(in.Values[i-1], in.Values[i])
-		}
-		if name == "rate" {
-			v[i] /= float64(in.Resolution) / 1000
-		}
-		c[i] = (in.Confidence[i] + in.Confidence[i-1]) / 2
-	}
-	for i := 0; i < len(v); i += max(1, in.restart) {
-		if i > 0 && in.restart == 0 {
-			break
-		}
-		v[i], c[i] = 0, 0
-		if i+1 < len(v) && in.restart != 1 {
-			v[i] = v[i+1]
-		}
-	}
-}
-
-func weighted(in Series, v, c []float64, alpha float64) {
-	begun := false
-	y, s := 0.0, 0.0
-	for i := range v {
-		if !math.IsNaN(in.Values[i]) {
-			if !begun {
-				y, s, begun = in.Values[i], in.Confidence[i], true
-			} else {
-				y = (1-alpha)*y + alpha*in.Values[i]
-				s = (1-alpha)*s + alpha*in.Confidence[i]
+// steps compares each value with the one before it, if that is near enough (rule R4).
+func steps(name string, in Series, ahead int) Series {
+	out := derived(in, ahead)
+	last := -1
+	for i, v := range in.Values {
+		result, c := math.NaN(), 0.0
+		apart := int64(i-last) * in.Resolution
+		isValue := !math.IsNaN(v)
+		if isValue && last >= 0 && float64(apart) <= counterReach(in.Resolution) {
+			seconds := float64(apart) / 1000
+			c = (in.Confidence[last] + in.Confidence[i]) / 2
+			switch name {
+			case "derivate":
+				result = (v - in.Values[last]) / seconds
+			case "increase":
+				result = grown(in.Values[last], v)
+			case "rate":
+				result = grown(in.Values[last], v) / seconds
 			}
 		}
-		if begun {
-			v[i] = y
+		if isValue {
+			last = i
 		}
-		c[i] = s
+		if i >= in.ahead-ahead {
+			out.add(result, c)
+		}
 	}
+	out.Scale = 4 * (in.Scale + 1) / math.Min(1, float64(in.Resolution)/1000)
+	return out
 }
 
-func fill(in Series, v []float64, word string) {
-	before := func(i int) int {
-		for ; i >= 0 && in.Confidence[i] == 0; i-- {
+// movingMean is mavg over c outputs (rule R7).
+func movingMean(in Series, c, ahead int) Series {
+	out := derived(in, ahead)
+	for i := in.ahead - ahead; i < len(in.Values); i++ {
+		total, sure, n := 0.0, 0.0, 0.0
+		for j := i - c + 1; j <= i; j++ {
+			if v := in.Values[j]; !math.IsNaN(v) {
+				total, sure, n = total+v, sure+in.Confidence[j], n+1
+			}
 		}
-		return i
-	}
-	after := func(i int) int {
-		for ; i < len(v) && in.Confidence[i] == 0; i++ {
+		if math.IsNaN(in.Values[i]) {
+			n = 0
 		}
-		return i
+		if n == 0 {
+			out.add(math.NaN(), 0)
+		} else {
+			out.add(total/n, sure/float64(c))
+		}
 	}
-	for i := range v {
-		if in.Confidence[i] > 0 {
+	return out
+}
+
+// gaps returns a series of gaps before the range.
+func gaps(in Series, ahead int) Series {
+	out := derived(in, ahead)
+	for range ahead - in.ahead {
+		out.add(math.NaN(), 0)
+	}
+	return out
+}
+
+// weighted is ewma (rule R7). A span makes the weight depend on the time since the value before.
+func weighted(in Series, a arguments, ahead int) Series {
+	out := gaps(in, ahead)
+	last := -1
+	y, s := 0.0, 0.0
+	for i, v := range in.Values {
+		if math.IsNaN(v) {
+			out.add(v, 0)
 			continue
 		}
-		l, r := before(i), after(i)
+		alpha := 0.0
+		if len(a.numbers) > 0 {
+			alpha = a.numbers[0]
+		} else {
+			alpha = 1 - math.Exp(-float64(int64(i-last)*in.Resolution)/float64(max(1, a.span)))
+		}
+		if last < 0 {
+			y, s = v, in.Confidence[i]
+		} else {
+			y += alpha * (v - y)
+			s += alpha * (in.Confidence[i] - s)
+		}
+		out.add(y, s)
+		last = i
+	}
+	return out
+}
+
+// filled is fill (rule R8). What it puts in has confidence 0.
+func filled(in Series, word string, ahead int) Series {
+	out := gaps(in, ahead)
+	isGap := func(i int) bool { return math.IsNaN(in.Values[i]) }
+	for i, v := range in.Values {
+		l, r := i, i
+		for l >= 0 && isGap(l) {
+			l--
+		}
+		for r < len(in.Values) && isGap(r) {
+			r++
+		}
 		switch {
-		case word == "null":
-			v[i] = math.NaN()
+		case !isGap(i):
 		case word == "zero":
-			v[i] = 0
-		case l < 0:
-		case word == "previous" || r == len(v):
-			v[i] = in.Values[l]
-		default:
-			v[i] = in.Values[l] + (in.Values[r]-in.Values[l])*float64(i-l)/float64(r-l)
+			v = 0
+		case word == "previous" && l >= 0:
+			v = in.Values[l]
+		case word == "linear" && l >= 0 && r < len(in.Values):
+			v = in.Values[l] + (in.Values[r]-in.Values[l])*float64(i-l)/float64(r-l)
 		}
+		out.add(v, in.Confidence[i])
 	}
-}
-
-// topk shows each value that at most k-1 others of its time are beyond.
-func topk(name string, in []Series, k int) ([]Series, error) {
-	length := 0
-	for _, s := range in {
-		if s.Resolution != in[0].Resolution {
-			return nil, ErrMixedResolutions
-		}
-		length = max(length, len(s.Values))
-	}
-	out := make([]Series, len(in))
-	for i, s := range in {
-		out[i] = s
-		out[i].Values, out[i].Confidence = slices.Clone(s.Values), slices.Clone(s.Confidence)
-		out[i].hidden = true
-		for j, v := range s.Values {
-			values, _ := column(in, j)
-			beyond := 0
-			for _, other := range values {
-				if name == "topk" && other > v || name == "bottomk" && other < v {
-					beyond++
-				}
-			}
-			if beyond >= k || math.IsNaN(v) {
-				out[i].Values[j], out[i].Confidence[j] = math.NaN(), 0
-			} else {
-				out[i].hidden = false
-			}
-		}
-	}
-	return out, nil
-}
-
-// limit is TOP and BOTTOM.
-func limit(list []Series, l *dql.Limit) []Series {
-	if int64(len(list)) <= l.N {
-		return list
-	}
-	rank := func(s Series) float64 {
-		if len(s.Values) == 0 {
-			return math.NaN()
-		}
-		var numbers []float64
-		for _, a := range l.By.Args {
-			numbers = append(numbers, a.(*dql.Number).Value)
-		}
-		return window(l.By.Name, s, s.Resolution*int64(len(s.Values)), numbers).Values[0]
-	}
-	slices.SortStableFunc(list, func(a, b Series) int {
-		va, vb := rank(a), rank(b)
-		switch {
-		case math.IsNaN(va) && math.IsNaN(vb) || va == vb:
-			return 0
-		case math.IsNaN(vb) || l.Bottom && va < vb || !l.Bottom && va > vb:
-			return -1
-		}
-		return 1
-	})
-	return list[:l.N]
+	return out
 }

@@ -62,7 +62,7 @@ func (r *Recorder) Basis(p *plan.Plan, now int64) Basis {
 			read[at] = true
 			u.from, u.past = of.From, of.Past
 		}
-		u.from, u.past = min(u.from, of.From), max(u.past, of.Past)
+		u.from, u.past = min(u.from, of.From-n.Before), max(u.past, of.Past)
 	}
 	for i := range r.list {
 		u := &r.list[i]

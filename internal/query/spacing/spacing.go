@@ -1,81 +1,32 @@
-// Package spacing finds how far the points of a series are apart.
+// Package spacing says which slots of a series are set, and how far its points are apart.
 package spacing
 
-// Spacing finds the most common distance between neighbouring points of a series in slots,
-// which are told it in their order. The zero value has seen none. It keeps the counts of a few distances: a new one takes the
-// place of one that all others have worn down (Misra and Gries), so what most
-// points have stays, however many distances there are.
-type Spacing struct {
-	counts [spacings]struct{ distance, n int64 }
-	last   int64 // slot of the last point
-	begun  bool  // there is one
-}
+// Sample is of how many slots, up to the last set one, the distances between points count.
+const Sample = 1440
 
-const spacings = 8
-
-// Points takes n set slots in a row, the first of which is slot.
-func (s *Spacing) Points(slot, n int64) {
-	s.link(slot)
-	s.add(1, n-1)
-	s.last = slot + n - 1
-}
-
-// Span takes n set slots from first to last of which only the ends are known:
-// they count with their mean distance.
-func (s *Spacing) Span(first, last, n int64) {
-	s.link(first)
-	if n > 1 {
-		s.add(meanDistance(first, last, n), n-1)
-	}
-	s.last = last
-}
-
-// meanDistance returns the rounded mean distance of n set slots, at least two.
-func meanDistance(first, last, n int64) int64 { return (last - first + (n-1)/2) / (n - 1) }
-
-func (s *Spacing) link(slot int64) {
-	if s.begun {
-		s.add(slot-s.last, 1)
-	}
-	s.begun = true
-}
-
-func (s *Spacing) add(distance, n int64) {
-	if n <= 0 {
-		return
-	}
-	least := 0
-	for i := range s.counts {
-		switch c := &s.counts[i]; {
-		case c.distance == distance:
-			c.n += n
-			return
-		case c.n < s.counts[least].n:
-			least = i
+// Distance returns the most common distance between neighbouring set slots of some words, the
+// shortest of several; 0 with fewer than two.
+func Distance(words []uint64) int64 {
+	var counts [Sample]int16
+	last, best := -1, 0
+	for i, w := range words {
+		if w>>56 == 0 {
+			continue
 		}
-	}
-	worn := min(n, s.counts[least].n)
-	if worn > 0 {
-		for i := range s.counts {
-			s.counts[i].n -= worn
+		if last >= 0 {
+			d := i - last
+			counts[d]++
+			if n := counts[d]; n > counts[best] || n == counts[best] && d < best {
+				best = d
+			}
 		}
-		n -= worn
+		last = i
 	}
-	if n > 0 {
-		s.counts[least].distance, s.counts[least].n = distance, n
-	}
+	return int64(best)
 }
 
-// Most returns the most common distance, the shorter of two that are equally
-// common, and how many points have it; 0 with fewer than two points.
-func (s *Spacing) Most() (distance, n int64) {
-	for _, c := range s.counts {
-		if c.n > n || c.n == n && n > 0 && c.distance < distance {
-			distance, n = c.distance, c.n
-		}
-	}
-	return distance, n
-}
+// MeanDistance returns the rounded mean distance of n set slots, at least two, from first to last.
+func MeanDistance(first, last, n int64) int64 { return (last - first + (n-1)/2) / (n - 1) }
 
 // Run are neighbouring spans of equal length in which as many slots are set, from the same first
 // one to the same last one.
@@ -94,46 +45,4 @@ func AppendRun(list []Run, r Run) []Run {
 		return list
 	}
 	return append(list, r)
-}
-
-// Runs takes the spans of a run, each of so many slots, the first of which begins at a slot.
-func (s *Spacing) Runs(r Run, slot, size int64) {
-	if r.Count == 0 {
-		return
-	}
-	for done := range r.N {
-		s.Span(slot+int64(r.First), slot+int64(r.Last), int64(r.Count))
-		slot += size
-		// From the second one on all of them have the same two distances.
-		if left := int64(r.N - done - 1); done > 0 && left > 0 && s.repeat(r, size, left) {
-			s.last += left * size
-			return
-		}
-	}
-}
-
-// repeat takes n more spans like the last two. It reports false, and takes none, where
-// their distances are not both counted.
-func (s *Spacing) repeat(r Run, size, n int64) bool {
-	between := s.at(size - int64(r.Last-r.First))
-	inside := between
-	if r.Count > 1 {
-		inside = s.at(meanDistance(int64(r.First), int64(r.Last), int64(r.Count)))
-	}
-	if between < 0 || inside < 0 {
-		return false
-	}
-	s.counts[between].n += n
-	s.counts[inside].n += n * int64(r.Count-1)
-	return true
-}
-
-// at returns where a distance is counted, or -1.
-func (s *Spacing) at(distance int64) int {
-	for i := range s.counts {
-		if s.counts[i].distance == distance {
-			return i
-		}
-	}
-	return -1
 }

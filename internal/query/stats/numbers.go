@@ -13,6 +13,18 @@ func Log10Scale(f float64) float64 {
 	return math.Log10(f)
 }
 
+// Within returns a number, or the one of two that it is beyond: of a mean, what rounding made
+// greater than the greatest number.
+func Within(v, low, high float64) float64 {
+	switch {
+	case v < low:
+		return low
+	case v > high:
+		return high
+	}
+	return v
+}
+
 // Grown returns by what a counter grew from one value to the next. A fall is a reset to 0.
 func Grown(before, now float64) float64 {
 	if now < before {

@@ -3,7 +3,29 @@ package reference
 import (
 	"math"
 	"slices"
+	"strings"
 )
+
+// windowCompat applies an aggregate over time, chunk by chunk.
+func windowCompat(name string, in Series, span int64, numbers []float64) Series {
+	c := int(max(1, span/in.Resolution))
+	out := in
+	out.Resolution = in.Resolution * int64(c)
+	out.Values, out.Confidence, out.hidden, out.restart = nil, nil, false, 0
+	for i := 0; i < len(in.Values); i += c {
+		end := min(i+c, len(in.Values))
+		w := chunk{values: in.Values[i:end], sure: in.Confidence[i:end], before: in.Values[:i], c: c,
+			seconds: float64(in.Resolution) / 1000}
+		if len(numbers) > 0 {
+			w.number = numbers[0]
+		}
+		v, sure := w.aggregate(name)
+		out.Values = append(out.Values, v)
+		out.Confidence = append(out.Confidence, sure)
+	}
+	out.Scale = windowScale(name, in, c)
+	return out
+}
 
 // chunk is what one value of an aggregate over time is made of.
 type chunk struct {
@@ -14,7 +36,7 @@ type chunk struct {
 	number       float64   // argument
 }
 
-// aggregate returns the value and its confidence by the table of section 6.
+// aggregate returns the value of the chunk and its confidence.
 func (w chunk) aggregate(name string) (v, sure float64) {
 	share, mean := sum(w.sure)/float64(w.c), sum(w.sure)/float64(len(w.sure))
 	switch name {
@@ -26,8 +48,8 @@ func (w chunk) aggregate(name string) (v, sure float64) {
 		return w.values[0], w.sure[0]
 	case "last":
 		return w.values[len(w.values)-1], w.sure[len(w.sure)-1]
-	case "first_above", "first_below", "last_above", "last_below", "count_above", "count_below",
-		"first_above_conf", "first_below_conf", "last_above_conf", "last_below_conf", "count_above_conf", "count_below_conf":
+	}
+	if strings.Contains(name, "_above") || strings.Contains(name, "_below") {
 		return w.find(name, mean)
 	}
 	return w.number0(name), share
@@ -51,9 +73,9 @@ func (w chunk) number0(name string) float64 {
 	case "avg", "mean":
 		return sum(full) / float64(w.c)
 	case "min":
-		return extreme(w.values, func(a, b float64) bool { return a < b })
+		return extreme(w.values, less)
 	case "max":
-		return extreme(w.values, func(a, b float64) bool { return a > b })
+		return extreme(w.values, more)
 	case "variance":
 		return variance(full)
 	case "stddev":
@@ -64,25 +86,6 @@ func (w chunk) number0(name string) float64 {
 		return float64(w.c) - set
 	}
 	return w.growth(name)
-}
-
-func variance(values []float64) float64 {
-	mean := sum(values) / float64(len(values))
-	total := 0.0
-	for _, v := range values {
-		total += (v - mean) * (v - mean)
-	}
-	return total / float64(len(values))
-}
-
-// sorted returns the value at ⌊(n−1)·p⌋ of the numbers among values.
-func sorted(values []float64, p float64) float64 {
-	list := slices.DeleteFunc(slices.Clone(values), math.IsNaN)
-	if len(list) == 0 {
-		return math.NaN()
-	}
-	slices.Sort(list)
-	return list[int(math.Floor(float64(len(list)-1)*p))]
 }
 
 // find returns the first or last match, or the number of them.
@@ -117,20 +120,6 @@ func (w chunk) find(name string, mean float64) (v, sure float64) {
 	return matches, mean
 }
 
-type nameParts struct{ last, count, below, conf bool }
-
-func splitName(name string) nameParts {
-	has := func(part string) bool {
-		for i := 0; i+len(part) <= len(name); i++ {
-			if name[i:i+len(part)] == part {
-				return true
-			}
-		}
-		return false
-	}
-	return nameParts{last: has("last"), count: has("count"), below: has("below"), conf: has("conf")}
-}
-
 // growth is the increase of a counter or its rate: all steps that end in the
 // chunk.
 func (w chunk) growth(name string) float64 {
@@ -151,11 +140,4 @@ func (w chunk) growth(name string) float64 {
 		return total / (steps * w.seconds)
 	}
 	return total
-}
-
-func grown(before, now float64) float64 {
-	if now < before {
-		return math.Max(0, now)
-	}
-	return now - before
 }
