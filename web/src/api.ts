@@ -11,7 +11,10 @@ export interface Series {
   values: (number | null)[]
   min?: (number | null)[] // of columns, when the answer is reduced to a width
   max?: (number | null)[]
-  coverage: number
+  points?: number // that were read for it
+  last_point?: number // unix ms, absent without a point
+  ended?: true // its sender sends no more
+  coverage: number // points ÷ points that the interval of its sender promises
   bucket_resolution?: number // ms per slot of the bucket it was read from
   interval?: number | null // ms, the most common distance between its points
   stars?: string[] // the parts that the stars of its pattern stand for
@@ -379,18 +382,20 @@ export interface QueryOptions {
   id?: string // under which the node says how far it is
   width?: number // columns; without it every value is sent
   explain?: boolean
-  gaps?: 'null' // between the points of a sender that is slower than its bucket, too
   older?: boolean // show older values where damage took newer ones
-  compat?: boolean // what does not exist has no points, instead of being an error
+  compat?: boolean // what does not exist has no points, instead of being an error; gaps stay gaps
   signal?: AbortSignal
 }
 
 /** Runs a query. It goes into the body, since it may be longer than a URL. */
 export function runQuery(text: string, o: QueryOptions = {}): Promise<Reply<Result>> {
-  const form = new URLSearchParams({ q: text, gaps: o.gaps ?? 'rhythm', align: '1', format: 'json' })
+  const form = new URLSearchParams({ q: text, align: '1', format: 'json' })
   if (o.id) form.set('id', o.id)
   if (o.width) form.set('width', String(o.width))
-  if (o.compat) form.set('compat', '1')
+  if (o.compat) {
+    form.set('compat', '1')
+    form.set('gaps', 'null') // the original fills them
+  }
   if (o.older) form.set('damaged', 'show')
   if (o.explain) form.set('explain', '1')
   return request<Result>('./', { method: 'POST', body: form, signal: o.signal })

@@ -250,13 +250,23 @@ describe('under a load', () => {
     expect(Math.min(...draws)).toBeLessThanOrEqual(300)
   })
 
-  it('draws a sender that is slower than its bucket as a line, and says its rhythm', async () => {
-    await open(link('SELECT \'agent\'.\'     0\'.\'metrics\'.\'     1\' BUCKET slow LAST 50m'))
+  const slowMetric = (n: number) => `'agent'.${zero}.'metrics'.'     ${n}' BUCKET slow`
+  const timing = async () => (await tab.page.locator('.timing').textContent())!
+
+  it('shows of a sender that is slower than its bucket what it sent, in columns of its interval', async () => {
+    // The load ended when the tests began: as many points as have gone by since are missing.
+    await open(link(`SELECT ${slowMetric(1)} LAST 50m`))
     await tab.rows.first().waitFor()
     expect(await tab.rows.first().textContent()).toContain('every 10 s in a 1 s bucket')
-    // The load ended when the tests began: as many points as have gone by since are missing.
-    await open(link(`SELECT 'agent'.${zero}.'metrics'.'     1' BUCKET slow BETWEEN ${slowBegin} AND ${slowBegin + 3_000_000}`))
+    const widths: string[] = []
+    tab.page.on('request', (r) => {
+      if (r.method() === 'POST') widths.push(new URLSearchParams(r.postData() ?? '').get('width') ?? '')
+    })
+    await tab.page.goto(node.url + link(`SELECT ${slowMetric(1)} BETWEEN ${slowBegin} AND ${slowBegin + 3_000_000}`))
     await tab.rows.first().waitFor()
+    expect(widths.map(Number)).toEqual([expect.any(Number), 334])
+    expect(await timing()).toContain('columns of 10 s ·')
+    expect(await tab.rows.first().textContent()).toContain(' 100 % every 10 s in a 1 s bucket')
     expect(await tab.page.locator('.legend .partial').count()).toBe(0)
     const over = (await tab.page.locator('.u-over').boundingBox())!
     await tab.page.mouse.move(over.x + over.width * 0.7, over.y + 50)
@@ -265,14 +275,74 @@ describe('under a load', () => {
     expect(await tab.page.locator('.tip').textContent()).toMatch(/'\d+every 10 s in a 1 s bucket$/)
   })
 
-  it('averages a rate over all slots, however rarely a sender sends', async () => {
-    const rated = (gaps: string) => new URLSearchParams({ q: `SELECT rate('agent'.${zero}.'metrics'.'     3' BUCKET slow) BETWEEN ${slowBegin + 60_000} AND ${slowBegin + 660_000}`, gaps })
-    const { results } = (await (await fetch(`${node.url}?${rated('carry')}`)).json()) as { results: { values: (number | null)[] }[] }
+  it('keeps these columns while it follows the present', async () => {
+    await open(link(`SELECT ${slowMetric(3)} LAST 50m`, '&live=1'))
+    const answers = new Set<string>()
+    await until('three answers came', async () => {
+      const text = await timing()
+      if (text.includes('query')) answers.add(text)
+      return answers.size >= 3
+    })
+    for (const text of answers) expect(text).toContain('columns of 10 s ·')
+  })
+
+  it('joins the points of a slow sender, and tells them between two of them', async () => {
+    await open(link(`SELECT ${slowMetric(1)} BETWEEN ${slowBegin} AND ${slowBegin + 300_000}`, '&points=all'))
+    await tab.rows.first().waitFor()
+    expect(await timing()).toContain(' 30 points ·')
+    // The metric is constant: a line of its colour has a pixel at every place between the first point and the last one.
+    const bare = () => tab.page.evaluate(() => {
+      const canvas = document.querySelector<HTMLCanvasElement>('.chart canvas')!
+      const over = document.querySelector('.u-over')!.getBoundingClientRect()
+      const box = canvas.getBoundingClientRect()
+      const [left, width] = [over.left - box.left + over.width * 0.1, over.width * 0.8].map((n) => Math.round(n * devicePixelRatio)) as [number, number]
+      const { data } = canvas.getContext('2d')!.getImageData(left, 0, width, canvas.height)
+      const drawn = new Set<number>()
+      // The colour of the first series.
+      for (let i = 0; i < data.length; i += 4) if (data[i] === 0x39 && data[i + 1] === 0x87 && data[i + 2] === 0xe5) drawn.add((i / 4) % width)
+      return width - drawn.size
+    })
+    await until('the line has no hole', async () => (await bare()) === 0)
+    const over = (await tab.page.locator('.u-over').boundingBox())!
+    const tips: string[] = []
+    for (let share = 0.5; share < 0.53; share += 0.004) {
+      await tab.page.mouse.move(over.x + over.width * share, over.y + 50)
+      tips.push((await tab.page.locator('.tip').textContent())!)
+    }
+    expect(tips.some((text) => /'\d+\d\d:\d\d:\d\devery 10 s/.test(text))).toBe(true)
+    expect(tips.join()).not.toContain('no point')
+    await tab.page.getByRole('tab', { name: 'Table' }).click()
+    expect(await tab.page.locator('.values td.gap').count()).toBeGreaterThan(80)
+  })
+
+  it('shows a series that has ended in grey, after the others', async () => {
+    const [dead, begin] = [slowBegin - 3_600_000, slowBegin - 1_800_000]
+    await node.fill('-prefix', 'dead', '-agents', '1', '-metrics', '1', '-fast', '-steps', '180', '-step', '10s', '-start', new Date(dead).toISOString())
+    const metric = `'agent'.${zero}.'metrics'.'     0' BUCKET`
+    await open(link(`SELECT ${metric} dead, ${metric} day BETWEEN ${dead} AND ${slowBegin}`))
+    await tab.rows.nth(1).waitFor()
+    expect(await tab.rows.evaluateAll((rows) => rows.map((r) => [r.querySelector('.name')!.textContent!.trim().split(' ').at(-1), r.className]))).toEqual([["'day'", ''], ["'dead'", 'ended']])
+    const name = tab.rows.nth(1).locator('.name')
+    const title = (await name.getAttribute('title'))!
+    expect(title).toMatch(/^Ended: the last point was at [-0-9]+ [0-9:]+\nShow or hide$/)
+    const at = Date.parse(`${title.slice(29, 48).replace(' ', 'T')}Z`)
+    expect(Math.abs(at - (begin - 10_000))).toBeLessThan(2000)
+    const colours = await tab.rows.locator('.name').evaluateAll((all) => all.map((e) => getComputedStyle(e).color))
+    expect(colours[1]).not.toBe(colours[0])
+    // Its number in the link is that of the answer.
+    await name.click()
+    await until('the link says so', async () => tab.page.url().includes('hide=0'))
+  })
+
+  it('averages a rate over the points, in columns or not', async () => {
+    const rated = new URLSearchParams({ q: `SELECT rate(${slowMetric(3)}) BETWEEN ${slowBegin + 60_000} AND ${slowBegin + 660_000}` })
+    const { results } = (await (await fetch(`${node.url}?${rated}`)).json()) as { results: { values: (number | null)[] }[] }
     const values = results[0]!.values.filter((v) => v !== null)
+    expect(values.length).toBe(60)
     expect(values.some((v) => v > 0)).toBe(true)
     const average = values.reduce((a, b) => a + b, 0) / values.length
     for (const [more, width] of [['', 1280], ['', 390], ['&points=all', 1280]] as const) {
-      await open(link(rated('carry').get('q')!, more), { viewport: { width, height: 860 } })
+      await open(link(rated.get('q')!, more), { viewport: { width, height: 860 } })
       await tab.rows.first().waitFor()
       const shown = Number(await tab.rows.first().locator('td').nth(3).textContent())
       expect(Math.abs(shown / average - 1), `${more} ${width}`).toBeLessThan(0.02)

@@ -1,7 +1,8 @@
 import uPlot from 'uplot'
 import { useEffect, useRef } from 'preact/hooks'
 import { momentOfNs, si, tickTexts } from '../format'
-import { msOf, rhythm, timeAt, unknownText, type ChartData, type Line } from './data'
+import { msOf, slowness, timeAt, unknownText, type ChartData, type Line } from './data'
+import { alone, joined } from './join'
 
 interface Props {
   data: ChartData
@@ -89,8 +90,9 @@ export function Chart(p: Props) {
 function table(d: ChartData): uPlot.AlignedData {
   const columns: (number | null | undefined)[][] = [d.x]
   for (const l of d.lines) {
-    columns.push(l.values)
-    if (d.reduced) columns.push(l.max ?? l.values, l.min ?? l.values)
+    const drawn = joined(l, d.x)
+    columns.push(drawn)
+    if (d.reduced) columns.push(l.max ? joined(l, d.x, l.max) : drawn, l.min ? joined(l, d.x, l.min) : drawn)
   }
   return columns as unknown as uPlot.AlignedData
 }
@@ -118,7 +120,7 @@ function options(host: HTMLDivElement, latest: { current: Props }): uPlot.Option
     const show = !hidden.has(l.index)
     const at = series.length
     const few = (u: uPlot, _i: number, from: number, to: number) => to - from < u.bbox.width / devicePixelRatio / 14
-    series.push({ label: l.name, scale: scale(l.unit), stroke: l.color, width: 1.5, show, spanGaps: false, points: { show: l.rhythm ? false : few, filter: alone, size: 4, fill: l.color } })
+    series.push({ label: l.name, scale: scale(l.unit), stroke: l.color, width: 1.5, show, spanGaps: false, points: { show: few, filter: dots, size: 4, fill: l.color } })
     if (data.reduced) {
       const edge: uPlot.Series = { scale: scale(l.unit), stroke: faint(l.color, 0.45), width: 1, show, points: { show: false } }
       series.push(edge, { ...edge })
@@ -161,17 +163,11 @@ function spaced(_u: uPlot, min: number | null, max: number | null): [number, num
   return [min === 0 ? 0 : min - room, max === 0 ? 0 : max + room]
 }
 
-/** The points to draw: all when they are few, else those between two gaps, which no line would show. */
-function alone(u: uPlot, series: number, few: boolean): number[] | null {
+/** The points to draw: all when they are few, else those that no line would show. */
+function dots(u: uPlot, series: number, few: boolean): number[] | null {
   if (few) return null
-  const values = u.data[series]!
-  const n = values.length
-  const out: number[] = []
-  for (let i = 0; i < n; i++) {
-    if (values[i] == null) continue
-    if ((i === 0 || values[i - 1] === null) && (i === n - 1 || values[i + 1] === null)) out.push(i)
-  }
-  return out.length ? out : null
+  const list = alone(u.data[series]!)
+  return list.length ? list : null
 }
 
 /** The width of an axis: its widest label as it will be drawn, the ticks, and the gap between. */
@@ -272,8 +268,13 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
     const { data, hidden, utc } = latest.current
     const each = data.reduced ? 3 : 1
     const rows = data.lines
-      .map((l, i) => ({ l, v: u.data[1 + i * each]?.[at], low: data.reduced ? u.data[3 + i * each]?.[at] : null, high: data.reduced ? u.data[2 + i * each]?.[at] : null }))
-      .map((r) => ({ ...r, lost: unknownText(r.l, data, at) }))
+      .map((l, i) => {
+        // Where the line passes over a gap uPlot marks the nearest point of it: that one is told, with its time.
+        const lost = unknownText(l, data, at)
+        const passed = !lost && l.values[at] === null && u.data[1 + i * each]![at] === undefined
+        const own = passed ? (u.cursor.idxs![1 + i * each] ?? at) : at
+        return { l, own, v: l.values[own], low: l.min?.[own], high: l.max?.[own], lost }
+      })
       .filter((r) => !hidden.has(r.l.index) && (r.v !== undefined || r.lost))
       .sort((a, b) => (b.v ?? -Infinity) - (a.v ?? -Infinity))
     tip.replaceChildren(head(data, at, utc))
@@ -284,7 +285,7 @@ function tooltip(latest: { current: Props }): uPlot.Plugin {
       row.appendChild(document.createElement('span')).textContent = r.l.name
       const value = row.appendChild(document.createElement('b'))
       value.textContent = r.v == null ? r.lost || 'no point' : si(r.v, r.l.unit)
-      for (const text of [r.v == null ? '' : r.lost, rhythm(r.l)]) {
+      for (const text of [r.own === at ? '' : timeAt(data, r.own, utc).slice(11), r.v == null ? '' : r.lost, slowness(r.l)]) {
         if (text) row.appendChild(document.createElement('small')).textContent = text
       }
       if (r.low != null && r.high != null && r.low !== r.high) {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Result, Series } from '../api'
-import { chartData, colorOf, marksOf, pointsOf, rhythm, statsOf, unknownText } from './data'
+import { chartData, colorOf, endedLast, endText, marksOf, pointsOf, slowness, statsOf, unknownText } from './data'
 import { csv } from './export'
 import { steady } from './run'
 
@@ -41,21 +41,20 @@ describe('chartData', () => {
   it('takes units from the metadata', () => {
     expect(chartData(result(series('a', 1000, [1], { metadata: { unit: 'B' } }), series('b', 1, [], { metadata: { unit: 3 } }))).lines.map((l) => l.unit)).toEqual(['B', ''])
   })
-  it('knows the rhythm of a sender that is slower than its bucket', () => {
-    const slow = (values: (number | null)[], more: Partial<Series> = {}) =>
-      chartData(result(series('a', 1000, values, { coverage: 0.3, bucket_resolution: 1000, interval: 3000, ...more }))).lines[0]!
-    // The node holds the value of a point until the next is due, and half as long again.
-    const held = [null, 1, 1, 1, 2, 2, 2, 3, 3, 3, 3, 3, null, 4]
-    const line = slow(held, { coverage: 4 / 14 })
-    expect(line.values).toEqual(held)
-    expect(rhythm(line)).toBe('every 3 s in a 1 s bucket')
-    expect(line.coverage).toBeCloseTo(6 / 7)
-    expect(line.points).toBe(4)
-    expect(line.partial).toBe(false) // 14 slots: four or five points
-    expect(slow([1, 1, 1, 1, 1, null, null, null, null], { coverage: 0.1 }).partial).toBe(true)
-    expect(slow([1, 2], { resolution: 3000, min: [1, 2], max: [1, 2] }).points).toBe(2)
-    expect(slow([1, null, 2], { interval: 1000 })).toMatchObject({ coverage: 0.3, rhythm: undefined, partial: true, points: 2 })
-    expect(rhythm(slow([1, null, 2], { interval: null }))).toBe('')
+  it('says how often a sender sends that is slower than its bucket', () => {
+    const slow = (interval: number | null, coverage = 1) => chartData(result(series('a', 1000, [null, 1, null, null, 2], { coverage, bucket_resolution: 1000, interval }))).lines[0]!
+    expect(slowness(slow(3000))).toBe('every 3 s in a 1 s bucket')
+    expect([1000, null].map((interval) => slowness(slow(interval)))).toEqual(['', ''])
+    // The coverage knows the interval already; gaps are no points.
+    expect(slow(3000)).toMatchObject({ coverage: 1, partial: false, stats: { points: 2 }, values: [null, 1, null, null, 2] })
+    expect(slow(3000, 0.5)).toMatchObject({ coverage: 0.5, partial: true })
+  })
+  it('puts those last that have ended, and says when that was', () => {
+    const { lines } = chartData(result(
+      series('gone', 1000, [1, null], { ended: true, last_point: 10_000 }), series('a', 1000, [1, 2], { last_point: 11_000 }),
+      series('never', 1000, [null, null], { ended: true, coverage: 0 }), series('b', 1000, [3, 4])))
+    expect(endedLast(lines).map((l) => l.name)).toEqual(['a', 'b', 'gone', 'never'])
+    expect(endedLast(lines).map((l) => endText(l, true))).toEqual(['', '', 'Ended: the last point was at 1970-01-01 00:00:10', 'Ended: no point in this range'])
   })
   it('tells the series of a pattern apart by what its stars stand for', () => {
     const d = chartData(result(series("'web'.* BUCKET 'b'", 1000, [], { stars: ['eu'] }), series("'web'.* BUCKET 'b'", 1000, [], { stars: ['us'] }), series('x', 1000, [], { stars: ['y'] })))

@@ -14,16 +14,17 @@ export interface Line {
   color: string
   resolution: number // ms per value, or per column of a reduced answer
   slot: number // ms of its bucket
-  rhythm?: number // ms between its points, of a sender that is slower than the bucket
-  coverage: number // share of the slots that could hold a point, by its rhythm
+  interval?: number // ms between the points of its sender, where that is known
+  coverage: number // points ÷ points that the interval promises
   partial: boolean // points are missing, or older than what damage took
+  ended: boolean // its sender sends no more
+  lastPoint?: number // unix ms; undefined without a point
   unknown?: Unknown // the slots that damage took
   holes: [number, number][] // where they are on the axis, unix ms
   values: Values
   min?: Values
   max?: Values
   stats: Stats
-  points: number // of the sender, or columns that hold some
 }
 
 export interface Stats {
@@ -31,7 +32,7 @@ export interface Stats {
   max: number | null
   avg: number | null
   last: number | null
-  points: number
+  points: number // values, or columns that hold some
 }
 
 export interface ChartData {
@@ -88,19 +89,13 @@ export function chartData(result: Result): ChartData {
   const place = one ? undefined : new Map(x.map((t, i) => [t, i]))
   const names = namesOf(series)
   const lines = series.map((s, index): Line => {
-    const slower = rhythmOf(s)
     const put = (values?: Values) => values && (place ? spread(values, timesOf(s, begin(s)), place, x.length) : padded(values, x.length))
     const slot = s.bucket_resolution ?? s.resolution
-    const coverage = slower ? Math.min(1, s.coverage * slower / slot) : s.coverage
-    // A range that begins between two points of a slow sender may have one less; columns may begin before the range.
-    const slots = s.values.length * s.resolution / slot
-    const stats = statsOf(s.values, s.min, s.max)
-    const missing = slower ? (1 - coverage) * slots * slot / slower : 0
     return {
-      index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, slot, rhythm: slower,
-      coverage, partial: s.unknown !== undefined || (slower ? missing > 1.5 : coverage < 0.999),
+      index, name: names[index]!, unit: unitOf(s), color: colorOf(index), resolution: s.resolution, slot, interval: s.interval ?? undefined,
+      coverage: s.coverage, partial: s.unknown !== undefined || s.coverage < 0.999, ended: s.ended ?? false, lastPoint: s.last_point,
       unknown: s.unknown, holes: (s.unknown?.ranges ?? []).map(([from, to]) => [from + begin(s) % slot, to + begin(s) % slot]),
-      values: put(s.values)!, min: put(s.min), max: put(s.max), stats, points: slower && !s.min ? Math.round(s.coverage * slots) : stats.points,
+      values: put(s.values)!, min: put(s.min), max: put(s.max), stats: statsOf(s.values, s.min, s.max),
     }
   })
   return {
@@ -143,14 +138,20 @@ function namesOf(series: Series[]): string[] {
   return series.map((s) => (times.get(s.name)! > 1 ? withoutStars(s.name, s.stars ?? []) : s.name))
 }
 
-/** The rhythm of a sender that is slower than its bucket: ms between its points. */
-function rhythmOf(s: Series): number | undefined {
-  return s.interval && s.bucket_resolution && s.interval > s.bucket_resolution ? s.interval : undefined
+/** Says how often a sender sends that is slower than its bucket, '' of others. */
+export function slowness(l: Line): string {
+  return l.interval && l.interval > l.slot ? `every ${duration(l.interval)} in a ${duration(l.slot)} bucket` : ''
 }
 
-/** Says the rhythm of a line, '' when it has a point in every slot of its bucket. */
-export function rhythm(l: Line): string {
-  return l.rhythm ? `every ${duration(l.rhythm)} in a ${duration(l.slot)} bucket` : ''
+/** Lines in their order, but those last that have ended. */
+export function endedLast(lines: Line[]): Line[] {
+  return lines.toSorted((a, b) => Number(a.ended) - Number(b.ended))
+}
+
+/** Says of a line that has ended when that was, '' of others. */
+export function endText(l: Line, utc: boolean): string {
+  if (!l.ended) return ''
+  return l.lastPoint === undefined ? 'Ended: no point in this range' : `Ended: the last point was at ${moment(l.lastPoint, utc)}`
 }
 
 /** The times of the values of a series in unix ms. */
@@ -183,7 +184,7 @@ export function timeAt(data: ChartData, at: number, utc: boolean): string {
   return moment(Math.floor((data.x[at]! * 1000) / grain + 1e-6) * grain, utc)
 }
 
-/** Points, or columns that hold some, over all series. */
+/** Values, or columns that hold some, over all series. */
 export function pointsOf(data: ChartData): number {
-  return data.lines.reduce((n, l) => n + l.points, 0)
+  return data.lines.reduce((n, l) => n + l.stats.points, 0)
 }

@@ -23,7 +23,7 @@ export function csv(result: Result): string {
  * older values: it says which they are.
  */
 export async function download(query: string, form: 'csv' | 'json', older: boolean): Promise<void> {
-  const reply = await runQuery(query, { gaps: 'null', older: older && form === 'json' })
+  const reply = await runQuery(query, { older: older && form === 'json' })
   const text = form === 'csv' ? csv(reply.value) : reply.text
   const url = URL.createObjectURL(new Blob([text], { type: form === 'csv' ? 'text/csv' : 'application/json' }))
   const a = document.createElement('a')

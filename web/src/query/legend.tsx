@@ -1,15 +1,16 @@
 import { count, percent, si } from '../format'
-import { rhythm, type Line } from './data'
+import { endedLast, endText, slowness, type Line } from './data'
 
 interface Props {
   lines: Line[]
   hidden: ReadonlySet<number>
   older: boolean // what is unknown has older values
+  utc: boolean
   onHide: (hidden: number[]) => void
 }
 
-/** Every series with its figures; its name hides and shows it, "only" leaves it alone. */
-export function Legend({ lines, hidden, older, onHide }: Props) {
+/** Every series with its figures, those last that have ended; its name hides and shows it, "only" leaves it alone. */
+export function Legend({ lines, hidden, older, utc, onHide }: Props) {
   const toggle = (index: number) => {
     const next = new Set(hidden)
     if (!next.delete(index)) next.add(index)
@@ -26,17 +27,18 @@ export function Legend({ lines, hidden, older, onHide }: Props) {
         <thead>
           <tr>
             <th>Series{hidden.size > 0 && <button class="link" onClick={() => onHide([])}>show all</button>}</th>
-            <th>Min</th><th>Max</th><th>Avg</th><th>Last</th><th title="Share of the points that the rhythm of the sender leads to expect">Coverage</th>
+            <th>Min</th><th>Max</th><th>Avg</th><th>Last</th><th title="Points ÷ points that the interval of the sender promises">Coverage</th>
           </tr>
         </thead>
         <tbody>
-          {lines.map((l) => (
-            <tr key={l.index} class={hidden.has(l.index) ? 'off' : ''}>
+          {endedLast(lines).map((l) => (
+            <tr key={l.index} class={[hidden.has(l.index) && 'off', l.ended && 'ended'].filter(Boolean).join(' ')} title={endText(l, utc)}>
               <td>
                 <div class="who">
-                  <button class="name" aria-pressed={!hidden.has(l.index)} title="Show or hide" onClick={() => toggle(l.index)}>
+                  <button class="name" aria-pressed={!hidden.has(l.index)} title={[endText(l, utc), 'Show or hide'].filter(Boolean).join('\n')} onClick={() => toggle(l.index)}>
                     <Swatch color={l.color} /> <span>{l.name}</span>
                   </button>
+                  {l.ended && <small>ended</small>}
                   {lines.length > 1 && <button class="link only" onClick={() => only(l.index)}>only</button>}
                 </div>
               </td>
@@ -45,7 +47,7 @@ export function Legend({ lines, hidden, older, onHide }: Props) {
               <td>{si(l.stats.avg, l.unit)}</td>
               <td>{si(l.stats.last, l.unit)}</td>
               <td class={l.partial ? 'partial' : ''}>
-                <span class="meter"><Bar share={l.coverage} /></span> {percent(l.coverage)}{l.rhythm && <small> {rhythm(l)}</small>}
+                <span class="meter"><Bar share={l.coverage} /></span> {percent(l.coverage)}{slowness(l) && <small> {slowness(l)}</small>}
                 {l.unknown && <small> {count(l.unknown.slots)} {older ? 'older' : 'unknown'}</small>}
               </td>
             </tr>

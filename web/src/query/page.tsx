@@ -137,7 +137,7 @@ function AnswerBody({ answer, state, go, theme, hidden, zoom, setDrawn }: Omit<A
       {hints}
       <Chart data={data} hidden={hidden} utc={state.utc} theme={theme} height={innerWidth < 700 ? 260 : 380} onZoom={zoom} onDrawn={setDrawn}
         label={`Chart of ${data.lines.length} series`} />
-      <Legend lines={data.lines} hidden={hidden} older={data.older} onHide={(hide) => go({ hide }, true)} />
+      <Legend lines={data.lines} hidden={hidden} older={data.older} utc={state.utc} onHide={(hide) => go({ hide }, true)} />
       {events}
     </>
   )

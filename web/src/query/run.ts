@@ -3,6 +3,7 @@ import { runQuery, Problem, Unreachable, type Missing, type Plan, type Unmatched
 import { findRange, withRange } from '../dql/range'
 import { useConnection } from '../hooks'
 import type { View } from '../url'
+import { askFitting, type Fit } from './columns'
 import { chartData, marksOf, pointsOf, type ChartData } from './data'
 import type { Mistake } from './editor'
 
@@ -50,15 +51,18 @@ export function useRun(w: Wish): Run {
   const latest = useRef(w)
   latest.current = w
   const column = useRef(0) // ms per column of the last answer, 0 when it is not reduced
+  const fit = useRef<Fit>(undefined) // of the last answer to this query
 
   const once = useCallback(async (query: string, id: string, signal: AbortSignal) => {
     const { view, every, older, live, width } = latest.current
-    const text = live ? steady(query, column.current, Date.now()) : query
+    // Fewer columns than pixels have the length of an interval: the node lets them begin at multiples of it.
+    const text = live && !(fit.current && fit.current.width < width) ? steady(query, column.current, Date.now()) : query
     try {
-      const options = view === 'plan' ? { explain: true, older, id, signal } : { width: every ? undefined : width, older, id, signal }
-      const reply = await runQuery(text, options)
+      const ask = (most: number) => runQuery(text, view === 'plan' ? { explain: true, older, id, signal } : { width: every ? undefined : Math.min(width, most), older, id, signal })
+      const { reply, fit: fitting } = await askFitting(ask, query, fit.current)
       // The answer of a query whose plan is asked for has no values.
       const data = { ...chartData({ ...reply.value, results: reply.value.results ?? [] }), events: marksOf(reply.value, reply.text) }
+      fit.current = fitting
       column.current = data.reduced ? (data.lines[0]?.resolution ?? 0) : 0
       set({
         busy: false, since: 0, id: '',
@@ -80,6 +84,7 @@ export function useRun(w: Wish): Run {
 
   useEffect(() => {
     column.current = 0
+    fit.current = undefined
     if (!w.query.trim()) return set({ busy: false, since: 0, id: '' })
     const stop = new AbortController()
     stopped.current = stop

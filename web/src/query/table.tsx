@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { count, duration, exact } from '../format'
 import { Swatch } from './legend'
-import { rhythm, timeAt, unknownText, type ChartData, type Line } from './data'
+import { slowness, timeAt, unknownText, type ChartData, type Line } from './data'
 
 const page = 200 // rows
 
@@ -29,7 +29,7 @@ export function ValueTable({ data, hidden, utc }: { data: ChartData; hidden: Rea
           <thead>
             <tr>
               <th>Time {utc ? '(UTC)' : '(local)'}{data.reduced && `, averages of ${[...new Set(lines.map((l) => duration(l.resolution)))].join(', ')}`}</th>
-              {lines.map((l) => <th key={l.index}><Swatch color={l.color} /> {l.name}{l.unit && ` (${l.unit})`}{l.rhythm && <small> {rhythm(l)}</small>}</th>)}
+              {lines.map((l) => <th key={l.index}><Swatch color={l.color} /> {l.name}{l.unit && ` (${l.unit})`}{slowness(l) && <small> {slowness(l)}</small>}</th>)}
             </tr>
           </thead>
           <tbody>
