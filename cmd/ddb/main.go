@@ -4,6 +4,7 @@ package main
 
 import (
 	"os"
+	_ "time/tzdata" // time zones on machines that have none
 
 	"github.com/alecthomas/kong"
 

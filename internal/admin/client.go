@@ -35,9 +35,10 @@ type Client struct {
 	Addr string // host:port
 	HTTP *http.Client
 
-	NoCache bool // queries are computed anew
-	Damaged bool // queries show older values in place of those that damage took
-	Width   int  // queries give at most so many columns of each series; 0 is all values
+	NoCache bool   // queries are computed anew
+	Zone    string // time zone of queries whose text has none; empty is UTC
+	Damaged bool   // queries show older values in place of those that damage took
+	Width   int    // queries give at most so many columns of each series; 0 is all values
 }
 
 // statusError is an answer that is no success: the status and the text the
@@ -138,6 +139,9 @@ func (c *Client) openQuery(ctx context.Context, text string) (io.ReadCloser, err
 	}
 	if c.NoCache {
 		form.Set("cache", "off")
+	}
+	if c.Zone != "" {
+		form.Set("tz", c.Zone)
 	}
 	if c.Width > 0 {
 		form.Set("width", strconv.Itoa(c.Width))

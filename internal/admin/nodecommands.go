@@ -145,6 +145,7 @@ type QueryCommand struct {
 	Target  `embed:""`
 	JSON    bool   `help:"Print the node's JSON as it is."`
 	Damaged bool   `help:"Show older values in place of those that damage took: they may have been overwritten."`
+	TZ      string `name:"tz" placeholder:"ZONE" help:"Time zone of dates and of the calendar, such as Europe/Zagreb."`
 	Query   string `arg:"" help:"The query, quoted for the shell."`
 }
 
@@ -154,6 +155,7 @@ func (c *QueryCommand) Help() string {
   ddb query "SELECT 'cpu'.'user' BUCKET 'metrics' LAST 60s"
   ddb query "SELECT max(cpu.user BUCKET metrics, 1m) LAST 1h"
   ddb query "SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h"
+  ddb query --tz Europe/Zagreb "SELECT max(cpu.user BUCKET metrics, 1h) LAST 1mo"
 
 Times are UTC. Coverage is the share of slots that held a value: gaps are
 filled with the last value before them, and what is before the first point of
@@ -165,7 +167,7 @@ apart its points are.`
 // Run prints the results as tables, or the JSON.
 func (c *QueryCommand) Run(env *Env) error {
 	client := c.client()
-	client.Damaged = c.Damaged
+	client.Damaged, client.Zone = c.Damaged, c.TZ
 	if c.JSON {
 		return client.CopyQuery(env.Context, env.Out, c.Query)
 	}

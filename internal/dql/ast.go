@@ -12,6 +12,7 @@ type Query struct {
 	Fields  []Field // at least one
 	Aliases []Alias // as written; the fields have them replaced
 	Range   Range
+	Zone    *Zone  // nil without TZ
 	Limit   *Limit // nil without TOP or BOTTOM
 }
 
@@ -49,10 +50,11 @@ type Number struct {
 	Whole bool // it was written as an integer, which is a type of its own for functions
 }
 
-// Unit is a unit of time: ms, s, m, h, d, w, or empty for milliseconds.
+// Unit is a unit of time: ms, s, m, h, d, w, mo, y, or empty for milliseconds.
 type Unit string
 
-// Milliseconds returns the length of the unit. Any text that is no unit counts as ms.
+// Milliseconds returns the length of the unit, of a month and a year the nominal one: 30 and 365
+// days. Any text that is no unit counts as ms.
 func (u Unit) Milliseconds() int64 {
 	switch u {
 	case "s":
@@ -65,8 +67,28 @@ func (u Unit) Milliseconds() int64 {
 		return 24 * 3600 * 1000
 	case "w":
 		return 7 * 24 * 3600 * 1000
+	case "mo":
+		return 30 * 24 * 3600 * 1000
+	case "y":
+		return 365 * 24 * 3600 * 1000
 	}
 	return 1
+}
+
+// Varies reports whether months or years are counted, which differ in length.
+func (u Unit) Varies() bool { return u == "mo" || u == "y" }
+
+// in returns how many of a shorter unit the unit has, 0 where that is not a whole number.
+func (u Unit) in(shorter Unit) int64 {
+	switch {
+	case u == "y" && shorter == "mo":
+		return 12
+	case u.Varies() || shorter.Varies():
+		return 0
+	case u.Milliseconds() <= shorter.Milliseconds():
+		return 0
+	}
+	return u.Milliseconds() / shorter.Milliseconds()
 }
 
 // Duration is a span of time: N units. The unit is empty for a bare number, of milliseconds,
@@ -282,6 +304,12 @@ func (r *Range) Relative() bool {
 		}
 	}
 	return r.Kind == RangeLast
+}
+
+// Zone is the time zone whose calendar counts, and in which dates without a zone are.
+type Zone struct {
+	Pos  int
+	Name string // as written; the parser does not know which there are
 }
 
 // Instant is a point in time: a number of milliseconds, a date, now, or a span before now.

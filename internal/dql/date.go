@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"dalmatiner/internal/calendar"
 )
 
 // zones are the abbreviations a date may end in, in hours east of UTC. Only
@@ -32,7 +34,7 @@ var ErrDate = errors.New("not a date")
 //
 // It accepts ISO dates (2016-04-19, with or without a time behind a blank or T), common
 // American and spelled-out forms, and behind them a zone: Z, +0200, +02:00, an abbreviation
-// such as EST, or an IANA name that the system knows. Any other text is an error that wraps
+// such as EST, or an IANA name such as Europe/Zagreb. Any other text is an error that wraps
 // ErrDate.
 func ParseDate(text string, zone *time.Location) (int64, error) {
 	if len(text) == len(time.DateTime) { // the form that is recommended, in which nothing else can stand
@@ -120,16 +122,8 @@ func parseZone(text string) (*time.Location, error) {
 	if hours, ok := zones[strings.ToUpper(text)]; ok {
 		return time.FixedZone(text, int(hours*3600)), nil
 	}
-	for _, layout := range []string{"-0700", "-07:00", "-07"} {
-		if t, err := time.Parse(layout, text); err == nil {
-			_, offset := t.Zone()
-			return time.FixedZone(text, offset), nil
-		}
-	}
-	if strings.Contains(text, "/") {
-		if zone, err := time.LoadLocation(text); err == nil {
-			return zone, nil
-		}
+	if strings.ContainsAny(text, "/+-") {
+		return calendar.Zone(text)
 	}
 	return nil, fmt.Errorf("unknown time zone %q: write an offset such as +0200", text)
 }

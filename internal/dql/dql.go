@@ -77,7 +77,7 @@ var ErrTooLong = errors.New("query too long")
 func Parse(text string) (*Query, error) { return parse(text, false) }
 
 // ParseCompat is Parse with the original's grouping of operators: a - b - c is a - (b - c), and
-// likewise for all operators of one rank.
+// likewise for all operators of one rank. It knows no months, years and TZ.
 func ParseCompat(text string) (*Query, error) { return parse(text, true) }
 
 // parsers are shared by all texts because a parser's list of tokens would be
@@ -87,7 +87,7 @@ var parsers = sync.Pool{New: func() any { return new(parser) }}
 
 func parse(text string, toTheRight bool) (*Query, error) {
 	p := parsers.Get().(*parser)
-	*p = parser{in: tokens{src: text, list: p.in.list}, elements: p.elements, toTheRight: toTheRight}
+	*p = parser{in: tokens{src: text, list: p.in.list, calendar: !toTheRight}, elements: p.elements, toTheRight: toTheRight}
 	q, err := p.parse()
 	p.release()
 	return q, err

@@ -88,6 +88,12 @@ func TestSpansOfSeveralUnits(t *testing.T) {
 	f("1m0s", "60s")
 	f("2m90s", "210s")
 	f("1s001ms", "1001ms")
+	for span, want := range map[string]string{"1y6mo": "18mo", "-2y1mo": "-25mo", "3 mo": "3mo", "1y": "1y"} {
+		q, err := Parse("SELECT a BUCKET b LAST " + span)
+		if err != nil || q.String() != "SELECT 'a' BUCKET 'b' LAST "+want {
+			t.Errorf("%s: got %v, %v, want %s", span, q, err, want)
+		}
+	}
 	for _, span := range []string{"1m1h", "1h1h", "1h30", "1h30min", "1h-30m", "1h3.5m", "0h30m", "1h30m2"} {
 		if q, err := Parse("SELECT a BUCKET b LAST " + span); err == nil {
 			t.Errorf("%s is a span: %s", span, q)
@@ -133,18 +139,71 @@ func TestKeywordsInAnyCaseAndComments(t *testing.T) {
 	}
 }
 
+func TestTimeZones(t *testing.T) {
+	for text, want := range map[string]string{
+		`LAST 1y TZ "Europe/Zagreb"`:                   ` LAST 1y TZ "Europe/Zagreb"`,
+		`LAST 1y tz 'Europe/Zagreb' TOP 1 BY avg()`:    ` LAST 1y TZ "Europe/Zagreb" TOP 1 BY avg()`,
+		`BETWEEN 1000 AND 2000 TZ UTC`:                 ` BETWEEN 1000 AND 2000 TZ "UTC"`,
+		`AFTER "2026-03-29" FOR 1mo TZ "+02:00"`:       ` AFTER "2026-03-29" FOR 1mo TZ "+02:00"`,
+		`BETWEEN 2mo AGO AND 1 mo AGO TZ "it's \"x\""`: ` BETWEEN 2mo AGO AND 1mo AGO TZ "it\'s \"x\""`,
+	} {
+		q, err := Parse("SELECT a BUCKET b " + text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if want = "SELECT 'a' BUCKET 'b'" + want; q.String() != want {
+			t.Errorf("%s: got %s, want %s", text, q, want)
+		}
+		if !strings.Contains(q.Timeless(), " TZ ") {
+			t.Errorf("%s without its range is %s", text, q.Timeless())
+		}
+	}
+	for _, text := range []string{`LAST 1m TZ "UTC"`, "LAST 1mo", "LAST 1y", "BETWEEN 2mo AGO AND NOW"} {
+		if _, err := ParseCompat("SELECT a BUCKET b " + text); err == nil {
+			t.Errorf("with compat %s is known", text)
+		}
+	}
+	q, err := Parse("SELECT tz BUCKET b AS tz ALIAS y BUCKET b AS mo LAST 1m")
+	if err != nil || q.Zone != nil {
+		t.Errorf("TZ, y and mo as names: %v", err)
+	}
+}
+
+// isError checks that a text is refused at a place, with a message that has some words.
+func isError(t *testing.T, text string, line, col int, want string) {
+	t.Helper()
+	_, err := Parse(text)
+	var e *Error
+	if !errors.As(err, &e) {
+		t.Errorf("Parse(%q) = %v, want an *Error", text, err)
+		return
+	}
+	if e.Line != line || e.Col != col || !strings.Contains(e.Error(), want) {
+		t.Errorf("Parse(%q): %v, want line %d, column %d and %q", text, e, line, col, want)
+	}
+}
+
+func TestErrorsOfTheCalendar(t *testing.T) {
+	f := func(text string, col int, want string) {
+		t.Helper()
+		isError(t, "SELECT a BUCKET b "+text, 1, col, want)
+	}
+	f("LAST 1year", 24, "write 1y")
+	f("LAST 2months", 24, "write 2mo")
+	f("LAST 5M", 24, "write 5m for minutes, 5mo for months")
+	f("LAST 1mo2d", 24, "1mo2d: months and years have no fixed length")
+	f("LAST 2w1mo", 24, "2w1mo: months and years have no fixed length")
+	f("SHIFT BY 1mo LAST 1m", 28, "SHIFT BY takes a span of fixed length")
+	f("LAST 8037y", 24, "8037y is out of range")
+	f("LAST 1m TZ", 29, "expected a time zone such as \"Europe/Zagreb\", found the end of the query")
+	f("LAST 1m TZ 1", 30, "expected a time zone")
+}
+
 func TestErrors(t *testing.T) {
 	f := func(text string, line, col int, want string) {
 		t.Helper()
-		_, err := Parse(text)
-		var e *Error
-		if !errors.As(err, &e) {
-			t.Errorf("Parse(%q) = %v, want an *Error", text, err)
-			return
-		}
-		if e.Line != line || e.Col != col || !strings.Contains(e.Error(), want) {
-			t.Errorf("Parse(%q): %v, want line %d, column %d and %q", text, e, line, col, want)
-		}
+		isError(t, text, line, col, want)
 	}
 	f("", 1, 1, "expected SELECT, found the end of the query")
 	f("SELECT", 1, 7, "expected a metric")
@@ -162,9 +221,8 @@ func TestErrors(t *testing.T) {
 	f("SELECT 'a LAST 1m", 1, 8, "not closed")
 	f("SELECT 'a\\", 1, 8, "not closed")
 	f("SELECT a.é BUCKET b LAST 1m", 1, 10, "illegal character 'é'")
-	f("SELECT a BUCKET b LAST 5min", 1, 24, "5min is no span of time: the units are ms, s, m, h, d and w; write 5m")
+	f("SELECT a BUCKET b LAST 5min", 1, 24, "5min is no span of time: the units are ms, s, m, h, d, w, mo and y; write 5m")
 	f("SELECT avg(a BUCKET b, 2Hours) LAST 5m", 1, 24, "write 2h")
-	f("SELECT a BUCKET b LAST 1y", 1, 24, "write 365d")
 	f("SELECT a BUCKET b LAST 5fortnights", 1, 24, "5fortnights is no span of time")
 	f("SELECT a BUCKET b SHIFT BY 5M LAST 1m", 1, 28, "write 5m")
 	f("SELECT web*.x BUCKET b LAST 1m", 1, 11, "write *.x")

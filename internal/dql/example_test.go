@@ -35,7 +35,7 @@ func ExampleError() {
 		fmt.Println(text[e.Pos:])
 	}
 	// Output:
-	// line 1, column 29: 5min is no span of time: the units are ms, s, m, h, d and w; write 5m
+	// line 1, column 29: 5min is no span of time: the units are ms, s, m, h, d, w, mo and y; write 5m
 	// 5min) LAST 1h
 }
 

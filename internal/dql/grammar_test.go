@@ -11,8 +11,8 @@ import (
 
 // grammar writes random queries, every production of the language in turn.
 type grammar struct {
-	t  *rapid.T
-	on bool // ON, which the original does not have
+	t    *rapid.T
+	ours bool // ON, TZ, months and years, which the original does not have
 }
 
 func (g grammar) of(list ...string) string { return rapid.SampledFrom(list).Draw(g.t, "one of") }
@@ -107,7 +107,7 @@ func (g grammar) expr(depth int) string {
 		}
 		return g.of("avg", "last", "'f g'", "percentile", "m") + "(" + g.of("", g.list(", ", 3, arg)) + ")"
 	case "binary":
-		if g.on {
+		if g.ours {
 			on := g.of("", " ON 1", " on 2, 1", " ON (3)", " ON ("+g.list(", ", 3, g.joinKey)+")", " ON 1, "+g.dimension())
 			return "((" + sub() + ") " + g.of("+ ", "- ", "* ", "/ ") + g.of(g.selector(), "("+sub()+")") + on + ")"
 		}
@@ -177,7 +177,13 @@ func (g grammar) query() string {
 	s += " ALIAS " + g.of("", "y BUCKET b SHIFT BY 3s AS y2, ") + g.of("a.b BUCKET c", "* BUCKET c", "m FROM c") + " AS x1"
 	s += g.of(" ", " % a comment\n", "\t\x01")
 	span := g.span()
+	if g.ours && g.maybe() {
+		span = g.of("1mo", "3 mo", "-1y", "1y6mo")
+	}
 	s += g.of("LAST "+span, "BETWEEN "+g.instant()+" AND "+g.instant(), "AFTER "+g.instant()+" FOR "+span, "BEFORE "+g.instant()+" FOR "+span)
+	if g.ours {
+		s += g.of("", ` TZ "Europe/Zagreb"`, " tz 'x'", " TZ UTC")
+	}
 	return s + g.of("", "", fmt.Sprintf(" %s %d BY %s(%s)", g.of("TOP", "bottom"), 3, g.of("avg", "last", "'max'"), g.of("", "0.9", "1, 2.5")))
 }
 
@@ -186,8 +192,8 @@ func (g grammar) query() string {
 func TestEveryProduction(t *testing.T) {
 	for range 10 {
 		rapid.Check(t, func(rt *rapid.T) {
-			on := rapid.Bool().Draw(rt, "on")
-			text := grammar{rt, on}.query()
+			ours := rapid.Bool().Draw(rt, "ours")
+			text := grammar{rt, ours}.query()
 			q, err := Parse(text)
 			if err != nil {
 				rt.Fatalf("%s\n%v", text, err)
@@ -196,7 +202,7 @@ func TestEveryProduction(t *testing.T) {
 			if err != nil || again.String() != q.String() {
 				rt.Fatalf("%s\nis %s\nthen %v, %v", text, q, again, err)
 			}
-			if !on {
+			if !ours {
 				if q, err = ParseCompat(text); err != nil {
 					rt.Fatalf("to the right: %s\n%v", text, err)
 				}

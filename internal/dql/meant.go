@@ -22,7 +22,7 @@ var spelled = map[string]struct {
 	"min": {1, "m"}, "mins": {1, "m"}, "minute": {1, "m"}, "minutes": {1, "m"},
 	"hr": {1, "h"}, "hrs": {1, "h"}, "hour": {1, "h"}, "hours": {1, "h"},
 	"day": {1, "d"}, "days": {1, "d"}, "wk": {1, "w"}, "week": {1, "w"}, "weeks": {1, "w"},
-	"mo": {30, "d"}, "month": {30, "d"}, "months": {30, "d"}, "y": {365, "d"}, "yr": {365, "d"}, "year": {365, "d"}, "years": {365, "d"},
+	"mo": {1, "mo"}, "month": {1, "mo"}, "months": {1, "mo"}, "y": {1, "y"}, "yr": {1, "y"}, "year": {1, "y"}, "years": {1, "y"},
 	"ms": {1, "ms"}, "s": {1, "s"}, "m": {1, "m"}, "h": {1, "h"}, "d": {1, "d"}, "w": {1, "w"}, // in capitals
 }
 
@@ -33,13 +33,27 @@ func (ts *tokens) unknownUnit(number token) error {
 	if t.kind != tokWord || t.pos != number.end || strings.ContainsAny(t.text, "0123456789_@-") || isKeyword(t.text) {
 		return nil
 	}
-	text := fmt.Sprintf("%s%s is no span of time: the units are ms, s, m, h, d and w", number.text, t.text)
+	text := fmt.Sprintf("%s%s is no span of time: the units are %s", number.text, t.text, ts.units("and"))
 	if u, ok := spelled[strings.ToLower(t.text)]; ok {
+		if u.unit.Varies() && !ts.calendar {
+			u.n, u.unit = u.unit.Milliseconds()/Unit("d").Milliseconds(), "d"
+		}
 		if n, err := strconv.ParseInt(number.text, 10, 64); err == nil && n < MaxTime/u.n {
 			text += fmt.Sprintf("; write %d%s", n*u.n, u.unit)
+			if t.text == "M" && ts.calendar { // minutes to us, months to others
+				text += fmt.Sprintf(" for minutes, %dmo for months", n)
+			}
 		}
 	}
 	return ts.errorAt(number.pos, "%s", text)
+}
+
+// units names the units of time, with a word before the last one.
+func (ts *tokens) units(word string) string {
+	if ts.calendar {
+		return "ms, s, m, h, d, w, mo " + word + " y"
+	}
+	return "ms, s, m, h, d " + word + " w"
 }
 
 // doubleQuoted returns the error for names in double quotes; the path they are

@@ -52,6 +52,9 @@ func (p *parser) query() (*Query, error) {
 	if q.Range, err = p.timeRange(); err != nil {
 		return nil, err
 	}
+	if q.Zone, err = p.in.zone(); err != nil {
+		return nil, err
+	}
 	if q.Limit, err = p.limit(); err != nil {
 		return nil, err
 	}
@@ -152,20 +155,20 @@ func (p *parser) span(bare bool) (*Duration, error) {
 		return nil, err
 	}
 	if !bare {
-		return nil, p.in.expected("a unit of time: ms, s, m, h, d or w")
+		return nil, p.in.expected("a unit of time: " + p.in.units("or"))
 	}
 	return d, p.bounded(d)
 }
 
 // units reads what follows the first number of a span: a unit, or as in 1h30m more numbers with
-// ever shorter units. Such a span is one of the shortest unit, 90m. Where no unit follows, d
-// stays as it is.
+// ever shorter units. Such a span is one of the shortest unit, 90m; 1y6mo is 18mo. Where no unit
+// follows, d stays as it is.
 func (p *parser) units(d *Duration) error {
 	t := p.in.peek()
 	if t.kind != tokWord {
 		return nil
 	}
-	unit, rest := cutUnit(t.text)
+	unit, rest := p.in.cutUnit(t.text)
 	sum := Duration{at: d.at, N: d.N, Unit: unit}
 	for unit != "" {
 		if err := p.bounded(&sum); err != nil {
@@ -178,12 +181,16 @@ func (p *parser) units(d *Duration) error {
 		}
 		digits := len(rest) - len(strings.TrimLeft(rest, "0123456789"))
 		n, err := strconv.ParseInt(rest[:digits], 10, 64)
-		if unit, rest = cutUnit(rest[digits:]); err != nil || d.N == 0 {
+		if unit, rest = p.in.cutUnit(rest[digits:]); err != nil || d.N == 0 || unit == "" {
 			return nil
 		}
 		next := Duration{at: d.at, N: n, Unit: unit}
-		longer, shorter := sum.Unit.Milliseconds(), unit.Milliseconds()
-		if unit == "" || longer <= shorter {
+		times := sum.Unit.in(unit)
+		if times == 0 && sum.Unit.Varies() != unit.Varies() {
+			return p.in.errorAt(d.Pos(), "%s%s: months and years have no fixed length, so no other units stand beside them",
+				p.in.last().text, t.text)
+		}
+		if times == 0 {
 			return nil
 		}
 		if err := p.bounded(&next); err != nil {
@@ -192,14 +199,14 @@ func (p *parser) units(d *Duration) error {
 		if d.N < 0 {
 			n = -n
 		}
-		sum.N, sum.Unit = sum.N*(longer/shorter)+n, unit
+		sum.N, sum.Unit = sum.N*times+n, unit
 	}
 	return nil
 }
 
 // cutUnit splits a text that begins with a unit of time and has digits or nothing behind it; the
 // unit is empty where it does not.
-func cutUnit(text string) (unit Unit, rest string) {
+func (ts *tokens) cutUnit(text string) (unit Unit, rest string) {
 	name := text
 	if i := strings.IndexAny(text, "0123456789"); i >= 0 {
 		name = text[:i]
@@ -207,6 +214,10 @@ func cutUnit(text string) (unit Unit, rest string) {
 	switch name {
 	case "ms", "s", "m", "h", "d", "w":
 		return Unit(name), text[len(name):]
+	case "mo", "y":
+		if ts.calendar {
+			return Unit(name), text[len(name):]
+		}
 	}
 	return "", text
 }

@@ -295,6 +295,9 @@ func (p *parser) shifted(e Expr) (Expr, error) {
 			return nil, err
 		}
 		d, err := p.span(true)
+		if err == nil && d.Unit.Varies() {
+			err = p.in.errorAt(d.Pos(), "SHIFT BY takes a span of fixed length, and months and years have none: write days, such as 30d")
+		}
 		return &Shift{at: at(t.pos), Of: e, By: d}, err
 	}
 	return e, nil

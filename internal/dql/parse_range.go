@@ -35,6 +35,23 @@ func (p *parser) timeRange() (Range, error) {
 	return r, err
 }
 
+// zone reads TZ with the name of a time zone, if it is there. The original has none.
+func (ts *tokens) zone() (*Zone, error) {
+	if !ts.calendar || !ts.accept("TZ") {
+		return nil, nil
+	}
+	t := ts.peek()
+	z := &Zone{Pos: t.pos}
+	var err error
+	if t.kind == tokDate {
+		ts.take()
+		z.Name, err = unescape(ts.src, t.pos, t.text)
+	} else {
+		z.Name, err = ts.name(`a time zone such as "Europe/Zagreb"`)
+	}
+	return z, err
+}
+
 // instant reads unix milliseconds, a date, NOW, or a span and AGO.
 func (p *parser) instant() (*Instant, error) {
 	t := p.in.peek()

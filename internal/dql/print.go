@@ -40,7 +40,7 @@ func (q *Query) String() string {
 	}
 	q.fields(&p)
 	p.timeRange(q.Range)
-	q.limit(&p)
+	q.ending(&p)
 	return string(p.buf)
 }
 
@@ -49,7 +49,7 @@ func (q *Query) String() string {
 func (q *Query) Timeless() string {
 	p := printer{buf: make([]byte, 0, 2*usualName)}
 	q.fields(&p)
-	q.limit(&p)
+	q.ending(&p)
 	return string(p.buf)
 }
 
@@ -75,7 +75,12 @@ func (q *Query) fields(p *printer) {
 	}
 }
 
-func (q *Query) limit(p *printer) {
+// ending writes what stands behind the range of time.
+func (q *Query) ending(p *printer) {
+	if q.Zone != nil {
+		p.text(" TZ ")
+		p.doubleQuoted(q.Zone.Name)
+	}
 	if l := q.Limit; l != nil {
 		p.text(map[bool]string{false: " TOP ", true: " BOTTOM "}[l.Bottom])
 		p.int(l.N)
@@ -94,6 +99,11 @@ type printer struct {
 func (p *printer) text(s string)   { p.buf = append(p.buf, s...) }
 func (p *printer) int(n int64)     { p.buf = strconv.AppendInt(p.buf, n, 10) }
 func (p *printer) quoted(s string) { p.buf = metric.AppendQuoted(p.buf, []byte(s)) }
+
+// doubleQuoted writes a date or a time zone.
+func (p *printer) doubleQuoted(s string) {
+	p.text(`"` + strings.ReplaceAll(metric.Escaped(s), `"`, `\"`) + `"`)
+}
 
 func (p *printer) dot(i int) {
 	if i > 0 {
@@ -424,7 +434,7 @@ func (p *printer) instant(i *Instant) {
 		i.Ago.print(p)
 		p.text(" AGO")
 	case i.Date != "":
-		p.text(`"` + strings.ReplaceAll(metric.Escaped(i.Date), `"`, `\"`) + `"`)
+		p.doubleQuoted(i.Date)
 	default:
 		p.int(i.Milli)
 	}

@@ -39,6 +39,8 @@ type tokens struct {
 	src  string
 	list []token // the last one is tokEOF
 	next int
+
+	calendar bool // months, years and TZ, which the original does not have
 }
 
 func (ts *tokens) peek() token { return ts.list[ts.next] }

@@ -17,7 +17,7 @@ import (
 
 // queryParameters are those that stand beside a query; the last ones change
 // nothing and are the original's.
-var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "damaged", "width", "align", "cache", "id", "debug", "trace_id", "parent_id", "graph"}
+var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "damaged", "width", "align", "tz", "cache", "id", "debug", "trace_id", "parent_id", "graph"}
 
 // queryNames is what others call q: the body in JSON, the URL of the page, other stores.
 var queryNames = []string{"query", "dql", "sql", "statement"}

@@ -8,9 +8,11 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/klauspost/compress/gzip"
 
+	"dalmatiner/internal/calendar"
 	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/query"
 )
@@ -172,7 +174,25 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 		}
 		o.Width = n
 	}
-	return o, nil
+	var err error
+	o.Zone, err = zoneOf(r, o.Compat)
+	return o, err
+}
+
+// zoneOf returns the time zone that a request asks for; nil for none.
+func zoneOf(r *http.Request, compat bool) (*time.Location, error) {
+	tz := param(r, "tz")
+	if tz == "" {
+		return nil, nil
+	}
+	if compat {
+		return nil, badRequest("tz: the answers of the original know no time zones: ask with compat=0")
+	}
+	zone, err := calendar.Zone(tz)
+	if err != nil {
+		return nil, badRequest("tz: %v", err)
+	}
+	return zone, nil
 }
 
 // unpack makes the body of a query that is compressed with gzip one that is not:

@@ -27,6 +27,7 @@ type request struct {
 	q     *dql.Query
 	opt   Options
 	began time.Time
+	zone  *time.Location // asked for; nil without
 	times plan.Range
 
 	// Of an aligned range: the length that was asked for in ms, and its end in unix ms.
@@ -306,7 +307,11 @@ func (r *request) asked() []byte {
 			key = append(key, '0')
 		}
 	}
-	return strconv.AppendInt(append(key, ' '), int64(o.Width), 10)
+	key = strconv.AppendInt(append(key, ' '), int64(o.Width), 10)
+	if r.zone != nil {
+		key = append(append(key, ' '), r.zone.String()...)
+	}
+	return key
 }
 
 // seriesBytes is what a series takes beside its values and texts.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/events"

@@ -58,7 +58,6 @@ type Engine struct {
 	Source Source
 	Events EventSource // nil: queries of events are ErrUnsupported
 	Now    func() time.Time
-	Zone   *time.Location // of dates without a zone; nil is UTC
 	Limits Limits
 	// Readers are shared by the queries of a node; nil is none.
 	Readers *Readers
@@ -78,6 +77,10 @@ type Options struct {
 	// Compat gives the answers of the original where it is only probable that
 	// nobody wanted them; docs/dql.md lists them.
 	Compat bool
+
+	// Zone is that of dates without one and of the calendar, where the text does not ask for one
+	// with TZ. nil is UTC, with days of 24 hours that are counted from the begin of the range.
+	Zone *time.Location
 
 	// Explain is the prefix EXPLAIN of a query: its plan is asked for, with
 	// what running it cost.
@@ -155,7 +158,10 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if err = r.parse(text); err != nil {
 		return nil, err
 	}
-	if r.times, err = plan.TimeRange(r.q, r.began.UnixMilli(), e.Zone, opt.Compat); err != nil {
+	if r.zone, err = plan.TimeZone(r.q, opt.Zone); err != nil {
+		return nil, err
+	}
+	if r.times, err = plan.TimeRange(r.q, r.began.UnixMilli(), r.zone, opt.Compat); err != nil {
 		return nil, err
 	}
 	fields, err := r.takeEvents()

@@ -46,6 +46,11 @@ func (p *planner) call(c *dql.Call) (value, error) {
 	if err := p.lonely(c, a.fn); err != nil {
 		return value{}, err
 	}
+	for _, v := range a.consts {
+		if v.varies {
+			return value{}, p.errorAt(v.pos, nil, "%s takes a span of fixed length, and months and years have none: write days, such as 30d", a.fn.Name)
+		}
+	}
 	return p.apply(a)
 }
 

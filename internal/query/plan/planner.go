@@ -33,6 +33,7 @@ type value struct {
 	series []Series // of TypeMetric and TypeHistogram; hits of a pattern in order of their keys
 	number float64
 	span   int64 // ms, of TypeTime
+	varies bool  // TypeTime of months or years
 	word   string
 	events *dql.Events // of TypeEvents; span is by how much they are shifted
 }
@@ -184,7 +185,7 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 		}
 		return value{typ: t, number: n.Value, pos: n.Pos()}, nil
 	case *dql.Duration:
-		return value{typ: function.TypeTime, span: n.Milliseconds(), pos: n.Pos()}, nil
+		return value{typ: function.TypeTime, span: n.Milliseconds(), varies: n.Unit.Varies(), pos: n.Pos()}, nil
 	case *dql.Word:
 		return value{typ: function.TypeWord, word: n.Text, pos: n.Pos()}, nil
 	case *dql.Select:

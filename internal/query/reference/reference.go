@@ -9,6 +9,7 @@ package reference
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -104,6 +105,9 @@ func Evaluate(src Source, text string, now time.Time, old Old) ([]Series, error)
 	q, err := parse(text)
 	if err != nil {
 		return nil, err
+	}
+	if q.Zone != nil {
+		return nil, fmt.Errorf("%w: in a time zone", ErrTimes)
 	}
 	e := evaluator{src: src, old: old, now: now.UnixMilli(), found: old.Compat}
 	if err := e.times(&q.Range, e.now); err != nil {
