@@ -194,6 +194,30 @@ func TestQueryCommand(t *testing.T) {
 	}
 }
 
+// Spans of the calendar stand at their own times, in the zone asked for, beside series with the same.
+func TestTimesOfTheCalendar(t *testing.T) {
+	const reply = `{"start":1774652400000,"query_time":420,"results":[
+{"type":"metrics","name":"'days'","resolution":86400000,"times":[1774652400000,1774738800000,1774821600000],"values":[24,23,24],"coverage":1,"points":71},
+{"type":"metrics","name":"'too'","resolution":86400000,"times":[1774652400000,1774738800000,1774821600000],"values":[1,null,2],"coverage":1,"points":71,
+"bucket_resolution":3600000,"unknown":{"slots":1,"ranges":[[1774818000000,1774821600000]],"why":["x"]}},
+{"type":"metrics","name":"'day'","resolution":86400000,"values":[24,24,23],"coverage":1,"points":71}]}`
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "Time (UTC)            1  2\n2026-03-27 23:00:00  24  1\n2026-03-28 23:00:00  23  ?\n2026-03-29 22:00:00  24  2\n\n" +
+			"Time (UTC)            3\n2026-03-27 23:00:00  24\n2026-03-28 23:00:00  24\n2026-03-29 23:00:00  23\n"},
+		{[]string{"--tz", "Europe/Zagreb"}, "Time (Europe/Zagreb)         1  2\n2026-03-28 00:00:00 +01:00  24  1\n2026-03-29 00:00:00 +01:00  23  ?\n" +
+			"2026-03-30 00:00:00 +02:00  24  2\n"},
+		{[]string{"--tz", "Europe/Zagrab"}, "did you mean Europe/Zagreb"},
+	} {
+		args := append(append([]string{"query"}, c.args...), "SELECT x")
+		if got := run(t, answers{"POST /": reply}, args); !strings.Contains(got, c.want) {
+			t.Errorf("%v:\n%s\nwant\n%s", args, got, c.want)
+		}
+	}
+}
+
 // TestUnknownLines: below the legend stands what damage took, of the first series.
 func TestUnknownLines(t *testing.T) {
 	one := 1.0

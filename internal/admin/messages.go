@@ -3,6 +3,7 @@ package admin
 import (
 	"encoding/json"
 	"fmt"
+	"time"
 )
 
 // Bucket is one bucket: an element of GET /buckets and the body of POST
@@ -134,6 +135,8 @@ type Result struct {
 	Events    []EventList `json:"-"`         // the results that are events
 	PlanText  string      `json:"plan_text"` // of EXPLAIN, which has no results
 
+	Zone *time.Location `json:"-"` // in which times are printed; nil is UTC
+
 	Missing   []missingSelector `json:"missing"`   // those without a hit, where others have some
 	Unmatched []unmatchedSeries `json:"unmatched"` // those that an operator leaves out
 	Damaged   string            `json:"damaged"`   // "shown": what is unknown has older values; else empty
@@ -160,6 +163,7 @@ type Series struct {
 	Type       string     `json:"type"`
 	Name       string     `json:"name"`
 	Resolution int64      `json:"resolution"` // ms
+	Times      []int64    `json:"times"`      // of the values, unix ms, where they are not Resolution apart
 	Values     []*float64 `json:"values"`
 	Coverage   float64    `json:"coverage"` // share of set slots
 	Stars      []string   `json:"stars"`    // the parts that the stars of the pattern stand for

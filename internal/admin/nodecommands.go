@@ -6,6 +6,8 @@ import (
 	"io"
 	"slices"
 	"time"
+
+	"dalmatiner/internal/calendar"
 )
 
 // FlushCommand flushes the node.
@@ -157,7 +159,7 @@ func (c *QueryCommand) Help() string {
   ddb query "SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h"
   ddb query --tz Europe/Zagreb "SELECT max(cpu.user BUCKET metrics, 1h) LAST 1mo"
 
-Times are UTC. Coverage is the share of slots that held a value: gaps are
+Times are UTC, or with --tz those of the zone. Coverage is the share of slots that held a value: gaps are
 filled with the last value before them, and what is before the first point of
 a series is "-". Slots that damage took are named as unknown, and their values
 have a "?". Where a sender is slower than its bucket, the table says how far
@@ -168,6 +170,13 @@ apart its points are.`
 func (c *QueryCommand) Run(env *Env) error {
 	client := c.client()
 	client.Damaged, client.Zone = c.Damaged, c.TZ
+	var zone *time.Location
+	if c.TZ != "" {
+		var err error
+		if zone, err = calendar.Zone(c.TZ); err != nil {
+			return err
+		}
+	}
 	if c.JSON {
 		return client.CopyQuery(env.Context, env.Out, c.Query)
 	}
@@ -176,5 +185,6 @@ func (c *QueryCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
+	r.Zone = zone
 	return WriteResult(env.Out, r, time.Since(begin))
 }

@@ -190,32 +190,53 @@ func (s *Series) ended() string {
 }
 
 // groups splits the indexes of all series with values into tables: neighbours
-// of the same resolution, at most columnsPerTable.
+// with the same times, at most columnsPerTable.
 func groups(series []Series) [][]int {
 	var out [][]int
 	for i, s := range series {
 		if len(s.Values) == 0 {
 			continue
 		}
-		if n := len(out); n > 0 && len(out[n-1]) < columnsPerTable {
-			if first := series[out[n-1][0]]; first.Resolution == s.Resolution && first.start(0) == s.start(0) {
-				out[n-1] = append(out[n-1], i)
-				continue
-			}
+		if n := len(out); n > 0 && len(out[n-1]) < columnsPerTable && series[out[n-1][0]].beside(&s) {
+			out[n-1] = append(out[n-1], i)
+			continue
 		}
 		out = append(out, []int{i})
 	}
 	return out
 }
 
+// beside reports whether the values of two series have the same times.
+func (s *Series) beside(o *Series) bool {
+	return s.Resolution == o.Resolution && s.start(0) == o.start(0) && slices.Equal(s.Times, o.Times)
+}
+
+// at returns when the span of a value begins, or of a row behind the last, where the last one ends.
+func (s *Series) at(start int64, row int) int64 {
+	switch n := len(s.Times); {
+	case n == 0:
+		return start + int64(row)*s.Resolution
+	case row < n:
+		return s.Times[row]
+	default:
+		return s.Times[n-1] + s.Resolution
+	}
+}
+
 func writeValues(w io.Writer, r *Result, group []int) error {
-	resolution, start := r.Results[group[0]].Resolution, r.Results[group[0]].start(r.Start)
+	first := &r.Results[group[0]]
+	start := first.start(r.Start)
 	layout := "2006-01-02 15:04:05"
-	if resolution%1000 != 0 || start%1000 != 0 {
+	if first.Resolution%1000 != 0 || start%1000 != 0 {
 		layout += ".000"
 	}
 	t := newTable(0)
+	zone := time.UTC
 	head := []string{"Time (UTC)"}
+	if r.Zone != nil {
+		zone, layout = r.Zone, layout+" -07:00" // there is an hour twice where clocks are set back
+		head[0] = "Time (" + zone.String() + ")"
+	}
 	rows := 0
 	for _, i := range group {
 		head = append(head, strconv.Itoa(i+1))
@@ -223,7 +244,7 @@ func writeValues(w io.Writer, r *Result, group []int) error {
 	}
 	t.add(head...)
 	for row := range rows {
-		at := time.UnixMilli(start + int64(row)*resolution).UTC()
+		at := time.UnixMilli(first.at(start, row)).In(zone)
 		cells := []string{at.Format(layout)}
 		for _, i := range group {
 			cells = append(cells, cell(r, i, row))
@@ -260,9 +281,9 @@ func (s *Series) unknownAt(start int64, row int) bool {
 	if s.BucketResolution > 0 {
 		start -= start % s.BucketResolution
 	}
-	from := start + int64(row)*s.Resolution
+	from, past := s.at(start, row), s.at(start, row+1)
 	at, _ := slices.BinarySearchFunc(s.Unknown.Ranges, from, func(r [2]int64, from int64) int { return cmp.Compare(r[1], from+1) })
-	return at < len(s.Unknown.Ranges) && s.Unknown.Ranges[at][0] < from+s.Resolution
+	return at < len(s.Unknown.Ranges) && s.Unknown.Ranges[at][0] < past
 }
 
 func coverage(share float64) string { return strconv.FormatFloat(share, 'f', 3, 64) }

@@ -4,7 +4,10 @@
 // Times are unix milliseconds.
 package calendar
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // Unit is a unit of the calendar.
 type Unit uint8
@@ -14,11 +17,13 @@ const (
 	Day Unit = iota
 	Week
 	Month
-	Year
 )
 
+// YearMonths is how many months a year has.
+const YearMonths = 12
+
 // Step is a span of the calendar. Windows of N units begin at multiples of N: days counted from
-// 1970-01-01, weeks from the Monday after it, months from January, years from the year 0.
+// 1970-01-01, weeks from the Monday after it, months from January of the year 0.
 type Step struct {
 	N    int64 // at least 1
 	Unit Unit
@@ -26,9 +31,23 @@ type Step struct {
 
 const dayMilli = 24 * 3600 * 1000
 
-// Nominal returns about how many ms the step has: months count 30 days, years 365.
+// Nominal returns about how many ms the step has: years count 365 days, other months 30.
 func (s Step) Nominal() int64 {
-	return s.N * [...]int64{Day: dayMilli, Week: 7 * dayMilli, Month: 30 * dayMilli, Year: 365 * dayMilli}[s.Unit]
+	switch s.Unit {
+	case Day:
+		return s.N * dayMilli
+	case Week:
+		return s.N * 7 * dayMilli
+	}
+	return (s.N/YearMonths*365 + s.N%YearMonths*30) * dayMilli
+}
+
+// String returns the step as the query language has it.
+func (s Step) String() string {
+	if s.Unit == Month && s.N%YearMonths == 0 {
+		return strconv.FormatInt(s.N/YearMonths, 10) + "y"
+	}
+	return strconv.FormatInt(s.N, 10) + [...]string{Day: "d", Week: "w", Month: "mo"}[s.Unit]
 }
 
 // Add returns the time that is n units later on the clocks of a zone, earlier for n below 0. The
@@ -42,12 +61,10 @@ func Add(ms, n int64, unit Unit, zone *time.Location) int64 {
 		day += int(n)
 	case Week:
 		day += 7 * int(n)
-	case Month, Year:
+	case Month:
 		months := int64(month) - 1 + n
-		if unit == Year {
-			months = int64(month) - 1 + 12*n
-		}
-		year, month = year+int(floorDiv(months, 12)), time.Month(months-12*floorDiv(months, 12)+1)
+		years := floorDiv(months, YearMonths)
+		year, month = year+int(years), time.Month(months-YearMonths*years+1)
 		day = min(day, daysIn(year, month))
 	}
 	hour, minute, second := t.Clock()
@@ -91,8 +108,7 @@ func (s Step) floor(day int64) int64 {
 		return floorDiv(day-monday, 7*s.N)*7*s.N + monday
 	}
 	year, month, _ := time.Unix(day*86400, 0).UTC().Date()
-	months := int64(year)*12 + int64(month) - 1
-	return firstOf(floorDiv(months, s.months()) * s.months())
+	return firstOf(floorDiv(int64(year)*YearMonths+int64(month)-1, s.N) * s.N)
 }
 
 // next returns the first day of the window after the one that begins with a day.
@@ -104,21 +120,13 @@ func (s Step) next(day int64) int64 {
 		return day + 7*s.N
 	}
 	year, month, _ := time.Unix(day*86400, 0).UTC().Date()
-	return firstOf(int64(year)*12 + int64(month) - 1 + s.months())
-}
-
-// months returns how many months a step of months or years has.
-func (s Step) months() int64 {
-	if s.Unit == Year {
-		return 12 * s.N
-	}
-	return s.N
+	return firstOf(int64(year)*YearMonths + int64(month) - 1 + s.N)
 }
 
 // firstOf returns the first day of a month, counted from January of the year 0.
 func firstOf(month int64) int64 {
-	year := floorDiv(month, 12)
-	return time.Date(int(year), time.Month(month-12*year+1), 1, 0, 0, 0, 0, time.UTC).Unix() / 86400
+	year := floorDiv(month, YearMonths)
+	return time.Date(int(year), time.Month(month-YearMonths*year+1), 1, 0, 0, 0, 0, time.UTC).Unix() / 86400
 }
 
 func daysIn(year int, month time.Month) int {

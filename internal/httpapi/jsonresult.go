@@ -77,6 +77,9 @@ func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series)
 	if startsApart(r, s) {
 		buf = strconv.AppendInt(append(buf, `,"start":`...), s.Start, 10)
 	}
+	if s.Times != nil {
+		buf = appendInts(append(buf, `,"times":`...), s.Times)
+	}
 	for _, list := range lists(s) {
 		buf = append(append(append(buf, `,"`...), list.name...), `":[`...)
 		for i, v := range list.values {
@@ -165,6 +168,17 @@ func appendUnknown(buf []byte, h *query.Holes) []byte {
 		buf = strconv.AppendInt(append(buf, `,"more":`...), h.More, 10)
 	}
 	return append(appendStrings(append(buf, `,"why":`...), h.Why), '}')
+}
+
+func appendInts(buf []byte, list []int64) []byte {
+	buf = append(buf, '[')
+	for i, n := range list {
+		if i > 0 {
+			buf = append(buf, ',')
+		}
+		buf = strconv.AppendInt(buf, n, 10)
+	}
+	return append(buf, ']')
 }
 
 func appendStrings(buf []byte, list []string) []byte {

@@ -131,6 +131,9 @@ func aboutEntries(r *query.Result, s *query.Series) int {
 	if startsApart(r, s) {
 		n++
 	}
+	if s.Times != nil {
+		n++
+	}
 	if s.Unknown != nil {
 		n++
 	}
@@ -144,6 +147,12 @@ func mpAbout(dst []byte, r *query.Result, s *query.Series) []byte {
 	}
 	if startsApart(r, s) {
 		dst = mpInt(mpString(dst, "start"), s.Start)
+	}
+	if s.Times != nil {
+		dst = mpHead(mpString(dst, "times"), mpArray32, len(s.Times))
+		for _, ms := range s.Times {
+			dst = mpInt(dst, ms)
+		}
 	}
 	dst = mpInt(mpString(dst, "points"), s.Points)
 	if s.Points > 0 {

@@ -3,11 +3,13 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strconv"
+	"strings"
 	"testing"
 
 	"dalmatiner/internal/query"
@@ -61,5 +63,22 @@ func TestResultsSayTheirLength(t *testing.T) {
 				t.Errorf("%d values, %s: another answer", n, coding)
 			}
 		}
+	}
+}
+
+// TestTimesOfTheCalendar: values of spans of the calendar come with their times, in both forms.
+func TestTimesOfTheCalendar(t *testing.T) {
+	h := New(testOptions(newFakeStore(t)))
+	const q = `SELECT count(t BUCKET b, 1d), count(t BUCKET b, 60s) BETWEEN 1000 AND 120000`
+	target := "/?tz=%2B23:59&q=" + url.QueryEscape(q) // where a day begins 60 s behind 1970
+	const want = `"resolution":86400000,"times":[1000,60000],"values":[59,60]`
+	if body := get(target).send(h).Body.String(); !strings.Contains(body, want) || strings.Count(body, "times") != 1 {
+		t.Errorf("%s, want %s", body, want)
+	}
+	v, rest := unpack(t, get(target, "Accept: application/msgpack").send(h).Body.Bytes())
+	list := v.(map[string]any)["results"].([]any)
+	days, minutes := list[0].(map[string]any), list[1].(map[string]any)
+	if len(rest) != 0 || fmt.Sprint(days["times"], days["values"]) != "[1000 60000] [59 60]" || minutes["times"] != nil {
+		t.Errorf("%v and %d bytes", v, len(rest))
 	}
 }

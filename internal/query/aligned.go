@@ -9,7 +9,7 @@ import (
 // align moves the range of the request so that steps begin at multiples of their length.
 func (r *request) align() {
 	asked := r.times
-	r.times = plan.Aligned(asked, r.began.UnixMilli(), r.q, r.Source, r.opt.Width)
+	r.times, r.uneven = plan.Aligned(asked, r.began.UnixMilli(), r.q, r.Source, r.zone, r.opt.Width)
 	r.length, r.until = asked.End-asked.Start, asked.End
 }
 
@@ -27,12 +27,17 @@ func (r *request) shown(out *Result) *Result {
 		s := &cut.Series[i]
 		from := 0
 		if s.Min != nil && !out.Compat {
-			from = int(max(0, r.until-r.length-s.Start) / s.Resolution)
+			from = s.At(r.until - r.length)
 		}
-		to := int((r.until - s.Start + s.Resolution - 1) / s.Resolution)
+		to := s.At(r.until-1) + 1
 		s.Values, s.Min, s.Max = part(s.Values, from, to), part(s.Min, from, to), part(s.Max, from, to)
 		s.Confidence = part(s.Confidence, from, to)
-		s.Start += int64(from) * s.Resolution
+		if s.Times == nil {
+			s.Start += int64(from) * s.Resolution
+		} else if from > 0 {
+			s.Times = s.Times[from:]
+			s.Start = s.Times[0]
+		}
 	}
 	return &cut
 }

@@ -32,6 +32,7 @@ type request struct {
 
 	// Of an aligned range: the length that was asked for in ms, and its end in unix ms.
 	length, until int64
+	uneven        bool // steps are spans of the calendar, and the end is not moved
 
 	parsed       *parsed
 	whole, parts string // keys in the cache; empty without one
@@ -127,7 +128,7 @@ func (r *request) run(ctx context.Context) (*Result, error) {
 
 // repeats reports whether the same range may be asked for again: one that ends now, to the
 // millisecond, is not.
-func (r *request) repeats() bool { return r.opt.Align || !r.q.Range.Relative() }
+func (r *request) repeats() bool { return r.opt.Align && !r.uneven || !r.q.Range.Relative() }
 
 // allows reports whether a query of that size is within the limits of the request. Those of
 // one that is not are told by planning it.
@@ -322,7 +323,7 @@ func bytesOf(list []Series) int64 {
 	n := int64(0)
 	for i := range list {
 		s := &list[i]
-		n += seriesBytes + int64(len(s.Name)+len(s.Metric)) + 8*int64(cap(s.Values)+cap(s.Min)+cap(s.Max)+cap(s.Confidence))
+		n += seriesBytes + int64(len(s.Name)+len(s.Metric)) + 8*int64(cap(s.Values)+len(s.Times)+cap(s.Min)+cap(s.Max)+cap(s.Confidence))
 		for _, star := range s.Stars {
 			n += 16 + int64(len(star))
 		}

@@ -205,6 +205,13 @@ func (s *script) query(text string, opt query.Options) string {
 			fmt.Fprintf(&out, " %v", one.Metadata)
 		}
 		out.WriteString("\n")
+		if one.Times != nil {
+			out.WriteString("  from")
+			for _, ms := range one.Times {
+				out.WriteString(time.UnixMilli(ms).UTC().Format(" 2006-01-02T15:04"))
+			}
+			out.WriteString("\n")
+		}
 	}
 	for _, u := range r.Unmatched {
 		fmt.Fprintf(&out, "unmatched %s at %d: %s and %d more\n", u.Selector, u.Pos, strings.Join(u.Series, ", "), u.More)

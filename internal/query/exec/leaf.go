@@ -105,7 +105,7 @@ func (l *leaf) produce(r *reader, dst block) (block, error) {
 	}
 	if r.final {
 		for i := range l.sums {
-			l.sums[i].end(l.past)
+			l.sums[i].finish(l.past)
 		}
 	}
 	return dst, nil

@@ -23,8 +23,9 @@ type Result struct {
 // Resolution. NaN is a gap.
 type Series struct {
 	Name       string
-	Start      int64 // of the first value, unix ms: of the slot that the range begins in, or of a column
-	Resolution int64 // ms per value
+	Start      int64   // of the first value, unix ms: of the slot that the range begins in, or of a column
+	Resolution int64   // ms per value
+	Times      []int64 // of the values in unix ms, where they are not Resolution apart, which is about their length then; else nil
 	Values     []float64
 	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
 	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; with Compat 0 is a filled gap
@@ -46,6 +47,18 @@ type Series struct {
 	BucketResolution int64 // ms per slot of the bucket read, the finest of several
 
 	Unknown *holes.List // the slots read for it that damage took; nil without
+}
+
+// At returns the number of the value that covers a time; the first one covers what is before it.
+func (s *Series) At(ms int64) int {
+	if s.Times == nil {
+		return int(max(0, ms-s.Start) / s.Resolution)
+	}
+	i, found := slices.BinarySearch(s.Times, ms)
+	if !found {
+		i--
+	}
+	return max(0, i)
 }
 
 // Stats tells what a query did.
@@ -80,6 +93,9 @@ func (x *executor) results() ([]Series, error) {
 		s := Series{Name: r.Name, Resolution: r.Of.Resolution, Start: x.plan.Start, Values: x.inRange(x.out[i].v, r.Of), Confidence: x.inRange(x.out[i].c, r.Of), Metadata: r.Meta}
 		if err := x.describe(&s, r.Of, rhythms); err != nil {
 			return nil, err
+		}
+		if c := r.Of.Calendar; c != nil {
+			s.Times, s.Start = c.Times, x.plan.Start
 		}
 		if c := x.columns[i]; c != nil {
 			c.finish()

@@ -140,7 +140,7 @@ func (r *reader) readAll(list []*spans) error {
 // like reports whether the same spans are due as of another series.
 func (s *spans) like(o *spans) bool {
 	a, b := s.of, o.of
-	return s.Size == o.Size && s.base == o.base && s.Off == o.Off && s.given == o.given && a.past == b.past && a.Shift == b.Shift && a.Resolution == b.Resolution
+	return s.Bounds == nil && o.Bounds == nil && s.Size == o.Size && s.base == o.base && s.Off == o.Off && s.given == o.given && a.past == b.past && a.Shift == b.Shift && a.Resolution == b.Resolution
 }
 
 // readTogether reads series of which the same spans are due. It reports whether it could: the
@@ -181,7 +181,27 @@ func (s *spans) dueIn(x *reader) (list [3]stretchOf, n int64) {
 	if !x.final {
 		until = min(until, max(s.base+s.Off, plan.SlotOf(x.bound-l.Shift, l.Resolution)))
 	}
+	if s.Bounds != nil {
+		return s.dueBounds(until)
+	}
 	return s.due(until, x.final)
+}
+
+// dueBounds returns the next spans of unequal length that are complete at slot until, those of
+// equal length together.
+func (s *spans) dueBounds(until int64) (list [3]stretchOf, n int64) {
+	past, count := s.given, int64(len(s.Bounds))-1
+	for i := range list {
+		p := &list[i]
+		for past < count && s.base+s.Bounds[past+1] <= until && (p.n == 0 || s.Length(past) == p.slots) {
+			if p.n == 0 {
+				p.from, p.slots = s.base+s.Bounds[past], s.Length(past)
+			}
+			p.n++
+			past++
+		}
+	}
+	return list, past - s.given
 }
 
 // makeRoom makes room for values of so many spans.
@@ -195,14 +215,23 @@ func (s *spans) makeRoom(x *reader, n int) {
 
 // read hands the windows and columns the spans of this round.
 func (s *spans) read(x *reader) error {
-	parts, n := s.dueIn(x)
-	if n == 0 {
-		return nil
-	}
 	if x.plan.Explain {
 		began := x.env.Now()
 		defer func() { s.elapsed += x.env.Now().Sub(began) }()
 	}
+	for {
+		parts, n := s.dueIn(x)
+		if n == 0 {
+			return nil
+		}
+		if err := s.readParts(x, parts, n); err != nil || s.Bounds == nil {
+			return err
+		}
+	}
+}
+
+// readParts reads n spans.
+func (s *spans) readParts(x *reader, parts [3]stretchOf, n int64) error {
 	all := x.Headers(n)
 	s.makeRoom(x, len(all))
 	rest := all
@@ -275,6 +304,10 @@ func (s *spans) due(until int64, last bool) (list [3]stretchOf, n int64) {
 
 func (s *spans) aggregate(x *reader, from, step int64, dst []chunk.Header) error {
 	if len(dst) == 0 {
+		return nil
+	}
+	if step == 0 { // the calendar may have spans without slots
+		clear(dst)
 		return nil
 	}
 	l := s.of

@@ -3,6 +3,7 @@ package exec
 import (
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/sumtree"
 )
 
@@ -10,19 +11,21 @@ import (
 // right above it. Values would not do: a float sum depends on where in its chunk a
 // slot lies, and which values are integers, whose sums are exact.
 type sums struct {
-	size   int64
+	*plan.Sum
 	window *window
 	column *columns
 
+	given       int64 // steps that have ended
 	from, until int64 // of the step under way
 	total       sumtree.Total
 }
 
 // openSums makes the sums of a leaf, and tells who takes them.
 func (x *executor) openSums(l *leaf) {
-	for _, of := range l.Sums {
-		s := sums{size: of.Size, from: l.begin - of.Before}
-		s.until = s.from + of.Size - of.Off
+	for i := range l.Sums {
+		of := &l.Sums[i]
+		s := sums{Sum: of, from: l.begin - of.Before}
+		s.until = s.from + of.Length(0) - of.Off
 		if of.Window != nil {
 			s.window = x.nodes[of.Window.ID].(*window)
 			s.total.Means = s.window.Fn == function.Avg
@@ -41,7 +44,7 @@ func (s *sums) take(words []uint64, at int64) {
 	}
 	for len(words) > 0 {
 		k := min(s.until-at, int64(len(words)))
-		if k < s.size || !s.whole(words[:k]) {
+		if k > 0 && (k < s.until-s.from || !s.whole(words[:k])) {
 			s.total.Add(words[:k], at)
 		}
 		words, at = words[k:], at+k
@@ -68,18 +71,24 @@ func (s *sums) whole(words []uint64) bool {
 // mostMeasured is up to how many words the kernel adds up at once.
 const mostMeasured = 256
 
-// end ends the step under way, of which the last one may be short, and begins the next.
-func (s *sums) end(at int64) {
-	if at == s.from {
-		return
+// finish ends the steps that are left at the end of the leaf: a short one, or of the calendar those
+// without slots.
+func (s *sums) finish(at int64) {
+	for s.from < at || s.given < int64(len(s.Bounds))-1 {
+		s.end(at)
 	}
+}
+
+// end ends the step under way and begins the next.
+func (s *sums) end(at int64) {
 	if s.column != nil {
 		s.column.means = append(s.column.means, s.total.Mean())
 	} else {
 		s.window.give(&s.total, at-s.from)
 	}
 	s.total.Reset()
-	s.from, s.until = at, at+s.size
+	s.given++
+	s.from, s.until = at, at+s.Length(s.given)
 }
 
 // reach has a node complete what it has in this round, for one that does not want

@@ -20,6 +20,7 @@ type window struct {
 	ready   block          // of this round, where values come from spans or sums and not from in
 	history int64          // inputs still to come that are ahead of the first window
 
+	given  int64          // windows that were closed
 	filled int64          // inputs of the open window
 	sure   float64        // sum of their confidences
 	apart  *sumtree.Total // of the slots of the open window, where aggregates do not tell their sum
@@ -63,7 +64,7 @@ func (w *window) next(x *executor, dst block) (block, error) {
 		}
 	}
 	for len(v) > 0 {
-		n := min(w.Size-w.filled, int64(len(v)))
+		n := min(w.Length(w.given)-w.filled, int64(len(v)))
 		var sure []float64
 		if len(c) > 0 {
 			sure, c = c[:n], c[n:]
@@ -74,24 +75,25 @@ func (w *window) next(x *executor, dst block) (block, error) {
 		by.Add(v[:n], sure)
 		w.filled += n
 		v = v[n:]
-		if w.filled == w.Size {
+		if w.filled == w.Length(w.given) {
 			dst = w.close(dst)
 		}
 	}
 	x.release(in)
-	if x.final && w.filled > 0 {
+	for x.final && (w.filled > 0 || w.given < int64(len(w.Bounds))-1) {
 		dst = w.close(dst)
 	}
 	return dst, nil
 }
 
 func (w *window) close(dst block) block {
-	v, sure := w.by.Close(), w.sure/float64(w.filled)
+	v, sure := w.reducer().Close(), w.sure/float64(max(w.filled, 1)) // the calendar may have windows without inputs
 	if v != v {
 		sure = 0
 	}
 	dst = dst.put(v, sure, w.Confidence)
 	w.filled, w.sure = 0, 0
+	w.given++
 	return dst
 }
 
@@ -101,7 +103,7 @@ func (w *window) give(t *sumtree.Total, slots int64) {
 	if w.Fn == function.Sum && t.Count > 0 {
 		v = t.Sum().Float64()
 	}
-	w.ready = w.ready.put(v, float64(t.Count)/float64(slots), w.Confidence)
+	w.ready = w.ready.put(v, float64(t.Count)/float64(max(slots, 1)), w.Confidence)
 }
 
 // spans gives the values of windows by the aggregates of their slots, so many each. It stops at
@@ -116,7 +118,7 @@ func (w *window) spans(list []chunk.Header, slots int64) int {
 		}
 		dst = append(dst, v)
 		if w.Confidence {
-			w.ready.c = append(w.ready.c, float64(list[i].Count)/float64(slots))
+			w.ready.c = append(w.ready.c, float64(list[i].Count)/float64(max(slots, 1)))
 		}
 	}
 	w.ready.v = dst

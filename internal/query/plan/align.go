@@ -1,6 +1,9 @@
 package plan
 
 import (
+	"time"
+
+	"dalmatiner/internal/calendar"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
@@ -16,12 +19,26 @@ import (
 // on to such a multiple: then ranges of one length stay ranges of one length, and steps of one
 // answer are of use for the next. It returns the range as it is where it is shorter than a step,
 // and where that is not known before planning, which says what is wrong.
-func Aligned(times Range, now int64, q *dql.Query, src source.Source, width int) Range {
-	longest, all := int64(1), int64(1)
-	a := aligner{source: src, buckets: make(map[string]int64)}
-	length := times.End - times.Start
+//
+// With spans of the calendar the range begins where the longest of them does, and ends where it is
+// asked for. uneven is set then.
+func Aligned(times Range, now int64, q *dql.Query, src source.Source, zone *time.Location, width int) (of Range, uneven bool) {
+	a := aligner{source: src, zone: zone, buckets: make(map[string]int64)}
+	fields := make([]aligned, len(q.Fields))
 	for i := range q.Fields {
-		of := a.expr(q.Fields[i].Expr)
+		fields[i] = a.expr(q.Fields[i].Expr)
+	}
+	if a.longest != nil {
+		return Range{max(1, a.longest.Begin(times.Start, clock{zone}.location())), times.End}, true
+	}
+	return alignedEvenly(times, now, fields, width), false
+}
+
+// alignedEvenly is Aligned for steps of fixed length.
+func alignedEvenly(times Range, now int64, fields []aligned, width int) Range {
+	longest, all := int64(1), int64(1)
+	length := times.End - times.Start
+	for _, of := range fields {
 		if of.typ != function.TypeMetric || of.ms <= 0 {
 			return times
 		}
@@ -59,14 +76,17 @@ func alignedColumns(length, resolution, width int64) *Columns {
 // aligner finds how far apart the values of a query are.
 type aligner struct {
 	source  source.Source
+	zone    *time.Location   // asked for; nil for none
 	buckets map[string]int64 // resolutions in ms
+	longest *calendar.Step   // of all windows over spans of the calendar
 }
 
 // aligned is an expression: how far apart its values are, 0 where that is not known, or how
 // long a constant is.
 type aligned struct {
-	typ function.Type
-	ms  int64
+	typ  function.Type
+	ms   int64
+	step *calendar.Step // a constant that is a span of the calendar; else nil
 }
 
 func (a *aligner) expr(e dql.Expr) aligned {
@@ -77,20 +97,25 @@ func (a *aligner) expr(e dql.Expr) aligned {
 		}
 		return aligned{typ: function.TypeFloat}
 	case *dql.Duration:
-		return aligned{function.TypeTime, n.Milliseconds()}
+		of := aligned{typ: function.TypeTime, ms: n.Milliseconds()}
+		if step, ok := calendarStep(n, a.zone); ok {
+			of.step = &step
+		}
+		return of
 	case *dql.Word:
 		return aligned{typ: function.TypeWord}
 	case *dql.Events:
 		return aligned{typ: function.TypeEvents}
 	case *dql.Select:
-		return aligned{function.TypeMetric, a.resolution(n.Bucket)}
+		return aligned{typ: function.TypeMetric, ms: a.resolution(n.Bucket)}
 	case *dql.Shift:
 		return a.expr(n.Of)
 	case *dql.Binary:
-		if l := a.expr(n.L); l.typ == function.TypeMetric {
+		l, r := a.expr(n.L), a.expr(n.R)
+		if l.typ == function.TypeMetric {
 			return l
 		}
-		return a.expr(n.R)
+		return r
 	case *dql.Call:
 		return a.call(n)
 	}
@@ -100,12 +125,13 @@ func (a *aligner) expr(e dql.Expr) aligned {
 func (a *aligner) call(c *dql.Call) aligned {
 	types := make([]function.Type, len(c.Args))
 	var span, series int64
+	var step *calendar.Step
 	for i, e := range c.Args {
 		of := a.expr(e)
 		types[i] = of.typ
 		switch of.typ {
 		case function.TypeTime:
-			span = of.ms
+			span, step = of.ms, of.step
 		case function.TypeMetric, function.TypeHistogram:
 			if series == 0 {
 				series = of.ms
@@ -114,15 +140,18 @@ func (a *aligner) call(c *dql.Call) aligned {
 	}
 	fn, ok := function.Lookup(c.Name, types)
 	if ok && fn.Kind == function.KindEvents {
-		return aligned{function.TypeMetric, max(1, span)}
+		return aligned{typ: function.TypeMetric, ms: max(1, span)}
 	}
 	if !ok || series <= 0 {
 		return aligned{}
 	}
+	if fn.Kind == function.KindWindow && step != nil && step.N > 0 && (a.longest == nil || a.longest.Nominal() < step.Nominal()) {
+		a.longest = step
+	}
 	if fn.Kind == function.KindWindow || fn.Kind == function.KindHistogram {
 		series *= max(1, span/series)
 	}
-	return aligned{fn.Kind.Result(), series}
+	return aligned{typ: fn.Kind.Result(), ms: series}
 }
 
 // resolution returns that of a bucket, 0 where there is none.

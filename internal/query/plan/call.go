@@ -15,6 +15,7 @@ type arguments struct {
 	fn     *function.Entry
 	series []Series
 	consts []value // in their order
+	whole  bool    // the span is all there is
 }
 
 func (p *planner) call(c *dql.Call) (value, error) {
@@ -46,10 +47,8 @@ func (p *planner) call(c *dql.Call) (value, error) {
 	if err := p.lonely(c, a.fn); err != nil {
 		return value{}, err
 	}
-	for _, v := range a.consts {
-		if v.varies {
-			return value{}, p.errorAt(v.pos, nil, "%s takes a span of fixed length, and months and years have none: write days, such as 30d", a.fn.Name)
-		}
+	if err := p.checkCalendar(a); err != nil {
+		return value{}, err
 	}
 	return p.apply(a)
 }
@@ -84,6 +83,9 @@ func (p *planner) apply(a arguments) (value, error) {
 
 // one plans a function of one series.
 func (p *planner) one(a arguments, n *Node) (*Node, error) {
+	if err := p.checkUneven(a, n); err != nil {
+		return nil, err
+	}
 	fn := a.fn.Op
 	switch a.fn.Kind {
 	case function.KindScalar:
@@ -125,7 +127,7 @@ func (p *planner) each(inputs []Series, typ function.Type, fn func(*Node) (*Node
 
 // windows plans an aggregate over time.
 func (p *planner) windows(a arguments) (value, error) {
-	span := a.consts[len(a.consts)-1].span
+	span := a.consts[len(a.consts)-1]
 	number := a.consts[0].number // unused where there is only the span
 	if a.fn.Op == function.Percentile {
 		if p.opt.Compat && a.consts[0].typ == function.TypeInteger {
@@ -133,7 +135,7 @@ func (p *planner) windows(a arguments) (value, error) {
 		}
 		if number < 0 || number > 1 {
 			if p.opt.Compat {
-				return p.each(a.series, function.TypeMetric, func(n *Node) (*Node, error) { return p.nothing(n, span), nil })
+				return p.each(a.series, function.TypeMetric, func(n *Node) (*Node, error) { return p.nothing(n, span.span), nil })
 			}
 			return value{}, p.errorAt(a.consts[0].pos, nil, "a percentile is between 0 and 1, not %v; percentiles of histograms go to 100", number)
 		}
@@ -141,14 +143,28 @@ func (p *planner) windows(a arguments) (value, error) {
 	return p.each(a.series, function.TypeMetric, func(n *Node) (*Node, error) { return p.window(a, n, number, span) })
 }
 
-func (p *planner) window(a arguments, in *Node, number float64, span int64) (*Node, error) {
-	size := max(1, span/in.Resolution)
-	name := p.name("window").number(int64(a.fn.Op), size)
+// windowName begins the name of an aggregate over time.
+func (g *graph) windowName(what string, a arguments, number float64) naming {
+	name := g.name(what).number(int64(a.fn.Op))
 	if len(a.consts) > 1 {
 		name = name.number(int64(math.Float64bits(number)))
 	}
+	return name
+}
+
+func (p *planner) window(a arguments, in *Node, number float64, span value) (*Node, error) {
+	if err := p.checkUneven(a, in); err != nil {
+		return nil, err
+	}
+	if span.calendar != nil {
+		return p.calendarWindow(a, in, number, span)
+	}
+	if in.Calendar != nil && !a.whole {
+		return nil, p.errorAt(span.pos, nil, "spans of %v are aggregated over spans of the calendar, such as 1mo or 1y", in.Calendar)
+	}
+	size := max(1, span.span/in.Resolution)
 	var err error
-	n := p.internOver(in, name, func(n *Node) {
+	n := p.internOver(in, p.windowName("window", a, number).number(size), func(n *Node) {
 		if a.fn.Op == function.Percentile || a.fn.Op == function.Median {
 			err = p.hold(a.pos, 8*min(size, in.Values))
 		}

@@ -19,7 +19,7 @@ func (p *planner) across(a arguments, q float64, k int) (value, error) {
 	key := fmt.Sprintf("across %d %x %d of%s", a.fn.Op, q, k, l.key())
 	n := p.intern(p.name(key), func(n *Node) {
 		n.Op = &Across{Fn: a.fn.Op, Quantile: q, Rank: k}
-		n.Resolution, n.Values, n.Restart, n.Form = l.res, l.longest, l.restart, p.shape("of its own "+key)
+		n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = l.res, l.longest, l.restart, l.calendar, p.shape("of its own "+key)
 		p.bill.buffers += len(l.nodes)
 	}, l.nodes...)
 	p.describe(n, "%s", a.fn.Name)
@@ -42,7 +42,7 @@ func (p *planner) pick(a arguments) (value, error) {
 		key := fmt.Sprintf("pick %d %d %d", a.fn.Op, t.ID, in.ID)
 		z := p.intern(p.name(key), func(n *Node) {
 			n.Op = &Pick{Fn: a.fn.Op}
-			n.Resolution, n.Values, n.Restart, n.Form = in.Resolution, in.Values, in.Restart, p.shape("of its own "+key)
+			n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = in.Resolution, in.Values, in.Restart, in.Calendar, p.shape("of its own "+key)
 			p.bill.buffers += 2
 		}, in, t)
 		p.describe(z, "within %s", a.fn.Name)
@@ -57,18 +57,23 @@ type list struct {
 	aligned bool  // outputs become complete in step
 	restart int64 // of all of them
 	nodes   []*Node
+
+	calendar *Calendar
 }
 
 // listOf checks that series can be combined; there is at least one.
 func (p *planner) listOf(pos int, inputs []Series) (list, error) {
 	first := inputs[0].Of
-	l := list{res: first.Resolution, aligned: true, restart: first.Restart}
+	l := list{res: first.Resolution, aligned: true, restart: first.Restart, calendar: first.Calendar}
 	if err := p.grow(seriesSize * int64(len(inputs))); err != nil {
 		return l, err
 	}
 	l.nodes = make([]*Node, 0, len(inputs))
 	for _, in := range inputs {
 		c := in.Of
+		if c.Calendar != first.Calendar {
+			return l, p.errorAt(pos, nil, "%s and %s cannot be combined: they begin at different times", first.steps(), c.steps())
+		}
 		if c.Resolution != first.Resolution {
 			return l, p.errorAt(pos, nil, "Combination functions can't have mix resolutions as children. (%d ms and %d ms)", first.Resolution, c.Resolution)
 		}
@@ -80,6 +85,14 @@ func (p *planner) listOf(pos int, inputs []Series) (list, error) {
 		}
 	}
 	return l, nil
+}
+
+// steps says how far apart the outputs of a node are.
+func (n *Node) steps() string {
+	if n.Calendar != nil {
+		return fmt.Sprintf("spans of %v of the calendar", n.Calendar)
+	}
+	return fmt.Sprintf("steps of %d ms", n.Resolution)
 }
 
 // key names the nodes in their order.
@@ -118,7 +131,7 @@ func (p *planner) combineAs(pos int, fn function.Op, inputs []Series, strict boo
 	n := p.intern(p.name(key), func(n *Node) {
 		op := &Combine{Fn: fn, Aligned: l.aligned, Strict: strict, Splits: splits}
 		p.bill.partials += max(min(len(inputs)-1, maxPartials)-1, 0)
-		n.Op, n.Resolution, n.Values, n.Restart, n.Form = op, l.res, l.longest, l.restart, inputs[0].Of.Form
+		n.Op, n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = op, l.res, l.longest, l.restart, l.calendar, inputs[0].Of.Form
 		if p.opt.Compat {
 			op.Weights = oldWeights(fn, len(inputs))
 		}

@@ -55,7 +55,7 @@ func (p *planner) readEvents(n *Node, b bucket, of value, length int64) error {
 		lives := (Oldest(&b.Info, p.opt.Now) + 1) * b.Resolution
 		r.Oldest = max(0, SlotOf(lives-steps.Offset+length-1, length))
 	}
-	n.Op, n.Resolution, n.Values = r, length, r.Past-r.From
+	n.Op, n.Resolution, n.Values, n.First = r, length, r.Past-r.From, r.From*length+r.Shift
 	n.Form = p.shape("read", length, r.Shift, r.From, r.Past)
 	n.slotwise = true // nobody adds up what is counted
 	p.out.Events = true

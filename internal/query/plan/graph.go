@@ -5,6 +5,7 @@ import (
 	"maps"
 	"strconv"
 
+	"dalmatiner/internal/calendar"
 	"dalmatiner/internal/query/function"
 )
 
@@ -17,7 +18,10 @@ type graph struct {
 	text   string         // of the name that was new last
 	shapes map[shape]int
 	bill   bill
-	spare  struct { // for nodes to come and what they have, made for several at a time
+
+	calendars map[calendar.Step]*Calendar // by their steps
+	bounded   map[boundsOf][]int64        // bounds of windows
+	spare     struct {                    // for nodes to come and what they have, made for several at a time
 		nodes   []Node
 		reads   []Read
 		windows []Window
@@ -82,6 +86,9 @@ func (g *graph) node(inputs []*Node) *Node {
 
 // add builds a node that has its inputs, and adds it to the plan.
 func (g *graph) add(key name, n *Node, build func(*Node)) *Node {
+	if len(n.Inputs) > 0 {
+		n.First = n.Inputs[0].First
+	}
 	build(n)
 	g.bill.planned += nodeSize + int64(len(key.text)) // grow has it paid for
 	for _, in := range n.Inputs {
@@ -154,7 +161,7 @@ func (g *graph) unary(in *Node, key string, op Op) *Node {
 // unaryWith plans such a node, of which build sets what is not as in its input.
 func (g *graph) unaryWith(in *Node, key string, build func(*Node)) *Node {
 	return g.internOver(in, g.name(key), func(n *Node) {
-		n.Resolution, n.Values, n.Form, n.Restart = in.Resolution, in.Values, in.Form, in.Restart
+		n.Resolution, n.Values, n.Form, n.Restart, n.Calendar = in.Resolution, in.Values, in.Form, in.Restart, in.Calendar
 		build(n)
 	})
 }

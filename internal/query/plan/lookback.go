@@ -49,6 +49,9 @@ func (n *Node) holds() bool {
 // extra returns how many outputs a node has before those that are wanted of it, because they
 // know too little of what was before them.
 func (n *Node) extra() int64 {
+	if n.Calendar != nil {
+		return 0 // the windows before the range are not computed
+	}
 	if n.holds() {
 		return holdBack(n.Resolution)
 	}

@@ -9,8 +9,9 @@ import (
 type Node struct {
 	Op         Op
 	ID         int   // position in Plan.Nodes
-	Resolution int64 // ms per output
+	Resolution int64 // ms per output, of those of a Calendar about
 	Values     int64 // outputs in all
+	First      int64 // unix ms at which the first output of the range begins
 	Before     int64 // the first so many of them are before the range, for those who look back
 	Form       int   // nodes of equal form complete equally many outputs each round
 	// Restart is after how many outputs the reads below began anew, as the
@@ -20,7 +21,8 @@ type Node struct {
 	Confidence bool // the confidences of its outputs are wanted
 	Uses       int  // nodes and results that read it
 	Inputs     []*Node
-	What       string // its name for EXPLAIN, if that is asked for
+	Calendar   *Calendar // when the outputs begin, where they are not Resolution apart; else nil
+	What       string    // its name for EXPLAIN, if that is asked for
 
 	slotwise bool     // its outputs are wanted by something else than windows over spans
 	firm     bool     // its outputs before the range are needed, and not only to hold values
@@ -54,6 +56,7 @@ func (r *Read) Pushed() bool { return len(r.Spans) > 0 }
 type Spans struct {
 	Read    *Node
 	Size    int64   // slots
+	Bounds  []int64 // as of Window
 	Before  int64   // slots before the range that spans are made of, too
 	Spared  bool    // those spans are needed only where one of the first in the range has no value
 	Off     int64   // slots that the first span lacks at its begin
@@ -66,11 +69,12 @@ type Spans struct {
 // Values would not do: a float sum depends on where in its chunk a slot lies, and which
 // values are integers, whose sums are exact.
 type Sum struct {
-	Size   int64 // slots
-	Before int64 // slots before the range that are added up, too
-	Off    int64 // slots that the first one lacks at its begin
-	Window *Node // nil for columns
-	Root   int   // whose columns take it, without a window
+	Size   int64   // slots
+	Bounds []int64 // as of Window
+	Before int64   // slots before the range that are added up, too
+	Off    int64   // slots that the first one lacks at its begin
+	Window *Node   // nil for columns
+	Root   int     // whose columns take it, without a window
 }
 
 // Operators of one input.
@@ -105,6 +109,9 @@ type (
 		Fn     function.Op
 		Number float64 // argument
 		Size   int64
+		// Bounds are the first inputs of windows of unequal length, and behind them the number
+		// of inputs. Size is that of the longest one then. They are nil where all have Size.
+		Bounds []int64
 		// At most one of these: values come from spans of the read below, or from sums
 		// that it adds up, and not from its outputs.
 		Spans, Sums bool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"dalmatiner/internal/calendar"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
@@ -34,8 +35,10 @@ type value struct {
 	number float64
 	span   int64 // ms, of TypeTime
 	varies bool  // TypeTime of months or years
-	word   string
-	events *dql.Events // of TypeEvents; span is by how much they are shifted
+
+	calendar *calendar.Step // TypeTime that is a span of the calendar, else nil
+	word     string
+	events   *dql.Events // of TypeEvents; span is by how much they are shifted
 }
 
 // Make plans a query. Errors in the query are *dql.Error; a query that finds no series is
@@ -156,6 +159,11 @@ func (p *planner) field(f *dql.Field) error {
 			if p.opt.Asked > 0 {
 				r.Columns = alignedColumns(p.opt.Asked, s.Of.Resolution, int64(p.opt.Width))
 			}
+			if s.Of.Calendar != nil {
+				if r.Columns, err = p.calendarColumns(f.Expr.Pos(), s.Of); err != nil {
+					return err
+				}
+			}
 			outputs = 3 * r.Columns.Count(s.Of.Values)
 		}
 		if p.out.Output += outputs; p.out.Output > p.opt.Limits.MaxOutput {
@@ -185,7 +193,7 @@ func (p *planner) expr(e dql.Expr) (value, error) {
 		}
 		return value{typ: t, number: n.Value, pos: n.Pos()}, nil
 	case *dql.Duration:
-		return value{typ: function.TypeTime, span: n.Milliseconds(), varies: n.Unit.Varies(), pos: n.Pos()}, nil
+		return p.duration(n), nil
 	case *dql.Word:
 		return value{typ: function.TypeWord, word: n.Text, pos: n.Pos()}, nil
 	case *dql.Select:

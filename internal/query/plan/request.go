@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/source"
@@ -24,6 +25,7 @@ type Options struct {
 	Range
 	Limits Limits
 	Now    int64          // unix ms
+	Zone   *time.Location // that is asked for; nil for none
 	Asked  int64          // ms that were asked for, where Range is aligned; 0 = all of it
 	Width  int            // above 0: at most that many columns per series; at most MaxWidth
 	Memory Memory         // is asked before the query uses any; nil lends everything

@@ -143,7 +143,7 @@ func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shif
 			r.From, r.Past = max(1, start)/b.Resolution, max(1, end)/b.Resolution
 		}
 		r.Oldest = Oldest(&b.Info, p.opt.Now)
-		n.Op, n.Resolution, n.Values = r, b.Resolution, r.Past-r.From
+		n.Op, n.Resolution, n.Values, n.First = r, b.Resolution, r.Past-r.From, r.From*b.Resolution+shift
 		if p.opt.Compat {
 			n.Restart = p.opt.CompatSlots - 1
 			n.Values -= n.Values / p.opt.CompatSlots

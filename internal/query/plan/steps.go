@@ -32,7 +32,9 @@ func (p *Plan) Step() int64 {
 // of its inputs in that step, and on some before it.
 func (n *Node) stepwise() bool {
 	switch op := n.Op.(type) {
-	case *Read, *Scalar, *Map, *Replace, *Confidence, *Window, *Step, *MovingAvg, *Across:
+	case *Window:
+		return op.Bounds == nil
+	case *Read, *Scalar, *Map, *Replace, *Confidence, *Step, *MovingAvg, *Across:
 		return true
 	case *Fill:
 		return op.With == "null" || op.With == "zero"

@@ -44,12 +44,6 @@ func (c clock) later(ms int64, d *dql.Duration, sign int64) int64 {
 	return ms + sign*d.Milliseconds()
 }
 
-// calendarStep returns a span as one of the calendar, if it is one.
-func calendarStep(d *dql.Duration, zone *time.Location) (calendar.Step, bool) {
-	unit, ok := map[dql.Unit]calendar.Unit{"d": calendar.Day, "w": calendar.Week, "mo": calendar.Month, "y": calendar.Year}[d.Unit]
-	return calendar.Step{N: d.N, Unit: unit}, ok && (zone != nil || d.Unit.Varies())
-}
-
 // TimeRange returns the range of a query. Times below 1 and spans below 1 ms are raised to 1.
 // Dates without a zone are in the one asked for, nil for none: then they are in UTC, and days have
 // 24 hours. With compat a span AGO is the beginning of time, as in the original; without it a time

@@ -33,6 +33,7 @@ func (p *planner) top(l *dql.Limit) error {
 	}
 	for _, r := range p.out.Roots {
 		whole := a
+		whole.whole = true
 		whole.series = []Series{{Of: r.Of}}
 		whole.consts = append(slices.Clone(a.consts), value{typ: function.TypeTime, span: r.Of.Resolution * max(1, r.Of.Values)})
 		v, err := p.apply(whole)
