@@ -113,10 +113,9 @@ func (s *exactSeries) check(t *testing.T, n *node) {
 		for i, text := range values {
 			want := point.Float(s.words[i])
 			got, err := strconv.ParseFloat(text, 64)
-			if text == "-" { // JSON has no other number for it
-				if form != "msgpack" && (math.IsNaN(want) || math.IsInf(want, 0)) {
-					continue
-				}
+			// A NaN is a gap, and JSON has no number for the infinities.
+			if text == "-" && (math.IsNaN(want) || form != "msgpack" && math.IsInf(want, 0)) {
+				continue
 			}
 			if err != nil || math.Float64bits(got) != math.Float64bits(want) {
 				t.Fatalf("%s %d: %s has %s, want %v", s.name, i, form, text, want)
@@ -146,8 +145,16 @@ func msgpackValues(t *testing.T, n *node, text string) (values []string) {
 	if !found {
 		t.Fatalf("%s: no list of values in %.100q", resp.Status, body)
 	}
-	for list = list[4:]; len(list) > 8 && list[0] == 0xcb; list = list[9:] {
-		values = append(values, strconv.FormatFloat(math.Float64frombits(binary.BigEndian.Uint64(list[1:])), 'g', -1, 64))
+	for list = list[4:]; len(list) > 0; {
+		switch {
+		case list[0] == 0xc0: // NaN is a gap
+			values, list = append(values, "-"), list[1:]
+		case list[0] == 0xcb && len(list) > 8:
+			v := math.Float64frombits(binary.BigEndian.Uint64(list[1:]))
+			values, list = append(values, strconv.FormatFloat(v, 'g', -1, 64)), list[9:]
+		default:
+			return values
+		}
 	}
 	return values
 }

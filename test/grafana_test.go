@@ -217,7 +217,7 @@ func TestOldGrafanaPlugin(t *testing.T) {
 		{`'base'.'requests' FROM 'my org' WHERE label:'production' AND 'site' = 'eu' AS $1`, map[string]string{"web": "0=10 1=12 2=11 "}},
 		{`'base'.'requests' FROM 'my org' WHERE 'site' != 'eu' AS $2, 'base'.'errors' FROM 'my org' AS $dl:'source'`,
 			map[string]string{"us": "0=20 1=21 2=19 ", "eu1": "0=0 1=0 2=1 "}},
-		{`'temp' FROM 'my org' WHERE 'site' = ''`, map[string]string{"temp FROM my org WHERE site = ": "1=21 2=21 "}},
+		{`'temp' FROM 'my org' WHERE 'site' = ''`, map[string]string{"temp FROM my org WHERE site = ": "1=21 "}},
 		{`divide(avg('web'.'eu'.'requests' FROM 'shop', 30s), 1) AS $3`, map[string]string{"requests": "0=11 "}},
 		{`sum('base'.'requests' FROM 'my org' WHERE 'site' = 'eu' OR 'site' = 'us') AS x`, map[string]string{"x": "0=30 1=33 2=30 "}},
 		{`'base'.'requests' FROM 'my org' WHERE 'site' = 'eu' SHIFT BY 1s`,

@@ -113,28 +113,17 @@ func checkRate(t *testing.T, n *node) {
 	}
 }
 
-// averages returns the means of 300 slots each with gaps filled, NaN for those
-// before the first point.
-func averages(words []uint64) []float64 {
-	carry := 0.0
-	if i := slices.IndexFunc(words, func(w uint64) bool { return w != point.Unset }); i >= 0 {
-		carry = point.Float(words[i])
-	}
-	var out []float64
-	begun := false
+// averages returns the means of the points in 300 slots each, NaN where there is none.
+func averages(words []uint64) (out []float64) {
 	for chunk := range slices.Chunk(words, 300) {
-		sum := 0.0
+		sum, n := 0.0, 0.0
 		for _, w := range chunk {
 			if w != point.Unset {
-				begun = true
-				carry = point.Float(w)
+				sum += point.Float(w)
+				n++
 			}
-			sum += carry
 		}
-		if !begun {
-			sum = math.NaN()
-		}
-		out = append(out, sum/300)
+		out = append(out, sum/n)
 	}
 	return out
 }

@@ -136,6 +136,9 @@ func answer(e *query.Engine, q string, opt query.Options) string {
 	var b strings.Builder
 	for _, s := range r.Series {
 		fmt.Fprintf(&b, "  %-*s  %s", wide, s.Name, values(s))
+		if s.Times != nil {
+			fmt.Fprintf(&b, "   times %s", strings.Trim(fmt.Sprint(s.Times), "[]"))
+		}
 		if s.Coverage < 1 {
 			fmt.Fprintf(&b, "   coverage %.3g", s.Coverage)
 		}

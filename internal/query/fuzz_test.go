@@ -14,6 +14,7 @@ import (
 func FuzzQuery(f *testing.F) {
 	f.Add("SELECT avg(sum(*.x BUCKET b), 7s) - 2 / a.x BUCKET b SHIFT BY -9999999999999w LAST 5m")
 	f.Add("SELECT count(y, 1m), min(y, y) AS $2.n METADATA {a: $1} ALIAS a.* BUCKET c SHIFT BY 3s AS y BETWEEN 1 AND NOW")
+	f.Add(`SELECT max(avg(*.x BUCKET b, 1d), 1mo), sum(count(a.* BUCKET c, 2w)) / 3 AFTER "2026-03-28" FOR 1y6mo TZ "Europe/Zagreb" TOP 1 BY avg()`)
 	f.Add("SELECT confidence(a.x BUCKET c + avg(a.x BUCKET b, 7s)) BEFORE 900s AGO FOR -1w")
 	f.Add(`SELECT max(a.x BUCKET b, 9999999999999999w) AFTER "9999-12-31 23:59:59" FOR 9999999999999999w`)
 	f.Add("SELECT topk(a.* BUCKET b, 1), bottomk(a.x BUCKET b, a.x BUCKET c, 2), quantile(a.* BUCKET b, 0.5) LAST 9s TOP 1 BY percentile(0.9)")

@@ -79,7 +79,8 @@ type Options struct {
 	Compat bool
 
 	// Zone is that of dates without one and of the calendar, where the text does not ask for one
-	// with TZ. nil is UTC, with days of 24 hours that are counted from the begin of the range.
+	// with TZ. nil is UTC, with days of 24 hours that are counted from the begin of the range. With
+	// Compat it is ignored.
 	Zone *time.Location
 
 	// Explain is the prefix EXPLAIN of a query: its plan is asked for, with
@@ -158,8 +159,10 @@ func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, 
 	if err = r.parse(text); err != nil {
 		return nil, err
 	}
-	if r.zone, err = plan.TimeZone(r.q, opt.Zone); err != nil {
-		return nil, err
+	if !opt.Compat {
+		if r.zone, err = plan.TimeZone(r.q, opt.Zone); err != nil {
+			return nil, err
+		}
 	}
 	if r.times, err = plan.TimeRange(r.q, r.began.UnixMilli(), r.zone, opt.Compat); err != nil {
 		return nil, err

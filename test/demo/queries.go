@@ -67,9 +67,8 @@ func (s *session) askMaxima(ctx context.Context, text string, numbers []int, spa
 
 // sent returns the values that the slots of a published series must have, by
 // haggar's function, and how many of them its journal says it sent. A slot that it
-// has not sent, such as the second under way, repeats the value before it as every
-// query does. The store's own points are compared on the way: each that was sent,
-// and none besides.
+// has not sent, such as the second under way, is less than any value. The store's own points
+// are compared on the way: each that was sent, and none besides.
 func (s *session) sent(ctx context.Context, number int, first int64, count int) (values []float64, set int, err error) {
 	data := haggar.Data{Preset: haggar.Published}
 	words, err := s.read(ctx, haggar.PublishedBucket, data.AppendKey(nil, 0, number), first, count)
@@ -80,15 +79,11 @@ func (s *session) sent(ctx context.Context, number int, first int64, count int) 
 	values = make([]float64, count)
 	for i, word := range words {
 		slot, due := first+int64(i), uint64(point.Unset)
-		switch {
-		case s.slots[number][slot]:
+		values[i] = math.Inf(-1)
+		if s.slots[number][slot] {
 			set++
 			due = series.Word(slot)
 			values[i] = float64(series.At(slot))
-		case i > 0:
-			values[i] = values[i-1]
-		default:
-			return nil, 0, fmt.Errorf("haggar has not sent series %d at slot %d, the first of the range", number, first)
 		}
 		s.compare(word == due, "series %d, slot %d: the point is %016x, haggar's is %016x", number, slot, word, due)
 	}
@@ -136,32 +131,26 @@ func (s *session) askRate(ctx context.Context) error {
 		s.compare(near(v, with[i]) || near(v, without[i]), "rate %d: %s, the points of mps make %v", i, text64(v), text64(with[i]))
 	}
 	fmt.Fprintf(s.out, "mps counted %d points: exactly those that the account calls stored.\n", measured)
-	fmt.Fprintln(s.out, "The coverage is low because the node is younger than an hour: before its first second there is no value.")
+	fmt.Fprintln(s.out, "The coverage is low because the node is younger than an hour: before its first second there is no point.")
 	return nil
 }
 
-// averages computes what a query makes of the points: gaps repeat the value before
-// them, a gap at the start of a span the first value, and a span that ends before
-// the first point has none.
+// averages computes what a query makes of the points: the mean of those in each span, nil where
+// there is none.
 func averages(words []uint64, width int) (out []*float64) {
-	first := slices.IndexFunc(words, func(w uint64) bool { return w != point.Unset })
-	last := 0.0
-	if first >= 0 {
-		last = point.Float(words[first])
-	}
 	for from := 0; from < len(words); from += width {
-		sum := 0.0
+		sum, n := 0.0, 0.0
 		for _, w := range words[from : from+width] {
 			if w != point.Unset {
-				last = point.Float(w)
+				sum += point.Float(w)
+				n++
 			}
-			sum += last
 		}
-		if first < 0 || from+width <= first {
+		if n == 0 {
 			out = append(out, nil)
 			continue
 		}
-		average := sum / float64(width)
+		average := sum / n
 		out = append(out, &average)
 	}
 	return out

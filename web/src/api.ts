@@ -8,6 +8,7 @@ export interface Series {
   name: string
   resolution: number // ms
   start?: number // unix ms of its first column, when the answer is reduced to a width
+  times?: number[] // of the values, unix ms, where they are spans of the calendar: then the resolution is about their length
   values: (number | null)[]
   min?: (number | null)[] // of columns, when the answer is reduced to a width
   max?: (number | null)[]

@@ -116,9 +116,12 @@ func (g *graph) calendarWindow(a arguments, in *Node, number float64, span value
 	if in.Resolution > c.Nominal() {
 		return nil, g.errorAt(span.pos, nil, "a span of %v is shorter than the %d ms from one value to the next", c, in.Resolution)
 	}
+	bounds, err := g.bounds(c, in)
+	if err != nil {
+		return nil, err
+	}
 	name := g.windowName("calendar", a, number).number(c.N, int64(c.Unit))
 	n := g.internOver(in, name, func(n *Node) {
-		bounds := g.bounds(c, in)
 		op := nextOf(&g.spare.windows, len(g.out.Nodes))
 		*op = Window{Fn: a.fn.Op, Number: number, Size: longest(bounds), Bounds: bounds}
 		if a.fn.Op == function.Percentile || a.fn.Op == function.Median {
@@ -135,10 +138,13 @@ func (g *graph) calendarWindow(a arguments, in *Node, number float64, span value
 }
 
 // bounds returns the first input of each window, and behind them the number of inputs.
-func (g *graph) bounds(c *Calendar, in *Node) []int64 {
+func (g *graph) bounds(c *Calendar, in *Node) ([]int64, error) {
 	key := boundsOf{c, in.Calendar, in.First, in.Resolution, in.Values}
 	if known := g.bounded[key]; known != nil {
-		return known
+		return known, nil
+	}
+	if err := g.grow(8 * int64(len(c.Times)+1)); err != nil {
+		return nil, err
 	}
 	list := make([]int64, 0, len(c.Times)+1)
 	for i, at := range c.Times {
@@ -155,7 +161,7 @@ func (g *graph) bounds(c *Calendar, in *Node) []int64 {
 		g.bounded = make(map[boundsOf][]int64)
 	}
 	g.bounded[key] = list
-	return list
+	return list, nil
 }
 
 // boundsOf is what the bounds of windows depend on.

@@ -22,12 +22,6 @@ func (t Test) Of(v, sure, number float64) bool {
 	return t.Below && v < number || !t.Below && v > number
 }
 
-// TestOf returns the test of a function of thresholds.
-func TestOf(fn function.Op) (t Test, ok bool) {
-	t, ok = tests[fn]
-	return t, ok
-}
-
 var tests = map[function.Op]Test{
 	function.FirstAbove:     {What: function.First},
 	function.FirstBelow:     {What: function.First, Below: true},

@@ -14,6 +14,12 @@ describe('findRange', () => {
     ['SELECT x BUCKET b AFTER 1000 FOR 2s', 'AFTER 1000 FOR 2s', { kind: 'between', from: 1000, to: 3000 }],
     ['SELECT x BUCKET b BEFORE 5000 FOR 2s', 'BEFORE 5000 FOR 2s', { kind: 'between', from: 3000, to: 5000 }],
     ['SELECT x BUCKET b BETWEEN "1970-01-01 00:00:01" AND "1970-01-01T00:00:02Z"', 'BETWEEN "1970-01-01 00:00:01" AND "1970-01-01T00:00:02Z"', { kind: 'between', from: 1000, to: 2000 }],
+    ['SELECT x BUCKET b LAST 1mo', 'LAST 1mo', { kind: 'other' }],
+    ['SELECT x BUCKET b LAST 2h TZ "Europe/Zagreb" TOP 2 BY max()', 'LAST 2h', { kind: 'last', span: 2 * h }],
+    ['SELECT x BUCKET b LAST 1d tz UTC', 'LAST 1d', { kind: 'other' }],
+    ['SELECT x BUCKET b LAST 1 w TZ UTC', 'LAST 1 w', { kind: 'other' }],
+    ['SELECT x BUCKET b AFTER "1970-01-01 00:00:01" FOR 1s TZ "Europe/Zagreb"', 'AFTER "1970-01-01 00:00:01" FOR 1s', { kind: 'other' }],
+    ['SELECT x BUCKET b AFTER "1970-01-01T00:00:01Z" FOR 1s TZ "Europe/Zagreb"', 'AFTER "1970-01-01T00:00:01Z" FOR 1s', { kind: 'between', from: 1000, to: 2000 }],
     ['SELECT x BUCKET b BETWEEN NOW AND 2s AGO', 'BETWEEN NOW AND 2s AGO', { kind: 'other' }],
     ['SELECT x BUCKET b AFTER "Fri, 20 Nov 2026 07:00:03 EST" FOR 1h', 'AFTER "Fri, 20 Nov 2026 07:00:03 EST" FOR 1h', { kind: 'other' }],
   ])('%s', (text, clause, range) => {
@@ -35,7 +41,14 @@ describe('withRange', () => {
     ['SELECT x BUCKET b TOP 2 BY max()', 'SELECT x BUCKET b LAST 1h TOP 2 BY max()'],
     ['SELECT x BUCKET b % why', 'SELECT x BUCKET b % why\nLAST 1h'],
     ['SELECT x BUCKET b  ', 'SELECT x BUCKET b LAST 1h'],
+    ['SELECT x BUCKET b LAST 1y TZ "Europe/Zagreb" TOP 2 BY max()', 'SELECT x BUCKET b LAST 1h TZ "Europe/Zagreb" TOP 2 BY max()'],
   ])('%s', (text, want) => expect(withRange(text, last)).toBe(want))
+
+  it('writes what a time zone does not change', () => {
+    const text = 'SELECT x BUCKET b LAST 1y TZ "Europe/Zagreb"'
+    expect(withRange(text, { kind: 'between', from: 1000, to: 1500 })).toBe('SELECT x BUCKET b BETWEEN "1970-01-01T00:00:01Z" AND 1500 TZ "Europe/Zagreb"')
+    expect(withRange(text, { kind: 'last', span: 48 * h })).toBe('SELECT x BUCKET b LAST 48h TZ "Europe/Zagreb"')
+  })
 
   it('reads back every range that it writes', () => {
     for (const range of [last, { kind: 'between', from: 1_795_176_000_000, to: 1_795_179_600_000 }, { kind: 'between', from: 1_795_176_000_123, to: 1_795_176_000_999 }] as const) {

@@ -15,9 +15,9 @@ export function spanMs(text: string): number | undefined {
   return ms
 }
 
-/** The shortest text of a span. */
-export function spanText(ms: number): string {
-  for (const unit of ['w', 'd', 'h', 'm', 's']) {
+/** The shortest text of a span. In a time zone days have no fixed length. */
+export function spanText(ms: number, zoned = false): string {
+  for (const unit of zoned ? ['h', 'm', 's'] : ['w', 'd', 'h', 'm', 's']) {
     if (ms >= unitMs[unit]! && ms % unitMs[unit]! === 0) return `${ms / unitMs[unit]!}${unit}`
   }
   return `${Math.max(1, Math.round(ms))}ms`
@@ -32,6 +32,7 @@ export interface Place {
   from: number // of the clause in the text
   to: number
   range: Range
+  zoned: boolean // TZ follows: dates without a zone are in that one, and days differ in length
 }
 
 /** Finds the clause of the time range. */
@@ -44,11 +45,23 @@ export function findRange(text: string): Place | undefined {
     if (t.kind === 'operator' && ')]}'.includes(t.text)) depth--
     if (depth === 0 && isKeyword(t, 'LAST', 'AFTER', 'BEFORE', 'BETWEEN')) {
       let end = i + 1
-      while (end < tokens.length && !isKeyword(tokens[end], 'TOP', 'BOTTOM', 'ALIAS')) end++
-      return { from: t.from, to: tokens[end - 1]!.to, range: read(tokens.slice(i, end)) }
+      while (end < tokens.length && !isKeyword(tokens[end], 'TOP', 'BOTTOM', 'ALIAS') && !isZone(tokens[end])) end++
+      const clause = tokens.slice(i, end)
+      const zoned = isZone(tokens[end])
+      return { from: t.from, to: tokens[end - 1]!.to, range: zoned && clause.some(isLocal) ? { kind: 'other' } : read(clause), zoned }
     }
   }
   return undefined
+}
+
+/** TZ, which is a keyword only behind a range. */
+function isZone(t: Token | undefined): boolean {
+  return t?.kind === 'name' && t.text.toUpperCase() === 'TZ'
+}
+
+/** Whether what a token stands for depends on the time zone of the query. */
+function isLocal(t: Token): boolean {
+  return (t.kind === 'date' && !t.text.endsWith('Z"')) || (t.kind === 'number' && /[dw]$/.test(t.text)) || (t.kind === 'name' && /^[dw]\b/.test(t.text))
 }
 
 function read(clause: Token[]): Range {
@@ -78,22 +91,23 @@ function instant(t: Token): number | undefined {
   return Number.isNaN(ms) ? undefined : ms
 }
 
-/** A range as a clause. Dates have a precision of a second and are in UTC. */
-export function rangeText(range: Range): string {
-  if (range.kind === 'last') return `LAST ${spanText(range.span)}`
+/** A range as a clause. Dates have a precision of a second and are in UTC, and say so before a TZ. */
+export function rangeText(range: Range, zoned = false): string {
+  if (range.kind === 'last') return `LAST ${spanText(range.span, zoned)}`
   if (range.kind === 'other') return ''
-  return `BETWEEN ${instantText(range.from)} AND ${instantText(range.to)}`
+  return `BETWEEN ${instantText(range.from, zoned)} AND ${instantText(range.to, zoned)}`
 }
 
-function instantText(ms: number): string {
+function instantText(ms: number, zoned: boolean): string {
   const whole = Math.round(ms)
-  return whole % 1000 ? String(whole) : `"${new Date(whole).toISOString().slice(0, 19).replace('T', ' ')}"`
+  const text = new Date(whole).toISOString().slice(0, 19)
+  return whole % 1000 ? String(whole) : zoned ? `"${text}Z"` : `"${text.replace('T', ' ')}"`
 }
 
 /** Puts a range in the place of that of the query, or at its end. */
 export function withRange(text: string, range: Range): string {
-  const clause = rangeText(range)
   const place = findRange(text)
+  const clause = rangeText(range, place?.zoned)
   if (place) return text.slice(0, place.from) + clause + text.slice(place.to)
   const top = tokenize(text).find((t) => isKeyword(t, 'TOP', 'BOTTOM'))
   if (top) return `${text.slice(0, top.from)}${clause} ${text.slice(top.from)}`

@@ -21,6 +21,14 @@ describe('chartData', () => {
     expect(d.lines[1]!.values).toEqual([5, undefined, null, undefined])
     expect(pointsOf(d)).toBe(5)
   })
+  it('puts spans of the calendar where they begin', () => {
+    const h = 3_600_000
+    const d = chartData(result(series('a', 24 * h, [1, null, 3], { times: [10_000, 24 * h, 47 * h] }), series('b', 24 * h, [4, 5, 6], { times: [10_000, 24 * h, 47 * h] })))
+    expect(d.x).toEqual([10, 24 * 3600, 47 * 3600])
+    expect(d.lines.map((l) => l.values)).toEqual([[1, null, 3], [4, 5, 6]])
+    expect([d.start, d.end]).toEqual([10_000, 71 * h])
+    expect(csv(result(series('a', 24 * h, [1], { times: [24 * h] })))).toBe('time,a\r\n1970-01-02T00:00:00.000Z,1\r\n')
+  })
   it('leaves events to the marks', () => {
     const value = { type: 'events', name: 'e', metadata: {}, values: [{ timestamp: 11_000_000_000, event: {} }] } as unknown as Series
     const both = result(series('a', 1000, [1]), value)

@@ -83,8 +83,8 @@ export function statsOf(values: Values, min: Values = values, max: Values = valu
 export function chartData(result: Result): ChartData {
   const series = result.results.filter((s) => s.type !== 'events')
   const begin = (s: Series) => s.start ?? result.start
-  const [start, end] = [Math.min(...series.map(begin)), Math.max(...series.map((s) => begin(s) + s.values.length * s.resolution))]
-  const one = series.every((s) => s.resolution === series[0]!.resolution && begin(s) === start)
+  const [start, end] = [Math.min(...series.map(begin)), Math.max(...series.map((s) => endOf(s, begin(s))))]
+  const one = series.every((s) => s.resolution === series[0]!.resolution && begin(s) === start && !s.times)
   const x = one ? timesOf(longest(series), start) : [...new Set(series.flatMap((s) => timesOf(s, begin(s))))].sort((a, b) => a - b)
   const place = one ? undefined : new Map(x.map((t, i) => [t, i]))
   const names = namesOf(series)
@@ -156,7 +156,12 @@ export function endText(l: Line, utc: boolean): string {
 
 /** The times of the values of a series in unix ms. */
 function timesOf(s: Series | undefined, start: number): number[] {
-  return s ? s.values.map((_, i) => start + i * s.resolution) : []
+  return s ? s.values.map((_, i) => s.times?.[i] ?? start + i * s.resolution) : []
+}
+
+/** Where the last value of a series ends, in unix ms. */
+function endOf(s: Series, start: number): number {
+  return s.times?.length ? s.times.at(-1)! + s.resolution : start + s.values.length * s.resolution
 }
 
 function longest(series: Series[]): Series | undefined {
