@@ -30,8 +30,7 @@ const (
 var ErrCorrupt = intlist.ErrCorrupt
 
 // Header holds the aggregates of a chunk, of a part of one, or of a rollup of several. Only
-// set slots count, except in Filled. Offsets are in slots, from the first slot of what the
-// Header stands for.
+// set slots count. Offsets are in slots, from the first slot of what the Header stands for.
 type Header struct {
 	// Count is the number of set slots. It is 0 where none is, and no other field has a
 	// meaning then.
@@ -46,13 +45,7 @@ type Header struct {
 	Min, Max uint64
 	// Sum is the sum of the set values.
 	Sum Sum
-	// Filled is the sum over every slot of [FirstOff, LastOff]. An unset slot counts as
-	// the last set one before it. FilledTo extends the sum to a later slot.
-	Filled Sum
-}
-
-// FilledTo returns the sum over the slots [FirstOff, end). An unset slot counts as the
-// last set one before it. end is above LastOff, and h has a set slot.
-func (h *Header) FilledTo(end int) Sum {
-	return h.Filled.Plus(Repeat(h.Last, end-h.LastOff-1))
+	// Rises tells that every value is finite and none is below the one before it, compared
+	// as Less does. So a counter grew by the last value less the first.
+	Rises bool
 }

@@ -182,10 +182,12 @@ func (e *Encoder) appendScaled(dst []byte, f *frame, words []uint64) []byte {
 	v := e.values[:f.Count]
 	x := intlist.Measure(v)
 	f.min, f.span, f.first, f.last = x.Min, x.Max-x.Min, v[0], v[len(v)-1]
+	f.Rises = x.Min1 >= 0
 	switch {
+	case f.class == classInts:
 	case f.shape == shapeMask:
-		f.Sum, f.Filled = sumWords(words, f.FirstOff)
-	case f.class == classDecimals:
+		f.Sum = sumWords(words, f.FirstOff)
+	default:
 		f.Sum.Float = sumFloats(words, f.FirstOff)
 	}
 	b := e.planBody(v, &x)
@@ -282,10 +284,13 @@ func (b *body) appendChanges(dst []byte) []byte {
 
 // aggregate fills in the aggregates of classBits and classSplit.
 func (f *frame) aggregate(words, set []uint64) {
-	f.Sum, f.Filled = sumWords(words, f.FirstOff)
-	f.constant = true
+	f.Sum = sumWords(words, f.FirstOff)
+	f.constant, f.Rises = true, finite(f.First)
+	before := f.First
 	for _, w := range set {
 		f.constant = f.constant && w == f.First
+		f.Rises = f.Rises && rises(before, w)
+		before = w
 		if v := point.Float(w); v != v {
 			continue
 		}

@@ -353,7 +353,7 @@ func makeRollups(t *testing.T) []byte {
 	var b strings.Builder
 	for _, names := range [][]string{{"counter", "counter"}, {"constant", "constant-part", "constant"}, {"two-decimals", "two-decimals"},
 		{"floats"}, {"special"}, {"only-NaN", "only-NaN"}, {"ints-and-floats", "random"}, {"outage", "random-gaps", "decimal-gaps"},
-		{"extremes", "extremes", "extremes"}, {"one-slot", "float-gaps"}, {"slow-mixture", "mixture-gaps"}} {
+		{"extremes", "extremes", "extremes"}, {"line"}, {"one-slot", "float-gaps"}, {"slow-mixture", "mixture-gaps"}} {
 		var h Header
 		for i, name := range names {
 			c := parseFrozen(t, string(frozen.Read(t, "chunks/"+name+".txt")))
@@ -370,6 +370,6 @@ func makeRollups(t *testing.T) []byte {
 
 func headerText(h *Header) string {
 	sum := func(s Sum) string { return fmt.Sprintf("%d:%d:x%016x", s.Hi, s.Lo, math.Float64bits(s.Float)) }
-	return fmt.Sprintf("count %d, %d to %d, first %s, last %s, least %s, greatest %s, sum %s, filled %s", h.Count, h.FirstOff, h.LastOff,
-		wordText(h.First), wordText(h.Last), wordText(h.Min), wordText(h.Max), sum(h.Sum), sum(h.Filled))
+	return fmt.Sprintf("count %d, %d to %d, first %s, last %s, least %s, greatest %s, sum %s, rises %v", h.Count, h.FirstOff, h.LastOff,
+		wordText(h.First), wordText(h.Last), wordText(h.Min), wordText(h.Max), sum(h.Sum), h.Rises)
 }

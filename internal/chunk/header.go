@@ -26,7 +26,7 @@ const (
 	shapeBits   = 2    // shift of the shape in the form byte
 	changesFlag = 1 << 4
 	// Of classInts and classDecimals: the first value is the least and the last one the
-	// greatest; all are equal.
+	// greatest; all are equal; with both, none is below the one before it.
 	risingFlag = 1 << 6
 	evenFlag   = 1 << 7
 	// Of classBits: the least, the greatest and the first integer of the list are those of the
@@ -39,7 +39,7 @@ const (
 	flagMin      = 0      // shift of where the smallest value is found
 	flagMax      = 2      // shift of where the largest value is found
 	flagSame     = 1 << 4 // the last word is the first
-	flagFilled   = 1 << 5 // the filled sum differs from the plain one
+	flagRises    = 1 << 5
 	flagConstant = 1 << 6
 	flagInts     = 1 << 7 // the sums have an integer part
 	fromStored   = 0
@@ -78,7 +78,7 @@ func (f *frame) appendForm(dst []byte) []byte {
 		if f.rising {
 			form |= risingFlag
 		}
-		if f.span == 0 {
+		if f.span == 0 || f.Rises {
 			form |= evenFlag
 		}
 	}
@@ -117,7 +117,11 @@ func (f *frame) parseForm(r *reader) error {
 	if f.class == classBits {
 		f.implied, f.rising = f.rising, false
 	}
-	if r.Bad || form&multiPartForm != 0 || f.shape > shapeMask || f.rising && f.constant || f.class >= classBits && (f.rising || f.constant) {
+	if f.class < classBits {
+		f.Rises = f.constant
+		f.constant = f.constant && !f.rising
+	}
+	if r.Bad || form&multiPartForm != 0 || f.shape > shapeMask || f.class >= classBits && (f.rising || f.constant) {
 		return fmt.Errorf("%w: form byte %#02x is not defined or what follows is cut off", ErrCorrupt, form)
 	}
 	if f.FirstOff > f.LastOff || f.LastOff >= Slots {
@@ -131,8 +135,8 @@ func (f *frame) parseForm(r *reader) error {
 	return nil
 }
 
-// appendScaled appends the aggregates of classInts and classDecimals. sum and
-// filled are those of the integers; the latter is of classInts with gaps only.
+// appendScaled appends the aggregates of classInts and classDecimals. sum is that of the
+// integers.
 func (f *frame) appendScaled(dst []byte, sum Sum) []byte {
 	if f.class == classDecimals {
 		dst = append(dst, byte(f.kind))
@@ -147,18 +151,12 @@ func (f *frame) appendScaled(dst []byte, sum Sum) []byte {
 			w.Put(uint64(f.last-f.min), width)
 		}
 		w.putSum(sum, f.min, f.Count, width)
-		if f.class == classInts && f.shape == shapeMask {
-			w.putSum(f.Filled, f.min, f.slots(), width)
-		}
 		dst = w.Finish()
 	}
 	if f.class == classDecimals {
 		guess := sum.Float64() / f.kind.quotient().Scale
 		off := int64(math.Float64bits(f.Sum.Float) - math.Float64bits(guess))
 		dst = binary.AppendUvarint(dst, intlist.Zigzag(off))
-		if f.shape == shapeMask {
-			dst = binary.LittleEndian.AppendUint64(dst, math.Float64bits(f.Filled.Float))
-		}
 	}
 	return dst
 }
@@ -208,7 +206,6 @@ func (f *frame) parseScaled(r *reader) error {
 	f.span = int64(span)
 	f.first, f.last = f.min, f.min
 	sum := product(f.min, f.Count)
-	f.Filled = product(f.min, f.slots())
 	if span != 0 {
 		width := uint(bits.Len64(span))
 		b := bitReader{intlist.BitReader{Src: r.Src}}
@@ -217,10 +214,6 @@ func (f *frame) parseScaled(r *reader) error {
 			first, last = b.Get(width), b.Get(width)
 		}
 		sum = b.getSum(f.min, f.Count, width)
-		f.Filled = sum
-		if f.class == classInts && f.shape == shapeMask {
-			f.Filled = b.getSum(f.min, f.slots(), width)
-		}
 		if b.Overrun() || first > span || last > span {
 			return fmt.Errorf("%w: first value %d and last %d above the smallest, span %d", ErrCorrupt, first, last, span)
 		}
@@ -231,7 +224,7 @@ func (f *frame) parseScaled(r *reader) error {
 	f.Min, f.Max = f.kind.word(f.min), f.kind.word(f.min+f.span)
 	f.Sum = sum
 	if f.class == classDecimals {
-		f.parseFloatSums(r, sum)
+		f.parseFloatSum(r, sum)
 	}
 	if r.Bad {
 		return fmt.Errorf("%w: header is cut off", ErrCorrupt)
@@ -239,14 +232,10 @@ func (f *frame) parseScaled(r *reader) error {
 	return nil
 }
 
-// parseFloatSums reads the sums of classDecimals; sum is that of the integers.
-func (f *frame) parseFloatSums(r *reader, sum Sum) {
+// parseFloatSum reads the sum of classDecimals; sum is that of the integers.
+func (f *frame) parseFloatSum(r *reader, sum Sum) {
 	guess := sum.Float64() / f.kind.quotient().Scale
 	f.Sum = Sum{Float: canonical(math.Float64frombits(math.Float64bits(guess) + uint64(r.Varint())))}
-	f.Filled = f.Sum
-	if f.shape == shapeMask {
-		f.Filled.Float = r.float()
-	}
 }
 
 func (r *reader) float() float64 {

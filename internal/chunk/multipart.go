@@ -27,8 +27,7 @@ func IsMultiPart(src []byte) bool { return len(src) > 0 && src[0] == multiPartFo
 //
 // It refuses pieces of which the headers alone do not give the float sums in the order of
 // Sum: a piece with floats has to lie within one lane, and has to be the only one with
-// floats there. If the word before it is a float and the slots between the two are unset,
-// it has to begin with its lane. The caller encodes the words of other pieces as a whole.
+// floats there. The caller encodes the words of other pieces as a whole.
 // After an error out is dst as it was.
 func AppendMultiPart(dst []byte, pieces [][]byte) (out []byte, points int, err error) {
 	if len(pieces) < minListed || len(pieces) > maxListed {
@@ -138,8 +137,8 @@ func decodeParts(dst []uint64, src []byte, from int) error {
 
 // combiner combines the headers of pieces.
 type combiner struct {
-	h             Header
-	plain, filled laneSum
+	h   Header
+	sum laneSum // the float part
 }
 
 // add takes the next piece.
@@ -177,12 +176,12 @@ func (g *combiner) take(f *frame) error {
 	h := &g.h
 	if h.Count == 0 {
 		h.FirstOff, h.First = f.FirstOff, f.First
-		h.Min, h.Max = f.Min, f.Max
+		h.Min, h.Max, h.Rises = f.Min, f.Max, f.Rises
 	} else {
 		if f.FirstOff <= h.LastOff {
 			return fmt.Errorf("%w: piece from slot %d on behind one to slot %d", ErrCorrupt, f.FirstOff, h.LastOff)
 		}
-		g.carry(f.FirstOff)
+		h.Rises = h.Rises && f.Rises && !Less(f.First, h.Last)
 		if h.Min == point.Unset || f.Min != point.Unset && Less(f.Min, h.Min) {
 			h.Min = f.Min
 		}
@@ -193,32 +192,18 @@ func (g *combiner) take(f *frame) error {
 	h.Count += f.Count
 	h.LastOff, h.Last = f.LastOff, f.Last
 	h.Sum = h.Sum.Plus(Sum{Hi: f.Sum.Hi, Lo: f.Sum.Lo})
-	h.Filled = h.Filled.Plus(Sum{Hi: f.Filled.Hi, Lo: f.Filled.Lo})
 	if f.class == classInts {
 		return nil
 	}
 	lane := f.FirstOff / Lane
-	if f.LastOff/Lane != lane || !g.plain.put(lane, f.Sum.Float) || !g.filled.put(lane, f.Filled.Float) {
+	if f.LastOff/Lane != lane || !g.sum.put(lane, f.Sum.Float) {
 		return fmt.Errorf("%w: the headers of the pieces do not give the float sum, slots %d to %d", ErrCorrupt, f.FirstOff, f.LastOff)
 	}
 	return nil
 }
 
-// carry goes on with the last word up to the slot to.
-func (g *combiner) carry(to int) {
-	h := &g.h
-	if point.KindOf(h.Last) != point.KindFloat {
-		h.Filled = h.Filled.Plus(Repeat(h.Last, to-h.LastOff-1))
-		return
-	}
-	v := point.Float(h.Last)
-	for slot := h.LastOff + 1; slot < to; slot++ {
-		g.filled.add(slot/Lane, v)
-	}
-}
-
 func (g *combiner) header() Header {
-	g.h.Sum.Float, g.h.Filled.Float = g.plain.sum(), g.filled.sum()
+	g.h.Sum.Float = g.sum.sum()
 	return g.h
 }
 

@@ -13,19 +13,15 @@ const MaxRollup = 120 * Slots
 
 // Flags of a rollup beside those that a header has, too (wordFlags).
 const (
-	rollupInts   = 1 << 6 // the sums have an integer part
-	rollupFloats = 1 << 7 // the sums have a float part
+	rollupInts   = 1 << 6 // the sum has an integer part
+	rollupFloats = 1 << 7 // the sum has a float part
 )
 
 // Append makes h stand for its own slots and those of next behind them. at is the distance
 // in slots from slot 0 of h to slot 0 of next. All set slots of next lie behind those of h.
-// next has a set slot; an h without one (Count 0) becomes next. The float parts are
-//
-//	sum    = h.Sum + next.Sum
-//	filled = (h.Filled + h.Last × slots between) + next.Filled
-//
-// in this order, so the same pieces in the same order give the same bits. Rollups are made
-// of chunks in this way, and the aggregates of a range of both.
+// next has a set slot; an h without one (Count 0) becomes next. The sum is h.Sum + next.Sum,
+// so the same pieces in the same order give the same bits. Rollups are made of chunks in this
+// way, and the aggregates of a range of both.
 func (h *Header) Append(next *Header, at int) {
 	if h.Count == 0 {
 		*h = *next
@@ -33,10 +29,7 @@ func (h *Header) Append(next *Header, at int) {
 		h.LastOff += at
 		return
 	}
-	if gap := next.FirstOff + at - h.LastOff - 1; gap > 0 {
-		h.Filled = h.Filled.Plus(Repeat(h.Last, gap))
-	}
-	h.Filled = h.Filled.Plus(next.Filled)
+	h.Rises = h.Rises && next.Rises && !Less(next.First, h.Last)
 	h.Sum = h.Sum.Plus(next.Sum)
 	if h.Min == point.Unset || next.Min != point.Unset && Less(next.Min, h.Min) {
 		h.Min = next.Min
@@ -56,7 +49,7 @@ func AppendRollup(dst []byte, h *Header) []byte {
 	if f.hasInts() {
 		flags |= rollupInts
 	}
-	if math.Float64bits(h.Sum.Float)|math.Float64bits(h.Filled.Float) != 0 {
+	if math.Float64bits(h.Sum.Float) != 0 {
 		flags |= rollupFloats
 	}
 	dst = append(dst, flags)
@@ -64,11 +57,7 @@ func AppendRollup(dst []byte, h *Header) []byte {
 	dst = binary.AppendUvarint(dst, uint64(h.LastOff-h.FirstOff))
 	dst = binary.AppendUvarint(dst, uint64(f.slots()-h.Count))
 	dst = f.appendEnds(dst, flags)
-	dst = appendRollupSum(dst, h.Sum, flags)
-	if flags&flagFilled != 0 {
-		dst = appendRollupSum(dst, h.Filled, flags)
-	}
-	return dst
+	return appendRollupSum(dst, h.Sum, flags)
 }
 
 // appendRollupSum appends the integer part as a varint of up to 128 bits after
@@ -133,10 +122,7 @@ func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 	f.Count = f.slots() - int(missing)
 	f.parseEnds(&r, flags)
 	f.Sum = r.rollupSum(flags)
-	f.Filled = f.Sum
-	if flags&flagFilled != 0 {
-		f.Filled = r.rollupSum(flags)
-	}
+	f.Rises = flags&flagRises != 0
 	if r.Bad {
 		return h, nil, fmt.Errorf("%w: rollup with flags %#02x is cut off", ErrCorrupt, flags)
 	}

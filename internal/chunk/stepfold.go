@@ -97,7 +97,7 @@ func (t *stepper) intLanes(f *kernel.Fold, count, off, n int) bool {
 		if least < point.MinInt || most > point.MaxInt {
 			return false
 		}
-		dst[k].set(off, n, asInt.word(int64(f.First[k])), asInt.word(int64(f.Value[k])),
+		t.set(&dst[k], off, n, asInt.word(int64(f.First[k])), asInt.word(int64(f.Value[k])),
 			asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
 		off += n
 	}
@@ -118,7 +118,7 @@ func (t *stepper) decimalLanes(f *folder, count, off, n int) bool {
 			return false
 		}
 		sum := canonical(0 + math.Float64frombits(f.fold.Sum[k]))
-		dst[k].set(off, n, first[k], last[k], least[k], most[k], Sum{Float: sum})
+		t.set(&dst[k], off, n, first[k], last[k], least[k], most[k], Sum{Float: sum})
 		off += n
 	}
 	return true

@@ -43,8 +43,9 @@ type Adder struct {
 }
 
 // Steps sets dst[i] to the aggregates of step i of the chunk src: what Summarize returns
-// for its decoded words, bit for bit. dst has s.Count() elements. Offsets in them count from
-// the start of the chunk. After an error, which wraps ErrCorrupt, all have a Count of 0.
+// for its decoded words, bit for bit, but for Rises: it may be false where only other steps
+// of the chunk do not rise. dst has s.Count() elements. Offsets in them count from the start
+// of the chunk. After an error, which wraps ErrCorrupt, all have a Count of 0.
 //
 // If steps have a lane or more, values of one list without gaps are added up as their lanes
 // are decoded, and are never written as words.
@@ -106,6 +107,7 @@ type stepper struct {
 	Steps
 	first    int // slot of the first value
 	from, to int // slots that are set, of those wanted
+	rises    bool
 	dst      []Header
 
 	step int     // the one under way
@@ -115,7 +117,7 @@ type stepper struct {
 }
 
 func (t *stepper) begin(dst []Header, s Steps, f *frame) {
-	t.Steps, t.dst, t.first = s, dst, f.FirstOff
+	t.Steps, t.dst, t.first, t.rises = s, dst, f.FirstOff, f.Rises
 	t.from, t.to = max(s.From, f.FirstOff), min(s.To, f.LastOff+1)
 	t.step = s.index(t.from)
 	t.end = min(s.end(t.from), t.to)
@@ -131,20 +133,21 @@ func (t *stepper) next() {
 
 // set makes h the aggregates of n slots from off on, without gaps. It writes field
 // by field: a copy of the whole would wait for them to be written.
-func (h *Header) set(off, n int, first, last, least, most uint64, sum Sum) {
+func (t *stepper) set(h *Header, off, n int, first, last, least, most uint64, sum Sum) {
 	h.Count, h.FirstOff, h.LastOff = n, off, off+n-1
 	h.First, h.Last, h.Min, h.Max = first, last, least, most
 	h.Sum.Hi, h.Sum.Lo, h.Sum.Float = sum.Hi, sum.Lo, sum.Float
-	h.Filled.Hi, h.Filled.Lo, h.Filled.Float = sum.Hi, sum.Lo, sum.Float
+	h.Rises = t.rises
 }
 
 // ints takes in integers of the step under way, whose sum is sum.
 func (t *stepper) ints(w stretch, sum Sum) {
 	if !t.open && w.off+w.n == t.end {
-		t.dst[t.step].set(w.off, w.n, w.first, w.last, w.least, w.most, sum)
+		t.set(&t.dst[t.step], w.off, w.n, w.first, w.last, w.least, w.most, sum)
 		t.next()
 		return
 	}
+	w.rises = t.rises
 	t.sum.ints(w, sum)
 	t.close(w.off + w.n)
 }
@@ -152,10 +155,11 @@ func (t *stepper) ints(w stretch, sum Sum) {
 // floats takes in floats of one lane, whose sum in their order is sum.
 func (t *stepper) floats(w stretch, sum float64) {
 	if !t.open && w.off+w.n == t.end {
-		t.dst[t.step].set(w.off, w.n, w.first, w.last, w.least, w.most, Sum{Float: canonical(0 + sum)})
+		t.set(&t.dst[t.step], w.off, w.n, w.first, w.last, w.least, w.most, Sum{Float: canonical(0 + sum)})
 		t.next()
 		return
 	}
+	w.rises = t.rises
 	t.sum.floats(w, sum)
 	t.close(w.off + w.n)
 }
@@ -177,7 +181,7 @@ func (t *stepper) constant(w uint64) {
 	}
 	k := point.Int(w)
 	for at := t.from; at < t.to; t.next() {
-		t.dst[t.step].set(at, t.end-at, w, w, w, w, product(k, t.end-at))
+		t.set(&t.dst[t.step], at, t.end-at, w, w, w, w, product(k, t.end-at))
 		at = t.end
 	}
 }
@@ -239,7 +243,7 @@ func (t *stepper) runs(m *memory) bool {
 		if least < -maxRunInt || most > maxRunInt {
 			return false
 		}
-		t.dst[t.step].set(off, at-off, first, last, asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
+		t.set(&t.dst[t.step], off, at-off, first, last, asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
 	}
 	return true
 }

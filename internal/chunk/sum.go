@@ -81,20 +81,6 @@ func (s Sum) Plus(o Sum) Sum {
 	return Sum{Hi: int64(hi), Lo: lo, Float: canonical(s.Float + o.Float)}
 }
 
-// Repeat returns the sum of n copies of the word w. It is a product, also for floats. It is
-// zero for n below 1 and for an unset word.
-func Repeat(w uint64, n int) Sum {
-	if n <= 0 || w == point.Unset {
-		return Sum{}
-	}
-	if point.KindOf(w) == point.KindFloat {
-		// The conversion keeps the product from being fused with what it is added to,
-		// which would give other bits on other processors.
-		return Sum{Float: canonical(float64(point.Float(w) * float64(n)))}
-	}
-	return product(point.Int(w), n)
-}
-
 // product returns v × n for n >= 0.
 func product(v int64, n int) Sum {
 	hi, lo := bits.Mul64(uint64(v), uint64(n))
@@ -155,62 +141,51 @@ func floatBelowInt(f float64, i int64) bool {
 	return int64(down) < i
 }
 
-// sumWords returns the plain and the filled sum of words, the slots from off
-// on; the first and the last of them are set.
-func sumWords(words []uint64, off int) (plain, filled Sum) {
-	carry := words[0]
+// sumWords returns the sum of words, the slots from off on.
+func sumWords(words []uint64, off int) (sum Sum) {
 	for len(words) > 0 {
 		n := min(Lane-off%Lane, len(words))
-		lane := words[:n]
-		if point.KindOf(carry) != point.KindFloat && !kernel.KindsOf(lane).HasFloat() {
-			carry = sumInts(lane, carry, &plain, &filled)
+		if lane := words[:n]; kernel.KindsOf(lane).HasFloat() {
+			sumLane(&sum, lane)
 		} else {
-			carry = sumLane(lane, carry, &plain, &filled)
+			all := int64(0) // a lane's sum has less than 63 bits
+			for _, w := range lane {
+				all += point.Int(w)
+			}
+			sum.AddInt(all)
 		}
 		words, off = words[n:], off+n
 	}
-	plain.Float, filled.Float = canonical(plain.Float), canonical(filled.Float)
-	return plain, filled
+	sum.Float = canonical(sum.Float)
+	return sum
 }
 
-// sumInts adds a lane without floats, and returns the last word that is set. carry is that
-// of the lanes before. The sum of a lane has less than 63 bits.
-func sumInts(lane []uint64, carry uint64, plain, filled *Sum) uint64 {
-	var set, all int64
+// sumLane adds a lane with floats.
+func sumLane(sum *Sum, lane []uint64) {
+	floats := 0.0
 	for _, w := range lane {
-		set += point.Int(w)
-		if w == point.Unset {
-			w = carry
+		switch point.KindOf(w) {
+		case point.KindFloat:
+			floats += point.Float(w)
+		case point.KindInt:
+			sum.AddInt(point.Int(w))
 		}
-		carry = w
-		all += point.Int(w)
 	}
-	plain.AddInt(set)
-	filled.AddInt(all)
-	return carry
+	sum.Float += floats
 }
 
-// sumLane is sumInts of any lane.
-func sumLane(lane []uint64, carry uint64, plain, filled *Sum) uint64 {
-	var set, all float64
-	for _, w := range lane {
-		if w != point.Unset {
-			carry = w
-			if point.KindOf(w) == point.KindFloat {
-				set += point.Float(w)
-			} else {
-				plain.AddInt(point.Int(w))
-			}
-		}
-		if point.KindOf(carry) == point.KindFloat {
-			all += point.Float(carry)
-		} else {
-			filled.AddInt(point.Int(carry))
-		}
+// rises reports whether a value is finite and not below the one before it.
+func rises(before, w uint64) bool {
+	if before>>56 == intTag>>56 && w>>56 == intTag>>56 {
+		return int64(before<<8) <= int64(w<<8)
 	}
-	plain.Float += set
-	filled.Float += all
-	return carry
+	return finite(w) && !Less(w, before)
+}
+
+// finite reports whether the value of a set word is an integer or a finite float.
+func finite(w uint64) bool {
+	v := point.Float(w)
+	return v-v == 0
 }
 
 // sumFloats returns the float sum of words without gaps.

@@ -22,13 +22,13 @@ func Summarize(words []uint64, off int) Header {
 
 // summary adds up lanes.
 type summary struct {
-	h             Header
-	plain, filled laneSum // the float parts
+	h   Header
+	sum laneSum // the float part
 }
 
 // header returns the aggregates.
 func (s *summary) header() Header {
-	s.h.Sum.Float, s.h.Filled.Float = s.plain.sum(), s.filled.sum()
+	s.h.Sum.Float = s.sum.sum()
 	return s.h
 }
 
@@ -37,6 +37,7 @@ func (s *summary) header() Header {
 type stretch struct {
 	off, n                   int
 	first, last, least, most uint64
+	rises                    bool
 }
 
 // lane takes the slots of one lane, or of a part of it.
@@ -48,7 +49,10 @@ func (s *summary) lane(words []uint64, off int) {
 		s.floatLane(words, off)
 	case e.Ints():
 		n := len(words)
-		s.ints(stretch{off, n, words[0], words[n-1], intTag | uint64(e.Least)&intPayload, intTag | uint64(e.Most)&intPayload}, product(e.Sum, 1))
+		w := stretch{off: off, n: n, first: words[0], last: words[n-1],
+			least: intTag | uint64(e.Least)&intPayload, most: intTag | uint64(e.Most)&intPayload}
+		w.rises = s.mayRise(&w) && rise(words)
+		s.ints(w, product(e.Sum, 1))
 	default:
 		s.mixed(words, off)
 	}
@@ -56,17 +60,16 @@ func (s *summary) lane(words []uint64, off int) {
 
 // ints takes integers, whose sum is sum.
 func (s *summary) ints(w stretch, sum Sum) {
-	s.reach(w.first, w.off)
-	s.h.Sum, s.h.Filled = s.h.Sum.Plus(sum), s.h.Filled.Plus(sum)
+	s.reach(w.first, w.off, w.rises)
+	s.h.Sum = s.h.Sum.Plus(sum)
 	s.extremes(w.least, w.most)
 	s.leave(w.last, w.off+w.n-1, w.n)
 }
 
 // floats takes floats of one lane, whose sum in their order is sum.
 func (s *summary) floats(w stretch, sum float64) {
-	s.reach(w.first, w.off)
-	s.plain.put(w.off/Lane, sum)
-	s.filled.put(w.off/Lane, sum)
+	s.reach(w.first, w.off, w.rises)
+	s.sum.put(w.off/Lane, sum)
 	s.extremes(w.least, w.most)
 	s.leave(w.last, w.off+w.n-1, w.n)
 }
@@ -87,7 +90,24 @@ func (s *summary) floatLane(words []uint64, off int) {
 			high, w.most = v, x
 		}
 	}
+	w.rises = s.mayRise(&w) && finite(w.first) && rise(words)
 	s.floats(w, sum)
+}
+
+// mayRise reports whether a stretch begins with its least and ends with its greatest value, and
+// whether that matters.
+func (s *summary) mayRise(w *stretch) bool {
+	return w.first == w.least && !Less(w.last, w.most) && (s.h.Rises || s.h.Count == 0)
+}
+
+// rise reports whether no value is below the one before it, of finite ones without gaps.
+func rise(words []uint64) bool {
+	for i, w := range words[1:] {
+		if !rises(words[i], w) {
+			return false
+		}
+	}
+	return true
 }
 
 // mixed takes a lane slot by slot.
@@ -96,11 +116,10 @@ func (s *summary) mixed(words []uint64, off int) {
 		if w == point.Unset {
 			continue
 		}
-		s.reach(w, off+i)
-		s.fill(w, off+i)
+		s.reach(w, off+i, finite(w))
 		if point.KindOf(w) == point.KindFloat {
 			v := point.Float(w)
-			s.plain.add((off+i)/Lane, v)
+			s.sum.add((off+i)/Lane, v)
 			if v == v {
 				s.extremes(w, w)
 			}
@@ -112,24 +131,14 @@ func (s *summary) mixed(words []uint64, off int) {
 	}
 }
 
-// reach carries the last word on up to the set slot off, or begins with it.
-func (s *summary) reach(w uint64, off int) {
+// reach takes in that slots from off on are next, that the first has the word w, and whether
+// they rise.
+func (s *summary) reach(w uint64, off int, rise bool) {
 	if s.h.Count == 0 {
-		s.h.FirstOff, s.h.First = off, w
+		s.h.FirstOff, s.h.First, s.h.Rises = off, w, rise
 		return
 	}
-	for slot := s.h.LastOff + 1; slot < off; slot++ {
-		s.fill(s.h.Last, slot)
-	}
-}
-
-// fill counts a slot with the word w in the filled sum.
-func (s *summary) fill(w uint64, off int) {
-	if point.KindOf(w) == point.KindFloat {
-		s.filled.add(off/Lane, point.Float(w))
-	} else {
-		s.h.Filled.AddInt(point.Int(w))
-	}
+	s.h.Rises = s.h.Rises && rise && !Less(w, s.h.Last)
 }
 
 // leave notes the last set slot so far and how many came.

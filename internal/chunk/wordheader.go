@@ -21,11 +21,7 @@ func (f *frame) appendWords(dst []byte) []byte {
 		flags |= flagInts
 	}
 	dst = f.appendEnds(append(dst, flags), flags)
-	dst = appendSum(dst, f.Sum, flags)
-	if flags&flagFilled != 0 {
-		dst = appendSum(dst, f.Filled, flags)
-	}
-	return dst
+	return appendSum(dst, f.Sum, flags)
 }
 
 // wordFlags are the flags that headers and rollups have in common.
@@ -34,16 +30,14 @@ func (f *frame) wordFlags() byte {
 	if f.Last == f.First {
 		flags |= flagSame
 	}
-	if !sameSum(f.Filled, f.Sum) {
-		flags |= flagFilled
+	if f.Rises {
+		flags |= flagRises
 	}
 	return flags
 }
 
-// hasInts reports whether the sums have an integer part.
-func (f *frame) hasInts() bool {
-	return f.Sum.Hi|f.Filled.Hi != 0 || f.Sum.Lo|f.Filled.Lo != 0
-}
+// hasInts reports whether the sum has an integer part.
+func (f *frame) hasInts() bool { return f.Sum.Hi != 0 || f.Sum.Lo != 0 }
 
 // appendEnds appends the first, last, least and greatest word, as far as one of
 // them is not another.
@@ -82,11 +76,6 @@ func (f *frame) whence(w uint64) byte {
 		return fromLast
 	}
 	return fromStored
-}
-
-// sameSum compares bit by bit, so that NaN equals itself and -0 is not 0.
-func sameSum(a, b Sum) bool {
-	return a.Hi == b.Hi && a.Lo == b.Lo && math.Float64bits(a.Float) == math.Float64bits(b.Float)
 }
 
 // appendSum appends the integer part in 9 bytes, enough for 720 values of 56
@@ -146,10 +135,7 @@ func (f *frame) parseWords(r *reader) error {
 	f.constant = flags&flagConstant != 0
 	f.parseEnds(r, flags)
 	f.Sum = r.sum(flags)
-	f.Filled = f.Sum
-	if flags&flagFilled != 0 {
-		f.Filled = r.sum(flags)
-	}
+	f.Rises = flags&flagRises != 0
 	if r.Bad || f.constant && flags&flagSame == 0 {
 		return fmt.Errorf("%w: header with flags %#02x is cut off or contradicts itself", ErrCorrupt, flags)
 	}

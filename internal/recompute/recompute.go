@@ -18,28 +18,28 @@ func Header(words *[chunk.Slots]uint64) chunk.Header {
 		last--
 	}
 	var h chunk.Header
-	var plain, filled Sum
+	var sum Sum
 	for i, w := range words[:last+1] {
 		if i%chunk.Lane == 0 {
-			plain.Next()
-			filled.Next()
+			sum.Next()
 		}
-		if w != point.Unset {
-			if h.Count == 0 {
-				h.FirstOff, h.First = i, w
-			}
-			h.Count++
-			h.LastOff, h.Last = i, w
-			plain.Add(w)
-			Extremes(&h, w)
+		if w == point.Unset {
+			continue
 		}
-		if h.Count > 0 {
-			filled.Add(h.Last)
+		if h.Count == 0 {
+			h.FirstOff, h.First, h.Last, h.Rises = i, w, w, true
 		}
+		h.Rises = h.Rises && finite(w) && !chunk.Less(w, h.Last)
+		h.Count++
+		h.LastOff, h.Last = i, w
+		sum.Add(w)
+		Extremes(&h, w)
 	}
-	h.Sum, h.Filled = plain.Total(), filled.Total()
+	h.Sum = sum.Total()
 	return h
 }
+
+func finite(w uint64) bool { return math.Abs(point.Float(w)) <= math.MaxFloat64 }
 
 // Sum adds words in the order that chunk.Sum defines.
 type Sum struct {
@@ -55,7 +55,7 @@ func (s *Sum) Add(w uint64) {
 	if point.KindOf(w) == point.KindFloat {
 		s.lane += point.Float(w)
 	} else {
-		s.ints = s.ints.Plus(chunk.Repeat(w, 1))
+		s.ints.AddInt(point.Int(w))
 	}
 }
 
@@ -125,14 +125,12 @@ func (l *Rollups) Digest(level segment.Rollup, i int) uint64 {
 // join puts the aggregates of b, whose slot 0 is slot at of a, behind those of a.
 func join(a, b *chunk.Header, at int) {
 	if a.Count == 0 {
-		a.FirstOff, a.First = at+b.FirstOff, b.First
-	} else {
-		// The order of the float part is that of these additions.
-		a.Filled = a.Filled.Plus(chunk.Repeat(a.Last, at+b.FirstOff-a.LastOff-1))
+		a.FirstOff, a.First, a.Last, a.Rises = at+b.FirstOff, b.First, b.First, true
 	}
+	a.Rises = a.Rises && b.Rises && !chunk.Less(b.First, a.Last)
 	a.Count += b.Count
 	a.LastOff, a.Last = at+b.LastOff, b.Last
-	a.Sum, a.Filled = a.Sum.Plus(b.Sum), a.Filled.Plus(b.Filled)
+	a.Sum = a.Sum.Plus(b.Sum)
 	for _, w := range []uint64{b.Min, b.Max} {
 		if w != point.Unset {
 			Extremes(a, w)
@@ -143,8 +141,8 @@ func join(a, b *chunk.Header, at int) {
 // Equal compares bit by bit, but one NaN with another.
 func Equal(a, b *chunk.Header) bool {
 	x, y := *a, *b
-	x.Sum, y.Sum, x.Filled, y.Filled = chunk.Sum{}, chunk.Sum{}, chunk.Sum{}, chunk.Sum{}
-	return x == y && sameSum(a.Sum, b.Sum) && sameSum(a.Filled, b.Filled)
+	x.Sum, y.Sum = chunk.Sum{}, chunk.Sum{}
+	return x == y && sameSum(a.Sum, b.Sum)
 }
 
 func sameSum(a, b chunk.Sum) bool {

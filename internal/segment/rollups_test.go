@@ -40,7 +40,7 @@ func modelRollups(l Rollup, h Hash) (spans uint16, all [MaxSpans]chunk.Header) {
 		}
 		v := int64(h[0]) << i
 		all[i] = chunk.Header{Count: 1 + i, FirstOff: i, LastOff: 3 * i, First: point.FromInt(v), Last: point.FromInt(v + 1),
-			Min: point.FromInt(-v), Max: point.FromInt(v + 2), Sum: chunk.Repeat(point.FromInt(v), 9), Filled: chunk.Repeat(point.FromInt(v), 10)}
+			Min: point.FromInt(-v), Max: point.FromInt(v + 2), Sum: chunk.Sum{Lo: 9 * uint64(h[0]) << i}, Rises: i%2 == 0}
 	}
 	return spans, all
 }

@@ -3,7 +3,7 @@
 //
 // The order is described in DESIGN.md of package chunk, "One tree for every range".
 // Tree takes aggregates and words and gives all aggregates of a range, Total takes
-// words and gives the filled sum alone.
+// words and gives the sum of the numbers alone.
 package sumtree
 
 import "dalmatiner/internal/chunk"

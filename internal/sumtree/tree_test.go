@@ -10,62 +10,40 @@ import (
 	"pgregory.net/rapid"
 )
 
-// treeSums are the float sums of a node and where it lies.
-type treeSums struct {
-	sum, filled float64
-	first, last int
-	carry       uint64
-	any         bool
-}
-
-// naiveTree is the definition: the slots of words, the first of which is from, in
-// a node of so many chunks of the tree, or in a lane of sizes nothing.
-func naiveTree(words []uint64, from int, sizes ...int) (all treeSums) {
+// naiveTree is the definition: the float sum of words, the first of which is from, in a node of
+// so many chunks of the tree, or in a lane of sizes nothing.
+func naiveTree(words []uint64, from int, sizes ...int) (sum float64) {
+	if len(sizes) == 0 {
+		for _, w := range words {
+			sum += point.Float(w)
+		}
+		return sum
+	}
 	for len(words) > 0 {
 		n := min(sizes[0]-from%sizes[0], len(words))
-		var s treeSums
-		if sizes[0] == chunk.Slots {
-			s = naiveTreeChunk(words[:n], from)
-		} else {
-			s = naiveTree(words[:n], from, sizes[1:]...)
-		}
-		if s.any && all.any {
-			all.filled += point.Float(all.carry) * float64(s.first-all.last-1)
-			all.filled += s.filled
-			all.sum += s.sum
-			all.last, all.carry = s.last, s.carry
-		} else if s.any {
-			all = s
-		}
+		sum += naiveTree(words[:n], from, sizes[1:]...)
 		words, from = words[n:], from+n
 	}
-	return all
+	return sum
 }
 
-func naiveTreeChunk(words []uint64, from int) (s treeSums) {
-	var plain, filled [chunk.Slots / chunk.Lane]float64
-	var open [chunk.Slots / chunk.Lane]float64 // of slots behind the last set one
+// naiveRises reports whether words are finite and none is below the one before it, and which is
+// the first and the last one.
+func naiveRises(words []uint64) (rises bool, first, last int) {
+	before := math.Inf(-1)
+	rises, first = true, -1
 	for i, w := range words {
-		lane := (from + i) % chunk.Slots / chunk.Lane
-		if w != point.Unset {
-			if !s.any {
-				s.any, s.first = true, from+i
-			}
-			s.last, s.carry = from+i, w
-			plain[lane] += point.Float(w)
+		if w == point.Unset {
+			continue
 		}
-		if s.any {
-			open[lane] += point.Float(s.carry)
-		}
-		if w != point.Unset {
-			filled = open
+		v := point.Float(w)
+		rises = rises && !math.IsInf(v, 0) && v >= before
+		before, last = v, i
+		if first < 0 {
+			first = i
 		}
 	}
-	for l := range plain {
-		s.sum += plain[l]
-		s.filled += filled[l]
-	}
-	return s
+	return rises, first, last
 }
 
 // Whatever range is cut out of a series and however its chunks come, one by one
@@ -79,6 +57,9 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 			for i := 0; i < len(words); i += 1 + r.IntN(1+r.IntN(700)) {
 				words[i] = point.FromFloat(math.Ldexp(r.NormFloat64(), r.IntN(200)))
 			}
+			if rapid.Bool().Draw(t, "a counter") {
+				count(r, words)
+			}
 			from := rapid.IntRange(0, len(words)-1).Draw(t, "from")
 			if rapid.Bool().Draw(t, "at a chunk") {
 				from -= from % chunk.Slots
@@ -90,12 +71,27 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 				addRange(&tree, r, words, from, past)
 				tree.End(&got)
 			}
-			want := naiveTree(words[from:past], from, chunk.MaxRollup, unitChunks*chunk.Slots, chunk.Slots)
-			if got.Count > 0 != want.any || want.any && (got.Sum.Float != want.sum || got.Filled.Float != want.filled ||
-				got.FirstOff != want.first-from || got.LastOff != want.last-from) {
-				t.Fatalf("[%d, %d): %+v, want %+v", from, past, got, want)
+			want := naiveTree(words[from:past], from, chunk.MaxRollup, unitChunks*chunk.Slots, chunk.Slots, chunk.Lane)
+			rises, first, last := naiveRises(words[from:past])
+			if got.Count > 0 != (first >= 0) || first >= 0 && (got.Sum.Float != want || got.Rises != rises ||
+				got.FirstOff != first || got.LastOff != last) {
+				t.Fatalf("[%d, %d): %+v, want %v, slots %d to %d, rises %v", from, past, got, want, first, last, rises)
 			}
 		})
+	}
+}
+
+// count makes a counter of the set slots, with a reset here and there.
+func count(r *rand.Rand, words []uint64) {
+	v := 0.0
+	for i := range words {
+		if words[i] == point.Unset {
+			continue
+		}
+		if v += float64(r.IntN(3)); r.IntN(200_000) == 0 {
+			v = 0
+		}
+		words[i] = point.FromFloat(v)
 	}
 }
 

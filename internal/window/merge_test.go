@@ -201,26 +201,24 @@ func (p points) digest(series, first, chunks int64) (sum uint64) {
 
 // header is the aggregate of a range of slots, one by one.
 func (p points) header(series, from, slots int64) (h chunk.Header) {
-	carry, filled := uint64(0), chunk.Sum{}
 	for i := range int(min(slots, Small*chunk.Slots)) { // these tests have no points behind them
 		w := p[[2]int64{series, from + int64(i)}]
-		if w != 0 {
-			if h.Count == 0 {
-				h.FirstOff, h.First, h.Min, h.Max = i, w, w, w
-			}
-			h.Count++
-			h.LastOff, h.Last, carry = i, w, w
-			h.Sum = h.Sum.Plus(chunk.Repeat(w, 1))
-			if chunk.Less(w, h.Min) {
-				h.Min = w
-			}
-			if chunk.Less(h.Max, w) {
-				h.Max = w
-			}
+		if w == 0 {
+			continue
 		}
-		filled = filled.Plus(chunk.Repeat(carry, 1))
-		if w != 0 {
-			h.Filled = filled
+		if h.Count == 0 {
+			h.FirstOff, h.First, h.Last, h.Min, h.Max, h.Rises = i, w, w, w, w, true
+		}
+		h.Rises = h.Rises && !chunk.Less(w, h.Last)
+		h.Count++
+		h.LastOff, h.Last = i, w
+		one := chunk.Summarize([]uint64{w}, 0)
+		h.Sum = h.Sum.Plus(one.Sum)
+		if chunk.Less(w, h.Min) {
+			h.Min = w
+		}
+		if chunk.Less(h.Max, w) {
+			h.Max = w
 		}
 	}
 	return h

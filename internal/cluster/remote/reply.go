@@ -175,17 +175,17 @@ func (w *writer) words(record byte, words []uint64) error {
 	return nil
 }
 
-// The flags of aggregates: which of their words and sums are those before.
+// The flags of aggregates: which of their words are those before, and whether the values rise.
 const (
 	sameLast = 1 << iota
 	sameMin
 	sameMax
-	sameFilled
+	rises
 )
 
 func appendHeader(dst []byte, h *chunk.Header) []byte {
 	flags := byte(0)
-	for i, same := range []bool{h.Last == h.First, h.Min == h.First, h.Max == h.Last, sameSum(h.Filled, h.Sum)} {
+	for i, same := range []bool{h.Last == h.First, h.Min == h.First, h.Max == h.Last, h.Rises} {
 		if same {
 			flags |= 1 << i
 		}
@@ -200,11 +200,7 @@ func appendHeader(dst []byte, h *chunk.Header) []byte {
 			dst = binary.LittleEndian.AppendUint64(dst, word)
 		}
 	}
-	dst = appendSum(dst, h.Sum)
-	if flags&sameFilled == 0 {
-		dst = appendSum(dst, h.Filled)
-	}
-	return dst
+	return appendSum(dst, h.Sum)
 }
 
 // appendSum appends the integer part as a varint where it fits into 63 bits, and the bits of the float.
@@ -228,14 +224,10 @@ func appendSum(dst []byte, s chunk.Sum) []byte {
 	return dst
 }
 
-func sameSum(a, b chunk.Sum) bool {
-	return a.Hi == b.Hi && a.Lo == b.Lo && math.Float64bits(a.Float) == math.Float64bits(b.Float)
-}
-
 // header reads what appendHeader appends, of a step of so many slots.
 func header(r *fields.Reader, step int64) (h chunk.Header) {
 	flags := r.U8()
-	r.Check(flags < sameFilled<<1)
+	r.Check(flags < rises<<1)
 	h.Count = int(r.UpTo(uint64(step)))
 	h.FirstOff = int(r.UpTo(uint64(step)))
 	h.LastOff = h.FirstOff + int(r.UpTo(uint64(step)))
@@ -252,10 +244,7 @@ func header(r *fields.Reader, step int64) (h chunk.Header) {
 		h.Max = r.U64()
 	}
 	h.Sum = sum(r)
-	h.Filled = h.Sum
-	if flags&sameFilled == 0 {
-		h.Filled = sum(r)
-	}
+	h.Rises = flags&rises != 0
 	r.Check(h.Count > 0 && int64(h.LastOff) < step && h.Count <= h.LastOff-h.FirstOff+1)
 	return h
 }

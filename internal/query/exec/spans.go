@@ -27,6 +27,7 @@ type spans struct {
 
 	base    int64 // slot that the first span begins at, as if it was whole
 	spared  int64 // spans before the range that are still to be given
+	ahead   int64 // slots ahead of the first span that counters still have to look at
 	given   int64 // spans
 	cost    source.Cost
 	holes   holes.Notes // each of several over a leaf finds the same
@@ -57,6 +58,7 @@ func (x *executor) openSpans() {
 		}
 		for _, w := range of.Windows {
 			to = append(to, x.nodes[w.ID].(*window))
+			s.ahead = max(s.ahead, to[len(to)-1].history)
 		}
 		for _, root := range of.Roots {
 			into = append(into, x.columns[root])
@@ -155,6 +157,9 @@ func (r *reader) readTogether(list []*spans) (bool, error) {
 	}
 	if one.n == 0 {
 		return n == 0, nil
+	}
+	if err := r.lookBack(list, one.from); err != nil {
+		return true, err
 	}
 	r.Series = r.Series[:0]
 	for _, s := range list {
@@ -330,7 +335,19 @@ func (s *spans) took(cost source.Cost, past int64, err error) error {
 
 // give hands spans of so many slots to all windows and columns.
 func (s *spans) give(x *reader, list []chunk.Header, p stretchOf) error {
+	if len(list) == 0 {
+		return nil
+	}
+	if err := s.lookBack(x, p.from); err != nil {
+		return err
+	}
 	for _, w := range s.windows {
+		if w.LooksBack() {
+			if err := s.giveCounter(x, w, list, p); err != nil {
+				return err
+			}
+			continue
+		}
 		for done := 0; done < len(list); {
 			if done += w.spans(list[done:], p.slots); done == len(list) {
 				break
@@ -400,8 +417,12 @@ func (s *spans) slotwise(x *reader, from, slots int64, to func(words []uint64, f
 	l := s.of
 	for past := from + slots; from < past; {
 		n := min(past-from, source.MaxRead)
-		words := make([]uint64, n)
-		if skip := min(max(l.Oldest-from, 0), n); skip < n {
+		if int64(len(x.Words)) < n {
+			x.Words = make([]uint64, n)
+		}
+		words, skip := x.Words[:n], min(max(l.Oldest-from, 0), n)
+		clear(words[:skip])
+		if skip < n {
 			cost, err := x.readWords(l, from+skip, words[skip:])
 			if err != nil {
 				return l.failed(err)

@@ -4,12 +4,13 @@ import (
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/query/reduce"
 	"dalmatiner/internal/sumtree"
 )
 
-// sums adds up a leaf step by step as its slots are read, for a window or for columns
-// right above it. Values would not do: a float sum depends on where in its chunk a
-// slot lies, and which values are integers, whose sums are exact.
+// sums adds up a leaf step by step as its slots are read, for a window or for columns right above
+// it, a counter by its growth. Values would not do: a float sum depends on where in its chunk a slot
+// lies, and which values are integers, whose sums are exact.
 type sums struct {
 	*plan.Sum
 	window *window
@@ -18,6 +19,7 @@ type sums struct {
 	given       int64 // steps that have ended
 	from, until int64 // of the step under way
 	total       sumtree.Total
+	growth      *reduce.Growth // in place of total, of a counter
 }
 
 // openSums makes the sums of a leaf, and tells who takes them.
@@ -28,7 +30,9 @@ func (x *executor) openSums(l *leaf) {
 		s.until = s.from + of.Length(0) - of.Off
 		if of.Window != nil {
 			s.window = x.nodes[of.Window.ID].(*window)
-			s.total.Means = s.window.Fn == function.Avg
+			if s.total.Means = s.window.Fn == function.Avg; s.window.LooksBack() {
+				s.growth = s.window.growth()
+			}
 		} else {
 			s.column = x.columns[of.Root]
 			s.total.Means = true
@@ -40,11 +44,17 @@ func (x *executor) openSums(l *leaf) {
 // take takes the words of the slots from at on.
 func (s *sums) take(words []uint64, at int64) {
 	if skip := min(max(s.from-at, 0), int64(len(words))); skip > 0 && at < s.from {
+		if s.growth != nil {
+			s.growth.BeforeWords(words[:skip], at)
+		}
 		words, at = words[skip:], at+skip
 	}
 	for len(words) > 0 {
 		k := min(s.until-at, int64(len(words)))
-		if k > 0 && (k < s.until-s.from || !s.whole(words[:k])) {
+		switch {
+		case s.growth != nil:
+			s.growth.Words(words[:k], at)
+		case k > 0 && (k < s.until-s.from || !s.whole(words[:k])):
 			s.total.Add(words[:k], at)
 		}
 		words, at = words[k:], at+k
@@ -81,9 +91,12 @@ func (s *sums) finish(at int64) {
 
 // end ends the step under way and begins the next.
 func (s *sums) end(at int64) {
-	if s.column != nil {
+	switch {
+	case s.growth != nil:
+		s.window.giveGrowth(at - s.from)
+	case s.column != nil:
 		s.column.means = append(s.column.means, s.total.Mean())
-	} else {
+	default:
 		s.window.give(&s.total, at-s.from)
 	}
 	s.total.Reset()

@@ -7,7 +7,7 @@ func (o Op) AddsUp() bool { return o == Sum || o == Avg }
 // in place of their values.
 func (o Op) OverSpans() bool {
 	switch o {
-	case Sum, Avg, Min, Max, Count, Empty, First, Last:
+	case Sum, Avg, Min, Max, Count, Empty, First, Last, Increase, Rate:
 		return true
 	}
 	return false

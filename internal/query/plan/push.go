@@ -120,11 +120,11 @@ func (l *layout) addColumns(root int, read *Read) {
 func (l *layout) addWindow(n *Node, w *Window, read *Read) {
 	if w.overSpans() && l.pushes(n.Inputs[0]) {
 		s := l.spansOf(n.Inputs[0], read, Spans{Size: w.Size, Bounds: w.Bounds, Before: n.Before * w.Size, Spared: true})
-		s.Spared = s.Spared && !n.firm
+		s.Spared = s.Spared && !n.firm && !w.LooksBack() // whose span may have a point and no value
 		s.Windows = append(s.Windows, n)
 		w.Spans = true
 		l.bill.spanWindows++
-	} else if w.Fn.AddsUp() {
+	} else if w.Fn.AddsUp() || w.LooksBack() {
 		read.Sums = append(read.Sums, Sum{Size: w.Size, Bounds: w.Bounds, Before: n.Before * w.Size, Window: n})
 		w.Sums = true
 		if w.Size < minSpan {

@@ -2,6 +2,7 @@ package reference
 
 import (
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 )
@@ -162,10 +163,39 @@ func (w window) find(parts nameParts) float64 {
 	return matches[0]
 }
 
+// exactGrowth is the growth of a counter that is read, without rounding.
+type exactGrowth struct{ big.Rat }
+
+// add adds the growth from one word to the next, which is finite.
+func (g *exactGrowth) add(before, now uint64) {
+	a, b := exact(before), exact(now)
+	switch {
+	case b == nil: // less than everything
+	case a != nil && b.Cmp(a) >= 0:
+		g.Add(&g.Rat, b.Sub(b, a))
+	case b.Sign() > 0:
+		g.Add(&g.Rat, b)
+	}
+}
+
+func (g *exactGrowth) float64() float64 {
+	v, _ := g.Float64()
+	return v
+}
+
+// exact returns the value of a word, nil where it is not finite.
+func exact(w uint64) *big.Rat {
+	if isFloat(w) {
+		return new(big.Rat).SetFloat64(number(w))
+	}
+	return new(big.Rat).SetInt64(whole(w))
+}
+
 // growth is the increase of a counter, or its rate, over the pairs of neighbouring values whose
 // second one lies in the span (rule R3).
 func (w window) growth(name string) float64 {
 	total, seconds, pairs := 0.0, 0.0, 0
+	var exactly exactGrowth
 	last := -1
 	for i, v := range w.in.Values[:w.to] {
 		if math.IsNaN(v) {
@@ -175,10 +205,16 @@ func (w window) growth(name string) float64 {
 		near := last >= w.from || float64(apart) <= counterReach(w.in.Resolution)
 		if i >= w.from && last >= 0 && near {
 			total += grown(w.in.Values[last], v)
+			if w.in.words != nil {
+				exactly.add(w.in.words[last], w.in.words[i])
+			}
 			seconds += float64(apart) / 1000
 			pairs++
 		}
 		last = i
+	}
+	if w.in.words != nil && !math.IsInf(total, 0) && !math.IsNaN(total) {
+		total = exactly.float64()
 	}
 	switch {
 	case pairs == 0:
