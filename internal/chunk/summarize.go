@@ -51,7 +51,7 @@ func (s *summary) lane(words []uint64, off int) {
 		n := len(words)
 		w := stretch{off: off, n: n, first: words[0], last: words[n-1],
 			least: intTag | uint64(e.Least)&intPayload, most: intTag | uint64(e.Most)&intPayload}
-		w.rises = s.mayRise(&w) && rise(words)
+		w.rises = w.least == w.most || s.mayRise(&w) && riseInts(words)
 		s.ints(w, product(e.Sum, 1))
 	default:
 		s.mixed(words, off)
@@ -79,9 +79,14 @@ func (s *summary) floatLane(words []uint64, off int) {
 	n := len(words)
 	w := stretch{off: off, n: n, first: words[0], last: words[n-1]}
 	low, high, sum := math.NaN(), math.NaN(), 0.0
+	before, falls := -math.MaxFloat64, false
 	for _, x := range words {
 		v := point.Double(x)
 		sum += v
+		if !(v >= before) {
+			falls = true
+		}
+		before = v
 		// The first number takes the place of NaN.
 		if v < low || low != low && v == v {
 			low, w.least = v, x
@@ -90,22 +95,25 @@ func (s *summary) floatLane(words []uint64, off int) {
 			high, w.most = v, x
 		}
 	}
-	w.rises = s.mayRise(&w) && finite(w.first) && rise(words)
+	w.rises = !falls && before <= math.MaxFloat64
 	s.floats(w, sum)
 }
 
-// mayRise reports whether a stretch begins with its least and ends with its greatest value, and
-// whether that matters.
+// mayRise reports whether integers begin with the least and end with the greatest one, and whether
+// that matters.
 func (s *summary) mayRise(w *stretch) bool {
-	return w.first == w.least && !Less(w.last, w.most) && (s.h.Rises || s.h.Count == 0)
+	return w.first == w.least && w.last == w.most && (s.h.Rises || s.h.Count == 0)
 }
 
-// rise reports whether no value is below the one before it, of finite ones without gaps.
-func rise(words []uint64) bool {
-	for i, w := range words[1:] {
-		if !rises(words[i], w) {
+// riseInts reports whether none of integers is below the one before it.
+func riseInts(words []uint64) bool {
+	before := int64(words[0] << 8)
+	for _, w := range words {
+		v := int64(w << 8)
+		if v < before {
 			return false
 		}
+		before = v
 	}
 	return true
 }

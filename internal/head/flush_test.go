@@ -69,7 +69,7 @@ func TestFlushListsSomeParts(t *testing.T) {
 		{"complete", ints, nil, false},
 		{"corrected", ints[:3*testHeight], map[int64]uint64{70: point.FromInt(5)}, false},
 		{"floats", floats[:3*testHeight], nil, true},
-		{"a float carried into a piece", gap, nil, false},
+		{"floats and a gap", gap, nil, true},
 	} {
 		got := flushed(t, c.words, c.late)
 		words := append([]uint64{}, c.words...)

@@ -6,6 +6,7 @@ import (
 
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/hold"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/stats"
 )
@@ -21,8 +22,8 @@ type combine struct {
 	common
 	queue
 	*plan.Combine
-	held    []hold    // of each input
-	partial []partial // what is not joined yet, behind the first one
+	held    []hold.Series // of each input
+	partial []partial     // what is not joined yet, behind the first one
 
 	// Of the outputs of a round: how many inputs have no value of their own, and how many take no
 	// part. Both are empty as long as there are none.
@@ -42,7 +43,7 @@ type partial struct {
 const averageScale = 0x1p-64
 
 func newCombine(x *executor, c common, in []input, op *plan.Combine) *combine {
-	z := &combine{common: c, Combine: op, queue: queue{in: in}, held: make([]hold, len(in))}
+	z := &combine{common: c, Combine: op, queue: queue{in: in}, held: make([]hold.Series, len(in))}
 	if !op.Aligned {
 		z.queue = newQueue(x, in)
 	}
@@ -132,7 +133,7 @@ func (z *combine) input(x *executor, dst block, i, ready int) (_ block, err erro
 	}
 	v := dst.v[from:]
 	z.unowned = countGaps(z.unowned, v)
-	if were, left := z.held[i].fill(&dst, from, fromC, z.Resolution, z.Confidence); were > 0 && left > 0 {
+	if _, left := z.held[i].Fill(v, dst.c[fromC:], z.Resolution); left > 0 {
 		z.absent = countGaps(z.absent, v)
 	}
 	if z.Fn == function.Avg {
@@ -206,8 +207,8 @@ func (z *combine) fold(acc, v []float64) {
 	}
 	for i, f := range v {
 		switch {
-		case isGap(f):
-		case isGap(acc[i]):
+		case hold.IsGap(f):
+		case hold.IsGap(acc[i]):
 			acc[i] = f
 		case z.Fn == function.Sum || z.Fn == function.Avg:
 			acc[i] += f
@@ -248,7 +249,7 @@ func (z *combine) finish(v, c []float64) {
 				n -= z.absent[i]
 			}
 			mean := sum / float64(n)
-			if mean-mean != 0 && !isGap(sum) { // not finite
+			if mean-mean != 0 && !hold.IsGap(sum) { // not finite
 				mean = z.scaled[i] / float64(n) / averageScale
 			}
 			v[i] = stats.Within(mean, z.low[i], z.high[i])

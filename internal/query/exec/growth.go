@@ -17,9 +17,10 @@ func (w *window) giveGrowth(slots int64) {
 
 // giveCounter gives a window of counters spans of so many slots.
 func (s *spans) giveCounter(x *reader, w *window, list []chunk.Header, p stretchOf) error {
+	of := &pieces{s, x}
 	for i := range list {
 		from := p.from + int64(i)*p.slots
-		if err := w.growth().Take(&pieces{s, x}, &list[i], from, p.slots); err != nil {
+		if err := w.growth().Take(of, &list[i], from, p.slots); err != nil {
 			return err
 		}
 		w.giveGrowth(p.slots)

@@ -3,6 +3,7 @@ package exec
 import (
 	"math"
 
+	"dalmatiner/internal/query/hold"
 	"dalmatiner/internal/query/plan"
 )
 
@@ -94,15 +95,15 @@ type across struct {
 	common
 	queue
 	*plan.Across
-	held   []hold    // of each input; nil with compat
-	column []float64 // values of one time
-	own    []bool    // whether an input has a value of its own there
+	held   []hold.Series // of each input; nil with compat
+	column []float64     // values of one time
+	own    []bool        // whether an input has a value of its own there
 }
 
 func newAcross(x *executor, c common, in []input, op *plan.Across) *across {
 	g := &across{common: c, Across: op, queue: newQueue(x, in)}
 	if !x.plan.Compat {
-		g.held = make([]hold, len(in))
+		g.held = make([]hold.Series, len(in))
 	}
 	return g
 }
@@ -118,7 +119,7 @@ func (g *across) next(x *executor, dst block) (block, error) {
 		for j, v := range b.v {
 			g.own[j] = g.own[j] || v == v
 		}
-		g.held[i].fill(&b, 0, 0, g.Resolution, g.Confidence)
+		g.held[i].Fill(b.v, b.c, g.Resolution)
 	}
 	for j := range ready {
 		v, sure := g.at(j)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/query/hold"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/spacing"
 )
@@ -131,7 +132,7 @@ func (x *executor) rhythmOf(l *leaf) (rhythm, error) {
 		r.until = math.MinInt64
 		return r, nil
 	case l.of.set >= x.slotsOf(l):
-		r.until = l.time(l.of.last) + max(leastPatience, patience([]int64{1, 1}, l.Resolution))
+		r.until = l.time(l.of.last) + max(leastPatience, 5*l.Resolution/2)
 		return r, nil
 	}
 	from := max(l.of.from, l.of.last+1-spacing.Sample, 0)
@@ -151,13 +152,15 @@ func (x *executor) rhythmOf(l *leaf) (rhythm, error) {
 // patienceOf returns for how many ms the last point of a series stands for it, whose last slots
 // are some words.
 func patienceOf(words []uint64, resolution int64) int64 {
-	var h hold
+	var s hold.Series
 	for _, w := range words {
-		if h.since++; isNumber(w) {
-			h.point(resolution)
+		if isNumber(w) {
+			s.Value(resolution)
+		} else {
+			s.Pass()
 		}
 	}
-	return patience(h.distances[:h.known], resolution)
+	return s.Patience(resolution)
 }
 
 // time returns when a slot begins, in unix ms of the query.
