@@ -159,11 +159,11 @@ func (c *QueryCommand) Help() string {
   ddb query "SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h"
   ddb query --tz Europe/Zagreb "SELECT max(cpu.user BUCKET metrics, 1h) LAST 1mo"
 
-Times are UTC, or with --tz those of the zone. Coverage is the share of slots that held a value: gaps are
-filled with the last value before them, and what is before the first point of
-a series is "-". Slots that damage took are named as unknown, and their values
-have a "?". Where a sender is slower than its bucket, the table says how far
-apart its points are.`
+Times are UTC, or with --tz those of the zone. A gap is "-". Points are those that were read for a
+series, coverage is their share of those that the interval of the sender promises. Where a sender is
+slower than its bucket, the table says how far apart its points are; of a series that has ended it
+says when its last point was. Slots that damage took are named as unknown, and their values have a
+"?".`
 }
 
 // Run prints the results as tables, or the JSON.
