@@ -100,40 +100,32 @@ func compareValues(res *subject.Result, words []uint64, wrong func(string)) {
 			return
 		}
 	}
-	if want := float64(set) / float64(len(words)); math.Abs(res.Coverage-want) > 1e-9 {
-		wrong(fmt.Sprintf("coverage %v, want %v", res.Coverage, want))
+	// Of a slow sender more is covered than slots are set.
+	if least := float64(set) / float64(len(words)); res.Coverage < least-1e-9 || res.Coverage > 1 {
+		wrong(fmt.Sprintf("coverage %v, want at least %v and at most 1", res.Coverage, least))
 	}
 }
 
-// compareSpans computes an aggregate from the points by the rule of the language:
-// gaps repeat the last value of the range, those before the first one take it. A
-// span without any point is null, or 0 of count.
+// compareSpans computes an aggregate from the points by the rule of the language: a span without
+// any point is null, or 0 of count.
 func compareSpans(f string, res *subject.Result, words []uint64, span int, damaged bool, wrong func(string)) {
 	if len(res.Values) != len(words)/span {
 		wrong(fmt.Sprintf("%d values, want %d", len(res.Values), len(words)/span))
 		return
 	}
-	carry := math.NaN()
-	for _, w := range words {
-		if w != 0 {
-			carry = oracle.Number(w)
-			break
-		}
-	}
 	for i := range res.Values {
 		count, sum, top := 0.0, 0.0, math.Inf(-1)
 		for _, w := range words[i*span : (i+1)*span] {
 			if w != 0 {
-				carry = oracle.Number(w)
-				count++
+				v := oracle.Number(w)
+				count, sum, top = count+1, sum+v, max(top, v)
 			}
-			sum, top = sum+carry, max(top, carry)
 		}
 		want := map[string]float64{"count": count, "sum": sum, "max": top}[f]
 		v := res.Values[i]
 		switch {
 		case damaged && f != "count":
-			continue // gaps change what is carried into the spans behind them
+			continue // an aggregate that is whole knows points whose chunks are lost
 		case v == nil:
 			if count > 0 {
 				wrong(fmt.Sprintf("span %d: null, want %v", i, want))
@@ -141,6 +133,8 @@ func compareSpans(f string, res *subject.Result, words []uint64, span int, damag
 			}
 		case damaged && *v >= want && *v <= float64(span):
 		case count == 0 && f != "count":
+			wrong(fmt.Sprintf("span %d: %v, and it has no point", i, *v))
+			return
 		case math.Abs(*v-want) > 1e-9*math.Abs(want):
 			wrong(fmt.Sprintf("span %d: %v, want %v", i, *v, want))
 			return
