@@ -44,7 +44,7 @@ func TestHostileSyslog(t *testing.T) {
 		{"a length of 2^63", "<13>before\n9223372036854775808 <13>x", "bad_framing", 1, true},
 		{"a length beyond 64 bits", strings.Repeat("9", 100_000), "bad_framing", 0, true},
 		{"a length that is none", "12x <13>x", "bad_framing", 0, true},
-		{"a date", "2026-11-23 12:00:00 host app: text\n", "bad_framing", 0, true},
+		{"a date, and a length that is none", "2026-11-23 12:00:00 host app: text\n2026x", "bad_framing", 1, true},
 		{"half a message", "<13>whole\n100 <13>half", "cut", 1, false},
 		{"half a length", "12", "cut", 0, false},
 		{"a long line", strings.Repeat("x", 200_000) + "\n<13>behind\n", "too_long", 1, false},

@@ -130,7 +130,7 @@ func (c *conn) end(err error) error {
 	rest := c.buf[c.r:c.w]
 	c.out.begin()
 	switch {
-	case c.split.skip > 0, len(rest) > 0 && isDigit(rest[0]), len(rest) > MaxMessage:
+	case c.split.skip > 0, beginsWithLength(rest), len(rest) > MaxMessage:
 		c.s.stats.Messages.Add(1)
 		c.s.refusals.Count("cut", c.out.peer, rest)
 	case !c.split.skipLine && errors.Is(err, io.EOF):

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"time"
 )
 
 // MaxMessage is the longest message in bytes. Longer ones are refused, whole.
@@ -16,8 +17,9 @@ const maxSkip = 64 << 20
 var errFraming = errors.New("the length of a message is no number from 1 to 67108864")
 
 // splitter cuts a stream of TCP into messages (RFC 6587). One that begins with a digit from 1 to 9
-// has its length before it; any other ends with a newline or a zero byte. A message that starts
-// with `<` is never taken for a length, so that a sender may mix both.
+// has its length before it; any other ends with a newline or a zero byte, and so does one that
+// begins with a date. A message that starts with `<` is never taken for a length, so that a sender
+// may mix both.
 type splitter struct {
 	skip     int  // bytes of a message with a length that are passed over
 	skipLine bool // the rest of a line is passed over
@@ -38,7 +40,10 @@ func (s *splitter) next(src []byte) (msg []byte, used int, ok, tooLong bool, err
 			return nil, i + 1, false, false, nil
 		}
 		return nil, len(src), false, false, nil
-	case len(src) > 0 && src[0] >= '1' && src[0] <= '9':
+	case beginsWithLength(src):
+		if _, known := beginsWithDate(src); !known {
+			return nil, 0, false, false, nil
+		}
 		return s.counted(src)
 	}
 	if i := lineEnd(src); i > MaxMessage {
@@ -63,6 +68,60 @@ func lineEnd(src []byte) int {
 		return zero
 	}
 	return end
+}
+
+// beginsWithLength reports whether a stream begins with the length of a message. While it takes more
+// bytes to tell a length from a date, it is taken for one.
+func beginsWithLength(src []byte) bool {
+	if len(src) == 0 || src[0] < '1' || src[0] > '9' {
+		return false
+	}
+	dated, _ := beginsWithDate(src)
+	return !dated
+}
+
+// beginsWithDate reports whether a stream that begins with a digit begins with a date, a time or an
+// address, such as 2026-11-29, 29.11.2026, 01:39:22, 20261129T013922 and `2026 Nov 29`: no length has
+// these signs behind it. known is false while it takes more bytes to tell.
+func beginsWithDate(src []byte) (dated, known bool) {
+	const year, day = 4, 8 // digits of a year, and of a whole date
+	digits := 0
+	for digits < len(src) && digits <= day && isDigit(src[digits]) {
+		digits++
+	}
+	if digits == len(src) {
+		return false, digits > day
+	}
+	century := digits >= year && (src[0] == '1' && src[1] == '9' || src[0] == '2' && src[1] == '0')
+	sign, behind := src[digits], src[digits+1:]
+	switch {
+	case sign == '-' || sign == '/' || sign == '.' || sign == ':':
+		number := len(behind) > 0 && isDigit(behind[0])
+		month := len(behind) > 0 && isLetter(behind[0]) && sign == '-' // 29-Nov-2026
+		return number || month, len(behind) > 0
+	case digits == day && century && sign == 'T':
+		return true, true
+	case digits == day && century && sign == ' ':
+		return len(behind) > 0 && isDigit(behind[0]), len(behind) > 0
+	case digits == year && century && sign == ' ':
+		return beginsWithMonth(behind)
+	}
+	return false, true
+}
+
+// beginsWithMonth reports whether the name of a month and a blank come next, such as `Nov `. known
+// is false while it takes more bytes to tell.
+func beginsWithMonth(src []byte) (month, known bool) {
+	for m := time.January; m <= time.December; m++ {
+		name := m.String()[:3] + " "
+		if len(src) < len(name) && name[:len(src)] == string(src) {
+			return false, false
+		}
+		if bytes.HasPrefix(src, []byte(name)) {
+			return true, true
+		}
+	}
+	return false, true
 }
 
 // counted takes a message that has its length before it.

@@ -53,7 +53,17 @@ func TestSplit(t *testing.T) {
 		{"1x <1>", "", true},
 		{"123456789 <1>", "", true},
 		{"99999999 <1>", "", true},
-		{"2026-01-01", "", true},
+		{"2026x", "", true},
+		{"12.x", "", true},
+		{"2026-01-01", "", false}, // a line without its end
+		{"2026-01-01 00:00:00 h a: x\n5 <1>ab", "2026-01-01 00:00:00 h a: x|<1>ab", false},
+		{"1/2/2026 00:00 x\n29.11.2026 x\n12:00:00 x\n", "1/2/2026 00:00 x|29.11.2026 x|12:00:00 x", false},
+		{"10.0.0.1 x\n", "10.0.0.1 x", false},
+		{"20260101T000000Z x\n20260101 00:00:00 x\n", "20260101T000000Z x|20260101 00:00:00 x", false},
+		{"2026 Jan  1 00:00:00 x\n", "2026 Jan  1 00:00:00 x", false},
+		{"2026 " + long[:2026] + "<1>a\n", long[:2026] + "|<1>a", false},
+		{"2026 Jane" + long[:2022] + "<1>a\n", "Jane" + long[:2022] + "|<1>a", false},
+		{"20260101 <1>cut", "too long", false},
 	} {
 		for _, n := range []int{1, 7, 1 << 20} {
 			if len(c.in) > 1000 && n == 1 {
@@ -71,6 +81,7 @@ func TestSplit(t *testing.T) {
 func FuzzSplit(f *testing.F) {
 	f.Add([]byte("<1>a\n5 <1>ab\x00\n12 x"), 3)
 	f.Add([]byte("70000 abc"), 1)
+	f.Add([]byte("2026-01-01 x\n2026 Jan 1\n20260101 0\n20260101T"), 1)
 	f.Fuzz(func(t *testing.T, stream []byte, n int) {
 		if n < 1 || len(stream) > 1<<20 || len(stream)/n > 1000 {
 			return

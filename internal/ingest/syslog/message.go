@@ -78,6 +78,8 @@ func (m *message) parsePriority(src []byte) (rest []byte, ok bool) {
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
+func isLetter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+
 // cutWord returns what stands before the next blank, and what behind it.
 func cutWord(src []byte) (word, rest []byte) {
 	word, rest, _ = bytes.Cut(src, []byte(" "))

@@ -161,10 +161,21 @@ func TestCutAndBadFraming(t *testing.T) {
 	f := start(t)
 	f.send("tcp", f.ln.Addr().String(), "100 <13>cut")
 	f.eventually("the cut message is counted", func() bool { return f.acc.Requests()["syslog_cut"] == 1 })
-	f.send("tcp", f.ln.Addr().String(), "<13>good\n2026-01-01 no framing")
+	f.send("tcp", f.ln.Addr().String(), "<13>good\n2026x no framing")
 	f.eventually("it is counted", func() bool { return f.acc.Requests()["syslog_bad_framing"] == 1 })
 	f.expect("logs 1767225630000000000 good")
 	f.eventually("all connections are closed", func() bool { return f.s.Connections().Open() == 0 })
+}
+
+// TestALineThatBeginsWithADate: it is a message, even where the connection ends within it.
+func TestALineThatBeginsWithADate(t *testing.T) {
+	f := start(t)
+	f.send("tcp", f.ln.Addr().String(), "2026-01-01 00:00:00 one\n2026 Jan  1 two\n01:00:00 three")
+	at := "logs 1767225630000000000 "
+	f.expect(at+"2026-01-01 00:00:00 one", at+"2026 Jan  1 two", at+"01:00:00 three")
+	if got := f.acc.Requests(); len(got) > 0 {
+		t.Errorf("refused: %v", got)
+	}
 }
 
 func TestABucketThatIsNotThere(t *testing.T) {
