@@ -39,7 +39,8 @@ func (l *syslogListener) serve(n *node, start func(what string, serve func() err
 	_, shared := n.shared()
 	l.server = syslog.New(syslog.Options{
 		Events: shared, Buckets: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
-		Logger: n.logger, Bucket: c.Bucket, Zone: c.Zone, MaxConnections: c.MaxConnections, Idle: c.Idle, InputStall: n.cfg.InputStall,
+		Logger: n.logger, Bucket: c.Bucket, Zone: c.Zone, MaxFuture: n.cfg.MaxFuture,
+		MaxConnections: c.MaxConnections, Idle: c.Idle, InputStall: n.cfg.InputStall,
 	})
 	start("syslog listener", func() error { return l.server.Serve(l.text) })
 	start("syslog UDP socket", func() error { return l.server.ServePackets(l.packets) })
@@ -68,6 +69,7 @@ func (l *syslogListener) register(reg *prometheus.Registry) {
 	}{
 		{"syslog_read_bytes_total", "Bytes received from syslog senders.", func() float64 { return float64(st.BytesRead.Load()) }},
 		{"syslog_messages_total", "Messages of syslog received, refused ones included.", func() float64 { return float64(st.Messages.Load()) }},
+		{"syslog_ahead_total", "Messages of syslog stored with the time of arrival, because theirs was too far ahead.", func() float64 { return float64(st.Ahead.Load()) }},
 		{"syslog_udp_kernel_drop_total", "Datagrams of syslog that the kernel dropped because they came too fast.", func() float64 { return float64(l.server.KernelDrops()) }},
 	} {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + c.name, Help: c.help}, c.value))

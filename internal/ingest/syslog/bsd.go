@@ -28,7 +28,7 @@ func (m *message) parseBSD(src []byte, c clock) {
 			continue
 		}
 		if !form.year {
-			t = nearest(t, c)
+			t = withYear(t, c)
 		}
 		if !storable(t) {
 			break
@@ -58,21 +58,24 @@ func cutWords(src []byte, n int) (words, rest []byte) {
 	return src[:end], bytes.TrimPrefix(src[end:], []byte(" "))
 }
 
-// nearest gives a time without a year the year that brings it nearest to now: what comes on the
-// first of January may be of the last of December, and clocks may be ahead.
-func nearest(t time.Time, c clock) time.Time {
+// zones is how far the clocks of two zones may be apart, from UTC-12 to UTC+14. ingest.max_future
+// does not matter here: with a long one, messages of today would be of next year.
+const zones = 26 * time.Hour
+
+// withYear gives a time without a year the latest one that does not lead ahead by more than zones
+// differ: what comes on the first of January may be of the last of December, and a year that nobody
+// wrote never leads into the future. The time of a zone to the east keeps its year, or its messages
+// would be a year old.
+func withYear(t time.Time, c clock) time.Time {
 	now := c.now.In(c.zone)
-	best := time.Time{}
-	for year := now.Year() - 1; year <= now.Year()+1; year++ {
+	for year := now.Year() + 1; year >= now.Year()-1; year-- {
 		y := time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), c.zone)
-		if y.Month() != t.Month() {
-			continue // the 29th of February
-		}
-		if best.IsZero() || y.Sub(now).Abs() < best.Sub(now).Abs() {
-			best = y
+		leap := y.Month() != t.Month() // the 29th of February of another year
+		if !leap && y.Sub(now) <= zones {
+			return y
 		}
 	}
-	return best
+	return time.Time{}
 }
 
 // maxTag is the longest tag: longer ones are text that happens to have a colon.

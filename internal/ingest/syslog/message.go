@@ -12,7 +12,8 @@ import (
 // message is what was found in one message. Its slices are part of the input, but for text of
 // parameters with escapes.
 type message struct {
-	time     time.Time // zero where the message has none
+	time     time.Time // zero where the message has none, or one too far ahead
+	sent     time.Time // the time of the message where it is too far ahead
 	priority int       // facility × 8 + severity; -1 where the message has none
 	host     []byte    // empty where the message has none, as are the next four
 	app      []byte
@@ -30,16 +31,26 @@ type element struct {
 
 type param struct{ name, value []byte }
 
-// clock says how times without a year or a zone are read.
+// clock says how times are read: what they lack, and how far ahead they may be.
 type clock struct {
-	now  time.Time
-	zone *time.Location
+	now       time.Time
+	zone      *time.Location
+	maxFuture time.Duration
 }
 
 // parse reads a message of either format. Whatever it does not understand is text: nothing of
-// a message is dropped but the blanks at its end.
+// a message is dropped but the blanks at its end. A line of a log is worth more than its time: one
+// that is too far ahead to be stored gives way to the time of arrival.
 func parse(src []byte, c clock) message {
-	src = bytes.TrimRight(src, "\r\n\x00 ")
+	m := parseForm(bytes.TrimRight(src, "\r\n\x00 "), c)
+	if m.time.After(c.now.Add(c.maxFuture)) {
+		m.sent, m.time = m.time, time.Time{}
+	}
+	return m
+}
+
+// parseForm reads a message whose end is trimmed.
+func parseForm(src []byte, c clock) message {
 	m := message{priority: -1}
 	rest, ok := m.parsePriority(src)
 	if !ok {
@@ -113,6 +124,9 @@ func (m *message) appendTerm(dst []byte, from netip.Addr) []byte {
 	if len(m.elements) > 0 {
 		dst = appendElements(term.AppendText(dst, "data"), m.elements)
 		keys++
+	}
+	if !m.sent.IsZero() {
+		text("sent", []byte(m.sent.UTC().Format(time.RFC3339Nano)))
 	}
 	if from.IsValid() {
 		text("from", []byte(from.Unmap().WithZone("").String()))

@@ -9,12 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/term"
 )
 
 // now is when the messages of the tests come.
 var now = time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)
+
+// maxFuture is how far ahead times of the tests may be.
+const maxFuture = 10 * time.Minute
 
 func eventOf(t testing.TB, src []byte, c clock) (time.Time, string) {
 	t.Helper()
@@ -46,7 +51,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		at, event := eventOf(t, []byte(src), clock{now, time.UTC})
+		at, event := eventOf(t, []byte(src), clock{now, time.UTC, maxFuture})
 		fmt.Fprintf(&out, "  %s\n  %s\n", map[bool]string{true: "no time", false: at.UTC().Format(time.RFC3339Nano)}[at.IsZero()], event)
 	}
 	golden.Same(t, "testdata/messages.txt", out.String())
@@ -56,41 +61,92 @@ func TestZone(t *testing.T) {
 	zone := time.FixedZone("", 2*3600)
 	for src, want := range map[string]string{
 		"<13>Jan  1 02:00:00 h a: x":         "2026-01-01T00:00:00Z",
-		"<13>2026-01-01T02:00:00Z h a: x":    "2026-01-01T02:00:00Z",
+		"<13>2025-12-31T02:00:00Z h a: x":    "2025-12-31T02:00:00Z",
 		"<13>1 2026-01-01T02:00:00Z h a - -": "0001-01-01T00:00:00Z", // the data is missing
 	} {
-		if at, _ := eventOf(t, []byte(src), clock{now, zone}); at.UTC().Format(time.RFC3339) != want {
+		if at, _ := eventOf(t, []byte(src), clock{now, zone, maxFuture}); at.UTC().Format(time.RFC3339) != want {
 			t.Errorf("%s: %s", src, at)
 		}
 	}
 }
 
-// TestYear: a time without a year is the nearest one.
+// TestYear: a time without a year is the latest that is not ahead by more than clocks and zones differ.
 func TestYear(t *testing.T) {
 	for _, c := range []struct{ now, text, want string }{
-		{"2026-01-01", "Dec 31 23:59:59", "2025-12-31"},
-		{"2025-12-31", "Jan  1 00:00:01", "2026-01-01"},
-		{"2026-06-30", "Jan  1 00:00:01", "2026-01-01"},
-		{"2024-03-01", "Feb 29 00:00:01", "2024-02-29"},
-		{"2025-01-01", "Feb 29 00:00:01", "2024-02-29"},
+		{"2026-01-01T00:00:00Z", "Dec 31 23:59:59", "2025-12-31T23:59:59Z"},
+		{"2025-12-31T23:55:00Z", "Jan  1 00:00:01", "2026-01-01T00:00:01Z"},
+		{"2026-06-30T00:00:00Z", "Jan  1 00:00:01", "2026-01-01T00:00:01Z"},
+		{"2026-11-29T00:00:00Z", "Jan  1 00:00:12", "2026-01-01T00:00:12Z"},
+		{"2026-11-29T00:00:00Z", "May  3 10:00:00", "2026-05-03T10:00:00Z"},
+		{"2026-11-29T00:00:00Z", "Nov 30 03:00:00", "2025-11-30T03:00:00Z"},
+		{"2024-03-01T00:00:00Z", "Feb 29 00:00:01", "2024-02-29T00:00:01Z"},
+		{"2025-01-01T00:00:00Z", "Feb 29 00:00:01", "2024-02-29T00:00:01Z"},
 	} {
-		now, err := time.Parse(time.DateOnly, c.now)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if at, _ := eventOf(t, []byte("<13>"+c.text+" h a: x"), clock{now, time.UTC}); at.Format(time.DateOnly) != c.want {
-			t.Errorf("%s on %s is %s", c.text, c.now, at)
+		at, _ := eventOf(t, []byte("<13>"+c.text+" h a: x"), clock{timeOf(t, c.now), time.UTC, maxFuture})
+		if at.Format(time.RFC3339) != c.want {
+			t.Errorf("%s at %s is %s", c.text, c.now, at)
 		}
 	}
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
-	at, event := eventOf(t, []byte("<13>Feb 29 00:00:01 h a: x"), clock{now, time.UTC})
+	at, event := eventOf(t, []byte("<13>Feb 29 00:00:01 h a: x"), clock{now, time.UTC, maxFuture})
 	if !at.IsZero() || !strings.Contains(event, `"message":"Feb 29 00:00:01 h a: x"`) {
 		t.Errorf("a day that is in none of three years: %s, %s", at, event)
 	}
 }
 
+func timeOf(t testing.TB, text string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// TestAhead: a message whose time is too far ahead has the time of its arrival, and keeps its own.
+func TestAhead(t *testing.T) {
+	for _, c := range []struct{ now, src, sent string }{
+		{"2026-11-29T00:00:00Z", "<13>Nov 29 00:10:00 h a: x", ""},
+		{"2026-11-29T00:00:00Z", "<13>Nov 29 00:10:01 h a: x", "2026-11-29T00:10:01Z"},
+		{"2026-11-29T00:00:00Z", "<13>Nov 29 02:00:00 h a: x", "2026-11-29T02:00:00Z"}, // a zone to the east
+		{"2026-11-29T00:00:00Z", "<13>Nov 30 02:00:00 h a: x", "2026-11-30T02:00:00Z"},
+		{"2025-12-31T22:00:00Z", "<13>Jan  1 00:00:00 h a: x", "2026-01-01T00:00:00Z"},
+		{"2026-11-29T00:00:00Z", "<13>Nov 29 2036 00:00:00 h a: x", "2036-11-29T00:00:00Z"},
+		{"2026-11-29T00:00:00Z", "<13>2026-11-29T02:00:00.5+01:00 h a: x", "2026-11-29T01:00:00.5Z"},
+		{"2026-11-29T00:00:00Z", "<13>1 2026-11-29T01:00:00.000000001Z h a - - - x", "2026-11-29T01:00:00.000000001Z"},
+	} {
+		at, event := eventOf(t, []byte(c.src), clock{timeOf(t, c.now), time.UTC, maxFuture})
+		if at.IsZero() != (c.sent != "") {
+			t.Errorf("%s at %s has the time %s", c.src, c.now, at)
+		}
+		if has := strings.Contains(event, `"sent":`); has != (c.sent != "") || !strings.Contains(event, c.sent) {
+			t.Errorf("%s at %s gives %s", c.src, c.now, event)
+		}
+	}
+}
+
+// TestNoYearLeadsAhead: a time of the last year keeps its year, and no time without a year is ahead.
+func TestNoYearLeadsAhead(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := time.Unix(rapid.Int64Range(1, 4e9).Draw(t, "now"), 0).UTC()
+		c := clock{now, time.UTC, time.Duration(rapid.Int64Range(1, 366*24*3600).Draw(t, "max")) * time.Second}
+		ago := time.Duration(rapid.Int64Range(-365*24*3600, 365*24*3600).Draw(t, "ago")) * time.Second
+		sent := now.Add(-ago)
+		if sent.Unix() < 1 {
+			return
+		}
+		m := parse([]byte("<13>"+sent.Format(time.Stamp)+" h a: x"), c)
+		if m.time.After(now.Add(min(zones, c.maxFuture))) || m.sent.After(now.Add(zones)) {
+			t.Fatalf("%s at %s is %s, sent %s", sent, now, m.time, m.sent)
+		}
+		if ago >= -min(zones, c.maxFuture) && ago < 365*24*time.Hour-zones && !m.time.Equal(sent) {
+			t.Fatalf("%s at %s is %s", sent, now, m.time)
+		}
+	})
+}
+
 func TestRepeatedData(t *testing.T) {
-	_, event := eventOf(t, []byte(`<13>1 - - - - - [a ip="1" ip="2" x="3"][b][a ip="4"] hi`), clock{now, time.UTC})
+	_, event := eventOf(t, []byte(`<13>1 - - - - - [a ip="1" ip="2" x="3"][b][a ip="4"] hi`), clock{now, time.UTC, maxFuture})
 	if want := `{"facility":1,"severity":5,"level":"notice","data":{"a":[{"ip":["1","2"],"x":"3"},{"ip":"4"}],"b":{}},"message":"hi"}`; event != want {
 		t.Errorf("got %s", event)
 	}
@@ -112,11 +168,11 @@ func FuzzMessage(f *testing.F) {
 		if len(src) > MaxMessage {
 			return
 		}
-		at, _ := eventOf(t, src, clock{now, time.UTC})
+		at, _ := eventOf(t, src, clock{now, time.UTC, maxFuture})
 		if !at.IsZero() && at.UnixNano() < 1 {
 			t.Fatalf("%q is at %s", src, at)
 		}
-		m := parse(src, clock{now, time.UTC})
+		m := parse(src, clock{now, time.UTC, maxFuture})
 		if !strings.HasSuffix(strings.TrimRight(string(src), "\r\n\x00 "), string(m.text)) {
 			t.Fatalf("%q has the text %q", src, m.text)
 		}

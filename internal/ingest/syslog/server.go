@@ -36,6 +36,7 @@ type Options struct {
 
 	Bucket         string         // that all events go to; syslog
 	Zone           *time.Location // of times that name none; UTC
+	MaxFuture      time.Duration  // messages further ahead get the time of arrival; 10 min
 	MaxConnections int            // 1024
 
 	Idle time.Duration // connections that send nothing for so long are closed; 0 keeps them
@@ -58,6 +59,7 @@ type Buckets interface {
 const (
 	defaultBucket         = "syslog"
 	defaultMaxConnections = 1024
+	defaultMaxFuture      = 10 * time.Minute
 	defaultInputStall     = 30 * time.Second
 )
 
@@ -75,6 +77,7 @@ type Server struct {
 	refusals *unacked.Refusals
 	conns    *conns.Set
 	stats    Stats
+	ahead    senders // whose clocks the log has told of
 
 	buffers    *conns.Buffers
 	unfinished *memory.Leases
@@ -89,12 +92,14 @@ type Server struct {
 type Stats struct {
 	BytesRead atomic.Int64
 	Messages  atomic.Int64 // refused ones included
+	Ahead     atomic.Int64 // messages that got the time of arrival, because theirs was too far ahead
 }
 
 // New returns a server that serves nothing yet.
 func New(o Options) *Server {
 	o.Bucket = cmp.Or(o.Bucket, defaultBucket)
 	o.MaxConnections = cmp.Or(o.MaxConnections, defaultMaxConnections)
+	o.MaxFuture = cmp.Or(o.MaxFuture, defaultMaxFuture)
 	if o.Zone == nil {
 		o.Zone = time.UTC
 	}

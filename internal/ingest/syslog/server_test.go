@@ -7,10 +7,12 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,15 +74,36 @@ type fixture struct {
 	events *memoryEvents
 	ln     net.Listener
 	socks  *datagram.Sockets
+	now    *atomic.Int64 // Unix time in nanoseconds
+	log    *lines
+}
+
+// lines are those of a log.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) count(part string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), part)
 }
 
 func start(t *testing.T) *fixture { return startWith(t, Options{Memory: memory.New(0, time.Now, nil)}) }
 
 // startWith starts a server with some options.
 func startWith(t *testing.T, o Options) *fixture {
-	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}}
-	o.Events, o.Buckets, o.Account, o.Logger = f.events, f.events, f.acc, slog.New(slog.NewTextHandler(io.Discard, nil))
-	o.Now, o.Bucket = func() time.Time { return now }, "logs"
+	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}, now: new(atomic.Int64), log: new(lines)}
+	f.now.Store(now.UnixNano())
+	o.Events, o.Buckets, o.Account, o.Logger = f.events, f.events, f.acc, slog.New(slog.NewTextHandler(f.log, nil))
+	o.Now, o.Bucket = func() time.Time { return time.Unix(0, f.now.Load()).UTC() }, "logs"
 	f.s = New(o)
 	var err error
 	if f.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -175,6 +198,60 @@ func TestALineThatBeginsWithADate(t *testing.T) {
 	f.expect(at+"2026-01-01 00:00:00 one", at+"2026 Jan  1 two", at+"01:00:00 three")
 	if got := f.acc.Requests(); len(got) > 0 {
 		t.Errorf("refused: %v", got)
+	}
+}
+
+// TestAClockThatIsAhead: its messages have the time of arrival, are counted, and the log names the
+// sender once a minute.
+func TestAClockThatIsAhead(t *testing.T) {
+	f := start(t)
+	const ahead = "<13>1 2027-01-01T00:00:00Z h a - - - x\n"
+	f.send("tcp", f.ln.Addr().String(), "<13>Jan  1 02:00:00 h a: x\n"+ahead+"<13>Jan  1 00:10:00 h a: y\n")
+	arrival := "logs 1767225630000000000 "
+	f.expect(arrival+"x", arrival+"x", "logs 1767226200000000000 y")
+	if got := f.s.Stats().Ahead.Load(); got != 2 {
+		t.Errorf("%d messages are counted", got)
+	}
+	if got := f.acc.Requests(); len(got) > 0 {
+		t.Errorf("refused: %v", got)
+	}
+	const line = "clock of a syslog sender is ahead"
+	f.eventually("the log names the sender", func() bool { return f.log.count(line) == 1 })
+	if f.log.count("peer=127.0.0.1 ") != 1 || f.log.count("sent=2026-01-01T02:00:00") != 1 {
+		t.Errorf("the log has %s", &f.log.text)
+	}
+}
+
+// TestOneLineAMinute: a sender is due again a minute after its last line, and others are not held
+// back by it.
+func TestOneLineAMinute(t *testing.T) {
+	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:192.0.2.2")
+	var s senders
+	for _, c := range []struct {
+		addr netip.Addr
+		at   time.Duration
+		want bool
+	}{
+		{one, 0, true}, {one, 59 * time.Second, false}, {two, 59 * time.Second, true}, {one, time.Minute, true},
+		{two, 2 * time.Minute, true}, {two, time.Minute, true}, // a clock that was set back
+	} {
+		got := s.due(c.addr, now.Add(c.at))
+		if got != c.want {
+			t.Errorf("%s after %s: %t", c.addr, c.at, got)
+		}
+		if got {
+			s.told(c.addr, now.Add(c.at))
+		}
+	}
+	for i := range 2 * maxSenders {
+		s.told(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), now.Add(time.Minute))
+	}
+	if len(s.logged) > maxSenders {
+		t.Errorf("%d senders are remembered", len(s.logged))
+	}
+	s.told(one, now.Add(2*time.Minute))
+	if s.due(one, now.Add(2*time.Minute)) {
+		t.Error("senders that are no longer due keep others out")
 	}
 }
 

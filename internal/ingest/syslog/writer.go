@@ -75,11 +75,14 @@ func (w *writer) end() error {
 // add takes a message. Its bytes are read during the call only.
 func (w *writer) add(src []byte) {
 	now := w.s.o.Now()
-	m := parse(src, clock{now, w.s.o.Zone})
+	m := parse(src, clock{now, w.s.o.Zone, w.s.o.MaxFuture})
 	if len(m.text) == 0 && m.priority < 0 {
 		return // an empty line
 	}
 	w.s.stats.Messages.Add(1)
+	if !m.sent.IsZero() {
+		w.s.tellAhead(w.peer.Addr(), now, m.sent)
+	}
 	if m.time.IsZero() {
 		m.time = now
 	}
