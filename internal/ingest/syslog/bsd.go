@@ -2,45 +2,136 @@ package syslog
 
 import (
 	"bytes"
+	"strconv"
 	"time"
 )
 
-// The times that senders write before the host, each followed by a blank. RFC 3164 has the first;
-// the others are common.
+// The times that senders write before the host. RFC 3164 has the first; the others are common.
 var bsdTimes = []struct {
 	layout string
-	words  int // that it takes
-	year   bool
+	words  int  // that it takes
+	year   bool // is in it
+	ends   bool // with a colon: without one it is no time
 }{
-	{"Jan _2 15:04:05", 3, false},
-	{"Jan _2 2006 15:04:05", 4, true},
-	{time.RFC3339, 1, true},
+	{layout: "Jan _2 15:04:05", words: 3},
+	{layout: "Jan _2 2006 15:04:05", words: 4, year: true},
+	{layout: time.RFC3339, words: 1, year: true},
+	{layout: "2006 Jan _2 15:04:05", words: 4, year: true, ends: true}, // Cisco NX-OS
 }
 
 // parseBSD reads what RFC 3164 has behind the priority: time, host, tag and text. Of these a
-// sender may leave out any of the first three.
+// sender may leave out any of the first three. Cisco's devices put counters, and perhaps the host,
+// ahead of the time.
 func (m *message) parseBSD(src []byte, c clock) {
-	rest := src
+	rest := m.counters(src)
+	t, behind, ended, ok := cutTime(rest, c)
+	if !ok && len(m.sequence) > 0 {
+		if name, after, _ := bytes.Cut(rest, []byte(":")); printable(name) {
+			if t, behind, ended, ok = cutTime(after, c); ok {
+				m.host = name
+			}
+		}
+	}
+	if !ok {
+		if !m.parseFortiGate(rest, c) {
+			m.text = m.tag(rest)
+		}
+		return
+	}
+	m.time = t
+	if !ended && len(m.host) == 0 {
+		behind = m.cutHost(behind)
+	}
+	m.text = m.tag(behind)
+}
+
+// cutTime takes a time off the front, and what Cisco's devices put around it: a sign before it that
+// says whether the clock is set, a zone and a colon after it. ended reports the colon: no host
+// follows. A time without a year gets one.
+func cutTime(src []byte, c clock) (t time.Time, rest []byte, ended, ok bool) {
+	src = bytes.TrimLeft(src, " :*.")
 	for _, form := range bsdTimes {
-		word, behind := cutWords(rest, form.words)
-		t, err := time.ParseInLocation(form.layout, string(word), c.zone)
+		words, rest := cutWords(src, form.words)
+		words, ended := bytes.CutSuffix(words, []byte(":"))
+		year, written, zone := 0, false, c.zone
+		if !ended {
+			if !form.year {
+				year, rest, written = cutYear(rest)
+			}
+			zone, rest, ended = cutZone(rest, c.zone)
+		}
+		if form.ends && !ended {
+			continue
+		}
+		t, err := time.ParseInLocation(form.layout, string(words), zone)
 		if err != nil {
 			continue
 		}
-		if !form.year {
-			t = withYear(t, c)
+		switch {
+		case written:
+			t, _ = inYear(t, year, zone)
+		case !form.year:
+			t = withYear(t, clock{c.now, zone, c.maxFuture})
 		}
-		if !storable(t) {
-			break
-		}
-		m.time, rest = t, behind
-		// A word that starts no tag is the host.
-		if host, behind := cutWord(rest); printable(host) && len(behind) > 0 && host[len(host)-1] != ':' && !bytes.ContainsRune(host, '[') {
-			m.host, rest = host, behind
-		}
-		break
+		return t, rest, ended, storable(t)
 	}
-	m.text = m.tag(rest)
+	return t, src, false, false
+}
+
+// cutYear takes a year off the front, which Junos and Comware write behind the time.
+func cutYear(src []byte) (year int, rest []byte, ok bool) {
+	word, rest := cutWord(src)
+	if len(word) != 4 || !isCounter(word) || len(rest) == 0 {
+		return 0, src, false
+	}
+	year, err := strconv.Atoi(string(word))
+	return year, rest, err == nil
+}
+
+// cutZone takes the name of a zone and a colon off the front. A name such as CST is of several
+// zones: all names but those of UTC stand for the configured one, and only where a message of Cisco
+// follows, because `CRON: ` is a tag.
+func cutZone(src []byte, configured *time.Location) (zone *time.Location, rest []byte, ok bool) {
+	const longest = 5
+	word, rest := cutWord(src)
+	name, ended := bytes.CutSuffix(word, []byte(":"))
+	if !ended || len(name) == 0 || len(name) > longest {
+		return configured, src, false
+	}
+	switch string(name) {
+	case "UTC", "GMT", "Z":
+		return time.UTC, rest, true
+	}
+	for _, c := range name {
+		if c < 'A' || c > 'Z' {
+			return configured, src, false
+		}
+	}
+	if !bytes.HasPrefix(rest, []byte("%")) {
+		return configured, src, false
+	}
+	return configured, rest, true
+}
+
+// cutHost takes the host off the front: a word that starts no tag. Switches of HP have a number of
+// the event behind it, Cisco's ASA has a colon.
+func (m *message) cutHost(src []byte) (rest []byte) {
+	host, rest := cutWord(src)
+	if !printable(host) || len(rest) == 0 || host[len(host)-1] == ':' || bytes.ContainsRune(host, '[') {
+		return src
+	}
+	m.host = host
+	if after, ok := bytes.CutPrefix(rest, []byte(": ")); ok && bytes.HasPrefix(after, []byte("%")) {
+		return after
+	}
+	const digits = 5
+	if id, after := cutWord(rest); len(id) == digits && isCounter(id) {
+		if app, _, _ := cutTag(after); len(app) > 0 {
+			m.id = id
+			return after
+		}
+	}
+	return rest
 }
 
 // cutWords cuts behind n words. A day of one digit has two blanks before it, or a zero, or
@@ -69,36 +160,58 @@ const zones = 26 * time.Hour
 func withYear(t time.Time, c clock) time.Time {
 	now := c.now.In(c.zone)
 	for year := now.Year() + 1; year >= now.Year()-1; year-- {
-		y := time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), c.zone)
-		leap := y.Month() != t.Month() // the 29th of February of another year
-		if !leap && y.Sub(now) <= zones {
+		if y, ok := inYear(t, year, c.zone); ok && y.Sub(now) <= zones {
 			return y
 		}
 	}
 	return time.Time{}
 }
 
+// inYear returns the time of another year, and nothing for the 29th of February in most of them.
+func inYear(t time.Time, year int, zone *time.Location) (y time.Time, ok bool) {
+	y = time.Date(year, t.Month(), t.Day(), t.Hour(), t.Minute(), t.Second(), t.Nanosecond(), zone)
+	if y.Month() != t.Month() {
+		return time.Time{}, false
+	}
+	return y, true
+}
+
 // maxTag is the longest tag: longer ones are text that happens to have a colon.
 const maxTag = 64
 
-// tag reads `app: `, or `app[pid]: `, and returns the text behind it.
+// tag reads `app: `, or `app[pid]: `, and returns the text behind it. A number is no application but
+// a counter.
 func (m *message) tag(src []byte) (text []byte) {
+	src = m.uptimeOf(m.counters(src))
+	m.app, m.pid, text = cutTag(src)
+	return text
+}
+
+// cutTag takes a tag off the front; without one, all is text.
+func cutTag(src []byte) (app, pid, text []byte) {
 	end := bytes.IndexAny(src[:min(len(src), maxTag)], ":[ ")
 	if end <= 0 || src[end] == ' ' || !printable(src[:end]) {
-		return src
+		return nil, nil, src
 	}
 	app, rest := src[:end], src[end:]
-	var pid []byte
 	if rest[0] == '[' {
 		closing := bytes.IndexByte(rest[:min(len(rest), maxTag)], ']')
 		if closing < 0 {
-			return src
+			return nil, nil, src
 		}
 		pid, rest = rest[1:closing], rest[closing+1:]
 	}
-	if len(rest) == 0 || rest[0] != ':' || len(rest) > 1 && rest[1] != ' ' {
-		return src
+	text, ok := cutColon(rest)
+	if !ok {
+		return nil, nil, src
 	}
-	m.app, m.pid = app, pid
-	return bytes.TrimPrefix(rest[1:], []byte(" "))
+	return app, pid, text
+}
+
+// cutColon takes a colon and a blank off the front, or a colon at the end.
+func cutColon(src []byte) (rest []byte, ok bool) {
+	if len(src) == 0 || src[0] != ':' || len(src) > 1 && src[1] != ' ' {
+		return src, false
+	}
+	return bytes.TrimPrefix(src[1:], []byte(" ")), true
 }

@@ -3,6 +3,7 @@ package syslog
 import (
 	"bytes"
 	"net/netip"
+	"strconv"
 	"time"
 	"unicode/utf8"
 
@@ -15,10 +16,12 @@ type message struct {
 	time     time.Time // zero where the message has none, or one too far ahead
 	sent     time.Time // the time of the message where it is too far ahead
 	priority int       // facility × 8 + severity; -1 where the message has none
-	host     []byte    // empty where the message has none, as are the next four
+	host     []byte    // empty where the message has none, as are the next five
 	app      []byte
 	pid      []byte
 	id       []byte
+	sequence []byte    // digits of the number that the sender gave the message
+	uptime   []byte    // time since the start of the sender, as it wrote it
 	elements []element // of structured data
 	text     []byte    // everything behind what was understood
 }
@@ -38,8 +41,8 @@ type clock struct {
 	maxFuture time.Duration
 }
 
-// parse reads a message of either format. Whatever it does not understand is text: nothing of
-// a message is dropped but the blanks at its end. A line of a log is worth more than its time: one
+// parse reads a message of either format. Whatever it does not understand is text: nothing of the
+// text is dropped but the blanks at its end. A line of a log is worth more than its time: one
 // that is too far ahead to be stored gives way to the time of arrival.
 func parse(src []byte, c clock) message {
 	m := parseForm(bytes.TrimRight(src, "\r\n\x00 "), c)
@@ -121,6 +124,12 @@ func (m *message) appendTerm(dst []byte, from netip.Addr) []byte {
 	text("app", m.app)
 	text("pid", m.pid)
 	text("msgid", m.id)
+	if len(m.sequence) > 0 {
+		n, _ := strconv.ParseInt(string(m.sequence), 10, 64) // isCounter
+		dst = term.AppendInt(term.AppendText(dst, "sequence"), n)
+		keys++
+	}
+	text("uptime", m.uptime)
 	if len(m.elements) > 0 {
 		dst = appendElements(term.AppendText(dst, "data"), m.elements)
 		keys++

@@ -31,14 +31,25 @@ func eventOf(t testing.TB, src []byte, c clock) (time.Time, string) {
 	return m.time, string(term.Root(body).AppendJSON(nil))
 }
 
-// TestGolden reads testdata/messages.txt: messages, each followed by its time and its event.
+// TestGolden reads files of testdata: messages, each followed by its time and its event.
 func TestGolden(t *testing.T) {
-	text, err := os.ReadFile("testdata/messages.txt")
-	if err != nil {
-		t.Fatal(err)
+	for file, now := range map[string]time.Time{
+		"testdata/messages.txt": now,
+		"testdata/makers.txt":   time.Date(2026, 11, 29, 1, 40, 0, 0, time.UTC),
+	} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		golden.Same(t, file, eventsOf(t, string(text), clock{now, time.UTC, maxFuture}))
 	}
+}
+
+// eventsOf gives each message of a golden file its time and its event.
+func eventsOf(t *testing.T, text string, c clock) string {
+	t.Helper()
 	var out strings.Builder
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "  ") {
 			continue
 		}
@@ -51,10 +62,14 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", line, err)
 		}
-		at, event := eventOf(t, []byte(src), clock{now, time.UTC, maxFuture})
-		fmt.Fprintf(&out, "  %s\n  %s\n", map[bool]string{true: "no time", false: at.UTC().Format(time.RFC3339Nano)}[at.IsZero()], event)
+		at, event := eventOf(t, []byte(src), c)
+		when := "no time"
+		if !at.IsZero() {
+			when = at.UTC().Format(time.RFC3339Nano)
+		}
+		fmt.Fprintf(&out, "  %s\n  %s\n", when, event)
 	}
-	golden.Same(t, "testdata/messages.txt", out.String())
+	return out.String()
 }
 
 func TestZone(t *testing.T) {
@@ -154,13 +169,15 @@ func TestRepeatedData(t *testing.T) {
 
 // FuzzMessage: every message is an event, and its last bytes are in it.
 func FuzzMessage(f *testing.F) {
-	text, err := os.ReadFile("testdata/messages.txt")
-	if err != nil {
-		f.Fatal(err)
-	}
-	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "<") {
-			f.Add([]byte(strings.TrimSpace(line)))
+	for _, file := range []string{"testdata/messages.txt", "testdata/makers.txt"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			if strings.HasPrefix(line, "<") {
+				f.Add([]byte(strings.TrimSpace(line)))
+			}
 		}
 	}
 	f.Add([]byte(`<13>1 - - - - - [` + strings.Repeat(`a x="1" `, 1000) + `]` + strings.Repeat(`[b]`, 1000)))
@@ -168,13 +185,30 @@ func FuzzMessage(f *testing.F) {
 		if len(src) > MaxMessage {
 			return
 		}
-		at, _ := eventOf(t, src, clock{now, time.UTC, maxFuture})
-		if !at.IsZero() && at.UnixNano() < 1 {
-			t.Fatalf("%q is at %s", src, at)
-		}
-		m := parse(src, clock{now, time.UTC, maxFuture})
-		if !strings.HasSuffix(strings.TrimRight(string(src), "\r\n\x00 "), string(m.text)) {
-			t.Fatalf("%q has the text %q", src, m.text)
-		}
+		checkMessage(t, src)
 	})
+}
+
+// TestPartsInAnyOrder: parts of messages, in any order, are an event that keeps the last bytes.
+func TestPartsInAnyOrder(t *testing.T) {
+	parts := rapid.SampledFrom([]string{"237: ", "237:", ": ", ":", "*", ".", " ", "R1: ", "R1 ", "UTC: ", "CET: ",
+		"Nov 29 01:39:22", "Nov 29 2026 01:39:22.5", "2026 Nov 29 01:39:22", "Feb 29 01:39:22", " 2026 ", " 2025 ",
+		"2026-11-29T01:39:22Z", "%LINK-3-UPDOWN: ", "app[1]: ", "app: ", "00076 ", "3w2d: ", "date=2026-11-29 ",
+		"time=01:39:22 ", `devname="a b" `, `devname="`, `tz="+0100" `, "1 ", "- ", "x"})
+	rapid.Check(t, func(rt *rapid.T) {
+		checkMessage(t, []byte("<13>"+strings.Join(rapid.SliceOf(parts).Draw(rt, "parts"), "")))
+	})
+}
+
+// checkMessage fails where a message is no event, or its last bytes are not in it.
+func checkMessage(t testing.TB, src []byte) {
+	t.Helper()
+	at, _ := eventOf(t, src, clock{now, time.UTC, maxFuture})
+	if !at.IsZero() && at.UnixNano() < 1 {
+		t.Fatalf("%q is at %s", src, at)
+	}
+	m := parse(src, clock{now, time.UTC, maxFuture})
+	if !strings.HasSuffix(strings.TrimRight(string(src), "\r\n\x00 "), string(m.text)) {
+		t.Fatalf("%q has the text %q", src, m.text)
+	}
 }
