@@ -34,7 +34,7 @@ func (m *message) parseBSD(src []byte, c clock) {
 	}
 	if !ok {
 		if !m.parseFortiGate(rest, c) {
-			m.text = m.tag(rest)
+			m.text = m.tag(rest, c)
 		}
 		return
 	}
@@ -42,7 +42,7 @@ func (m *message) parseBSD(src []byte, c clock) {
 	if !ended && len(m.host) == 0 {
 		behind = m.cutHost(behind)
 	}
-	m.text = m.tag(behind)
+	m.text = m.tag(behind, c)
 }
 
 // cutTime takes a time off the front, and what Cisco's devices put around it: a sign before it that
@@ -117,7 +117,8 @@ func cutZone(src []byte, configured *time.Location) (zone *time.Location, rest [
 // the event behind it, Cisco's ASA has a colon.
 func (m *message) cutHost(src []byte) (rest []byte) {
 	host, rest := cutWord(src)
-	if !printable(host) || len(rest) == 0 || host[len(host)-1] == ':' || bytes.ContainsRune(host, '[') {
+	if !printable(host) || len(rest) == 0 || bytes.HasSuffix(host, []byte(":")) ||
+		bytes.ContainsRune(host, '[') {
 		return src
 	}
 	m.host = host
@@ -179,11 +180,16 @@ func inYear(t time.Time, year int, zone *time.Location) (y time.Time, ok bool) {
 // maxTag is the longest tag: longer ones are text that happens to have a colon.
 const maxTag = 64
 
-// tag reads `app: `, or `app[pid]: `, and returns the text behind it. A number is no application but
-// a counter.
-func (m *message) tag(src []byte) (text []byte) {
+// tag reads `app: `, or `app[pid]: `, and returns the text behind it. A number is not an application
+// but a counter. Where a relay put its header ahead of a message of Cisco, that has a second time.
+func (m *message) tag(src []byte, c clock) (text []byte) {
 	src = m.uptimeOf(m.counters(src))
 	m.app, m.pid, text = cutTag(src)
+	if len(m.app) == 0 && len(m.sequence) > 0 {
+		if _, rest, ended, ok := cutTime(src, c); ok && ended {
+			m.app, m.pid, _ = cutTag(rest)
+		}
+	}
 	return text
 }
 

@@ -70,8 +70,8 @@ func lineEnd(src []byte) int {
 	return end
 }
 
-// beginsWithLength reports whether a stream begins with the length of a message. While it takes more
-// bytes to tell a length from a date, it is taken for one.
+// beginsWithLength reports whether a stream begins with the length of a message. While it takes
+// more bytes to tell a length from a date, it is taken for one.
 func beginsWithLength(src []byte) bool {
 	if len(src) == 0 || src[0] < '1' || src[0] > '9' {
 		return false
@@ -81,8 +81,8 @@ func beginsWithLength(src []byte) bool {
 }
 
 // beginsWithDate reports whether a stream that begins with a digit begins with a date, a time or an
-// address, such as 2026-11-29, 29.11.2026, 01:39:22, 20261129T013922 and `2026 Nov 29`: no length has
-// these signs behind it. known is false while it takes more bytes to tell.
+// address, such as 2026-11-29, 29.11.2026, 12:39:22, 20261129T013922 and `2026 Nov 29`. A length is
+// not followed by these signs. known is false while it takes more bytes to tell.
 func beginsWithDate(src []byte) (dated, known bool) {
 	const year, day = 4, 8 // digits of a year, and of a whole date
 	digits := 0

@@ -6,8 +6,8 @@ import (
 )
 
 // counters takes the counters off the front with which Cisco's devices number their messages, such
-// as `237: `. Of several the last is kept: it is the device's own, those before it are of its way to
-// this receiver.
+// as `237: `. Of several the last is kept: it is the device's own, and the ones ahead of it count
+// what it sent to this receiver.
 func (m *message) counters(src []byte) (rest []byte) {
 	for {
 		digits := 0
@@ -50,8 +50,8 @@ func (m *message) uptimeOf(src []byte) (rest []byte) {
 	return rest
 }
 
-// parseFortiGate reads time and host of a message that is a list of key=value, as Fortinet's devices
-// write it. All of it is text, too.
+// parseFortiGate reads time and host of a message that is a list of key=value, as Fortinet's
+// devices write it. All of it is text, too.
 func (m *message) parseFortiGate(src []byte, c clock) bool {
 	const layout = "date=2006-01-02 time=15:04:05"
 	if !bytes.HasPrefix(src, []byte("date=")) {

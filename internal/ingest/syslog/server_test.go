@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -74,7 +73,6 @@ type fixture struct {
 	events *memoryEvents
 	ln     net.Listener
 	socks  *datagram.Sockets
-	now    *atomic.Int64 // Unix time in nanoseconds
 	log    *lines
 }
 
@@ -100,10 +98,9 @@ func start(t *testing.T) *fixture { return startWith(t, Options{Memory: memory.N
 
 // startWith starts a server with some options.
 func startWith(t *testing.T, o Options) *fixture {
-	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}, now: new(atomic.Int64), log: new(lines)}
-	f.now.Store(now.UnixNano())
-	o.Events, o.Buckets, o.Account, o.Logger = f.events, f.events, f.acc, slog.New(slog.NewTextHandler(f.log, nil))
-	o.Now, o.Bucket = func() time.Time { return time.Unix(0, f.now.Load()).UTC() }, "logs"
+	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}, log: new(lines)}
+	o.Events, o.Buckets, o.Account = f.events, f.events, f.acc
+	o.Now, o.Bucket, o.Logger = func() time.Time { return now }, "logs", slog.New(slog.NewTextHandler(f.log, nil))
 	f.s = New(o)
 	var err error
 	if f.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -206,7 +203,8 @@ func TestALineThatBeginsWithADate(t *testing.T) {
 func TestAClockThatIsAhead(t *testing.T) {
 	f := start(t)
 	const ahead = "<13>1 2027-01-01T00:00:00Z h a - - - x\n"
-	f.send("tcp", f.ln.Addr().String(), "<13>Jan  1 02:00:00 h a: x\n"+ahead+"<13>Jan  1 00:10:00 h a: y\n")
+	const zone, soon = "<13>Jan  1 02:00:00 h a: x\n", "<13>Jan  1 00:10:00 h a: y\n"
+	f.send("tcp", f.ln.Addr().String(), zone+ahead+soon)
 	arrival := "logs 1767225630000000000 "
 	f.expect(arrival+"x", arrival+"x", "logs 1767226200000000000 y")
 	if got := f.s.Stats().Ahead.Load(); got != 2 {
@@ -232,8 +230,9 @@ func TestOneLineAMinute(t *testing.T) {
 		at   time.Duration
 		want bool
 	}{
-		{one, 0, true}, {one, 59 * time.Second, false}, {two, 59 * time.Second, true}, {one, time.Minute, true},
-		{two, 2 * time.Minute, true}, {two, time.Minute, true}, // a clock that was set back
+		{one, 0, true}, {one, 59 * time.Second, false}, {two, 59 * time.Second, true},
+		{one, time.Minute, true}, {two, 2 * time.Minute, true},
+		{two, time.Minute, true}, // a clock that was set back
 	} {
 		got := s.due(c.addr, now.Add(c.at))
 		if got != c.want {
