@@ -47,6 +47,7 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 	n := &network{}
 	n.dhcp, err = dhcp.Start(ctx, dhcp.Options{Interface: o.Network.Interface, Proxy: o.Network.Proxy, First: o.Network.First, Last: o.Network.Last,
 		Router: o.Network.Router, DNS: o.Network.DNS, HTTP: port, Script: boot.Path, Loader: boot.Loader, Loaders: dhcp.Debian, State: file,
+		Has:   func(name string) bool { return files.Check(name) == nil },
 		Known: func(mac string) bool { _, err := devices.ByMAC(mac); return err == nil },
 		Seen: func(mac string, ipxe bool) {
 			stage := boot.Addressed

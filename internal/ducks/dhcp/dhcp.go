@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,8 +32,9 @@ type Options struct {
 	HTTP   uint16 // the port at which devices find their script and boot loaders, at the address of the interface
 	Script string // the path of a script, to which a MAC address is added
 	Loader string // the path of the boot loaders, to which a name is added
-	// Loaders are the names of the files that machines without iPXE load.
+	// Loaders are the names of the files that machines without iPXE load, and Has reports whether there is one of them.
 	Loaders Loaders
+	Has     func(name string) bool
 
 	State *state.File // with Migration
 	Known func(mac string) bool
@@ -42,11 +44,11 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Loaders are names of files of iPXE.
-type Loaders struct{ BIOS, UEFI string }
+// Loaders are names of files of iPXE: for BIOS, for UEFI of x86 with 64 and 32 bits, and for UEFI of ARM64.
+type Loaders struct{ BIOS, UEFI, UEFI32, ARM64 string }
 
-// Debian are the names in Debian's package ipxe.
-var Debian = Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi"}
+// Debian are the names in Debian's package ipxe, and those that others give to files which it has not.
+var Debian = Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi", UEFI32: "ipxe-i386.efi", ARM64: "ipxe-arm64.efi"}
 
 // server answers messages. It is not for concurrent use.
 type server struct {
@@ -212,7 +214,7 @@ func (s *server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) 
 	if d := s.o.DNS; d.IsValid() {
 		options = append(options, dhcpv4.WithOption(dhcpv4.OptDNS(net.IP(d.AsSlice()))))
 	}
-	r, err := dhcpv4.NewReplyFromRequest(m, append(options, s.loading(m)...)...)
+	r, err := dhcpv4.NewReplyFromRequest(m, append(append(options, identifier(m)...), s.loading(m)...)...)
 	return answer{r, to}, err
 }
 
@@ -235,8 +237,20 @@ func (s *server) proxied(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, to netip.Add
 		dhcpv4.WithOption(dhcpv4.OptClassIdentifier(class)),
 		dhcpv4.WithGeneric(dhcpv4.OptionVendorSpecificInformation, loadNow),
 	}, loading...)
-	r, err := dhcpv4.NewReplyFromRequest(m, options...)
+	r, err := dhcpv4.NewReplyFromRequest(m, append(options, identifier(m)...)...)
 	return answer{r, to}, err
+}
+
+// mostIdentifier is the length of the longest identifier of a machine that is returned. RFC 4578 wants 17 bytes.
+const mostIdentifier = 64
+
+// identifier returns the identifier of a machine to it: some firmware takes no answer without. Source: RFC 4578, §2.3.
+func identifier(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
+	id := m.Options.Get(dhcpv4.OptionClientMachineIdentifier)
+	if len(id) == 0 || len(id) > mostIdentifier {
+		return nil
+	}
+	return []dhcpv4.Modifier{dhcpv4.WithGeneric(dhcpv4.OptionClientMachineIdentifier, id)}
 }
 
 // bootServer returns what is said to a message that came to the port of boot servers: a machine asks there that got
@@ -291,9 +305,14 @@ func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 		}
 		return list
 	}
-	name, http := s.loader(m.ClientArch())
-	if name == "" {
-		s.o.Logger.Warn("a machine of a kind that is not known wants to boot", "mac", mac, "kind", fmt.Sprint(m.ClientArch()))
+	name, http := s.loader(kinds(m))
+	http = http || strings.HasPrefix(m.ClassIdentifier(), httpClass)
+	switch {
+	case name == "":
+		s.o.Logger.Warn("a machine of a kind that is not known wants to boot", "mac", mac, "kind", fmt.Sprint(kinds(m)))
+		return nil
+	case !s.o.Has(name):
+		s.o.Logger.Warn("a machine wants to boot, and the loader of its kind is not there: put one into the directory of --boot-files", "mac", mac, "kind", fmt.Sprint(kinds(m)), "loader", name)
 		return nil
 	}
 	if s.asks(m) {
@@ -310,10 +329,12 @@ func (s *server) asks(m *dhcpv4.DHCPv4) bool {
 	return s.o.Proxy || m.MessageType() != dhcpv4.MessageTypeDiscover
 }
 
-// named names a file, and this server as the one that has it.
+// named names a file, and this server as the one that has it. Each text ends with a zero, as dnsmasq's: much firmware reads
+// up to one, and would take the byte of the next option for a part of the name.
 func (s *server) named(file string) []dhcpv4.Modifier {
-	list := []dhcpv4.Modifier{dhcpv4.WithServerIP(s.ip()), dhcpv4.WithOption(dhcpv4.OptTFTPServerName(s.self.Addr().String())),
-		dhcpv4.WithOption(dhcpv4.OptBootFileName(file))}
+	const end = "\x00"
+	list := []dhcpv4.Modifier{dhcpv4.WithServerIP(s.ip()), dhcpv4.WithOption(dhcpv4.OptTFTPServerName(s.self.Addr().String() + end)),
+		dhcpv4.WithOption(dhcpv4.OptBootFileName(file + end))}
 	const field = 127 // of the field of BOOTP
 	if len(file) <= field {
 		list = append(list, func(m *dhcpv4.DHCPv4) { m.BootFileName = file })
@@ -321,12 +342,28 @@ func (s *server) named(file string) []dhcpv4.Modifier {
 	return list
 }
 
-// loader returns the name of the loader for a kind of machine, and whether it comes by HTTP. Source: RFC 4578, and IANA's
-// list of Processor Architecture Types. A machine that names no kind is a PC.
-func (s *server) loader(kinds []iana.Arch) (name string, http bool) {
-	if len(kinds) == 0 {
-		return s.o.Loaders.BIOS, false
+// kinds returns what a machine is. One that does not say it by the option for that says it by its class, as in
+// PXEClient:Arch:00007:UNDI:003016. Who says nothing is a PC, and UEFI where it loads over HTTP. Source: RFC 4578; the PXE
+// specification 2.1, table 2-1.
+func kinds(m *dhcpv4.DHCPv4) []iana.Arch {
+	if list := m.ClientArch(); len(list) > 0 {
+		return list
 	}
+	class := m.ClassIdentifier()
+	_, text, _ := strings.Cut(class, ":Arch:")
+	text, _, _ = strings.Cut(text, ":")
+	if n, err := strconv.ParseUint(text, 10, 16); err == nil {
+		return []iana.Arch{iana.Arch(n)}
+	}
+	if strings.HasPrefix(class, httpClass) {
+		return []iana.Arch{iana.EFI_X86_64_HTTP}
+	}
+	return []iana.Arch{iana.INTEL_X86PC}
+}
+
+// loader returns the name of the loader for a kind of machine, and whether it comes by HTTP. Source: RFC 4578, and IANA's
+// list of Processor Architecture Types.
+func (s *server) loader(kinds []iana.Arch) (name string, http bool) {
 	for _, k := range kinds {
 		switch k {
 		case iana.INTEL_X86PC:
@@ -335,6 +372,14 @@ func (s *server) loader(kinds []iana.Arch) (name string, http bool) {
 			return s.o.Loaders.UEFI, false
 		case iana.EFI_X86_64_HTTP, iana.EFI_BC_HTTP:
 			return s.o.Loaders.UEFI, true
+		case iana.EFI_IA32:
+			return s.o.Loaders.UEFI32, false
+		case iana.EFI_X86_HTTP:
+			return s.o.Loaders.UEFI32, true
+		case iana.EFI_ARM64:
+			return s.o.Loaders.ARM64, false
+		case iana.EFI_ARM64_HTTP:
+			return s.o.Loaders.ARM64, true
 		}
 	}
 	return "", false

@@ -26,7 +26,7 @@ func newTestServer(t testing.TB, proxy bool) (*server, *stages) {
 	t.Cleanup(func() { _ = file.Close() })
 	var seen stages
 	s, err := newServer(Options{Interface: "br0", Proxy: proxy, HTTP: 8092, Script: "/boot/v1/script", Loader: "/boot/v1/file/",
-		Loaders: Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi"}, State: file, Known: func(string) bool { return false },
+		Loaders: Debian, Has: func(name string) bool { return name != Debian.UEFI32 }, State: file, Known: func(string) bool { return false },
 		Seen: func(_ string, ipxe bool) { seen = append(seen, ipxe) }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Router: netip.MustParseAddr("192.0.2.254")}, netip.MustParsePrefix("192.0.2.1/24"))
 	if err != nil {
@@ -50,9 +50,14 @@ func pxe(kinds ...iana.Arch) dhcpv4.Modifier {
 		class = httpClass + ":Arch:00016"
 	}
 	return func(m *dhcpv4.DHCPv4) {
-		m.UpdateOption(dhcpv4.OptClassIdentifier(class))
+		classed(class)(m)
 		m.UpdateOption(dhcpv4.OptClientArch(kinds...))
 	}
+}
+
+// classed is a machine that says what it is by its class only.
+func classed(class string) dhcpv4.Modifier {
+	return dhcpv4.WithOption(dhcpv4.OptClassIdentifier(class))
 }
 
 func ipxe(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptGeneric(optionIPXE, []byte{255})) }
@@ -68,13 +73,30 @@ func TestWhatMachinesLoad(t *testing.T) {
 		class string
 	}{
 		{"a BIOS", pxe(iana.INTEL_X86PC), "undionly.kpxe", ""},
-		{"a BIOS that says nothing", func(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptClassIdentifier(pxeClass)) }, "undionly.kpxe", ""},
+		{"a BIOS that says nothing", classed(pxeClass), "undionly.kpxe", ""},
+		{"a BIOS by its class", classed("PXEClient:Arch:00000:UNDI:002001"), "undionly.kpxe", ""},
+		{"a BIOS of a class that is damaged", classed("PXEClient:Arch:x7"), "undionly.kpxe", ""},
+		{"a BIOS of a class that is too long", classed("PXEClient:Arch:99999999999"), "undionly.kpxe", ""},
+		{"UEFI by its class", classed("PXEClient:Arch:00007:UNDI:003016"), "ipxe.efi", ""},
+		{"UEFI by its class and nothing behind it", classed("PXEClient:Arch:00009"), "ipxe.efi", ""},
+		{"UEFI by its class, and a kind of one byte", also(classed("PXEClient:Arch:00007"), dhcpv4.WithGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{7})), "ipxe.efi", ""},
+		{"UEFI that has the class of a BIOS", also(classed("PXEClient:Arch:00000"), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64))), "ipxe.efi", ""},
+		{"UEFI over HTTP by its class", classed("HTTPClient:Arch:00016:UNDI:003001"), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
+		{"UEFI over HTTP that says nothing", classed(httpClass), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
+		{"UEFI over HTTP with a kind of TFTP", also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64))), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
 		{"UEFI", pxe(iana.EFI_X86_64), "ipxe.efi", ""},
 		{"UEFI of the other number", pxe(iana.EFI_BC), "ipxe.efi", ""},
 		{"UEFI over HTTP", pxe(iana.EFI_X86_64_HTTP), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
 		{"iPXE", ipxe, script, ""},
 		{"iPXE by its class", func(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptUserClass("iPXE")) }, script, ""},
-		{"an ARM", pxe(iana.EFI_ARM64), "", ""},
+		{"an ARM64", pxe(iana.EFI_ARM64), "ipxe-arm64.efi", ""},
+		{"an ARM64 by its class", classed("PXEClient:Arch:00011:UNDI:003000"), "ipxe-arm64.efi", ""},
+		{"an ARM64 over HTTP", also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_ARM64_HTTP))), "http://192.0.2.1:8092/boot/v1/file/ipxe-arm64.efi", httpClass},
+		{"UEFI of 32 bits, whose loader is not there", pxe(iana.EFI_IA32), "", ""},
+		{"UEFI of 32 bits over HTTP", also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_HTTP))), "", ""},
+		{"an ARM of 32 bits", pxe(iana.EFI_ARM32), "", ""},
+		{"a RISC-V", pxe(iana.EFI_RISCV64), "", ""},
+		{"a RISC-V by its class", classed("PXEClient:Arch:00027"), "", ""},
 		{"a system", func(*dhcpv4.DHCPv4) {}, "", ""},
 	} {
 		offer, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, c.is))
@@ -99,6 +121,89 @@ func TestWhatMachinesLoad(t *testing.T) {
 		}
 		if c.loads != "" && (len(*seen) != before+1 || (*seen)[before] != (c.loads == script)) {
 			t.Errorf("%s: seen %v", c.who, *seen)
+		}
+	}
+}
+
+// also is what two say.
+func also(a, b dhcpv4.Modifier) dhcpv4.Modifier {
+	return func(m *dhcpv4.DHCPv4) {
+		a(m)
+		b(m)
+	}
+}
+
+// Firmware that takes the name of its file for a text with a zero at its end finds that zero, in every answer, and what
+// firmware says of its machine comes back to it.
+func TestAnswersAsFirmwareReadsThem(t *testing.T) {
+	id := append([]byte{0}, "0123456789abcdef"...)
+	served, _ := newTestServer(t, false)
+	proxy, _ := newTestServer(t, true)
+	wants := dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IPv4(192, 0, 2, 128)))
+	for what, of := range map[string]func(is dhcpv4.Modifier) (answer, error){
+		"an offer": func(is dhcpv4.Modifier) (answer, error) {
+			return served.answer(message(t, dhcpv4.MessageTypeDiscover, is))
+		},
+		"an ack": func(is dhcpv4.Modifier) (answer, error) {
+			return served.answer(message(t, dhcpv4.MessageTypeRequest, is, wants))
+		},
+		"an ack without more": func(is dhcpv4.Modifier) (answer, error) {
+			return served.answer(message(t, dhcpv4.MessageTypeInform, is))
+		},
+		"an offer of a proxy": func(is dhcpv4.Modifier) (answer, error) {
+			return proxy.answer(message(t, dhcpv4.MessageTypeDiscover, is))
+		},
+		"an ack of a proxy": func(is dhcpv4.Modifier) (answer, error) {
+			return proxy.bootServer(message(t, dhcpv4.MessageTypeRequest, is), netip.MustParseAddrPort("192.0.2.7:4011"))
+		},
+	} {
+		for file, is := range map[string]dhcpv4.Modifier{
+			"undionly.kpxe": pxe(iana.INTEL_X86PC),
+			"ipxe.efi":      pxe(iana.EFI_X86_64),
+			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi":                pxe(iana.EFI_X86_64_HTTP),
+			"http://192.0.2.1:8092/boot/v1/script?mac=02:00:00:00:00:07": ipxe,
+		} {
+			a, err := of(also(is, dhcpv4.WithGeneric(dhcpv4.OptionClientMachineIdentifier, id)))
+			if err != nil {
+				t.Fatalf("%s, %s: %v", what, file, err)
+			}
+			o := a.message.Options
+			if got := string(o.Get(dhcpv4.OptionBootfileName)); got != file+"\x00" {
+				t.Errorf("%s names %q", what, got)
+			}
+			if got := string(o.Get(dhcpv4.OptionTFTPServerName)); got != "192.0.2.1\x00" {
+				t.Errorf("%s names the server %q", what, got)
+			}
+			if got := o.Get(dhcpv4.OptionClientMachineIdentifier); !slices.Equal(got, id) {
+				t.Errorf("%s has the identifier %q", what, got)
+			}
+		}
+		for _, id := range [][]byte{{}, make([]byte, mostIdentifier+1), make([]byte, 900)} {
+			a, err := of(also(ipxe, dhcpv4.WithGeneric(dhcpv4.OptionClientMachineIdentifier, id)))
+			if err != nil || a.message.Options.Has(dhcpv4.OptionClientMachineIdentifier) {
+				t.Errorf("%s to an identifier of %d bytes: %v, %v", what, len(id), a.message, err)
+			}
+		}
+	}
+}
+
+// Who gets nothing to load is named in the log, with the reason.
+func TestMachinesWithoutALoader(t *testing.T) {
+	for _, proxy := range []bool{false, true} {
+		s, seen := newTestServer(t, proxy)
+		var said strings.Builder
+		s.o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		for kind, want := range map[iana.Arch]string{iana.EFI_IA32: "ipxe-i386.efi", iana.EFI_ARM32: "EFI ARM32", iana.EFI_RISCV64: "EFI RISC-V 64-bit"} {
+			said.Reset()
+			if a, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, pxe(kind))); err == nil && a.message.BootFileName != "" {
+				t.Errorf("%s loads %s", kind, a.message.BootFileName)
+			}
+			if got := said.String(); !strings.Contains(got, want) || !strings.Contains(got, card0.String()) || !strings.Contains(got, kind.String()) {
+				t.Errorf("%s: the log says %q", kind, got)
+			}
+		}
+		if len(*seen) > 0 {
+			t.Errorf("seen %v", *seen)
 		}
 	}
 }

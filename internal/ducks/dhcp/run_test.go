@@ -35,7 +35,7 @@ func TestAnotherServerIsLeftAlone(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = file.Close() })
 		var said strings.Builder
-		d, err := Start(t.Context(), Options{Interface: name, Proxy: proxy, State: file, Loaders: Debian, Known: func(string) bool { return true }, Seen: func(string, bool) {}, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		d, err := Start(t.Context(), Options{Interface: name, Proxy: proxy, State: file, Loaders: Debian, Has: func(string) bool { return true }, Known: func(string) bool { return true }, Seen: func(string, bool) {}, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		if err != nil {
 			return nil, err.Error()
 		}

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,17 +31,20 @@ var loaderForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$`)
 // ErrNone is the error of a file that is not given.
 var ErrNone = errors.New("there is no such file for machines")
 
-// Open opens a file by its name. Some firmware begins names with a slash.
-func (f Files) Open(name string) (*os.File, int64, error) {
-	if len(name) > 0 && name[0] == '/' {
-		name = name[1:]
-	}
+// Open opens a file by its name, as firmware writes names.
+func (f Files) Open(asked string) (*os.File, int64, error) {
+	name := meant(asked)
 	if !loaderForm.MatchString(name) {
-		return nil, 0, fmt.Errorf("%q: %w", name, ErrNone)
+		return nil, 0, fmt.Errorf("%q: %w", asked, ErrNone)
 	}
 	file, err := os.Open(filepath.Join(f.Dir, name))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, 0, fmt.Errorf("%q: %w", name, ErrNone)
+		if name, err = f.alike(name); err == nil {
+			file, err = os.Open(filepath.Join(f.Dir, name))
+		}
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, 0, fmt.Errorf("%q: %w", asked, ErrNone)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -53,6 +57,35 @@ func (f Files) Open(name string) (*os.File, int64, error) {
 		return nil, 0, errors.Join(err, file.Close())
 	}
 	return file, info.Size(), nil
+}
+
+// meant returns the name of the file that firmware asks for. Some begins names with slashes, also those of Windows, or with
+// the directory in which it is. Some reads past the end of the name in DHCP's answer, and adds the bytes that it finds there:
+// no name has bytes that are not those of printable ASCII.
+func meant(asked string) string {
+	foreign := func(r rune) bool { return r < ' ' || r > '~' }
+	if end := strings.IndexFunc(asked, foreign); end >= 0 {
+		asked = asked[:end]
+	}
+	name := strings.ReplaceAll(asked, `\`, "/")
+	for {
+		rest := strings.TrimPrefix(strings.TrimPrefix(name, "/"), "./")
+		if rest == name {
+			return name
+		}
+		name = rest
+	}
+}
+
+// alike returns the name of a file that differs from another one in its case only: os.ErrNotExist if there is none.
+func (f Files) alike(name string) (string, error) {
+	list, err := os.ReadDir(f.Dir)
+	for _, e := range list {
+		if strings.EqualFold(e.Name(), name) {
+			return e.Name(), nil
+		}
+	}
+	return "", errors.Join(err, os.ErrNotExist)
 }
 
 // Check returns an error unless all of some files are there.

@@ -16,7 +16,7 @@ func serve(t *testing.T) (dir string, at netip.AddrPort, seen chan netip.Addr) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "files")
 	loader := bytes.Repeat([]byte("loader"), 20_000)
-	for name, data := range map[string][]byte{"undionly.kpxe": loader, "empty": nil, "../secret": []byte("secret")} {
+	for name, data := range map[string][]byte{"undionly.kpxe": loader, "Mixed.EFI": loader, "empty": nil, "../secret": []byte("secret")} {
 		path := filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "sub"), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
 			t.Fatal(err)
@@ -46,7 +46,9 @@ func TestLoaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"undionly.kpxe", "/undionly.kpxe"} {
+	for _, name := range []string{"undionly.kpxe", "/undionly.kpxe", "//undionly.kpxe", "./undionly.kpxe", "/./undionly.kpxe", ".//./undionly.kpxe",
+		`\undionly.kpxe`, `\\undionly.kpxe`, `.\undionly.kpxe`, `\/undionly.kpxe`, "UNDIONLY.KPXE", "/Undionly.kpxe", "mixed.efi", "Mixed.EFI", `\MIXED.efi`,
+		"undionly.kpxe\xff", "/undionly.kpxe\xff\xff", "undionly.kpxe\x80rest", "undionly.kpxeé", "UNDIONLY.KPXE\xff", "undionly.kpxe\x00rest", "undionly.kpxe\n", "undionly.kpxe\x7f"} {
 		if got, err := Load(at, name); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
@@ -59,7 +61,8 @@ func TestLoaders(t *testing.T) {
 			t.Errorf("a machine has %s before that is seen", name)
 		}
 	}
-	for _, name := range []string{"", "none", "../secret", "/../secret", "sub", "sub/../undionly.kpxe", ".", "//undionly.kpxe", dir + "/undionly.kpxe"} {
+	for _, name := range []string{"", "none", "../secret", "/../secret", "sub", "sub/../undionly.kpxe", ".", "/", dir + "/undionly.kpxe", `..\secret`, `\..\secret`,
+		"./../secret", "SUB", "sub/undionly.kpxe", "..", "../SECRET", "\xff", "\xffundionly.kpxe", "../secret\xff", "undionly", "undionly.kpxe2", "*", "undionly.kpx?", " undionly.kpxe"} {
 		if got, err := Load(at, name); err == nil {
 			t.Errorf("%q is given: %d bytes", name, len(got))
 		}
