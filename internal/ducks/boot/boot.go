@@ -269,13 +269,16 @@ func Neighbour(of netip.Addr) (string, error) {
 }
 
 // neighbour reads the table of neighbours: a title, then address, type, flags, MAC address, mask and interface. Source:
-// proc_pid_net(5).
+// proc_pid_net(5). An entry that somebody has made by hand has more flags than that of a known address.
 func neighbour(table io.Reader, of netip.Addr) (string, error) {
-	const complete = "0x2"
+	const complete = 0x2 // ATF_COM of include/uapi/linux/if_arp.h
 	lines := bufio.NewScanner(table)
 	for lines.Scan() {
 		f := strings.Fields(lines.Text())
-		if len(f) < 4 || f[0] != of.String() || f[2] != complete {
+		if len(f) < 4 || f[0] != of.String() {
+			continue
+		}
+		if flags, err := strconv.ParseUint(f[2], 0, 32); err != nil || flags&complete == 0 {
 			continue
 		}
 		mac, err := net.ParseMAC(f[3])

@@ -108,9 +108,22 @@ func TestNeighbours(t *testing.T) {
 192.0.2.7        0x1         0x2         02:00:00:00:00:0A     *        eth0
 192.0.2.8        0x1         0x0         00:00:00:00:00:00     *        eth0
 192.0.2.9        0x1         0x2         what                  *        eth0
+192.0.2.10       0x1         0x6         02:00:00:00:00:0b     *        eth0
+192.0.2.11       0x1         0x1e        02:00:00:00:00:0c     *        eth0
+192.0.2.12       0x1         0x4         02:00:00:00:00:0d     *        eth0
+192.0.2.13       0x1         0xc         00:00:00:00:00:00     *        eth0
+192.0.2.14       0x1         0x22        02:00:00:00:00:0e     *        eth0
+192.0.2.15       0x1         complete    02:00:00:00:00:0f     *        eth0
+192.0.2.16       0x1         0x0         00:00:00:00:00:00     *        eth0
+192.0.2.16       0x1         0x6         02:00:00:00:00:10     *        eth1
 short line
 `
-	for of, want := range map[string]string{"192.0.2.7": "02:00:00:00:00:0a", "192.0.2.8": "", "192.0.2.70": "", "2001:db8::1": ""} {
+	for of, want := range map[string]string{"192.0.2.7": "02:00:00:00:00:0a", "192.0.2.8": "", "192.0.2.70": "", "2001:db8::1": "",
+		"192.0.2.10": "02:00:00:00:00:0b", // permanent
+		"192.0.2.11": "02:00:00:00:00:0c", // permanent, published, with trailers
+		"192.0.2.12": "",                  // permanent and not complete
+		"192.0.2.13": "",                  // published only
+		"192.0.2.14": "02:00:00:00:00:0e", "192.0.2.15": "", "192.0.2.16": "02:00:00:00:00:10"} {
 		if got, err := neighbour(strings.NewReader(table), netip.MustParseAddr(of)); err != nil || got != want {
 			t.Errorf("%s is %q, %v", of, got, err)
 		}
