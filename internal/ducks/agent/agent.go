@@ -23,6 +23,7 @@ import (
 	"dalmatiner/internal/ducks/figures"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
+	"dalmatiner/internal/ducks/sockets"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/tftp"
 	"dalmatiner/internal/ducks/traffic"
@@ -114,7 +115,8 @@ func Run(ctx context.Context, o Options) (err error) {
 // answers returns what devices are answered from.
 func answers(o *Options, devices *room.Room, times *boot.Times, lines *shares) boot.Options {
 	of := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times, Logger: o.Logger,
-		Up: func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) },
+		Heard: func(at netip.Addr) (time.Duration, bool, error) { return sockets.Heard(at, o.Portal.Port()) },
+		Up:    func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) },
 		Timeouts: func(mac string) (room.Timeouts, error) {
 			d, err := devices.ByMAC(mac)
 			if err != nil {

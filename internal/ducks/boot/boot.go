@@ -16,6 +16,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
@@ -39,6 +40,8 @@ type Options struct {
 	Menu func(group string) (*room.Menu, error)
 	// Timeouts returns how long the device of a MAC address waits; nil: as long as its image says.
 	Timeouts func(mac string) (room.Timeouts, error)
+	// Heard returns how long ago a machine has said something to its disk, and whether it is connected to one; nil: none is.
+	Heard func(at netip.Addr) (ago time.Duration, connected bool, err error)
 	// Begins is told which device gets its script, and where it is, before it has it; nil: nobody is.
 	Begins func(d *room.Device, at netip.Addr) error
 	Times  *Times
@@ -79,6 +82,9 @@ func Handler(o Options) http.Handler {
 	mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
+		if r.Method == http.MethodHead {
+			return // a script is made with a disk: who does not read it gets neither
+		}
 		text := o.script(r)
 		if _, err := io.WriteString(w, text); err != nil {
 			o.Logger.Warn("a device has gone while it was told what to boot", "address", r.RemoteAddr, "err", err)
@@ -106,7 +112,7 @@ func (o *Options) file(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer f.Close()
-	if mac := o.sender(r); mac != "" {
+	if mac := o.sender(r); mac != "" && r.Method == http.MethodGet {
 		o.Times.Note(mac, Fetched)
 	}
 	w.Header().Set("Content-Type", "application/efi")
@@ -188,6 +194,10 @@ func (o *Options) script(r *http.Request) string {
 		o.Logger.Warn("an address asks for the secret of a device that is not there", "device", d.Name, "address", at, "mac", seen, "err", err)
 		return message("your address is not that of "+d.Name, again)
 	}
+	if o.inUse(&d, at) {
+		o.Logger.Warn("a device that uses its disk asks what to boot: it keeps that disk", "device", d.Name, "address", at)
+		return message(d.Name+" is in use, and keeps its disk", again)
+	}
 	b, t, err := o.Room.Boot(r.Context(), d.Name)
 	if err != nil {
 		o.Logger.Error("a device cannot boot", "device", d.Name, "err", err)
@@ -207,6 +217,24 @@ func (o *Options) script(r *http.Request) string {
 	o.Times.Note(d.MAC, Scripted)
 	o.Logger.Info("a device boots", "device", d.Name, "group", b.Group, "version", b.Version, "fresh", b.Fresh)
 	return script(o.Portal, t, menu, again)
+}
+
+// silence is for how long a device whose disk is taken from it has said nothing to that. open-iscsi asks each five seconds
+// whether the disk is there, and a device that begins anew says nothing while its firmware starts.
+const silence = 6 * time.Second
+
+// inUse reports whether a device uses its disk: then not its firmware asks for the script but somebody who is logged in, and
+// the disk of a running system is not to be replaced. Where it is not known the device boots.
+func (o *Options) inUse(d *room.Device, at netip.Addr) bool {
+	if o.Heard == nil || o.Times.begun(d.MAC) {
+		return false
+	}
+	ago, connected, err := o.Heard(at)
+	if err != nil {
+		o.Logger.Warn("it is not known whether a device uses its disk", "device", d.Name, "err", err)
+		return false
+	}
+	return connected && ago < silence
 }
 
 // here returns where a device asks again: at the address at which it has reached this server. What comes behind a disk that

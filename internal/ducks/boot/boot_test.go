@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -20,13 +21,16 @@ import (
 
 // oneRoom has one device.
 type oneRoom struct {
-	boots int
-	fails error
+	boots  int
+	begins int
+	finds  int
+	fails  error
 }
 
 const mac = "02:00:00:00:00:01"
 
 func (r *oneRoom) Find(_ context.Context, of string, _ netip.Addr) (room.Device, error) {
+	r.finds++
 	if of != mac {
 		return room.Device{}, state.ErrUnknown
 	}
@@ -76,6 +80,107 @@ chain --replace --autofree http://192.0.2.1:8092/boot/v1/script?mac=${net0/mac}
 	for _, from := range []string{"192.0.2.7:1000", "[::ffff:192.0.2.7]:1000"} {
 		if got := ask(t, new(oneRoom), mac, from); got != want {
 			t.Errorf("%s\nnot\n%s", got, want)
+		}
+	}
+}
+
+// aRoom returns what answers one device, by options that may change.
+func aRoom(r *oneRoom, now func() time.Time, log *slog.Logger) (http.Handler, *Options) {
+	o := &Options{Room: r, Portal: netip.MustParseAddrPort("192.0.2.1:3260"), Logger: log, Times: NewTimes(now, func(string, Stage, time.Duration) {}),
+		Neighbour: func(netip.Addr) (string, error) { return mac, nil }}
+	o.Begins = func(*room.Device, netip.Addr) error {
+		r.begins++
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Handler(*o).ServeHTTP(w, r) }), o
+}
+
+// askFor asks for something as a machine.
+func askFor(h http.Handler, method, path string) *httptest.ResponseRecorder {
+	request := httptest.NewRequest(method, path, nil)
+	request.RemoteAddr = "192.0.2.7:1000"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, request)
+	return w
+}
+
+// Who only asks whether there is a script changes nothing: no disk, no boot, no machine that waits to be added.
+func TestHEADHasNoEffect(t *testing.T) {
+	r := new(oneRoom)
+	h, o := aRoom(r, time.Now, slog.New(slog.DiscardHandler))
+	o.Files = noFiles{}
+	for _, path := range []string{Path + "?mac=" + mac, Path + "?mac=02:00:00:00:00:09", Path, Loader + "ipxe.efi", Waits, UnitPath} {
+		w := askFor(h, http.MethodHead, path)
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "#!ipxe") || w.Header().Get("Content-Type") == "" {
+			t.Errorf("%s: %d %v %q", path, w.Code, w.Header(), w.Body)
+		}
+		if *r != (oneRoom{}) || len(o.Times.Of(mac)) > 0 {
+			t.Errorf("%s: %+v, boots %v", path, r, o.Times.Of(mac))
+		}
+	}
+	if w := askFor(h, http.MethodPost, Path+"?mac="+mac); w.Code != http.StatusMethodNotAllowed || *r != (oneRoom{}) {
+		t.Errorf("POST: %d, %+v", w.Code, r)
+	}
+	if w := askFor(h, http.MethodGet, Path+"?mac="+mac); !strings.Contains(w.Body.String(), "sanboot") || r.boots != 1 || r.begins != 1 || len(o.Times.Of(mac)) != 1 {
+		t.Errorf("GET: %s, %+v, boots %v", w.Body, r, o.Times.Of(mac))
+	}
+}
+
+// noFiles has one, which is empty.
+type noFiles struct{}
+
+func (noFiles) Open(string) (*os.File, int64, error) {
+	file, err := os.Open(os.DevNull)
+	return file, 0, err
+}
+
+// A device that uses its disk keeps it, whoever asks for its script there; one that has begun to boot gets its disk.
+func TestADeviceInUseKeepsItsDisk(t *testing.T) {
+	unknown := errors.New("it is not known")
+	for what, c := range map[string]struct {
+		stages    []Stage       // of its last boots
+		ago       time.Duration // since the last of these
+		heard     time.Duration
+		connected bool
+		err       error
+		keeps     bool
+	}{
+		"it is off": {},
+		"it was told its disk and did not log in": {stages: []Stage{Loaded, Scripted}},
+		"it is in use":                              {stages: []Stage{Loaded, Scripted, LoggedIn, Read, Up}, ago: time.Hour, heard: time.Second, connected: true, keeps: true},
+		"it is in use, and ducks began anew":        {heard: time.Second, connected: true, keeps: true},
+		"it is idle, and says that it is there":     {stages: []Stage{Loaded, Scripted, Read}, ago: time.Hour, heard: 5 * time.Second, connected: true, keeps: true},
+		"it crashed, and another server's DHCP":     {stages: []Stage{Scripted, Read}, ago: time.Hour, heard: 9 * time.Second, connected: true},
+		"its disk did not boot":                     {stages: []Stage{Loaded, Scripted, LoggedIn, Read}, ago: 10 * time.Second, heard: 10 * time.Second, connected: true},
+		"it crashed just now":                       {stages: []Stage{Loaded, Scripted, Up, Addressed, Fetched, Loaded}, ago: time.Millisecond, heard: time.Second, connected: true},
+		"it crashed just now, its firmware is iPXE": {stages: []Stage{Loaded, Scripted, Up, Loaded}, ago: time.Millisecond, heard: time.Second, connected: true},
+		"it is in use, and loads a file":            {stages: []Stage{Loaded, Scripted, Up, Fetched}, ago: time.Millisecond, heard: time.Second, connected: true, keeps: true},
+		"it asked for an address long ago":          {stages: []Stage{Loaded}, ago: time.Hour, heard: time.Second, connected: true, keeps: true},
+		"it is not known whether it is in use":      {err: unknown},
+	} {
+		var said strings.Builder
+		r, now := new(oneRoom), time.Unix(1e9, 0)
+		h, o := aRoom(r, func() time.Time { return now }, slog.New(slog.NewTextHandler(&said, nil)))
+		for _, s := range c.stages {
+			o.Times.Note(mac, s)
+		}
+		now = now.Add(c.ago)
+		before := len(o.Times.Of(mac))
+		o.Heard = func(at netip.Addr) (time.Duration, bool, error) {
+			if at.String() != "192.0.2.7" {
+				t.Errorf("%s: %s is looked for", what, at)
+			}
+			return c.heard, c.connected, c.err
+		}
+		got := askFor(h, http.MethodGet, Path+"?mac="+mac).Body.String()
+		if keeps := r.boots == 0; keeps != c.keeps || strings.Contains(got, "SECRET") == c.keeps || r.begins != r.boots {
+			t.Errorf("%s: %+v, %s", what, r, got)
+		}
+		if c.keeps && (!strings.Contains(got, "pc1 is in use") || !strings.Contains(said.String(), "level=WARN") || !strings.Contains(said.String(), "pc1") || len(o.Times.Of(mac)) != before) {
+			t.Errorf("%s: it is told %q, the log says %q", what, got, said.String())
+		}
+		if c.err != nil && !strings.Contains(said.String(), c.err.Error()) {
+			t.Errorf("%s: the log says %q", what, said.String())
 		}
 	}
 }

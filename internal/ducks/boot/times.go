@@ -116,6 +116,23 @@ func (t *Times) Note(mac string, s Stage) {
 	t.tell(mac, s, since)
 }
 
+// fresh is how long the address of a machine's firmware says that it boots.
+const fresh = time.Minute
+
+// begun reports whether the firmware of a machine has just asked for an address, and the machine was not told its disk since:
+// what it had before has ended.
+func (t *Times) begun(mac string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	list := t.of[mac]
+	if len(list) == 0 {
+		return false
+	}
+	c := &list[len(list)-1]
+	s, at := c.Last()
+	return s < Scripted && (!c.At[Addressed].IsZero() || !c.At[Loaded].IsZero()) && t.now().Sub(at) < fresh
+}
+
 // makeRoom forgets the machine of which nothing was heard for the longest time, if there are too many.
 func (t *Times) makeRoom() {
 	if len(t.of) < mostCourses {
