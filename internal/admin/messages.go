@@ -163,15 +163,15 @@ type Series struct {
 	Type       string     `json:"type"`
 	Name       string     `json:"name"`
 	Resolution int64      `json:"resolution"` // ms
-	Times      []int64    `json:"times"`      // of the values, unix ms, where they are not Resolution apart
+	Times      []int64    `json:"times"`      // of the values, unix ms, where they have their own
 	Values     []*float64 `json:"values"`
-	Coverage   float64    `json:"coverage"` // share of set slots
+	Coverage   float64    `json:"coverage"` // share of the points that are promised
 	Stars      []string   `json:"stars"`    // the parts that the stars of the pattern stand for
 
-	Start            *int64 `json:"start"`             // ms, of its first value; nil where it is the result's
-	Points           *int64 `json:"points"`            // that were read for it; nil in answers of the original
+	Start            *int64 `json:"start"`             // ms; nil where it is the result's
+	Points           *int64 `json:"points"`            // that were read; nil with compat
 	LastPoint        int64  `json:"last_point"`        // unix ms; 0 without a point
-	Ended            bool   `json:"ended"`             // its last point is older than its sender lets expect
+	Ended            bool   `json:"ended"`             // its last point is too old for its sender
 	Interval         *int64 `json:"interval"`          // ms, most common distance of points; nil with fewer than two
 	BucketResolution int64  `json:"bucket_resolution"` // ms per slot of what was read
 

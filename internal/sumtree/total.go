@@ -1,8 +1,6 @@
 package sumtree
 
 import (
-	"math"
-
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
@@ -25,7 +23,7 @@ type Total struct {
 
 	// With Means.
 	low, high float64
-	scaled    float64 // sum of the numbers times meanScale, where theirs is beyond the doubles
+	scaled    float64 // sum of the numbers times MeanScale, where theirs is beyond the doubles
 }
 
 const (
@@ -36,8 +34,25 @@ const (
 	totalRollups
 )
 
-// meanScale keeps the sum of 2^64 doubles finite.
-const meanScale = 0x1p-64
+// MeanScale keeps the sum of 2^64 doubles finite.
+const MeanScale = 0x1p-64
+
+// Mean returns the mean of n numbers by their sum, their least and their greatest one, between
+// which it lies. It is finite where they are: where the sum is beyond the doubles, it is by the sum
+// of the numbers times MeanScale. NaN without a number, and with infinities of both signs.
+func Mean(sum, scaled float64, n int64, low, high float64) float64 {
+	mean := sum / float64(n)
+	if mean-mean != 0 { // not finite
+		mean = scaled / float64(n) / MeanScale
+	}
+	switch {
+	case mean < low:
+		return low
+	case mean > high:
+		return high
+	}
+	return mean
+}
 
 // Add takes the words of the slots from from on. They lie behind all that came before; none
 // below 0 is set.
@@ -77,7 +92,7 @@ func (t *Total) run(words []uint64, slot int64) int {
 func (t *Total) AddInts(e *kernel.Extent, n int) {
 	t.whole.AddInt(e.Sum)
 	t.extend(float64(e.Least), float64(e.Most))
-	t.scaled += float64(e.Sum) * meanScale
+	t.scaled += float64(e.Sum) * MeanScale
 	t.Count += int64(n)
 }
 
@@ -92,7 +107,7 @@ func (t *Total) floats(words []uint64) (n int) {
 		lane += v
 		if t.Means {
 			t.extend(v, v)
-			t.scaled += v * meanScale
+			t.scaled += v * MeanScale
 		}
 		t.Count++
 	}
@@ -150,20 +165,7 @@ func (t *Total) Sum() chunk.Sum {
 // Mean returns the sum ÷ the count: between the least and the greatest number, and finite where
 // these are. NaN without a number, and with infinities of both signs.
 func (t *Total) Mean() float64 {
-	if t.Count == 0 {
-		return math.NaN()
-	}
-	mean := t.Sum().Float64() / float64(t.Count)
-	if mean-mean != 0 { // not finite
-		mean = t.scaled / float64(t.Count) / meanScale
-	}
-	switch {
-	case mean < t.low:
-		return t.low
-	case mean > t.high:
-		return t.high
-	}
-	return mean
+	return Mean(t.Sum().Float64(), t.scaled, t.Count, t.low, t.high)
 }
 
 // Reset empties t.

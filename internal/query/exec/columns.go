@@ -7,7 +7,6 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/plan"
-	"dalmatiner/internal/query/stats"
 	"dalmatiner/internal/sumtree"
 )
 
@@ -28,9 +27,6 @@ type columns struct {
 
 	avg, min, max, conf []float64
 }
-
-// columnScale keeps the sum of the values of a column finite.
-const columnScale = 0x1p-64
 
 // openColumns makes room for the columns of n values. sure asks for their confidences.
 func openColumns(of *plan.Columns, n int64, sure bool) *columns {
@@ -85,7 +81,7 @@ func (c *columns) add(values, confidences []float64) {
 				c.high = v
 			}
 			c.sum += v
-			c.scaled += v * columnScale
+			c.scaled += v * sumtree.MeanScale
 			c.known++
 		}
 		if c.n++; c.Off+c.n == c.Step {
@@ -126,10 +122,7 @@ func (c *columns) end() {
 	case len(c.means) > 0:
 		mean, c.means = c.means[0], c.means[1:]
 	case c.known > 0:
-		if mean = c.sum / float64(c.known); mean-mean != 0 { // not finite
-			mean = c.scaled / float64(c.known) / columnScale
-		}
-		mean = stats.Within(mean, c.low, c.high)
+		mean = sumtree.Mean(c.sum, c.scaled, c.known, c.low, c.high)
 	}
 	c.close(mean)
 }

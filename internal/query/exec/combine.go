@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/hold"
 	"dalmatiner/internal/query/plan"
-	"dalmatiner/internal/query/stats"
+	"dalmatiner/internal/sumtree"
 )
 
 // combine makes one series from several, value by value in their order. A series takes part
@@ -38,9 +38,6 @@ type partial struct {
 	block
 	split uint8 // between it and the one before it
 }
-
-// averageScale keeps the sum of any number of values finite.
-const averageScale = 0x1p-64
 
 func newCombine(x *executor, c common, in []input, op *plan.Combine) *combine {
 	z := &combine{common: c, Combine: op, queue: queue{in: in}, held: make([]hold.Series, len(in))}
@@ -133,7 +130,7 @@ func (z *combine) input(x *executor, dst block, i, ready int) (_ block, err erro
 	}
 	v := dst.v[from:]
 	z.unowned = countGaps(z.unowned, v)
-	if _, left := z.held[i].Fill(v, dst.c[fromC:], z.Resolution); left > 0 {
+	if z.held[i].Fill(v, dst.c[fromC:], z.Resolution) > 0 {
 		z.absent = countGaps(z.absent, v)
 	}
 	if z.Fn == function.Avg {
@@ -166,7 +163,7 @@ func (z *combine) measure(v []float64) {
 		if f != f {
 			continue
 		}
-		z.scaled[i] += f * averageScale
+		z.scaled[i] += f * sumtree.MeanScale
 		if f < z.low[i] || z.low[i] != z.low[i] {
 			z.low[i] = f
 		}
@@ -248,11 +245,7 @@ func (z *combine) finish(v, c []float64) {
 			if len(z.absent) > 0 {
 				n -= z.absent[i]
 			}
-			mean := sum / float64(n)
-			if mean-mean != 0 && !hold.IsGap(sum) { // not finite
-				mean = z.scaled[i] / float64(n) / averageScale
-			}
-			v[i] = stats.Within(mean, z.low[i], z.high[i])
+			v[i] = sumtree.Mean(sum, z.scaled[i], int64(n), z.low[i], z.high[i])
 		}
 	}
 	for i := range c {

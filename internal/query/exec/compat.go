@@ -222,7 +222,7 @@ func (f *oldFill) next(x *executor, dst block) (block, error) {
 		f.seen++
 		switch {
 		case in.c[i] > 0:
-			dst = f.bridge(dst, v)
+			dst, f.open = line(dst, f.last, v, f.open, f.Confidence), 0
 			f.begun, f.last = true, v
 			dst = dst.put(v, in.c[i], f.Confidence)
 		case f.with == "linear" && f.begun:
@@ -233,7 +233,7 @@ func (f *oldFill) next(x *executor, dst block) (block, error) {
 	}
 	x.release(in)
 	if f.seen == f.Values {
-		dst = f.bridge(dst, f.last)
+		dst, f.open = line(dst, f.last, f.last, f.open, f.Confidence), 0
 	}
 	return dst, nil
 }
@@ -249,16 +249,6 @@ func (f *oldFill) instead(v float64) float64 {
 		return f.last
 	}
 	return v
-}
-
-// bridge gives out the open gap, on the line from the last value to v.
-func (f *oldFill) bridge(dst block, v float64) block {
-	steps := float64(f.open + 1)
-	for i := int64(1); i <= f.open; i++ {
-		dst = dst.put(f.last+(v-f.last)*(float64(i)/steps), 0, f.Confidence)
-	}
-	f.open = 0
-	return dst
 }
 
 // oldCombine makes one series from several, one after the other in the order in which they are

@@ -36,9 +36,7 @@ func (f *fill) next(x *executor, dst block) (block, error) {
 			f.blank--
 			dst = dst.put(math.NaN(), 0, f.Confidence)
 		case v == v:
-			if f.open > 0 {
-				dst = f.bridge(dst, v)
-			}
+			dst, f.open = line(dst, f.last, v, f.open, f.Confidence), 0
 			f.begun, f.last = true, v
 			sure := 0.0
 			if f.Confidence {
@@ -69,13 +67,11 @@ func (f *fill) instead() float64 {
 	return math.NaN()
 }
 
-// bridge gives out the open gap, on the line from the last value to v.
-func (f *fill) bridge(dst block, v float64) block {
-	steps := float64(f.open + 1)
-	for i := int64(1); i <= f.open; i++ {
-		dst = dst.put(f.last+(v-f.last)*(float64(i)/steps), 0, f.Confidence)
+// line appends n values between two, on the line from one to the other.
+func line(dst block, from, to float64, n int64, conf bool) block {
+	for i := range n {
+		dst = dst.put(from+(to-from)*(float64(i+1)/float64(n+1)), 0, conf)
 	}
-	f.open = 0
 	return dst
 }
 

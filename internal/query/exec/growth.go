@@ -85,7 +85,7 @@ func (s *spans) begin(x *reader, h *chunk.Header, from int64) (err error) {
 	for _, w := range s.windows {
 		switch {
 		case !w.LooksBack() || h.Count == 0:
-		case h.Sum.Float == h.Sum.Float:
+		case tells(h):
 			w.growth().Begin(h.Last, from-slots+int64(h.LastOff))
 		case err == nil: // the last point may be NaN
 			err = (&pieces{s, x}).Each(from-slots, slots, w.growth().BeforeWords)

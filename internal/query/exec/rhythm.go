@@ -26,7 +26,7 @@ func (x *executor) describe(s *Series, of *plan.Node, rhythms []rhythm) error {
 		s.Coverage = ratio(x.oldCoverage(of))
 		return nil
 	}
-	reads := x.readsOf(of)
+	reads := x.readsOf(of, shownInputs)
 	s.Start = reads[0].time(reads[0].of.from) // which the range may begin within
 	most := int64(1)                          // points of the read whose interval counts
 	s.HeldUntil = math.MinInt64
@@ -86,9 +86,9 @@ func (x *executor) slotsOf(l *leaf) int64 {
 	return past - l.of.from
 }
 
-// readsOf returns the reads that a node is computed from, each once. What series are only compared
-// with is not among them.
-func (x *executor) readsOf(of *plan.Node) []*leaf {
+// readsOf returns the reads that a node is computed from, each once, by the inputs of nodes that
+// are asked about.
+func (x *executor) readsOf(of *plan.Node, inputs func(*plan.Node) []*plan.Node) []*leaf {
 	if l, ok := x.nodes[of.ID].(*leaf); ok {
 		return []*leaf{l}
 	}
@@ -104,7 +104,7 @@ func (x *executor) readsOf(of *plan.Node) []*leaf {
 		if l, ok := x.nodes[n.ID].(*leaf); ok {
 			list = append(list, l)
 		}
-		for _, in := range shownInputs(n) {
+		for _, in := range inputs(n) {
 			walk(in)
 		}
 	}

@@ -272,7 +272,7 @@ func (s *spans) giveSpared(x *reader, first []chunk.Header) error {
 	const known = plan.ChainLength + 1
 	n := s.spared
 	s.spared = 0
-	without := func(h chunk.Header) bool { return h.Count == 0 || h.Sum.Float != h.Sum.Float }
+	without := func(h chunk.Header) bool { return h.Count == 0 || !tells(&h) }
 	if len(first) < known || slices.ContainsFunc(first[:known], without) {
 		list := make([]chunk.Header, n)
 		if err := s.aggregate(x, s.base, s.Size, list); err != nil {

@@ -26,31 +26,16 @@ func (l *leaf) unknown() *holes.List {
 // unknown returns those of all reads that a node is computed from, nil without. It looks at these
 // reads only, not at all of the query: there is a call for each of its series.
 func (x *executor) unknown(of *plan.Node) *holes.List {
-	x.visit++
-	var holed []*leaf
-	var walk func(n *plan.Node)
-	walk = func(n *plan.Node) {
-		c := x.nodes[n.ID].shared()
-		if c.visited == x.visit {
-			return
-		}
-		c.visited = x.visit
-		if l, ok := x.nodes[n.ID].(*leaf); ok && l.holes.Slots > 0 {
-			holed = append(holed, l)
-		}
-		for _, in := range n.Inputs {
-			walk(in)
-		}
-	}
-	walk(of)
+	all := func(n *plan.Node) []*plan.Node { return n.Inputs }
+	holed := slices.DeleteFunc(x.readsOf(of, all), func(l *leaf) bool { return l.holes.Slots == 0 })
 	// In the order of the query, whatever order they are combined in.
 	slices.SortFunc(holed, func(a, b *leaf) int { return cmp.Compare(a.ID, b.ID) })
 	if len(holed) == 0 {
 		return nil
 	}
-	all := holed[0].unknown()
+	list := holed[0].unknown()
 	for _, l := range holed[1:] {
-		all.Join(l.unknown())
+		list.Join(l.unknown())
 	}
-	return all
+	return list
 }

@@ -125,6 +125,10 @@ func (w *window) spans(list []chunk.Header, slots int64) int {
 	return len(list)
 }
 
+// tells reports whether aggregates of slots are those of their values: with NaN among the slots,
+// they are not.
+func tells(h *chunk.Header) bool { return h.Sum.Float == h.Sum.Float }
+
 // span returns the value of a window by the aggregates of its slots. ok is false where they do
 // not tell: with NaN among the slots, and where a sum of finite numbers is not finite.
 func (w *window) span(h *chunk.Header, slots int64) (v float64, ok bool) {
@@ -135,7 +139,7 @@ func (w *window) span(h *chunk.Header, slots int64) (v float64, ok bool) {
 	case w.Fn == function.Avg:
 		return h.Mean()
 	}
-	if h.Sum.Float != h.Sum.Float {
+	if !tells(h) {
 		return 0, false
 	}
 	switch w.Fn {

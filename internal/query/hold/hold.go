@@ -29,8 +29,8 @@ type Series struct {
 
 // Fill takes in the next outputs of a series, a value every resolution ms or NaN, with their
 // confidences or none. It puts held values, with the confidence of the value held, in place of NaN,
-// and gaps where nothing is held. It returns how many NaN there were, and how many gaps are left.
-func (s *Series) Fill(v, c []float64, resolution int64) (were, left int) {
+// and gaps where nothing is held. It returns how many gaps are left.
+func (s *Series) Fill(v, c []float64, resolution int64) (left int) {
 	for i, f := range v {
 		if f == f {
 			s.Value(resolution)
@@ -40,7 +40,6 @@ func (s *Series) Fill(v, c []float64, resolution int64) (were, left int) {
 			}
 			continue
 		}
-		were++
 		s.Pass()
 		if s.held == 0 {
 			s.held = s.Patience(resolution) / resolution
@@ -54,7 +53,7 @@ func (s *Series) Fill(v, c []float64, resolution int64) (were, left int) {
 			c[i] = sure
 		}
 	}
-	return were, left
+	return left
 }
 
 // Pass takes in an output without a value.

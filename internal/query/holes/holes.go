@@ -97,21 +97,3 @@ func (h *List) Join(o *List) {
 		h.because(why)
 	}
 }
-
-// From returns a function that reports whether a time range may have unknown slots. It is
-// asked for ranges that ascend, none of them before begin.
-func (h *List) From(begin int64) func(from, to int64) bool {
-	if h == nil {
-		return func(int64, int64) bool { return false }
-	}
-	ranges, end := h.Ranges, begin
-	return func(from, to int64) bool {
-		for len(ranges) > 0 && ranges[0][1] <= from {
-			end, ranges = ranges[0][1], ranges[1:]
-		}
-		if len(ranges) == 0 {
-			return h.More > 0 && to > end // those behind the last one listed are anywhere
-		}
-		return ranges[0][0] < to
-	}
-}

@@ -13,9 +13,9 @@ func Log10Scale(f float64) float64 {
 	return math.Log10(f)
 }
 
-// Within returns a number, or the one of two that it is beyond: of a mean, what rounding made
+// within returns a number, or the one of two that it is beyond: of a mean, what rounding made
 // greater than the greatest number.
-func Within(v, low, high float64) float64 {
+func within(v, low, high float64) float64 {
 	switch {
 	case v < low:
 		return low

@@ -76,7 +76,7 @@ func (s *Sum) Mean() float64 {
 		all.join(compensated{s.small.sum * scale, s.small.rest * scale})
 		mean = all.value() / n / scale
 	}
-	return Within(mean, s.low, s.high)
+	return within(mean, s.low, s.high)
 }
 
 // compensated is a sum and what rounding took from it.
