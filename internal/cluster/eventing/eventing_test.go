@@ -129,14 +129,9 @@ func TestDamageOfOneCopy(t *testing.T) {
 	for i := range times {
 		times[i] = at + int64(i)*1e6
 	}
-	own := func(n *node) int {
-		p, err := n.e.page(t.Context(), &paged{bucket: n.bucket(), start: at, end: at + 1e10, keys: true, limit: pageBytes})
-		w.must(err)
-		return len(p.list)
-	}
 	w.nodes[0].write(times, []byte("event"))
 	for i, n := range w.nodes[:2] {
-		w.until("it has its copy, which two of three acknowledge", func() bool { return own(n) == 1000 })
+		w.until("it has its copy, which two of three acknowledge", func() bool { return n.own(at, at+1e10) == 1000 })
 		n.damage()
 		for _, reader := range w.nodes {
 			if number, gaps := reader.count(at, at+1e10); number != 1000 || len(gaps) > 0 != (i == 1) {
@@ -151,9 +146,17 @@ func TestDamageOfOneCopy(t *testing.T) {
 		_, err := w.nodes[0].e.comparison(p, make(map[uint64]halves))
 		w.must(err)
 	}
-	if n := own(w.nodes[0]); n != 1000 {
+	if n := w.nodes[0].own(at, at+1e10); n != 1000 {
 		t.Errorf("after comparisons %d events are here", n)
 	}
+}
+
+// own returns how many events of a time are on the node itself.
+func (n *node) own(start, end int64) int {
+	q := &paged{bucket: n.bucket(), start: start, end: end, keys: true, limit: pageBytes}
+	p, err := n.e.page(n.w.t.Context(), q)
+	n.w.must(err)
+	return len(p.list)
 }
 
 func (n *node) bucket() uint64 {
@@ -231,6 +234,9 @@ func TestASilentNode(t *testing.T) {
 	w := three(t, 20*time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
 	w.nodes[0].write([]int64{at, at + 1}, []byte("event"))
+	for _, n := range w.nodes {
+		w.until("it has its copy, which two of three acknowledge", func() bool { return n.own(at, at+10) == 2 })
+	}
 	for i, n := range w.nodes {
 		other := w.nodes[(i+1)%3]
 		other.silent.Store(true)
