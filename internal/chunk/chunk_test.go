@@ -14,7 +14,8 @@ import (
 // naiveHeader recomputes every aggregate slot by slot (invariant I4).
 func naiveHeader(off int, words []uint64) (h Header, ints *big.Int) {
 	ints = new(big.Int)
-	var lanes [Slots / Lane]float64
+	var lanes [Slots / Lane]naiveSum
+	var all naiveSum
 	h.FirstOff = -1
 	for i, w := range words {
 		if w != point.Unset {
@@ -23,9 +24,30 @@ func naiveHeader(off int, words []uint64) (h Header, ints *big.Int) {
 		}
 	}
 	for j := range lanes {
-		h.Sum.Float += lanes[j]
+		all.add(lanes[j].rounded())
 	}
+	h.Sum.Float = all.rounded()
 	return h, ints
+}
+
+// naiveSum is Neumaier's sum.
+type naiveSum struct{ sum, lost float64 }
+
+func (s *naiveSum) add(v float64) {
+	sum := s.sum + v
+	if math.Abs(s.sum) >= math.Abs(v) {
+		s.lost += (s.sum - sum) + v
+	} else {
+		s.lost += (v - sum) + s.sum
+	}
+	s.sum = sum
+}
+
+func (s *naiveSum) rounded() float64 {
+	if math.IsInf(s.sum, 0) {
+		return s.sum
+	}
+	return s.sum + s.lost
 }
 
 func naiveSlot(h *Header, i int, w uint64) {
@@ -50,12 +72,12 @@ func naiveSlot(h *Header, i int, w uint64) {
 	}
 }
 
-func naiveAdd(ints *big.Int, lane *float64, w uint64) {
+func naiveAdd(ints *big.Int, lane *naiveSum, w uint64) {
 	if point.KindOf(w) == point.KindInt {
 		ints.Add(ints, big.NewInt(point.Int(w)))
 		return
 	}
-	*lane += point.Float(w)
+	lane.add(point.Float(w))
 }
 
 // exact is the value of a word that is not NaN.

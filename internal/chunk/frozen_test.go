@@ -354,15 +354,16 @@ func makeRollups(t *testing.T) []byte {
 	for _, names := range [][]string{{"counter", "counter"}, {"constant", "constant-part", "constant"}, {"two-decimals", "two-decimals"},
 		{"floats"}, {"special"}, {"only-NaN", "only-NaN"}, {"ints-and-floats", "random"}, {"outage", "random-gaps", "decimal-gaps"},
 		{"extremes", "extremes", "extremes"}, {"line"}, {"one-slot", "float-gaps"}, {"slow-mixture", "mixture-gaps"}} {
-		var h Header
+		var all Node
 		for i, name := range names {
 			c := parseFrozen(t, string(frozen.Read(t, "chunks/"+name+".txt")))
 			next, err := ParseHeader(c.src)
 			if err != nil {
 				t.Fatal(err)
 			}
-			h.Append(&next, i*Slots)
+			all.Append(&next, i*Slots)
 		}
+		h := all.Header()
 		fmt.Fprintf(&b, "%x %s\n", AppendRollup(nil, &h), headerText(&h))
 	}
 	return []byte(b.String())

@@ -184,7 +184,8 @@ func (r *bitReader) getSum(least int64, n int, width uint) Sum {
 		s.Lo = r.Get(64)
 		s.Hi = int64(r.Get(width - 64))
 	}
-	return s.Plus(product(least, n))
+	s.AddInts(product(least, n))
+	return s
 }
 
 func (f *frame) parseScaled(r *reader) error {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
+	"dalmatiner/internal/floatsum"
 	"dalmatiner/internal/intlist"
 	"dalmatiner/internal/point"
 )
@@ -191,7 +192,7 @@ func (g *combiner) take(f *frame) error {
 	}
 	h.Count += f.Count
 	h.LastOff, h.Last = f.LastOff, f.Last
-	h.Sum = h.Sum.Plus(Sum{Hi: f.Sum.Hi, Lo: f.Sum.Lo})
+	h.Sum.AddInts(f.Sum)
 	if f.class == classInts {
 		return nil
 	}
@@ -209,7 +210,7 @@ func (g *combiner) header() Header {
 
 // laneSum adds floats in the order of Sum.
 type laneSum struct {
-	total, partial float64
+	total, partial floatsum.Sum
 	lane           int
 	open           bool // the lane has floats
 }
@@ -220,13 +221,13 @@ func (s *laneSum) enter(lane int) {
 	if s.open && lane == s.lane {
 		return
 	}
-	s.total += s.partial
-	s.partial, s.lane, s.open = 0, lane, false
+	s.total.Add(s.partial.Value())
+	s.partial, s.lane, s.open = floatsum.Sum{}, lane, false
 }
 
 func (s *laneSum) add(lane int, v float64) {
 	s.enter(lane)
-	s.partial += v
+	s.partial.Add(v)
 	s.open = true
 }
 
@@ -237,8 +238,12 @@ func (s *laneSum) put(lane int, sum float64) bool {
 	if s.open {
 		return false
 	}
-	s.partial, s.open = sum, true
+	s.partial, s.open = floatsum.Sum{Float: sum}, true
 	return true
 }
 
-func (s *laneSum) sum() float64 { return canonical(s.total + s.partial) }
+func (s *laneSum) sum() float64 {
+	total := s.total
+	total.Add(s.partial.Value())
+	return canonical(total.Value())
+}

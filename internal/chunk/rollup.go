@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 
+	"dalmatiner/internal/floatsum"
 	"dalmatiner/internal/point"
 )
 
@@ -17,12 +18,30 @@ const (
 	rollupFloats = 1 << 7 // the sum has a float part
 )
 
-// Append makes h stand for its own slots and those of next behind them. at is the distance
-// in slots from slot 0 of h to slot 0 of next. All set slots of next lie behind those of h.
-// next has a set slot; an h without one (Count 0) becomes next. The sum is h.Sum + next.Sum,
-// so the same pieces in the same order give the same bits. Rollups are made of chunks in this
-// way, and the aggregates of a range of both.
-func (h *Header) Append(next *Header, at int) {
+// Node puts the aggregates of parts of a range together, in their order: rollups are made of
+// chunks in this way, and the aggregates of a range of both. The zero value is empty.
+type Node struct {
+	h      Header
+	floats floatsum.Sum
+}
+
+// Count returns how many slots are set so far.
+func (n *Node) Count() int { return n.h.Count }
+
+// Header returns the aggregates of what came. The float part of the sum is that of the parts,
+// added up as package floatsum does it and rounded, so the same parts in the same order give
+// the same bits. Without a set slot the Count is 0.
+func (n *Node) Header() Header {
+	h := n.h
+	h.Sum.Float = canonical(n.floats.Value())
+	return h
+}
+
+// Append takes the next part. at is the distance in slots from slot 0 of the node to slot 0 of
+// next. All set slots of next lie behind those of n. next has a set slot.
+func (n *Node) Append(next *Header, at int) {
+	n.floats.Add(next.Sum.Float)
+	h := &n.h
 	if h.Count == 0 {
 		*h = *next
 		h.FirstOff += at
@@ -30,7 +49,7 @@ func (h *Header) Append(next *Header, at int) {
 		return
 	}
 	h.Rises = h.Rises && next.Rises && !Less(next.First, h.Last)
-	h.Sum = h.Sum.Plus(next.Sum)
+	h.Sum.AddInts(next.Sum)
 	if h.Min == point.Unset || next.Min != point.Unset && Less(next.Min, h.Min) {
 		h.Min = next.Min
 	}

@@ -82,7 +82,7 @@ func TestRollupEqualsTheSlots(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 		words := make([]uint64, chunks*Slots)
 		var enc Encoder
-		var rollup Header
+		var node Node
 		for i := range chunks {
 			part := words[i*Slots:][:Slots]
 			genFinite(t, r, part)
@@ -94,8 +94,9 @@ func TestRollupEqualsTheSlots(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			rollup.Append(&h, i*Slots)
+			node.Append(&h, i*Slots)
 		}
+		rollup := node.Header()
 		if rollup.Count == 0 {
 			return
 		}

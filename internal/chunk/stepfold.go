@@ -68,7 +68,7 @@ func (t *stepper) whole(f *folder, p *intlist.List, j, count int) bool {
 	part := part{n: n}
 	for k := range count {
 		part.first = f.fold.First[k]
-		part.take(&f.fold, k)
+		part.take(&f.fold, f.kind, k)
 		if !f.give(t, &part, off+k*n) {
 			return false
 		}
@@ -117,7 +117,7 @@ func (t *stepper) decimalLanes(f *folder, count, off, n int) bool {
 		if int64(f.fold.Least[k]) <= -maxDecimal || int64(f.fold.Most[k]) >= maxDecimal {
 			return false
 		}
-		sum := canonical(0 + math.Float64frombits(f.fold.Sum[k]))
+		sum := canonical(0 + f.fold.FloatSum(k))
 		t.set(&dst[k], off, n, first[k], last[k], least[k], most[k], Sum{Float: sum})
 		off += n
 	}
@@ -137,18 +137,18 @@ func (t *stepper) across(f *folder, p *intlist.List, j, count, cut int) bool {
 	f.take(prediction, count, cut, n)
 	off := t.first + j*n
 	part := part{n: cut, first: begins.First[0]}
-	part.take(&begins, 0)
+	part.take(&begins, f.kind, 0)
 	if !f.give(t, &part, off) {
 		return false
 	}
 	for k := range count {
 		part.n, part.first = n-cut, ends.First[k]
-		part.take(ends, k)
+		part.take(ends, f.kind, k)
 		if next := k + 1; next < count {
 			part.n, part.last = n, begins.Value[next]
 			part.least = uint64(min(int64(part.least), int64(begins.Least[next])))
 			part.most = uint64(max(int64(part.most), int64(begins.Most[next])))
-			part.sum = f.plus(part.sum, begins.Sum[next])
+			part.sum = f.plus(part.sum, f.kind.sumOf(&begins, next))
 		}
 		if !f.give(t, &part, off+k*n+cut) {
 			return false
@@ -189,8 +189,16 @@ type part struct {
 }
 
 // take fills in what is known at the end of a part of lane k.
-func (p *part) take(f *kernel.Fold, k int) {
-	p.last, p.least, p.most, p.sum = f.Value[k], f.Least[k], f.Most[k], f.Sum[k]
+func (p *part) take(f *kernel.Fold, kind transform, k int) {
+	p.last, p.least, p.most, p.sum = f.Value[k], f.Least[k], f.Most[k], kind.sumOf(f, k)
+}
+
+// sumOf returns the sum of a lane: of integers, or the bits of that of floats.
+func (kind transform) sumOf(f *kernel.Fold, lane int) uint64 {
+	if kind == asInt {
+		return f.Sum[lane]
+	}
+	return math.Float64bits(f.FloatSum(lane))
 }
 
 // places returns where the steps of the n slots from base on begin and end, as
@@ -256,7 +264,7 @@ func (f *folder) close(k, to int) {
 	p := &f.parts[k][f.count[k]]
 	f.count[k]++
 	p.n = to - p.at
-	p.take(&f.fold, k)
+	p.take(&f.fold, f.kind, k)
 }
 
 // take takes in the values [from, to) of count lanes.

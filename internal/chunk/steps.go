@@ -3,6 +3,7 @@ package chunk
 import (
 	"math/bits"
 
+	"dalmatiner/internal/floatsum"
 	"dalmatiner/internal/point"
 )
 
@@ -187,21 +188,21 @@ func (t *stepper) constant(w uint64) {
 }
 
 func (t *stepper) constantFloat(w uint64) {
-	added, sum := 0, 0.0 // one by one
+	added, sum := 0, floatsum.Sum{} // one by one
 	for at := t.from; at < t.to; {
 		n := min(t.end-at, Lane-at%Lane)
 		if n < added {
-			added, sum = 0, 0
+			added, sum = 0, floatsum.Sum{}
 		}
 		v := point.Float(w)
 		for ; added < n; added++ {
-			sum += v
+			sum.Add(v)
 		}
 		s := stretch{off: at, n: n, first: w, last: w}
 		if v == v {
 			s.least, s.most = w, w
 		}
-		t.floats(s, sum)
+		t.floats(s, sum.Value())
 		at += n
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"dalmatiner/internal/floatsum"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
@@ -12,9 +13,10 @@ import (
 // two's complement, and floats as a double.
 //
 // The float part of a chunk has one defined order, so that every kernel gives the same
-// bits. The floats of each lane (slots [60j, 60j+60)) are added to +0 in the order of the
-// slots. The twelve sums of the lanes, those of empty ones too, are added to +0 in the order
-// of the lanes. A sum that is not a number is the one value math.NaN().
+// bits. The floats of each lane (slots [60j, 60j+60)) are added up in the order of the slots as
+// package floatsum does it, and the sum of the lane is rounded. The twelve sums of the lanes are
+// added up in the same way, in the order of the lanes. A sum that is not a number is the one
+// value math.NaN().
 type Sum struct {
 	// Hi and Lo are the upper and the lower half of the integer part.
 	Hi int64
@@ -74,11 +76,11 @@ func (h *Header) Mean() (float64, bool) {
 	return mean, told
 }
 
-// Plus returns s and o added part by part.
-func (s Sum) Plus(o Sum) Sum {
+// AddInts adds the integer part of o.
+func (s *Sum) AddInts(o Sum) {
 	lo, carry := bits.Add64(s.Lo, o.Lo, 0)
 	hi, _ := bits.Add64(uint64(s.Hi), uint64(o.Hi), carry)
-	return Sum{Hi: int64(hi), Lo: lo, Float: canonical(s.Float + o.Float)}
+	s.Hi, s.Lo = int64(hi), lo
 }
 
 // product returns v × n for n >= 0.
@@ -143,10 +145,11 @@ func floatBelowInt(f float64, i int64) bool {
 
 // sumWords returns the sum of words, the slots from off on.
 func sumWords(words []uint64, off int) (sum Sum) {
+	var floats floatsum.Sum
 	for len(words) > 0 {
 		n := min(Lane-off%Lane, len(words))
 		if lane := words[:n]; kernel.KindsOf(lane).HasFloat() {
-			sumLane(&sum, lane)
+			floats.Add(sumLane(&sum, lane))
 		} else {
 			all := int64(0) // a lane's sum has less than 63 bits
 			for _, w := range lane {
@@ -156,22 +159,22 @@ func sumWords(words []uint64, off int) (sum Sum) {
 		}
 		words, off = words[n:], off+n
 	}
-	sum.Float = canonical(sum.Float)
+	sum.Float = canonical(floats.Value())
 	return sum
 }
 
-// sumLane adds a lane with floats.
-func sumLane(sum *Sum, lane []uint64) {
-	floats := 0.0
+// sumLane adds the integers of a lane with floats to sum, and returns the sum of the floats.
+func sumLane(sum *Sum, lane []uint64) float64 {
+	var floats floatsum.Sum
 	for _, w := range lane {
 		switch point.KindOf(w) {
 		case point.KindFloat:
-			floats += point.Float(w)
+			floats.Add(point.Double(w))
 		case point.KindInt:
 			sum.AddInt(point.Int(w))
 		}
 	}
-	sum.Float += floats
+	return floats.Value()
 }
 
 // rises reports whether a value is finite and not below the one before it.
@@ -190,15 +193,15 @@ func finite(w uint64) bool {
 
 // sumFloats returns the float sum of words without gaps.
 func sumFloats(words []uint64, off int) float64 {
-	var total float64
+	var total floatsum.Sum
 	for len(words) > 0 {
 		n := min(Lane-off%Lane, len(words))
-		var lane float64
+		var lane floatsum.Sum
 		for _, w := range words[:n] {
-			lane += point.Double(w)
+			lane.Add(point.Double(w))
 		}
-		total += lane
+		total.Add(lane.Value())
 		words, off = words[n:], off+n
 	}
-	return canonical(total)
+	return canonical(total.Value())
 }

@@ -3,6 +3,7 @@ package chunk
 import (
 	"math"
 
+	"dalmatiner/internal/floatsum"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
@@ -61,7 +62,7 @@ func (s *summary) lane(words []uint64, off int) {
 // ints takes integers, whose sum is sum.
 func (s *summary) ints(w stretch, sum Sum) {
 	s.reach(w.first, w.off, w.rises)
-	s.h.Sum = s.h.Sum.Plus(sum)
+	s.h.Sum.AddInts(sum)
 	s.extremes(w.least, w.most)
 	s.leave(w.last, w.off+w.n-1, w.n)
 }
@@ -78,11 +79,12 @@ func (s *summary) floats(w stretch, sum float64) {
 func (s *summary) floatLane(words []uint64, off int) {
 	n := len(words)
 	w := stretch{off: off, n: n, first: words[0], last: words[n-1]}
-	low, high, sum := math.NaN(), math.NaN(), 0.0
+	low, high := math.NaN(), math.NaN()
+	var sum floatsum.Sum
 	before, falls := -math.MaxFloat64, false
 	for _, x := range words {
 		v := point.Double(x)
-		sum += v
+		sum.Add(v)
 		if !(v >= before) {
 			falls = true
 		}
@@ -96,7 +98,7 @@ func (s *summary) floatLane(words []uint64, off int) {
 		}
 	}
 	w.rises = !falls && before <= math.MaxFloat64
-	s.floats(w, sum)
+	s.floats(w, sum.Value())
 }
 
 // mayRise reports whether integers begin with the least and end with the greatest one, and whether

@@ -1,6 +1,10 @@
 package kernel
 
-import "math"
+import (
+	"math"
+
+	"dalmatiner/internal/floatsum"
+)
 
 // Fold is what is known of lanes whose values are taken in one after the other,
 // without being written anywhere. All arrays are by lane.
@@ -11,8 +15,20 @@ type Fold struct {
 	// First is the value that the last call took in first.
 	First [Lanes]uint64
 	// Least and Most are integers, of FoldBits doubles. Sum is one of integers
-	// modulo 2^64, of FoldDecimals and FoldBits a double.
-	Least, Most, Sum [Lanes]uint64
+	// modulo 2^64; of FoldDecimals and FoldBits it and Rest are the two doubles of
+	// a floatsum.Sum.
+	Least, Most, Sum, Rest [Lanes]uint64
+}
+
+// FloatSum returns the sum of the floats of a lane.
+func (f *Fold) FloatSum(lane int) float64 { return f.floats(lane).Value() }
+
+func (f *Fold) floats(lane int) floatsum.Sum {
+	return floatsum.Sum{Float: math.Float64frombits(f.Sum[lane]), Rest: math.Float64frombits(f.Rest[lane])}
+}
+
+func (f *Fold) setFloats(lane int, s floatsum.Sum) {
+	f.Sum[lane], f.Rest[lane] = math.Float64bits(s.Float), math.Float64bits(s.Rest)
 }
 
 // What a lane is before its first value. Least is above Most then, and stays so
@@ -32,22 +48,22 @@ func everyLane(v uint64) (all [Lanes]uint64) {
 // NoInts and NoFloats set a lane to what it is before its first value, the latter
 // for FoldBits.
 func (f *Fold) NoInts(lane int) {
-	f.Least[lane], f.Most[lane], f.Sum[lane] = noLeast[0], noMost[0], 0
+	f.Least[lane], f.Most[lane], f.Sum[lane], f.Rest[lane] = noLeast[0], noMost[0], 0, 0
 }
 
 // NoFloats is NoInts for FoldBits.
 func (f *Fold) NoFloats(lane int) {
-	f.Least[lane], f.Most[lane], f.Sum[lane] = noLowest[0], noHighest[0], 0
+	f.Least[lane], f.Most[lane], f.Sum[lane], f.Rest[lane] = noLowest[0], noHighest[0], 0, 0
 }
 
 // AllNoInts and AllNoFloats do it to all lanes.
 func (f *Fold) AllNoInts() {
-	f.Least, f.Most, f.Sum = noLeast, noMost, [Lanes]uint64{}
+	f.Least, f.Most, f.Sum, f.Rest = noLeast, noMost, [Lanes]uint64{}, [Lanes]uint64{}
 }
 
 // AllNoFloats is AllNoInts for FoldBits.
 func (f *Fold) AllNoFloats() {
-	f.Least, f.Most, f.Sum = noLowest, noHighest, [Lanes]uint64{}
+	f.Least, f.Most, f.Sum, f.Rest = noLowest, noHighest, [Lanes]uint64{}, [Lanes]uint64{}
 }
 
 // Prediction tells how values follow from residuals: Order 0 to 2 is how often
@@ -66,7 +82,7 @@ func FoldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 }
 
 // FoldDecimals is FoldInts whose sums are those of the floats that stand for the values, as
-// int64, added in their order. They are right where Least and Most are within ±2^51.
+// int64, added in their order by package floatsum. They are right where Least and Most are within ±2^51.
 func FoldDecimals(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, from, to int) {
 	if checkFold(p, lanes, from, to) {
 		foldDecimals(f, res, p, q, lanes, from, to)
@@ -141,11 +157,11 @@ func foldDecimalsGo(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, fr
 	for lane := range lanes {
 		v := f.values(&buf, res, p, lane, from, to)
 		f.extremes(lane, v)
-		sum := math.Float64frombits(f.Sum[lane])
+		sum := f.floats(lane)
 		for _, x := range v {
-			sum += math.Float64frombits(q.bits(int64(x)))
+			sum.Add(math.Float64frombits(q.bits(int64(x))))
 		}
-		f.Sum[lane] = math.Float64bits(sum)
+		f.setFloats(lane, sum)
 	}
 }
 
@@ -153,7 +169,7 @@ func foldBitsGo(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, 
 	var buf [MaxLane]uint64
 	for lane := range lanes {
 		least, most := math.Float64frombits(f.Least[lane]), math.Float64frombits(f.Most[lane])
-		sum := math.Float64frombits(f.Sum[lane])
+		sum := f.floats(lane)
 		for _, x := range f.values(&buf, res, p, lane, from, to) {
 			v := math.Float64frombits(sendable(x << shift))
 			if v < least {
@@ -162,8 +178,9 @@ func foldBitsGo(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, 
 			if v > most {
 				most = v
 			}
-			sum += v
+			sum.Add(v)
 		}
-		f.Least[lane], f.Most[lane], f.Sum[lane] = math.Float64bits(least), math.Float64bits(most), math.Float64bits(sum)
+		f.Least[lane], f.Most[lane] = math.Float64bits(least), math.Float64bits(most)
+		f.setFloats(lane, sum)
 	}
 }

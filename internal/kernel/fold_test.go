@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"dalmatiner/internal/floatsum"
 )
 
 // folding is a fold as the package chooses and in Go.
@@ -48,12 +50,18 @@ func foldings(r *rand.Rand) []folding {
 func sameFold(t *testing.T, what string, doubles bool, lanes int, got, want *Fold) {
 	t.Helper()
 	g, w := *got, *want
-	for _, a := range []*[Lanes]uint64{&g.Value, &g.Step, &g.First, &g.Least, &g.Most, &g.Sum, &w.Value, &w.Step, &w.First, &w.Least, &w.Most, &w.Sum} {
+	for _, a := range []*[Lanes]uint64{&g.Value, &g.Step, &g.First, &g.Least, &g.Most, &g.Sum, &g.Rest,
+		&w.Value, &w.Step, &w.First, &w.Least, &w.Most, &w.Sum, &w.Rest} {
 		clear(a[lanes:])
 	}
 	for l := range lanes {
-		if doubles && math.IsNaN(math.Float64frombits(g.Sum[l])) && math.IsNaN(math.Float64frombits(w.Sum[l])) {
-			g.Sum[l] = w.Sum[l]
+		if !doubles {
+			continue
+		}
+		for _, sums := range [][2]*uint64{{&g.Sum[l], &w.Sum[l]}, {&g.Rest[l], &w.Rest[l]}} {
+			if math.IsNaN(math.Float64frombits(*sums[0])) && math.IsNaN(math.Float64frombits(*sums[1])) {
+				*sums[0] = *sums[1]
+			}
 		}
 	}
 	if g != w {
@@ -124,13 +132,13 @@ func TestFoldIsTheWords(t *testing.T) {
 			if got := (Extent{Kinds: e.Kinds, Least: int64(ints.Least[l]), Most: int64(ints.Most[l]), Sum: int64(ints.Sum[l])}); narrow > 20 && got != e {
 				t.Fatalf("integers %x: %+v, want %+v", words, got, e)
 			}
-			sum := 0.0
+			var sum floatsum.Sum
 			Decimals(words, v[l][:n], q)
 			for _, w := range words {
-				sum += number(w)
+				sum.Add(number(w))
 			}
-			if got := math.Float64frombits(decimals.Sum[l]); got != sum {
-				t.Fatalf("decimals %x: %v, want %v", words, got, sum)
+			if got := decimals.FloatSum(l); got != sum.Value() {
+				t.Fatalf("decimals %x: %v, want %v", words, got, sum.Value())
 			}
 			Bits(words, v[l][:n], shift)
 			checkBits(t, &bits, l, words)
@@ -142,17 +150,17 @@ func TestFoldIsTheWords(t *testing.T) {
 // equal ones the first is kept.
 func checkBits(t *testing.T, f *Fold, lane int, words []uint64) {
 	t.Helper()
-	sum := 0.0
+	var all floatsum.Sum
 	var numbers []float64
 	for _, w := range words {
 		v := number(w)
-		sum += v
+		all.Add(v)
 		if v == v {
 			numbers = append(numbers, v)
 		}
 	}
-	if got := math.Float64frombits(f.Sum[lane]); got != sum && (got == got || sum == sum) {
-		t.Fatalf("floats %x: sum %v, want %v", words, got, sum)
+	if got, sum := f.FloatSum(lane), all.Value(); got != sum && (got == got || sum == sum) {
+		t.Fatalf("floats %x: sum %v, want %v", words, got, all.Value())
 	}
 	least, most := math.Float64frombits(f.Least[lane]), math.Float64frombits(f.Most[lane])
 	if len(numbers) == 0 {

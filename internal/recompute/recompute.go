@@ -44,16 +44,41 @@ func finite(w uint64) bool { return math.Abs(point.Float(w)) <= math.MaxFloat64 
 // Sum adds words in the order that chunk.Sum defines.
 type Sum struct {
 	ints        chunk.Sum
-	total, lane float64
+	total, lane Float
+}
+
+// Float is a sum of floats, and what its additions lost by rounding (Neumaier's way).
+type Float struct{ sum, lost float64 }
+
+// Add adds v.
+func (f *Float) Add(v float64) {
+	sum := f.sum + v
+	if math.Abs(f.sum) < math.Abs(v) {
+		f.lost += (v - sum) + f.sum
+	} else {
+		f.lost += (f.sum - sum) + v
+	}
+	f.sum = sum
+}
+
+// Rounded returns the sum as one double; what an infinite one lost is not a number.
+func (f *Float) Rounded() float64 {
+	if math.IsInf(f.sum, 0) || math.IsNaN(f.sum) {
+		return f.sum
+	}
+	return f.sum + f.lost
 }
 
 // Next begins the next lane.
-func (s *Sum) Next() { s.total, s.lane = s.total+s.lane, 0 }
+func (s *Sum) Next() {
+	s.total.Add(s.lane.Rounded())
+	s.lane = Float{}
+}
 
 // Add adds a word that is set.
 func (s *Sum) Add(w uint64) {
 	if point.KindOf(w) == point.KindFloat {
-		s.lane += point.Float(w)
+		s.lane.Add(point.Float(w))
 	} else {
 		s.ints.AddInt(point.Int(w))
 	}
@@ -62,7 +87,7 @@ func (s *Sum) Add(w uint64) {
 // Total is the sum of all lanes.
 func (s *Sum) Total() chunk.Sum {
 	s.Next()
-	return chunk.Sum{Hi: s.ints.Hi, Lo: s.ints.Lo, Float: s.total}
+	return chunk.Sum{Hi: s.ints.Hi, Lo: s.ints.Lo, Float: s.total.Rounded()}
 }
 
 // Extremes notes a word that is set in the minimum and the maximum of h: it keeps the first of equal values and passes over NaN.
@@ -79,11 +104,23 @@ func Extremes(h *chunk.Header, w uint64) {
 }
 
 // Rollups makes the rollups of a series from the headers and words of its
-// chunks, as chunk.Header.Append defines them and without it.
+// chunks, as chunk.Node defines them and without it.
 type Rollups struct {
-	small   [segment.MaxSpans]chunk.Header
-	large   chunk.Header
+	small   [segment.MaxSpans]node
+	large   node
 	digests [segment.MaxSpans]uint64
+}
+
+// node is a header whose sum of floats is under way.
+type node struct {
+	chunk.Header
+	floats Float
+}
+
+// header returns the aggregates of n.
+func (n *node) header() *chunk.Header {
+	n.Sum.Float = n.floats.Rounded()
+	return &n.Header
 }
 
 // Add takes the next chunk, the at-th of the window, whose first one has the
@@ -93,21 +130,21 @@ func (l *Rollups) Add(h *chunk.Header, words *[chunk.Slots]uint64, first, at int
 		return // not of this window: no rollup can be right then
 	}
 	l.digests[at/segment.SmallChunks] += chunk.NumberedDigest(first+at, chunk.DigestWords(words[:], 0))
-	join(&l.small[at/segment.SmallChunks], h, int(at%segment.SmallChunks)*chunk.Slots)
+	l.small[at/segment.SmallChunks].join(h, int(at%segment.SmallChunks)*chunk.Slots)
 }
 
 // Header returns what the i-th entry of a rollup has to be. The next call may overwrite it.
 func (l *Rollups) Header(level segment.Rollup, i int) *chunk.Header {
 	if level == segment.Small {
-		return &l.small[i]
+		return l.small[i].header()
 	}
-	l.large = chunk.Header{}
+	l.large = node{}
 	for n := range l.small {
 		if l.small[n].Count > 0 {
-			join(&l.large, &l.small[n], n*segment.SmallChunks*chunk.Slots)
+			l.large.join(l.small[n].header(), n*segment.SmallChunks*chunk.Slots)
 		}
 	}
-	return &l.large
+	return l.large.header()
 }
 
 // Digest returns what the i-th digest of a rollup has to be.
@@ -122,15 +159,17 @@ func (l *Rollups) Digest(level segment.Rollup, i int) uint64 {
 	return all
 }
 
-// join puts the aggregates of b, whose slot 0 is slot at of a, behind those of a.
-func join(a, b *chunk.Header, at int) {
+// join puts the aggregates of b, whose slot 0 is slot at of n, behind those of n.
+func (n *node) join(b *chunk.Header, at int) {
+	a := &n.Header
 	if a.Count == 0 {
 		a.FirstOff, a.First, a.Last, a.Rises = at+b.FirstOff, b.First, b.First, true
 	}
 	a.Rises = a.Rises && b.Rises && !chunk.Less(b.First, a.Last)
 	a.Count += b.Count
 	a.LastOff, a.Last = at+b.LastOff, b.Last
-	a.Sum = a.Sum.Plus(b.Sum)
+	a.Sum.AddInts(b.Sum)
+	n.floats.Add(b.Sum.Float)
 	for _, w := range []uint64{b.Min, b.Max} {
 		if w != point.Unset {
 			Extremes(a, w)

@@ -11,7 +11,7 @@ import (
 const (
 	// format is the version of the format this package writes, and the only one
 	// it reads.
-	format = 5
+	format = 6
 
 	// maxChunk is the largest chunk in bytes: the length field of an index
 	// entry has 16 bits. 720 raw points are 5,760 bytes.

@@ -133,8 +133,9 @@ func frozenSegments() map[string]*frozenSegment {
 func (f *frozenSegment) rollup(t *testing.T, l Rollup, p place) (spans uint16, all [MaxSpans]chunk.Header) {
 	t.Helper()
 	for i := range int(int64(f.window) / l.Chunks()) {
+		var of chunk.Node
 		for c := range l.Chunks() / SmallChunks {
-			var small chunk.Header
+			var small chunk.Node
 			for k := range int64(SmallChunks) {
 				data, ok := f.chunks[place{p.bucket, p.hash, f.first + int64(i)*l.Chunks() + c*SmallChunks + k}]
 				if !ok {
@@ -146,11 +147,11 @@ func (f *frozenSegment) rollup(t *testing.T, l Rollup, p place) (spans uint16, a
 				}
 				small.Append(&h, int(k)*chunk.Slots)
 			}
-			if small.Count > 0 {
-				all[i].Append(&small, int(c)*SmallChunks*chunk.Slots)
+			if unit := small.Header(); unit.Count > 0 {
+				of.Append(&unit, int(c)*SmallChunks*chunk.Slots)
 			}
 		}
-		if all[i].Count > 0 {
+		if all[i] = of.Header(); all[i].Count > 0 {
 			spans |= 1 << i
 		}
 	}

@@ -234,8 +234,9 @@ func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.H
 		if err != nil || unit < 0 {
 			return 0, read, err
 		}
-		dst[0] = chunk.Header{}
-		dst[0].Append(&small[unit], unit*SmallChunks*chunk.Slots)
+		var large chunk.Node
+		large.Append(&small[unit], unit*SmallChunks*chunk.Slots)
+		dst[0] = large.Header()
 		return 1, read, nil
 	}
 	if err != nil || !ok {

@@ -104,15 +104,19 @@ func naiveTree(words []uint64, from int64, sizes []int64) (all chunk.Sum) {
 	if len(sizes) == 0 {
 		return naiveChunk(words, from)
 	}
+	var floats recompute.Float
 	for len(words) > 0 {
 		rest := from % sizes[0]
 		if rest < 0 {
 			rest += sizes[0]
 		}
 		n := min(sizes[0]-rest, int64(len(words)))
-		all = all.Plus(naiveTree(words[:n], from, sizes[1:]))
+		part := naiveTree(words[:n], from, sizes[1:])
+		all.AddInts(part)
+		floats.Add(part.Float)
 		words, from = words[n:], from+n
 	}
+	all.Float = floats.Rounded()
 	return all
 }
 

@@ -2,6 +2,7 @@ package sumtree
 
 import (
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/floatsum"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/point"
 )
@@ -17,9 +18,9 @@ type Total struct {
 	Count int64
 
 	whole chunk.Sum // the integer part
-	lane  float64
-	lanes int64                 // number of the lane that is open
-	nodes [totalRollups]float64 // of the chunk that is open, and those it is in
+	lane  floatsum.Sum
+	lanes int64                      // number of the lane that is open
+	nodes [totalRollups]floatsum.Sum // of the chunk that is open, and those it is in
 
 	// With Means.
 	low, high float64
@@ -104,7 +105,7 @@ func (t *Total) floats(words []uint64) (n int) {
 		if v != v {
 			continue
 		}
-		lane += v
+		lane.Add(v)
 		if t.Means {
 			t.extend(v, v)
 			t.scaled += v * MeanScale
@@ -132,8 +133,8 @@ func (t *Total) enter(lane int64) {
 	}
 	const perChunk = chunk.Slots / chunk.Lane
 	before, number := t.lanes/perChunk, lane/perChunk
-	t.nodes[ofChunk] += t.lane
-	t.lane, t.lanes = 0, lane
+	t.nodes[ofChunk].Add(t.lane.Value())
+	t.lane, t.lanes = floatsum.Sum{}, lane
 	if before == number {
 		return
 	}
@@ -148,17 +149,18 @@ func (t *Total) enter(lane int64) {
 
 // put adds a node to the one that it is in, and empties it.
 func (t *Total) put(node int) {
-	t.nodes[node+1] += t.nodes[node]
-	t.nodes[node] = 0
+	t.nodes[node+1].Add(t.nodes[node].Value())
+	t.nodes[node] = floatsum.Sum{}
 }
 
 // Sum returns the sum of what came.
 func (t *Total) Sum() chunk.Sum {
-	sum := t.whole
-	sum.Float = t.nodes[ofChunk] + t.lane
-	for _, node := range t.nodes[ofUnit:] {
-		sum.Float = node + sum.Float
+	sum, last := t.whole, t.lane.Value()
+	for _, node := range t.nodes {
+		node.Add(last)
+		last = node.Value()
 	}
+	sum.Float = last
 	return sum
 }
 

@@ -15,13 +15,13 @@ import "dalmatiner/internal/chunk"
 //
 //	60 slots of a lane ─► a chunk ─► 10 chunks ─► 120 chunks ─► the range
 //
-// Each node is the sum of its children in their order, as chunk.Header.Append joins
+// Each node is the sum of its children in their order, as chunk.Node joins
 // them, and of each counts what lies in the range. So the aggregates that are
 // stored of a chunk, of 10 and of 120 chunks are nodes of it.
 //
 // The zero value is empty.
 type Tree struct {
-	all, large, unit chunk.Header
+	all, large, unit chunk.Node
 	number           int64 // of the chunk that came last
 }
 
@@ -67,20 +67,22 @@ func (t *Tree) Words(words []uint64, off int, number int64, at int) {
 func (t *Tree) End(dst *chunk.Header) {
 	t.endUnit()
 	t.endLarge()
-	*dst = t.all
-	t.all.Count, t.number = 0, 0
+	*dst = t.all.Header()
+	t.all, t.number = chunk.Node{}, 0
 }
 
 func (t *Tree) endUnit() {
-	if t.unit.Count > 0 {
-		t.large.Append(&t.unit, 0)
-		t.unit.Count = 0
+	if t.unit.Count() > 0 {
+		unit := t.unit.Header()
+		t.large.Append(&unit, 0)
+		t.unit = chunk.Node{}
 	}
 }
 
 func (t *Tree) endLarge() {
-	if t.large.Count > 0 {
-		t.all.Append(&t.large, 0)
-		t.large.Count = 0
+	if t.large.Count() > 0 {
+		large := t.large.Header()
+		t.all.Append(&large, 0)
+		t.large = chunk.Node{}
 	}
 }

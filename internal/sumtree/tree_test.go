@@ -10,23 +10,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naiveTree is the definition: the float sum of words, the first of which is from, in a node of
-// so many chunks of the tree, or in a lane of sizes nothing.
-func naiveTree(words []uint64, from int, sizes ...int) (sum float64) {
-	if len(sizes) == 0 {
-		for _, w := range words {
-			sum += point.Float(w)
-		}
-		return sum
-	}
-	for len(words) > 0 {
-		n := min(sizes[0]-from%sizes[0], len(words))
-		sum += naiveTree(words[:n], from, sizes[1:]...)
-		words, from = words[n:], from+n
-	}
-	return sum
-}
-
 // naiveRises reports whether words are finite and none is below the one before it, and which is
 // the first and the last one.
 func naiveRises(words []uint64) (rises bool, first, last int) {
@@ -71,7 +54,7 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 				addRange(&tree, r, words, from, past)
 				tree.End(&got)
 			}
-			want := naiveTree(words[from:past], from, chunk.MaxRollup, unitChunks*chunk.Slots, chunk.Slots, chunk.Lane)
+			want := modelStep(words[from:past], from)
 			rises, first, last := naiveRises(words[from:past])
 			if got.Count > 0 != (first >= 0) || first >= 0 && (got.Sum.Float != want || got.Rises != rises ||
 				got.FirstOff != first || got.LastOff != last) {
@@ -104,21 +87,21 @@ func addRange(tree *Tree, r *rand.Rand, words []uint64, from, past int) {
 			if at%chunk.Slots != 0 || number%n != 0 || end > past || r.IntN(2) == 0 {
 				continue
 			}
-			var stored, large chunk.Header
+			var stored chunk.Header
+			var large chunk.Node
 			for i := int64(0); i < n; i += unitChunks {
-				var unit chunk.Header
+				var unit chunk.Node
 				for k := range int64(unitChunks) {
 					if h := chunk.Summarize(words[at+int(i+k)*chunk.Slots:][:chunk.Slots], 0); h.Count > 0 {
 						unit.Append(&h, int(k)*chunk.Slots)
 					}
 				}
-				if unit.Count > 0 {
-					large.Append(&unit, int(i)*chunk.Slots)
+				if stored = unit.Header(); stored.Count > 0 {
+					large.Append(&stored, int(i)*chunk.Slots)
 				}
-				stored = unit
 			}
 			if n == largeChunks {
-				stored = large
+				stored = large.Header()
 			}
 			if stored.Count > 0 {
 				tree.Add(&stored, number, n, at-from)

@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/recompute"
 	"dalmatiner/internal/segment"
 )
 
@@ -201,6 +202,7 @@ func (p points) digest(series, first, chunks int64) (sum uint64) {
 
 // header is the aggregate of a range of slots, one by one.
 func (p points) header(series, from, slots int64) (h chunk.Header) {
+	var floats recompute.Float
 	for i := range int(min(slots, Small*chunk.Slots)) { // these tests have no points behind them
 		w := p[[2]int64{series, from + int64(i)}]
 		if w == 0 {
@@ -213,7 +215,8 @@ func (p points) header(series, from, slots int64) (h chunk.Header) {
 		h.Count++
 		h.LastOff, h.Last = i, w
 		one := chunk.Summarize([]uint64{w}, 0)
-		h.Sum = h.Sum.Plus(one.Sum)
+		h.Sum.AddInts(one.Sum)
+		floats.Add(one.Sum.Float)
 		if chunk.Less(w, h.Min) {
 			h.Min = w
 		}
@@ -221,6 +224,7 @@ func (p points) header(series, from, slots int64) (h chunk.Header) {
 			h.Max = w
 		}
 	}
+	h.Sum.Float = floats.Rounded()
 	return h
 }
 

@@ -11,7 +11,7 @@ import (
 type Rollups struct {
 	window  Range
 	hash    segment.Hash
-	small   [segment.MaxSpans]chunk.Header
+	small   [segment.MaxSpans]chunk.Node
 	digests [segment.MaxSpans]uint64
 	chunks  int // of the series
 	few     int // segment.FewChunks
@@ -47,20 +47,20 @@ func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 		return 0, nil
 	}
 	var spans uint16
-	var large chunk.Header
+	var large chunk.Node
 	var all uint64
 	digests := make([]uint64, 0, segment.MaxSpans)
 	l.data = l.data[:0]
 	for i := range l.small {
-		if s := &l.small[i]; s.Count > 0 {
+		if s := l.small[i].Header(); s.Count > 0 {
 			spans |= 1 << i
-			l.data = chunk.AppendRollup(l.data, s)
-			large.Append(s, i*Small*chunk.Slots)
+			l.data = chunk.AppendRollup(l.data, &s)
+			large.Append(&s, i*Small*chunk.Slots)
 			digests = append(digests, l.digests[i])
 			all += l.digests[i]
 		}
 	}
-	l.small, l.digests = [segment.MaxSpans]chunk.Header{}, [segment.MaxSpans]uint64{}
+	l.small, l.digests = [segment.MaxSpans]chunk.Node{}, [segment.MaxSpans]uint64{}
 	if err := w.AddRollups(segment.Small, l.window.Bucket, l.hash, spans, digests, l.data); err != nil {
 		return 0, err
 	}
@@ -68,7 +68,8 @@ func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 	if l.window.Past-l.window.First < Large || len(digests) == 1 {
 		return bytes, nil
 	}
-	l.data = chunk.AppendRollup(l.data[:0], &large)
+	all120 := large.Header()
+	l.data = chunk.AppendRollup(l.data[:0], &all120)
 	bytes += len(l.data) + segment.RollupDigest + segment.RollupRow
 	return bytes, w.AddRollups(segment.Large, l.window.Bucket, l.hash, 1, []uint64{all}, l.data)
 }

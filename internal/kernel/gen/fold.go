@@ -17,18 +17,19 @@ const (
 	foldLeast
 	foldMost
 	foldSum
+	foldRest
 )
 
 // folded are the lanes of one register: what is before their next value, and what
 // was made of the values.
 type folded struct {
-	base, value, step, least, most, sum, first reg.VecVirtual
-	disp                                       int // from lane 0
+	base, value, step, least, most, sum, rest, first reg.VecVirtual
+	disp                                             int // from lane 0
 }
 
-// fold takes in the values of the lanes of all registers side by side: one loop for
+// fold takes in the values of the lanes of all registers side by side, as doubles where floats is set: one loop for
 // each order of the prediction, with take for a row of values in one register.
-func fold(name, more, about string, v vectors, prepare func(v vectors) func(acc *folded, x reg.VecVirtual)) {
+func fold(name, more, about string, v vectors, floats bool, prepare func(v vectors) func(acc *folded, x reg.VecVirtual)) {
 	begin(name, "func(f, res *uint64, base, order, n uint64"+more+")", name+" is "+about+" of n residuals, at least one.")
 	f, res, n := load64("f"), load64("res"), load64("n")
 	order := load64("order")
@@ -36,7 +37,7 @@ func fold(name, more, about string, v vectors, prepare func(v vectors) func(acc 
 	var all []*folded
 	for i, disp := range v.disps {
 		one := v.regs[i]
-		all = append(all, &folded{base: bases[i], value: one(), step: one(), least: one(), most: one(), sum: one(), first: one(), disp: disp})
+		all = append(all, &folded{base: bases[i], value: one(), step: one(), least: one(), most: one(), sum: one(), rest: one(), first: one(), disp: disp})
 	}
 	state := func(move func(acc reg.VecVirtual, m operand.Mem)) {
 		for _, r := range all {
@@ -45,6 +46,9 @@ func fold(name, more, about string, v vectors, prepare func(v vectors) func(acc 
 			move(r.least, at(f, foldLeast+r.disp))
 			move(r.most, at(f, foldMost+r.disp))
 			move(r.sum, at(f, foldSum+r.disp))
+			if floats {
+				move(r.rest, at(f, foldRest+r.disp))
+			}
 		}
 	}
 	state(func(acc reg.VecVirtual, m operand.Mem) { v.move(m, acc) })
@@ -113,8 +117,23 @@ func (v *vectors) extremes(x reg.VecVirtual, acc *folded) {
 	VPMAXSQ(x, acc.most, acc.most)
 }
 
+// sum adds doubles to a sum and to what rounding takes from it, as floatsum.Sum.Add does. q is
+// lost.
+func (v *vectors) sum(acc *folded, q reg.VecVirtual) {
+	i := v.index(acc)
+	sum, added := v.regs[i](), v.regs[i]()
+	VADDPD(q, acc.sum, sum)
+	VSUBPD(acc.sum, sum, added)
+	VSUBPD(added, q, q)
+	VSUBPD(added, sum, added)
+	VSUBPD(added, acc.sum, added)
+	VADDPD(q, added, added)
+	VADDPD(added, acc.rest, acc.rest)
+	v.move(sum, acc.sum)
+}
+
 func foldInts(v vectors) {
-	fold("foldInts"+v.name, "", "FoldInts", v, func(v vectors) func(*folded, reg.VecVirtual) {
+	fold("foldInts"+v.name, "", "FoldInts", v, false, func(v vectors) func(*folded, reg.VecVirtual) {
 		return func(acc *folded, x reg.VecVirtual) {
 			v.extremes(x, acc)
 			VPADDQ(x, acc.sum, acc.sum)
@@ -123,7 +142,7 @@ func foldInts(v vectors) {
 }
 
 func foldDecimals(v vectors) {
-	fold("foldDecimals"+v.name, ", scale float64, keep uint64", "FoldDecimals", v, func(v vectors) func(*folded, reg.VecVirtual) {
+	fold("foldDecimals"+v.name, ", scale float64, keep uint64", "FoldDecimals", v, true, func(v vectors) func(*folded, reg.VecVirtual) {
 		scale := XMM()
 		Load(Param("scale"), scale)
 		scales := v.spread(scale)
@@ -134,7 +153,7 @@ func foldDecimals(v vectors) {
 			i := v.index(acc)
 			q := quotient(i, x)
 			v.and(keep[i], q, q)
-			VADDPD(q, acc.sum, acc.sum)
+			v.sum(acc, q)
 		}
 	})
 }
@@ -187,7 +206,7 @@ func (v *vectors) sendable() func(i int, q reg.VecVirtual) {
 // foldBits relies on what VMINPD and VMAXPD do with two zeros and with NaN: the
 // accumulator stays.
 func foldBits(v vectors) {
-	fold("foldBits"+v.name, ", shift uint64", "FoldBits", v, func(v vectors) func(*folded, reg.VecVirtual) {
+	fold("foldBits"+v.name, ", shift uint64", "FoldBits", v, true, func(v vectors) func(*folded, reg.VecVirtual) {
 		shift := XMM()
 		VMOVQ(load64("shift"), shift)
 		sent := v.sendable()
@@ -198,7 +217,7 @@ func foldBits(v vectors) {
 			sent(i, q)
 			VMINPD(acc.least, q, acc.least)
 			VMAXPD(acc.most, q, acc.most)
-			VADDPD(q, acc.sum, acc.sum)
+			v.sum(acc, q)
 		}
 	})
 }
