@@ -99,18 +99,29 @@ func (s *exactSeries) check(t *testing.T, n *node) {
 	}
 	text := fmt.Sprintf("SELECT %s BUCKET %s AFTER %d FOR %ds", s.name, s.bucket, s.slot*1000, len(s.words))
 	forms := map[string][]string{"JSON": nil, "msgpack": msgpackValues(t, n, text), "CLI": tableValues(t, n, text)}
-	for _, v := range ask(t, n, text, url.Values{}).Results[0].Values {
-		if v == nil {
+	series := ask(t, n, text, url.Values{}).Results[0]
+	for i, v := range series.Values {
+		switch exact, ok := series.Exact[i]; {
+		case ok:
+			forms["JSON"] = append(forms["JSON"], strconv.FormatInt(exact, 10))
+		case v == nil:
 			forms["JSON"] = append(forms["JSON"], "-")
-			continue
+		default:
+			forms["JSON"] = append(forms["JSON"], strconv.FormatFloat(*v, 'g', -1, 64))
 		}
-		forms["JSON"] = append(forms["JSON"], strconv.FormatFloat(*v, 'g', -1, 64))
 	}
 	for form, values := range forms {
 		if len(values) != len(s.words) {
 			t.Fatalf("%s: %d values as %s, want %d", s.name, len(values), form, len(s.words))
 		}
 		for i, text := range values {
+			if w := s.words[i]; point.KindOf(w) == point.KindInt {
+				want := strconv.FormatInt(point.Int(w), 10)
+				if got, _ := strconv.ParseFloat(text, 64); text != want && (got != point.Float(w) || int64(got) != point.Int(w)) {
+					t.Fatalf("%s %d: %s has %s, want %s", s.name, i, form, text, want)
+				}
+				continue
+			}
 			want := point.Float(s.words[i])
 			got, err := strconv.ParseFloat(text, 64)
 			// A NaN is a gap, and JSON has no number for the infinities.
@@ -149,6 +160,9 @@ func msgpackValues(t *testing.T, n *node, text string) (values []string) {
 		switch {
 		case list[0] == 0xc0: // NaN is a gap
 			values, list = append(values, "-"), list[1:]
+		case list[0] == 0xd3 && len(list) > 8: // an integer that doubles do not hold
+			v := int64(binary.BigEndian.Uint64(list[1:]))
+			values, list = append(values, strconv.FormatInt(v, 10)), list[9:]
 		case list[0] == 0xcb && len(list) > 8:
 			v := math.Float64frombits(binary.BigEndian.Uint64(list[1:]))
 			values, list = append(values, strconv.FormatFloat(v, 'g', -1, 64)), list[9:]

@@ -160,13 +160,14 @@ type unmatchedSeries struct {
 // Series is one result of a query. The time of value i is the result's start +
 // i·Resolution; nil values are NaN, infinite, or before the first point.
 type Series struct {
-	Type       string     `json:"type"`
-	Name       string     `json:"name"`
-	Resolution int64      `json:"resolution"` // ms
-	Times      []int64    `json:"times"`      // of the values, unix ms, where they have their own
-	Values     []*float64 `json:"values"`
-	Coverage   float64    `json:"coverage"` // share of the points that are promised
-	Stars      []string   `json:"stars"`    // the parts that the stars of the pattern stand for
+	Type       string        `json:"type"`
+	Name       string        `json:"name"`
+	Resolution int64         `json:"resolution"` // ms
+	Times      []int64       `json:"times"`      // of the values, unix ms, where they have their own
+	Values     []*float64    `json:"values"`
+	Exact      map[int]int64 `json:"-"`        // by position, integers among Values that doubles do not hold
+	Coverage   float64       `json:"coverage"` // share of the points that are promised
+	Stars      []string      `json:"stars"`    // the parts that the stars of the pattern stand for
 
 	Start            *int64 `json:"start"`             // ms; nil where it is the result's
 	Points           *int64 `json:"points"`            // that were read; nil with compat

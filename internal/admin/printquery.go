@@ -267,9 +267,9 @@ func cell(r *Result, series, row int) string {
 	case v == nil:
 		return "-"
 	case lost:
-		return number(*v) + "?"
+		return s.text(row) + "?"
 	default:
-		return number(*v)
+		return s.text(row)
 	}
 }
 

@@ -81,14 +81,19 @@ func encodeSeries(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series)
 		buf = appendInts(append(buf, `,"times":`...), s.Times)
 	}
 	for _, list := range lists(s) {
+		exact := list.exact
 		buf = append(append(append(buf, `,"`...), list.name...), `":[`...)
 		for i, v := range list.values {
 			if i > 0 {
 				buf = append(buf, ',')
 			}
-			if gap(r, s, i, v) {
+			switch {
+			case gap(r, s, i, v):
 				buf = append(buf, "null"...)
-			} else {
+			case len(exact) > 0 && exact[0].At == i:
+				buf = strconv.AppendInt(buf, exact[0].Int, 10)
+				exact = exact[1:]
+			default:
 				buf = appendFloat(buf, v)
 			}
 			if len(buf) >= pieceSize {
@@ -219,14 +224,15 @@ func gap(r *query.Result, s *query.Series, i int, v float64) bool {
 // lists returns the lists of numbers of a series by their keys.
 func lists(s *query.Series) []namedList {
 	if s.Min == nil {
-		return []namedList{{"values", s.Values}}
+		return []namedList{{"values", s.Values, s.Exact}}
 	}
-	return []namedList{{"values", s.Values}, {"min", s.Min}, {"max", s.Max}}
+	return []namedList{{"values", s.Values, s.Exact}, {"min", s.Min, nil}, {"max", s.Max, nil}}
 }
 
 type namedList struct {
 	name   string
 	values []float64
+	exact  []query.Exact
 }
 
 // readable returns metadata in which names of any bytes are escaped text, and

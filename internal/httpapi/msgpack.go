@@ -48,7 +48,7 @@ func mpHead(dst []byte, kind byte, n int) []byte {
 }
 
 // encodeMsgpack writes a result with the keys of the JSON form. Values are
-// float64, nil for gaps; the infinities, which JSON cannot have, are themselves.
+// float64, integers where those are not exact, nil for gaps; the infinities, which JSON cannot have, are themselves.
 func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 	entries := 3
 	if r.Plan != nil {
@@ -90,19 +90,9 @@ func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 		buf = mpMetadata(mpString(buf, "metadata"), s.Metadata)
 		buf = mpAbout(buf, r, s)
 		for _, list := range all {
-			buf = mpHead(mpString(buf, list.name), mpArray32, len(list.values))
-			for i, v := range list.values {
-				if gap(r, s, i, v) {
-					buf = append(buf, mpNil)
-				} else {
-					buf = mpFloat(buf, v)
-				}
-				if len(buf) >= pieceSize {
-					var err error
-					if buf, err = encoded(w, buf); err != nil {
-						return err
-					}
-				}
+			var err error
+			if buf, err = mpList(w, buf, r, s, list); err != nil {
+				return err
 			}
 		}
 	}
@@ -114,6 +104,30 @@ func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 	}
 	_, err := w.Write(buf)
 	return err
+}
+
+// mpList appends a list of numbers of a series to buf, which it writes out in pieces.
+func mpList(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series, list namedList) ([]byte, error) {
+	buf = mpHead(mpString(buf, list.name), mpArray32, len(list.values))
+	exact := list.exact
+	for i, v := range list.values {
+		switch {
+		case gap(r, s, i, v):
+			buf = append(buf, mpNil)
+		case len(exact) > 0 && exact[0].At == i:
+			buf = mpInt(buf, exact[0].Int)
+			exact = exact[1:]
+		default:
+			buf = mpFloat(buf, v)
+		}
+		if len(buf) >= pieceSize {
+			var err error
+			if buf, err = encoded(w, buf); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return buf, nil
 }
 
 // aboutEntries is how many keys mpAbout appends.

@@ -32,6 +32,9 @@ func (r *request) shown(out *Result) *Result {
 		to := s.At(r.until-1) + 1
 		s.Values, s.Min, s.Max = part(s.Values, from, to), part(s.Min, from, to), part(s.Max, from, to)
 		s.Confidence = part(s.Confidence, from, to)
+		for len(s.Exact) > 0 && s.Exact[len(s.Exact)-1].At >= to {
+			s.Exact = s.Exact[:len(s.Exact)-1]
+		}
 		if s.Times == nil {
 			s.Start += int64(from) * s.Resolution
 		} else if from > 0 {

@@ -247,7 +247,7 @@ const fewAtOnce = 8
 func (r *request) env(basis resultcache.Basis) exec.Env {
 	offers := r.Source.Offers()
 	e := exec.Env{Now: r.Now, Until: r.until, Readers: r.Readers, Progress: r.opt.Progress,
-		Together: offers.Together, AtOnce: cmp.Or(offers.AtOnce, fewAtOnce)}
+		Together: offers.Together, AtOnce: cmp.Or(offers.AtOnce, fewAtOnce), Memory: r.opt.Memory}
 	if basis != nil {
 		e.KeepUntil = r.times.End + basis.Fixed(r.Source)
 	}
@@ -323,7 +323,7 @@ func bytesOf(list []Series) int64 {
 	n := int64(0)
 	for i := range list {
 		s := &list[i]
-		n += seriesBytes + int64(len(s.Name)+len(s.Metric)) + 8*int64(cap(s.Values)+len(s.Times)+cap(s.Min)+cap(s.Max)+cap(s.Confidence))
+		n += seriesBytes + int64(len(s.Name)+len(s.Metric)) + 8*int64(cap(s.Values)+len(s.Times)+cap(s.Min)+cap(s.Max)+cap(s.Confidence)+2*cap(s.Exact))
 		for _, star := range s.Stars {
 			n += 16 + int64(len(star))
 		}

@@ -38,6 +38,7 @@ func dump(r *query.Result, err error) string {
 	for _, s := range r.Series {
 		fmt.Fprintln(&b, s.Name, s.Start, s.Resolution, s.Points, s.LastPoint, r.Ended(&s), math.Float64bits(s.Coverage), s.Metadata, s.Bucket, metric.Text(s.Metric), s.Stars, s.Interval, s.BucketResolution)
 		bits("values", s.Values)
+		fmt.Fprintln(&b, "  exact", s.Exact)
 		bits("min", s.Min)
 		bits("max", s.Max)
 		bits("confidence", s.Confidence)
@@ -104,7 +105,8 @@ func newCacheTrial(t *testing.T, rt *rapid.T) *cacheTrial {
 	for i := range rapid.IntRange(0, 3).Draw(rt, "dense") {
 		key, n := key(t, "m", fmt.Sprint(i)), rapid.SampledFrom([]int{300, 1200, 2000}).Draw(rt, "slots")
 		every := rapid.SampledFrom([]int64{1, 1, 7, 10}).Draw(rt, "every")
-		words := ints(n, func(i int64) int64 { return i * i % 1009 })
+		beyond := rapid.SampledFrom([]int64{0, 0, 1 << 54}).Draw(rt, "beyond the doubles")
+		words := ints(n, func(i int64) int64 { return beyond + i*i%1009 })
 		odd := rapid.SampledFrom([]int{0, 0, 0, 30, 500}).Draw(rt, "NaN")
 		for i := range words {
 			if int64(i)%every != 0 {

@@ -30,6 +30,7 @@ type (
 	Readers     = readers.Readers
 	Progress    = exec.Progress
 	Series      = exec.Series
+	Exact       = exec.Exact
 	Holes       = holes.List
 	Stats       = exec.Stats
 	Explanation = explain.Explanation

@@ -39,6 +39,8 @@ func (x *executor) build() {
 		x.roots[i] = input{node: x.nodes[r.Of.ID], skip: r.Of.Before}
 		if r.Columns != nil {
 			x.columns[i] = openColumns(r.Columns, r.Of.Values-r.Of.Before, x.plan.Confidence)
+		} else if l, ok := x.roots[i].node.(*leaf); ok {
+			l.shown = true
 		}
 	}
 	x.openSpans()

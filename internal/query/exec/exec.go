@@ -23,6 +23,8 @@ type Env struct {
 	Together source.Aggregator // of the plan's source; nil reads series one by one
 	AtOnce   int               // series that a reader takes at a time, at least 1
 
+	Memory plan.Memory // lends what was not planned; nil lends everything
+
 	// Until, above the start of the range, is the end that was asked for, in unix ms, where the
 	// range goes on to the end of a step: no points are promised behind it.
 	Until int64
@@ -169,6 +171,14 @@ func (x *executor) rounds() error {
 		x.env.Progress.reached(float64(x.bound-from) / float64(x.end-from))
 	}
 	return nil
+}
+
+// lend takes memory that the plan did not count.
+func (x *executor) lend(bytes int64) error {
+	if x.env.Memory == nil {
+		return nil
+	}
+	return x.env.Memory.Grow(bytes)
 }
 
 // pullAll pulls the results once.

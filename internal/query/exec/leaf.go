@@ -25,6 +25,8 @@ type leaf struct {
 
 	spans []*spans // that read it, each of its size: then it is not pulled
 	sums  []sums   // that are added up as it is read
+	shown bool     // it is a result as it is
+	exact []Exact  // of a leaf that is shown: in the order of its slots
 	cost  source.Cost
 	holes holes.Notes
 
@@ -102,6 +104,11 @@ func (l *leaf) produce(r *reader, dst block) (block, error) {
 			l.sums[i].take(words, from)
 		}
 		dst = l.append(dst, from, words)
+		if l.shown {
+			if err := l.noteExact(r, from, words, dst.v[len(dst.v)-int(n):]); err != nil {
+				return dst, err
+			}
+		}
 	}
 	if r.final {
 		for i := range l.sums {

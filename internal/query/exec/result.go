@@ -27,6 +27,7 @@ type Series struct {
 	Resolution int64   // ms per value
 	Times      []int64 // of the values in unix ms, where they are not Resolution apart, which is about their length then; else nil
 	Values     []float64
+	Exact      []Exact        // of Values, what doubles do not hold; nil without
 	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
 	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; with Compat 0 is a filled gap
 	Coverage   float64        // share of the points that its senders' intervals promise, 0 to 1; with Compat of the slots that are set
@@ -105,6 +106,7 @@ func (x *executor) results() ([]Series, error) {
 			}
 			s.Values, s.Min, s.Max, s.Confidence = c.avg, c.min, c.max, c.conf
 		}
+		s.Exact = x.exactOf(i, len(s.Values))
 		if !x.plan.Compat {
 			s.Bucket, s.Metric, s.Stars = r.Bucket, r.Metric(), r.Stars()
 			if damaged {

@@ -226,8 +226,8 @@ func (x *executor) steps() *Steps {
 	k := &Steps{plan: p, start: x.plan.Start, step: x.step, n: x.keep,
 		roots: make([]block, len(p.Roots)), leaves: make([]found, len(x.leaves))}
 	for i, l := range x.leaves {
-		if l.holes.Slots > 0 || l.slots.Full() {
-			return nil // what is unknown makes values of the steps
+		if l.holes.Slots > 0 || l.slots.Full() || len(l.exact) > 0 {
+			return nil // what is unknown makes values of the steps; what is exact is not kept
 		}
 		k.leaves[i] = found{l.runs, l.slots}
 	}
