@@ -7,6 +7,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query/function"
+	"dalmatiner/internal/query/stats"
 )
 
 // arguments are what a function is applied to.
@@ -187,7 +188,7 @@ func (p *planner) moving(a arguments, in *Node) (*Node, error) {
 		size := max(1, by.span/in.Resolution)
 		var err error
 		n := p.unaryWith(in, fmt.Sprintf("mavg %d", size), func(n *Node) {
-			err = p.hold(a.pos, 4*8*min(size, n.Values))
+			err = p.hold(a.pos, 2*stats.SlidingBytes*min(size, n.Values))
 			n.Op = &MovingAvg{Size: size}
 		})
 		return n, err
