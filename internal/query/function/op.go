@@ -14,10 +14,12 @@ func (o Op) OverSpans() bool {
 }
 
 // ReadsConfidence reports whether a window of the function looks at the confidences of its
-// inputs.
-func (o Op) ReadsConfidence() bool {
+// inputs. With compat a gap is told by its confidence.
+func (o Op) ReadsConfidence(compat bool) bool {
 	switch o {
-	case Count, Empty, FirstAboveConf, FirstBelowConf, LastAboveConf, LastBelowConf, CountAboveConf, CountBelowConf:
+	case Count, Empty:
+		return compat
+	case FirstAboveConf, FirstBelowConf, LastAboveConf, LastBelowConf, CountAboveConf, CountBelowConf:
 		return true
 	}
 	return false

@@ -156,32 +156,34 @@ type (
 )
 
 // needConfidence marks the node, and what it reads, as needing confidences where want is
-// set or an operator on the way uses them.
-func (n *Node) needConfidence(want bool) {
+// set or an operator on the way uses them: with compat more of them do.
+func (n *Node) needConfidence(want, compat bool) {
 	switch op := n.Op.(type) {
 	case *Histogram:
-		n.ask(false, false)
+		n.ask(false, false, compat)
 	case *Nothing:
-		n.ask(want, false)
+		n.ask(want, false, compat)
 	case *Pick:
 		if n.enter(want) {
-			n.Inputs[0].needConfidence(want)
-			n.Inputs[1].needConfidence(false)
+			n.Inputs[0].needConfidence(want, compat)
+			n.Inputs[1].needConfidence(false, compat)
 		}
-	case *Replace, *Fill, *Confidence:
-		n.ask(want, true)
+	case *Replace, *Confidence:
+		n.ask(want, true, compat)
+	case *Fill:
+		n.ask(want, want || compat, compat)
 	case *Window:
-		n.ask(want, want || op.Fn.ReadsConfidence())
+		n.ask(want, want || op.Fn.ReadsConfidence(compat), compat)
 	default:
-		n.ask(want, want)
+		n.ask(want, want, compat)
 	}
 }
 
 // ask marks the node, and asks its inputs for confidences if below is set.
-func (n *Node) ask(want, below bool) {
+func (n *Node) ask(want, below, compat bool) {
 	if n.enter(want) {
 		for _, in := range n.Inputs {
-			in.needConfidence(below)
+			in.needConfidence(below, compat)
 		}
 	}
 }

@@ -102,10 +102,10 @@ func (p *planner) plan() error {
 		}
 	}
 	for _, r := range p.out.Roots {
-		r.Of.needConfidence(p.opt.Confidence)
+		r.Of.needConfidence(p.opt.Confidence, p.opt.Compat)
 	}
 	for _, n := range p.out.Ranks {
-		n.needConfidence(false)
+		n.needConfidence(false, p.opt.Compat)
 	}
 	if len(p.out.Roots) == 0 {
 		return nil
