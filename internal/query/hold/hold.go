@@ -31,10 +31,11 @@ type Series struct {
 // confidences or none. It puts held values, with the confidence of the value held, in place of NaN,
 // and gaps where nothing is held. It returns how many gaps are left.
 func (s *Series) Fill(v, c []float64, resolution int64) (left int) {
-	for i, f := range v {
-		if f == f {
-			s.Value(resolution)
-			s.last = f
+	for i := 0; i < len(v); i++ {
+		if n := values(v[i:]); n > 0 {
+			s.run(n, resolution)
+			i += n - 1
+			s.last = v[i]
 			if len(c) > 0 {
 				s.sure = c[i]
 			}
@@ -54,6 +55,24 @@ func (s *Series) Fill(v, c []float64, resolution int64) (left int) {
 		}
 	}
 	return left
+}
+
+// values returns how many values there are before the first gap.
+func values(v []float64) int {
+	for i, f := range v {
+		if f != f {
+			return i
+		}
+	}
+	return len(v)
+}
+
+// run takes in n outputs with values. Of a long run the first ones tell nothing: the distances
+// that are kept are those between the last.
+func (s *Series) run(n int, resolution int64) {
+	for range min(n, plan.ChainLength+1) {
+		s.Value(resolution)
+	}
 }
 
 // Pass takes in an output without a value.

@@ -57,3 +57,12 @@ func TestHowLongValuesAreHeld(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkFill takes in an hour by the minute without gaps, as most series are.
+func BenchmarkFill(b *testing.B) {
+	v := make([]float64, 60)
+	var s hold.Series
+	for b.Loop() {
+		s.Fill(v, nil, 60_000)
+	}
+}
