@@ -216,7 +216,7 @@ func (r *room) fill() error {
 
 // clones measures those of an image that was written to.
 func (r *room) clones(ctx context.Context) error {
-	p, err := pool.Open(r.pool())
+	p, err := pool.Open(r.pool(), pool.Reserve{})
 	if err != nil {
 		return err
 	}

@@ -34,6 +34,7 @@ import (
 type Options struct {
 	DataDir  string         // of the state
 	Pool     string         // as pool.Open takes it
+	Reserve  pool.Reserve   // what of it is kept for devices
 	HTTP     string         // address of the API: loopback, unless there is a certificate
 	TLS      TLS            // of the API
 	Devices  string         // address at which devices ask for their script; empty: they cannot
@@ -63,7 +64,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	images, dir, lock, err := openPool(o.Pool)
+	images, dir, lock, err := openPool(o.Pool, o.Reserve)
 	if err != nil {
 		return err
 	}
@@ -103,7 +104,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	var beside sync.WaitGroup
 	beside.Go(func() { watchSessions(ctx, &o, devices, targets, times) })
 	beside.Go(func() { sent.Run(ctx) })
-	beside.Go(func() { keepBackup(ctx, file, dir, o.Logger) })
+	beside.Go(func() { keepBackup(ctx, file, images, dir, o.Logger) })
 	defer beside.Wait()
 	defer stop()
 	people := api.Options{Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(), Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
@@ -135,14 +136,14 @@ func answers(o *Options, devices *room.Room, times *boot.Times, lines *shares) b
 }
 
 // openPool opens a pool for this process alone, until the lock is closed, and returns its directory as well.
-func openPool(spec string) (images pool.Pool, dir string, lock io.Closer, err error) {
+func openPool(spec string, keep pool.Reserve) (images pool.Pool, dir string, lock io.Closer, err error) {
 	if dir, err = pool.Dir(spec); err != nil {
 		return nil, "", nil, err
 	}
 	if lock, err = pool.Lock(spec); err != nil {
 		return nil, "", nil, err
 	}
-	if images, err = pool.Open(spec); err != nil {
+	if images, err = pool.Open(spec, keep); err != nil {
 		return nil, "", nil, errors.Join(err, lock.Close())
 	}
 	return images, dir, lock, nil

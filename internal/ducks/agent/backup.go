@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"golang.org/x/sys/unix"
 
 	"dalmatiner/internal/access"
 	"dalmatiner/internal/ducks/authority"
@@ -35,14 +37,14 @@ func layouts() []state.Migration {
 const backupEvery = time.Minute
 
 // keepBackup writes the state into the pool whenever it has changed, until the context ends, and once then.
-func keepBackup(ctx context.Context, file *state.File, dir string, log *slog.Logger) {
+func keepBackup(ctx context.Context, file *state.File, p pool.Pool, dir string, log *slog.Logger) {
 	tick := time.NewTicker(backupEvery)
 	defer tick.Stop()
 	last, failing := uint64(0), false
 	for ended := false; ; {
 		now, err := file.Changes()
 		if err == nil && now != last {
-			if err = backup(file, filepath.Join(dir, backupFile)); err == nil {
+			if err = backup(context.WithoutCancel(ctx), file, p, filepath.Join(dir, backupFile)); err == nil {
 				last = now
 			}
 		}
@@ -61,14 +63,20 @@ func keepBackup(ctx context.Context, file *state.File, dir string, log *slog.Log
 	}
 }
 
-// backup writes the state into a file, all of it or nothing.
-func backup(file *state.File, path string) (err error) {
+// backup writes the state into a file of a pool, all of it or nothing, and gives back the one before.
+func backup(ctx context.Context, file *state.File, p pool.Pool, path string) (err error) {
+	var before int64
+	if info, err := os.Stat(path); err == nil {
+		before = info.Size()
+	}
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
-	err = errors.Join(file.Backup(f), f.Sync(), f.Close())
+	m := pool.NewMeter(ctx, p, before)
+	err = file.Backup(m.Writer(f))
+	err = errors.Join(cmp.Or(m.Err(), err), f.Sync(), f.Close())
 	if err != nil {
 		return errors.Join(err, os.Remove(part))
 	}
@@ -79,9 +87,9 @@ func backup(file *state.File, path string) (err error) {
 }
 
 // Restore makes the state of a data directory what the backup in a pool says. There is no state yet, and nobody serves the
-// pool.
-func Restore(dataDir, spec string) (err error) {
-	lock, err := pool.Lock(spec)
+// pool. What of that is kept for devices stays so where the data directory is in it, too.
+func Restore(dataDir, spec string, keep pool.Reserve) (err error) {
+	p, dir, lock, err := openPool(spec, keep)
 	if err != nil {
 		return err
 	}
@@ -93,13 +101,14 @@ func Restore(dataDir, spec string) (err error) {
 	if err := os.MkdirAll(dataDir, 0o700); err != nil {
 		return err
 	}
-	dir, err := pool.Dir(spec)
-	if err != nil {
-		return err
-	}
 	b, err := os.ReadFile(filepath.Join(dir, backupFile))
 	if err != nil {
 		return fmt.Errorf("the backup of the state: %w", err)
+	}
+	if within(dataDir, dir) {
+		if err := pool.Spare(context.Background(), p, int64(len(b))); err != nil {
+			return fmt.Errorf("%s: %w; or restore into a directory elsewhere", to, err)
+		}
 	}
 	part := to + ".part"
 	if err := os.WriteFile(part, b, 0o600); err != nil {
@@ -113,4 +122,10 @@ func Restore(dataDir, spec string) (err error) {
 		return errors.Join(err, os.Remove(part))
 	}
 	return os.Rename(part, to)
+}
+
+// within reports whether two directories are on one file system.
+func within(one, other string) bool {
+	var a, b unix.Stat_t
+	return unix.Stat(one, &a) == nil && unix.Stat(other, &b) == nil && a.Dev == b.Dev
 }

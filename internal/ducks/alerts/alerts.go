@@ -57,9 +57,9 @@ const (
 // Look returns what somebody should look at, the pool first, then by name.
 func Look(r *Room) []Alert {
 	list := []Alert{}
-	if r.Space.Free < r.Space.Total/freeLeast {
+	if r.Space.Free < max(r.Space.Total/freeLeast, 2*r.Space.Reserve) {
 		list = append(list, Alert{Object: "pool", Text: fmt.Sprintf("%d of %d MiB are free", r.Space.Free>>20, r.Space.Total>>20),
-			Remedy: "remove versions, groups or devices, or add disks: devices get no new images below 1/20"})
+			Remedy: fmt.Sprintf("remove versions, groups or devices, or add disks: below %d MiB only running devices write", r.Space.Reserve>>20)})
 	}
 	devices := slices.SortedFunc(slices.Values(r.Devices), func(a, b room.Device) int { return cmp.Compare(a.Name, b.Name) })
 	for _, d := range devices {

@@ -83,7 +83,10 @@ func Handler(o Options) http.Handler {
 
 func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 	c := &call{Options: o, Request: q, w: w, object: q.PathValue("name")}
-	if !r.image {
+	if r.image {
+		u := receives(w, q)
+		defer u.drain()
+	} else {
 		q.Body = http.MaxBytesReader(w, q.Body, maxBody)
 	}
 	c.secret, _ = strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
@@ -148,6 +151,7 @@ var statuses = []struct {
 	{access.ErrDenied, http.StatusForbidden}, {state.ErrUnknown, http.StatusNotFound}, {pool.ErrUnknown, http.StatusNotFound},
 	{room.ErrExists, http.StatusConflict}, {access.ErrExists, http.StatusConflict}, {pool.ErrExists, http.StatusConflict},
 	{room.ErrBusy, http.StatusConflict}, {room.ErrLimit, http.StatusConflict}, {target.ErrBusy, http.StatusConflict}, {access.ErrTooMany, http.StatusTooManyRequests},
+	{pool.ErrFull, http.StatusInsufficientStorage},
 	{errRequest, http.StatusBadRequest}, {room.ErrRefused, http.StatusBadRequest}, {contents.ErrImage, http.StatusBadRequest}, {pool.ErrSize, http.StatusBadRequest}, {access.ErrRefused, http.StatusBadRequest}, {room.ErrName, http.StatusBadRequest}, {access.ErrName, http.StatusBadRequest},
 }
 

@@ -41,6 +41,49 @@ func (p *patient) Write(b []byte) (int, error) {
 	return p.to.Write(b)
 }
 
+// upload is a body that may be refused while it comes. A sender that sends on meanwhile would find
+// its connection closed, and not the answer.
+type upload struct {
+	io.ReadCloser
+	control *http.ResponseController
+	duplex  bool // an answer can go while it comes
+	invited bool // its sender does not wait, or was told to send
+	ended   bool
+}
+
+// receives makes the body of a request one. Its connection is not used again.
+func receives(w http.ResponseWriter, q *http.Request) *upload {
+	u := &upload{ReadCloser: q.Body, control: http.NewResponseController(w), invited: q.Header.Get("Expect") == ""}
+	u.duplex = u.control.EnableFullDuplex() == nil
+	w.Header().Set("Connection", "close")
+	q.Body = u
+	return u
+}
+
+func (u *upload) Read(b []byte) (int, error) {
+	u.invited = true
+	n, err := u.ReadCloser.Read(b)
+	u.ended = u.ended || err != nil
+	return n, err
+}
+
+// What is read of a refused body, while its sender reads the answer.
+const (
+	drainBytes = 256 << 20
+	drainFor   = 10 * time.Second
+)
+
+// drain reads what still comes behind an answer, until its sender has noticed that.
+func (u *upload) drain() {
+	if u.ended || !u.invited || !u.duplex {
+		return
+	}
+	if u.control.Flush() != nil || u.control.SetReadDeadline(time.Now().Add(drainFor)) != nil {
+		return // the sender has gone
+	}
+	_, _ = io.CopyN(io.Discard, u, drainBytes) // it was refused: nothing of it matters
+}
+
 // number returns a number that a request has in its address, 0 if it has none.
 func (c *call) number(key string) (int64, error) {
 	text := c.URL.Query().Get(key)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -60,10 +61,19 @@ func (s *Server) do(ctx context.Context, out io.Writer, method, path string, bod
 	}
 	r, err := (&http.Client{Transport: transport}).Do(q)
 	if err != nil {
-		return false, fmt.Errorf("%w: does ducks serve run there?", err)
+		return false, unreached(err)
 	}
 	defer r.Body.Close()
 	return s.answer(out, r, into)
+}
+
+// unreached says of an error of a request what to look at.
+func unreached(err error) error {
+	var of *net.OpError
+	if errors.As(err, &of) && of.Op == "dial" {
+		return fmt.Errorf("%w: does ducks serve run there?", err)
+	}
+	return err
 }
 
 // ask asks for something that is not printed.

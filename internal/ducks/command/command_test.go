@@ -74,6 +74,7 @@ func TestDucks(t *testing.T) {
 	testNetworks(sh, dir)
 	testTimeouts(sh)
 	testImages(sh, dir)
+	testFull(sh, m, strings.TrimPrefix(o.Pool, "btrfs:"))
 	testFiles(sh, dir)
 	testDisks(sh, m)
 	testRemoval(sh, m)
@@ -252,64 +253,6 @@ func testCrash(sh *shell, m *machine) {
 }
 
 // testImages: files become volumes and volumes files, byte for byte; what is not whole becomes nothing.
-func testImages(sh *shell, dir string) {
-	sh.t.Helper()
-	raw, copied := filepath.Join(dir, "raw"), filepath.Join(dir, "copied")
-	disk := make([]byte, 3<<20+512)
-	copy(disk[1<<20:], bytes.Repeat([]byte("image"), 10_000))
-	disk[len(disk)-1] = 1
-	if err := os.WriteFile(raw, disk, 0o600); err != nil {
-		sh.t.Fatal(err)
-	}
-	sh.says("image import golden --file "+raw+" --note \"from elsewhere\"", "version 1 of volume golden, from "+raw)
-	sh.says("image import golden --file "+raw, "version 2 of volume golden")
-	sh.says("image import linux --file "+raw, "it has 67108864 bytes, and the image 3146240")
-	sh.says("volume list", "golden 3.0M 1 import, SHA-256", "from elsewhere")
-	sh.says("image export golden --version 1 --file "+copied, "version 1 of volume golden, 3.0M, SHA-256")
-	if got, err := os.ReadFile(copied); err != nil || !bytes.Equal(got, disk) {
-		sh.t.Errorf("%d bytes, not those of the file: %v", len(got), err)
-	}
-	if history, err := os.ReadFile(copied + ".json"); err != nil || !strings.Contains(string(history), "from elsewhere") {
-		sh.t.Errorf("%s, %v", history, err)
-	}
-	sh.says("image export golden --file "+copied, "is there already")
-	sh.says("image export none --file "+copied+"2", "there are golden, linux")
-	url := sh.flags[1] + "/api/v1/volumes/damaged/image?size=1024"
-	for what, c := range map[string]struct {
-		body string
-		sum  string
-		says string
-	}{
-		"another sum": {strings.Repeat("x", 1024), strings.Repeat("0", 64), "should have"},
-		"no sum":      {strings.Repeat("x", 1024), "", "should have"},
-		"too short":   {"x", "", "ends after 1 of 1024"},
-		"too long":    {strings.Repeat("x", 1025), "", "is longer than"},
-	} {
-		q, err := http.NewRequestWithContext(sh.t.Context(), http.MethodPut, url, strings.NewReader(c.body))
-		if err != nil {
-			sh.t.Fatal(err)
-		}
-		token, err := os.ReadFile(sh.flags[3])
-		if err != nil {
-			sh.t.Fatal(err)
-		}
-		q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-		q.Header.Set(api.SumHeader, c.sum)
-		r, err := trusting(sh.t).Do(q)
-		if err != nil {
-			sh.t.Fatal(err)
-		}
-		said, err := io.ReadAll(r.Body)
-		if err := errors.Join(err, r.Body.Close()); err != nil || r.StatusCode != http.StatusBadRequest || !strings.Contains(string(said), c.says) {
-			sh.t.Errorf("%s: %d %s, %v", what, r.StatusCode, said, err)
-		}
-	}
-	if strings.Contains(sh.run("volume list"), "damaged") {
-		sh.t.Error("an image that is not whole is a volume")
-	}
-	sh.says("pool orphans")
-}
-
 // testDisks: a further disk is that of one device, keeps what is written, and goes when no device has it.
 func testDisks(sh *shell, m *machine) {
 	sh.t.Helper()

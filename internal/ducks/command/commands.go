@@ -66,7 +66,8 @@ func (c *PoolStatus) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "pool", nil, &s); done || err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(out, "%s of %s are free\n", bytesText(s.Free), bytesText(s.Total))
+	_, err := fmt.Fprintf(out, "%s of %s are free, %s of these for running devices only\n",
+		bytesText(s.Free), bytesText(s.Total), bytesText(min(s.Free, s.Reserve)))
 	return err
 }
 

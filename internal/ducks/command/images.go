@@ -60,7 +60,7 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	body.end = func() { q.Trailer.Set(api.SumHeader, hex.EncodeToString(body.sum.Sum(nil))) }
 	r, err := c.transfer(q)
 	if err != nil {
-		return fmt.Errorf("%w: does ducks serve run there?", err)
+		return unreached(err)
 	}
 	defer r.Body.Close()
 	var v room.Version

@@ -18,21 +18,23 @@ import (
 
 	"dalmatiner/internal/ducks/agent"
 	"dalmatiner/internal/ducks/dhcp"
+	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/traffic"
 )
 
 // Serve is a command.
 type Serve struct {
-	DataDir     string `name:"data-dir" required:"" help:"Where the state is, with the first token." placeholder:"DIR"`
-	Pool        string `required:"" help:"btrfs:DIR, or reflink:DIR on xfs: a directory for images; zfs:DATASET." placeholder:"POOL"`
-	HTTPAddr    string `name:"http-addr" default:"127.0.0.1:8091" help:"Where these commands ask: a loopback address, unless there is a certificate." placeholder:"ADDRESS"`
-	TLSCert     string `name:"tls-cert" help:"The certificate of that address, in PEM: then it may be one that other machines reach. It is read again when it changes." placeholder:"FILE"`
-	TLSKey      string `name:"tls-key" help:"The key of the certificate." placeholder:"FILE"`
-	OwnCA       bool   `name:"tls-own-ca" help:"Or the certificate is of a CA that ducks makes, for all names and addresses of this machine: ca.crt in the data directory is what --ca of these commands takes."`
-	DevicesAddr string `name:"devices-addr" help:"Where devices ask for their script of iPXE, at /boot/v1/script?mac=…; without it, and without --dhcp, they cannot." placeholder:"ADDRESS"`
-	Portal      string `help:"Where disks are over iSCSI: 127.0.0.1:3260, with --dhcp the address of that interface." placeholder:"IP:PORT"`
-	Base        string `name:"iqn-base" default:"iqn.2026-11.internal.ducks" help:"The beginning of iSCSI names: iqn.YYYY-MM. and a domain of yours, backwards." placeholder:"IQN"`
-	Store       string `name:"ddb" help:"Send figures to a ddb there, each second: what devices read and write, the pool, and boots as events." placeholder:"HOST:PORT"`
+	DataDir     string  `name:"data-dir" required:"" help:"Where the state is, with the first token." placeholder:"DIR"`
+	Pool        string  `required:"" help:"btrfs:DIR, or reflink:DIR on xfs: a directory for images; zfs:DATASET." placeholder:"POOL"`
+	Reserve     Reserve `default:"5%" help:"What of the pool is kept free for what running devices write: a part, as 5%, or a size, as 40G. Nothing else takes it." placeholder:"PART"`
+	HTTPAddr    string  `name:"http-addr" default:"127.0.0.1:8091" help:"Where these commands ask: a loopback address, unless there is a certificate." placeholder:"ADDRESS"`
+	TLSCert     string  `name:"tls-cert" help:"The certificate of that address, in PEM: then it may be one that other machines reach. It is read again when it changes." placeholder:"FILE"`
+	TLSKey      string  `name:"tls-key" help:"The key of the certificate." placeholder:"FILE"`
+	OwnCA       bool    `name:"tls-own-ca" help:"Or the certificate is of a CA that ducks makes, for all names and addresses of this machine: ca.crt in the data directory is what --ca of these commands takes."`
+	DevicesAddr string  `name:"devices-addr" help:"Where devices ask for their script of iPXE, at /boot/v1/script?mac=…; without it, and without --dhcp, they cannot." placeholder:"ADDRESS"`
+	Portal      string  `help:"Where disks are over iSCSI: 127.0.0.1:3260, with --dhcp the address of that interface." placeholder:"IP:PORT"`
+	Base        string  `name:"iqn-base" default:"iqn.2026-11.internal.ducks" help:"The beginning of iSCSI names: iqn.YYYY-MM. and a domain of yours, backwards." placeholder:"IQN"`
+	Store       string  `name:"ddb" help:"Send figures to a ddb there, each second: what devices read and write, the pool, and boots as events." placeholder:"HOST:PORT"`
 
 	Shape string `help:"Share the line of this interface fairly among devices, and keep them to their limits; refused where somebody else shapes it." placeholder:"INTERFACE"`
 	Line  Rate   `help:"The speed of that line, as 1gbit; without it, what the card says." placeholder:"RATE"`
@@ -122,7 +124,7 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, HTTP: c.HTTPAddr, TLS: agent.TLS{Cert: c.TLSCert, Key: c.TLSKey, Own: c.OwnCA}, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
+	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, Reserve: pool.Reserve(c.Reserve), HTTP: c.HTTPAddr, TLS: agent.TLS{Cert: c.TLSCert, Key: c.TLSKey, Own: c.OwnCA}, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
 		Shape:  traffic.Options{Interface: c.Shape, Line: int64(c.Line)},
 		Logger: slog.New(slog.NewTextHandler(out, nil)),
 		Listened: func(people, devices net.Addr) {
@@ -132,14 +134,15 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 
 // Restore is a command.
 type Restore struct {
-	DataDir string `name:"data-dir" required:"" help:"Where the state is to be: there is none yet." placeholder:"DIR"`
-	Pool    string `required:"" help:"The pool whose backup it is made of, that nobody serves." placeholder:"POOL"`
-	JSON    bool   `name:"json" help:"Print the outcome as JSON."`
+	DataDir string  `name:"data-dir" required:"" help:"Where the state is to be: there is none yet." placeholder:"DIR"`
+	Pool    string  `required:"" help:"The pool whose backup it is made of, that nobody serves." placeholder:"POOL"`
+	Reserve Reserve `default:"5%" help:"What of the pool is kept free, as that of serve: it counts where the data directory is in the pool." placeholder:"PART"`
+	JSON    bool    `name:"json" help:"Print the outcome as JSON."`
 }
 
 // Run runs it.
 func (c *Restore) Run(out io.Writer) error {
-	err := agent.Restore(c.DataDir, c.Pool)
+	err := agent.Restore(c.DataDir, c.Pool, pool.Reserve(c.Reserve))
 	if err == nil && c.JSON {
 		err = json.NewEncoder(out).Encode(map[string]string{"data_dir": c.DataDir, "pool": c.Pool})
 	}
@@ -165,6 +168,34 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is no size: want a number with K, M, G or T, as 40G", text)
 	}
 	*b = Bytes(v * factor)
+	return nil
+}
+
+// Reserve is what of a pool is kept free: a part, as 5%, or a size, as 40G.
+type Reserve pool.Reserve
+
+// The bounds of a reserve. With none, one import could stop the writes of all devices.
+const (
+	leastPercent = 1
+	mostPercent  = 50
+	leastReserve = 64 << 20
+)
+
+// UnmarshalText reads it.
+func (r *Reserve) UnmarshalText(text []byte) error {
+	if number, is := strings.CutSuffix(string(text), "%"); is {
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v >= leastPercent && v <= mostPercent) { // not a number is neither
+			return fmt.Errorf("%q: a reserve is %d%% to %d%% of the pool", text, leastPercent, mostPercent)
+		}
+		*r = Reserve{Percent: v}
+		return nil
+	}
+	var size Bytes
+	if err := size.UnmarshalText(text); err != nil || size < leastReserve {
+		return fmt.Errorf("%q: a reserve is a part of the pool, as 5%%, or a size of at least %dM, as 40G", text, leastReserve>>20)
+	}
+	*r = Reserve{Bytes: int64(size)}
 	return nil
 }
 

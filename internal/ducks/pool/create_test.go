@@ -30,7 +30,7 @@ func TestMake(t *testing.T) {
 			dir, err := Dir(spec)
 			must(t, err)
 			defer duckstest.Run(t, "umount", dir)
-			p, err := Open(spec)
+			p, err := Open(spec, Reserve{})
 			must(t, err)
 			must(t, p.Create(t.Context(), "a", mib))
 			for what, again := range map[string]string{"the same place": spec, "the same disks": c.kind + ":" + filepath.Join(t.TempDir(), "b")} {

@@ -104,6 +104,19 @@ func (d directory) Space(context.Context) (Space, error) {
 	return Space{Total: int64(of.Blocks) * of.Bsize, Free: int64(of.Bavail) * of.Bsize}, nil
 }
 
+// Settle is Pool.Settle: what waits to be written has no place yet.
+func (d directory) Settle(context.Context) error {
+	f, err := os.Open(d.dir)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.Syncfs(int(f.Fd())); err != nil {
+		return fmt.Errorf("pool %s: %w", d.dir, err)
+	}
+	return nil
+}
+
 // fstrimRange is the argument of FITRIM. Source: Linux, include/uapi/linux/fs.h.
 type fstrimRange struct{ start, length, least uint64 }
 

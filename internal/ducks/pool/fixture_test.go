@@ -11,7 +11,7 @@ import (
 // open opens a pool of a kind in a directory.
 func open(t *testing.T, kind, dir string) Pool {
 	t.Helper()
-	p, err := Open(kind + ":" + dir)
+	p, err := Open(kind+":"+dir, Reserve{})
 	if err != nil {
 		t.Fatal(err)
 	}

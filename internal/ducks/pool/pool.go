@@ -46,8 +46,9 @@ type Usage struct {
 
 // Space is that of the file system below a pool, in bytes.
 type Space struct {
-	Total int64 `json:"total_bytes"`
-	Free  int64 `json:"free_bytes"`
+	Total   int64 `json:"total_bytes"`
+	Free    int64 `json:"free_bytes"`
+	Reserve int64 `json:"reserve_bytes"` // of what is free: only running devices take it
 }
 
 // Pool is a place for images. Its methods may be called concurrently. Each of them is done or not done when it
@@ -80,6 +81,8 @@ type Pool interface {
 	Limit(ctx context.Context, image string, own int64) error
 	Limits() bool
 	Space(ctx context.Context) (Space, error)
+	// Settle lets Space count all that was written before.
+	Settle(ctx context.Context) error
 	// Trim tells the disk below which blocks are free, and returns how many bytes these are.
 	Trim(ctx context.Context) (int64, error)
 
@@ -125,8 +128,17 @@ func Lock(spec string) (io.Closer, error) {
 	return f, nil
 }
 
-// Open opens a pool: btrfs:DIR or reflink:DIR, a directory on a file system of that kind, or zfs:DATASET.
-func Open(spec string) (Pool, error) {
+// Open opens a pool, of which a part is kept for what devices write: btrfs:DIR or reflink:DIR, a
+// directory on a file system of that kind, or zfs:DATASET.
+func Open(spec string, keep Reserve) (Pool, error) {
+	p, err := openKind(spec)
+	if err != nil {
+		return nil, err
+	}
+	return &reserved{p, keep}, nil
+}
+
+func openKind(spec string) (Pool, error) {
 	kind, dir, ok := strings.Cut(spec, ":")
 	switch {
 	case ok && dir != "" && kind == "btrfs":

@@ -320,7 +320,7 @@ func testSpace(t *testing.T, kind string) {
 
 func TestOpen(t *testing.T) {
 	for _, spec := range []string{"", "btrfs", "btrfs:", "ext4:/x", "zfs:", "zfs:there/is/none", "btrfs:/does/not/exist", "btrfs:/proc", "reflink:/proc"} {
-		if _, err := Open(spec); err == nil {
+		if _, err := Open(spec, Reserve{}); err == nil {
 			t.Errorf("%q is a pool", spec)
 		}
 	}

@@ -413,6 +413,15 @@ func (p *zfs) Space(ctx context.Context) (Space, error) {
 	return Space{Total: of[0] + of[1], Free: of[1]}, nil
 }
 
+// settledProperty is set to let ZFS write a transaction group, behind which it counts what that has: a
+// sync writes only its log.
+const settledProperty = "ducks:settled"
+
+// Settle is Pool.Settle.
+func (p *zfs) Settle(ctx context.Context) error {
+	return p.run(ctx, "set", settledProperty+"=1", p.root)
+}
+
 // Trim asks the pool to trim, which it does by itself from then on. It does not say how much that is.
 func (p *zfs) Trim(ctx context.Context) (int64, error) {
 	of, _, _ := strings.Cut(p.root, "/")

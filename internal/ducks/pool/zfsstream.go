@@ -63,7 +63,7 @@ func (p *zfs) pair(from, to Snapshot) (a, b *os.File, header []byte, err error) 
 	}
 	b, err = os.Open(p.disk(t.number))
 	if err == nil {
-		header, err = p.header(a, b, f.id, t.id)
+		header, err = zfsHeader(a, b, f.id, t.id)
 	}
 	if err != nil {
 		err = errors.Join(err, closed(a, b))
@@ -71,7 +71,8 @@ func (p *zfs) pair(from, to Snapshot) (a, b *os.File, header []byte, err error) 
 	return a, b, header, err
 }
 
-func (p *zfs) header(a, b *os.File, from, to string) ([]byte, error) {
+// zfsHeader returns what a stream between two snapshots begins with.
+func zfsHeader(a, b *os.File, from, to string) ([]byte, error) {
 	info, err := b.Stat()
 	if err != nil {
 		return nil, err

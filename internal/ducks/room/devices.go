@@ -243,29 +243,18 @@ func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, erro
 	return b, t, r.Canaries().begins(&g, &d, b.Version)
 }
 
-// spare is the part of a pool below which no device gets a new image: 1 of so many. A pool that is full takes the writes
-// of all devices that are on.
-const spare = 20
-
-// spareFor refuses a device where there is hardly room for what it would write. What it has written and loses counts as free.
+// spareFor refuses a device where what it would write has only the reserve of the pool. What it has written and loses
+// counts as free.
 func spareFor(ctx context.Context, p pool.Pool, d *Device) error {
 	space, err := p.Space(ctx)
-	if err != nil || space.Free >= space.Total/spare {
+	if err != nil || d.Image == "" || space.Spares(0) == nil {
+		return errors.Join(err, space.Spares(0))
+	}
+	u, err := p.Usage(ctx, d.Image)
+	if err != nil && !errors.Is(err, pool.ErrUnknown) {
 		return err
 	}
-	free := space.Free
-	if d.Image != "" {
-		u, err := p.Usage(ctx, d.Image)
-		if err != nil && !errors.Is(err, pool.ErrUnknown) {
-			return err
-		}
-		free += u.Own
-	}
-	if free >= space.Total/spare {
-		return nil
-	}
-	return fmt.Errorf("%w: %d of %d MiB of the pool are free, and no device gets a new image when it is less than 1/%d: remove versions, groups or devices, or add disks",
-		ErrFull, space.Free>>20, space.Total>>20, spare)
+	return space.Spares(-u.Own)
 }
 
 // clone gives a device a new image. The old one goes when the new one is noted.

@@ -145,7 +145,7 @@ func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version,
 }
 
 // Promote makes the version that a group uses the newest one of its volume. Groups that are made later begin with it.
-func (r *Room) Promote(_ context.Context, name, author, note string) (Version, error) {
+func (r *Room) Promote(ctx context.Context, name, author, note string) (Version, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var g Group
@@ -163,6 +163,9 @@ func (r *Room) Promote(_ context.Context, name, author, note string) (Version, e
 	last := v.Versions[len(v.Versions)-1]
 	if last.Snapshot == of.Snapshot {
 		return last, nil
+	}
+	if err := pool.Spare(ctx, r.o.Pool, 0); err != nil { // what it keeps does not come back
+		return Version{}, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
 	next := Version{Number: last.Number + 1, Snapshot: of.Snapshot, From: fmt.Sprintf("group %s, version %d", name, of.Number),
 		Author: author, Note: note, At: r.o.Now(), Changed: of.Changed}

@@ -21,7 +21,6 @@ import (
 var (
 	ErrExists  = errors.New("it exists already")
 	ErrBusy    = errors.New("it is in use")
-	ErrFull    = errors.New("there is too little room")
 	ErrRefused = errors.New("it cannot be done")
 	ErrName    = errors.New("a name has 1 to 40 of a-z, 0-9 and '-', and begins with a letter or digit")
 )

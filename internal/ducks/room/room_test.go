@@ -44,7 +44,7 @@ func newDesk(t *testing.T, kind string) *desk {
 	dir, err := os.MkdirTemp("", "room") // the path of a socket is short
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // left to the next start of the machine
-	p, err := pool.Open(kind + ":" + duckstest.Mounted(t, kind))
+	p, err := pool.Open(kind+":"+duckstest.Mounted(t, kind), pool.Reserve{Percent: 5})
 	must(t, err)
 	targets, err := target.Start(t.Context(), target.Options{Dir: dir, Portal: netip.MustParseAddrPort(portal), Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
@@ -352,7 +352,7 @@ type fullPool struct {
 }
 
 func (p *fullPool) Space(context.Context) (pool.Space, error) {
-	return pool.Space{Total: 1000, Free: p.free}, nil
+	return pool.Space{Total: 1000, Free: p.free, Reserve: 50}, nil
 }
 func (p *fullPool) Usage(context.Context, string) (pool.Usage, error) {
 	return pool.Usage{Own: p.own}, nil
@@ -371,13 +371,13 @@ func TestNoBootsIntoAFullPool(t *testing.T) {
 		return err
 	}
 	p.free = 49
-	if err := boots(); !errors.Is(err, ErrFull) {
+	if err := boots(); !errors.Is(err, pool.ErrFull) {
 		t.Errorf("it boots first: %v", err)
 	}
 	p.free = 50
 	must(t, boots())
 	p.free = 10
-	if err := boots(); !errors.Is(err, ErrFull) {
+	if err := boots(); !errors.Is(err, pool.ErrFull) {
 		t.Errorf("it boots again: %v", err)
 	}
 	p.own = 40

@@ -70,7 +70,7 @@ func (r Transfers) importable(of *Volume) error {
 }
 
 func (r Transfers) importInto(ctx context.Context, image string, of Volume, from io.Reader, sum func() string, v Version) (Version, error) {
-	got, err := fill(r.o.Pool.Path(image), of.Size, from)
+	got, err := r.fill(ctx, image, of.Size, from)
 	if err != nil {
 		return Version{}, fmt.Errorf("volume %s: %w", of.Name, err)
 	}
@@ -89,15 +89,15 @@ func (r Transfers) importInto(ctx context.Context, image string, of Volume, from
 	return of.Versions[len(of.Versions)-1], r.put(volumes, of.Name, of)
 }
 
-// fill writes so many bytes into a file of zeros, and returns their SHA-256.
-func fill(path string, size int64, from io.Reader) (sum string, err error) {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+// fill writes so many bytes into an image of zeros, and returns their SHA-256.
+func (r Transfers) fill(ctx context.Context, image string, size int64, from io.Reader) (sum string, err error) {
+	f, err := os.OpenFile(r.o.Pool.Path(image), os.O_WRONLY, 0)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	hash := sha256.New()
-	err = diskfile.Fill(f, size, io.TeeReader(from, hash))
+	err = diskfile.Fill(pool.NewMeter(ctx, r.o.Pool, 0).Writer(f), size, io.TeeReader(from, hash))
 	if errors.Is(err, diskfile.ErrLength) {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}

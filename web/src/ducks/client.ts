@@ -116,6 +116,7 @@ export interface Changes {
 export interface Space {
   total_bytes: number
   free_bytes: number
+  reserve_bytes: number // of what is free: only running devices take it
 }
 
 /** What changes of a device. */
