@@ -17,7 +17,6 @@ require (
 	github.com/hanwen/go-fuse/v2 v2.12.1
 	github.com/insomniacslk/dhcp v0.0.0-20260901064844-234b97448fae
 	github.com/klauspost/compress v1.20.3
-	github.com/lima-vm/go-qcow2reader v0.6.0
 	github.com/mdlayher/ndp v1.1.0
 	github.com/pin/tftp/v3 v3.1.0
 	github.com/prometheus/client_golang v1.24.1

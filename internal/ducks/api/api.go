@@ -3,6 +3,7 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -181,15 +182,18 @@ func (o *Options) write(w http.ResponseWriter, status int, answer any) {
 	if answer == nil {
 		answer = struct{}{}
 	}
-	b, err := json.MarshalIndent(answer, "", "  ")
-	if err != nil {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // an error may have a command with '>'
+	e.SetIndent("", "  ")
+	if err := e.Encode(answer); err != nil {
 		o.Logger.Error("an answer cannot be written", "err", err)
-		status, b = http.StatusInternalServerError, []byte(`{"error": "the answer cannot be written"}`)
+		status, b = http.StatusInternalServerError, *bytes.NewBufferString(`{"error": "the answer cannot be written"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n')) // who asked may have gone
+	_, _ = w.Write(b.Bytes()) // who asked may have gone
 }
 
 // read reads the body of a request.

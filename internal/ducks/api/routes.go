@@ -120,9 +120,9 @@ func images() []route {
 		})),
 		within(theirs, acts("POST /api/v1/volumes", "Make an empty volume.", access.Operator, "create volume", createVolume)),
 		within(about(room.AVolume), removes("DELETE /api/v1/volumes/{name}", "Delete a volume that no group is of.", access.Operator, "delete volume", func(c *call) error { return c.Room.RemoveVolume(c.Context(), c.object) })),
-		{pattern: "PUT /api/v1/volumes/{name}/image", text: "Make a volume, or its next version, of the bytes of a disk. Their SHA-256 is in the header or trailer " + SumHeader + ".",
+		{pattern: "PUT /api/v1/volumes/{name}/image", text: "Make a volume, or its next version, of the bytes of a disk, which may be packed (Content-Encoding: zstd). Their SHA-256 is in the header or trailer " + SumHeader + ".",
 			role: access.Operator, what: "import image", do: importVolume, out: reflect.TypeFor[room.Version](), image: true, query: []string{"size", "note", "network"}, scope: theirs},
-		{pattern: "GET /api/v1/volumes/{name}/image", text: "The bytes of the disk of a version, with their SHA-256 in the trailer " + SumHeader + ".",
+		{pattern: "GET /api/v1/volumes/{name}/image", text: "The bytes of the disk of a version, packed for who takes that (Accept-Encoding: zstd), with their SHA-256 in the trailer " + SumHeader + ".",
 			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"}, scope: about(room.AVolume)},
 		within(theirs, asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer, func(c *call) ([]room.Group, error) {
 			list, err := c.Room.Groups()

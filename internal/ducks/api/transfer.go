@@ -8,8 +8,10 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
+	"dalmatiner/internal/ducks/diskfile"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/state"
 )
@@ -124,11 +126,43 @@ func importVolume(c *call) (any, error) {
 		}
 		return c.Header.Get(SumHeader)
 	}
-	v, err := c.Room.Transfers().Import(c.Context(), of, &patient{control: control, from: c.Body}, sum, c.who.Name, c.URL.Query().Get("note"))
+	body, err := unpacked(c.Header.Get("Content-Encoding"), &patient{control: control, from: c.Body})
+	if err != nil {
+		return nil, err
+	}
+	defer body.Close()
+	v, err := c.Room.Transfers().Import(c.Context(), of, body, sum, c.who.Name, c.URL.Query().Get("note"))
 	if err != nil {
 		return nil, err
 	}
 	return v, control.SetWriteDeadline(time.Now().Add(silence))
+}
+
+// unpacked returns the bytes of a disk of a body with a content coding.
+func unpacked(coding string, body io.Reader) (io.ReadCloser, error) {
+	switch coding {
+	case "", "identity":
+		return io.NopCloser(body), nil
+	case diskfile.Packed:
+		return diskfile.Unpack(body)
+	}
+	return nil, fmt.Errorf("%w: Content-Encoding: %s: want %s, or none", errRequest, coding, diskfile.Packed)
+}
+
+// packed returns what writes the bytes of a disk into an answer, packed if who asks takes that, and what ends them.
+func packed(h http.Header, takes string, w io.Writer) (to io.Writer, done func() error, err error) {
+	for coding := range strings.SplitSeq(takes, ",") {
+		if strings.TrimSpace(coding) != diskfile.Packed {
+			continue
+		}
+		p, err := diskfile.Pack(w)
+		if err != nil {
+			return nil, nil, err
+		}
+		h.Set("Content-Encoding", diskfile.Packed)
+		return p, p.Close, nil
+	}
+	return w, func() error { return nil }, nil
 }
 
 // exportVolume gives a version of a volume: the bytes of its disk, with their SHA-256 in the trailer.
@@ -151,10 +185,15 @@ func exportVolume(c *call) (any, error) {
 	h.Set("Trailer", SumHeader)
 	h.Set("Image-Size", strconv.FormatInt(image.Size, 10))
 	h.Set("Image-Version", strconv.Itoa(image.Version.Number))
+	control := http.NewResponseController(c.w)
+	to, done, err := packed(h, c.Header.Get("Accept-Encoding"), &patient{control: control, to: c.w})
+	if err != nil {
+		return nil, err
+	}
 	hash := sha256.New()
 	buf := make([]byte, 1<<20)
-	n, err := io.CopyBuffer(&patient{control: http.NewResponseController(c.w), to: io.MultiWriter(c.w, hash)}, io.LimitReader(image, image.Size), buf)
-	if err == nil && n == image.Size { // else who reads misses the sum
+	n, err := io.CopyBuffer(io.MultiWriter(to, hash), io.LimitReader(image, image.Size), buf)
+	if err = errors.Join(err, done()); err == nil && n == image.Size { // else who reads misses the sum
 		h.Set(SumHeader, hex.EncodeToString(hash.Sum(nil)))
 	}
 	return sent{}, err

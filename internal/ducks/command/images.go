@@ -51,24 +51,67 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	}
 	path := fmt.Sprintf("volumes/%s/image?size=%d&note=%s&network=%s", url.PathEscape(c.Volume), d.Size, url.QueryEscape(c.Note), url.QueryEscape(c.Network))
 	body := &progress{from: io.NewSectionReader(d, 0, d.Size), size: d.Size, sum: sha256.New(), what: c.File}
-	q, err := c.request(ctx, http.MethodPut, path, body)
+	trailer := http.Header{api.SumHeader: nil}
+	body.end = func() { trailer.Set(api.SumHeader, hex.EncodeToString(body.sum.Sum(nil))) }
+	sent := pack(body)
+	q, err := c.request(ctx, http.MethodPut, path, sent)
 	if err != nil {
-		return err
+		return errors.Join(err, sent.Close())
 	}
 	q.Header.Set("Expect", "100-continue") // a refusal comes before the image goes
-	q.Trailer = http.Header{api.SumHeader: nil}
-	body.end = func() { q.Trailer.Set(api.SumHeader, hex.EncodeToString(body.sum.Sum(nil))) }
-	r, err := c.transfer(q)
-	if err != nil {
-		return unreached(err)
-	}
-	defer r.Body.Close()
+	q.Header.Set("Content-Encoding", diskfile.Packed)
+	q.Trailer = trailer
 	var v room.Version
-	if done, err := c.answer(out, r, &v); done || err != nil {
+	done, err := c.send(out, q, &v)
+	if err := sent.Close(); err != nil {
+		return err
+	}
+	if body.failed != nil { // the file is to blame, whatever the server says
+		return fmt.Errorf("%s: %w", c.File, body.failed)
+	}
+	if done || err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(out, "version %d of volume %s, from %s\n", v.Number, c.Volume, c.File)
 	return err
+}
+
+// send sends a disk, and reads what the server says, which may come first.
+func (c *ImageImport) send(out io.Writer, q *http.Request, into any) (done bool, err error) {
+	r, err := c.transfer(q)
+	if err != nil {
+		return false, unreached(err)
+	}
+	defer r.Body.Close()
+	return c.answer(out, r, into)
+}
+
+// packed is a disk as it crosses the network, without its zeros.
+type packed struct {
+	*io.PipeReader
+	ended chan struct{} // closed when nobody reads the disk any more
+}
+
+// Close ends it.
+func (p *packed) Close() error {
+	err := p.PipeReader.Close()
+	<-p.ended
+	return err
+}
+
+func pack(disk io.Reader) *packed {
+	from, to := io.Pipe()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		p, err := diskfile.Pack(to)
+		if err == nil {
+			_, err = io.Copy(p, disk)
+			err = errors.Join(err, p.Close())
+		}
+		_ = to.CloseWithError(err) // it never fails
+	}()
+	return &packed{from, ended}
 }
 
 // transfer asks the server, and waits for as long as a transfer takes.
@@ -89,8 +132,9 @@ type progress struct {
 	what string
 	end  func()
 
-	done int64
-	said time.Time
+	done   int64
+	said   time.Time
+	failed error // of what it reads
 }
 
 // sayEvery is the time between two lines of a transfer.
@@ -106,8 +150,11 @@ func (p *progress) Read(b []byte) (int, error) {
 		p.said = now
 		fmt.Fprintf(os.Stderr, "%s: %s of %s\n", p.what, bytesText(p.done), bytesText(p.size))
 	}
-	if errors.Is(err, io.EOF) && p.end != nil {
+	switch {
+	case errors.Is(err, io.EOF) && p.end != nil:
 		p.end()
+	case err != nil && !errors.Is(err, io.EOF):
+		p.failed = err
 	}
 	return n, err
 }
@@ -142,9 +189,10 @@ func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	q.Header.Set("Accept-Encoding", diskfile.Packed)
 	r, err := c.transfer(q)
 	if err != nil {
-		return err
+		return unreached(err)
 	}
 	defer r.Body.Close()
 	if r.StatusCode != http.StatusOK {
@@ -161,7 +209,14 @@ func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
 			e.Versions = append(e.Versions, v)
 		}
 	}
-	body := &progress{from: r.Body, size: e.Size, sum: sha256.New(), what: c.File}
+	from := io.NopCloser(r.Body)
+	if r.Header.Get("Content-Encoding") == diskfile.Packed {
+		if from, err = diskfile.Unpack(r.Body); err != nil {
+			return err
+		}
+	}
+	defer from.Close()
+	body := &progress{from: from, size: e.Size, sum: sha256.New(), what: c.File}
 	if err := diskfile.Write(c.File, e.Size, body, func() error {
 		if e.Sum = hex.EncodeToString(body.sum.Sum(nil)); r.Trailer.Get(api.SumHeader) != e.Sum {
 			return fmt.Errorf("its SHA-256 is %s, and should be %q", e.Sum, r.Trailer.Get(api.SumHeader))

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/duckstest"
@@ -56,16 +58,36 @@ func testImages(sh *shell, dir string) {
 	}
 	sh.says("image export golden --file "+copied, "is there already")
 	sh.says("image export none --file "+copied+"2", "there are golden, linux")
-	url := sh.flags[1] + "/api/v1/volumes/damaged/image?size=1024"
+	testBodies(sh)
+	if strings.Contains(sh.run("volume list"), "damaged") {
+		sh.t.Error("an image that is not whole is a volume")
+	}
+	sh.says("pool orphans")
+}
+
+// testBodies: what is wrong with the bytes of a disk is the sender's, and is said.
+func testBodies(sh *shell) {
+	sh.t.Helper()
+	url, disk := sh.flags[1]+"/api/v1/volumes/damaged/image?size=1024", strings.Repeat("x", 1024)
 	for what, c := range map[string]struct {
-		body string
-		sum  string
-		says string
+		body   string
+		sum    string
+		coding string
+		says   string
 	}{
-		"another sum": {strings.Repeat("x", 1024), strings.Repeat("0", 64), "should have"},
-		"no sum":      {strings.Repeat("x", 1024), "", "should have"},
-		"too short":   {"x", "", "ends after 1 of 1024"},
-		"too long":    {strings.Repeat("x", 1025), "", "is longer than"},
+		"another sum":     {disk, strings.Repeat("0", 64), "", "should have"},
+		"no sum":          {disk, "", "", "should have"},
+		"too short":       {"x", "", "", "ends after 1 of 1024"},
+		"too long":        {disk + "x", "", "", "is longer than"},
+		"no sum, packed":  {inZstd(sh.t, disk), "", "zstd", "should have"},
+		"too long within": {inZstd(sh.t, disk+"x"), "", "zstd", "is longer than"},
+		"not packed":      {disk, "", "zstd", "ends after 0 of 1024"},
+		"cut, packed":     {inZstd(sh.t, disk)[:10], "", "zstd", "ends after"},
+		"another coding":  {disk, "", "gzip", "want zstd, or none"},
+		"a VMDK":          {"KDMV" + disk[4:], "", "", "qemu-img convert -f vmdk -O raw FILE OUT"},
+		"a VHD":           {disk[512:] + "conectix" + disk[520:], "", "", "qemu-img convert -f vpc -O raw FILE OUT"},
+		"a compressed":    {"\x1f\x8b\x08" + disk[3:], "", "", "gunzip -c FILE > OUT"},
+		"a qcow2":         {"QFI\xfb" + disk[4:], "", "", "ducks image import takes it"},
 	} {
 		q, err := http.NewRequestWithContext(sh.t.Context(), http.MethodPut, url, strings.NewReader(c.body))
 		if err != nil {
@@ -77,6 +99,7 @@ func testImages(sh *shell, dir string) {
 		}
 		q.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 		q.Header.Set(api.SumHeader, c.sum)
+		q.Header.Set("Content-Encoding", c.coding)
 		r, err := trusting(sh.t).Do(q)
 		if err != nil {
 			sh.t.Fatal(err)
@@ -86,8 +109,42 @@ func testImages(sh *shell, dir string) {
 			sh.t.Errorf("%s: %d %s, %v", what, r.StatusCode, said, err)
 		}
 	}
-	if strings.Contains(sh.run("volume list"), "damaged") {
-		sh.t.Error("an image that is not whole is a volume")
+}
+
+// inZstd returns a text as it crosses the network.
+func inZstd(t *testing.T, text string) string {
+	t.Helper()
+	b, err := io.ReadAll(pack(strings.NewReader(text)))
+	if err != nil {
+		t.Fatal(err)
 	}
-	sh.says("pool orphans")
+	return string(b)
+}
+
+// TestZerosAreNotSent: a disk of zeros costs its reader some bytes for each MiB.
+func TestZerosAreNotSent(t *testing.T) {
+	const size = 64 << 20
+	if b := inZstd(t, strings.Repeat("\x00", size)); len(b) > size/4000 {
+		t.Errorf("%d bytes are sent for %d zeros", len(b), size)
+	}
+}
+
+// TestADamagedFileIsToBlame: an import says which file is damaged, and not that the server has gone.
+func TestADamagedFileIsToBlame(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		_, _ = io.Copy(io.Discard, q.Body)
+		http.Error(w, "{}", http.StatusInternalServerError)
+	}))
+	t.Cleanup(s.Close)
+	sh := &shell{t, []string{"--server", s.URL, "--token", "x"}}
+	const cluster = 512
+	f := make([]byte, 4*cluster)
+	copy(f, "QFI\xfb\x00\x00\x00\x02")
+	f[23], f[30], f[39], f[46], f[cluster+6] = 9, 2, 1, 2, 4 // clusters of 512, a disk of as much, tables at 512 and 1024
+	f[2*cluster+6] = 64                                      // and data where no file is
+	path := filepath.Join(t.TempDir(), "disk.qcow2")
+	if err := os.WriteFile(path, f, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	sh.says("image import v --file "+path, "error: "+path+": byte 0 of the disk: the file is damaged", "it was not copied whole")
 }

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -89,16 +90,26 @@ func (r Transfers) importInto(ctx context.Context, image string, of Volume, from
 	return of.Versions[len(of.Versions)-1], r.put(volumes, of.Name, of)
 }
 
-// fill writes so many bytes into an image of zeros, and returns their SHA-256.
+// fill writes so many bytes into an image of zeros, and returns their SHA-256. It refuses those of a file that is no disk.
 func (r Transfers) fill(ctx context.Context, image string, size int64, from io.Reader) (sum string, err error) {
-	f, err := os.OpenFile(r.o.Pool.Path(image), os.O_WRONLY, 0)
+	f, err := os.OpenFile(r.o.Pool.Path(image), os.O_RDWR, 0)
 	if err != nil {
 		return "", err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	hash := sha256.New()
-	err = diskfile.Fill(pool.NewMeter(ctx, r.o.Pool, 0).Writer(f), size, io.TeeReader(from, hash))
-	if errors.Is(err, diskfile.ErrLength) {
+	in := bufio.NewReaderSize(io.TeeReader(from, hash), diskfile.FirstBytes)
+	first, _ := in.Peek(int(min(size, diskfile.FirstBytes))) // an error comes again
+	if err = diskfile.Foreign(first, nil); err == nil {
+		err = diskfile.Fill(pool.NewMeter(ctx, r.o.Pool, 0).Writer(f), size, in)
+	}
+	if err == nil {
+		last := make([]byte, min(size, diskfile.LastBytes))
+		if _, err = f.ReadAt(last, size-int64(len(last))); err == nil {
+			err = diskfile.Foreign(nil, last)
+		}
+	}
+	if errors.Is(err, diskfile.ErrLength) || errors.Is(err, diskfile.ErrRefused) {
 		err = fmt.Errorf("%w: %w", ErrRefused, err)
 	}
 	if err != nil {
