@@ -67,6 +67,7 @@ func TestDucks(t *testing.T) {
 	testBegin(sh, m)
 	testVersions(sh, m)
 	testCrash(sh, m)
+	testInUse(sh, m)
 	testLimit(sh, m)
 	testSpace(sh, m)
 	testMenu(sh, m)

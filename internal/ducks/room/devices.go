@@ -42,7 +42,7 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 	case !errors.Is(err, state.ErrUnknown):
 		return err
 	}
-	d.Secret = rand.Text()[:secretBytes]
+	d.Secret = newSecret() // of its first image
 	d.Image, d.ImageOf, d.Version, d.Afresh = "", "", 0, false
 	return r.Networks().change(func(tx *state.Tx, t *Tree) (err error) {
 		if err := t.takes(t.networks[groups][d.Group], Counts{Devices: 1, Space: t.promised(&d)}); err != nil {
@@ -54,6 +54,8 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 		return errors.Join(tx.Put(devices, d.Name, d), tx.Delete(unknown, mac))
 	})
 }
+
+func newSecret() string { return rand.Text()[:secretBytes] }
 
 // setUp checks what may change of a device.
 func (r *Room) setUp(d *Device) error {
@@ -257,7 +259,8 @@ func spareFor(ctx context.Context, p pool.Pool, d *Device) error {
 	return space.Spares(-u.Own)
 }
 
-// clone gives a device a new image. The old one goes when the new one is noted.
+// clone gives a device a new image, with a secret of its own: a system that still knows the one of the old image does not
+// log in to another disk by itself. The old image goes when the new one is noted.
 func (r *Room) clone(ctx context.Context, d *Device, v Version) error {
 	old := d.Image
 	var number uint64
@@ -268,6 +271,9 @@ func (r *Room) clone(ctx context.Context, d *Device, v Version) error {
 		return err
 	}
 	d.Image, d.ImageOf, d.Version, d.Afresh = deviceImage(d.Name, number), d.Group, v.Number, false
+	if old != "" {
+		d.Secret = newSecret()
+	}
 	if err := r.o.Pool.Clone(ctx, v.Snapshot, d.Image); err != nil {
 		return err
 	}

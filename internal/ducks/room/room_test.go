@@ -295,6 +295,32 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 }
 
+// TestEachCloneHasItsSecret: with the secret of an image nobody reaches the next one. An image that a device keeps has its own.
+func TestEachCloneHasItsSecret(t *testing.T) {
+	d, ctx := bareRoom(t), t.Context()
+	d.add("pc1", "02:00:00:00:00:01", "lab", Volatile)
+	boots := func() string {
+		_, of, err := d.Boot(ctx, "pc1")
+		must(t, err)
+		if dev, err := d.Device("pc1"); err != nil || dev.Secret != of.Secret || len(of.Secret) != secretBytes {
+			t.Errorf("%q is noted, and %q is that of the target: %v", dev.Secret, of.Secret, err)
+		}
+		return of.Secret
+	}
+	first, second := boots(), boots()
+	if first == second {
+		t.Errorf("two clones have the secret %q", first)
+	}
+	must(t, d.ChangeDevice(ctx, "pc1", func(d *Device) { d.Mode = Persistent }))
+	if third := boots(); third != second {
+		t.Errorf("an image that was kept had the secret %q, and has %q", second, third)
+	}
+	must(t, d.ChangeDevice(ctx, "pc1", func(d *Device) { d.Afresh = true }))
+	if boots() == second {
+		t.Error("a device that begins anew keeps its secret")
+	}
+}
+
 // A device keeps what it writes until its date.
 func TestUntilADate(t *testing.T) {
 	d, ctx := bareRoom(t), t.Context()
