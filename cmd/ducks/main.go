@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/config"
 	"dalmatiner/internal/ducks/command"
 	"dalmatiner/internal/ducks/contents"
+	"dalmatiner/internal/usage"
 )
 
 const description = `Run rooms of machines without disks.
@@ -23,24 +24,39 @@ ducks --version prints the version of the program.`
 
 func main() {
 	contents.Main()
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// Exit codes.
+const (
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// execute runs a command, and returns the exit code.
+func execute(args []string, out, errOut io.Writer) int {
 	// It is no flag of all commands: that of some is the version of an image.
-	if slices.Equal(os.Args[1:], []string{"--version"}) {
-		fmt.Println(config.BuildVersion())
-		return
+	if slices.Equal(args, []string{"--version"}) {
+		fmt.Fprintln(out, config.BuildVersion())
+		return 0
 	}
 	var g command.Grammar
-	p := parser(&g)
-	parsed, err := p.Parse(os.Args[1:])
-	p.FatalIfErrorf(err)
-	parsed.BindTo(context.Background(), (*context.Context)(nil))
-	parsed.BindTo(os.Stdout, (*io.Writer)(nil))
-	if err := parsed.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "ducks:", err)
-		os.Exit(1)
+	parsed, err := parser(&g, out, errOut).Parse(args)
+	if err != nil {
+		usage.Print(errOut, "ducks", err)
+		return exitUsage
 	}
+	parsed.BindTo(context.Background(), (*context.Context)(nil))
+	parsed.BindTo(out, (*io.Writer)(nil))
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintln(errOut, "ducks:", err)
+		return exitFailed
+	}
+	return 0
 }
 
 // parser returns what reads the arguments.
-func parser(g *command.Grammar) *kong.Kong {
-	return kong.Must(g, kong.Name("ducks"), kong.Description(description), kong.UsageOnError(), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
+func parser(g *command.Grammar, out, errOut io.Writer) *kong.Kong {
+	return kong.Must(g, kong.Name("ducks"), kong.Description(description), kong.Writers(out, errOut),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 }

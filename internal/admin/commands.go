@@ -25,7 +25,7 @@ type Env struct {
 
 // Target says which node a command talks to.
 type Target struct {
-	Addr string `help:"HTTP address of the node, ${default} by default." default:"127.0.0.1:8080" env:"DDB_ADDR" placeholder:"HOST:PORT"`
+	Addr string `aliases:"server" help:"HTTP address of the node, ${default} by default." default:"127.0.0.1:8080" env:"DDB_ADDR" placeholder:"HOST:PORT"`
 }
 
 func (t *Target) client() *Client { return &Client{Addr: t.Addr} }

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/alecthomas/kong"
+
+	"dalmatiner/internal/usage"
 )
 
 // Exit codes of the programs.
@@ -42,7 +44,6 @@ func Execute(ctx context.Context, name, description, version string, grammar any
 		kong.Writers(out, errOut),
 		kong.Exit(func(code int) { panic(exited(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true, WrapUpperBound: 100}),
-		kong.ShortUsageOnError(),
 	)
 	if err != nil {
 		panic(fmt.Sprintf("command tree of %s: %v", name, err))
@@ -65,7 +66,7 @@ func Execute(ctx context.Context, name, description, version string, grammar any
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		fmt.Fprintf(errOut, "%s: %v\nsee %s --help\n", name, err, name)
+		usage.Print(errOut, name, err)
 		return exitUsage
 	}
 	err = parsed.Run(append(binds, &Env{Context: ctx, Out: out, Err: errOut})...)
@@ -73,7 +74,7 @@ func Execute(ctx context.Context, name, description, version string, grammar any
 		return ExitOK
 	}
 	fmt.Fprintf(errOut, "%s: %v\n", name, err)
-	if usage := (*UsageError)(nil); errors.As(err, &usage) {
+	if of := (*UsageError)(nil); errors.As(err, &of) {
 		return exitUsage
 	}
 	return ExitFailed

@@ -7,9 +7,11 @@ import (
 	"io"
 	"strconv"
 	"time"
+
+	"dalmatiner/internal/usage"
 )
 
-const usage = `haggar sends metrics to a store, to load it or to fill it.
+const explanation = `haggar sends metrics to a store, to load it or to fill it.
 
   100 agents of 2,000 metrics each, one flush a second, in the present:
     haggar -carbon localhost:5555 -agents 100 -metrics 2000 -flush-interval 1s -spawn-interval 1s -jitter 1s
@@ -30,11 +32,7 @@ on the way, and 2 when the command line makes no sense.
 // empty. After flag.ErrHelp or any other error the reason stands in out.
 func ParseFlags(args []string, out io.Writer) (c Config, journal string, err error) {
 	f := flag.NewFlagSet("haggar", flag.ContinueOnError)
-	f.SetOutput(out)
-	f.Usage = func() {
-		fmt.Fprint(out, usage)
-		f.PrintDefaults()
-	}
+	f.SetOutput(io.Discard) // it would print all of the help ahead of an error
 	var start, protocol string
 	f.StringVar(&c.Addr, "carbon", defaultAddr, "host:`port` of the store (ddb listens on 5555)")
 	f.StringVar(&c.Bucket, "prefix", DefaultBucket, "`bucket` to write to, with a resolution of 1 s")
@@ -59,16 +57,27 @@ func ParseFlags(args []string, out io.Writer) (c Config, journal string, err err
 	f.StringVar(&c.Preset, "preset", "", "`name` of a data set: published")
 	f.Var(durationFlag(&c.Backfill, 0), "backfill", "with -preset: `time` of the past to write first, such as 1d")
 	f.StringVar(&journal, "journal", "", "`file` for a journal of what was sent")
-	if err := f.Parse(args); err != nil {
+	switch err := f.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(out, explanation)
+		f.SetOutput(out)
+		f.PrintDefaults()
+		return c, "", err
+	case err != nil:
+		complain(out, err)
 		return c, "", err
 	}
 	set := map[string]bool{}
 	f.Visit(func(fl *flag.Flag) { set[fl.Name] = true })
 	if err := c.interpret(f.Args(), start, protocol, set); err != nil {
-		fmt.Fprintf(out, "haggar: %v (haggar -h explains)\n", err)
+		complain(out, err)
 		return c, "", err
 	}
 	return c, journal, nil
+}
+
+func complain(out io.Writer, err error) {
+	usage.Lines(out, "haggar", err, "haggar [-carbon host:port] [flags]", "haggar -h")
 }
 
 // interpret does what the flags say beyond their values.

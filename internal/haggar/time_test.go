@@ -3,6 +3,8 @@ package haggar
 import (
 	"bytes"
 	"context"
+	"errors"
+	"flag"
 	"net"
 	"os"
 	"slices"
@@ -247,11 +249,14 @@ func TestWrongFlags(t *testing.T) {
 	f := func(args, mention string) {
 		t.Helper()
 		var out strings.Builder
-		if _, _, err := ParseFlags(strings.Fields(args), &out); err == nil || !strings.Contains(out.String(), mention) {
+		_, _, err := ParseFlags(strings.Fields(args), &out)
+		if err == nil || !strings.Contains(out.String(), mention) || !errors.Is(err, flag.ErrHelp) && strings.Count(out.String(), "\n") != 3 {
 			t.Errorf("%s: %v, %q, want an error that mentions %q", args, err, out.String(), mention)
 		}
 	}
 	f("-jitter 11s", "jitter")
+	f("-foo", "haggar: flag provided but not defined: -foo\nusage: haggar [-carbon host:port] [flags]\nhelp:  haggar -h\n")
+	f("-agents many", "-agents")
 	f("-agents 0", "at least 1")
 	f("-metrics -1", "10000000")
 	f("-protocol graphite", "there is ddb")

@@ -50,6 +50,24 @@ type Options struct {
 // FirstToken is the file in DataDir with the token of an admin that a new state begins with.
 const FirstToken = "first-token"
 
+// targetsDir is where tgtd is told what to do, in a data directory.
+const targetsDir = "tgt"
+
+// StopTargets ends the tgtd that Run has left, with the sessions of devices, and returns how many these were; false if none
+// ran. While Run runs it is refused.
+func StopTargets(ctx context.Context, dataDir string) (sessions int, ran bool, err error) {
+	path := filepath.Join(dataDir, stateFile)
+	if _, err := os.Stat(path); err != nil {
+		return 0, false, fmt.Errorf("%s is no data directory of ducks: %w", dataDir, err)
+	}
+	file, err := state.Open(path, layouts())
+	if err != nil {
+		return 0, false, fmt.Errorf("stop ducks serve first: %w", err)
+	}
+	sessions, ran, err = target.Stop(ctx, filepath.Join(dataDir, targetsDir))
+	return sessions, ran, errors.Join(err, file.Close())
+}
+
 // Run runs until the context ends. tgtd and the sessions of devices go on behind it.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := o.reachable(); err != nil {
@@ -73,11 +91,14 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := first(gate, &o); err != nil {
 		return err
 	}
-	targets, err := target.Start(ctx, target.Options{Dir: filepath.Join(o.DataDir, "tgt"), Portal: o.Portal, Logger: o.Logger})
+	targets, err := target.Start(ctx, target.Options{Dir: filepath.Join(o.DataDir, targetsDir), Portal: o.Portal, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
-	defer targets.Close()
+	defer func() {
+		targets.Close()
+		o.Logger.Info("ducks has stopped, and tgtd goes on: devices keep their disks; ducks stop --targets ends it", "targets", targets.Count(), "data_dir", o.DataDir)
+	}()
 	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base, Now: time.Now, Logger: o.Logger})
 	if err := devices.Transfers().Tidy(ctx); err != nil {
 		return err

@@ -109,6 +109,18 @@ func showDevice(c *call) (Device, error) {
 	return shown, nil
 }
 
+// attachDevice gets the disk of a device ready, and shows where it is. What follows is seen as of a boot.
+func attachDevice(c *call, _ none) (Device, error) {
+	if _, _, err := (room.Attachments{Room: c.Room}).Attach(c.Context(), c.object); err != nil {
+		return Device{}, err
+	}
+	shown, err := showDevice(c)
+	if err == nil {
+		c.Times.Note(shown.MAC, boot.Scripted)
+	}
+	return shown, err
+}
+
 // Course is a boot of a device, the seconds of each stage since it began.
 type Course struct {
 	Begun  time.Time `json:"begun"`

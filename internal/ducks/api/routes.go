@@ -66,6 +66,10 @@ type (
 
 		Afresh *bool `json:"afresh,omitempty"` // it begins anew when it boots next, whatever its mode
 	}
+	// Detach says how a disk is taken from a device.
+	Detach struct {
+		Force bool `json:"force,omitempty"` // also while somebody is logged in, whose session is closed
+	}
 	// NewToken makes a token.
 	NewToken struct {
 		Name string      `json:"name"`
@@ -199,6 +203,10 @@ func devices() []route {
 		within(about(room.ADevice), asks("GET /api/v1/devices/{name}/boots", "Its last boots, the newest first.", access.Viewer, showBoots)),
 		within(theirs, acts("POST /api/v1/devices", "Make a machine known.", access.Operator, "add device", addDevice)),
 		within(about(room.ADevice), acts("PATCH /api/v1/devices/{name}", "Move it to another group, pin it, or change its mode or limits.", access.Operator, "change device", changeDevice)),
+		within(about(room.ADevice), acts("POST /api/v1/devices/{name}/attach", "Get its disk ready for an initiator that asks for no script.", access.Operator, "attach device", attachDevice)),
+		within(about(room.ADevice), acts("POST /api/v1/devices/{name}/detach", "Take its disk away until it boots, or is attached, again.", access.Operator, "detach device", func(c *call, how Detach) (none, error) {
+			return none{}, room.Attachments{Room: c.Room}.Detach(c.Context(), c.object, how.Force)
+		})),
 		within(about(room.ADevice), acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator, "wake device", wakeDevice)),
 		within(about(room.ADevice), removes("DELETE /api/v1/devices/{name}", "Delete a device that is off, with what it has written.", access.Operator, "delete device", func(c *call) error { return c.Room.RemoveDevice(c.Context(), c.object) })),
 		within(theirs, asks("GET /api/v1/alerts", "What somebody should look at.", access.Viewer, showAlerts)),

@@ -19,7 +19,7 @@ import (
 
 // Server is which ducks a command speaks to.
 type Server struct {
-	URL       string `name:"server" default:"http://127.0.0.1:8091" env:"DUCKS_SERVER" help:"Where ducks serve answers." placeholder:"URL"`
+	Addr      string `aliases:"server" default:"127.0.0.1:8091" env:"DUCKS_ADDR,DUCKS_SERVER" help:"Where ducks serve answers: its address, or with TLS https:// and that." placeholder:"HOST:PORT"`
 	Token     string `env:"DUCKS_TOKEN" help:"The token that lets you in." placeholder:"TOKEN"`
 	TokenFile string `name:"token-file" env:"DUCKS_TOKEN_FILE" help:"A file with the token, as first-token of a data directory." placeholder:"FILE"`
 	CA        string `name:"ca" env:"DUCKS_CA" help:"The certificate of the CA of an https server, in PEM; without it, those of the system." placeholder:"FILE"`
@@ -99,11 +99,20 @@ func (s *Server) request(ctx context.Context, method, path string, body io.Reade
 	if err != nil {
 		return nil, err
 	}
-	q, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(s.URL, "/")+"/api/v1/"+path, body)
+	q, err := http.NewRequestWithContext(ctx, method, s.url()+"/api/v1/"+path, body)
 	if err == nil {
 		q.Header.Set("Authorization", "Bearer "+token)
 	}
 	return q, err
+}
+
+// url returns where the server is. An address alone is that of one without TLS.
+func (s *Server) url() string {
+	at := strings.TrimSuffix(s.Addr, "/")
+	if !strings.Contains(at, "://") {
+		at = "http://" + at
+	}
+	return at
 }
 
 // answer reads what the server says, as do.

@@ -47,10 +47,11 @@ func TestDucks(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
+	var said logged
 	listened, ended := make(chan string, 1), make(chan error, 1)
 	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: server + ":0", TLS: agent.TLS{Own: true}, Devices: server + ":0",
 		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Network: agent.Network{Interface: bridge, Loaders: loaders(t)},
-		Shape: traffic.Options{Interface: bridge, Line: 1e9}, Logger: slog.New(slog.DiscardHandler),
+		Shape: traffic.Options{Interface: bridge, Line: 1e9}, Logger: slog.New(slog.NewTextHandler(&said, nil)),
 		Listened: func(people, _ net.Addr) { listened <- people.String() }}
 	t.Cleanup(func() { endTargets(t, &o) })
 	go func() { ended <- agent.Run(ctx, o) }()
@@ -60,7 +61,7 @@ func TestDucks(t *testing.T) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	sh := &shell{t, []string{"--server", "https://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
+	sh := &shell{t, []string{"--addr", "https://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
 	sh.says("pool status", "unknown authority")
 	t.Setenv("DUCKS_CA", filepath.Join(data, agent.CAFile))
 	m := newMachine(t)
@@ -68,6 +69,7 @@ func TestDucks(t *testing.T) {
 	testVersions(sh, m)
 	testCrash(sh, m)
 	testInUse(sh, m)
+	testAttach(sh)
 	testLimit(sh, m)
 	testSpace(sh, m)
 	testMenu(sh, m)
@@ -83,10 +85,15 @@ func TestDucks(t *testing.T) {
 	testUsers(sh, dir)
 	testAccess(sh, dir)
 	(&shell{t, nil}).says("restore --data-dir "+data+" --pool "+o.Pool, "another process has this pool")
+	(&shell{t, nil}).says("stop --targets --data-dir "+data, "stop ducks serve first")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
+	if !strings.Contains(said.String(), "tgtd goes on: devices keep their disks; ducks stop --targets ends it") {
+		t.Errorf("it says as it stops: %s", said.String())
+	}
+	testStop(t, data)
 	testRestore(sh, data, o.Pool)
 }
 
@@ -431,7 +438,7 @@ func TestTheServerIsTrusted(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sh := &shell{t, []string{"--server", s.URL, "--token", "x"}}
+	sh := &shell{t, []string{"--addr", s.URL, "--token", "x"}}
 	sh.says("pool status", "unknown authority")
 	sh.says("pool status --ca "+ca, "1.0K of 4.0K are free")
 	sh.says("pool status --ca "+ca+".none", "no such file")

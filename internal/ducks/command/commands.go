@@ -19,6 +19,7 @@ import (
 // Grammar is all commands.
 type Grammar struct {
 	Serve   Serve   `cmd:"" help:"Run ducks on this machine: images, disks over iSCSI, and what devices boot."`
+	Stop    Stop    `cmd:"" help:"End the tgtd that serve leaves when it stops."`
 	Pool    Pool    `cmd:"" help:"The space of the pool."`
 	Client  Client  `cmd:"" help:"Who owns networks."`
 	Network Network `cmd:"" help:"What owns images and devices, with its limits."`

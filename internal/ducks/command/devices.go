@@ -26,6 +26,8 @@ type Device struct {
 	Pin      DevicePin      `cmd:"" help:"Let it get a version, whatever its group uses."`
 	Rollback DeviceRollback `cmd:"" help:"Let it begin anew when it boots next, whatever its mode: what it has written goes."`
 	Unit     DeviceUnit     `cmd:"" help:"Print the unit of systemd for images, which says that a device is up."`
+	Attach   DeviceAttach   `cmd:"" help:"Get its disk ready for an initiator that asks for no script: a boot loader of its own, a virtual machine, a test."`
+	Detach   DeviceDetach   `cmd:"" help:"Take its disk away until it boots, or is attached, again. What it has written stays."`
 	Wake     DeviceWake     `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
 	Delete   DeviceDelete   `cmd:"" help:"Delete one that is off, with what it has written."`
 	Leases   DeviceLeases   `cmd:"" help:"List the addresses that machines have."`
@@ -142,12 +144,44 @@ func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", object("devices", c.Name, ""), nil, &d); done || err != nil {
 		return err
 	}
+	return showDevice(out, &d)
+}
+
+func showDevice(out io.Writer, d *api.Device) error {
 	secret := d.Secret
 	if secret == "" {
 		secret = "(for an admin only)"
 	}
 	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        %s\nspace        %s\niqn          %s\nportal       %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
-		d.Name, d.MAC, d.Group, modeText(&d), rateText(d.Limit), spaceText(d.Space), d.IQN, d.Portal, d.Initiator, d.User, secret)
+		d.Name, d.MAC, d.Group, modeText(d), rateText(d.Limit), spaceText(d.Space), d.IQN, d.Portal, d.Initiator, d.User, secret)
+	return err
+}
+
+// DeviceAttach is a command.
+type DeviceAttach struct {
+	Server
+	Name string `arg:""`
+}
+
+// Run runs it.
+func (c *DeviceAttach) Run(ctx context.Context, out io.Writer) error {
+	var d api.Device
+	if done, err := c.do(ctx, out, "POST", object("devices", c.Name, "attach"), nil, &d); done || err != nil {
+		return err
+	}
+	return showDevice(out, &d)
+}
+
+// DeviceDetach is a command.
+type DeviceDetach struct {
+	Server
+	Name  string `arg:""`
+	Force bool   `help:"Also while somebody is logged in, whose session is closed."`
+}
+
+// Run runs it.
+func (c *DeviceDetach) Run(ctx context.Context, out io.Writer) error {
+	_, err := c.do(ctx, out, "POST", object("devices", c.Name, "detach"), api.Detach{Force: c.Force}, nil)
 	return err
 }
 

@@ -136,7 +136,7 @@ func TestADamagedFileIsToBlame(t *testing.T) {
 		http.Error(w, "{}", http.StatusInternalServerError)
 	}))
 	t.Cleanup(s.Close)
-	sh := &shell{t, []string{"--server", s.URL, "--token", "x"}}
+	sh := &shell{t, []string{"--addr", s.URL, "--token", "x"}}
 	const cluster = 512
 	f := make([]byte, 4*cluster)
 	copy(f, "QFI\xfb\x00\x00\x00\x02")

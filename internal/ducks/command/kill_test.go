@@ -116,7 +116,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	pool := "btrfs:" + duckstest.Mounted(t, "btrfs")
 	const at = "127.0.0.1:8091"
-	sh := &shell{t, []string{"--server", "http://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
+	sh := &shell{t, []string{"--addr", "http://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
 	p := &process{t: t, sh: sh}
 	p.line = fmt.Sprintf("serve --data-dir %s --pool %s --http-addr %s --dhcp %s --boot-files %s --shape %s --line 1gbit", data, pool, at, bridge, loaders(t), bridge)
 	t.Cleanup(func() {
