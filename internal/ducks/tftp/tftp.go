@@ -1,19 +1,15 @@
 // Package tftp gives machines the boot loader that they ask for by TFTP, and nothing else. It is the one package that
-// imports pin/tftp. Sources: RFC 1350, 2347 to 2349.
+// imports pin/tftp: for the side of a machine. Sources: RFC 1350, 2347 to 2349.
 package tftp
 
 import (
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pin/tftp/v3"
@@ -100,99 +96,6 @@ func (f Files) Check(names ...string) error {
 		}
 	}
 	return nil
-}
-
-// Options say who is served.
-type Options struct {
-	Files  Files
-	Seen   func(who netip.Addr) // is told that a machine gets the end of a file, before it has that
-	Logger *slog.Logger
-}
-
-// Server answers at one address until it is closed.
-type Server struct {
-	s    *tftp.Server
-	done sync.WaitGroup
-}
-
-// Port is that of TFTP.
-const Port = 69
-
-// mostAtOnce is how many transfers there are at a time. Of more the machines ask again.
-const mostAtOnce = 256
-
-// Start answers machines at an address.
-func Start(at netip.AddrPort, o Options) (*Server, error) {
-	conn, err := net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at))
-	if err != nil {
-		return nil, fmt.Errorf("TFTP: %w", err)
-	}
-	room := make(chan struct{}, mostAtOnce)
-	s := &Server{s: tftp.NewServer(func(name string, to io.ReaderFrom) error {
-		select {
-		case room <- struct{}{}:
-			defer func() { <-room }()
-		default:
-			return errors.New("too many machines load at once: ask again")
-		}
-		return o.give(name, to)
-	}, nil)}
-	s.s.SetTimeout(time.Second)
-	s.s.SetRetries(4) // Close waits for who is silent as well
-	s.s.SetBackoff(func(int) time.Duration { return 0 })
-	s.done.Go(func() {
-		if err := s.s.Serve(conn); err != nil && !errors.Is(err, net.ErrClosed) {
-			o.Logger.Error("no machine loads by TFTP any more", "err", err)
-		}
-	})
-	return s, nil
-}
-
-// give sends a file.
-func (o *Options) give(name string, to io.ReaderFrom) error {
-	file, size, err := o.Files.Open(name)
-	if err != nil {
-		o.Logger.Warn("a machine asks for a file that it does not get", "name", fmt.Sprintf("%.100q", name), "err", err)
-		return ErrNone
-	}
-	defer file.Close()
-	out, is := to.(tftp.OutgoingTransfer)
-	if is {
-		out.SetSize(size)
-	}
-	from := &ending{Reader: file, left: size}
-	if is {
-		if a, ok := netip.AddrFromSlice(out.RemoteAddr().IP.To4()); ok {
-			from.end = func() { o.Seen(a) }
-		}
-	}
-	if _, err := to.ReadFrom(from); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	return nil
-}
-
-// ending reads so many bytes, and says once that the last of them was read. A machine that has the end goes on at once: what
-// it does next is not to be seen before that.
-type ending struct {
-	io.Reader
-	left int64
-	end  func() // may be nil
-}
-
-func (e *ending) Read(p []byte) (int, error) {
-	n, err := e.Reader.Read(p)
-	if e.left -= int64(n); (e.left <= 0 || errors.Is(err, io.EOF)) && e.end != nil {
-		e.end()
-		e.end = nil
-	}
-	return n, err
-}
-
-// Close ends it, when the transfers under way have ended.
-func (s *Server) Close() {
-	s.s.Shutdown()
-	s.done.Wait()
 }
 
 // Load loads a file as a machine does. It uses the network namespace of the thread that calls.
