@@ -17,6 +17,9 @@ var (
 	ErrUnknown = errors.New("unknown bucket")
 	ErrExists  = errors.New("the bucket exists")
 	ErrInvalid = errors.New("invalid bucket")
+
+	// ErrNoMajority says that too few nodes of a cluster answer to create or delete a bucket.
+	ErrNoMajority = errors.New("no majority of the cluster")
 )
 
 // Info is what defines a bucket, in memory and in files. All but TTL never change.

@@ -322,9 +322,5 @@ func (c *catalogue) follow(encoded []byte) error {
 	if known {
 		return nil
 	}
-	o, err := parseBuckets(encoded)
-	if err != nil {
-		return err
-	}
-	return c.learn(o)
+	return c.learnEncoded(encoded)
 }

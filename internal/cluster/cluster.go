@@ -49,6 +49,8 @@ type Cluster struct {
 
 	counted atomic.Pointer[quorums] // of the ring that was asked for last
 	ordered atomic.Int64            // bytes of the orders of streams
+
+	changing chan struct{} // holds one while this node creates or deletes a bucket
 }
 
 // quorums are how many copies count under a ring.
@@ -66,7 +68,7 @@ func Open(o Options) (*Cluster, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{o: o, dir: o.FS.PathJoin(o.Dir, "cluster"), log: loglimit.New(o.Logger, o.Now)}
+	c := &Cluster{o: o, dir: o.FS.PathJoin(o.Dir, "cluster"), log: loglimit.New(o.Logger, o.Now), changing: make(chan struct{}, 1)}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}

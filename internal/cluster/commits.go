@@ -170,7 +170,7 @@ func (c *commits) stop(ctx context.Context) {
 // countsOf returns the counts of the account for those of the protocol.
 func countsOf(r replication.Counts) account.Counts {
 	c := account.Counts{Accepted: uint64(r.Accepted), Duplicate: uint64(r.Duplicate), Conflicting: uint64(r.Conflicting)}
-	c.Refused[account.Unconfirmed] = uint64(r.Unconfirmed)
+	c.Refused[account.Unconfirmed], c.Refused[account.BucketDeleted] = uint64(r.Unconfirmed), uint64(r.Deleted)
 	return c
 }
 

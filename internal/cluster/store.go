@@ -18,7 +18,8 @@ type Store struct {
 	c *Cluster
 }
 
-// CreateBucket creates a bucket on all nodes, on those that are down when they are back.
+// CreateBucket creates a bucket on all nodes, on those that are down when they are back. More than half of the members
+// have it when it returns: where fewer answer the error wraps buckets.ErrNoMajority.
 func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if private(info.Name) {
 		return s.Store.CreateBucket(info)
@@ -26,7 +27,22 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if err := s.c.member(); err != nil {
 		return buckets.Info{}, err
 	}
-	return s.c.buckets.create(info)
+	return s.c.createBucket(info)
+}
+
+// createBucket creates a bucket, with a majority of the members.
+func (c *Cluster) createBucket(info buckets.Info) (created buckets.Info, err error) {
+	if err := info.Validate(); err != nil {
+		return buckets.Info{}, err
+	}
+	if _, err := c.o.Store.BucketByName(info.Name); err == nil {
+		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(info.Name))
+	}
+	err = c.changeBucket(info.Name, func() error {
+		created, err = c.buckets.create(info)
+		return err
+	})
+	return created, err
 }
 
 // Buckets returns all buckets, with the n of those that have one of their own.
@@ -45,12 +61,16 @@ func (s *Store) BucketByName(name string) (buckets.Info, error) {
 	return info, err
 }
 
-// DeleteBucket deletes a bucket with all it holds, on all nodes.
+// DeleteBucket deletes a bucket with all it holds, on all nodes. More than half of the members know it when it returns:
+// where fewer answer the error wraps buckets.ErrNoMajority.
 func (s *Store) DeleteBucket(name string) error {
 	if private(name) {
 		return s.Store.DeleteBucket(name)
 	}
-	return s.c.buckets.delete(name)
+	if _, err := s.Store.BucketByName(name); err != nil {
+		return err
+	}
+	return s.c.changeBucket(name, func() error { return s.c.buckets.delete(name) })
 }
 
 // SetTTL sets the TTL of a bucket in points, on all nodes; 0 keeps points for ever.

@@ -144,9 +144,10 @@ func (c *catalogue) learnDefined(encoded []byte) error {
 
 // The services of a node: the first byte of a request to it.
 const (
-	serviceReads  = 1
-	serviceTags   = 2
-	serviceEvents = 3
+	serviceReads   = 1
+	serviceTags    = 2
+	serviceEvents  = 3
+	serviceBuckets = 4
 )
 
 // ask asks a service of another node.
@@ -166,6 +167,8 @@ func serve(ctx context.Context, c *Cluster, from ring.ID, request []byte, reply 
 			return c.tags.Serve(ctx, from, body, reply)
 		case serviceEvents:
 			return c.events.Serve(ctx, from, body, reply)
+		case serviceBuckets:
+			return c.serveBuckets(body, reply)
 		}
 	}
 	return &call.Error{Peer: c.id, Code: call.Failed, Text: "it does not know this kind of request"}

@@ -18,6 +18,9 @@ import (
 	"dalmatiner/internal/store"
 )
 
+// retryAfter is in how many seconds a client tries again what the node cannot do now.
+const retryAfter = "5"
+
 // statusError is an error that knows its HTTP status, and the reason under
 // which the account counts the refused request where it counts it.
 type statusError struct {
@@ -46,6 +49,7 @@ const (
 	reasonBusy          = "query_busy"
 	reasonTimeout       = "query_timeout"
 	reasonMemory        = "query_memory"
+	reasonNoMajority    = "no_majority"
 	reasonTooLarge      = "http_too_large"
 	reasonType          = "http_type"
 	reasonForbidden     = "http_forbidden"
@@ -72,6 +76,8 @@ func classify(err error) (status int, reason string) {
 		return http.StatusRequestEntityTooLarge, reasonTooLarge
 	case tagging.Reason(err) != "":
 		return http.StatusServiceUnavailable, tagging.Reason(err)
+	case errors.Is(err, buckets.ErrNoMajority):
+		return http.StatusServiceUnavailable, reasonNoMajority
 	case errors.Is(err, query.ErrNoResults):
 		return http.StatusNotFound, reasonNoResults
 	case errors.Is(err, query.ErrUnknownBucket), errors.Is(err, buckets.ErrUnknown):
@@ -122,6 +128,9 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	if status >= http.StatusInternalServerError && reason == "" && !errors.As(err, new(*statusError)) {
 		a.log.Log(slog.LevelError, "request_failed", "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+	}
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
 	}
 	p := newProblem(err, status, reason)
 	text, contentType := []byte(p.Text()+"\n"), typeText

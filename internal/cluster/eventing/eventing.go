@@ -33,6 +33,8 @@ type Options struct {
 	// Bucket and ByID return buckets, as events.Options has them.
 	Bucket func(name string) (buckets.Info, error)
 	ByID   func(id uint64) (info buckets.Info, ok bool)
+	// Known reports whether the cluster has a bucket, which the store of this node may not have: nil says that it has all.
+	Known func(id uint64) bool
 	// Private reports whether a bucket belongs to each node alone.
 	Private func(name string) bool
 	// Durable waits until what a token of Own stands for is on disk.

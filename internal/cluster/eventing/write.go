@@ -22,7 +22,8 @@ const (
 )
 
 // Write implements events.Store. Events are on the disks of W owners each when it returns; those that are not
-// in time are refused as account.Unconfirmed, and may stay.
+// in time are refused as account.Unconfirmed, and may stay. Those of which an owner knows that their bucket was
+// deleted are refused as account.BucketDeleted.
 func (e *Eventing) Write(bucket string, list []events.Event) (events.Written, error) {
 	if err := e.o.Check(); err != nil {
 		return events.Written{}, err
@@ -75,6 +76,7 @@ type chunk struct {
 	bytes     int
 
 	enough  bool      // W owners have them
+	stale   bool      // an owner knows that the bucket was deleted
 	owners  []ring.ID // that counted, in the order of the ring
 	has     map[ring.ID][]events.Class
 	retried map[ring.ID]bool // it may have had them from before
@@ -141,10 +143,9 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 			select {
 			case p := <-answers:
 				delete(asked, p.to)
-				if p.err == nil {
-					c.has[p.to] = p.classes
-				} else if code := call.CodeOf(p.err); code != call.OtherRing && code != call.Busy {
-					c.retried[p.to] = true
+				if c.answered(&p); c.stale {
+					timer.Stop()
+					return
 				}
 				if c.enough = w.enough(v, c, current, future); c.enough {
 					timer.Stop()
@@ -161,6 +162,19 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 		if _, ok := e.o.ByID(w.info.ID); !ok {
 			return // it was deleted
 		}
+	}
+}
+
+// answered takes the answer of an owner.
+func (c *chunk) answered(p *pushed) {
+	code := call.CodeOf(p.err)
+	switch {
+	case p.err == nil:
+		c.has[p.to] = p.classes
+	case code == call.UnknownBucket || errors.Is(p.err, buckets.ErrUnknown): // it was told what the bucket is
+		c.stale = true
+	case code != call.OtherRing && code != call.Busy:
+		c.retried[p.to] = true
 	}
 }
 
@@ -251,10 +265,14 @@ func (w *writing) keep(c *chunk) {
 // count counts what became of the events of a chunk, and shows those that are new to live tails.
 func (w *writing) count(c *chunk, from []int, out *events.Written) {
 	if !c.enough {
-		w.e.counters.unconfirmed.Add(uint64(len(c.list)))
-		out.Counts.Refused[account.Unconfirmed] += uint64(len(c.list))
+		why := account.BucketDeleted
+		if !c.stale {
+			why = account.Unconfirmed
+			w.e.counters.unconfirmed.Add(uint64(len(c.list)))
+		}
+		out.Counts.Refused[why] += uint64(len(c.list))
 		for _, at := range c.at {
-			out.Refused = append(out.Refused, events.Refused{At: from[at], Why: account.Unconfirmed})
+			out.Refused = append(out.Refused, events.Refused{At: from[at], Why: why})
 		}
 		return
 	}
@@ -301,6 +319,9 @@ func (e *Eventing) take(ctx context.Context, m *stored) ([]events.Class, error) 
 		e.recent.Unlock()
 	}
 	e.taking.RUnlock()
+	if errors.Is(err, buckets.ErrUnknown) && e.o.Known != nil && e.o.Known(m.bucket) {
+		return nil, &call.Error{Peer: e.o.Self, Code: call.Failed, Text: "it has another bucket of this name"}
+	}
 	if err != nil {
 		return nil, err
 	}

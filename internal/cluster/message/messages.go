@@ -181,7 +181,7 @@ func (w *writer) written(m replication.Written) {
 
 func (r *reader) written() (m replication.Written) {
 	m.Key, m.Refusal = r.batchKey(), replication.Refusal(r.U8())
-	r.Check(m.Refusal <= replication.Full)
+	r.Check(m.Refusal <= replication.StaleBucket)
 	m.Counts = replication.Counts{Accepted: r.int(), Duplicate: r.int(), Conflicting: r.int(), Unconfirmed: r.int()}
 	m.Later = r.deletions()
 	return m

@@ -27,7 +27,7 @@ func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (repl
 			return 0, fmt.Errorf("batch %d: nobody has said of which bucket it is", batch.Number)
 		}
 		counts := account.Counts{Accepted: uint64(c.Accepted), Duplicate: uint64(c.Duplicate), Conflicting: uint64(c.Conflicting)}
-		counts.Refused[account.Unconfirmed] = uint64(c.Unconfirmed)
+		counts.Refused[account.Unconfirmed], counts.Refused[account.BucketDeleted] = uint64(c.Unconfirmed), uint64(c.Deleted)
 		var err error
 		if token, err = r.o.Local.CountPoints(bucket, &counts); err != nil {
 			return 0, full(err)

@@ -1,6 +1,8 @@
 package replica
 
 import (
+	"cmp"
+
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/intake"
@@ -59,11 +61,7 @@ func (r *Replica) column(c *replication.Column, order int) error {
 	}
 	t, err := r.into(b)
 	if t == nil {
-		if err == nil {
-			w.left.Gone += int64(len(list))
-			w.counts.Accepted += len(list)
-		}
-		return err
+		return cmp.Or(err, r.stale(len(list)))
 	}
 	w.counts.Accepted += len(list)
 	for _, s := range list {

@@ -201,10 +201,16 @@ func (h *hints) remove(number uint64) bool {
 }
 
 // KeepHint stores a hint and notes the key, both in one record. The error wraps
-// replication.ErrFull where hints have all the room that they may have.
+// replication.ErrFull where hints have all the room that they may have, and replication.ErrStaleBucket where the bucket
+// of the rows, which have the same, was deleted.
 func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication.Position, error) {
 	if err := j.checkRoom(); err != nil {
 		return 0, err
+	}
+	if rows := h.Change.Rows; len(rows) > 0 && j.o.Known != nil {
+		if bucket, _, ok := j.o.Names.Lookup(rows[0].Series); ok && !j.o.Known(bucket) {
+			return 0, replication.ErrStaleBucket
+		}
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -43,7 +43,7 @@ type heldRow struct {
 
 // Write stores rows of a batch that came first hand, and notes the key: see replication.Store. The
 // error wraps replication.ErrFull where there is no room; then some of the rows may be stored, and
-// none is counted.
+// none is counted. It wraps replication.ErrStaleBucket where their bucket was deleted.
 func (r *Replica) Write(key replication.Key, c replication.Change) (replication.Counts, replication.Position, error) {
 	err := r.change(&c, false, cmp.Or(c.Copies, r.o.Copies()) > 1)
 	if err = errors.Join(err, r.writing.absent); err != nil {
@@ -183,7 +183,11 @@ func (r *Replica) row(row *replication.Row, order int) error {
 	}
 	value, ok := replication.Value{}, false
 	switch {
-	case s == nil || row.Incarnation < r.Incarnation(row.Series): // of another life of the bucket, or of the series
+	case s == nil:
+		if err := r.stale(1); err != nil {
+			return err
+		}
+	case row.Incarnation < r.Incarnation(row.Series): // of an earlier incarnation of the series
 		w.left.Gone++
 	case int64(row.Slot) < oldest(&s.bucket.info, w.now):
 		w.left.Expired++
@@ -214,6 +218,16 @@ func (r *Replica) row(row *replication.Row, order int) error {
 		r.copied.add(of, at, w.now)
 	}
 	return r.put(s, slot, value)
+}
+
+// stale leaves points of a deleted bucket out. Those that come first hand are refused, so that nobody counts them as
+// accepted; copies come from nodes that have not heard of the deletion yet, and will drop theirs.
+func (r *Replica) stale(points int) error {
+	r.writing.left.Gone += int64(points)
+	if r.writing.copies {
+		return nil
+	}
+	return replication.ErrStaleBucket
 }
 
 // find returns the series of a row, nil if its bucket is gone.

@@ -111,6 +111,20 @@ func (b *Buckets) Get(id uint64) (Bucket, bool) {
 	return of, ok
 }
 
+// Named returns what is known of one name: its buckets, and when it was deleted.
+func (b *Buckets) Named(name string) *Buckets {
+	out := NewBuckets()
+	if clock, ok := b.deleted[name]; ok {
+		out.deleted[name] = clock
+	}
+	for id, of := range b.known {
+		if of.Name == name {
+			out.known[id] = of
+		}
+	}
+	return out
+}
+
 // All returns all buckets by id, those in conflict too.
 func (b *Buckets) All() []Bucket {
 	return slices.SortedFunc(maps.Values(b.known), func(x, y Bucket) int { return cmp.Compare(x.ID(), y.ID()) })

@@ -32,6 +32,7 @@ type batch struct {
 	unconfirmed int // parts
 	incomplete  int // parts
 	replied     bool
+	stale       bool // an owner knows that the bucket was deleted
 }
 
 // copyOf is a copy on a node, for an owner.
@@ -152,6 +153,11 @@ func (c *coordinator) written(from ring.ID, m Written) {
 	if p == nil || p.attempt != m.Attempt {
 		return
 	}
+	if m.Refusal == StaleBucket {
+		b.stale = true
+		c.settle(b)
+		return
+	}
 	if m.Refusal == Stale {
 		if !b.replied {
 			c.raiseAgain(b, p, m.Later)
@@ -195,9 +201,9 @@ func (c *coordinator) raiseAgain(b *batch, p *part, later []Deletion) {
 }
 
 // settle replies once every part has its copies or its time is over, and lets a batch go once
-// nobody is left to be sent to.
+// nobody is left to be sent to. What an owner knows of a deletion of the bucket ends both.
 func (c *coordinator) settle(b *batch) {
-	late := c.now.Steady >= b.deadline
+	late := c.now.Steady >= b.deadline || b.stale
 	if !b.replied && (b.unconfirmed == 0 || late) {
 		b.replied = c.reply(b)
 	}
@@ -219,9 +225,12 @@ func (c *coordinator) writes(bucket uint64) (now, next int) {
 func (c *coordinator) reply(b *batch) bool {
 	var sum Counts
 	for i := range b.parts {
-		if p := &b.parts[i]; p.confirmed {
+		switch p := &b.parts[i]; {
+		case b.stale:
+			sum.Deleted += p.whole.change.Points()
+		case p.confirmed:
 			sum.add(p.counts())
-		} else {
+		default:
 			sum.Unconfirmed += p.whole.change.Points()
 		}
 	}
@@ -229,7 +238,7 @@ func (c *coordinator) reply(b *batch) bool {
 	if err != nil {
 		return false
 	}
-	r := Reply{Request: b.request, Batch: b.id, Counts: sum, Done: b.unconfirmed == 0}
+	r := Reply{Request: b.request, Batch: b.id, Counts: sum, Done: b.unconfirmed == 0 || b.stale}
 	c.whenSynced(at, func() { c.replies = append(c.replies, r) })
 	return true
 }

@@ -19,6 +19,9 @@ var ErrFull = errors.New("the disk is full")
 // ErrAbsent is wrapped by the error of a Store that has no place for rows of a bucket of the cluster: it may have one later.
 var ErrAbsent = errors.New("the store has not this bucket of the cluster")
 
+// ErrStaleBucket is wrapped by the error of a Store that knows that the bucket of rows was deleted.
+var ErrStaleBucket = errors.New("the bucket was deleted")
+
 // Position is a place in the log of a node. What lies up to a synced one is on disk.
 type Position uint64
 

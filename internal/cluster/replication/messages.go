@@ -72,6 +72,7 @@ type Counts struct {
 	Duplicate   int // it held this value
 	Conflicting int // it held another one; the larger one stays
 	Unconfirmed int // fewer than W copies are known to be on disk; the point may be stored
+	Deleted     int // an owner knows that the bucket was deleted; that is for the coordinator to say
 }
 
 func (c *Counts) add(o Counts) {
@@ -79,21 +80,25 @@ func (c *Counts) add(o Counts) {
 	c.Duplicate += o.Duplicate
 	c.Conflicting += o.Conflicting
 	c.Unconfirmed += o.Unconfirmed
+	c.Deleted += o.Deleted
 }
 
 // Points returns the number of all points.
-func (c Counts) Points() int { return c.Accepted + c.Duplicate + c.Conflicting + c.Unconfirmed }
+func (c Counts) Points() int {
+	return c.Accepted + c.Duplicate + c.Conflicting + c.Unconfirmed + c.Deleted
+}
 
 // Refusal says why a node did not take a write.
 type Refusal uint8
 
 // The refusals.
 const (
-	Taken     Refusal = iota // no refusal
-	OtherRing                // its ring is another one, it has not caught up yet, or lacks the bucket: send again later
-	NotMine                  // it does not own the partition and is not asked to stand in
-	Stale                    // it knows of later deletions, which the answer names: send again with these
-	Full                     // its disk or its hint log has no room
+	Taken       Refusal = iota // no refusal
+	OtherRing                  // its ring is another one, it has not caught up yet, or lacks the bucket: send again later
+	NotMine                    // it does not own the partition and is not asked to stand in
+	Stale                      // it knows of later deletions, which the answer names: send again with these
+	Full                       // its disk or its hint log has no room
+	StaleBucket                // it knows that the bucket was deleted: nobody takes this any more
 )
 
 // Message is what nodes send each other. All may come late, twice, in another order, or never.

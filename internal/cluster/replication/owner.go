@@ -34,6 +34,9 @@ func (c *Core) write(from ring.ID, m Write) {
 		case errors.Is(err, ErrAbsent):
 			refuse(OtherRing, nil)
 			return
+		case errors.Is(err, ErrStaleBucket):
+			refuse(StaleBucket, nil)
+			return
 		case err != nil:
 			refuse(Full, nil)
 			return

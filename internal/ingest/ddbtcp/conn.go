@@ -358,6 +358,8 @@ func refuse(err error) error {
 		reason = "bucket_exists"
 	case errors.Is(err, buckets.ErrInvalid):
 		reason = "invalid_bucket"
+	case errors.Is(err, buckets.ErrNoMajority):
+		reason = "no_majority"
 	case errors.Is(err, coordinator.ErrDiskFull):
 		reason = "disk_full"
 	}

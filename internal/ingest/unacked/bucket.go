@@ -98,6 +98,8 @@ func Refused(err error) (reason string, ok bool) {
 		return "unknown_bucket", true
 	case errors.Is(err, buckets.ErrInvalid):
 		return "invalid_bucket", true
+	case errors.Is(err, buckets.ErrNoMajority):
+		return "no_majority", true
 	case errors.Is(err, coordinator.ErrDiskFull):
 		return "disk_full", true
 	case errors.As(err, new(*memory.Refusal)):

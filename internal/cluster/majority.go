@@ -1,0 +1,138 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/cluster/call"
+	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/metric"
+)
+
+// What a node asks of the members before and after it creates or deletes a bucket: the first byte of the request. What
+// follows is a name, or what is known of one.
+const (
+	bucketsOf   = 1 // what they know of a name
+	bucketsKeep = 2 // to keep what follows; it is on disk when they answer
+)
+
+// changeBucket creates or deletes a bucket by change. More than half of the members say first what they know of its
+// name, so that two sides of a split network never both change it; and as many have the change on disk before the
+// answer. The error wraps buckets.ErrNoMajority where fewer do.
+func (c *Cluster) changeBucket(name string, change func() error) error {
+	ctx, cancel := context.WithTimeout(c.ctx, 2*c.o.Pace.Timeout)
+	defer cancel()
+	select {
+	case c.changing <- struct{}{}:
+		defer func() { <-c.changing }()
+	case <-ctx.Done():
+		return fmt.Errorf("%w: other changes of buckets still wait for members; try again", buckets.ErrNoMajority)
+	}
+	if err := c.askMembers(ctx, append([]byte{bucketsOf}, name...), c.buckets.learnEncoded); err != nil {
+		return fmt.Errorf("bucket %s is left as it is: %w", metric.Quoted(name), err)
+	}
+	if err := change(); err != nil {
+		return err
+	}
+	if err := c.askMembers(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.named(name)), nil); err != nil {
+		return fmt.Errorf("this node has changed bucket %s, and tells the others when they answer: %w", metric.Quoted(name), err)
+	}
+	return nil
+}
+
+// askMembers asks the members that this node reaches, and returns when more than half of all have answered. Their
+// answers are given to take, one at a time.
+func (c *Cluster) askMembers(ctx context.Context, request []byte, take func(answer []byte) error) error {
+	v := c.View()
+	counting := v.Counting()
+	reached := slices.DeleteFunc(slices.Clone(counting), func(id ring.ID) bool { return id != c.id && !c.reaches(id) })
+	few := func(of []ring.ID, do string) error {
+		return fmt.Errorf("%w: %d of %d members %s, and more than half are needed; try again when more are up",
+			buckets.ErrNoMajority, len(of), len(counting), do)
+	}
+	if !v.Majority(in(reached)) {
+		return few(reached, "can be reached")
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.o.Pace.Timeout)
+	defer cancel()
+	answers := make(chan answer, len(reached))
+	asked := 0
+	for _, id := range reached {
+		if id != c.id {
+			asked++
+			go func() { answers <- c.askMember(ctx, id, request) }()
+		}
+	}
+	agreed := []ring.ID{c.id}
+	for ; asked > 0 && !v.Majority(in(agreed)); asked-- {
+		a := <-answers // each comes before ctx ends
+		if a.err == nil && take != nil {
+			a.err = take(a.said)
+		}
+		if a.err == nil {
+			agreed = append(agreed, a.of)
+		} else {
+			c.log.Log(slog.LevelWarn, "majority", "a member does not agree to the change of a bucket", "node", c.nameOf(a.of), "err", a.err)
+		}
+	}
+	if !v.Majority(in(agreed)) {
+		return few(agreed, "have answered within "+c.o.Pace.Timeout.String())
+	}
+	return nil
+}
+
+func in(list []ring.ID) func(ring.ID) bool {
+	return func(id ring.ID) bool { return slices.Contains(list, id) }
+}
+
+// answer is what a member has said.
+type answer struct {
+	of   ring.ID
+	said []byte
+	err  error
+}
+
+func (c *Cluster) askMember(ctx context.Context, id ring.ID, request []byte) answer {
+	a := answer{of: id}
+	a.err = ask(ctx, c, serviceBuckets, id, request, func(part []byte) error {
+		a.said = append(a.said, part...)
+		return nil
+	})
+	return a
+}
+
+// serveBuckets answers a member that changes a bucket.
+func (c *Cluster) serveBuckets(request []byte, reply func(part []byte) error) error {
+	if err := c.member(); err != nil {
+		return err
+	}
+	if len(request) > 0 {
+		switch body := request[1:]; request[0] {
+		case bucketsOf:
+			return reply(appendBuckets(nil, c.buckets.named(string(body))))
+		case bucketsKeep:
+			return c.buckets.learnEncoded(body)
+		}
+	}
+	return &call.Error{Peer: c.id, Code: call.Failed, Text: "it does not know this question about buckets"}
+}
+
+// named returns what is known of the buckets of one name, and of their deletion.
+func (c *catalogue) named(name string) *replication.Buckets {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.all.Named(name)
+}
+
+// learnEncoded takes what another node says of buckets.
+func (c *catalogue) learnEncoded(encoded []byte) error {
+	o, err := parseBuckets(encoded)
+	if err != nil {
+		return err
+	}
+	return c.learn(o)
+}
