@@ -237,6 +237,12 @@ type CommitCommand struct {
 	Target `embed:""`
 	Output `embed:""`
 	Ring   string `help:"Commit only if the ring is still this one, as the plan printed it." placeholder:"VERSION"`
+	Few    `embed:""`
+}
+
+// Few is the flag of commands that change the ring.
+type Few struct {
+	Minority bool `help:"Do it while fewer than half of the members are up: only where the others are gone for good."`
 }
 
 // Help is shown below the usage of the command.
@@ -244,7 +250,11 @@ func (c *CommitCommand) Help() string {
 	return `Makes the staged changes as ddb admin cluster plan shows them. The commit is
 refused if the ring has changed since the plan was made; --ring names the ring
 of the plan that was looked at. Afterwards data move, and the change ends by
-itself when every member has what it owns.`
+itself when every member has what it owns.
+
+While fewer than half of the members are up it is refused: the others may be up on
+their side of a split network, and of two rings only one stays. Where they are gone
+for good, stage their removal and commit with --minority.`
 }
 
 // Run commits what is staged.
@@ -254,7 +264,7 @@ func (c *CommitCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	commit := ClusterCommit{Ring: plan.Ring, Staged: plan.Staged}
+	commit := ClusterCommit{Ring: plan.Ring, Staged: plan.Staged, Minority: c.Minority}
 	if c.Ring != "" {
 		commit.Ring = c.Ring
 	}
@@ -282,6 +292,11 @@ func change(env *Env, t *Target, o *Output, what, did string) error {
 	if err != nil {
 		return err
 	}
+	return saysChanged(env, o, state, did)
+}
+
+// saysChanged prints the state after a change, or as text that it was done.
+func saysChanged(env *Env, o *Output, state Cluster, did string) error {
 	state.Text = ""
 	return o.Write(env, state, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, did)
@@ -304,6 +319,7 @@ func (c *ClearCommand) Run(env *Env) error {
 type UndoCommand struct {
 	Target `embed:""`
 	Output `embed:""`
+	Few    `embed:""`
 }
 
 // Help is shown below the usage of the command.
@@ -315,7 +331,11 @@ not come back.`
 
 // Run takes the change back.
 func (c *UndoCommand) Run(env *Env) error {
-	return change(env, &c.Target, &c.Output, "undo", "The change under way was taken back")
+	state, err := c.client().UndoChange(env.Context, ClusterUndo{Minority: c.Minority})
+	if err != nil {
+		return err
+	}
+	return saysChanged(env, &c.Output, state, "The change under way was taken back")
 }
 
 // MaintenanceCommand lets a member leave its work to others, or ends that.

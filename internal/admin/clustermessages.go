@@ -107,6 +107,13 @@ type ClusterChange struct {
 type ClusterCommit struct {
 	Ring   string `json:"ring"`             // of the plan that was looked at
 	Staged string `json:"staged,omitempty"` // likewise; left out: what is staged now
+	// Minority makes them while fewer than half of the members are up, too.
+	Minority bool `json:"minority,omitempty"`
+}
+
+// ClusterUndo is the body of POST /admin/cluster/undo. Minority is that of ClusterCommit.
+type ClusterUndo struct {
+	Minority bool `json:"minority,omitempty"`
 }
 
 // BucketQuorum is the body of POST /admin/cluster/quorum, and the answer: how many copies of a bucket count.
@@ -200,7 +207,12 @@ func (c *Client) Maintain(ctx context.Context, m ClusterMaintenance) (out Cluste
 	return out, c.post(ctx, "/admin/cluster/maintenance", m, &out)
 }
 
-// ChangeCluster asks for clear, undo, pause or resume.
+// UndoChange takes back a change under way.
+func (c *Client) UndoChange(ctx context.Context, undo ClusterUndo) (out Cluster, err error) {
+	return out, c.post(ctx, "/admin/cluster/undo", undo, &out)
+}
+
+// ChangeCluster asks for clear, pause or resume.
 func (c *Client) ChangeCluster(ctx context.Context, what string) (out Cluster, err error) {
 	return out, c.post(ctx, "/admin/cluster/"+what, struct{}{}, &out)
 }

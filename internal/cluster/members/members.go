@@ -293,8 +293,11 @@ func (m *Members) Pause(ctx context.Context, on bool) error {
 }
 
 // Undo takes a change back that is under way: members that were joining have no share, those that were
-// leaving stay.
-func (m *Members) Undo(ctx context.Context) error {
+// leaving stay. While fewer than half of the members are up it is refused, as Commit is.
+func (m *Members) Undo(ctx context.Context, minority bool) error {
+	if err := m.refuseFew(minority); err != nil {
+		return err
+	}
 	var number uint64
 	err := m.o.Gossip.Commit(ctx, func(v *ring.View) (*ring.View, error) {
 		number = v.Version().Number + 1

@@ -165,13 +165,13 @@ func TestAMemberLeaves(t *testing.T) {
 		}
 		return p != nil && p.Staged == plan.Staged && p.Next.Version() == plan.Next.Version()
 	})
-	if err := nodes[2].Commit(ctx, "7-00000000", 0); !errors.Is(err, ring.ErrStale) {
+	if err := nodes[2].Commit(ctx, "7-00000000", 0, false); !errors.Is(err, ring.ErrStale) {
 		t.Errorf("a plan of another ring was committed: %v", err)
 	}
-	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged+1); !errors.Is(err, ring.ErrStale) {
+	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged+1, false); !errors.Is(err, ring.ErrStale) {
 		t.Errorf("other changes were committed than those that were looked at: %v", err)
 	}
-	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged); err != nil {
+	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged, false); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the commit arrives", func() bool { return nodes[0].gossip.View().Changing() })
@@ -193,7 +193,7 @@ func TestAMemberLeaves(t *testing.T) {
 			return err == nil && len(list) == 0
 		})
 	}
-	if err := nodes[0].Commit(ctx, plan.Base.String(), 0); !errors.Is(err, ErrNothing) {
+	if err := nodes[0].Commit(ctx, plan.Base.String(), 0, false); !errors.Is(err, ErrNothing) {
 		t.Errorf("a commit without changes: %v", err)
 	}
 }
@@ -210,7 +210,7 @@ func TestANodeJoinsAClusterWithData(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := at.Commit(ctx, plan.Base.String(), plan.Staged); err != nil {
+		if err := at.Commit(ctx, plan.Base.String(), plan.Staged, false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestANodeJoinsAClusterWithData(t *testing.T) {
 	if err := nodes[0].Stage(ctx, Change{Action: ring.Leave, Node: "n1"}); !errors.Is(err, ring.ErrRefused) {
 		t.Errorf("a change was staged while another is under way: %v", err)
 	}
-	eventually(t, "undo", func() bool { return nodes[2].Undo(ctx) == nil })
+	eventually(t, "undo", func() bool { return nodes[2].Undo(ctx, false) == nil })
 	awaitMembers(t, "n1 n2 n3", append(nodes, late)...)
 	commit(late, Change{Action: ring.Join, New: "n4"}) // on the node itself, as the original's command
 	late.tell(News{})

@@ -163,9 +163,33 @@ func sizes(v *ring.View, all progress) ring.Sizes {
 // ErrNothing is wrapped by the error of a commit without staged changes.
 var ErrNothing = errors.New("no changes are staged")
 
+// ErrMinority is wrapped by the error of a change of the ring while fewer than half of the members are up.
+var ErrMinority = errors.New("fewer than half of the members are up")
+
+// refuseFew refuses a change of the ring while fewer than half of the members are up, unless it is meant for a minority:
+// the others may change theirs at the same time, and only one of the two rings stays.
+func (m *Members) refuseFew(minority bool) error {
+	counting := m.o.Gossip.View().Counting()
+	up := 0
+	for _, id := range counting {
+		if m.o.Gossip.Up(id) {
+			up++
+		}
+	}
+	if minority || 2*up >= len(counting) {
+		return nil
+	}
+	return fmt.Errorf("%w, %d of %d: the others may be up on their side of a split network, and change the ring as well; "+
+		"bring members back, or repeat it with --minority if they are gone for good", ErrMinority, up, len(counting))
+}
+
 // Commit makes the staged changes, if the ring is still the one of the plan that was looked at, and
-// the staged changes are those. 0 stands for those that there are.
-func (m *Members) Commit(ctx context.Context, version string, which uint64) error {
+// the staged changes are those. 0 stands for those that there are. While fewer than half of the members are up it is
+// refused, unless minority says that they are gone for good.
+func (m *Members) Commit(ctx context.Context, version string, which uint64, minority bool) error {
+	if err := m.refuseFew(minority); err != nil {
+		return err
+	}
 	s, err := m.staged()
 	if err != nil {
 		return err

@@ -55,7 +55,7 @@ var ErrAlone = errors.New("this node is on its own: set cluster.listen, and clus
 
 // IsConflict reports whether an error says that a change does not fit what there is.
 func IsConflict(err error) bool {
-	for _, known := range []error{ErrAlone, ring.ErrRefused, ring.ErrStale, members.ErrNothing, members.ErrMaintenance} {
+	for _, known := range []error{ErrAlone, ring.ErrRefused, ring.ErrStale, members.ErrNothing, members.ErrMinority, members.ErrMaintenance} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -85,7 +85,7 @@ func (o *Operator) Routes() []Route {
 		get("status", func() (any, error) { return o.status(o.statusText) }),
 		get("members", func() (any, error) { return o.status(o.membersText) }),
 		get("ring", o.ring), get("transfers", o.transfers), get("plan", func() (any, error) { return o.plan() }), get("audit", o.audit),
-		post("commit", o.commit), post("quorum", o.quorum), post("maintenance", o.maintenance),
+		post("commit", o.commit), post("undo", o.undo), post("quorum", o.quorum), post("maintenance", o.maintenance),
 	}
 	for action := ring.Join; action <= ring.SetCopies; action++ {
 		routes = append(routes, post(action.String(), func(ctx context.Context, decode func(any) error) (any, error) {
@@ -94,7 +94,6 @@ func (o *Operator) Routes() []Route {
 	}
 	for name, do := range map[string]func(context.Context) error{
 		"clear":  func(ctx context.Context) error { return o.Members.Clear(ctx) },
-		"undo":   func(ctx context.Context) error { return o.Members.Undo(ctx) },
 		"pause":  func(ctx context.Context) error { return o.Members.Pause(ctx, true) },
 		"resume": func(ctx context.Context) error { return o.Members.Pause(ctx, false) },
 	} {
@@ -176,7 +175,19 @@ func (o *Operator) commit(ctx context.Context, decode func(any) error) (any, err
 		}
 		which = n
 	}
-	if err := o.Members.Commit(ctx, in.Ring, which); err != nil {
+	if err := o.Members.Commit(ctx, in.Ring, which, in.Minority); err != nil {
+		return nil, err
+	}
+	return o.status(o.statusText)
+}
+
+// undo takes back a change under way.
+func (o *Operator) undo(ctx context.Context, decode func(any) error) (any, error) {
+	var in admin.ClusterUndo
+	if err := decode(&in); err != nil {
+		return nil, err
+	}
+	if err := o.Members.Undo(ctx, in.Minority); err != nil {
 		return nil, err
 	}
 	return o.status(o.statusText)
