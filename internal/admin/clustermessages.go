@@ -22,7 +22,7 @@ type Cluster struct {
 	Paused   bool     `json:"paused"`
 	Staged   []string `json:"staged"`
 	Waiting  []string `json:"waiting"` // nodes that are up and no members
-	Refused  []string `json:"refused"` // why some of them cannot be
+	Refused  []string `json:"refused"` // why some of them cannot be, or what keeps this node from its cluster
 }
 
 // ClusterMember is one member.

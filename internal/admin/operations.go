@@ -75,6 +75,7 @@ type ClusterLine struct {
 	Copies   int      `json:"n"`
 	Reads    int      `json:"r"`
 	Writes   int      `json:"w"`
+	Joining  string   `json:"joining,omitempty"` // why the node takes no part yet
 }
 
 // LogLine is an element of the answer to GET /admin/log, the last lines of the

@@ -43,6 +43,9 @@ func writeStatus(w io.Writer, s Status, addr string) error {
 	if !s.Ready {
 		ready = "NO: starting or stopping"
 	}
+	if s.Cluster != nil && s.Cluster.Joining != "" {
+		ready = "NO: " + s.Cluster.Joining
+	}
 	if s.DiskFull {
 		disk = ", NEARLY FULL: points are refused"
 	}

@@ -75,7 +75,7 @@ func openEvents(c *Cluster) {
 		},
 		Known:   func(id uint64) bool { _, ok := c.buckets.get(id); return ok },
 		Durable: func(ctx context.Context, t coordinator.Token) error { return o.Store.Intake().WaitDurable(ctx, t) },
-		View:    c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies, Quorum: func(v *ring.View, bucket uint64) eventing.Quorum { return eventQuorum(c, v, bucket) }, Agreed: c.agreed, Name: c.nameOf, Check: c.member,
+		View:    c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies, Quorum: func(v *ring.View, bucket uint64) eventing.Quorum { return eventQuorum(c, v, bucket) }, Agreed: c.agreed, Name: c.nameOf, Check: c.Joined,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceEvents, to, request, part)
 		},

@@ -144,7 +144,7 @@ func (c *Cluster) look() (all bool) {
 		c.version, c.told = view.Version(), away
 	}
 	c.ups.Store(&ups) // what its peers keep is unknown to the protocol by now, so reads ask them
-	if c.member() == nil {
+	if c.Joined() == nil {
 		// What a node takes before it belongs to its cluster would be data, and would keep it from joining: also
 		// one that is alone in a ring of its own yet, and has heard of the buckets before the ring.
 		value, err := c.gossip.Get(bucketsValue)

@@ -107,7 +107,7 @@ func (c *Cluster) askMember(ctx context.Context, id ring.ID, request []byte) ans
 
 // serveBuckets answers a member that changes a bucket.
 func (c *Cluster) serveBuckets(request []byte, reply func(part []byte) error) error {
-	if err := c.member(); err != nil {
+	if err := c.Joined(); err != nil {
 		return err
 	}
 	if len(request) > 0 {

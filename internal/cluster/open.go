@@ -148,7 +148,7 @@ func (c *Cluster) openWires() (err error) {
 			}
 		}}
 	c.remote, err = remote.New(remote.Options{
-		Self: c.id, View: c.View, Up: c.Up, Reaches: c.reaches, R: func(v *ring.View, bucket uint64) int { r, _ := c.quorumOf(v, bucket); return r }, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.member,
+		Self: c.id, View: c.View, Up: c.Up, Reaches: c.reaches, R: func(v *ring.View, bucket uint64) int { r, _ := c.quorumOf(v, bucket); return r }, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.Joined,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceReads, to, request, part)
 		},

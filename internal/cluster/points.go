@@ -34,7 +34,7 @@ func (p points) EnsureBucket(name string) (buckets.Info, error) {
 	if d == nil {
 		return buckets.Info{}, fmt.Errorf("%w, and bucket.auto_create is off", err)
 	}
-	if err := c.member(); err != nil {
+	if err := c.Joined(); err != nil {
 		return buckets.Info{}, err // with a bucket it would have data, and could not join
 	}
 	info, err = c.createBucket(buckets.Info{Name: name, Resolution: d.Resolution, PPF: d.PPF, TTL: d.TTL})
@@ -50,7 +50,7 @@ func (p points) Open(info buckets.Info, how coordinator.Options) (coordinator.St
 	if private(info.Name) {
 		return openPrivate(c.o.Store.Intake(), info, how)
 	}
-	if err := c.member(); err != nil {
+	if err := c.Joined(); err != nil {
 		return nil, err
 	}
 	admission, err := c.o.Store.Intake().Admission(info)
@@ -62,16 +62,20 @@ func (p points) Open(info buckets.Info, how coordinator.Options) (coordinator.St
 	}), order: order{names: c.names, all: &c.ordered, bucket: info.ID, hpts: info.HPTS}}, nil
 }
 
-// member returns an error while the node cannot take points, because it owns none. One that is to join others
+// Joined returns an error while the node cannot take points, because it owns none. One that is to join others
 // and has found none yet is alone in a ring of its own: with data in it that would be a second cluster for ever.
-func (c *Cluster) member() error {
+func (c *Cluster) Joined() error {
 	view := c.View()
 	_, is := view.Member(c.id)
 	others := slices.DeleteFunc(slices.Clone(c.o.Join), func(addr string) bool { return addr == c.gossip.Addr() })
 	switch {
 	case is && len(view.Members()) == 1 && len(others) > 0 && !c.buckets.any():
-		return fmt.Errorf("node %s has not found its cluster yet: start a node at %s, or take cluster.join out of the configuration of the first node",
-			metric.Quoted(c.o.Name), strings.Join(others, " or "))
+		why := "it looks at " + strings.Join(others, " and ")
+		if missing := c.gossip.NotFound(); len(missing) > 0 {
+			why = errors.Join(missing...).Error()
+		}
+		return fmt.Errorf("node %s has not found its cluster yet: %s; the first node of a new cluster has no cluster.join",
+			metric.Quoted(c.o.Name), strings.ReplaceAll(why, "\n", "; "))
 	case !is:
 		return fmt.Errorf("node %s is no member of its cluster yet: let it join with ddb admin cluster join, plan and commit on a member", metric.Quoted(c.o.Name))
 	}

@@ -24,7 +24,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if private(info.Name) {
 		return s.Store.CreateBucket(info)
 	}
-	if err := s.c.member(); err != nil {
+	if err := s.c.Joined(); err != nil {
 		return buckets.Info{}, err
 	}
 	return s.c.createBucket(info)

@@ -85,7 +85,7 @@ func openTags(c *Cluster) {
 			return c.remote.Exist(ctx, bucket, keys)
 		},
 		W:    func() int { _, w := c.Quorums(); return w },
-		Name: c.nameOf, Check: c.member,
+		Name: c.nameOf, Check: c.Joined,
 		Timeout: o.Pace.Timeout, Grace: time.Second, Retry: o.Pace.Resend, Compare: o.Pace.Compare,
 	})
 	o.Store.Tags().Share(tagging.NodeOf(c.id), c.tags.Gone)

@@ -279,5 +279,10 @@ func (a *api) ready(w http.ResponseWriter, _ *http.Request) error {
 	if !a.Ready() {
 		return &statusError{http.StatusServiceUnavailable, "", "not ready: the node is starting or stopping"}
 	}
+	if a.Cluster != nil {
+		if err := a.Cluster.Node.Joined(); err != nil {
+			return &statusError{http.StatusServiceUnavailable, "", "not ready: " + err.Error()}
+		}
+	}
 	return write(w, http.StatusOK, typeText, []byte("ready\n"))
 }

@@ -18,6 +18,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/httpapi/page"
 	"dalmatiner/internal/metric"
@@ -91,6 +92,19 @@ func TestNotReady(t *testing.T) {
 	}
 	if w := get("/health").send(h); w.Code != http.StatusOK {
 		t.Errorf("/health: got %d", w.Code)
+	}
+}
+
+// A node without a majority of its cluster says so, and when to try again.
+func TestNoMajority(t *testing.T) {
+	s := newFakeStore(t)
+	s.failure = fmt.Errorf("bucket 'b' is left as it is: %w: 1 of 3 members", buckets.ErrNoMajority)
+	w := change("/admin/buckets/delete", `{"name":"b"}`, "Accept: application/json").send(New(testOptions(s)))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" || !strings.Contains(w.Body.String(), `"error":"no_majority"`) {
+		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
+	}
+	if n := s.ledger.Requests()["no_majority"]; n != 1 {
+		t.Errorf("counted %d times", n)
 	}
 }
 

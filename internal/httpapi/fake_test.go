@@ -108,6 +108,9 @@ func (f *fakeStore) CreateBucket(b buckets.Info) (buckets.Info, error) {
 }
 
 func (f *fakeStore) DeleteBucket(name string) error {
+	if f.failure != nil {
+		return f.failure
+	}
 	b, err := f.BucketByName(name)
 	f.list = slices.DeleteFunc(f.list, func(o buckets.Info) bool { return o.ID == b.ID })
 	return err

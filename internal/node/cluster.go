@@ -78,6 +78,10 @@ func (n *node) openCluster() (*clusterPart, error) {
 	}
 	p := &clusterPart{Cluster: part}
 	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Rest: part.Maintain, Rate: int64(c.MoveRate), Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
+	if err := part.Joined(); err != nil {
+		n.logger.Info("looking for the cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "err", err)
+		return p, nil
+	}
 	n.logger.Info("part of a cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "ring", part.View().Version().String(), "members", len(part.View().Members()))
 	return p, nil
 }
@@ -160,6 +164,9 @@ func (p *clusterPart) line() *admin.ClusterLine {
 	v := p.View()
 	out := &admin.ClusterLine{Ring: v.Version().String(), Changing: v.Changing(), Copies: v.Copies(ring.Current), Down: []string{}}
 	out.Reads, out.Writes = p.Quorums()
+	if err := p.Joined(); err != nil {
+		out.Joining = err.Error()
+	}
 	for _, m := range v.Members() {
 		out.Members++
 		if p.Up(m.ID) {

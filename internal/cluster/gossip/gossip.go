@@ -53,6 +53,7 @@ type Node struct {
 	changed chan struct{}
 	now     atomic.Pointer[snapshot]
 	hasData atomic.Bool
+	search  search
 
 	// Of the loop.
 	seen  map[ring.ID]seen
@@ -80,7 +81,8 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), seen: make(map[ring.ID]seen),
-		values: make(map[string]*sealed), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))}
+		values: make(map[string]*sealed), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		search: search{missing: make(map[string]missing)}}
 	n.hasData.Store(o.Node.HasData)
 	parser := &parser{}
 	n.codec = &sealed{id: "members", aead: secrets.aead,

@@ -229,25 +229,6 @@ func (n *Node) take(ctx context.Context, joins []ring.Change) error {
 	})
 }
 
-// join looks for others until all who listen where we were told are known, again and again:
-// they may start later, or have been cut off.
-func (n *Node) join(ctx context.Context) {
-	tick := time.NewTicker(n.o.Timeout)
-	defer tick.Stop()
-	for {
-		for _, addr := range n.o.Join {
-			if addr != n.Addr() && ctx.Err() == nil && !n.knows(addr) {
-				_, _ = n.kv.JoinMembers([]string{addr}) // it is tried again
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
 // pull asks a node with a newer ring for everything, if that ring is not here a heartbeat after the node spoke of it:
 // each message goes to a few nodes only, and one that none of them brought here would come with the next exchange of
 // everything, up to pushPull later.

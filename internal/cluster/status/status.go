@@ -23,6 +23,7 @@ type Seen struct {
 	Self  ring.ID            // the node that answers. It stands where the original names its claimant: we need none
 	Up    func(ring.ID) bool // whether it reaches a member
 	Agree bool               // all members that it reaches have the same ring
+	Alone bool               // it has not found its cluster yet: its ring of one is nobody's
 }
 
 // heading is a line with a title in its middle.
@@ -34,6 +35,9 @@ func heading(left int, title string, right int) string {
 func (s Seen) members() (list []member) {
 	shares := s.View.Shares()
 	for i, m := range s.View.Members() {
+		if s.Alone {
+			shares[i] = ring.Share{}
+		}
 		list = append(list, member{m, shares[i], s.word(m)})
 	}
 	slices.SortFunc(list, func(a, b member) int { return cmp.Compare(a.Name, b.Name) })
@@ -48,6 +52,9 @@ type member struct {
 
 // word is the original's for the state of a member.
 func (s Seen) word(m ring.Member) string {
+	if s.Alone {
+		return "joining"
+	}
 	switch m.State {
 	case ring.Pending, ring.Joining:
 		return "joining"

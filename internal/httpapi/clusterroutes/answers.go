@@ -19,6 +19,9 @@ func (o *Operator) seen() (status.Seen, map[ring.ID]members.Report, error) {
 		return status.Seen{}, nil, err
 	}
 	s := status.Seen{View: o.Node.View(), Self: o.Node.Self(), Up: o.Node.Up, Agree: true}
+	if _, own := s.View.Member(s.Self); own && o.Node.Joined() != nil {
+		s.Agree, s.Alone = false, true
+	}
 	list := s.View.Members()
 	for i := range list {
 		if m := &list[i]; m.State != ring.Removed && s.Up(m.ID) && reports[m.ID].Ring != s.View.Version() {
@@ -50,6 +53,9 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 	shares, away := v.Shares(), o.Members.Maintenance()
 	for i, m := range v.Members() {
 		r := reports[m.ID]
+		if seen.Alone {
+			m.State, shares[i] = ring.Joining, ring.Share{}
+		}
 		out.Members = append(out.Members, admin.ClusterMember{Name: m.Name, ID: m.ID.String(), State: m.State.String(), Up: o.Node.Up(m.ID), Maintenance: away[m.ID],
 			Addresses: m.Addresses, Zone: m.Zone, Share: shares[i].Current, Future: shares[i].Future, Bytes: r.Bytes, Free: r.Free, Hints: r.Hints})
 	}
@@ -69,7 +75,11 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 	for _, c := range o.Gossip.Candidates() {
 		out.Waiting = append(out.Waiting, c.Name)
 	}
-	for _, err := range o.Gossip.Refused() {
+	problems := o.Gossip.NotFound()
+	if err := o.Node.Joined(); err != nil {
+		problems = []error{err} // it says the same
+	}
+	for _, err := range append(problems, o.Gossip.Refused()...) {
 		out.Refused = append(out.Refused, err.Error())
 	}
 	out.Text = text(seen, out)

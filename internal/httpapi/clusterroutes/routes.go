@@ -21,6 +21,8 @@ type Node interface {
 	Self() ring.ID
 	View() *ring.View
 	Up(id ring.ID) bool
+	// Joined returns why the node takes no points yet: it has not found its cluster, or is no member of it.
+	Joined() error
 	Quorums() (r, w int)
 	// BucketQuorum returns r and w of a bucket, and SetBucketQuorum sets them; 0 is the number of the cluster.
 	BucketQuorum(name string) (cluster.BucketQuorum, error)
@@ -34,6 +36,7 @@ type Node interface {
 type Gossip interface {
 	Candidates() []ring.Candidate
 	Refused() []error
+	NotFound() []error
 }
 
 // Operator answers for a node of a cluster; nil for a node on its own, to say so.
