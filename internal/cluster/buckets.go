@@ -14,6 +14,8 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/metric"
 )
 
@@ -43,7 +45,9 @@ type catalogue struct {
 
 	mu      sync.Mutex // one change at a time
 	all     *replication.Buckets
-	encoded []byte // of all, as it is kept
+	encoded []byte // of all
+	kept    []byte // what is on disk
+	behind  bool   // the store has not all of it: its disk was full
 	applied map[string]uint64
 	warned  map[uint64]bool // buckets that have no place here
 
@@ -64,7 +68,7 @@ func (c *catalogue) load() error {
 	if err == nil && plain != nil {
 		var known *replication.Buckets
 		if known, err = parseBuckets(plain); err == nil {
-			all = known
+			all, c.kept = known, plain
 		}
 	}
 	if err != nil {
@@ -90,17 +94,41 @@ func (c *catalogue) load() error {
 		}
 		all.Put(of)
 	}
-	return c.replace(all)
+	encoded := appendBuckets(nil, all)
+	err = c.keep(encoded)
+	if err == nil || durable.IsFull(err) { // the store has what is new: the next start finds it again
+		err = c.become(all, encoded)
+	}
+	if durable.IsFull(err) || errors.Is(err, coordinator.ErrDiskFull) {
+		c.logger.Error("no room for the buckets of the cluster: they are read, and brought up to date when there is some", "err", err)
+		return nil
+	}
+	return err
 }
 
 // replace makes all what is known: kept first, then in the store.
 func (c *catalogue) replace(all *replication.Buckets) error {
 	encoded := appendBuckets(nil, all)
-	if !bytes.Equal(encoded, c.encoded) {
-		if err := keep(c.fs, c.dir, bucketsFile, encoded); err != nil {
-			return fmt.Errorf("keeping the buckets of the cluster: %w", err)
-		}
+	if err := c.keep(encoded); err != nil {
+		return err
 	}
+	return c.become(all, encoded)
+}
+
+// keep puts what is known on disk, where it is not.
+func (c *catalogue) keep(encoded []byte) error {
+	if bytes.Equal(encoded, c.kept) {
+		return nil
+	}
+	if err := keep(c.fs, c.dir, bucketsFile, encoded); err != nil {
+		return fmt.Errorf("keeping the buckets of the cluster: %w", err)
+	}
+	c.kept = encoded
+	return nil
+}
+
+// become makes all what is known, and brings the store to it.
+func (c *catalogue) become(all *replication.Buckets, encoded []byte) error {
 	c.all, c.encoded = all, encoded
 	c.define(all)
 	return c.apply()
@@ -117,9 +145,9 @@ func (c *catalogue) define(all *replication.Buckets) {
 	c.reading.Unlock()
 }
 
-// apply brings the store to what is known.
-func (c *catalogue) apply() error {
-	var errs error
+// apply brings the store to what is known. What it could not do is done again with the next news, and now and then.
+func (c *catalogue) apply() (errs error) {
+	defer func() { c.behind = errs != nil }()
 	for _, d := range c.all.Deletions() {
 		if c.applied[d.Name] >= d.Clock {
 			continue
@@ -182,6 +210,9 @@ func (c *catalogue) learn(o *replication.Buckets) error {
 	}
 	next.Merge(o)
 	if bytes.Equal(appendBuckets(nil, next), c.encoded) {
+		if c.behind {
+			return c.apply()
+		}
 		return nil
 	}
 	if len(next.All()) > 0 {
@@ -317,7 +348,7 @@ func (c *catalogue) any() bool {
 // follow takes what has come by gossip.
 func (c *catalogue) follow(encoded []byte) error {
 	c.mu.Lock()
-	known := len(encoded) == 0 || bytes.Equal(encoded, c.encoded)
+	known := len(encoded) == 0 || bytes.Equal(encoded, c.encoded) && !c.behind
 	c.mu.Unlock()
 	if known {
 		return nil

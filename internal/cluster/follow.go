@@ -49,6 +49,8 @@ func (c *Cluster) followRing() {
 	c.done.Go(func() {
 		patience := time.NewTimer(c.o.Pace.Patience)
 		defer patience.Stop()
+		again := time.NewTicker(c.o.Pace.Compare) // what found no room may find some
+		defer again.Stop()
 		for {
 			changed := c.gossip.Changed()
 			if c.look() {
@@ -57,6 +59,7 @@ func (c *Cluster) followRing() {
 			select {
 			case <-changed:
 			case <-c.poke:
+			case <-again.C:
 			case <-patience.C:
 				c.waited()
 			case done := <-c.paused:

@@ -60,6 +60,8 @@ type Node struct {
 	kept  *register
 	rng   *rand.Rand
 	tried string
+
+	unkept string // why the last ring is not on disk
 }
 
 // snapshot is what callers are told. It never changes.

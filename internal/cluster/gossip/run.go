@@ -53,6 +53,7 @@ func (n *Node) load() (*state, error) {
 	if got := s.ring.view.Partitions(); got != me.Partitions {
 		return nil, fmt.Errorf("ring_size of %s is %d, that of its cluster %d: set it back", me.Name, me.Partitions, got)
 	}
+	n.kept = s.ring
 	return s, nil
 }
 
@@ -121,15 +122,9 @@ func (n *Node) observe(s *state) {
 	if s == nil {
 		return
 	}
-	if s.ring != n.kept {
-		if err := n.keep(s); err != nil {
-			n.o.Logger.Error("the ring of the cluster is not kept", "file", fileName, "err", err)
-			if n.now.Load() != nil {
-				return // with the next heartbeat again
-			}
-		} else {
-			n.kept = s.ring
-		}
+	view, old := s.ring.view, n.now.Load()
+	if !n.keptRing(s) && old != nil {
+		view = old.view // with the next heartbeat again
 	}
 	now, up := time.Now(), map[ring.ID]bool{n.o.Node.ID: true}
 	for id, p := range s.nodes {
@@ -144,12 +139,28 @@ func (n *Node) observe(s *state) {
 			up[id] = true
 		}
 	}
-	next := &snapshot{view: s.ring.view, up: up, refused: refusals(s), nodes: maps.Clone(s.nodes)}
-	old := n.now.Swap(next)
+	next := &snapshot{view: view, up: up, refused: refusals(s), nodes: maps.Clone(s.nodes)}
+	n.now.Store(next)
 	same := func(a, b error) bool { return a.Error() == b.Error() }
 	if old == nil || old.view != next.view || !maps.Equal(old.up, up) || !slices.EqualFunc(old.refused, next.refused, same) {
 		n.announce()
 	}
+}
+
+// keptRing puts a ring on disk that is not there yet, and reports whether it is. The log says once why it is not.
+func (n *Node) keptRing(s *state) bool {
+	if s.ring == n.kept {
+		return true
+	}
+	if err := n.keep(s); err != nil {
+		if err.Error() != n.unkept {
+			n.o.Logger.Error("the ring of the cluster is not kept, and the one before stays: make space", "file", fileName, "err", err)
+		}
+		n.unkept = err.Error()
+		return false
+	}
+	n.kept, n.unkept = s.ring, ""
+	return true
 }
 
 // refusals says which nodes can not be members, in the order of their ids.

@@ -223,7 +223,7 @@ func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication
 	if err != nil {
 		return 0, err
 	}
-	lsn, err := j.log.Append(rec)
+	lsn, err := j.append(rec)
 	if err != nil {
 		return 0, err
 	}
@@ -233,14 +233,14 @@ func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication
 	return e.at, nil
 }
 
-// DropHint removes a hint that was delivered. Where a crash takes the record of it, the hint comes
-// back, and is delivered again.
+// DropHint removes a hint that was delivered. Where a crash takes the record of it, or the disk has no room for that, the
+// hint comes back, and is delivered again.
 func (j *journal) DropHint(number uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.hints.remove(number) {
+	if j.hints.remove(number) && j.checkRoom() == nil {
 		// A failed log ends the node by itself.
-		_, _ = j.log.Append(dropRecord(number))
+		_, _ = j.append(dropRecord(number))
 	}
 }
 

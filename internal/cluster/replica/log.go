@@ -82,10 +82,33 @@ func (j *journal) begin() error {
 	}
 	// The clock as well: a log that was lost must not make this start look older than the last.
 	j.boot = max(j.boot+1, uint64(max(j.o.Now().UnixNano(), 0)))
-	if _, err := j.log.AppendTwice(bootRecord(j.boot)); err != nil {
+	if err := j.checkRoom(); err != nil {
+		j.o.Logger.Error("the log of the cluster has no room: the node takes no copies and no hints until there is some", "err", err)
+		return nil
+	}
+	if err := j.logBoot(); err != nil {
 		return err
 	}
 	return j.log.Sync()
+}
+
+// logBoot logs the number of this start, unless it did already: in front of all else. Where the disk is full at the start
+// the log has nothing of it: after the next one the clock alone tells which is later. mu is held, or nobody else is here.
+func (j *journal) logBoot() error {
+	if j.bootLogged {
+		return nil
+	}
+	_, err := j.log.AppendTwice(bootRecord(j.boot))
+	j.bootLogged = err == nil
+	return err
+}
+
+// append appends a record of this start. mu is held.
+func (j *journal) append(rec []byte) (wal.LSN, error) {
+	if err := j.logBoot(); err != nil {
+		return 0, err
+	}
+	return j.log.Append(rec)
 }
 
 // replay takes a record of the log.
@@ -148,12 +171,17 @@ func (j *journal) compact() error {
 		j.mu.Unlock()
 		return nil
 	}
+	if j.checkRoom() != nil {
+		j.mu.Unlock()
+		return nil // with the next sync
+	}
 	cut := j.log.End()
 	old := j.oldRecords(cut)
-	_, err := j.log.AppendTwice(bootRecord(j.boot))
+	j.bootLogged = false
+	err := j.logBoot()
 	for id, s := range j.keys.of {
 		if err == nil {
-			_, err = j.log.Append(settledRecord(id, s.boot, s.below))
+			_, err = j.append(settledRecord(id, s.boot, s.below))
 		}
 	}
 	j.mu.Unlock()
@@ -220,7 +248,7 @@ func (j *journal) move(list []old, cut wal.LSN) error {
 			}
 			to = &j.hints.kept[i].lsn
 		}
-		lsn, err := j.log.Append(rec)
+		lsn, err := j.append(rec)
 		if err != nil {
 			return err
 		}

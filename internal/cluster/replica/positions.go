@@ -72,7 +72,7 @@ func (j *journal) logKeys(upTo replication.Position) error {
 	defer j.mu.Unlock()
 	for len(j.pending) > 0 && j.pending[0].at <= upTo {
 		if s := j.pending[0].key; s != nil && !s.settled {
-			lsn, err := j.log.Append(j.keys.record(s))
+			lsn, err := j.append(j.keys.record(s))
 			if err != nil {
 				return err
 			}

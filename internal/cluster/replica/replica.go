@@ -112,6 +112,7 @@ type journal struct {
 	o          *Options
 	log        *wal.Log
 	boot       uint64
+	bootLogged bool
 	slack      int64 // bytes of the log beside what lives in it
 	compacting sync.Mutex
 
