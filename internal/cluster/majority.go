@@ -20,10 +20,28 @@ const (
 	bucketsKeep = 2 // to keep what follows; it is on disk when they answer
 )
 
-// changeBucket creates or deletes a bucket by change. More than half of the members say first what they know of its
+// majority are the members that decide which buckets there are, as a node asks them and answers them.
+type majority struct{ *Cluster }
+
+// create creates a bucket. The error is as that of store.Store.CreateBucket and of change.
+func (c majority) create(info buckets.Info) (created buckets.Info, err error) {
+	if err := info.Validate(); err != nil {
+		return buckets.Info{}, err
+	}
+	if _, err := c.o.Store.BucketByName(info.Name); err == nil {
+		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(info.Name))
+	}
+	err = c.change(info.Name, func() error {
+		created, err = c.buckets.create(info)
+		return err
+	})
+	return created, err
+}
+
+// change creates or deletes a bucket by do. More than half of the members say first what they know of its
 // name, so that two sides of a split network never both change it; and as many have the change on disk before the
 // answer. The error wraps buckets.ErrNoMajority where fewer do.
-func (c *Cluster) changeBucket(name string, change func() error) error {
+func (c majority) change(name string, do func() error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.o.Pace.Timeout)
 	defer cancel()
 	select {
@@ -32,29 +50,29 @@ func (c *Cluster) changeBucket(name string, change func() error) error {
 	case <-ctx.Done():
 		return fmt.Errorf("%w: other changes of buckets still wait for members; try again", buckets.ErrNoMajority)
 	}
-	if err := c.askMembers(ctx, append([]byte{bucketsOf}, name...), c.buckets.learnEncoded); err != nil {
+	if err := c.ask(ctx, append([]byte{bucketsOf}, name...), c.buckets.learnEncoded); err != nil {
 		return fmt.Errorf("bucket %s is left as it is: %w", metric.Quoted(name), err)
 	}
-	if err := change(); err != nil {
+	if err := do(); err != nil {
 		return err
 	}
-	if err := c.askMembers(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.named(name)), nil); err != nil {
+	if err := c.ask(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.named(name)), nil); err != nil {
 		return fmt.Errorf("this node has changed bucket %s, and tells the others when they answer: %w", metric.Quoted(name), err)
 	}
 	return nil
 }
 
-// askMembers asks the members that this node reaches, and returns when more than half of all have answered. Their
+// ask asks the members that this node reaches, and returns when more than half of all have answered. Their
 // answers are given to take, one at a time.
-func (c *Cluster) askMembers(ctx context.Context, request []byte, take func(answer []byte) error) error {
+func (c majority) ask(ctx context.Context, request []byte, take func(answer []byte) error) error {
 	v := c.View()
-	counting := v.Counting()
+	counting := ring.Counting(v)
 	reached := slices.DeleteFunc(slices.Clone(counting), func(id ring.ID) bool { return id != c.id && !c.reaches(id) })
 	few := func(of []ring.ID, do string) error {
 		return fmt.Errorf("%w: %d of %d members %s, and more than half are needed; try again when more are up",
 			buckets.ErrNoMajority, len(of), len(counting), do)
 	}
-	if !v.Majority(in(reached)) {
+	if !ring.Majority(v, in(reached)) {
 		return few(reached, "can be reached")
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.Pace.Timeout)
@@ -64,11 +82,11 @@ func (c *Cluster) askMembers(ctx context.Context, request []byte, take func(answ
 	for _, id := range reached {
 		if id != c.id {
 			asked++
-			go func() { answers <- c.askMember(ctx, id, request) }()
+			go func() { answers <- c.askOne(ctx, id, request) }()
 		}
 	}
 	agreed := []ring.ID{c.id}
-	for ; asked > 0 && !v.Majority(in(agreed)); asked-- {
+	for ; asked > 0 && !ring.Majority(v, in(agreed)); asked-- {
 		a := <-answers // each comes before ctx ends
 		if a.err == nil && take != nil {
 			a.err = take(a.said)
@@ -79,7 +97,7 @@ func (c *Cluster) askMembers(ctx context.Context, request []byte, take func(answ
 			c.log.Log(slog.LevelWarn, "majority", "a member does not agree to the change of a bucket", "node", c.nameOf(a.of), "err", a.err)
 		}
 	}
-	if !v.Majority(in(agreed)) {
+	if !ring.Majority(v, in(agreed)) {
 		return few(agreed, "have answered within "+c.o.Pace.Timeout.String())
 	}
 	return nil
@@ -96,17 +114,17 @@ type answer struct {
 	err  error
 }
 
-func (c *Cluster) askMember(ctx context.Context, id ring.ID, request []byte) answer {
+func (c majority) askOne(ctx context.Context, id ring.ID, request []byte) answer {
 	a := answer{of: id}
-	a.err = ask(ctx, c, serviceBuckets, id, request, func(part []byte) error {
+	a.err = ask(ctx, c.Cluster, serviceBuckets, id, request, func(part []byte) error {
 		a.said = append(a.said, part...)
 		return nil
 	})
 	return a
 }
 
-// serveBuckets answers a member that changes a bucket.
-func (c *Cluster) serveBuckets(request []byte, reply func(part []byte) error) error {
+// serve answers a member that changes a bucket.
+func (c majority) serve(request []byte, reply func(part []byte) error) error {
 	if err := c.Joined(); err != nil {
 		return err
 	}

@@ -27,22 +27,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if err := s.c.Joined(); err != nil {
 		return buckets.Info{}, err
 	}
-	return s.c.createBucket(info)
-}
-
-// createBucket creates a bucket, with a majority of the members.
-func (c *Cluster) createBucket(info buckets.Info) (created buckets.Info, err error) {
-	if err := info.Validate(); err != nil {
-		return buckets.Info{}, err
-	}
-	if _, err := c.o.Store.BucketByName(info.Name); err == nil {
-		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(info.Name))
-	}
-	err = c.changeBucket(info.Name, func() error {
-		created, err = c.buckets.create(info)
-		return err
-	})
-	return created, err
+	return majority{s.c}.create(info)
 }
 
 // Buckets returns all buckets, with the n of those that have one of their own.
@@ -70,7 +55,7 @@ func (s *Store) DeleteBucket(name string) error {
 	if _, err := s.Store.BucketByName(name); err != nil {
 		return err
 	}
-	return s.c.changeBucket(name, func() error { return s.c.buckets.delete(name) })
+	return majority{s.c}.change(name, func() error { return s.c.buckets.delete(name) })
 }
 
 // SetTTL sets the TTL of a bucket in points, on all nodes; 0 keeps points for ever.

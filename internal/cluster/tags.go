@@ -168,7 +168,7 @@ func serve(ctx context.Context, c *Cluster, from ring.ID, request []byte, reply 
 		case serviceEvents:
 			return c.events.Serve(ctx, from, body, reply)
 		case serviceBuckets:
-			return c.serveBuckets(body, reply)
+			return majority{c}.serve(body, reply)
 		}
 	}
 	return &call.Error{Peer: c.id, Code: call.Failed, Text: "it does not know this kind of request"}

@@ -169,7 +169,7 @@ var ErrMinority = errors.New("fewer than half of the members are up")
 // refuseFew refuses a change of the ring while fewer than half of the members are up, unless it is meant for a minority:
 // the others may change theirs at the same time, and only one of the two rings stays.
 func (m *Members) refuseFew(minority bool) error {
-	counting := m.o.Gossip.View().Counting()
+	counting := ring.Counting(m.o.Gossip.View())
 	up := 0
 	for _, id := range counting {
 		if m.o.Gossip.Up(id) {

@@ -61,7 +61,7 @@ func (r *Replica) column(c *replication.Column, order int) error {
 	}
 	t, err := r.into(b)
 	if t == nil {
-		return cmp.Or(err, r.stale(len(list)))
+		return cmp.Or(err, r.writing.stale(len(list)))
 	}
 	w.counts.Accepted += len(list)
 	for _, s := range list {

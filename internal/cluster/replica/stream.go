@@ -69,7 +69,7 @@ func (r *Replica) into(b *bucket) (*stream, error) {
 func (r *Replica) put(s *series, slot int64, v replication.Value) error {
 	t, err := r.into(s.bucket)
 	if t == nil {
-		return cmp.Or(err, r.stale(1))
+		return cmp.Or(err, r.writing.stale(1))
 	}
 	p := &t.points[0]
 	*p = coordinator.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
@@ -117,7 +117,7 @@ func (r *Replica) refused(t *stream) error {
 	if n := refused[account.BucketDeleted]; n > 0 {
 		refused[account.BucketDeleted] = 0
 		delete(r.streams, t.bucket.info.ID)
-		if err := errors.Join(t.Close(), r.stale(int(n))); err != nil {
+		if err := errors.Join(t.Close(), r.writing.stale(int(n))); err != nil {
 			return err
 		}
 	}

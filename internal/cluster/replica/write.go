@@ -33,6 +33,16 @@ type writing struct {
 	now    time.Time
 }
 
+// stale leaves points of a deleted bucket out. Those that come first hand are refused, so that nobody counts them as
+// accepted; copies come from nodes that have not heard of the deletion yet, and will drop theirs.
+func (w *writing) stale(points int) error {
+	w.left.Gone += int64(points)
+	if w.copies {
+		return nil
+	}
+	return replication.ErrStaleBucket
+}
+
 // heldRow is a row of a slot that may hold something.
 type heldRow struct {
 	s     *series
@@ -184,7 +194,7 @@ func (r *Replica) row(row *replication.Row, order int) error {
 	value, ok := replication.Value{}, false
 	switch {
 	case s == nil:
-		if err := r.stale(1); err != nil {
+		if err := w.stale(1); err != nil {
 			return err
 		}
 	case row.Incarnation < r.Incarnation(row.Series): // of an earlier incarnation of the series
@@ -218,16 +228,6 @@ func (r *Replica) row(row *replication.Row, order int) error {
 		r.copied.add(of, at, w.now)
 	}
 	return r.put(s, slot, value)
-}
-
-// stale leaves points of a deleted bucket out. Those that come first hand are refused, so that nobody counts them as
-// accepted; copies come from nodes that have not heard of the deletion yet, and will drop theirs.
-func (r *Replica) stale(points int) error {
-	r.writing.left.Gone += int64(points)
-	if r.writing.copies {
-		return nil
-	}
-	return replication.ErrStaleBucket
 }
 
 // find returns the series of a row, nil if its bucket is gone.

@@ -41,8 +41,8 @@ func TestMajority(t *testing.T) {
 		for _, b := range c.has {
 			among[ID{b}] = true
 		}
-		if got := c.v.Majority(func(id ID) bool { return among[id] }); got != c.want || len(c.v.Counting()) != c.counting {
-			t.Errorf("%v of %d: %v, %d count; want %v, %d", c.has, len(c.v.Members()), got, len(c.v.Counting()), c.want, c.counting)
+		if got := Majority(c.v, func(id ID) bool { return among[id] }); got != c.want || len(Counting(c.v)) != c.counting {
+			t.Errorf("%v of %d: %v, %d count; want %v, %d", c.has, len(c.v.Members()), got, len(Counting(c.v)), c.want, c.counting)
 		}
 	}
 }
