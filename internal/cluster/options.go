@@ -20,7 +20,7 @@ import (
 const SelfMetrics = "dalmatinerdb"
 
 // protocol is the version of what nodes say to each other.
-const protocol = 1
+const protocol = 2
 
 // minCookie is the shortest cookie.
 const minCookie = 16
