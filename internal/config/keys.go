@@ -64,7 +64,7 @@ var nodeKeys = []key{
 	portKey("http_port", "http.addr", func(c *Config) *string { return &c.HTTPAddr }),
 	intKey("tcp_max_connections", "1024", 1, 1<<20, "open client connections; beyond them the idlest is closed, or the new one is refused",
 		func(c *Config) *int { return &c.TCPMaxConnections }),
-	sizeKey("tcp.max_frame", "16MB", 1<<10, 1<<30, "largest request frame",
+	sizeKey("tcp.max_frame", "17MB", 1<<10, 1<<30, "largest request frame",
 		func(c *Config) *int64 { return &c.TCPMaxFrame }),
 	int64Key("tcp.max_slots", "67108864", 1, math.MaxUint32, "slots that one GET of the binary protocol may ask for",
 		func(c *Config) *int64 { return &c.TCPMaxSlots }),

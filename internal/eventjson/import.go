@@ -45,17 +45,19 @@ func (e *ReadError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Import stores lines of JSON. Every field is required but Bad.
+// Import stores lines of JSON. Every field is required but Bad and Stored.
 type Import struct {
 	Store  events.Store
 	Bucket string
 	Unit   time.Duration // of times that are numbers
 	Now    int64         // time of events that have none
 	Bad    func()        // is called for each line that is no event; nil is not called
+	Stored func(n int64) // is told of bytes of the body that are no longer held; nil is not called
 
 	list  []events.Event
 	at    []int // lines of the list
 	terms []byte
+	held  int64 // bytes of lines that are in terms, or were passed over
 	token coordinator.Token
 	out   Report
 }
@@ -74,6 +76,7 @@ func (p *Import) lines(body io.Reader) error {
 	n := 0
 	for in.Scan() {
 		n++
+		p.held += int64(len(in.Bytes())) + 1
 		line := bytes.TrimSpace(in.Bytes())
 		if len(line) == 0 {
 			continue
@@ -82,7 +85,7 @@ func (p *Import) lines(body io.Reader) error {
 		if err := p.line(n, line); err != nil {
 			p.bad(n, err)
 		}
-		if len(p.terms) >= importBatch {
+		if len(p.terms) >= importBatch || p.held >= 2*importBatch {
 			if err := p.write(); err != nil {
 				return err
 			}
@@ -121,6 +124,10 @@ func (p *Import) line(n int, line []byte) error {
 }
 
 func (p *Import) write() error {
+	if p.Stored != nil {
+		defer func(n int64) { p.Stored(n) }(p.held)
+	}
+	p.held = 0
 	if len(p.list) == 0 {
 		return nil
 	}

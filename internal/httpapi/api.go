@@ -265,7 +265,8 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 	}
 	lease := a.Bodies.Lease() // until the answer is out: the text of a query is part of it
 	defer lease.Release()
-	r.Body = &body{ReadCloser: r.Body, request: r, conn: conn, lease: lease}
+	clientOf(w).body = lease
+	r.Body = newBody(r, conn, lease)
 	return rt.serve(w, r)
 }
 

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -23,33 +24,55 @@ const (
 	bodyStep = 16 << 10
 )
 
+// NewBodies adds the memory of bodies of requests to the budget. stall is how long a client
+// may bring next to nothing of its body, which has at most maxBody bytes.
+func NewBodies(b *memory.Budget, stall time.Duration, maxBody int64) *memory.Leases {
+	return conns.NewUnfinished(b, "http-bodies", stall, bodyCost*(maxBody+bodyStep))
+}
+
 // body reads the body of a request. Its memory is leased as it arrives: while
 // others have that memory it is not read, and a client that does not go on with it
 // is cut off.
 type body struct {
-	io.ReadCloser
-	request *http.Request
-	conn    *conns.Conn
-	lease   *memory.Lease
+	io.Closer
+	ctx     context.Context // of the request
+	in      conns.Reader
 	charged int64 // bytes that may still come
+}
+
+func newBody(r *http.Request, conn *conns.Conn, lease *memory.Lease) *body {
+	return &body{Closer: r.Body, ctx: r.Context(), in: conns.Reader{From: r.Body, Conn: conn, Lease: lease}}
+}
+
+// bodyOf returns the body of a request that serve was given.
+func bodyOf(r *http.Request) *body {
+	if b, ok := r.Body.(*body); ok {
+		return b
+	}
+	return &body{} // of nobody
 }
 
 // Read reads what there is memory for.
 func (b *body) Read(p []byte) (int, error) {
 	if b.charged <= 0 {
-		if err := b.lease.GrowWhenFree(b.request.Context(), bodyStep*bodyCost); err != nil {
+		if err := b.in.Lease.GrowWhenFree(b.ctx, bodyStep*bodyCost); err != nil {
 			return 0, err
 		}
 		b.charged = bodyStep
 	}
-	p = p[:min(int64(len(p)), b.charged)]
-	b.lease.Await(func(why memory.Cut) { b.conn.Cut(string(why)) })
-	b.conn.Idle()
-	n, err := b.ReadCloser.Read(p)
-	b.conn.Busy()
-	b.lease.Resume()
+	n, err := b.in.Read(p[:min(int64(len(p)), b.charged)])
 	b.charged -= int64(n)
 	return n, err
+}
+
+// done gives back what bytes of the body took that are stored, or of no use any more.
+func (b *body) done(bytes int64) {
+	b.in.Lease.Shrink(min(bytes*bodyCost, b.in.Lease.Bytes()))
+}
+
+// keep gives back what the body took beyond some bytes that are made of it.
+func (b *body) keep(bytes int64) {
+	b.in.Lease.Shrink(max(0, b.in.Lease.Bytes()-bytes))
 }
 
 // patientWriter sends an answer in pieces of replyPiece and gives the client a time
@@ -61,6 +84,7 @@ type patientWriter struct {
 	control *http.ResponseController
 	conn    *conns.Conn
 	lease   *memory.Lease // nil for answers that hold no memory to speak of
+	body    *memory.Lease // of the request
 	stall   time.Duration
 	end     time.Time // of the whole answer; zero for one that may take as long as it likes
 }
@@ -84,8 +108,10 @@ func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // Write sends p.
 func (w *patientWriter) Write(p []byte) (n int, err error) {
-	w.lease.Await(func(why memory.Cut) { w.conn.Cut(string(why)) })
-	defer w.lease.Resume()
+	for _, lease := range []*memory.Lease{w.lease, w.body} {
+		lease.Await(func(why memory.Cut) { w.conn.Cut(string(why)) })
+		defer lease.Resume()
+	}
 	w.conn.Idle()
 	defer w.conn.Busy()
 	for first := true; first || len(p) > 0; first = false {
@@ -105,6 +131,7 @@ func (w *patientWriter) Write(p []byte) (n int, err error) {
 			return n, err
 		}
 		w.lease.Moved()
+		w.body.Moved()
 		p = p[m:]
 	}
 	return n, nil

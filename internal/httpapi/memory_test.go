@@ -1,12 +1,16 @@
 package httpapi
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/memory"
 )
 
@@ -79,5 +83,50 @@ func TestSlowReadersAreCutOff(t *testing.T) {
 	if len(d.set) != 3 || d.set[0].Before(began.Add(stall)) || d.set[1].Before(d.set[0]) ||
 		d.set[1].After(time.Now().Add(stall)) || !d.set[2].Equal(began) {
 		t.Errorf("the pieces had until %v", d.set)
+	}
+}
+
+// inTurns is a body that comes in pieces, each when others have had theirs.
+type inTurns struct{ io.Reader }
+
+func (r inTurns) Read(p []byte) (int, error) {
+	runtime.Gosched()
+	return r.Reader.Read(p[:min(len(p), 8<<10)])
+}
+
+// TestLargeBodiesComeOneAfterTheOther: many bodies that do not fit memory together are all taken, and
+// what they were lent comes back. The clock stands still: nobody is cut off to make room.
+func TestLargeBodiesComeOneAfterTheOther(t *testing.T) {
+	const mib = 1 << 20
+	line := `{"time":1,"text":"` + strings.Repeat("x", 1000) + "\"}\n"
+	lines := strings.Repeat(line, mib/len(line))
+	for name, c := range map[string]struct {
+		target, body string
+		status       int
+	}{
+		"events":  {"/events/b", lines, http.StatusOK},
+		"a query": {"/", strings.Repeat("x", mib), http.StatusBadRequest},
+	} {
+		for _, senders := range []int{8, 32} {
+			budget := memory.New(256<<20, func() time.Time { return now }, nil)
+			o := testOptions(newFakeStore(t))
+			o.Events, o.Points, o.Bodies, o.MaxBody = new(eventstest.Store), new(durableNow), NewBodies(budget, time.Minute, mib), mib
+			h := New(o)
+			var all sync.WaitGroup
+			for range senders {
+				all.Go(func() {
+					r := httptest.NewRequest("POST", c.target, inTurns{strings.NewReader(c.body)})
+					r.Header.Set("Content-Type", "text/plain")
+					w := httptest.NewRecorder()
+					if h.ServeHTTP(w, r); w.Code != c.status {
+						t.Errorf("%s: one of %d got %d %.200s", name, senders, w.Code, w.Body)
+					}
+				})
+			}
+			all.Wait()
+			if p := budget.Pools()[0]; p.Use != 0 || p.Leases.Waiting != 0 || p.Leases.Refused != 0 {
+				t.Errorf("%s: after %d bodies the pool is %+v, %+v", name, senders, p, p.Leases)
+			}
+		}
 	}
 }

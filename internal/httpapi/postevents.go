@@ -39,7 +39,7 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 		return nearBuckets(a.Store, bucket, err)
 	}
 	in := eventjson.Import{Store: a.Events, Bucket: bucket, Unit: unit, Now: time.Now().UnixNano(),
-		Bad: func() { a.Store.Account().RefuseRequest("event_malformed") }}
+		Bad: func() { a.Store.Account().RefuseRequest("event_malformed") }, Stored: bodyOf(r).done}
 	report, token, err := in.Lines(r.Body)
 	if broken := (*eventjson.ReadError)(nil); errors.As(err, &broken) {
 		return bodyError(broken.Err)

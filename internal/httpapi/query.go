@@ -22,6 +22,7 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 	if !given {
 		return a.queryPage(w, r)
 	}
+	bodyOf(r).keep(int64(len(text)))
 	for _, given := range []url.Values{r.Form, r.PostForm} {
 		if err := checkParameters(given, queryParameters); err != nil {
 			return err

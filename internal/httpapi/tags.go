@@ -27,7 +27,7 @@ func (a *api) postTags(w http.ResponseWriter, r *http.Request) error {
 			ids[name] = b.ID
 		}
 		return b.ID, err
-	})
+	}, bodyOf(r).done)
 	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 		return bodyError(err)
 	}

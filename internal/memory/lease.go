@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -13,6 +14,12 @@ type LeaseOptions struct {
 	Name, Holds string
 	Limit       int64 // bytes of all leases together
 	Small       int64 // from level NoQueries on only leases of at most this many bytes grow
+
+	// First is how many bytes are kept free for the lease that has had memory for
+	// longest, half of the limit at most: however many messages grow at a time, the first
+	// one can get as large, ends, and makes room for the next. Without it all of them
+	// would stop halfway, and each would hold what the others wait for.
+	First int64
 
 	// Stall is how long an awaited client may make no progress until its lease is
 	// cut off, 0 for ever. While memory is short grace counts instead, and the
@@ -44,9 +51,9 @@ type Leases struct {
 	used atomic.Int64
 
 	mu      sync.Mutex
+	holding []*Lease            // with memory, in the order of coming, where First counts
 	awaited map[*Lease]struct{} // leases whose clients somebody waits for
 	waiting []*waiter           // for memory, in their order
-	waiters atomic.Int64        // len(waiting)
 	counts  LeaseCounts
 
 	refusedAt time.Time // when the last one that waited was refused: its memory comes back soon
@@ -70,25 +77,30 @@ type waiter struct {
 
 // NewLeases adds a pool of leases to the budget.
 func (b *Budget) NewLeases(o LeaseOptions) *Leases {
+	o.First = min(o.First, o.Limit/2)
 	p := &Leases{b: b, o: o, awaited: make(map[*Lease]struct{})}
 	b.Add(Pool{Name: o.Name, Holds: o.Holds, Limit: o.Limit, Use: p.used.Load, leases: p})
 	return p
 }
 
 // Lease is what one user of a pool was lent. A nil lease is granted everything.
-// Its methods are for one goroutine at a time.
+// Its methods are for one goroutine at a time. A client has one lease of a pool: with a
+// second one it could wait for memory that its first one holds.
 type Lease struct {
 	of     *Leases
 	bytes  atomic.Int64
 	main   *Lease   // with which this one is awaited; see LeaseFor
 	beside []*Lease // that are awaited with this one
 
-	// While a client is awaited; under the pool's lock.
-	cut    func(why Cut)
-	began  time.Time
-	isCut  bool
-	moved  atomic.Int64 // when the client last made progress, in ns since 1970
+	// The time of a client, without that in which nobody waited for it.
+	moved  atomic.Int64 // when it last made progress, in ns since 1970
+	began  time.Time    // its message or answer; zero for one that has yet to begin
+	paused time.Time    // the last Resume
 	listed bool
+
+	// While a client is awaited; under the pool's lock.
+	cut   func(why Cut)
+	cutAt time.Time // zero for one that is not cut off
 }
 
 // Cut is why a client was cut off.
@@ -148,57 +160,66 @@ func (l *Lease) Grow(n int64) error {
 	if l == nil {
 		return nil
 	}
+	l.of.mu.Lock()
+	defer l.of.mu.Unlock()
 	if refusal := l.take(n); refusal != nil {
-		l.of.mu.Lock()
 		l.of.counts.Refused++
-		l.of.mu.Unlock()
 		return refusal
 	}
 	return nil
 }
 
-// take lends n bytes or says why not. What is refused is not counted, not even for a moment.
+// take lends n bytes or says why not. Under the lock.
 func (l *Lease) take(n int64) *Refusal {
 	p, need := l.of, l.bytes.Load()+n
-	limited := p.b.limit > 0
-	switch {
-	case limited && need > p.o.Limit:
-		return &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
-	case limited && need > p.o.Small && p.b.Level() >= NoQueries:
-		return &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
-	}
-	for {
-		used := p.used.Load()
-		if limited && used > p.o.Limit-n {
+	used := p.used.Load()
+	if p.b.limit > 0 {
+		switch {
+		case need > p.o.Limit:
+			return &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
+		case need > p.o.Small && p.b.Level() >= NoQueries:
+			return &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
+		case used+n > p.o.Limit-p.keptFrom(l):
 			return &Refusal{Pool: p.o.Name, Need: need, Used: used - l.bytes.Load(), Limit: p.o.Limit}
 		}
-		if p.used.CompareAndSwap(used, used+n) {
-			l.bytes.Store(need)
-			return nil
-		}
 	}
+	if p.o.First > 0 && need > 0 && need == n {
+		p.holding = append(p.holding, l)
+	}
+	p.used.Add(n)
+	l.bytes.Store(need)
+	return nil
+}
+
+// keptFrom returns the bytes that a lease may not have, because they are kept for the first one.
+// Under the lock.
+func (p *Leases) keptFrom(l *Lease) int64 {
+	if len(p.holding) == 0 || p.holding[0] == l {
+		return 0
+	}
+	return max(0, p.o.First-p.holding[0].bytes.Load())
 }
 
 // GrowWhenFree is Grow, and waits its turn where others have the memory or the
 // process is short of it; others are cut off for it by the rules of the pool. It
-// returns a *Refusal when even that did not help in time, and ctx's error.
+// returns a *Refusal when even that did not help in time, and ctx's error: ctx ends with
+// the client's connection. The client is not awaited any more, as after Resume.
 func (l *Lease) GrowWhenFree(ctx context.Context, n int64) error {
 	if l == nil {
 		return nil
 	}
+	l.Resume()
 	p := l.of
-	if p.waiters.Load() == 0 {
-		refusal := l.take(n)
-		if refusal == nil || refusal.TooLarge {
-			return p.refused(refusal)
-		}
-	}
 	w := &waiter{l: l, n: n, since: p.b.now(), got: make(chan error, 1)}
 	p.mu.Lock()
 	p.waiting = append(p.waiting, w)
-	p.waiters.Add(1)
 	p.serve()
 	p.mu.Unlock()
+	select {
+	case err := <-w.got:
+		return err
+	default:
+	}
 	p.sweep(p.b.now())
 	select {
 	case err := <-w.got:
@@ -216,17 +237,6 @@ func (l *Lease) GrowWhenFree(ctx context.Context, n int64) error {
 	return ctx.Err()
 }
 
-// refused counts a refusal and makes an error of it.
-func (p *Leases) refused(r *Refusal) error {
-	if r == nil {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.counts.Refused++
-	return r
-}
-
 // Await says that from now on the use of the lease ends when a client does
 // something: finishes its message, or takes its answer. Until Resume or Release it
 // may be cut off, by a call of cut from another goroutine, which must not call
@@ -238,12 +248,29 @@ func (l *Lease) Await(cut func(why Cut)) {
 	for _, other := range l.beside {
 		other.Await(cut)
 	}
+	if l.Bytes() == 0 || l.listed { // without memory it holds nobody back
+		return
+	}
 	now := l.of.b.now()
-	l.moved.Store(now.UnixNano())
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	l.cut, l.began, l.isCut, l.listed = cut, now, false, true
+	if l.began.IsZero() {
+		l.began = now
+		l.moved.Store(now.UnixNano())
+	} else { // nobody has waited for it meanwhile
+		l.began = l.began.Add(now.Sub(l.paused))
+		l.moved.Add(int64(now.Sub(l.paused)))
+	}
+	l.cut, l.cutAt, l.listed = cut, time.Time{}, true
 	l.of.awaited[l] = struct{}{}
+}
+
+// Begin says that with the next Await another message or answer of the client begins.
+func (l *Lease) Begin() {
+	if l != nil {
+		l.Resume()
+		l.began = time.Time{}
+	}
 }
 
 // Moved says that the awaited client has made progress.
@@ -259,15 +286,18 @@ func (l *Lease) Moved() {
 
 // Resume ends what Await began.
 func (l *Lease) Resume() {
-	if l == nil || !l.listed {
+	if l == nil {
 		return
 	}
 	for _, other := range l.beside {
 		other.Resume()
 	}
+	if !l.listed {
+		return
+	}
 	l.of.mu.Lock()
 	defer l.of.mu.Unlock()
-	l.listed, l.cut = false, nil
+	l.listed, l.cut, l.paused = false, nil, l.of.b.now()
 	delete(l.of.awaited, l)
 }
 
@@ -276,13 +306,14 @@ func (l *Lease) Shrink(n int64) {
 	if l == nil || n == 0 {
 		return
 	}
-	l.bytes.Add(-n)
-	l.of.used.Add(-n)
-	if l.of.waiters.Load() > 0 {
-		l.of.mu.Lock()
-		defer l.of.mu.Unlock()
-		l.of.serve()
+	p := l.of
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if l.bytes.Add(-n) == 0 {
+		p.holding = slices.DeleteFunc(p.holding, func(o *Lease) bool { return o == l })
 	}
+	p.used.Add(-n)
+	p.serve()
 }
 
 // Bytes returns what was lent.
@@ -298,7 +329,7 @@ func (l *Lease) Release() {
 	if l == nil {
 		return
 	}
-	l.Resume()
+	l.Begin()
 	l.leave()
 	l.Shrink(l.bytes.Load())
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -275,5 +276,95 @@ func TestLeasesBesideAreAwaitedToo(t *testing.T) {
 	c.Release()
 	if l := (*Lease)(nil); l.With(t.Context()) != t.Context() || (*Leases)(nil).LeaseFor(c.With(t.Context())) != nil {
 		t.Error("no pool lends something")
+	}
+}
+
+// TestTheFirstOneAlwaysFinishes: clients that grow by turns, and together need more than there is,
+// all get as large as they have to, one after the other, though nobody is cut off or refused.
+func TestTheFirstOneAlwaysFinishes(t *testing.T) {
+	const most, step = 400, 50
+	for _, clients := range []int{2, 8, 32} {
+		b := New(1<<30, func() time.Time { return time.Unix(1, 0) }, nil)
+		p := b.NewLeases(LeaseOptions{Name: "input", Limit: 1000, Small: 1000, First: most})
+		var all sync.WaitGroup
+		for range clients {
+			all.Go(func() {
+				l := p.Lease()
+				defer l.Release()
+				for l.Bytes() < most {
+					if err := l.GrowWhenFree(t.Context(), step); err != nil {
+						t.Error(err)
+						return
+					}
+					runtime.Gosched()
+				}
+			})
+		}
+		all.Wait()
+		if p.used.Load() != 0 || len(p.holding)+len(p.waiting) != 0 {
+			t.Errorf("%d bytes stay lent, %d hold some, %d wait", p.used.Load(), len(p.holding), len(p.waiting))
+		}
+	}
+}
+
+// TestACutThatNobodyNoticesHoldsUpNobody: what is lent to one who was cut off and does not return is
+// not waited for without end.
+func TestACutThatNobodyNoticesHoldsUpNobody(t *testing.T) {
+	clock, b, p := inputPool(1000)
+	deaf := newClient(p, 1000, t)
+	got := make(chan error, 1)
+	go func() { got <- p.Lease().GrowWhenFree(t.Context(), 400) }()
+	for p.Counts().Waiting == 0 {
+	}
+	clock.advance(grace)
+	b.Sweep()
+	if deaf.cutFor() != CutPressure {
+		t.Fatalf("cut off for %q", deaf.cutFor())
+	}
+	clock.advance(patience - 1)
+	b.Sweep()
+	if p.Counts().Waiting == 0 {
+		t.Error("what comes back is not waited for")
+	}
+	clock.advance(1)
+	b.Sweep()
+	if err := <-got; !errors.As(err, new(*Refusal)) {
+		t.Errorf("the one who waits gets %v", err)
+	}
+}
+
+// TestWhoWaitsForMemoryIsNotAwaited: a client whose message waits for memory is not cut off for it, and
+// neither is one for the time that the node itself took.
+func TestWhoWaitsForMemoryIsNotAwaited(t *testing.T) {
+	clock, b, p := inputPool(1000)
+	c := newClient(p, 600, t)
+	other := p.Lease()
+	if err := other.Grow(400); err != nil {
+		t.Fatal(err)
+	}
+	got := make(chan error, 1)
+	go func() { got <- c.GrowWhenFree(t.Context(), 100) }()
+	for p.Counts().Waiting == 0 {
+	}
+	clock.advance(2 * grace)
+	b.Sweep()
+	other.Release()
+	if err := <-got; err != nil || c.cutFor() != "" {
+		t.Errorf("%v, cut off for %q", err, c.cutFor())
+	}
+	clock.advance(time.Hour)
+	c.await()
+	b.Sweep()
+	if c.cutFor() != "" {
+		t.Errorf("cut off for %q after the node took its time", c.cutFor())
+	}
+	clock.advance(29 * time.Second)
+	c.Resume()
+	clock.advance(time.Hour)
+	c.await()
+	clock.advance(time.Second)
+	b.Sweep()
+	if c.cutFor() != CutStalled {
+		t.Errorf("cut off for %q after 30 s in two parts", c.cutFor())
 	}
 }

@@ -24,28 +24,49 @@ func (b *Budget) Sweep() {
 	}
 }
 
-// serve lends to those who wait, in their order. Under the lock.
+// serve lends to those who wait, in their order. The one who has had memory for longest does
+// not wait behind others: they may wait for what it has. Under the lock.
 func (p *Leases) serve() {
 	for len(p.waiting) > 0 {
-		w := p.waiting[0]
-		refusal := w.l.take(w.n)
-		switch {
-		case refusal == nil:
-			w.got <- nil
-		case refusal.TooLarge:
-			p.counts.Refused++
-			w.got <- refusal
-		default:
+		if !p.grant(p.waiting[0]) && !p.grantFirst() {
 			return
 		}
-		p.drop(w)
 	}
+}
+
+// grantFirst lends to the one who has had memory for longest, if it waits and there is room.
+func (p *Leases) grantFirst() bool {
+	if len(p.holding) == 0 {
+		return false
+	}
+	i := slices.IndexFunc(p.waiting, func(w *waiter) bool { return w.l == p.holding[0] })
+	return i >= 0 && p.grant(p.waiting[i])
+}
+
+// grant answers somebody who waits, unless he has to wait on.
+func (p *Leases) grant(w *waiter) bool {
+	refusal := w.l.take(w.n)
+	switch {
+	case refusal == nil:
+		w.got <- nil
+	case refusal.TooLarge:
+		p.refuse(w, refusal)
+	default:
+		return false
+	}
+	p.drop(w)
+	return true
+}
+
+// refuse answers somebody who waits that there is nothing for him.
+func (p *Leases) refuse(w *waiter, refusal *Refusal) {
+	p.counts.Refused++
+	w.got <- refusal
 }
 
 // drop takes somebody out of those who wait. Under the lock.
 func (p *Leases) drop(w *waiter) {
 	p.waiting = slices.DeleteFunc(p.waiting, func(o *waiter) bool { return o == w })
-	p.waiters.Store(int64(len(p.waiting)))
 }
 
 // sweep cuts off who has to be, and lends what became free.
@@ -72,7 +93,7 @@ func (p *Leases) choose(now time.Time) []victim {
 	idle := make([]*Lease, 0, len(p.awaited)) // those that are not cut off yet
 	going := int64(0)                         // bytes that come back soon
 	cut := func(l *Lease, why Cut) {
-		l.isCut = true
+		l.cutAt = now
 		going += l.bytes.Load()
 		if why == CutStalled {
 			p.counts.CutStalled++
@@ -83,8 +104,10 @@ func (p *Leases) choose(now time.Time) []victim {
 	}
 	for l := range p.awaited {
 		switch {
-		case l.isCut:
-			going += l.bytes.Load()
+		case !l.cutAt.IsZero():
+			if now.Sub(l.cutAt) < patience { // else its owner does not notice: nobody waits for it
+				going += l.bytes.Load()
+			}
 		case p.o.Stall > 0 && now.Sub(l.lastMoved()) >= p.o.Stall:
 			cut(l, CutStalled)
 		default:
@@ -137,10 +160,8 @@ func (p *Leases) target() (bytes int64, short bool) {
 // refuseLast refuses the one who came last to wait. Under the lock.
 func (p *Leases) refuseLast() {
 	w := p.waiting[len(p.waiting)-1]
-	refusal := w.l.take(w.n)
-	if refusal != nil {
-		p.counts.Refused++
-		w.got <- refusal
+	if refusal := w.l.take(w.n); refusal != nil {
+		p.refuse(w, refusal)
 	} else {
 		w.got <- nil
 	}
@@ -152,6 +173,6 @@ func (p *Leases) Counts() LeaseCounts {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.counts
-	c.Waiting = p.waiters.Load()
+	c.Waiting = int64(len(p.waiting))
 	return c
 }

@@ -22,7 +22,6 @@ import (
 	"dalmatiner/internal/httpapi"
 	"dalmatiner/internal/httpapi/ducksproxy"
 	"dalmatiner/internal/httpapi/figures"
-	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/monitor"
@@ -253,7 +252,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 		Store: shared, Neighbours: httpapi.Neighbours{Cluster: n.cluster.operator(), Ducks: n.ducks}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
-		Memory: n.memory.queries, Bodies: conns.NewUnfinished(n.memory.budget, "http-bodies", n.cfg.InputStall), ReplyStall: n.cfg.ReplyStall,
+		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall, n.cfg.HTTPMaxBody), ReplyStall: n.cfg.ReplyStall,
 	})
 }
 

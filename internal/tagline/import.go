@@ -46,9 +46,10 @@ type LineError struct {
 
 // Import applies the changes of lines. Those that are wrong are in the summary, and the rest goes
 // on. The error is that of in or of the Applier: some of the lines may have been taken. Lines are
-// parsed beside the changes of those before them.
-func Import(ctx context.Context, in io.Reader, to Applier, bucketID func(name string) (uint64, error)) (Imported, error) {
-	m := importer{bucketID: bucketID, batches: make(chan *batch), free: make(chan *batch, batchesAhead), failed: make(chan struct{})}
+// parsed beside the changes of those before them. stored is told of bytes of in that are no longer
+// held; the goroutine that reads calls it.
+func Import(ctx context.Context, in io.Reader, to Applier, bucketID func(name string) (uint64, error), stored func(bytes int64)) (Imported, error) {
+	m := importer{bucketID: bucketID, stored: stored, batches: make(chan *batch), free: make(chan *batch, batchesAhead), failed: make(chan struct{})}
 	for range batchesAhead {
 		m.free <- new(batch)
 	}
@@ -66,6 +67,7 @@ type batch struct {
 	changes []tags.Change
 	at      []int64 // their lines
 	bytes   int
+	read    int64 // bytes of the body, until the batch is used again
 	lines   int64
 	refused []LineError
 	more    int64 // that were refused
@@ -83,6 +85,7 @@ func (b *batch) refuse(line int64, err error) {
 // importer makes batches of lines.
 type importer struct {
 	bucketID func(name string) (uint64, error)
+	stored   func(bytes int64)
 	number   int64 // of the line, from 1
 	line     line
 	batch    *batch
@@ -132,13 +135,17 @@ func (m *importer) send() bool {
 // add takes a line.
 func (m *importer) add(line []byte, tooLong bool) {
 	m.number++
+	read := len(line)
 	if line = bytes.TrimSpace(line); len(line) == 0 {
 		return
 	}
 	if m.batch == nil {
 		m.batch = <-m.free
+		m.stored(m.batch.read)
+		m.batch.read = 0
 	}
 	b := m.batch
+	b.read += int64(read)
 	b.lines++
 	b.bytes += len(line)
 	if tooLong {
@@ -169,7 +176,7 @@ func (a *applier) run(m *importer) {
 			}
 		}
 		clear(b.changes)
-		*b = batch{changes: b.changes[:0], at: b.at[:0], refused: b.refused[:0]}
+		*b = batch{changes: b.changes[:0], at: b.at[:0], refused: b.refused[:0], read: b.read}
 		m.free <- b
 	}
 }

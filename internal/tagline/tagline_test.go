@@ -211,6 +211,8 @@ func (s *fakeStore) Apply(_ context.Context, list []tags.Change) (a tagstore.App
 	return a, nil
 }
 
+func nothing(int64) {}
+
 // Every line is taken once, in its order, or is in the summary, whatever stands beside it.
 func TestImport(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -232,7 +234,7 @@ func TestImport(t *testing.T) {
 			}
 		}
 		var s fakeStore
-		out, err := Import(t.Context(), strings.NewReader(src.String()), &s, someID)
+		out, err := Import(t.Context(), strings.NewReader(src.String()), &s, someID, nothing)
 		if err != nil || !slices.Equal(s.got, want) || out.Lines != int64(n) || out.Refused != int64(len(refused)) || out.Changed != int64(len(want)) {
 			t.Fatalf("%d of %d lines are taken, %+v, %v", len(s.got), n, out, err)
 		}
@@ -251,18 +253,18 @@ func TestImport(t *testing.T) {
 func TestAnImportThatEnds(t *testing.T) {
 	lines := strings.Repeat(`{"bucket":"b","metric":["m"]}`+"\n", 10_000)
 	s := fakeStore{fail: 2500}
-	out, err := Import(t.Context(), strings.NewReader(lines), &s, someID)
+	out, err := Import(t.Context(), strings.NewReader(lines), &s, someID, nothing)
 	if err == nil || len(s.got) != 2500 || out.Changed != 2500 {
 		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
 	}
 	s = fakeStore{}
-	out, err = Import(t.Context(), io.MultiReader(strings.NewReader(lines), iotest.ErrReader(errors.New("cut"))), &s, someID)
+	out, err = Import(t.Context(), io.MultiReader(strings.NewReader(lines), iotest.ErrReader(errors.New("cut"))), &s, someID, nothing)
 	if err == nil || len(s.got) != 10_000 || out.Lines != 10_000 {
 		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
 	}
 	long := `{"bucket":"b","metric":["` + strings.Repeat("a", MaxLine) + `"]}` + "\n"
 	s = fakeStore{}
-	if out, err = Import(t.Context(), strings.NewReader(lines+long+lines), &s, someID); err != nil || out.Refused != 1 || out.Errors[0].Line != 10_001 || len(s.got) != 20_000 {
+	if out, err = Import(t.Context(), strings.NewReader(lines+long+lines), &s, someID, nothing); err != nil || out.Refused != 1 || out.Errors[0].Line != 10_001 || len(s.got) != 20_000 {
 		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
 	}
 }
@@ -293,14 +295,14 @@ func TestImportCountsWhatItDoesNotList(t *testing.T) {
 	good := func(name string) string { return `{"bucket":"b","metric":["` + name + `"],"tags":{"a":"b"}}` + "\n" }
 	src := strings.Repeat("nonsense\n", 2*maxLineErrors) + good("one") + strings.Repeat("x", 2*MaxLine+1) + "\n" + good("two") + good("bad") + good("three")
 	var s fakeStore
-	out, err := Import(t.Context(), strings.NewReader(src), &s, someID)
+	out, err := Import(t.Context(), strings.NewReader(src), &s, someID, nothing)
 	if err != nil || out.Lines != 2*maxLineErrors+5 || out.Refused != 2*maxLineErrors+2 || out.Changed != 3 || !slices.Equal(s.got, []string{"'one'", "'two'", "'three'"}) {
 		t.Errorf("%q, %+v, %v", s.got, out, err)
 	}
 	if len(out.Errors) != maxLineErrors || out.Errors[maxLineErrors-1].Line != maxLineErrors || out.Last.Token != 3 {
 		t.Errorf("%d errors, %+v; %+v", len(out.Errors), out.Errors[len(out.Errors)-1], out.Last)
 	}
-	out, err = Import(t.Context(), strings.NewReader(good("one")+strings.Repeat("x", MaxLine+1)+"\n"+good("two")), &s, someID)
+	out, err = Import(t.Context(), strings.NewReader(good("one")+strings.Repeat("x", MaxLine+1)+"\n"+good("two")), &s, someID, nothing)
 	if err != nil || len(out.Errors) != 1 || out.Errors[0].Line != 2 || !strings.Contains(out.Errors[0].Error, "more than 1048576 bytes") {
 		t.Errorf("%+v, %v", out, err)
 	}
@@ -316,7 +318,7 @@ func TestImportAppliesLittleAtOnce(t *testing.T) {
 		line := `{"bucket":"b","metric":["a"],"tags":{` + texts[1:] + "}}\n"
 		var s fakeStore
 		n := min(4*batchLines+3, 6*batchBytes/length)
-		out, err := Import(t.Context(), strings.NewReader(strings.Repeat(line, n)), &s, someID)
+		out, err := Import(t.Context(), strings.NewReader(strings.Repeat(line, n)), &s, someID, nothing)
 		if err != nil || out.Changed != int64(n) || s.largest > batchLines || s.bytes > batchBytes+length {
 			t.Errorf("%d lines of %d bytes: %+v, %v; %d lines or %d bytes at once", n, len(line), out, err, s.largest, s.bytes)
 		}

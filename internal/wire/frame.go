@@ -52,6 +52,15 @@ func ParseFrame(src []byte, limit int) (payload, rest []byte, err error) {
 	return src[frameHeader:end:end], src[end:], nil
 }
 
+// FrameSize returns the length of the frame that src begins with, its header included, or as far
+// as it is known: what src has, and at least the header.
+func FrameSize(src []byte) int {
+	if len(src) < frameHeader {
+		return frameHeader
+	}
+	return frameHeader + int(binary.BigEndian.Uint32(src))
+}
+
 // ReadFrame reads one frame from r and returns its payload, in the memory of buf or, if that
 // is too small, in new memory that grows as the payload arrives. The content of buf is
 // overwritten. A caller that reads several frames passes the last payload as the next buf.

@@ -43,7 +43,7 @@ func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step in
 	}
 	var gaps []events.Gap
 	for from, past, ok := c.next(steps, m.cells()); ok; from, past, ok = c.next(steps, m.cells()) {
-		more, err := e.merge(ctx, bucket, paged{start: from, end: min(past, end), keys: true}, func(n *events.Event) error {
+		more, err := e.merge(ctx, lease, bucket, paged{start: from, end: min(past, end), keys: true}, func(n *events.Event) error {
 			steps.Add(n.Time)
 			return nil
 		})

@@ -22,16 +22,21 @@ const (
 
 // Read implements events.Store over all nodes. A gap is also what fewer owners have answered for than it takes.
 func (e *Eventing) Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
-	return e.merge(ctx, bucket, paged{start: start, end: end}, fn)
+	lease := e.o.Own.Leases().LeaseFor(ctx)
+	defer lease.Release()
+	return e.merge(ctx, lease, bucket, paged{start: start, end: end}, fn)
 }
 
 // ReadBack is Read in the other order.
 func (e *Eventing) ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
-	return e.merge(ctx, bucket, paged{start: start, end: end, back: true}, fn)
+	lease := e.o.Own.Leases().LeaseFor(ctx)
+	defer lease.Release()
+	return e.merge(ctx, lease, bucket, paged{start: start, end: end, back: true}, fn)
 }
 
-// merge reads the events of all nodes in one order. It has answered for those behind which it stopped.
-func (e *Eventing) merge(ctx context.Context, bucket string, q paged, fn func(*events.Event) error) ([]events.Gap, error) {
+// merge reads the events of all nodes in one order, with memory of a lease, to which it gives it back.
+// It has answered for those behind which it stopped.
+func (e *Eventing) merge(ctx context.Context, lease *memory.Lease, bucket string, q paged, fn func(*events.Event) error) ([]events.Gap, error) {
 	info, err := e.o.Bucket(bucket)
 	if err != nil {
 		return nil, err
@@ -44,8 +49,9 @@ func (e *Eventing) merge(ctx context.Context, bucket string, q paged, fn func(*e
 	// Pages are read by other goroutines than that of the lease that ctx may have.
 	pages, cancel := context.WithCancel(e.ctx)
 	defer cancel()
-	m := merging{e: e, ctx: ctx, back: q.back, cover: e.cover(info, q.start, q.end), lease: e.o.Own.Leases().LeaseFor(ctx)}
-	defer m.lease.Release()
+	m := merging{e: e, ctx: ctx, back: q.back, cover: e.cover(info, q.start, q.end), lease: lease}
+	had := lease.Bytes()
+	defer func() { lease.Shrink(lease.Bytes() - had) }()
 	nodes := e.asked(&m.cover)
 	q.limit = min(max(readMemory/2/len(nodes), minPage), pageBytes)
 	if err := m.lease.GrowWhenFree(ctx, 2*int64(q.limit)*int64(len(nodes))); err != nil {

@@ -1,6 +1,7 @@
 package conns
 
 import (
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -44,11 +45,12 @@ const smallInput = 2 << 20
 
 // NewUnfinished adds the memory of a listener's unfinished messages to the budget:
 // what a message needs beyond the buffer that every connection has. stall is how
-// long a sender may bring less than progressBytes.
-func NewUnfinished(b *memory.Budget, name string, stall time.Duration) *memory.Leases {
+// long a sender may bring less than progressBytes, most is what the largest message
+// needs that comes in pieces, each with more memory.
+func NewUnfinished(b *memory.Budget, name string, stall time.Duration, most int64) *memory.Leases {
 	return b.NewLeases(memory.LeaseOptions{
 		Name: name, Holds: "unfinished input; at the limit senders wait, and those without progress are cut off",
-		Limit: b.Share(buffersPart, maxBuffers), Small: smallInput, Stall: stall,
+		Limit: b.Share(buffersPart, maxBuffers), Small: smallInput, First: most, Stall: stall,
 	})
 }
 
@@ -56,13 +58,25 @@ func NewUnfinished(b *memory.Budget, name string, stall time.Duration) *memory.L
 // who makes progress: single bytes now and then do not.
 const progressBytes = 16 << 10
 
-// Progress tells a lease about a sender's progress.
-type Progress struct{ bytes int }
+// Reader reads what the other side of a connection sends. While a read lasts, the lease of its
+// messages is awaited: the connection may be cut off by the rules of the lease's pool.
+type Reader struct {
+	From  io.Reader // what comes over the connection
+	Conn  *Conn     // may be nil
+	Lease *memory.Lease
+	fresh int // bytes since the last progress
+}
 
-// Read notes that n bytes came.
-func (p *Progress) Read(l *memory.Lease, n int) {
-	if p.bytes += n; p.bytes >= progressBytes {
-		p.bytes = 0
-		l.Moved()
+// Read reads once.
+func (r *Reader) Read(p []byte) (int, error) {
+	r.Lease.Await(func(why memory.Cut) { r.Conn.Cut(string(why)) })
+	defer r.Lease.Resume()
+	r.Conn.Idle()
+	n, err := r.From.Read(p)
+	r.Conn.Busy()
+	if r.fresh += n; r.fresh >= progressBytes || err != nil {
+		r.fresh = 0
+		r.Lease.Moved()
 	}
+	return n, err
 }

@@ -27,6 +27,8 @@ func CutReasons() []string { return cutReasons[:] }
 type Conn struct {
 	net.Conn
 	set    *Set
+	ctx    context.Context
+	end    context.CancelFunc
 	moved  atomic.Int64 // when bytes last came or went, or work ended; ns since 1970
 	busy   atomic.Bool  // there is work for it under way: it is not idle
 	proven atomic.Bool
@@ -51,8 +53,13 @@ func (c *Conn) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// Context returns a context that ends when the connection is closed or cut off, or its set
+// shut down. Whoever waits for something on behalf of the other side waits with it.
+func (c *Conn) Context() context.Context { return c.ctx }
+
 // Close closes the connection and takes it out of its set.
 func (c *Conn) Close() error {
+	c.end()
 	err := c.Conn.Close()
 	c.set.mu.Lock()
 	defer c.set.mu.Unlock()
@@ -151,12 +158,14 @@ func (l listener) Accept() (net.Conn, error) {
 
 type contextKey struct{}
 
-// NewContext returns a context that carries the connection of a request.
+// NewContext returns a context that carries the connection of a request, and ends with it.
 func NewContext(ctx context.Context, nc net.Conn) context.Context {
 	c, ok := nc.(*Conn)
 	if !ok {
 		return ctx
 	}
+	ctx, end := context.WithCancel(ctx)
+	context.AfterFunc(c.ctx, end)
 	return context.WithValue(ctx, contextKey{}, c)
 }
 

@@ -4,6 +4,7 @@
 package conns
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net"
@@ -57,7 +58,8 @@ type Options struct {
 type Set struct {
 	o        Options
 	accepted atomic.Int64
-	done     chan struct{} // closed by Shutdown
+	ctx      context.Context // ended by Shutdown
+	end      context.CancelFunc
 	cuts     [len(cutReasons)]atomic.Int64
 
 	mu       sync.Mutex
@@ -75,7 +77,9 @@ func New(o Options) *Set {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Set{o: o, done: make(chan struct{}), open: make(map[*Conn]struct{})}
+	s := &Set{o: o, open: make(map[*Conn]struct{})}
+	s.ctx, s.end = context.WithCancel(context.Background())
+	return s
 }
 
 // Serve accepts connections until the listener fails or is closed, when it
@@ -108,7 +112,7 @@ func (s *Set) rest(pause time.Duration) {
 	defer t.Stop()
 	select {
 	case <-t.C:
-	case <-s.done:
+	case <-s.ctx.Done():
 	}
 }
 
@@ -131,6 +135,7 @@ func (s *Set) Start(nc net.Conn, serve func(c *Conn)) {
 // says that Shutdown waits for its end.
 func (s *Set) admit(nc net.Conn, waited bool) *Conn {
 	c := &Conn{Conn: nc, set: s}
+	c.ctx, c.end = context.WithCancel(s.ctx)
 	c.touch()
 	var victim *Conn
 	s.mu.Lock()
@@ -147,6 +152,7 @@ func (s *Set) admit(nc net.Conn, waited bool) *Conn {
 			s.o.Full(nc)
 		}
 		_ = nc.Close() // it was never served
+		c.end()
 		return nil
 	}
 	s.open[c] = struct{}{}
@@ -202,7 +208,7 @@ func (s *Set) expire() {
 		defer t.Stop()
 		for {
 			select {
-			case <-s.done:
+			case <-s.ctx.Done():
 				return
 			case <-t.C:
 				s.closeIdle(s.o.Now())
@@ -240,22 +246,15 @@ func (s *Set) Accepted() int64 { return s.accepted.Load() }
 func (s *Set) Limit() int { return s.o.Limit }
 
 // ShuttingDown reports whether Shutdown was called.
-func (s *Set) ShuttingDown() bool {
-	select {
-	case <-s.done:
-		return true
-	default:
-		return false
-	}
-}
+func (s *Set) ShuttingDown() bool { return s.ctx.Err() != nil }
 
-// Shutdown makes the reads of all connections return and waits until those that
-// Start serves have ended. The caller closes the listeners first.
+// Shutdown makes the reads of all connections return, ends their contexts, and waits until those
+// that Start serves have ended. The caller closes the listeners first.
 func (s *Set) Shutdown() {
 	s.mu.Lock()
 	if !s.closed {
 		s.closed = true
-		close(s.done)
+		s.end()
 	}
 	for c := range s.open {
 		// A read that is under way returns; the connection then ends.

@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"dalmatiner/internal/memory"
 )
 
 // room is a set with a clock of its own.
@@ -84,13 +86,42 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	}
 }
 
-func TestProgressCountsBytes(t *testing.T) {
-	var p Progress
-	p.Read(nil, progressBytes-1)
-	if p.bytes != progressBytes-1 {
-		t.Error("bytes count before they are enough")
-	}
-	if p.Read(nil, 1); p.bytes != 0 {
-		t.Error("enough bytes begin anew")
+// TestSingleBytesAreNoProgress: who sends a byte now and then of a message that has leased memory is
+// cut off after the stall time, and who sends enough bytes is not. Time in which the node does not
+// read counts for nobody.
+func TestSingleBytesAreNoProgress(t *testing.T) {
+	var clock atomic.Int64
+	clock.Store(int64(time.Hour))
+	b := memory.New(1<<30, func() time.Time { return time.Unix(0, clock.Load()) }, nil)
+	pool := NewUnfinished(b, "unfinished", time.Minute, 0)
+	for step, cut := range map[int]bool{1: true, progressBytes: false} {
+		s := newSet(2, nil)
+		here, there := net.Pipe()
+		nc := s.admit(there, false)
+		r := Reader{From: nc, Conn: nc, Lease: pool.Lease()}
+		if err := r.Lease.GrowWhenFree(nc.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for range 4 {
+				_, _ = here.Write(make([]byte, step))
+			}
+		}()
+		buf := make([]byte, progressBytes)
+		for range 3 {
+			if _, err := io.ReadFull(&r, buf[:step]); err != nil {
+				t.Fatal(err)
+			}
+			clock.Add(int64(time.Hour)) // the node does something else
+			r.Lease.Await(func(why memory.Cut) { nc.Cut(string(why)) })
+			clock.Add(int64(25 * time.Second))
+			b.Sweep()
+			r.Lease.Resume()
+		}
+		if got := nc.WhyCut() == CutStalled; got != cut || got != (nc.Context().Err() != nil) {
+			t.Errorf("who sends %d bytes at a time: cut off %v, %v", step, got, nc.Context().Err())
+		}
+		r.Lease.Release()
+		_, _ = here.Close(), nc.Close()
 	}
 }

@@ -1,7 +1,9 @@
 package ddbtcp
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -40,14 +42,22 @@ type conn struct {
 	w    int
 	out  []byte
 
-	lease    *memory.Lease // of buf where it is larger than those of the pools
-	progress conns.Progress
+	lease *memory.Lease   // of buf where it is larger than those of the pools
+	ctx   context.Context // of the connection; other leases are awaited together with lease
+	in    conns.Reader
 
 	stream   *wire.StreamParser // nil in normal mode
 	sink     *sink
 	coalesce coalescer
 	deadline bool      // a read deadline is set
 	due      time.Time // when points that wait for a flush are committed, zero when none do
+}
+
+func newConn(s *Server, nc *conns.Conn) *conn {
+	c := &conn{s: s, nc: nc, lease: s.unfinished.Lease()}
+	c.ctx = c.lease.With(nc.Context())
+	c.in = conns.Reader{From: nc, Conn: nc, Lease: c.lease}
+	return c
 }
 
 // errRefused ends a connection after an ERROR was sent for it.
@@ -88,18 +98,17 @@ func (c *conn) run() error {
 	return err
 }
 
-// drain reads what the peer still sends for a moment, so that closing does not
-// reset the connection before the peer has read the ERROR.
+// drain reads what the peer still sends for a moment, such as the rest of a frame that is
+// refused, so that closing does not reset the connection before the peer has read the ERROR.
 func (c *conn) drain() {
 	if t, ok := c.nc.Conn.(*net.TCPConn); ok && t.CloseWrite() == nil {
 		_ = c.nc.SetReadDeadline(time.Now().Add(time.Second)) // bounded either way
-		_, _ = io.CopyN(io.Discard, c.nc, 1<<20)
+		_, _ = io.CopyN(io.Discard, c.nc, int64(max(c.s.o.MaxFrame, 1<<20)))
 	}
 }
 
 func (c *conn) loop() error {
 	for {
-		c.nc.Busy()
 		if err := c.consume(); err != nil {
 			return err
 		}
@@ -121,6 +130,7 @@ func (c *conn) consume() error {
 		}
 		c.r = c.w - len(rest)
 		c.s.stats.Requests.Add(1)
+		c.lease.Begin() // the time of the answer
 		if err := c.request(payload); err != nil {
 			return err
 		}
@@ -141,9 +151,7 @@ func (c *conn) consume() error {
 // whole notes that the peer has sent something whole.
 func (c *conn) whole() {
 	c.nc.Proven()
-	if c.lease.Bytes() > 0 {
-		c.awaitPeer() // the time of the next message begins
-	}
+	c.lease.Begin() // the time of the next message
 }
 
 // fill reads more bytes behind the unread ones.
@@ -163,13 +171,9 @@ func (c *conn) fill() error {
 	if err := c.armDeadline(); err != nil {
 		return err
 	}
-	c.nc.Idle()
-	n, err := c.nc.Read(c.buf[c.w:])
+	n, err := c.in.Read(c.buf[c.w:])
 	c.s.stats.BytesRead.Add(int64(n))
 	c.w += n
-	if c.lease.Bytes() > 0 {
-		c.progress.Read(c.lease, n)
-	}
 	if c.coalesce.read(n) {
 		c.deadline = false // the next one comes sooner
 	}
@@ -215,9 +219,11 @@ func (c *conn) grow() error {
 	}
 	had := c.lease.Bytes()
 	size := 2 * len(c.buf)
-	c.lease.Resume() // it is not the peer who is awaited now
-	if err := c.lease.GrowWhenFree(c.s.ctx, int64(size)); err != nil {
-		return err
+	if c.stream == nil {
+		size = min(size, wire.FrameSize(c.buf[c.r:]))
+	}
+	if err := c.lease.GrowWhenFree(c.ctx, int64(size)); err != nil {
+		return fmt.Errorf("a message of more than %d bytes: %w", len(c.buf)-1, err)
 	}
 	buf := make([]byte, size)
 	c.w = copy(buf, c.buf[c.r:c.w])
@@ -225,14 +231,7 @@ func (c *conn) grow() error {
 	c.drop(c.buf, c.lent, c.pool)
 	c.buf, c.lent = buf, nil
 	c.lease.Shrink(had)
-	c.awaitPeer()
 	return nil
-}
-
-// awaitPeer lets the connection be cut off while its peer does not go on with a
-// message that has leased memory.
-func (c *conn) awaitPeer() {
-	c.lease.Await(func(why memory.Cut) { c.nc.Cut(string(why)) })
 }
 
 // replace takes a buffer of a pool in place of the present one, whose unread bytes
@@ -250,7 +249,7 @@ func (c *conn) replace(by *sync.Pool) {
 // kept them until the sender spoke again. It also makes one return to look for
 // what was coalesced.
 func (c *conn) armDeadline() error {
-	if c.sink == nil || c.deadline || !c.coalesce.on && !c.sink.points.Pending() || c.s.ctx.Err() != nil {
+	if c.sink == nil || c.deadline || !c.coalesce.on && !c.sink.points.Pending() || c.s.conns.ShuttingDown() {
 		return nil
 	}
 	now := time.Now()
@@ -272,7 +271,7 @@ func (c *conn) wakeAt(t time.Time) error {
 	if err := c.nc.SetReadDeadline(t); err != nil {
 		return err
 	}
-	if c.s.ctx.Err() != nil || c.sink.broken() {
+	if c.s.conns.ShuttingDown() || c.sink.broken() {
 		return c.nc.SetReadDeadline(conns.LongAgo)
 	}
 	return nil
@@ -280,7 +279,7 @@ func (c *conn) wakeAt(t time.Time) error {
 
 // idle commits what is due at the deadline, or ends the connection at shutdown.
 func (c *conn) idle() error {
-	if c.s.ctx.Err() != nil {
+	if c.s.conns.ShuttingDown() {
 		return io.EOF
 	}
 	if c.sink.broken() {

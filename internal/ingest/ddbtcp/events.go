@@ -6,13 +6,23 @@ import (
 
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/term"
 	"dalmatiner/internal/wire"
 )
 
-// eventCost is what an event of a list takes beside its bytes.
-const eventCost = 64
+// Events of a list are stored in parts, so that only a part needs memory beside the list.
+const (
+	partEvents = 4096
+	partBytes  = 1 << 20
+
+	eventCost = 64 // memory of an event of a part beside its body
+
+	// partMemory is that of a part, and of a term that was inflated to be checked.
+	partMemory = partEvents*eventCost + partBytes + events.MaxBody
+
+	// eventsMemory is what the largest list takes beside its frame.
+	eventsMemory = wire.MaxEvents + partMemory
+)
 
 // eventsPiece is the size from which on a list of events is sent.
 const eventsPiece = 1 << 20
@@ -26,51 +36,75 @@ func (c *conn) writeEvents(q *wire.Request) error {
 	if err != nil {
 		return err
 	}
-	lease := c.s.unfinished.Lease()
-	defer lease.Release()
-	// Each event has 14 bytes and more.
-	if err := lease.GrowWhenFree(c.s.ctx, int64(size)*(14+eventCost)/14); err != nil {
-		return err
+	// The lease of the frame: a second one could wait for what the first one has.
+	lent := int64(size) + partMemory
+	if err := c.lease.GrowWhenFree(c.ctx, lent); err != nil {
+		return fmt.Errorf("events of %d bytes: %w", size, err)
 	}
+	defer c.lease.Shrink(lent)
 	raw, err := wire.DecodeEvents(nil, q.Coded)
 	if err != nil {
 		return err
 	}
-	list, err := parseEvents(raw)
-	if err != nil {
+	if err := checkEvents(raw); err != nil {
 		return err
 	}
 	name := string(q.Bucket)
-	if _, err := c.s.o.Points.EnsureBucket(name); err != nil || len(list) == 0 {
+	if _, err := c.s.o.Points.EnsureBucket(name); err != nil {
 		return err
 	}
-	_, err = c.s.o.Events.Write(name, list)
-	return err
+	for part := []events.Event(nil); len(raw) > 0; {
+		if part, raw, err = nextPart(part[:0], raw); err != nil {
+			return err
+		}
+		if _, err := c.s.o.Events.Write(name, part); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errNoEvents is the error where the node has no store of events.
 var errNoEvents = fmt.Errorf("%w: events", wire.ErrUnsupported)
 
-func parseEvents(raw []byte) (list []events.Event, err error) {
+// checkEvents checks a whole list, so that it is stored as a whole.
+func checkEvents(raw []byte) error {
 	inflated := 0
-	for len(raw) > 0 {
-		var e wire.Event
-		if e, raw, err = wire.NextEvent(raw); err != nil {
-			return nil, err
+	for n := 1; len(raw) > 0; n++ {
+		e, rest, err := wire.NextEvent(raw)
+		if err != nil {
+			return err
 		}
 		if e.Time > math.MaxInt64 {
-			return nil, fmt.Errorf("%w: event %d is at %d ns, beyond all time", wire.ErrMalformed, len(list)+1, e.Time)
+			return fmt.Errorf("%w: event %d is at %d ns, beyond all time", wire.ErrMalformed, n, e.Time)
 		}
 		body, err := term.Plain(e.Term)
 		if err != nil {
-			return nil, fmt.Errorf("%w: event %d: %w", wire.ErrMalformed, len(list)+1, err)
+			return fmt.Errorf("%w: event %d: %w", wire.ErrMalformed, n, err)
 		}
 		if inflated += max(0, len(body)-len(e.Term)); inflated > wire.MaxEvents {
-			return nil, fmt.Errorf("%w: compressed terms of more than %d bytes together", wire.ErrTooLarge, wire.MaxEvents)
+			return fmt.Errorf("%w: compressed terms of more than %d bytes together", wire.ErrTooLarge, wire.MaxEvents)
 		}
-		list = append(list, events.Event{Time: int64(e.Time), Body: body})
+		raw = rest
 	}
-	return list, nil
+	return nil
+}
+
+// nextPart takes the next events off a list that was checked.
+func nextPart(part []events.Event, raw []byte) ([]events.Event, []byte, error) {
+	for bytes := 0; len(raw) > 0 && len(part) < partEvents && bytes < partBytes; {
+		e, rest, err := wire.NextEvent(raw)
+		if err != nil {
+			return nil, nil, err
+		}
+		body, err := term.Plain(e.Term)
+		if err != nil {
+			return nil, nil, err
+		}
+		part = append(part, events.Event{Time: int64(e.Time), Body: body})
+		raw, bytes = rest, bytes+len(body)
+	}
+	return part, raw, nil
 }
 
 // readEvents sends the events of a range that meet a filter, in frames that end where a piece of
@@ -92,14 +126,15 @@ func (c *conn) readEvents(q *wire.Request) error {
 	if err != nil {
 		return err
 	}
-	r := eventReply{conn: c, want: want, piece: events.Piece(info), lease: c.s.replies.Lease()}
-	defer r.lease.Release()
+	r := eventReply{conn: c, want: want, piece: events.Piece(info)}
+	lease := c.s.replies.LeaseFor(c.ctx)
+	defer lease.Release()
 	// The list, it compressed, and an event that passes the size.
-	if err := r.lease.GrowWhenFree(c.s.ctx, 3*eventsPiece); err != nil {
+	if err := lease.GrowWhenFree(c.ctx, 3*eventsPiece); err != nil {
 		return err
 	}
 	start, end := int64(min(q.Start, math.MaxInt64)), int64(min(q.End, math.MaxInt64))
-	gaps, err := c.s.o.Events.Read(r.lease.With(c.s.ctx), name, start, end, r.add)
+	gaps, err := c.s.o.Events.Read(c.ctx, name, start, end, r.add)
 	if err != nil {
 		return err
 	}
@@ -117,7 +152,6 @@ type eventReply struct {
 	conn  *conn
 	want  *filter.Filter
 	piece int64 // ns
-	lease *memory.Lease
 	list  []byte
 	last  int64 // time of the last event of the list
 	seen  int
@@ -149,5 +183,5 @@ func (r *eventReply) send() error {
 	dst = wire.AppendReplyEvents(dst, r.list)
 	wire.EndFrame(dst, mark)
 	r.out, r.list = dst, r.list[:0]
-	return r.conn.deliver(dst, r.lease)
+	return r.conn.deliver(dst, r.conn.lease)
 }

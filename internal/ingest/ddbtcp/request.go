@@ -89,12 +89,12 @@ func (c *conn) list(bucket string, prefix []byte) error {
 	if err != nil {
 		return err
 	}
-	lease := c.s.o.Memory.Lease()
+	lease := c.s.o.Memory.LeaseFor(c.ctx)
 	defer lease.Release()
 	dst, mark := wire.BeginFrame(c.out[:0])
 	dst, list := wire.BeginNames(dst)
 	charged, names, refused := 0, 0, error(nil)
-	err = c.s.o.Store.Metrics(c.s.ctx, info, prefix, func(key []byte) bool {
+	err = c.s.o.Store.Metrics(c.ctx, info, prefix, func(key []byte) bool {
 		if len(dst) >= charged {
 			// Twice: a buffer that grows is there two times for a moment.
 			refused = lease.Grow(2 * listPiece)
@@ -111,7 +111,7 @@ func (c *conn) list(bucket string, prefix []byte) error {
 	}
 	wire.EndNames(dst, list)
 	wire.EndFrame(dst, mark)
-	return c.deliver(dst, lease)
+	return c.deliver(dst, c.lease)
 }
 
 func (c *conn) info(bucket string) error {
@@ -159,7 +159,7 @@ func (c *conn) get(q *wire.Request) error {
 	}
 	key := append([]byte(nil), q.Key...)
 	slot, end := int64(q.Slot), int64(q.Slot)+int64(q.Count)
-	first, past, err := st.Extent(c.s.ctx, info, key, slot, end-slot)
+	first, past, err := st.Extent(c.ctx, info, key, slot, end-slot)
 	if err != nil {
 		return err
 	}
@@ -168,12 +168,12 @@ func (c *conn) get(q *wire.Request) error {
 	}
 	g := c.s.gets.Get().(*getBuffers)
 	g.enc.Exact = q.Options.Exact
-	lease := c.s.replies.Lease()
+	lease := c.s.replies.LeaseFor(c.ctx)
 	defer func() {
 		c.s.gets.Put(g)
 		lease.Release() // behind the buffers: they are nobody's now
 	}()
-	n, err := g.lend(c.s.ctx, lease, end-slot, q.Options.HPTS)
+	n, err := g.lend(c.ctx, lease, end-slot, q.Options.HPTS)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (c *conn) get(q *wire.Request) error {
 				empty = n
 			}
 		}
-		if err := c.deliver(g.out, lease); err != nil {
+		if err := c.deliver(g.out, c.lease); err != nil {
 			return err
 		}
 		slot += n
@@ -268,9 +268,9 @@ func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, w
 		clear(words)
 		clear(timestamps)
 	case timestamps == nil:
-		err = c.s.o.Store.Read(c.s.ctx, info, key, slot, words)
+		err = c.s.o.Store.Read(c.ctx, info, key, slot, words)
 	default:
-		err = c.s.o.Store.ReadTimestamped(c.s.ctx, info, key, slot, words, timestamps)
+		err = c.s.o.Store.ReadTimestamped(c.ctx, info, key, slot, words, timestamps)
 	}
 	if err != nil {
 		return err

@@ -83,10 +83,7 @@ const (
 
 // Server serves connections. It may serve several listeners.
 type Server struct {
-	o      Options
-	ctx    context.Context // ends waits for durability at shutdown
-	cancel context.CancelFunc
-
+	o          Options
 	conns      *conns.Set
 	buffers    *conns.Buffers
 	small      sync.Pool // *[]byte of startBuffer bytes
@@ -116,13 +113,12 @@ func New(o Options) *Server {
 	o.ReplyStall = cmp.Or(o.ReplyStall, defaultReplyStall)
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp"), log: loglimit.New(o.Logger, time.Now)}
-	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "tcp-unfinished", o.InputStall)
+	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "tcp-unfinished", o.InputStall, 2*int64(o.MaxFrame)+eventsMemory)
 	s.replies = o.Store.Memory().NewLeases(memory.LeaseOptions{
 		Name: "tcp-gets", Holds: "buffers of GETs that are answered; at the limit frames are shorter and further ones wait",
 		Limit: o.Store.Memory().Share(repliesPart, maxReplies), Small: smallReply, Stall: o.ReplyStall,
 	})
 	s.conns = conns.New(conns.Options{Listener: "tcp", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
-	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.small.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
@@ -154,7 +150,7 @@ func (s *Server) turnAway(nc net.Conn) {
 }
 
 func (s *Server) serve(nc *conns.Conn) {
-	c := &conn{s: s, nc: nc, lease: s.unfinished.Lease()}
+	c := newConn(s, nc)
 	c.borrow(&s.small)
 	err := c.run()
 	_ = nc.Close() // nothing is pending: replies are written before run returns
@@ -167,7 +163,6 @@ func (s *Server) serve(nc *conns.Conn) {
 // Shutdown closes all connections and waits for them; what they had received
 // is in the store when it returns. The caller closes the listeners first.
 func (s *Server) Shutdown() {
-	s.cancel()
 	s.conns.Shutdown()
 	s.log.Close()
 }

@@ -39,9 +39,9 @@ type conn struct {
 	buf  []byte
 	r, w int // unread bytes are buf[r:w]
 
-	start    []byte        // the buffer that every connection has
-	lease    *memory.Lease // of buf where a frame needs more
-	progress conns.Progress
+	start []byte        // the buffer that every connection has
+	lease *memory.Lease // of buf where a frame needs more
+	in    conns.Reader
 
 	skipLine  bool // the rest of a line that is too long is passed over
 	skipBytes int  // of a frame that is too long
@@ -52,14 +52,9 @@ type conn struct {
 // committed at once, so that nothing waits for a sender to speak again.
 func (c *conn) run(consume func(*conn) error) error {
 	for {
-		c.nc.Idle()
-		n, err := c.nc.Read(c.buf[c.w:])
-		c.nc.Busy()
+		n, err := c.in.Read(c.buf[c.w:])
 		c.s.stats.BytesRead.Add(int64(n))
 		c.w += n
-		if c.lease.Bytes() > 0 {
-			c.progress.Read(c.lease, n)
-		}
 		if n > 0 {
 			if err := c.take(consume); err != nil {
 				return err
@@ -124,8 +119,7 @@ func (c *conn) makeRoom() error {
 // leaseRoom takes a buffer of twice the size for the bytes that are left.
 func (c *conn) leaseRoom(left []byte) error {
 	had, size := c.lease.Bytes(), 2*len(c.buf)
-	c.lease.Resume() // it is not the sender who is awaited now
-	if err := c.lease.GrowWhenFree(c.s.ctx, int64(size)); err != nil {
+	if err := c.lease.GrowWhenFree(c.nc.Context(), int64(size)); err != nil {
 		return err
 	}
 	if had == 0 {
@@ -133,14 +127,7 @@ func (c *conn) leaseRoom(left []byte) error {
 	}
 	c.use(make([]byte, size), left)
 	c.lease.Shrink(had)
-	c.awaitSender()
 	return nil
-}
-
-// awaitSender lets the connection be cut off while its sender does not go on with
-// a frame that has leased memory.
-func (c *conn) awaitSender() {
-	c.lease.Await(func(why memory.Cut) { c.nc.Cut(string(why)) })
 }
 
 // use goes on with another buffer.
@@ -203,9 +190,7 @@ func (c *conn) frames() error {
 			c.app.list(c.s.unpicklers, rest[frameHeader:frameHeader+n])
 			c.r += frameHeader + n
 			c.nc.Proven()
-			if c.lease.Bytes() > 0 {
-				c.awaitSender() // the time of the next frame begins
-			}
+			c.lease.Begin() // the time of the next frame
 		}
 	}
 }

@@ -62,7 +62,7 @@ type Server struct {
 
 	conns   *conns.Set
 	buffers *conns.Buffers
-	ctx     context.Context // ends waits for memory at shutdown
+	ctx     context.Context // ends waits for the store of tags at shutdown
 	cancel  context.CancelFunc
 
 	unfinished *memory.Leases
@@ -101,7 +101,7 @@ func New(o Options) *Server {
 	}
 	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "graphite")}
-	s.unfinished = conns.NewUnfinished(o.Memory, "graphite-unfinished", o.InputStall)
+	s.unfinished = conns.NewUnfinished(o.Memory, "graphite-unfinished", o.InputStall, 3*maxFrame)
 	s.log = loglimit.New(o.Logger, time.Now)
 	s.conns = conns.New(conns.Options{Listener: "graphite", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -145,6 +145,7 @@ func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	buf := s.starters.Get().(*[]byte)
 	s.buffers.Add(startBuffer)
 	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), app: s.newAppender(conns.PeerOf(nc))}
+	c.in = conns.Reader{From: nc, Conn: nc, Lease: c.lease}
 	err := errors.Join(c.run(consume), c.app.bucket.Close())
 	_ = nc.Close() // nothing is ever written
 	s.refusals.Ended(nc, c.lease.Bytes() > 0, err)

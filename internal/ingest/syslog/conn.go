@@ -14,6 +14,7 @@ func (s *Server) run(nc *conns.Conn) {
 	s.buffers.Add(startBuffer)
 	c := &conn{s: s, nc: nc, buf: make([]byte, startBuffer), lease: s.unfinished.Lease(), out: writer{s: s, peer: conns.PeerOf(nc)}}
 	c.start = c.buf
+	c.in = conns.Reader{From: nc, Conn: nc, Lease: c.lease}
 	err := c.loop()
 	_ = nc.Close() // nothing is ever written
 	s.refusals.Ended(nc, c.lease.Bytes() > 0, err)
@@ -26,28 +27,23 @@ func (s *Server) run(nc *conns.Conn) {
 
 // conn is one TCP connection.
 type conn struct {
-	s        *Server
-	nc       *conns.Conn
-	buf      []byte
-	r, w     int           // unread bytes are buf[r:w]
-	start    []byte        // the buffer that every connection has
-	lease    *memory.Lease // of buf where a message needs more
-	progress conns.Progress
-	split    splitter
-	out      writer
+	s     *Server
+	nc    *conns.Conn
+	buf   []byte
+	r, w  int           // unread bytes are buf[r:w]
+	start []byte        // the buffer that every connection has
+	lease *memory.Lease // of buf where a message needs more
+	in    conns.Reader
+	split splitter
+	out   writer
 }
 
 // loop writes after every read, so that nothing waits for a sender to speak again.
 func (c *conn) loop() error {
 	for {
-		c.nc.Idle()
-		n, err := c.nc.Read(c.buf[c.w:])
-		c.nc.Busy()
+		n, err := c.in.Read(c.buf[c.w:])
 		c.s.stats.BytesRead.Add(int64(n))
 		c.w += n
-		if c.lease.Bytes() > 0 {
-			c.progress.Read(c.lease, n)
-		}
 		if err := c.take(); err != nil {
 			return err
 		}
@@ -79,11 +75,10 @@ func (c *conn) makeRoom(busy bool) error {
 		c.s.buffers.Add(maxBuffer - startBuffer)
 		c.use(make([]byte, maxBuffer), left)
 	case full:
-		if err := c.lease.GrowWhenFree(c.s.ctx, maxBuffer); err != nil {
+		if err := c.lease.GrowWhenFree(c.nc.Context(), maxBuffer); err != nil {
 			return err
 		}
 		c.use(make([]byte, maxBuffer), left)
-		c.lease.Await(func(why memory.Cut) { c.nc.Cut(string(why)) })
 	default:
 		c.use(c.buf, left)
 	}
@@ -116,6 +111,7 @@ func (c *conn) take() error {
 		if ok {
 			c.out.add(msg)
 			c.nc.Proven()
+			c.lease.Begin() // the time of the next message
 		}
 		if c.r += used; used == 0 {
 			break

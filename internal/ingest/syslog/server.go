@@ -6,7 +6,6 @@ package syslog
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -81,8 +80,6 @@ type Server struct {
 
 	buffers    *conns.Buffers
 	unfinished *memory.Leases
-	ctx        context.Context // ends waits for memory at a shutdown
-	cancel     context.CancelFunc
 	batches    batches
 
 	packets datagram.Group
@@ -108,8 +105,7 @@ func New(o Options) *Server {
 	}
 	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "syslog"), log: loglimit.New(o.Logger, time.Now), batches: newBatches(o.Memory)}
-	s.unfinished = conns.NewUnfinished(o.Memory, "syslog-unfinished", o.InputStall)
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.unfinished = conns.NewUnfinished(o.Memory, "syslog-unfinished", o.InputStall, 0)
 	s.refusals = unacked.NewRefusals("syslog", o.Account, s.log)
 	s.conns = conns.New(conns.Options{Listener: "syslog", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
 	return s
@@ -143,7 +139,6 @@ func (s *Server) KernelDrops() uint64 { return s.packets.Drops() }
 // Shutdown closes all connections and waits for them; what they had received is in the store when
 // it returns. The caller closes listeners and sockets first, and waits for ServePackets.
 func (s *Server) Shutdown() {
-	s.cancel()
 	s.conns.Shutdown()
 	s.log.Close()
 }
