@@ -83,6 +83,16 @@ type Account struct {
 	Requests map[string]uint64 `json:"refused_requests"` // frames and queries by reason
 	Events   Entries           `json:"events"`           // of buckets that got some
 	TagsLost int64             `json:"tags_lost"`        // changes, and series with their tags, that the start found lost
+	Clocks   []Clock           `json:"clocks,omitempty"` // senders whose clocks are ahead, since the start
+}
+
+// Clock is a sender that has sent something further ahead than ingest.max_future.
+type Clock struct {
+	Sender   string `json:"sender"`   // its address
+	Listener string `json:"listener"` // graphite, syslog, tcp or http
+	Ahead    uint64 `json:"ahead"`    // points or events that were too far ahead
+	AheadMS  int64  `json:"ahead_ms"` // the most by which
+	LastMS   int64  `json:"last_ms"`  // when the last of them came, unix ms
 }
 
 // Entries are the account of points, or that of events.

@@ -94,8 +94,25 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 		fmt.Fprintf(&b, "tags lost: at least %d changes, or series with all their tags; import them again\n", a.TagsLost)
 	}
 	fmt.Fprintf(&b, "refused requests: %s\n", reasonsOrNone(a.Requests))
+	if err := writeClocks(&b, a.Clocks); err != nil {
+		return wrong, err
+	}
 	_, err = io.WriteString(w, b.String())
 	return wrong, err
+}
+
+// writeClocks prints the senders whose clocks are ahead, where there are any.
+func writeClocks(b *strings.Builder, clocks []Clock) error {
+	if len(clocks) == 0 {
+		return nil
+	}
+	t := newTable(0, 3)
+	t.add("Sender with a clock ahead", "By", "Ahead", "Listener", "Last (UTC)")
+	for _, c := range clocks {
+		t.add(c.Sender, (time.Duration(c.AheadMS) * time.Millisecond).Round(time.Second).String(), count(c.Ahead),
+			c.Listener, time.UnixMilli(c.LastMS).UTC().Format(time.DateTime))
+	}
+	return t.write(b)
 }
 
 func hasRow(rows []AccountRow, bucket string) bool {

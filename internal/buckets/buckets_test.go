@@ -134,6 +134,26 @@ func TestValidate(t *testing.T) {
 	f(func(b *Info) { b.Resolution = MaxResolution + 1 }, false)
 }
 
+// TestTimestampLimits: a timestamp may be as far behind its slot as ahead of it.
+func TestTimestampLimits(t *testing.T) {
+	b := Info{Resolution: 1000, HPTS: true}
+	for _, slot := range []uint64{1_800_000_000, 40_000_000} {
+		begin := b.SlotBegin(slot)
+		for _, c := range []struct {
+			from int64
+			ok   bool
+		}{
+			{0, true}, {1, true}, {-1, true}, {1<<55 - 1, true}, {-1<<55 + 1, true}, {1 << 55, false}, {-1 << 55, false},
+			{1<<55 + 1, false}, {-1<<55 - 1, false}, {1 << 60, false}, {-1 << 60, false},
+		} {
+			w, ok := b.TimestampWord(slot, begin+uint64(c.from))
+			if ok != c.ok || ok && b.Timestamp(slot, w) != begin+uint64(c.from) {
+				t.Errorf("%d ns from slot %d: %v, %d", c.from, slot, ok, b.Timestamp(slot, w)-begin)
+			}
+		}
+	}
+}
+
 func TestTimestamps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := Info{Resolution: rapid.Int64Range(1, MaxResolution).Draw(t, "resolution")}

@@ -82,10 +82,10 @@ func (b *Info) SlotBegin(slot uint64) uint64 {
 }
 
 // TimestampWord turns a timestamp in nanoseconds into the word that is stored: ok is
-// false where it lies too far from its slot for the 56 bits of an integer.
+// false where it lies 2^55 ns or more from its slot, on either side: an integer has 56 bits.
 func (b *Info) TimestampWord(slot, timestamp uint64) (w uint64, ok bool) {
-	w = point.FromInt(int64(timestamp - b.SlotBegin(slot)))
-	return w, point.KindOf(w) == point.KindInt
+	d := int64(timestamp - b.SlotBegin(slot))
+	return point.FromInt(d), -point.MaxInt <= d && d <= point.MaxInt
 }
 
 // Timestamp undoes TimestampWord. In a bucket without timestamps there is no word, and

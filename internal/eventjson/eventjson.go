@@ -3,6 +3,7 @@
 package eventjson
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -20,24 +21,28 @@ import (
 const timeField = "time"
 
 // AppendLine appends the term of an event that is a line of JSON, an object, and returns when it
-// happened, in nanoseconds. unit is that of times that are numbers; now is the time of events that
-// have none. The error is about the line. dst is returned as it was then.
-func AppendLine(dst, line []byte, unit time.Duration, now int64) (terms []byte, at int64, err error) {
+// happened, in nanoseconds, 0 where it does not say. unit is that of times that are numbers. The
+// error is about the line. dst is returned as it was then.
+func AppendLine(dst, line []byte, unit time.Duration) (terms []byte, at int64, err error) {
 	terms, when, err := term.AppendObjectFromJSON(dst, line, timeField)
 	if err != nil {
 		return dst, 0, err
 	}
-	if at, err = timeOf(when, unit, now); err != nil {
+	if at, err = timeOf(when, unit); err != nil {
 		return dst, 0, err
 	}
 	return terms, at, nil
 }
 
 // timeOf returns when an event happened, from its field.
-func timeOf(when any, unit time.Duration, now int64) (int64, error) {
+func timeOf(when any, unit time.Duration) (int64, error) {
 	switch when := when.(type) {
 	case json.Number:
-		return parseUnits(string(when), unit)
+		at, err := parseUnits(string(when), unit)
+		if err == nil {
+			err = checkUnit(string(when), at, unit)
+		}
+		return at, err
 	case string:
 		t, err := parseRFC3339(when)
 		if err != nil {
@@ -48,7 +53,47 @@ func timeOf(when any, unit time.Duration, now int64) (int64, error) {
 		}
 		return t.UnixNano(), nil
 	}
-	return now, nil
+	return 0, nil
+}
+
+// units are the units that numbers may have, by their names, the coarsest first.
+var units = []struct {
+	name, word string
+	is         time.Duration
+}{
+	{"s", "seconds", time.Second}, {"ms", "milliseconds", time.Millisecond},
+	{"us", "microseconds", time.Microsecond}, {"ns", "nanoseconds", time.Nanosecond},
+}
+
+// Unit returns the unit of a name, nanoseconds for "".
+func Unit(name string) (unit time.Duration, err error) {
+	for _, u := range units {
+		if u.name == cmp.Or(name, "ns") {
+			return u.is, nil
+		}
+	}
+	return 0, fmt.Errorf("unit=%.20s: known are s, ms, us, and ns, which is the default", name)
+}
+
+// checkUnit returns an error for a number that is plainly meant in a coarser unit: it would be from
+// 2001 to 2286 then, and as it stands is in the first months of 1970. dql asks the same.
+func checkUnit(text string, at int64, unit time.Duration) error {
+	const first, past = 1_000_000_000, 10_000_000_000 // seconds
+	word := ""
+	for i := len(units) - 1; i >= 0; i-- {
+		if units[i].is == unit {
+			word = units[i].word
+		}
+		meant := float64(at) / float64(unit) * units[i].is.Seconds()
+		if units[i].is <= unit || meant < first || meant >= past {
+			continue
+		}
+		const moment = "2006-01-02 15:04:05"
+		is := time.Unix(0, at).UTC()
+		return fmt.Errorf("time %.60s is %s UTC, since times are in %s: if %s are meant, which would be %s UTC, give ?unit=%s; if 1970 is meant, write %q",
+			text, is.Format(moment), word, units[i].word, time.Unix(int64(meant), 0).UTC().Format(moment), units[i].name, is.Format(time.RFC3339Nano))
+	}
+	return nil
 }
 
 // parseRFC3339 reads a date to the nanosecond. Unix time has no leap seconds: one is the second

@@ -14,7 +14,6 @@ import (
 
 // TestTimes: times of events to the nanosecond, with every unit, offset and bound.
 func TestTimes(t *testing.T) {
-	const now = 77
 	for _, c := range []struct {
 		field string
 		unit  time.Duration
@@ -49,13 +48,43 @@ func TestTimes(t *testing.T) {
 		{`9223372036854775807`, 1, 0},
 		{`9223372036854775806`, 1, 9223372036854775806},
 	} {
-		_, at, err := AppendLine(nil, []byte(`{"time":`+c.field+`}`), c.unit, now)
+		_, at, err := AppendLine(nil, []byte(`{"time":`+c.field+`}`), c.unit)
 		if at != c.want || (err != nil) != (c.want == 0) {
 			t.Errorf("%s in units of %v: %d, %v, want %d", c.field, c.unit, at, err, c.want)
 		}
 	}
-	if _, at, err := AppendLine(nil, []byte(`{"a":1}`), 1, now); at != now || err != nil {
+	if _, at, err := AppendLine(nil, []byte(`{"a":1}`), 1); at != 0 || err != nil {
 		t.Errorf("without a time: %d, %v", at, err)
+	}
+}
+
+// TestTheUnitThatWasMeant: a number that is in 1970, and today in a coarser unit, is refused with both
+// readings.
+func TestTheUnitThatWasMeant(t *testing.T) {
+	for _, c := range []struct {
+		field, unit, want string // "": it is taken
+	}{
+		{"1795176000", "", "is 1970-01-01 00:00:01 UTC, since times are in nanoseconds: if seconds are meant, which would be 2026-11-20 12:00:00 UTC, give ?unit=s"},
+		{"1795176000.25", "", "give ?unit=s; if 1970 is meant, write \"1970-01-01T00:00:01.795176Z\""},
+		{"1.795176e9", "ns", "give ?unit=s"},
+		{"1795176000123", "", "if milliseconds are meant, which would be 2026-11-20 12:00:00 UTC, give ?unit=ms"},
+		{"1795176000123456", "ns", "is 1970-01-21 18:39:36 UTC, since times are in nanoseconds: if microseconds are meant, which would be 2026-11-20 12:00:00 UTC, give ?unit=us"},
+		{"1795176000", "us", "since times are in microseconds: if seconds are meant"},
+		{"1795176000123", "us", "if milliseconds are meant"},
+		{"1795176000", "ms", "since times are in milliseconds: if seconds are meant"},
+		{"999999999", "", ""}, {"1000000000", "", "?unit=s"}, {"9999999999", "", "?unit=s"}, {"10000000000", "", ""},
+		{"1795176000123456789", "", ""}, {"1795176000", "s", ""}, {"1795176000123", "ms", ""}, {"1795176000123456", "us", ""},
+	} {
+		unit, err := Unit(c.unit)
+		if err == nil {
+			_, _, err = AppendLine(nil, []byte(`{"time":`+c.field+`}`), unit)
+		}
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s in %q: %v, want %q", c.field, c.unit, err, c.want)
+		}
+	}
+	if _, err := Unit("h"); err == nil {
+		t.Error("an hour is taken as a unit")
 	}
 }
 

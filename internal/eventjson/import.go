@@ -45,14 +45,14 @@ func (e *ReadError) Error() string { return e.Err.Error() }
 // Unwrap returns the cause.
 func (e *ReadError) Unwrap() error { return e.Err }
 
-// Import stores lines of JSON. Every field is required but Bad and Stored.
+// Import stores lines of JSON. The functions may be nil.
 type Import struct {
 	Store  events.Store
 	Bucket string
-	Unit   time.Duration // of times that are numbers
-	Now    int64         // time of events that have none
-	Bad    func()        // is called for each line that is no event; nil is not called
-	Stored func(n int64) // is told of bytes of the body that are no longer held; nil is not called
+	Unit   time.Duration      // of times that are numbers
+	Ahead  func(events.Ahead) // is told of events whose time was too far ahead
+	Bad    func()             // is called for each line that is no event
+	Stored func(n int64)      // is told of bytes of the body that are no longer held
 
 	list  []events.Event
 	at    []int // lines of the list
@@ -113,7 +113,7 @@ func (p *Import) bad(line int, err error) {
 
 func (p *Import) line(n int, line []byte) error {
 	start := len(p.terms)
-	terms, at, err := AppendLine(p.terms, line, p.Unit, p.Now)
+	terms, at, err := AppendLine(p.terms, line, p.Unit)
 	if err != nil {
 		return err
 	}
@@ -137,6 +137,9 @@ func (p *Import) write() error {
 	}
 	if p.token.Compare(w.Token) < 0 {
 		p.token = w.Token
+	}
+	if w.Ahead.Events > 0 && p.Ahead != nil {
+		p.Ahead(w.Ahead)
 	}
 	c := &w.Counts
 	p.out.Accepted += c.Accepted

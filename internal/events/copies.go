@@ -42,7 +42,14 @@ type Received struct {
 	From    []int   // where each of them is in the list
 	Counts  account.Counts
 	Refused []Refused
+	Ahead   Ahead
+
+	arrived arrivals // of Fresh
 }
+
+// Class returns what became of an event of Fresh, which is late for its owner: one whose time is that of
+// arrival is not.
+func (r *Received) Class(i int, c Class) Class { return r.arrived.class(i, c) }
 
 // Receive judges events as Write does, gives those an id that have none, in the list as well, and stores
 // nothing. It waits while senders are held back.
@@ -52,8 +59,9 @@ func (s Copies) Receive(bucket string, list []Event) (r Received, err error) {
 	}
 	s.o.Wait()
 	var w Written
+	arrived := s.arrive(list, &w)
 	r.Fresh, r.From = s.admit(&r.Bucket, list, &w)
-	r.Counts, r.Refused = w.Counts, w.Refused
+	r.Counts, r.Refused, r.Ahead, r.arrived = w.Counts, w.Refused, w.Ahead, arrived.of(r.From)
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	for i := range r.Fresh {
@@ -84,7 +92,7 @@ func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token coord
 	classes = make([]Class, len(list))
 	for at := 0; at < len(list); {
 		n := PartOf(list[at:])
-		_, lsn, err := s.put(info.Name, &info, list[at:at+n], classes[at:at+n], false)
+		_, lsn, err := s.put(info.Name, &info, list[at:at+n], classes[at:at+n], nil)
 		if err != nil {
 			return nil, token, err
 		}

@@ -24,7 +24,8 @@ const MaxBody = eventfile.MaxBody
 // id of its own, and the same time.
 type ID = eventfile.ID
 
-// Event is one event: its time in nanoseconds since 1970, from 1 on; its id, zero where Write is to
+// Event is one event: its time in nanoseconds since 1970, zero where Write is to give it that of
+// arrival; its id, zero where Write is to
 // give it one; and its body, an Erlang external term as on the wire. The store does not look into
 // the body.
 type Event = eventfile.Event
@@ -35,11 +36,20 @@ type Written struct {
 	// WaitDurable has returned for it.
 	Token coordinator.Token
 	// Counts count each event once: accepted, duplicate (a repeat, dropped), late (stored, and
-	// older than the newest event of the bucket by more than its grace), or refused for a reason.
+	// older than the newest event of the bucket by more than its grace, unless its time is that of
+	// arrival), or refused for a reason.
 	// The other counts are those of points, and zero.
 	Counts account.Counts
 	// Refused are the events that were refused, in the order of the list.
 	Refused []Refused
+	Ahead   Ahead
+}
+
+// Ahead are events that said that they are of a time too far ahead. They are stored with the time of
+// arrival, and the field `sent` has their own.
+type Ahead struct {
+	Events int
+	Sent   int64 // the time of the first of them
 }
 
 // Refused is an event of a Write that was refused.
@@ -78,7 +88,8 @@ type Store interface {
 	// Write stores the events of one sender, in any order of time, and is done with the slice and
 	// its bodies when it returns. They are readable from then on. An event that is refused is
 	// counted and is no error: an error means that none was stored, and that none can be. It waits
-	// while senders are held back. It sets the ids of events that came without one.
+	// while senders are held back. It sets the times and the ids of events that came without, and the
+	// time and the body of those that are too far ahead.
 	Write(bucket string, list []Event) (Written, error)
 
 	// Read calls fn for the events with start <= time < end in the order of (time, id), each once.

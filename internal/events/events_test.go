@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/term"
 )
 
 func spread(n int, from, step int64) (list []Event) {
@@ -257,5 +259,51 @@ func TestPieces(t *testing.T) {
 		if got := Piece(buckets.Info{PPF: c.ppf, Resolution: c.resolution}); got != c.want {
 			t.Errorf("%d points of %d ms: %d ns, want %d", c.ppf, c.resolution, got, c.want)
 		}
+	}
+}
+
+// TestClocksThatAreAhead: events too far ahead have the time of arrival, keep their own as a field,
+// and are counted; one that the node timed is never late, whatever is newer.
+func TestClocksThatAreAhead(t *testing.T) {
+	n := newNode(t, buckets.Info{Name: "a"})
+	body := func(doc string) []byte {
+		out, err := term.AppendFromJSON(nil, []byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	const soon, far = now + int64(time.Minute), now + int64(time.Minute) + 1
+	for _, c := range []struct {
+		what string
+		in   Event
+		at   int64
+		body string
+		late uint64
+		sent int64
+	}{
+		{"as far ahead as may be", Event{Time: soon, Body: body(`{"a":1}`)}, soon, `{"a":1}`, 0, 0},
+		{"too far ahead", Event{Time: far, Body: body(`{"a":2}`)}, now, `{"a":2,"sent":"` + time.Unix(0, far).UTC().Format(time.RFC3339Nano) + `"}`, 0, far},
+		{"one that says when it was sent", Event{Time: far, Body: body(`{"sent":3}`)}, now, `{"sent":3}`, 0, far},
+		{"no map", Event{Time: far, Body: body(`[4]`)}, now, `{"event":[4],"sent":"` + time.Unix(0, far).UTC().Format(time.RFC3339Nano) + `"}`, 0, far},
+		{"the end of time", Event{Time: math.MaxInt64, Body: body(`{}`)}, now, `{"sent":"2262-04-11T23:47:16.854775807Z"}`, 0, math.MaxInt64},
+		{"without a time", Event{Body: body(`{"a":5}`)}, now, `{"a":5}`, 0, 0},
+		{"of its own time", Event{Time: now, Body: body(`{"a":6}`)}, now, `{"a":6}`, 1, 0},
+	} {
+		list := []Event{c.in}
+		w := n.write("a", list)
+		if w.Counts.Accepted+w.Counts.Late != 1 || w.Counts.Late != c.late || w.Ahead.Sent != c.sent || w.Ahead.Events != int(min(c.sent, 1)) {
+			t.Errorf("%s: %+v, %+v", c.what, w.Counts, w.Ahead)
+		}
+		got, _ := n.read("a", 0, math.MaxInt64)
+		i := slices.IndexFunc(got, func(e Event) bool { return e.ID == list[0].ID })
+		if i < 0 || got[i].Time != c.at || list[0].Time != c.at {
+			t.Errorf("%s: event %d of %d, %+v", c.what, i, len(got), list[0])
+		} else if text := term.Root(got[i].Body).AppendJSON(nil); string(text) != c.body {
+			t.Errorf("%s: %s, want %s", c.what, text, c.body)
+		}
+	}
+	if got := n.s.Stats().Ahead; got != 4 {
+		t.Errorf("%d are counted", got)
 	}
 }

@@ -38,7 +38,7 @@ type Options struct {
 	Logger *slog.Logger
 	Now    func() int64 // in nanoseconds since 1970; cheap
 
-	MaxFuture time.Duration // events further ahead are refused
+	MaxFuture time.Duration // events further ahead get the time of arrival
 	MaxFile   int64         // bytes; larger files are not merged with others
 
 	// TakeNumber gives the number of a file. None is given twice.
@@ -95,6 +95,7 @@ type Local struct {
 	incomplete bool   // a file is missing or damaged: the log may still have what it had
 
 	missed atomic.Int64 // by followers
+	ahead  atomic.Int64 // events that were too far ahead
 
 	flushing flushing // by the goroutine that flushes
 
@@ -201,6 +202,7 @@ type Stats struct {
 	IndexBytes                   int64 // memory of the indexes of files
 	Followers                    int64
 	Missed                       int64 // by followers, which did not take events as fast as they came
+	Ahead                        int64 // that were too far ahead, and have the time of arrival
 	Merges, MergedBytes          int64
 }
 
@@ -208,7 +210,7 @@ type Stats struct {
 func (s *Local) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Merges: s.Merger.merges.Load(), MergedBytes: s.Merger.bytes.Load(), Missed: s.missed.Load()}
+	st := Stats{Merges: s.Merger.merges.Load(), MergedBytes: s.Merger.bytes.Load(), Missed: s.missed.Load(), Ahead: s.ahead.Load()}
 	for _, f := range s.files {
 		st.Files++
 		st.FileBytes += f.Bytes

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/term"
 	"dalmatiner/internal/wal"
 )
 
@@ -36,6 +37,7 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 	}
 	s.o.Wait()
 	var w Written
+	arrived := s.arrive(list, &w)
 	all, from := s.admit(&info, list, &w)
 	fresh := all
 	if w.Counts.RefusedTotal() > 0 {
@@ -45,16 +47,16 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 		}
 		w.Token.Position = uint64(lsn)
 	}
-	for len(fresh) > 0 {
+	for at := from; len(fresh) > 0; {
 		n := PartOf(fresh)
 		classes := make([]Class, n)
-		c, lsn, err := s.put(bucket, &info, fresh[:n], classes, true)
+		c, lsn, err := s.put(bucket, &info, fresh[:n], classes, arrived.of(at[:n]))
 		if err != nil {
 			return Written{}, err
 		}
 		w.Token.Position = max(w.Token.Position, uint64(lsn))
 		w.Counts.Add(&c)
-		fresh = fresh[n:]
+		fresh, at = fresh[n:], at[n:]
 	}
 	for i, at := range from {
 		list[at].ID = all[i].ID
@@ -62,19 +64,61 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 	return w, nil
 }
 
+// arrivals say which events of a list have the time of arrival; nil is none of them.
+type arrivals []bool
+
+// of returns the arrivals of some of the events.
+func (a arrivals) of(at []int) arrivals {
+	out := make(arrivals, len(at))
+	for i := range at {
+		out[i] = a != nil && a[at[i]]
+	}
+	return out
+}
+
+// class returns what became of an event: one that the node timed cannot be late.
+func (a arrivals) class(i int, c Class) Class {
+	if c == Late && a[i] {
+		return Accepted
+	}
+	return c
+}
+
+// arrive gives events the time of arrival that have none, and those that are too far ahead, which
+// keep theirs as a field: an event is worth more than its time.
+func (s *Local) arrive(list []Event, w *Written) (arrived arrivals) {
+	now := s.o.Now()
+	ahead := now + int64(s.o.MaxFuture)
+	for i := range list {
+		e := &list[i]
+		if e.Time != 0 && e.Time <= ahead {
+			continue
+		}
+		if arrived == nil {
+			arrived = make(arrivals, len(list))
+		}
+		if e.Time != 0 {
+			if w.Ahead.Events++; w.Ahead.Events == 1 {
+				w.Ahead.Sent = e.Time
+			}
+			e.Body = term.WithField(e.Body, "sent", time.Unix(0, e.Time).UTC().Format(time.RFC3339Nano))
+		}
+		arrived[i], e.Time = true, now
+	}
+	s.ahead.Add(int64(w.Ahead.Events))
+	return arrived
+}
+
 // admit returns the events that can be stored, and notes the others as refused. They are the list
 // itself where that is all of them; from says where in the list each of them is.
 func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Event, from []int) {
-	now := s.o.Now()
-	ahead, lives, full := now+int64(s.o.MaxFuture), s.o.livesFrom(info), s.o.DiskFull()
+	lives, full := s.o.livesFrom(info), s.o.DiskFull()
 	refused := func(e *Event) (why account.Reason, refused bool) {
 		switch {
 		case e.Time < 1:
 			return account.BadTimestamp, true
 		case len(e.Body) > MaxBody:
 			return account.TooLarge, true
-		case e.Time > ahead:
-			return account.Future, true
 		case e.Time < lives:
 			return account.Expired, true
 		}
@@ -99,8 +143,9 @@ func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Eve
 }
 
 // put stores the events of one record of the log, and says what became of each. Where they are this node's
-// own, and no copies, it counts them, enters that in the account, and shows them to live tails.
-func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []Class, own bool) (c account.Counts, lsn wal.LSN, err error) {
+// own, and no copies, it counts them, enters that in the account, and shows them to live tails: own says
+// which of them have the time of arrival, and is nil for copies.
+func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []Class, own arrivals) (c account.Counts, lsn wal.LSN, err error) {
 	var known repeats
 	if err := s.findRepeats(info.ID, list, &known); err != nil {
 		return c, 0, err
@@ -116,11 +161,9 @@ func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []C
 				return err
 			}
 		}
-		stored := s.insert(info, list, &known, classes, own)
-		if own {
-			for _, class := range classes {
-				class.Count(&c)
-			}
+		stored := s.insert(info, list, &known, classes, own != nil)
+		for i := range own {
+			own.class(i, classes[i]).Count(&c)
 		}
 		minute := s.o.Now() / int64(time.Minute)
 		if lsn, err = put(logrecord.AppendEvents(nil, info.ID, minute, &c, stored)); err != nil {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
@@ -34,6 +35,9 @@ func (s *Store) Write(bucket string, list []events.Event) (events.Written, error
 	}
 	for i := range list {
 		e := &list[i]
+		if e.Time == 0 {
+			e.Time = time.Now().UnixNano()
+		}
 		if e.ID == (events.ID{}) {
 			s.next++
 			binary.BigEndian.PutUint64(e.ID[8:], s.next)

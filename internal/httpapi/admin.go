@@ -182,7 +182,7 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	bucket := params.Get("bucket")
 	points := book{a.Store, a.Store.Account()}
-	out := admin.Account{Requests: points.account.Requests(), TagsLost: a.Tags.Stats().Lost}
+	out := admin.Account{Requests: points.account.Requests(), TagsLost: a.Tags.Stats().Lost, Clocks: a.clocks()}
 	var err error
 	if out.Entries, err = points.entries(bucket, minutes); err != nil {
 		return err
@@ -192,6 +192,15 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	out.Events.Rows = slices.DeleteFunc(out.Events.Rows, func(r admin.AccountRow) bool { return r.Received == 0 })
 	return writeJSON(w, out)
+}
+
+// clocks returns the senders whose clocks are ahead.
+func (a *api) clocks() (out []admin.Clock) {
+	for _, s := range a.Ahead.List() {
+		out = append(out, admin.Clock{Sender: s.Addr.String(), Listener: s.Listener, Ahead: s.Count,
+			AheadMS: s.Most.Milliseconds(), LastMS: s.Last.UnixMilli()})
+	}
+	return out
 }
 
 // book is the account of points or of events, with the names of buckets.

@@ -28,6 +28,7 @@ import (
 	"dalmatiner/internal/httpapi/ducksproxy"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/httpapi/running"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
@@ -85,6 +86,7 @@ type Options struct {
 	Engine       Engine
 	Events       events.Store            // nil: there are none
 	EventAccount *account.Account        // of events; nil: an empty one
+	Ahead        *ahead.Senders          // whose clocks are ahead; may be nil
 	Points       coordinator.Coordinator // makes buckets of events, and says when they are durable
 	Registry     *prometheus.Registry    // of /metrics; New adds the figures of its own
 	Logger       *slog.Logger

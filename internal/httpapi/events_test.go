@@ -104,9 +104,9 @@ func TestPostAndGetEvents(t *testing.T) {
 	a := newEventsAPI(t)
 	a.expect(`200 {"received":4,"accepted":4,"late":0,"duplicate":0,"refused":0,"bad":0}`, a.ask("POST", "/events/b", `{"time":"1970-01-01T00:00:01.000000002Z","a":1,"host":"web1"}
 
-{"time":3000000000,"a":2.5,"tags":["x",{"deep":null}]}
-{"a":3,"time":2000000000}
-{"time":4000000000,"a":"text"}`))
+{"time":"1970-01-01T00:00:03Z","a":2.5,"tags":["x",{"deep":null}]}
+{"a":3,"time":"1970-01-01T00:00:02Z"}
+{"time":"1970-01-01T00:00:04Z","a":"text"}`))
 	if a.points.waits != 1 {
 		t.Errorf("%d waits for durability", a.points.waits)
 	}
@@ -147,7 +147,7 @@ func TestEventsRefused(t *testing.T) {
 	a := newEventsAPI(t)
 	a.expect(`404 bucket forbidden: unknown bucket`, a.ask("POST", "/events/forbidden", "{}"))
 	a.expect(`404 bucket c: unknown bucket`, a.ask("GET", "/events?bucket=c&start=0", ""))
-	a.expect(`400 unit=h: known are s, ms, and ns, which is the default`, a.ask("POST", "/events/b?unit=h", ""))
+	a.expect(`400 unit=h: known are s, ms, us, and ns, which is the default`, a.ask("POST", "/events/b?unit=h", ""))
 	a.expect(`400 Bad bucket: no name: the bucket's name is missing`, a.ask("GET", "/events?start=0", ""))
 	a.expect(`400 Bad start: it is missing; give a date, or a number of milliseconds since 1970`, a.ask("GET", "/events?bucket=b", ""))
 	a.expect(`400 start: follow=1 gives the events from now on`, a.ask("GET", "/events?bucket=b&follow=1&start=1", ""))

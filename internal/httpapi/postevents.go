@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/eventjson"
+	"dalmatiner/internal/events"
+	"dalmatiner/internal/ingest/ahead"
 )
 
 // postEvents stores events, one JSON object a line. A line that is none is named in the answer,
@@ -28,9 +31,9 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	unit, ok := map[string]time.Duration{"": time.Nanosecond, "ns": time.Nanosecond, "ms": time.Millisecond, "s": time.Second}[param(r, "unit")]
-	if !ok {
-		return badRequest("unit=%s: known are s, ms, and ns, which is the default", param(r, "unit"))
+	unit, err := eventjson.Unit(param(r, "unit"))
+	if err != nil {
+		return badRequest("%v", err)
 	}
 	if !a.Ready() {
 		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
@@ -38,8 +41,9 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if _, err := a.Points.EnsureBucket(bucket); err != nil {
 		return nearBuckets(a.Store, bucket, err)
 	}
-	in := eventjson.Import{Store: a.Events, Bucket: bucket, Unit: unit, Now: time.Now().UnixNano(),
-		Bad: func() { a.Store.Account().RefuseRequest("event_malformed") }, Stored: bodyOf(r).done}
+	in := eventjson.Import{Store: a.Events, Bucket: bucket, Unit: unit, Stored: bodyOf(r).done,
+		Ahead: func(n events.Ahead) { a.tellAhead(r, n) },
+		Bad:   func() { a.Store.Account().RefuseRequest("event_malformed") }}
 	report, token, err := in.Lines(r.Body)
 	if broken := (*eventjson.ReadError)(nil); errors.As(err, &broken) {
 		return bodyError(broken.Err)
@@ -61,4 +65,11 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 		status = http.StatusBadRequest
 	}
 	return write(w, status, typeJSON, append(answer, '\n'))
+}
+
+// tellAhead notes that a client has sent events too far ahead.
+func (a eventRoutes) tellAhead(r *http.Request, n events.Ahead) {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // zero for what is no TCP connection
+	a.Ahead.Tell(ahead.Found{Listener: "http", Addr: peer.Addr(), Count: n.Events,
+		Sent: time.Unix(0, n.Sent), Arrived: time.Now(), Fate: ahead.WithArrival})
 }

@@ -25,13 +25,13 @@ const (
 
 // find makes key the predicted column: the one that follows in the order of the
 // senders, else by hash. It creates the series when there is none, and is false
-// when the points, n of them, were refused.
-func (x *Session) find(key []byte, n uint64) bool {
+// when the points were refused.
+func (x *Session) find(key []byte, p points) bool {
 	if len(key) == 0 {
-		x.sink.refuse(account.EmptyName, n)
+		x.sink.refuse(account.EmptyName, p.n)
 		return false
 	}
-	return x.follows(key) || x.lookUp(key, n)
+	return x.follows(key) || x.lookUp(key, p)
 }
 
 // follows makes key the predicted column if it is what follows the last one, or
@@ -53,8 +53,8 @@ func (x *Session) follows(key []byte) bool {
 }
 
 // lookUp is find by hash.
-func (x *Session) lookUp(key []byte, n uint64) bool {
-	p, ok := x.sink.locate(key, n)
+func (x *Session) lookUp(key []byte, of points) bool {
+	p, ok := x.sink.locate(key, of)
 	if !ok {
 		return false
 	}
@@ -93,7 +93,7 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 	// where a group ends.
 	jumps := x.misses <= 2 && (slot == x.buffer.runSlot || x.position.Column >= x.position.Columns.Len())
 	if x.unpredicted == nil && jumps || !x.keep(key, slot, word) {
-		return x.lookUp(key, 1)
+		return x.lookUp(key, points{slot, 1, func(uint64) (raw, timestamp uint64) { return word, 0 }})
 	}
 	if x.misses%tryEvery == 2 {
 		x.probe(key)

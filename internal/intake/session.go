@@ -110,15 +110,17 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 		return
 	}
 	if x.sink.width != 1 {
-		x.pairs(key, slot, uint64(len(data)/point.Size), func(slot uint64) (raw, timestamp uint64) {
-			raw, data = point.Get(data), data[point.Size:]
-			return raw, x.sink.b.SlotBegin(slot)
-		})
+		x.pairs(key, points{slot, uint64(len(data) / point.Size), func(i uint64) (raw, timestamp uint64) {
+			return point.Get(data[i*point.Size:]), x.sink.b.SlotBegin(slot + i)
+		}})
 		return
 	}
 	n := uint64(len(data) / point.Size)
-	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, n) {
-		return
+	if !x.position.Columns.Is(x.position.Column, key) {
+		all := data
+		if !x.find(key, points{slot, n, func(i uint64) (raw, timestamp uint64) { return point.Get(all[i*point.Size:]), 0 }}) {
+			return
+		}
 	}
 	x.flush()
 	if slot > math.MaxUint64-n {

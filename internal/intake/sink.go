@@ -3,19 +3,21 @@ package intake
 import (
 	"context"
 	"errors"
+	"math"
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
+	"dalmatiner/internal/metric"
 	"dalmatiner/internal/wal"
 )
 
 var errDiskFull = errors.New("the disk is nearly full")
 
-// errReplaying is for senders that cannot be made to wait.
-var errReplaying = errors.New("new series wait until the log is in memory")
+// errOverload is for senders that cannot be made to wait.
+var errOverload = errors.New("new series wait until the log is in memory, and there is room")
 
 // sink stores the points of a session: it finds the columns of series, gives new ones a
 // column, writes to the groups, and counts what it refuses.
@@ -62,10 +64,50 @@ func (k *sink) commit() (wal.LSN, error) {
 	return k.writer.Last(), k.err
 }
 
+// points are n points of a series in consecutive slots, as they came.
+type points struct {
+	slot, n uint64
+	at      func(i uint64) (raw, timestamp uint64) // nil for those that are admitted
+}
+
+// refuseAll refuses points if none of them can be stored: else it is false, and refuses none.
+func (k *sink) refuseAll(key []byte, p points) bool {
+	if p.at == nil {
+		return false
+	}
+	var refused [account.NumReasons]uint64
+	if p.slot > math.MaxUint64-p.n {
+		refused[account.Future] = p.n // its last slots would begin at 0 again
+		p.n = 0
+	}
+	a := Admission{k.o, k.b}
+	lo, hi := k.slots()
+	for i := range p.n {
+		raw, timestamp := p.at(i)
+		_, _, why, ok := a.Point(key, p.slot+i, raw, timestamp, lo, hi)
+		if ok {
+			return false
+		}
+		refused[why]++
+	}
+	for why, n := range refused {
+		k.refuse(account.Reason(why), n)
+	}
+	return true
+}
+
 // locate returns the column of a series, which it creates where there is none. It is false
-// where there is no column for it: then its points, n of them, are refused.
-func (k *sink) locate(key []byte, n uint64) (p columns.Position, ok bool) {
-	p, err := k.assign(key)
+// where there is no column for it: then its points are refused. A series of which every point is
+// refused is not created.
+func (k *sink) locate(key []byte, points points) (p columns.Position, ok bool) {
+	id, n := k.b.SeriesID(key), points.n
+	if p, ok := k.o.Columns.Locate(id, key); ok {
+		return p, true
+	}
+	if k.refuseAll(key, points) {
+		return columns.Position{}, false
+	}
+	p, err := k.define(id, key)
 	switch {
 	case err != nil:
 		k.notAssigned(err, n)
@@ -77,19 +119,18 @@ func (k *sink) locate(key []byte, n uint64) (p columns.Position, ok bool) {
 	return columns.Position{}, false
 }
 
-// assign returns the column of a series, which it creates when there is none and
-// gives a column when it has none. The error says why it has none.
-func (k *sink) assign(key []byte) (columns.Position, error) {
+// define creates a series and gives it a column. The error says why it has none.
+func (k *sink) define(id metric.SeriesID, key []byte) (columns.Position, error) {
 	o := k.o
-	id := k.b.SeriesID(key)
-	if p, ok := o.Columns.Locate(id, key); ok {
-		return p, nil
+	if k.neverWait && o.Pressure.Full() {
+		return columns.Position{}, errOverload
 	}
+	o.Pressure.Wait()
 	if o.Pressure.DiskFull() {
 		return columns.Position{}, errDiskFull
 	}
 	if k.neverWait && o.Replay.Behind() {
-		return columns.Position{}, errReplaying
+		return columns.Position{}, errOverload
 	}
 	if err := o.Replay.All(context.Background()); err != nil {
 		return columns.Position{}, err
@@ -111,7 +152,7 @@ func (k *sink) notAssigned(err error, n uint64) {
 		k.refuse(account.DiskFull, n)
 	case errors.Is(err, columns.ErrSameHash):
 		k.refuse(account.SameHash, n)
-	case errors.Is(err, errReplaying):
+	case errors.Is(err, errOverload):
 		k.refuse(account.Overload, n)
 	default:
 		k.err = err
@@ -159,7 +200,7 @@ func (k *sink) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, wor
 // storeOne stores a point of a series that has no column or another one than it had a
 // moment ago.
 func (k *sink) storeOne(key []byte, slot int64, word uint64) {
-	if p, ok := k.locate(key, 1); ok {
+	if p, ok := k.locate(key, points{n: 1}); ok {
 		k.storeAt(p, head.Write{Slot: slot, Words: []uint64{word}})
 	}
 }
@@ -168,7 +209,7 @@ func (k *sink) storeOne(key []byte, slot int64, word uint64) {
 // is by now.
 func (k *sink) storeAt(p columns.Position, w head.Write) {
 	key := p.Columns.Key(p.Column)
-	for ok := true; ok; p, ok = k.locate(key, k.points(w.Words)) {
+	for ok := true; ok; p, ok = k.locate(key, points{n: k.points(w.Words)}) {
 		w.Column, w.Epoch = p.Column, p.Columns.Epoch()
 		if k.apply(p.Group, w) {
 			return

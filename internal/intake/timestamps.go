@@ -36,7 +36,8 @@ func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 			return
 		}
 	}
-	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, 1) {
+	if !x.position.Columns.Is(x.position.Column, key) &&
+		!x.find(key, points{slot, 1, func(uint64) (uint64, uint64) { return raw, timestamp }}) {
 		return
 	}
 	if !x.buffer.goesOn(slot, x.position.Column) {
@@ -63,31 +64,29 @@ func (k *sink) refuseTimestamp(key []byte, slot uint64) {
 // timestamps.
 func (x *Session) TimestampedPoints(key []byte, slot uint64, data []byte) {
 	if n := len(data) / TimestampedSize; n > 1 {
-		x.pairs(key, slot, uint64(n), func(slot uint64) (raw, timestamp uint64) {
-			raw, timestamp = binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:])
-			data = data[TimestampedSize:]
-			return raw, timestamp
-		})
+		x.pairs(key, points{slot, uint64(n), func(i uint64) (raw, timestamp uint64) {
+			pair := data[i*TimestampedSize:]
+			return binary.BigEndian.Uint64(pair), binary.BigEndian.Uint64(pair[point.Size:])
+		}})
 	} else if n == 1 {
 		x.Timestamped(key, slot, binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:]))
 	}
 }
 
-// pairs takes n consecutive points of one metric of a bucket with timestamps.
-// next returns them one by one.
-func (x *Session) pairs(key []byte, slot, n uint64, next func(slot uint64) (raw, timestamp uint64)) {
-	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, n) {
+// pairs takes points of one metric of a bucket with timestamps.
+func (x *Session) pairs(key []byte, of points) {
+	if !x.position.Columns.Is(x.position.Column, key) && !x.find(key, of) {
 		return
 	}
 	x.flush()
-	if slot > math.MaxUint64-n {
-		x.sink.refuse(account.Future, n) // its last slots would begin at 0 again
-		n = 0
+	if of.slot > math.MaxUint64-of.n {
+		x.sink.refuse(account.Future, of.n) // its last slots would begin at 0 again
+		of.n = 0
 	}
-	first := slot
+	first, slot := of.slot, of.slot
 	x.entry = x.entry[:0]
-	for ; n > 0; n-- {
-		raw, timestamp := next(slot)
+	for i := range of.n {
+		raw, timestamp := of.at(i)
 		w, ok := point.Normalize(raw)
 		word := uint64(point.Unset)
 		switch {

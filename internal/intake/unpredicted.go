@@ -177,7 +177,7 @@ func (l *unpredicted) locate(k *sink) (next columns.Position) {
 	l.sorted = l.sorted[:0]
 	for i := range l.points {
 		if l.refs[i] == series.NoColumn {
-			p, ok := k.locate(l.name(&l.points[i]), 1)
+			p, ok := k.locate(l.name(&l.points[i]), points{n: 1})
 			if !ok {
 				continue
 			}

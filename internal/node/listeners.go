@@ -92,7 +92,7 @@ func (d *listeners) serve(n *node) {
 		Points: n.points, Tags: tagger, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
 		Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
 		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),
-		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall,
+		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall, MaxFuture: n.cfg.MaxFuture, Ahead: n.ahead,
 	})
 	start := func(what string, serve func() error) {
 		d.serving.Go(func() {

@@ -22,6 +22,7 @@ import (
 	"dalmatiner/internal/httpapi"
 	"dalmatiner/internal/httpapi/ducksproxy"
 	"dalmatiner/internal/httpapi/figures"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/monitor"
@@ -48,6 +49,7 @@ type node struct {
 	tcp       *ddbtcp.Server
 	listeners *listeners
 	http      *http.Server
+	ahead     *ahead.Senders // whose clocks are ahead
 	up        atomic.Bool
 	status    status
 	failed    chan error // the first failure after which the node must end
@@ -155,12 +157,15 @@ func (n *node) fail(err error) {
 
 func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
 	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
+	told := loglimit.New(n.logger, time.Now)
+	defer told.Close()
+	n.ahead = ahead.New(told)
 	shared, events := n.shared()
 	n.tcp = ddbtcp.New(ddbtcp.Options{
 		Points: n.points, Store: shared, Events: events, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
 		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
 		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
-		NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
+		Ahead: n.ahead, NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
 	n.listeners.serve(n)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
@@ -249,7 +254,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 	}
 	shared, events := n.shared()
 	return httpapi.New(httpapi.Options{
-		Store: shared, Neighbours: httpapi.Neighbours{Cluster: n.cluster.operator(), Ducks: n.ducks}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		Store: shared, Neighbours: httpapi.Neighbours{Cluster: n.cluster.operator(), Ducks: n.ducks}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Ahead: n.ahead, Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall, n.cfg.HTTPMaxBody), ReplyStall: n.cfg.ReplyStall,

@@ -39,7 +39,7 @@ func (l *syslogListener) serve(n *node, start func(what string, serve func() err
 	_, shared := n.shared()
 	l.server = syslog.New(syslog.Options{
 		Events: shared, Buckets: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
-		Logger: n.logger, Bucket: c.Bucket, Zone: c.Zone, MaxFuture: n.cfg.MaxFuture,
+		Logger: n.logger, Bucket: c.Bucket, Zone: c.Zone, MaxFuture: n.cfg.MaxFuture, Ahead: n.ahead,
 		MaxConnections: c.MaxConnections, Idle: c.Idle, InputStall: n.cfg.InputStall,
 	})
 	start("syslog listener", func() error { return l.server.Serve(l.text) })

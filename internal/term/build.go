@@ -80,3 +80,26 @@ func EndList(dst []byte, mark, n int) []byte {
 	binary.BigEndian.PutUint32(dst[mark+1:], uint32(n))
 	return append(dst, tagNil)
 }
+
+// WithField returns a copy of a plain term, a map, with a text as one more field; the map itself
+// where it has a field of that name. Another term becomes the field `event` of a map of two.
+// What is no term is returned as it is.
+func WithField[T string | []byte](plain []byte, name string, text T) []byte {
+	if _, err := Plain(plain); err != nil {
+		return plain
+	}
+	out := make([]byte, 0, len(plain)+len(name)+len(text)+32)
+	if Root(plain).Kind() != Map {
+		out, mark := BeginMap(Begin(out))
+		out = append(AppendText(out, "event"), plain[1:]...)
+		out = AppendText(AppendText(out, name), text)
+		EndMap(out, mark, 2)
+		return out
+	}
+	if _, ok := Root(plain).Field(name); ok {
+		return plain
+	}
+	out = AppendText(AppendText(append(out, plain...), name), text)
+	EndMap(out, 1, int(binary.BigEndian.Uint32(plain[2:]))+1)
+	return out
+}

@@ -52,9 +52,9 @@ func (e *Eventing) Write(bucket string, list []events.Event) (events.Written, er
 	if _, ok := e.o.ByID(r.Bucket.ID); !ok {
 		return events.Written{}, buckets.Unknown(bucket)
 	}
-	out := events.Written{Counts: r.Counts, Refused: r.Refused}
+	out := events.Written{Counts: r.Counts, Refused: r.Refused, Ahead: r.Ahead}
 	for i := range chunks {
-		w.count(&chunks[i], r.From, &out)
+		w.count(&chunks[i], &r, &out)
 	}
 	slices.SortFunc(out.Refused, func(a, b events.Refused) int { return a.At - b.At })
 	out.Token, err = e.o.Own.Enter(r.Bucket.ID, &out.Counts)
@@ -263,7 +263,7 @@ func (w *writing) keep(c *chunk) {
 }
 
 // count counts what became of the events of a chunk, and shows those that are new to live tails.
-func (w *writing) count(c *chunk, from []int, out *events.Written) {
+func (w *writing) count(c *chunk, r *events.Received, out *events.Written) {
 	if !c.enough {
 		why := account.BucketDeleted
 		if !c.stale {
@@ -272,13 +272,13 @@ func (w *writing) count(c *chunk, from []int, out *events.Written) {
 		}
 		out.Counts.Refused[why] += uint64(len(c.list))
 		for _, at := range c.at {
-			out.Refused = append(out.Refused, events.Refused{At: from[at], Why: why})
+			out.Refused = append(out.Refused, events.Refused{At: r.From[at], Why: why})
 		}
 		return
 	}
 	fresh := make([]events.Event, 0, len(c.list))
 	for i := range c.list {
-		class := c.class(i)
+		class := r.Class(c.at[i], c.class(i))
 		if class.Count(&out.Counts); class != events.Duplicate {
 			fresh = append(fresh, c.list[i])
 		}

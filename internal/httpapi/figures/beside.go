@@ -42,6 +42,7 @@ var eventFigures = []figure[events.Stats]{
 	gauge("event_file_events", "Events in files.", func(s *events.Stats) float64 { return float64(s.FileEvents) }),
 	gauge("event_unflushed", "Events in memory that wait for a flush.", func(s *events.Stats) float64 { return float64(s.MemoryEvents) }),
 	gauge("event_tails", "Live tails of events.", func(s *events.Stats) float64 { return float64(s.Followers) }),
+	counter("events_ahead_total", "Events stored with the time of arrival, because theirs was too far ahead.", func(s *events.Stats) float64 { return float64(s.Ahead) }),
 	counter("event_tail_missed_total", "Events that live tails did not get, as their readers were too slow.", func(s *events.Stats) float64 { return float64(s.Missed) }),
 	counter("event_merges_total", "Merges of files of events.", func(s *events.Stats) float64 { return float64(s.Merges) }),
 }

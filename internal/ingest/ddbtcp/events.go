@@ -3,9 +3,12 @@ package ddbtcp
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
+	"dalmatiner/internal/ingest/ahead"
+	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/term"
 	"dalmatiner/internal/wire"
 )
@@ -57,9 +60,12 @@ func (c *conn) writeEvents(q *wire.Request) error {
 		if part, raw, err = nextPart(part[:0], raw); err != nil {
 			return err
 		}
-		if _, err := c.s.o.Events.Write(name, part); err != nil {
+		w, err := c.s.o.Events.Write(name, part)
+		if err != nil {
 			return err
 		}
+		c.s.o.Ahead.Tell(ahead.Found{Listener: "tcp", Addr: conns.PeerOf(c.nc).Addr(), Count: w.Ahead.Events,
+			Sent: time.Unix(0, w.Ahead.Sent), Arrived: time.Now(), Fate: ahead.WithArrival})
 	}
 	return nil
 }

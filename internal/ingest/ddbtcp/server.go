@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
@@ -32,6 +33,7 @@ type Options struct {
 	Logger  *slog.Logger
 	Monitor *monitor.Recorder // may be nil
 	Memory  *memory.Leases    // that lists are charged to; nil charges nothing
+	Ahead   *ahead.Senders    // of events too far ahead; may be nil
 
 	NodeFlag string // says behind a command in a message which node is meant; "" for the default one
 

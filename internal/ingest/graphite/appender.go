@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"time"
 	"unsafe"
 
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/point"
 )
@@ -24,6 +26,11 @@ type appender struct {
 	missing string             // why, as a reason
 	batch   *batch             // between begin and commit
 	dec     decoder
+
+	// Points that the store will refuse as too far ahead, between begin and commit.
+	last  uint64 // slot that is not
+	ahead int
+	most  int64 // their latest time, in ms
 
 	tags      pending
 	neverWait bool  // for tags
@@ -63,7 +70,9 @@ func (a *appender) begin() error {
 		}
 		a.missing, resolution = reason, 1
 	}
-	a.dec.reset(a.s.o.Now().UnixMilli(), resolution)
+	now := a.s.o.Now().UnixMilli()
+	a.dec.reset(now, resolution)
+	a.last = uint64((now + a.s.o.MaxFuture.Milliseconds()) / resolution)
 	if a.s.tags.to != nil {
 		a.tags.losses = a.s.tags.to.TagLosses()
 	}
@@ -78,7 +87,18 @@ func (a *appender) commit() error {
 	a.s.batches.Put(a.batch)
 	a.s.buffers.Add(-batchSize)
 	a.batch = nil
+	a.tellAhead()
 	return errors.Join(a.failed, a.bucket.Commit(), a.giveTags())
+}
+
+// tellAhead notes that the sender's clock is ahead.
+func (a *appender) tellAhead() {
+	if a.ahead == 0 {
+		return
+	}
+	a.s.o.Ahead.Tell(ahead.Found{Listener: "graphite", Addr: a.peer.Addr(), Count: a.ahead,
+		Sent: time.UnixMilli(a.most), Arrived: time.UnixMilli(a.dec.now), Fate: ahead.Refused})
+	a.ahead, a.most = 0, 0
 }
 
 // append hands the points of the batch over.
@@ -138,6 +158,10 @@ func (a *appender) point(input []byte) {
 	if a.stream == nil {
 		a.s.refusals.Count(a.missing, a.peer, input)
 		return
+	}
+	if a.dec.slot > a.last {
+		a.ahead++
+		a.most = max(a.most, a.dec.ms)
 	}
 	b := a.batch
 	if len(b.points) == cap(b.points) || len(b.names)+len(a.dec.key) > cap(b.names) {

@@ -18,6 +18,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
@@ -41,6 +42,9 @@ type Options struct {
 	MaxConnections int    // of both TCP protocols together; 1024
 	MaxLine        int    // bytes of a line, at most maxMaxLine; 16 KiB
 
+	MaxFuture time.Duration  // points further ahead are refused by the store; 10 min
+	Ahead     *ahead.Senders // of such points; may be nil
+
 	Idle       time.Duration // connections that send nothing for so long are closed; 0 keeps them
 	InputStall time.Duration // for a sender to go on with a large frame; 30 s
 }
@@ -52,6 +56,7 @@ const (
 	defaultMaxLine        = 16 << 10
 	maxMaxLine            = 64 << 10
 	defaultInputStall     = 30 * time.Second
+	defaultMaxFuture      = 10 * time.Minute
 )
 
 // Server serves connections and datagrams. It may serve several listeners.
@@ -100,6 +105,7 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
+	o.MaxFuture = cmp.Or(o.MaxFuture, defaultMaxFuture)
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "graphite")}
 	s.unfinished = conns.NewUnfinished(o.Memory, "graphite-unfinished", o.InputStall, 3*maxFrame)
 	s.log = loglimit.New(o.Logger, time.Now)

@@ -16,7 +16,9 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
@@ -368,5 +370,32 @@ func TestShutdownKeepsWhatWasReceived(t *testing.T) {
 	f.srv.Shutdown()
 	if got := f.counts(); got.Accepted != 1 || f.refused(lineCut) != 1 {
 		t.Errorf("after the shutdown the account is %+v, refused %v", got, f.store.Account().Requests())
+	}
+}
+
+// TestClocksThatAreAhead: points that are refused as too far ahead are found by their sender, over
+// every protocol, and the log names it once a minute.
+func TestClocksThatAreAhead(t *testing.T) {
+	var senders *ahead.Senders
+	f := newFixture(t, func(_ *store.Options, o *Options) {
+		senders = ahead.New(loglimit.New(o.Logger, time.Now))
+		o.Ahead = senders
+	})
+	now := f.store.Now().Unix()
+	lines := fmt.Sprintf("a 1 %d\nb 2 %d\nc 3 %d\nd 4 -1\n", now, now+7200, now+3600)
+	f.send(f.dial("tcp", f.text), lines)
+	f.send(f.dial("udp", f.udp), lines)
+	found := func() ahead.Sender {
+		if list := senders.List(); len(list) == 1 {
+			return list[0]
+		}
+		return ahead.Sender{}
+	}
+	f.eventually("the sender is found", func() bool { return found().Count == 4 })
+	if got := found(); got.Listener != "graphite" || !got.Addr.IsLoopback() || got.Most < 2*time.Hour-time.Minute || got.Most > 2*time.Hour+time.Minute {
+		t.Errorf("%+v", got)
+	}
+	if n := strings.Count(f.log.String(), "the clock of a sender is ahead"); n != 1 {
+		t.Errorf("%d lines: %s", n, f.log)
 	}
 }

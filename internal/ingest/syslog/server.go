@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
@@ -36,6 +37,7 @@ type Options struct {
 	Bucket         string         // that all events go to; syslog
 	Zone           *time.Location // of times that name none; UTC
 	MaxFuture      time.Duration  // messages further ahead get the time of arrival; 10 min
+	Ahead          *ahead.Senders // of such messages; may be nil
 	MaxConnections int            // 1024
 
 	Idle time.Duration // connections that send nothing for so long are closed; 0 keeps them
@@ -76,7 +78,6 @@ type Server struct {
 	refusals *unacked.Refusals
 	conns    *conns.Set
 	stats    Stats
-	ahead    senders // whose clocks the log has told of
 
 	buffers    *conns.Buffers
 	unfinished *memory.Leases

@@ -7,7 +7,6 @@ import (
 	"io"
 	"log/slog"
 	"net"
-	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -20,7 +19,9 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/term"
 )
@@ -46,6 +47,9 @@ func (e *memoryEvents) Write(bucket string, list []events.Event) (events.Written
 	for _, ev := range list {
 		if _, err := term.Plain(ev.Body); err != nil {
 			return events.Written{}, err
+		}
+		if ev.Time == 0 {
+			ev.Time = now.UnixNano()
 		}
 		message, _ := term.Root(ev.Body).Field("message")
 		text, _ := message.Text()
@@ -101,6 +105,7 @@ func startWith(t *testing.T, o Options) *fixture {
 	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}, log: new(lines)}
 	o.Events, o.Buckets, o.Account = f.events, f.events, f.acc
 	o.Now, o.Bucket, o.Logger = func() time.Time { return now }, "logs", slog.New(slog.NewTextHandler(f.log, nil))
+	o.Ahead = ahead.New(loglimit.New(o.Logger, time.Now))
 	f.s = New(o)
 	var err error
 	if f.ln, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
@@ -213,44 +218,10 @@ func TestAClockThatIsAhead(t *testing.T) {
 	if got := f.acc.Requests(); len(got) > 0 {
 		t.Errorf("refused: %v", got)
 	}
-	const line = "clock of a syslog sender is ahead"
+	const line = "the clock of a sender is ahead"
 	f.eventually("the log names the sender", func() bool { return f.log.count(line) == 1 })
 	if f.log.count("peer=127.0.0.1 ") != 1 || f.log.count("sent=2026-01-01T02:00:00") != 1 {
 		t.Errorf("the log has %s", &f.log.text)
-	}
-}
-
-// TestOneLineAMinute: a sender is due again a minute after its last line, and others are not held
-// back by it.
-func TestOneLineAMinute(t *testing.T) {
-	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:192.0.2.2")
-	var s senders
-	for _, c := range []struct {
-		addr netip.Addr
-		at   time.Duration
-		want bool
-	}{
-		{one, 0, true}, {one, 59 * time.Second, false}, {two, 59 * time.Second, true},
-		{one, time.Minute, true}, {two, 2 * time.Minute, true},
-		{two, time.Minute, true}, // a clock that was set back
-	} {
-		got := s.due(c.addr, now.Add(c.at))
-		if got != c.want {
-			t.Errorf("%s after %s: %t", c.addr, c.at, got)
-		}
-		if got {
-			s.told(c.addr, now.Add(c.at))
-		}
-	}
-	for i := range 2 * maxSenders {
-		s.told(netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}), now.Add(time.Minute))
-	}
-	if len(s.logged) > maxSenders {
-		t.Errorf("%d senders are remembered", len(s.logged))
-	}
-	s.told(one, now.Add(2*time.Minute))
-	if s.due(one, now.Add(2*time.Minute)) {
-		t.Error("senders that are no longer due keep others out")
 	}
 }
 

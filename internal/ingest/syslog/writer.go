@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/memory"
 )
@@ -81,15 +82,18 @@ func (w *writer) add(src []byte) {
 	}
 	w.s.stats.Messages.Add(1)
 	if !m.sent.IsZero() {
-		w.s.tellAhead(w.peer.Addr(), now, m.sent)
+		w.s.stats.Ahead.Add(1)
+		w.s.o.Ahead.Tell(ahead.Found{Listener: "syslog", Addr: w.peer.Addr(), Count: 1,
+			Sent: m.sent, Arrived: now, Fate: ahead.WithArrival})
 	}
-	if m.time.IsZero() {
-		m.time = now
+	at := int64(0) // that of arrival
+	if !m.time.IsZero() {
+		at = m.time.UnixNano()
 	}
 	start := len(w.terms)
 	w.terms = m.appendTerm(w.terms, w.peer.Addr())
 	// A slice of terms stays what it is where terms moves.
-	w.list = append(w.list, events.Event{Time: m.time.UnixNano(), Body: w.terms[start:len(w.terms):len(w.terms)]})
+	w.list = append(w.list, events.Event{Time: at, Body: w.terms[start:len(w.terms):len(w.terms)]})
 	if len(w.terms) >= batchBytes || len(w.list) >= batchEvents {
 		w.err = w.write()
 	}
