@@ -2,16 +2,19 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
 
+	"dalmatiner/internal/admin"
 	"dalmatiner/internal/haggar"
 )
 
@@ -38,6 +41,7 @@ func run() int {
 	c.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	fmt.Fprintf(os.Stderr, "haggar: sends to %s, bucket %s: %s\n", c.Addr, c.Bucket, receiver(ctx, c.Addr))
 	if journal == "" {
 		return send(ctx, c)
 	}
@@ -53,6 +57,22 @@ func run() int {
 		return exitErrors
 	}
 	return code
+}
+
+// receiver says which node listens on a TCP address, as far as the node at the default HTTP address of
+// the same host, or at DDB_ADDR, tells.
+func receiver(ctx context.Context, addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return err.Error()
+	}
+	node := admin.Client{Addr: cmp.Or(os.Getenv("DDB_ADDR"), net.JoinHostPort(host, "8080"))}
+	status, err := node.Status(ctx)
+	_, listens, splitErr := net.SplitHostPort(status.TCPAddr)
+	if err != nil || splitErr != nil || listens != port {
+		return "no node at " + node.Addr + " says that this port is its own; DDB_ADDR names the HTTP address of another"
+	}
+	return node.Who(ctx)
 }
 
 // send runs and prints the summary.

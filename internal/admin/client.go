@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,6 +35,8 @@ const defaultAddr = "127.0.0.1:8080"
 type Client struct {
 	Addr string // host:port
 	HTTP *http.Client
+	Tell io.Writer // gets a line that names the node before the first change; nil gets none
+	told bool
 
 	NoCache bool   // queries are computed anew
 	Zone    string // time zone of queries whose text has none; empty is UTC
@@ -159,7 +162,11 @@ func (c *Client) get(ctx context.Context, path string, out any) error {
 }
 
 func (c *Client) post(ctx context.Context, path string, in, out any) error {
-	body, err := c.postRaw(ctx, path, in)
+	text, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	body, err := c.change(ctx, path, "application/json", bytes.NewReader(text))
 	if err != nil {
 		return err
 	}
@@ -168,6 +175,34 @@ func (c *Client) post(ctx context.Context, path string, in, out any) error {
 		return nil
 	}
 	return decode(body, out)
+}
+
+// change is open for a request that changes something: the node is named before it acts.
+func (c *Client) change(ctx context.Context, path, contentType string, body io.Reader) (io.ReadCloser, error) {
+	if c.Tell != nil && !c.told {
+		c.told = true
+		if who := c.Who(ctx); who != "" {
+			if _, err := fmt.Fprintln(c.Tell, who); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return c.open(ctx, http.MethodPost, path, contentType, body)
+}
+
+// whoTimeout is how long a node may take to say who it is.
+const whoTimeout = 2 * time.Second
+
+// Who names the node that answers at the address: its name, its data directory and its version. It is
+// "" where none answers, or nothing that is a node.
+func (c *Client) Who(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
+	defer cancel()
+	s, err := c.Status(ctx)
+	if err != nil || s.Node == "" {
+		return ""
+	}
+	return fmt.Sprintf("node %s at %s, data directory %s, ddb %s", s.Node, c.Addr, s.DataDir, s.Version)
 }
 
 // open sends a request and returns the body of a successful answer, which the

@@ -49,7 +49,7 @@ type ClusterStatusCommand struct {
 
 // Run prints the state of the cluster.
 func (c *ClusterStatusCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client().Cluster, func(a *Cluster) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).Cluster, func(a *Cluster) *string { return &a.Text })
 }
 
 // ClusterMembersCommand lists members.
@@ -60,7 +60,7 @@ type ClusterMembersCommand struct {
 
 // Run prints the table of members.
 func (c *ClusterMembersCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client().ClusterMembers, func(a *Cluster) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterMembers, func(a *Cluster) *string { return &a.Text })
 }
 
 // ClusterRingCommand shows what gets new owners.
@@ -71,7 +71,7 @@ type ClusterRingCommand struct {
 
 // Run prints the sections of ring-status.
 func (c *ClusterRingCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client().ClusterRing, func(a *ClusterRing) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterRing, func(a *ClusterRing) *string { return &a.Text })
 }
 
 // ClusterTransfersCommand shows what moves.
@@ -82,7 +82,7 @@ type ClusterTransfersCommand struct {
 
 // Run prints the transfers.
 func (c *ClusterTransfersCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client().ClusterTransfers, func(a *ClusterTransfers) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterTransfers, func(a *ClusterTransfers) *string { return &a.Text })
 }
 
 // AuditCommand shows how well copies agree.
@@ -101,7 +101,7 @@ they go on growing while all are up, look at the logs.`
 
 // Run prints the audit.
 func (c *AuditCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client().ClusterAudit, func(a *ClusterAudit) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterAudit, func(a *ClusterAudit) *string { return &a.Text })
 }
 
 // PlanCommand shows the plan.
@@ -112,12 +112,12 @@ type PlanCommand struct {
 
 // Run prints what a commit would do.
 func (c *PlanCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client().ClusterPlan, func(a *ClusterPlan) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterPlan, func(a *ClusterPlan) *string { return &a.Text })
 }
 
 // stage stages a change and says so.
 func stage(env *Env, t *Target, o *Output, action string, change ClusterChange, did string) error {
-	plan, err := t.client().StageChange(env.Context, action, change)
+	plan, err := t.client(env).StageChange(env.Context, action, change)
 	if err != nil {
 		return err
 	}
@@ -259,7 +259,7 @@ for good, stage their removal and commit with --minority.`
 
 // Run commits what is staged.
 func (c *CommitCommand) Run(env *Env) error {
-	client := c.client()
+	client := c.client(env)
 	plan, err := client.ClusterPlan(env.Context)
 	if err != nil {
 		return err
@@ -288,7 +288,7 @@ func (c *CommitCommand) Run(env *Env) error {
 
 // change asks for something and says that it was done.
 func change(env *Env, t *Target, o *Output, what, did string) error {
-	state, err := t.client().ChangeCluster(env.Context, what)
+	state, err := t.client(env).ChangeCluster(env.Context, what)
 	if err != nil {
 		return err
 	}
@@ -357,7 +357,7 @@ fewer than r copies of something, or fewer than w members, it is refused.`
 
 // Run asks for it.
 func (c *MaintenanceCommand) Run(env *Env) error {
-	state, err := c.client().Maintain(env.Context, ClusterMaintenance{Node: c.Node, On: c.State == "on"})
+	state, err := c.client(env).Maintain(env.Context, ClusterMaintenance{Node: c.Node, On: c.State == "on"})
 	if err != nil {
 		return err
 	}

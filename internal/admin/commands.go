@@ -28,7 +28,7 @@ type Target struct {
 	Addr string `aliases:"server" help:"HTTP address of the node, ${default} by default." default:"127.0.0.1:8080" env:"DDB_ADDR" placeholder:"HOST:PORT"`
 }
 
-func (t *Target) client() *Client { return &Client{Addr: t.Addr} }
+func (t *Target) client(env *Env) *Client { return &Client{Addr: t.Addr, Tell: env.Err} }
 
 // Output says in which form a command prints what it learned.
 type Output struct {
@@ -80,7 +80,7 @@ type ListCommand struct {
 
 // Run prints the table of buckets.
 func (c *ListCommand) Run(env *Env) error {
-	buckets, err := c.client().Buckets(env.Context)
+	buckets, err := c.client(env).Buckets(env.Context)
 	if err != nil {
 		return err
 	}
@@ -119,14 +119,14 @@ func (c *CreateCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	b, err = c.client().CreateBucket(env.Context, b)
+	b, err = c.client(env).CreateBucket(env.Context, b)
 	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
 		return fmt.Errorf("%w; only its TTL can be changed, %s: delete it first or choose another name", err, command("ddb admin buckets ttl", c.Addr))
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.set(env.Context, c.client(), b.Name); err != nil {
+	if err := c.set(env.Context, c.client(env), b.Name); err != nil {
 		return fmt.Errorf("%s was created, with r and w of the cluster: %w", b.Name, err)
 	}
 	return c.Write(env, b, func(w io.Writer) error {
@@ -241,7 +241,7 @@ func (c *DeleteCommand) Run(env *Env) error {
 	if err != nil {
 		return fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
-	segments, err := c.client().Segments(env.Context, name)
+	segments, err := c.client(env).Segments(env.Context, name)
 	if err != nil {
 		return err
 	}
@@ -250,7 +250,7 @@ func (c *DeleteCommand) Run(env *Env) error {
 		d.Points += segments[i].Points
 	}
 	if c.Yes {
-		if err := c.client().DeleteBucket(env.Context, name); err != nil {
+		if err := c.client(env).DeleteBucket(env.Context, name); err != nil {
 			return err
 		}
 	}
@@ -286,7 +286,7 @@ type TTLCommand struct {
 
 // Run prints the lifetime, after it was set when one is given.
 func (c *TTLCommand) Run(env *Env) error {
-	b, err := c.find(env.Context)
+	b, err := c.find(env)
 	if err != nil {
 		return err
 	}
@@ -294,7 +294,7 @@ func (c *TTLCommand) Run(env *Env) error {
 		if b.TTL, err = parseTTL(c.TTL, b.Resolution); err != nil {
 			return fmt.Errorf("ttl %s: %w", c.TTL, err)
 		}
-		if err := c.client().SetTTL(env.Context, b.Name, b.TTL); err != nil {
+		if err := c.client(env).SetTTL(env.Context, b.Name, b.TTL); err != nil {
 			return err
 		}
 	}
@@ -308,12 +308,12 @@ func (c *TTLCommand) Run(env *Env) error {
 	})
 }
 
-func (c *TTLCommand) find(ctx context.Context) (Bucket, error) {
+func (c *TTLCommand) find(env *Env) (Bucket, error) {
 	name, err := canonical(c.Bucket)
 	if err != nil {
 		return Bucket{}, fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
-	buckets, err := c.client().Buckets(ctx)
+	buckets, err := c.client(env).Buckets(env.Context)
 	if err != nil {
 		return Bucket{}, err
 	}

@@ -91,7 +91,7 @@ func (c *MetricsListCommand) Run(env *Env) error {
 	if err != nil {
 		return fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
-	list, err := c.client().Metrics(env.Context, bucket, c.Contains, c.Limit)
+	list, err := c.client(env).Metrics(env.Context, bucket, c.Contains, c.Limit)
 	if err != nil {
 		return err
 	}

@@ -37,13 +37,13 @@ Examples:
 
 // Run flushes and prints what was written.
 func (c *FlushCommand) Run(env *Env) error {
-	f, err := c.client().Flush(env.Context)
+	f, err := c.client(env).Flush(env.Context)
 	if err != nil {
 		return err
 	}
 	out := flushed{Flushed: f}
 	if c.Merge {
-		m, err := c.client().Merge(env.Context)
+		m, err := c.client(env).Merge(env.Context)
 		if err != nil {
 			return err
 		}
@@ -106,7 +106,7 @@ func (c *AccountCommand) Run(env *Env) error {
 		}
 		bucket = name
 	}
-	a, err := c.client().Account(env.Context, bucket, c.Minutes)
+	a, err := c.client(env).Account(env.Context, bucket, c.Minutes)
 	if err != nil {
 		return err
 	}
@@ -135,7 +135,7 @@ type StatsCommand struct {
 
 // Run prints one line per figure.
 func (c *StatsCommand) Run(env *Env) error {
-	stats, err := c.client().Stats(env.Context)
+	stats, err := c.client(env).Stats(env.Context)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ says when its last point was. Slots that damage took are named as unknown, and t
 
 // Run prints the results as tables, or the JSON.
 func (c *QueryCommand) Run(env *Env) error {
-	client := c.client()
+	client := c.client(env)
 	client.Damaged, client.Zone = c.Damaged, c.TZ
 	var zone *time.Location
 	if c.TZ != "" {

@@ -22,7 +22,7 @@ type StatusCommand struct {
 
 // Run prints one screen.
 func (c *StatusCommand) Run(env *Env) error {
-	st, err := c.client().Status(env.Context)
+	st, err := c.client(env).Status(env.Context)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *SegmentsCommand) Run(env *Env) error {
 		}
 		bucket = name
 	}
-	list, err := c.client().Segments(env.Context, bucket)
+	list, err := c.client(env).Segments(env.Context, bucket)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ type CacheCommand struct {
 
 // Run prints the table of caches.
 func (c *CacheCommand) Run(env *Env) error {
-	list, err := c.client().Caches(env.Context)
+	list, err := c.client(env).Caches(env.Context)
 	if err != nil {
 		return err
 	}
@@ -149,7 +149,7 @@ func (c *CheckCommand) check(env *Env) (fsck.Report, error) {
 	}
 	progress := newProgressLine(env.Err)
 	if c.DataDir == "" {
-		return c.client().Check(env.Context, rate, progress.show)
+		return c.client(env).Check(env.Context, rate, progress.show)
 	}
 	return fsck.CheckDir(env.Context, vfs.Default, c.DataDir, fsck.Options{Rate: rate, Progress: progress.show})
 }
@@ -210,7 +210,7 @@ Examples:
 
 // Run makes the snapshot and says what it holds.
 func (c *SnapshotCommand) Run(env *Env) error {
-	s, err := c.client().Snapshot(env.Context, c.Name)
+	s, err := c.client(env).Snapshot(env.Context, c.Name)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ type SnapshotListCommand struct {
 
 // Run prints the table of snapshots.
 func (c *SnapshotListCommand) Run(env *Env) error {
-	list, err := c.client().Snapshots(env.Context)
+	list, err := c.client(env).Snapshots(env.Context)
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ type SnapshotDeleteCommand struct {
 
 // Run deletes the snapshot and says so.
 func (c *SnapshotDeleteCommand) Run(env *Env) error {
-	err := c.client().DeleteSnapshot(env.Context, c.Name)
+	err := c.client(env).DeleteSnapshot(env.Context, c.Name)
 	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusNotFound {
 		return fmt.Errorf("%w: %s shows all", err, command("ddb admin snapshot list", c.Addr))
 	}

@@ -74,7 +74,7 @@ func (c *QuorumCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	if q, err = c.client().BucketQuorum(env.Context, q); err != nil {
+	if q, err = c.client(env).BucketQuorum(env.Context, q); err != nil {
 		return err
 	}
 	return c.Write(env, q, func(w io.Writer) error {

@@ -71,7 +71,7 @@ func (c *SeriesDeleteCommand) Run(env *Env) error {
 	if err != nil {
 		return fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
-	d, err := c.client().DeleteSeries(env.Context, SeriesChoice{name, c.Metric, c.Prefix, c.DryRun || !c.Yes})
+	d, err := c.client(env).DeleteSeries(env.Context, SeriesChoice{name, c.Metric, c.Prefix, c.DryRun || !c.Yes})
 	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
 		return fmt.Errorf("%w: %s does both", err, command("ddb admin flush --merge", c.Addr))
 	}

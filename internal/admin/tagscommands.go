@@ -18,7 +18,7 @@ import (
 // ImportTags sends lines of JSON with changes of tags.
 func (c *Client) ImportTags(ctx context.Context, lines io.Reader) (tagline.Imported, error) {
 	var out tagline.Imported
-	body, err := c.open(ctx, http.MethodPost, "/tags", "application/x-ndjson", lines)
+	body, err := c.change(ctx, "/tags", "application/x-ndjson", lines)
 	if err != nil {
 		return out, err
 	}
@@ -112,7 +112,7 @@ func (c *TagsImportCommand) Run(env *Env) error {
 
 // send sends lines in parts, each behind the answer to the one before.
 func (c *TagsImportCommand) send(env *Env, in io.Reader) (tagline.Imported, error) {
-	m := tagsImport{env: env, client: c.client(), most: importPart, next: time.Now().Add(importWait)}
+	m := tagsImport{env: env, client: c.client(env), most: importPart, next: time.Now().Add(importWait)}
 	m.all.Errors = []tagline.LineError{}
 	lines := bufio.NewReaderSize(in, tagline.MaxLine)
 	for {
@@ -235,7 +235,7 @@ type TagsShowCommand struct {
 
 // Run prints the lines.
 func (c *TagsShowCommand) Run(env *Env) error {
-	return c.client().ExportTags(env.Context, env.Out, c.Bucket, c.Metric)
+	return c.client(env).ExportTags(env.Context, env.Out, c.Bucket, c.Metric)
 }
 
 // TagsExportCommand prints all tags.
@@ -246,5 +246,5 @@ type TagsExportCommand struct {
 
 // Run prints the lines.
 func (c *TagsExportCommand) Run(env *Env) error {
-	return c.client().ExportTags(env.Context, env.Out, c.Bucket, "")
+	return c.client(env).ExportTags(env.Context, env.Out, c.Bucket, "")
 }

@@ -76,7 +76,7 @@ Examples:
 // Run prints the table.
 func (c *TagsTopCommand) Run(env *Env) error {
 	choice := TopChoice{By: c.By, Sort: c.Sort, Name: c.Name, Prefix: c.Prefix, Depth: c.Depth, Limit: c.Limit, Collection: c.Collection, Bucket: c.Bucket}
-	top, err := c.client().Top(env.Context, choice)
+	top, err := c.client(env).Top(env.Context, choice)
 	if err != nil {
 		return err
 	}

@@ -57,7 +57,7 @@ func (c *ShopCommand) Run(env *admin.Env) error {
 	if err != nil {
 		return err
 	}
-	node := &admin.Client{Addr: c.Addr}
+	node := &admin.Client{Addr: c.Addr, Tell: env.Err}
 	status, err := node.Status(env.Context)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"dalmatiner/internal/admin"
@@ -77,11 +78,11 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 	// The listeners come first: a port that is taken should not cost a replay.
 	tcpLn, err := listen("tcp.addr", cfg.TCPAddr)
 	if err != nil {
-		return inUse(err, cfg.DataDir)
+		return inUse(ctx, err, &cfg)
 	}
 	httpLn, err := listen("http.addr", cfg.HTTPAddr)
 	if err != nil {
-		return errors.Join(inUse(err, cfg.DataDir), tcpLn.Close())
+		return errors.Join(inUse(ctx, err, &cfg), tcpLn.Close())
 	}
 	n.warnExposed("tcp.addr", tcpLn.Addr(), "write, read and delete")
 	n.warnExposed("http.addr", httpLn.Addr(), "write, read and delete")
@@ -112,13 +113,29 @@ func listen(key, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// inUse adds to the error of an address that is taken which process has the data
-// directory in use: most often it is the one that has the address as well.
-func inUse(err error, dir string) error {
-	if pid := datadir.Holder(dir); pid != 0 {
-		return fmt.Errorf("%w; process %d has data directory %s in use", err, pid, dir)
+// inUse adds to the error of an address that is taken which node answers there, and which process has
+// the data directory in use: most often it is the one that has the address as well.
+func inUse(ctx context.Context, err error, cfg *config.Config) error {
+	if !errors.Is(err, syscall.EADDRINUSE) {
+		return err
+	}
+	there := admin.Client{Addr: dialable(cfg.HTTPAddr)}
+	if who := there.Who(ctx); who != "" {
+		err = fmt.Errorf("%w; there is %s", err, who)
+	}
+	if pid := datadir.Holder(cfg.DataDir); pid != 0 {
+		err = fmt.Errorf("%w; process %d has data directory %s in use", err, pid, cfg.DataDir)
 	}
 	return err
+}
+
+// dialable returns where a node answers that listens on an address: on all of them is on the loopback.
+func dialable(addr string) string {
+	host, port, err := net.SplitHostPort(addr)
+	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
+		return net.JoinHostPort("localhost", port)
+	}
+	return addr
 }
 
 func (n *node) storeOptions() (store.Options, error) {

@@ -48,7 +48,8 @@ type unpickler struct {
 	stack []cell
 	marks []int // heights of the stack
 	memo  []cell
-	tuple []cell // all tuples, one after the other
+	far   map[uint64]cell // of the memo, behind a gap in its numbers; nil for none
+	tuple []cell          // all tuples, one after the other
 	lists [][]cell
 	text  []byte // all texts
 }
@@ -271,11 +272,14 @@ func (u *unpickler) appendFrom(from int) error {
 	return u.count(len(items))
 }
 
+// farCost is what a value behind a gap of the memo counts for, in cells.
+const farCost = 4
+
 // put remembers the top of the stack. Numbers in the memo count up in what is
-// written by programs, so that a gap is a mistake or an attack; the oldest C
-// implementation starts at 1.
+// written by programs; the oldest C implementation starts at 1, and Python's
+// optimizer leaves the numbers out that are never asked for.
 func (u *unpickler) put(op byte) error {
-	i, err := uint64(len(u.memo)), error(nil)
+	i, err := uint64(len(u.memo)+len(u.far)), error(nil)
 	if op != 0x94 {
 		i, err = u.memoNumber(op, 'p', 'q')
 	}
@@ -287,10 +291,15 @@ func (u *unpickler) put(op byte) error {
 	}
 	top := u.stack[len(u.stack)-1]
 	if i > uint64(len(u.memo))+1 {
-		return fmt.Errorf("%w: number %d of the memo comes after %d", errPickle, i, len(u.memo))
+		if u.far == nil {
+			u.far = make(map[uint64]cell)
+		}
+		u.far[i] = top
+		return u.count(farCost)
 	}
-	for uint64(len(u.memo)) <= i {
-		u.memo = append(u.memo, cell{})
+	for n := uint64(len(u.memo)); n <= i; n++ {
+		u.memo = append(u.memo, u.far[n])
+		delete(u.far, n)
 		if err := u.count(1); err != nil {
 			return err
 		}
@@ -311,10 +320,13 @@ func (u *unpickler) get(op byte) error {
 	if err != nil {
 		return err
 	}
-	if i >= uint64(len(u.memo)) {
-		return fmt.Errorf("%w: number %d of the memo was never put there", errPickle, i)
+	if i < uint64(len(u.memo)) {
+		return u.push(u.memo[i])
 	}
-	return u.push(u.memo[i])
+	if c, ok := u.far[i]; ok {
+		return u.push(c)
+	}
+	return fmt.Errorf("%w: number %d of the memo was never put there", errPickle, i)
 }
 
 // memoNumber reads the operand of a memo opcode: a decimal line, one byte, or

@@ -55,6 +55,32 @@ func TestPickledLists(t *testing.T) {
 	}
 }
 
+// TestOptimizedMemos: what pickletools.optimize of Python 2.7 leaves of a frame has gaps in the numbers
+// of its memo, in every protocol of pickle and cPickle.
+func TestOptimizedMemos(t *testing.T) {
+	want := "'a'.'b' @1500000000 float 1.5\n'c'.'é' @1500000000 int 7\n'c'.'é' @1500000000 int 8\n'a'.'b' @1500000000 float 2.5\n"
+	for i, frame := range []string{
+		"(l(S'a.b'\np1\n(I1500000000\nF1.5\ntta(Vc.\xe9\np4\n(I1500000000\nI7\ntta(g4\n(I1500000000\nI8\ntta(g1\n(I1500000000\nF2.5\ntta.",
+		"]((U\x03a.bq\x01(J\x00/hYG?\xf8\x00\x00\x00\x00\x00\x00tt(X\x04\x00\x00\x00c.\xc3\xa9q\x04(J\x00/hYK\x07tt(h\x04(J\x00/hYK\x08tt(h\x01(J\x00/hYG@\x04\x00\x00\x00\x00\x00\x00tte.",
+		"\x80\x02](U\x03a.bq\x02J\x00/hYG?\xf8\x00\x00\x00\x00\x00\x00\x86\x86X\x04\x00\x00\x00c.\xc3\xa9q\x04J\x00/hYK\x07\x86\x86h\x04J\x00/hYK\x08\x86\x86h\x02J\x00/hYG@\x04\x00\x00\x00\x00\x00\x00\x86\x86e.",
+		// The numbers behind the gap are reached by others, and put again.
+		"\x80\x02](U\x03c.dq\x03\x30U\x03a.bq\x00J\x00/hYG?\xf8\x00\x00\x00\x00\x00\x00\x86q\x01\x86q\x02X\x04\x00\x00\x00c.\xc3\xa9q\x04q\x03J\x00/hYK\x07\x86\x86h\x03J\x00/hYK\x08\x86\x86h\x00J\x00/hYG@\x04\x00\x00\x00\x00\x00\x00\x86\x86e.",
+	} {
+		if got := describe([]byte(frame)); got != want {
+			t.Errorf("frame %d: got\n%s", i, got)
+		}
+	}
+	// Numbers far apart take memory for what is put, not for the gaps, and that is bounded.
+	hostile := []byte("K\x01")
+	for i := range uint32(maxCells) {
+		hostile = binary.LittleEndian.AppendUint32(append(hostile, 'r'), math.MaxUint32-i)
+	}
+	u := unpickler{most: 1000}
+	if _, err := u.run(hostile); err == nil || len(u.far) > 1000/farCost {
+		t.Errorf("%d numbers far apart: %v", len(u.far), err)
+	}
+}
+
 func TestPickledEntriesAreRefusedAlone(t *testing.T) {
 	f := func(entry, want string) {
 		t.Helper()
@@ -98,10 +124,10 @@ func TestPicklesThatAreRefused(t *testing.T) {
 	f(".", "too little")
 	f("K\x01\x86.", "too little")
 	f("K\x01(K\x01\x86.", "too little")
-	f("(K\x01q\x05.", "comes after")
+	f("(K\x01q\x05h\x04.", "never put")
 	f("h\x05.", "never put")
 	f("r\xff\xff\xff\xff.", "too little")
-	f("K\x01r\xff\xff\xff\xff.", "comes after")
+	f("K\x01r\xff\xff\xff\xffh\xff.", "never put")
 	f("K\x01p-1\n.", "no number of the memo")
 	f("K\x01a.", "finds no list")
 	f("e.", "no mark")

@@ -79,6 +79,7 @@ func (p *unpicklers) keep(u *unpickler) {
 func (u *unpickler) bytesHeld() int64 {
 	const cellBytes, sliceBytes, markBytes = 16, 24, 8
 	n := (cap(u.stack)+cap(u.memo)+cap(u.tuple))*cellBytes + cap(u.marks)*markBytes + cap(u.lists)*sliceBytes + cap(u.text)
+	n += len(u.far) * farCost * cellBytes
 	for _, l := range u.lists[:cap(u.lists)] {
 		n += cap(l) * cellBytes
 	}
