@@ -58,16 +58,19 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	startNode(t, dir).stop()
 }
 
-// TestTakenPort: an address in use is named, with the flag that changes it.
+// TestTakenPort: an address in use is named, with the flag that changes it, and the node that answers
+// there.
 func TestTakenPort(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, t.TempDir())
+	dir := t.TempDir()
+	n := startNode(t, dir)
 	for flag, addr := range map[string]string{"--tcp-addr": n.tcp, "--http-addr": n.http} {
-		second := launch(t, t.TempDir(), flag, addr)
+		second := launch(t, t.TempDir(), "--http-addr", n.http, flag, addr)
 		if code := second.wait(); code != 1 {
 			t.Errorf("%s: the exit code is %d", flag, code)
 		}
-		if text := second.log.String(); !strings.Contains(text, addr) || !strings.Contains(text, flag) {
+		there := "there is node dalmatinerdb@127.0.0.1 at " + n.http + ", data directory " + dir + ", ddb "
+		if text := second.log.String(); !strings.Contains(text, addr) || !strings.Contains(text, flag) || !strings.Contains(text, there) {
 			t.Errorf("%s: it says\n%s", flag, text)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime/metrics"
 	"strconv"
 	"strings"
@@ -81,7 +82,7 @@ func (n *node) report() admin.Status {
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(heap)
 	return admin.Status{
-		Version: n.cfg.Version, Node: n.cfg.Node, Ready: n.up.Load() && (n.cluster == nil || n.cluster.Joined() == nil), DataDir: n.cfg.DataDir,
+		Version: n.cfg.Version, Node: n.cfg.Node, Ready: n.up.Load() && (n.cluster == nil || n.cluster.Joined() == nil), DataDir: absolute(n.cfg.DataDir),
 		UptimeS: time.Since(s.began).Seconds(), TCPAddr: s.tcpAddr, HTTPAddr: s.httpAddr,
 		StatusNeighbours: admin.StatusNeighbours{Cluster: n.cluster.line(), Ducks: n.ducksAddress()},
 		Buckets:          st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
@@ -93,6 +94,14 @@ func (n *node) report() admin.Status {
 		Flushes: st.Flushes.Count, SinceFlushS: st.Flushes.Since.Seconds(),
 		FreeDisk: st.FreeDisk, DiskFull: st.DiskFull, Damage: st.Damage,
 	}
+}
+
+// absolute returns the whole path of a directory: another process may have another one of its name.
+func absolute(dir string) string {
+	if whole, err := filepath.Abs(dir); err == nil {
+		return whole
+	}
+	return dir
 }
 
 // residentBytes is the memory of the process as the kernel counts it, 0 where
