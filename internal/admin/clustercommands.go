@@ -331,7 +331,7 @@ not come back.`
 
 // Run takes the change back.
 func (c *UndoCommand) Run(env *Env) error {
-	state, err := c.client().UndoChange(env.Context, ClusterUndo{Minority: c.Minority})
+	state, err := c.client(env).UndoChange(env.Context, ClusterUndo{Minority: c.Minority})
 	if err != nil {
 		return err
 	}
