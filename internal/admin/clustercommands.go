@@ -331,7 +331,8 @@ not come back.`
 
 // Run takes the change back.
 func (c *UndoCommand) Run(env *Env) error {
-	state, err := c.client(env).UndoChange(env.Context, ClusterUndo{Minority: c.Minority})
+	var state Cluster
+	err := c.client(env).post(env.Context, "/admin/cluster/undo", ClusterUndo{Minority: c.Minority}, &state)
 	if err != nil {
 		return err
 	}

@@ -207,11 +207,6 @@ func (c *Client) Maintain(ctx context.Context, m ClusterMaintenance) (out Cluste
 	return out, c.post(ctx, "/admin/cluster/maintenance", m, &out)
 }
 
-// UndoChange takes back a change under way.
-func (c *Client) UndoChange(ctx context.Context, undo ClusterUndo) (out Cluster, err error) {
-	return out, c.post(ctx, "/admin/cluster/undo", undo, &out)
-}
-
 // ChangeCluster asks for clear, pause or resume.
 func (c *Client) ChangeCluster(ctx context.Context, what string) (out Cluster, err error) {
 	return out, c.post(ctx, "/admin/cluster/"+what, struct{}{}, &out)
