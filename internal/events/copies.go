@@ -59,7 +59,9 @@ func (s Copies) Receive(bucket string, list []Event) (r Received, err error) {
 	}
 	s.o.Wait()
 	var w Written
-	arrived := s.arrive(list, &w)
+	now := s.o.Now()
+	arrived := arrive(list, now, now+int64(s.o.MaxFuture), &w)
+	s.ahead.Add(int64(w.Ahead.Events))
 	r.Fresh, r.From = s.admit(&r.Bucket, list, &w)
 	r.Counts, r.Refused, r.Ahead, r.arrived = w.Counts, w.Refused, w.Ahead, arrived.of(r.From)
 	s.writing.Lock()

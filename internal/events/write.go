@@ -37,7 +37,9 @@ func (s *Local) Write(bucket string, list []Event) (Written, error) {
 	}
 	s.o.Wait()
 	var w Written
-	arrived := s.arrive(list, &w)
+	now := s.o.Now()
+	arrived := arrive(list, now, now+int64(s.o.MaxFuture), &w)
+	s.ahead.Add(int64(w.Ahead.Events))
 	all, from := s.admit(&info, list, &w)
 	fresh := all
 	if w.Counts.RefusedTotal() > 0 {
@@ -86,9 +88,7 @@ func (a arrivals) class(i int, c Class) Class {
 
 // arrive gives events the time of arrival that have none, and those that are too far ahead, which
 // keep theirs as a field: an event is worth more than its time.
-func (s *Local) arrive(list []Event, w *Written) (arrived arrivals) {
-	now := s.o.Now()
-	ahead := now + int64(s.o.MaxFuture)
+func arrive(list []Event, now, ahead int64, w *Written) (arrived arrivals) {
 	for i := range list {
 		e := &list[i]
 		if e.Time != 0 && e.Time <= ahead {
@@ -105,7 +105,6 @@ func (s *Local) arrive(list []Event, w *Written) (arrived arrivals) {
 		}
 		arrived[i], e.Time = true, now
 	}
-	s.ahead.Add(int64(w.Ahead.Events))
 	return arrived
 }
 

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/httpapi/figures"
+	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 )
@@ -182,7 +183,7 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	bucket := params.Get("bucket")
 	points := book{a.Store, a.Store.Account()}
-	out := admin.Account{Requests: points.account.Requests(), TagsLost: a.Tags.Stats().Lost, Clocks: a.clocks()}
+	out := admin.Account{Requests: points.account.Requests(), TagsLost: a.Tags.Stats().Lost, Clocks: clocksOf(a.Ahead)}
 	var err error
 	if out.Entries, err = points.entries(bucket, minutes); err != nil {
 		return err
@@ -194,9 +195,9 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, out)
 }
 
-// clocks returns the senders whose clocks are ahead.
-func (a *api) clocks() (out []admin.Clock) {
-	for _, s := range a.Ahead.List() {
+// clocksOf returns the senders whose clocks are ahead.
+func clocksOf(senders *ahead.Senders) (out []admin.Clock) {
+	for _, s := range senders.List() {
 		out = append(out, admin.Clock{Sender: s.Addr.String(), Listener: s.Listener, Ahead: s.Count,
 			AheadMS: s.Most.Milliseconds(), LastMS: s.Last.UnixMilli()})
 	}

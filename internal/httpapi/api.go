@@ -86,7 +86,6 @@ type Options struct {
 	Engine       Engine
 	Events       events.Store            // nil: there are none
 	EventAccount *account.Account        // of events; nil: an empty one
-	Ahead        *ahead.Senders          // whose clocks are ahead; may be nil
 	Points       coordinator.Coordinator // makes buckets of events, and says when they are durable
 	Registry     *prometheus.Registry    // of /metrics; New adds the figures of its own
 	Logger       *slog.Logger
@@ -113,6 +112,7 @@ type Options struct {
 type Neighbours struct {
 	Cluster *clusterroutes.Operator // nil: the node is on its own
 	Ducks   *ducksproxy.Proxy       // nil: no ducks is known
+	Ahead   *ahead.Senders          // whose clocks are ahead; may be nil
 }
 
 // defaultMaxQueries keeps small machines answering: each query may take a core

@@ -271,7 +271,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 	}
 	shared, events := n.shared()
 	return httpapi.New(httpapi.Options{
-		Store: shared, Neighbours: httpapi.Neighbours{Cluster: n.cluster.operator(), Ducks: n.ducks}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Ahead: n.ahead, Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		Store: shared, Neighbours: httpapi.Neighbours{Cluster: n.cluster.operator(), Ducks: n.ducks, Ahead: n.ahead}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall, n.cfg.HTTPMaxBody), ReplyStall: n.cfg.ReplyStall,
