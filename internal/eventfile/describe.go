@@ -18,19 +18,19 @@ func Path(number uint64) string {
 	return datadir.FilePaths(manifest.FileName{Kind: manifest.EventFile, Seq: number})[0]
 }
 
-// Describe returns what a file says of itself for the MANIFEST, and the buckets of its events. whole
-// is false for one that is missing or cannot be used. The error is that of a device, or wraps
-// ErrFormat.
-func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, of []buckets.Info, whole bool, err error) {
+// Describe returns what a file says of itself for the MANIFEST, the buckets of its events, and the
+// numbers of the files that it was merged from. whole is false for one that is missing or cannot be
+// used. The error is that of a device, or wraps ErrFormat.
+func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, of []buckets.Info, from []uint64, whole bool, err error) {
 	r, _, err := Open(fs, fs.PathJoin(dir, Path(n.Seq)), n.Seq)
 	var damage *DamageError
 	switch {
 	case err == nil:
-		return r.File(), r.Meta.Buckets, true, nil
+		return r.File(), r.Meta.Buckets, r.Meta.Replaces, true, nil
 	case oserror.IsNotExist(err), errors.As(err, &damage) && !damage.Read:
-		return f, nil, false, nil
+		return f, nil, nil, false, nil
 	}
-	return f, nil, false, err
+	return f, nil, nil, false, err
 }
 
 // File returns what the MANIFEST says of the file.

@@ -30,7 +30,7 @@ type Meta struct {
 	Buckets  []buckets.Info // of the events
 	Position uint64         // of the log: every event below it is in a file; a merge has the highest of what it replaces
 	Account  []byte         // the account of that position
-	Replaces []uint64       // numbers of the files whose events a merge has taken over
+	Replaces []uint64       // numbers of the files whose events a merge has taken over, and of those they replaced, ascending
 }
 
 // appendIndex appends the index: blocks by their buckets, what is lost, and the meta data.
@@ -68,8 +68,10 @@ func appendIndex(dst []byte, blocks []Block, lost []Lost, m *Meta) []byte {
 	dst = binary.AppendUvarint(dst, m.Position)
 	dst = append(binary.AppendUvarint(dst, uint64(len(m.Account))), m.Account...)
 	dst = binary.AppendUvarint(dst, uint64(len(m.Replaces)))
+	last := uint64(0)
 	for _, n := range m.Replaces {
-		dst = binary.AppendUvarint(dst, n)
+		dst = binary.AppendUvarint(dst, n-last)
+		last = n
 	}
 	return dst
 }
@@ -141,8 +143,10 @@ func readMeta(r *fields.Reader) (m Meta, err error) {
 		m.Account = append([]byte(nil), account...)
 	}
 	m.Replaces = make([]uint64, r.UpTo(uint64(len(r.Src))))
+	last := uint64(0)
 	for i := range m.Replaces {
-		m.Replaces[i] = r.Uvarint()
+		last += r.UpTo(math.MaxUint64 - last)
+		m.Replaces[i] = last
 	}
 	if !r.Done() {
 		return Meta{}, errMalformed

@@ -16,6 +16,8 @@ type flushing struct {
 	tables   []*table
 	account  []byte
 	position wal.LSN
+	missing  []manifest.LostFile
+	back     []manifest.FileName
 	file     *file
 }
 
@@ -29,7 +31,7 @@ func (s *Local) Take(end wal.LSN) {
 		s.frozen = append(s.frozen, s.active)
 		s.active = newTable()
 	}
-	s.flushing = flushing{tables: slices.Clone(s.frozen), account: s.o.Account.Snapshot(), position: end}
+	s.flushing = flushing{tables: slices.Clone(s.frozen), account: s.o.Account.Snapshot(), position: end, missing: s.missing, back: s.back}
 }
 
 // WriteFile writes what was taken into a durable file of a number, and adds it and the account to an
@@ -37,6 +39,11 @@ func (s *Local) Take(end wal.LSN) {
 func (s *Local) WriteFile(seq uint64, e *manifest.FileChanges) error {
 	f := &s.flushing
 	e.EventAccount, e.EventAccountLSN = f.account, uint64(f.position)
+	for _, lost := range f.missing {
+		lost.Noted = true
+		e.Lost = append(e.Lost, lost)
+	}
+	e.Found = append(e.Found, f.back...)
 	if !slices.ContainsFunc(f.tables, func(t *table) bool { return !t.empty() }) {
 		return nil
 	}
@@ -169,6 +176,9 @@ func (s *Local) Committed() {
 		s.o.Pending(-t.bytes)
 	}
 	s.frozen = s.frozen[len(f.tables):]
+	if len(f.missing)+len(f.back) > 0 {
+		s.missing, s.back = nil, nil
+	}
 }
 
 // PutBack gives a flush up that is not committed: the next one takes what this one would have

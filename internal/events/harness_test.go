@@ -88,17 +88,18 @@ func (n *node) open() {
 		n.t.Fatal(err)
 	}
 	n.s = s
-	var files, lost []manifest.File
+	var files []manifest.File
+	n.state.LostFiles = nil
 	for _, f := range n.files {
 		if _, err := n.fs.Stat(eventfile.Path(f.Seq)); err == nil {
 			files = append(files, f)
 		} else {
-			lost = append(lost, f)
+			n.state.LostFiles = append(n.state.LostFiles, manifest.LostFile{FileName: f.Name(), Items: f.Items, Ranges: f.Ranges})
 		}
 	}
 	slices.SortFunc(files, func(a, b manifest.File) int { return int(a.Seq) - int(b.Seq) })
 	n.state.Files = files
-	if err := s.Load(&n.state, lost); err != nil {
+	if err := s.Load(&n.state, false); err != nil {
 		n.t.Fatal(err)
 	}
 }

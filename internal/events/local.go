@@ -91,8 +91,10 @@ type Local struct {
 	epoch     uint64 // grows when events move from tables to a file
 	closed    bool
 
-	counted    uint64 // the account of a start holds all records of the log below it
-	incomplete bool   // a file is missing or damaged: the log may still have what it had
+	counted    uint64              // the account of a start holds all records of the log below it
+	incomplete bool                // a file is missing or damaged: the log may still have what it had
+	missing    []manifest.LostFile // that no flush has noted
+	back       []manifest.FileName // likewise: were missing
 
 	missed atomic.Int64 // by followers
 	ahead  atomic.Int64 // events that were too far ahead
@@ -234,10 +236,12 @@ func (s *Local) Stats() Stats {
 // IndexBytes returns the memory of the indexes of files.
 func (s *Local) IndexBytes() int64 { return s.Stats().IndexBytes }
 
-// Load opens the committed files and takes the newest account that there is. lost are files that are
-// missing: what they had is a gap of every answer, and the next flush notes it. It is called once,
-// before anything else. Damage is reported; the error is that of a device.
-func (s *Local) Load(state *manifest.State, lost []manifest.File) error {
+// Load opens the committed files and takes the newest account that there is. What lost files had is
+// a gap of every answer, and the next flush notes it. taken says that there are files that the
+// MANIFEST did not name: the log may have events that are in none. It is called once, before
+// anything else. Damage is reported; the error is that of a device.
+func (s *Local) Load(state *manifest.State, taken bool) error {
+	s.incomplete = taken
 	replaced := make(map[uint64]bool)
 	counts := state.EventAccount
 	s.counted = state.EventAccountLSN
@@ -268,11 +272,22 @@ func (s *Local) Load(state *manifest.State, lost []manifest.File) error {
 	}
 	// Where edits of the MANIFEST were lost, a merge may be there beside what it has replaced.
 	s.files = slices.DeleteFunc(s.files, func(f *file) bool { return replaced[f.Seq] })
-	for _, f := range lost {
+	for _, f := range state.LostFiles {
 		if f.Kind != manifest.EventFile {
 			continue
 		}
+		if state.HasFile(f.FileName) { // it is back
+			s.back = append(s.back, f.FileName)
+			if f.Noted {
+				s.o.Account.Recover(LostFile, uint64(f.Items))
+			}
+			continue
+		}
+		if f.Noted {
+			continue
+		}
 		s.incomplete = true
+		s.missing = append(s.missing, f)
 		s.o.Account.Lose(LostFile, uint64(f.Items))
 		for _, r := range f.Ranges {
 			s.active.lost = append(s.active.lost, eventfile.Lost{Bucket: r.Bucket, First: r.First, Last: r.Last, Events: r.Items})

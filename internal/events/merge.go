@@ -237,11 +237,13 @@ func (m *Merger) mergeInto(ctx context.Context, from []*file) (*file, error) {
 	}
 	var meta eventfile.Meta
 	for _, f := range from {
-		meta.Replaces = append(meta.Replaces, f.Seq)
+		meta.Replaces = append(append(meta.Replaces, f.Seq), f.reader.Meta.Replaces...)
 		if said := &f.reader.Meta; said.Position > meta.Position {
 			meta.Position, meta.Account = said.Position, said.Account
 		}
 	}
+	slices.Sort(meta.Replaces) // an old MANIFEST may name any of them
+	meta.Replaces = slices.Compact(meta.Replaces)
 	if err := m.mergeBuckets(ctx, w, &meta, from); err != nil {
 		return nil, errors.Join(err, w.Abort())
 	}

@@ -59,13 +59,13 @@ func (s *Local) replayEvents(bucket uint64, list []Event) error {
 // LostRecord is the cause under which the events of damaged records of the log are lost.
 const LostRecord = "log_record_damaged"
 
-// ReplayLost takes what is known of records of events that damage took from the log. What they had
-// is a gap of every answer, and the next flush notes it in its file. It is called in a moment of a
-// flush.
-func (s *Local) ReplayLost(lost []logrecord.EventsHead) {
+// ReplayLost takes what a reading of the log found. What records of events had that damage took from
+// it is a gap of every answer, and the next flush notes it in its file. Files have what lies below
+// their position. It is called in a moment of a flush.
+func (s *Local) ReplayLost(report *wal.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, h := range lost {
+	for _, h := range logrecord.LostEvents(report, s.counted) {
 		if _, ok := s.o.ByID(h.Bucket); !ok || h.Events == 0 {
 			continue
 		}

@@ -33,6 +33,7 @@ type checker struct {
 
 	running  Running // nil where nobody has the directory in use
 	state    *manifest.State
+	lost     []manifest.LostFile // side files that were lost before
 	buckets  map[uint64]bool
 	names    []metric.SeriesID          // of the catalogue, each as an id of values, sorted
 	lives    incarnation.Set            // of these

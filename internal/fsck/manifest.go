@@ -68,6 +68,7 @@ func (c *checker) checkManifest() {
 			c.expected(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "torn end", Detail: p.Reason})
 		}
 	}
+	c.lost = c.state.LostFiles
 	if c.running == nil {
 		c.planStart()
 	}

@@ -11,8 +11,14 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// checkSides verifies the committed side files.
+// checkSides verifies the committed side files, and names those that are lost.
 func (c *checker) checkSides() {
+	for _, f := range c.lost {
+		if c.state.HasFile(f.FileName) {
+			continue // it is back
+		}
+		c.damaged(Damage{File: datadir.FilePaths(f.FileName)[0], Part: "items", Detail: fmt.Sprintf("%d items are lost since it was missing or damaged", f.Items)})
+	}
 	for i := range c.state.Files {
 		f := &c.state.Files[i]
 		c.begin(datadir.FilePaths(f.Name())[0])

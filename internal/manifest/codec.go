@@ -202,7 +202,11 @@ func appendBucket(dst []byte, b *buckets.Info) []byte {
 	dst = binary.AppendVarint(dst, b.PPF)
 	dst = binary.AppendVarint(dst, b.TTL)
 	dst = binary.AppendVarint(dst, b.Grace)
-	if b.HPTS {
+	return appendBool(dst, b.HPTS)
+}
+
+func appendBool(dst []byte, b bool) []byte {
+	if b {
 		return append(dst, 1)
 	}
 	return append(dst, 0)
@@ -272,12 +276,8 @@ func (r *reader) field(tag byte, e *Edit) {
 		e.EndHoles = append(e.EndHoles, hole.ReadHole(&r.Reader))
 	case tagHighest:
 		e.Highest = append(e.Highest, Highest{Bucket: r.U64(), Slot: r.Varint()})
-	case tagAddFile, tagRemoveFile:
-		r.file(tag, e)
-	case tagFileRanges:
-		r.fileRanges(e)
-	case tagEventAccount:
-		r.eventAccount(e)
+	case tagAddFile, tagRemoveFile, tagLostFile, tagFoundFile, tagFileRanges, tagEventAccount:
+		r.sideFile(tag, e)
 	case tagReplayPosition:
 		e.ReplayPosition = r.Uvarint()
 	case tagGroupReplayPosition:

@@ -15,6 +15,8 @@ const (
 
 	tagFileRanges   = 52 // kind 1 · v seq · v n · n × (bucket 8 · z first · v last - first · v items); behind its file
 	tagEventAccount = 53 // v lsn · v n · n bytes
+	tagLostFile     = 54 // kind 1 · v seq · v items · noted 1 · v n · n × (as ranges)
+	tagFoundFile    = 55 // kind 1 · v seq
 )
 
 // FileKind is the kind of a side file: one that holds something beside points.
@@ -73,10 +75,24 @@ type FileName struct {
 // Name returns the name of the file.
 func (f *File) Name() FileName { return FileName{f.Kind, f.Seq} }
 
+// LostFile is a side file that counted and is gone, or one of which some was lost before it was
+// replaced.
+type LostFile struct {
+	FileName
+	Items  int64 // that are lost
+	Ranges []FileRange
+
+	// Noted says that the account has the loss, and that a file says what is missing.
+	Noted bool
+}
+
 // FileChanges are the side files of an edit.
 type FileChanges struct {
 	Add    []File
 	Remove []FileName // unknown ones are passed over
+
+	Lost  []LostFile // each replaces what is known of its name
+	Found []FileName // are there again, or nothing of them would be read any more
 
 	// EventAccount is the account of events, which holds all records of the log below
 	// EventAccountLSN. nil = unchanged.
@@ -94,7 +110,26 @@ func (s *State) HasFile(n FileName) bool {
 	return ok
 }
 
+func byLostName(f LostFile, n FileName) int {
+	return cmp.Or(cmp.Compare(f.Kind, n.Kind), cmp.Compare(f.Seq, n.Seq))
+}
+
+// LostFile returns what is known of a side file that is lost, nil for any other.
+func (s *State) LostFile(n FileName) *LostFile {
+	i, ok := slices.BinarySearchFunc(s.LostFiles, n, byLostName)
+	if !ok {
+		return nil
+	}
+	return &s.LostFiles[i]
+}
+
 func (s *State) applyFiles(e *Edit) {
+	for _, f := range e.Files.Lost {
+		s.LostFiles = put(s.LostFiles, f, f.FileName, byLostName)
+	}
+	for _, n := range e.Files.Found {
+		s.LostFiles = remove(s.LostFiles, n, byLostName)
+	}
 	for _, n := range e.Files.Remove {
 		s.Files = remove(s.Files, n, byName)
 	}
@@ -120,6 +155,15 @@ func appendFiles(dst []byte, e *Edit) []byte {
 		dst = binary.AppendUvarint(dst, f.Replaces)
 		dst = appendFileRanges(dst, f)
 	}
+	for i := range e.Files.Lost {
+		f := &e.Files.Lost[i]
+		dst = binary.AppendUvarint(append(dst, tagLostFile, byte(f.Kind)), f.Seq)
+		dst = binary.AppendUvarint(dst, uint64(f.Items))
+		dst = appendRanges(appendBool(dst, f.Noted), f.Ranges)
+	}
+	for _, n := range e.Files.Found {
+		dst = binary.AppendUvarint(append(dst, tagFoundFile, byte(n.Kind)), n.Seq)
+	}
 	if e.Files.EventAccount != nil {
 		dst = binary.AppendUvarint(append(dst, tagEventAccount), e.Files.EventAccountLSN)
 		dst = appendBytes(dst, e.Files.EventAccount)
@@ -131,14 +175,31 @@ func appendFileRanges(dst []byte, f *File) []byte {
 	if len(f.Ranges) == 0 {
 		return dst
 	}
-	dst = binary.AppendUvarint(append(dst, tagFileRanges, byte(f.Kind)), f.Seq)
-	dst = binary.AppendUvarint(dst, uint64(len(f.Ranges)))
-	for _, g := range f.Ranges {
+	return appendRanges(binary.AppendUvarint(append(dst, tagFileRanges, byte(f.Kind)), f.Seq), f.Ranges)
+}
+
+func appendRanges(dst []byte, ranges []FileRange) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(ranges)))
+	for _, g := range ranges {
 		dst = binary.AppendVarint(appendID(dst, g.Bucket), g.First)
 		dst = binary.AppendUvarint(dst, uint64(g.Last-g.First))
 		dst = binary.AppendUvarint(dst, uint64(g.Items))
 	}
 	return dst
+}
+
+// sideFile reads a field about side files.
+func (r *reader) sideFile(tag byte, e *Edit) {
+	switch tag {
+	case tagAddFile, tagRemoveFile:
+		r.file(tag, e)
+	case tagLostFile, tagFoundFile:
+		r.lostFile(tag, e)
+	case tagFileRanges:
+		r.fileRanges(e)
+	case tagEventAccount:
+		r.eventAccount(e)
+	}
 }
 
 // leastRange is the least that a range takes.
@@ -149,6 +210,14 @@ func (r *reader) fileRanges(e *Edit) {
 	n := FileName{Kind: FileKind(r.limited(FileKinds - 1)), Seq: r.Uvarint()}
 	last := len(e.Files.Add) - 1
 	r.Check(last >= 0 && e.Files.Add[last].Name() == n && e.Files.Add[last].Ranges == nil)
+	ranges := r.ranges()
+	r.Check(len(ranges) > 0)
+	if !r.Bad {
+		e.Files.Add[last].Ranges = ranges
+	}
+}
+
+func (r *reader) ranges() []FileRange {
 	ranges := make([]FileRange, r.UpTo(uint64(len(r.Src)/leastRange)))
 	for i := range ranges {
 		g := &ranges[i]
@@ -157,10 +226,22 @@ func (r *reader) fileRanges(e *Edit) {
 		g.Items = int64(r.UpTo(math.MaxInt64))
 		r.Check(g.Last >= g.First && (i == 0 || g.Bucket > ranges[i-1].Bucket))
 	}
-	r.Check(len(ranges) > 0)
-	if !r.Bad {
-		e.Files.Add[last].Ranges = ranges
+	return ranges
+}
+
+// lostFile reads a lost file, or the name of one that is found.
+func (r *reader) lostFile(tag byte, e *Edit) {
+	f := LostFile{FileName: FileName{Kind: FileKind(r.limited(FileKinds - 1)), Seq: r.Uvarint()}}
+	r.Check(f.Kind != 0)
+	if tag == tagFoundFile {
+		e.Files.Found = append(e.Files.Found, f.FileName)
+		return
 	}
+	f.Items, f.Noted = int64(r.UpTo(math.MaxInt64)), r.limited(1) == 1
+	if f.Ranges = r.ranges(); len(f.Ranges) == 0 {
+		f.Ranges = nil
+	}
+	e.Files.Lost = append(e.Files.Lost, f)
 }
 
 func (r *reader) eventAccount(e *Edit) {

@@ -181,7 +181,8 @@ type State struct {
 	LastFlush  uint64 // see Edit
 	LastMerged uint64
 	Lost       []LostSegment
-	Files      []File // sorted by kind and number
+	Files      []File     // sorted by kind and number
+	LostFiles  []LostFile // likewise
 
 	EventAccount    []byte // nil = there never was one
 	EventAccountLSN uint64
@@ -246,6 +247,7 @@ func (s *State) clone() *State {
 	c.Account, c.Copies = slices.Clone(s.Account), slices.Clone(s.Copies)
 	c.Lost = append([]LostSegment(nil), s.Lost...)
 	c.Files = append([]File(nil), s.Files...) // their ranges never change
+	c.LostFiles = append([]LostFile(nil), s.LostFiles...)
 	c.EventAccount = slices.Clone(s.EventAccount)
 	c.replayPositions = append([]ReplayPosition(nil), s.replayPositions...)
 	return &c
@@ -356,7 +358,7 @@ func (s *State) snapshot() *Edit {
 		LastFlush:       s.LastFlush,
 		LastMerged:      s.LastMerged,
 		LossChanges:     LossChanges{Lost: s.Lost},
-		Files:           FileChanges{Add: s.Files, EventAccount: s.EventAccount, EventAccountLSN: s.EventAccountLSN},
+		Files:           FileChanges{Add: s.Files, Lost: s.LostFiles, EventAccount: s.EventAccount, EventAccountLSN: s.EventAccountLSN},
 		Suspect:         s.Suspect,
 	}
 }

@@ -23,29 +23,36 @@ type SideFile struct {
 	Foreign bool // its name is none of a side file
 }
 
-// SideVerdict is the fate of a file of a side, and the reason. Expected is what a crash leaves.
-type SideVerdict struct {
-	File     *SideFile
-	Fate     Fate
-	Why      string
-	Expected bool
+// Said is what a whole side file says of itself.
+type Said struct {
+	File    manifest.File
+	Buckets []buckets.Info // that it has something of
+	Sources []uint64       // numbers of the files of its directory that it was made from
 }
 
-// describe returns what a file says of itself and of buckets, and whether that is enough to take it
-// in. Each kind of file has its line here.
-func describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, of []buckets.Info, ok bool, err error) {
+// merged reports whether a merge wrote the file.
+func (s *Said) merged() bool { return s.File.Replaces > 0 || len(s.Sources) > 0 }
+
+// replaces reports whether it holds what another file of its directory does.
+func (s *Said) replaces(n manifest.FileName) bool {
+	return datadir.FileDir(n) == datadir.FileDir(s.File.Name()) && n != s.File.Name() &&
+		(n.Seq <= s.File.Replaces || slices.Contains(s.Sources, n.Seq))
+}
+
+// describe returns what a file says of itself, and whether that is enough to take it in. Each kind
+// of file has its line here.
+func describe(fs vfs.FS, dir string, n manifest.FileName) (said Said, ok bool, err error) {
 	switch n.Kind {
 	case manifest.TagBase, manifest.TagChanges:
-		f, ok, err = mirror.Describe(fs, dir, n)
-		return f, nil, ok, err
+		said.File, ok, err = mirror.Describe(fs, dir, n)
 	case manifest.EventFile:
-		return eventfile.Describe(fs, dir, n)
-	default:
-		return f, nil, false, nil
+		said.File, said.Buckets, said.Sources, ok, err = eventfile.Describe(fs, dir, n)
 	}
+	return said, ok, err
 }
 
-// listSides lists the files of all sides, and what those say that the MANIFEST does not name.
+// listSides lists the files of all sides, and asks them what they are where that is needed: in a
+// directory with a file that the MANIFEST does not name, or where the MANIFEST has lost edits.
 func (in *Input) listSides(fs vfs.FS, dir string) error {
 	for _, sub := range datadir.FileDirs() {
 		names, err := fs.List(fs.PathJoin(dir, sub))
@@ -53,29 +60,19 @@ func (in *Input) listSides(fs vfs.FS, dir string) error {
 			return err
 		}
 		slices.Sort(names)
+		from, strange := len(in.Sides), in.State.Suspect
 		for _, name := range names {
 			f := SideFile{Path: sub + "/" + name, Temp: strings.HasSuffix(name, datadir.TempSuffix)}
 			n, ok := datadir.ParseFile(sub, strings.TrimSuffix(name, datadir.TempSuffix))
 			f.Name, f.Foreign = n, !ok
 			in.Highest = max(in.Highest, n.Seq)
 			in.Sides = append(in.Sides, f)
+			strange = strange || f.whole() && !in.State.HasFile(n)
 		}
-	}
-	for i := range in.Sides {
-		f := &in.Sides[i]
-		named := in.State.HasFile(f.Name)
-		if f.Temp || f.Foreign || named && !in.State.Suspect || slices.ContainsFunc(in.Strays, func(s manifest.File) bool { return s.Name() == f.Name }) {
-			continue
-		}
-		said, of, ok, err := describe(fs, dir, f.Name)
-		if err != nil && !named {
-			return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
-		}
-		if ok && len(of) > 0 {
-			in.Told = append(in.Told, Told{File: said, Buckets: of})
-		}
-		if ok && !named {
-			in.Strays = append(in.Strays, said)
+		if strange {
+			if err := in.ask(fs, dir, in.Sides[from:]); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range in.State.Files {
@@ -84,95 +81,31 @@ func (in *Input) listSides(fs vfs.FS, dir string) error {
 	return nil
 }
 
-// sides decides about the side files. Those that the MANIFEST names count. Others are what a
-// crash left, and the log has all that is in them; where the MANIFEST may have lost edits, or the
-// log does not reach back to where the state begins, they are taken in. Of a side the file
-// that replaces the most says which ones do not count.
-func (p *planner) sides() {
-	there := func(n manifest.FileName) bool {
-		return slices.ContainsFunc(p.in.Sides, func(f SideFile) bool { return f.Name == n && !f.Temp && !f.Foreign })
-	}
-	adopt := p.in.State.Suspect || !p.logReachesBack()
-	replaced := map[string]uint64{}
-	count := func(f *manifest.File) {
-		dir := datadir.FileDir(f.Name())
-		replaced[dir] = max(replaced[dir], f.Replaces)
-	}
-	for i := range p.in.State.Files {
-		if f := &p.in.State.Files[i]; there(f.Name()) {
-			count(f)
+func (f *SideFile) whole() bool { return !f.Temp && !f.Foreign }
+
+// ask notes what the files of a directory say of themselves.
+func (in *Input) ask(fs vfs.FS, dir string, list []SideFile) error {
+	for i := range list {
+		f := &list[i]
+		if !f.whole() || in.said(f.Name) != nil {
+			continue
+		}
+		said, ok, err := describe(fs, dir, f.Name)
+		if err != nil && !in.State.HasFile(f.Name) {
+			return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
+		}
+		if ok {
+			in.Said = append(in.Said, said)
 		}
 	}
-	for i := range p.in.Strays {
-		if adopt {
-			count(&p.in.Strays[i])
-		}
-	}
-	dead := func(n manifest.FileName) bool { return n.Seq <= replaced[datadir.FileDir(n)] }
-	e := &p.plan.Edit.Files
-	for i := range p.in.State.Files {
-		switch f := &p.in.State.Files[i]; {
-		case dead(f.Name()):
-			e.Remove = append(e.Remove, f.Name())
-		case !there(f.Name()):
-			e.Remove = append(e.Remove, f.Name())
-			p.plan.LostFiles = append(p.plan.LostFiles, *f)
-		}
-	}
-	for i := range p.in.Strays {
-		if f := &p.in.Strays[i]; adopt && !dead(f.Name()) {
-			e.Add = append(e.Add, *f)
-		}
-	}
-	p.judgeSides(dead)
-	p.told = slices.DeleteFunc(slices.Clone(p.in.Told), func(t Told) bool {
-		return dead(t.File.Name()) || !adopt && !p.in.State.HasFile(t.File.Name())
-	})
+	return nil
 }
 
-// judgeSides gives every file of a side its verdict. Something is removed only on the word of a
-// MANIFEST that is whole and names all that counts.
-func (p *planner) judgeSides(dead func(manifest.FileName) bool) {
-	e := &p.plan.Edit.Files
-	gone := Remove
-	if p.in.State.Suspect || len(e.Add) > 0 {
-		gone = Aside
+// said returns what a file says of itself, nil where it says nothing.
+func (in *Input) said(n manifest.FileName) *Said {
+	i := slices.IndexFunc(in.Said, func(s Said) bool { return s.File.Name() == n })
+	if i < 0 {
+		return nil
 	}
-	for i := range p.in.Sides {
-		f := &p.in.Sides[i]
-		v := SideVerdict{File: f, Expected: true}
-		named := p.in.State.HasFile(f.Name)
-		switch {
-		case f.Foreign:
-			v.Fate, v.Why, v.Expected = Aside, "it is no file of a store", false
-		case f.Temp:
-			v.Fate, v.Why = gone, "it was never finished"
-		case dead(f.Name):
-			v.Fate, v.Why = gone, "what replaced it is here"
-		case named:
-			v.Fate = Keep
-		case slices.ContainsFunc(e.Add, func(a manifest.File) bool { return a.Name() == f.Name }):
-			v.Fate, v.Why = Adopt, "the MANIFEST does not name it, and nothing that is here replaces it"
-		case gone == Aside:
-			v.Fate, v.Why, v.Expected = Aside, "the MANIFEST does not name it, and it is not whole", false
-		default:
-			v.Fate, v.Why = Remove, "it was not committed, and the log has all that is in it"
-		}
-		p.plan.Sides = append(p.plan.Sides, v)
-	}
-}
-
-// sideLines says what the plan does with side files.
-func (p *Plan) sideLines() (lines []Line) {
-	for i := range p.LostFiles {
-		f := &p.LostFiles[i]
-		lines = append(lines, Line{File: datadir.FilePaths(f.Name())[0], Text: fmt.Sprintf("the file is missing in all copies; %d items are lost", f.Items), Damage: true, Side: true})
-	}
-	lines = append(lines, p.told...)
-	for i := range p.Sides {
-		if v := &p.Sides[i]; v.Fate != Keep {
-			lines = append(lines, Line{File: v.File.Path, Text: v.Fate.String() + ": " + v.Why, Damage: !v.Expected, Side: true})
-		}
-	}
-	return lines
+	return &in.Said[i]
 }

@@ -15,10 +15,9 @@ type Input struct {
 	State *manifest.State // of the copies of the MANIFEST; Suspect where edits are lost
 	Files []File          // in the directories of segments
 	Sides []SideFile      // in those of sides
-	// Strays are the side files that State does not name and that say what they are.
-	Strays []manifest.File
-	// Told is what side files say of buckets: of all where State is Suspect, of Strays otherwise.
-	Told []Told
+	// Said is what side files say of themselves: all of a directory with one that State does not
+	// name, and all where State is Suspect.
+	Said []Said
 	// Highest is the highest number of a file found anywhere, lost+found included.
 	Highest uint64
 	// LogFrom is the first position of the log that is there, 0 where there is no log.
@@ -89,8 +88,7 @@ type Plan struct {
 	Lost     []Loss          // are counted now, their names leave the state
 	Found    []manifest.LostSegment
 
-	Sides     []SideVerdict   // of every file in the directories of sides
-	LostFiles []manifest.File // side files that count and of which no copy is there; their names leave the state
+	Sides []SideVerdict // of every file in the directories of sides
 
 	// Rebuilt says that account and replay positions come from a segment: the catalogue may
 	// not have all names that segments have.
@@ -113,7 +111,7 @@ type planner struct {
 	outlived map[uint64]bool  // likewise, but nothing that it held counts any more
 	leftover map[uint64]string
 	spoken   []speaker
-	told     []Told // by side files that count
+	told     []Said // by side files that count
 }
 
 // Decide makes the plan. It does no I/O, and changes nothing that in points to.
@@ -251,11 +249,16 @@ func (p *planner) logReachesBack() bool {
 // knows. A crash leaves one at most: more show that the MANIFEST is old.
 func (p *planner) flushesBehind() (n int) {
 	for i := range p.in.Files {
-		if f := &p.in.Files[i]; f.Kind == manifest.Flush && !f.Temp && !f.Foreign && f.Seq > p.in.State.LastFlush {
+		if p.isNewer(&p.in.Files[i]) {
 			n++
 		}
 	}
 	return n
+}
+
+// isNewer reports whether a file is a flush behind the last one that the MANIFEST knows.
+func (p *planner) isNewer(f *File) bool {
+	return f.Kind == manifest.Flush && !f.Temp && !f.Foreign && f.Seq > p.in.State.LastFlush
 }
 
 // merge decides about the files of one commit and reports whether it took effect.

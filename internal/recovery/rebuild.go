@@ -54,7 +54,7 @@ func (p *planner) rebuild() {
 	}
 	p.takeBuckets()
 	p.plan.NextSeq = max(st.NextSeq, e.NextSeq, p.in.Highest+1, 1)
-	p.plan.Changed = st.Suspect || len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost)+len(e.Files.Add)+len(e.Files.Remove) > 0
+	p.plan.Changed = st.Suspect || len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost)+len(e.Files.Add)+len(e.Files.Remove)+len(e.Files.Lost)+len(e.Files.Found) > 0
 	if p.plan.Changed {
 		e.NextSeq = p.plan.NextSeq
 		e.Settled, e.Suspect = !unread, unread
@@ -122,6 +122,7 @@ func (p *planner) takeOver() {
 				e.Lost = append(e.Lost, l) // counted in the account that it carries
 			}
 		}
+		p.takeLostFiles(s.Files.Lost)
 		e.Highest = append(e.Highest, s.Highest...)
 		e.NextSeq, e.NextGroup, e.DeletionsFrom = max(e.NextSeq, s.NextSeq), max(e.NextGroup, s.NextGroup), max(e.DeletionsFrom, s.DeletionsFrom)
 		e.Incarnation, e.RememberAfter = max(e.Incarnation, s.Incarnation), max(e.RememberAfter, s.RememberAfter)
@@ -138,6 +139,18 @@ func (p *planner) takeOver() {
 		e.ReplayPosition, e.ReplayPositions = newest.ReplayPosition, newest.ReplayPositions
 	}
 	p.plan.Rebuilt = true
+}
+
+// takeLostFiles adds the lost side files that a segment knows of.
+func (p *planner) takeLostFiles(said []manifest.LostFile) {
+	e := &p.plan.Edit.Files
+	for i := range said {
+		l := &said[i]
+		same := func(o manifest.LostFile) bool { return o.FileName == l.FileName }
+		if p.in.State.LostFile(l.FileName) == nil && !p.there(l.FileName) && !slices.ContainsFunc(e.Lost, same) {
+			e.Lost = append(e.Lost, *l)
+		}
+	}
 }
 
 // deletions are those of series that are known, by bucket and DeleteSequence.

@@ -7,14 +7,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
 )
-
-// Told is what a side file says of the buckets that it has something of.
-type Told struct {
-	File    manifest.File
-	Buckets []buckets.Info
-}
 
 // takeBuckets adds the buckets that neither the MANIFEST nor a segment knows and a side file tells
 // of: nothing else says what a bucket without points is. The newest file is right about it. A name
@@ -28,7 +21,7 @@ func (p *planner) takeBuckets() {
 		return func(o buckets.Info) bool { return o.Name == b.Name }
 	}
 	// A file's number tells when it was written: the Past of a merge is that of what it replaces.
-	slices.SortFunc(p.told, func(a, b Told) int { return cmp.Compare(b.File.Seq, a.File.Seq) })
+	slices.SortFunc(p.told, func(a, b Said) int { return cmp.Compare(b.File.Seq, a.File.Seq) })
 	var taken []buckets.Info
 	for i := range p.told {
 		t := &p.told[i]

@@ -9,12 +9,12 @@ import (
 	"dalmatiner/internal/manifest"
 )
 
-func eventsFile(seq uint64, of ...buckets.Info) Told {
+func eventsFile(seq uint64, of ...buckets.Info) Said {
 	f := manifest.File{Kind: manifest.EventFile, Seq: seq, Past: 100}
 	for _, b := range of {
 		f.Ranges = append(f.Ranges, manifest.FileRange{Bucket: b.ID, First: 1, Last: 9, Items: 3})
 	}
-	return Told{File: f, Buckets: of}
+	return Said{File: f, Buckets: of}
 }
 
 // What files of events tell of buckets fills what a MANIFEST has lost, and changes nothing that is
@@ -25,21 +25,20 @@ func TestBucketsThatOnlyFilesOfEventsTell(t *testing.T) {
 	longer.TTL = 50
 	other := buckets.Info{ID: 2, Name: "a", Resolution: 2000, PPF: 60}
 	for name, c := range map[string]struct {
-		told  []Told
+		told  []Said
 		state manifest.State
 		want  []buckets.Info
 		line  string // of the plan
 	}{
-		"the newest is right":       {told: []Told{eventsFile(4, longer), eventsFile(3, one)}, state: manifest.State{Suspect: true}, want: []buckets.Info{longer}, line: "comes back"},
-		"the MANIFEST knows it":     {told: []Told{eventsFile(3, one)}, state: manifest.State{Suspect: true, Buckets: []buckets.Info{longer}}, want: []buckets.Info{longer}},
-		"it was deleted":            {told: []Told{eventsFile(3, one)}, state: manifest.State{Suspect: true, DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 1, Name: "a"}}}},
-		"another has the name":      {told: []Told{eventsFile(3, one)}, state: manifest.State{Suspect: true, Buckets: []buckets.Info{other}}, want: []buckets.Info{other}, line: "3 events are left out"},
-		"a newer one has the name":  {told: []Told{eventsFile(3, one), eventsFile(4, other)}, state: manifest.State{Suspect: true}, want: []buckets.Info{other}, line: "3 events are left out"},
-		"the file was never needed": {told: []Told{eventsFile(3, one)}},
+		"the newest is right":       {told: []Said{eventsFile(4, longer), eventsFile(3, one)}, state: manifest.State{Suspect: true}, want: []buckets.Info{longer}, line: "comes back"},
+		"the MANIFEST knows it":     {told: []Said{eventsFile(3, one)}, state: manifest.State{Suspect: true, Buckets: []buckets.Info{longer}}, want: []buckets.Info{longer}},
+		"it was deleted":            {told: []Said{eventsFile(3, one)}, state: manifest.State{Suspect: true, DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 1, Name: "a"}}}},
+		"another has the name":      {told: []Said{eventsFile(3, one)}, state: manifest.State{Suspect: true, Buckets: []buckets.Info{other}}, want: []buckets.Info{other}, line: "3 events are left out"},
+		"a newer one has the name":  {told: []Said{eventsFile(3, one), eventsFile(4, other)}, state: manifest.State{Suspect: true}, want: []buckets.Info{other}, line: "3 events are left out"},
+		"the file was never needed": {told: []Said{eventsFile(3, one)}},
 	} {
-		in := Input{State: &c.state, Told: c.told, LogFrom: 1}
+		in := Input{State: &c.state, Said: c.told, LogFrom: 1}
 		for _, f := range c.told {
-			in.Strays = append(in.Strays, f.File)
 			in.Sides = append(in.Sides, SideFile{Path: "events/x", Name: f.File.Name()})
 		}
 		p := Decide(in)

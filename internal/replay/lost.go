@@ -28,8 +28,8 @@ func (f *firstReading) countLost(report *wal.Report) error {
 			o.Lost.Count(l.Group, l.Copies, l.LSN, l.Points)
 		}
 	})
-	if events := logrecord.LostEvents(report, f.state.EventAccountLSN); len(events) > 0 {
-		o.Ledger.Count(func() { o.LostEvents(events) })
+	if len(report.Lost) > 0 && o.LostEvents != nil {
+		o.Ledger.Count(func() { o.LostEvents(report) })
 	}
 	ranges := logrecord.LostRanges(lost)
 	for i := range ranges {

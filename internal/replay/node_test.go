@@ -17,7 +17,6 @@ import (
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
@@ -75,7 +74,7 @@ func (s *script) open(again *Again) error {
 	dir := version.NewDir(s.fs, "/data", segment.NewFiles(s.fs, 1, 0), logger)
 	dir.RaiseNumber(1)
 	var beside []Side
-	var lostEvents func([]logrecord.EventsHead)
+	var lostEvents func(*wal.Report)
 	if s.sides != nil {
 		beside = s.sides.open(logger, books, control, budget)
 		lostEvents = s.sides.events.ReplayLost

@@ -67,9 +67,8 @@ type Options struct {
 	Sealers  *backpressure.Sealers
 	Sides    []Side // what is kept beside points
 
-	// LostEvents takes what is known of records of events that damage took from the log, once it is
-	// read.
-	LostEvents func([]logrecord.EventsHead)
+	// LostEvents takes what a reading of the log found: damage may have taken records of events.
+	LostEvents func(*wal.Report)
 	Damage     *damage.Notes
 	Logger     *slog.Logger
 

@@ -139,7 +139,7 @@ func (s *sides) open(logger *slog.Logger, books *ledger.Ledger, control *backpre
 	}
 	s.events = local
 	s.tags.Load(s.state.Files)
-	if err := s.events.Load(&s.state, nil); err != nil {
+	if err := s.events.Load(&s.state, false); err != nil {
 		s.T.Fatal(err)
 	}
 	return []Side{s.tags, events.Side{Local: s.events}}

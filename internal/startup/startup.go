@@ -84,7 +84,9 @@ func (d *Directory) Close() error {
 type Found struct {
 	State     *manifest.State // to go on with
 	Ownership *columns.Ownership
-	LostFiles []manifest.File // side files that counted and are missing
+	// FilesTaken says that there are side files that the MANIFEST did not name: what the log has
+	// below their positions may be in none of them.
+	FilesTaken bool
 }
 
 // start is a start under way.
@@ -178,7 +180,8 @@ func (s *start) planFiles() error {
 	if s.plan.Rebuilt {
 		s.plan.State.Catalogue |= catalogue.NamesUnread // it may not have all that segments name
 	}
-	s.found.State, s.found.LostFiles = s.plan.State, s.plan.LostFiles
+	s.found.State = s.plan.State
+	s.found.FilesTaken = len(s.plan.Edit.Files.Add) > 0
 	return nil
 }
 

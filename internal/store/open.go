@@ -86,10 +86,10 @@ func open(o Options, again *replay.Again) (*Store, error) {
 		return nil, err
 	}
 	s.disk = d
-	s.tags.Missing(found.LostFiles)
+	s.tags.Missing(found.State.LostFiles, found.FilesTaken)
 	s.ledger.Use(s.disk.Log)
 	if s.events, err = newEvents(s); err == nil {
-		err = s.events.Load(found.State, found.LostFiles)
+		err = s.events.Load(found.State, found.FilesTaken)
 	}
 	if err != nil {
 		return nil, errors.Join(err, s.disk.Close())

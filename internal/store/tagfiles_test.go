@@ -139,11 +139,14 @@ func TestBothCopiesOfTags(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Crash()
-			if r := mustCheck(t, fs, "/data"); r.Damaged > 0 {
+			if r := mustCheck(t, fs, "/data"); r.Damaged != 1 || !strings.Contains(fmt.Sprint(r.Damages), "items are lost") {
 				t.Fatalf("%s: after the start the check says %v", names[i], r.Damages)
 			}
 			s = mustOpen(t, tagOptions(fs, clock))
 			got.same(t, s, names[i])
+			if n := s.Tags().Stats().Lost; n == 0 {
+				t.Fatalf("%s: the next start counts nothing", names[i])
+			}
 			if named, n := s.Damage(); n > 0 {
 				t.Fatalf("%s: the next start says %q", names[i], named)
 			}

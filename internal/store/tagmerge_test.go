@@ -63,7 +63,10 @@ func TestMissingTagsAreCounted(t *testing.T) {
 	t.Parallel()
 	s := mustOpen(t, tagOptions(vfs.NewMem(), newTestClock()))
 	defer s.Crash()
-	s.tags.Missing([]manifest.File{{Kind: manifest.EventFile, Items: 100}, {Kind: manifest.TagChanges, Items: 3}, {Kind: manifest.TagBase, Items: 4}})
+	s.tags.Missing([]manifest.LostFile{
+		{FileName: manifest.FileName{Kind: manifest.EventFile}, Items: 100},
+		{FileName: manifest.FileName{Kind: manifest.TagChanges}, Items: 3}, {FileName: manifest.FileName{Kind: manifest.TagBase}, Items: 4},
+	}, false)
 	if n := s.Tags().Stats().Lost; n != 7 {
 		t.Errorf("%d are counted, want 7", n)
 	}

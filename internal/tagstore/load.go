@@ -37,18 +37,25 @@ func (s *loader) load(all []manifest.File) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.files, s.from = files, s.past
+	s.files = files
+	if !s.lacking.any {
+		s.from = s.past
+	}
 	if s.spoilt && !s.unread || s.due() {
 		s.wantMerge()
 	}
 	return nil
 }
 
-// Missing counts what was in committed files of which no copy is there; it was named elsewhere.
-func (s *Store) Missing(files []manifest.File) {
+// Missing counts what was in files that are lost; it was named elsewhere. taken says that there are
+// files that the MANIFEST did not name: the log may have changes that are in none. It is called
+// before Replay.
+func (s *Store) Missing(files []manifest.LostFile, taken bool) {
+	s.lacking.any = taken
 	for i := range files {
 		if k := files[i].Kind; k == manifest.TagBase || k == manifest.TagChanges {
 			s.counters.lost.Add(files[i].Items)
+			s.lacking.any = true
 		}
 	}
 }
@@ -74,7 +81,7 @@ func (s *loader) loadFile(f *manifest.File) error {
 	}
 	report, err := s.read(f, func(item []byte) {
 		if err := take(item); err != nil {
-			s.damaged(path, 0, err)
+			s.damaged(f, 0, err)
 		}
 	})
 	if err == nil {
@@ -86,7 +93,7 @@ func (s *loader) loadFile(f *manifest.File) error {
 	s.name(&report)
 	if report.Lost {
 		s.unread = s.unread || report.Unread
-		s.damaged(path, max(report.LostEntries, 0), fmt.Errorf("%s are lost in both copies; all others are served", report.LostText(f.Kind)))
+		s.damaged(f, max(report.LostEntries, 0), fmt.Errorf("%s are lost in both copies; all others are served", report.LostText(f.Kind)))
 		return nil
 	}
 	_, err = s.mend(f, &report)
@@ -149,10 +156,16 @@ func (s *Store) Settle() {
 }
 
 // damaged names what is lost, and counts what is known of it: 1 where nothing is.
-func (s *loader) damaged(path string, entries int64, err error) {
-	s.spoilt = true
-	s.counters.lost.Add(max(entries, 1))
-	s.o.Damage.Report("tags "+path, err)
+func (s *loader) damaged(f *manifest.File, entries int64, err error) {
+	entries = max(entries, 1)
+	s.spoilt, s.lacking.any = true, true
+	if n := len(s.lacking.losses); n > 0 && s.lacking.losses[n-1].FileName == f.Name() {
+		s.lacking.losses[n-1].Items += entries
+	} else {
+		s.lacking.losses = append(s.lacking.losses, manifest.LostFile{FileName: f.Name(), Items: entries})
+	}
+	s.counters.lost.Add(entries)
+	s.o.Damage.Report("tags "+datadir.FilePaths(f.Name())[0], err)
 }
 
 // loadBase returns what takes the items of a base, and what ends it. A base has blocks of rows, and

@@ -141,6 +141,9 @@ func (s *Store) replace(f manifest.File, old []manifest.File) error {
 	for i := range old {
 		e.Files.Remove = append(e.Files.Remove, old[i].Name())
 	}
+	s.mu.Lock()
+	e.Files.Lost = s.lacking.losses
+	s.mu.Unlock()
 	if err := s.o.Commit(e); err != nil {
 		if errors.Is(err, manifest.ErrUnwritten) {
 			err = errors.Join(err, mirror.Remove(s.o.FS, s.o.Dir, f.Name()))
@@ -149,6 +152,7 @@ func (s *Store) replace(f manifest.File, old []manifest.File) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.lacking.losses = nil
 	s.files = append([]manifest.File{f}, slices.DeleteFunc(s.files, func(f manifest.File) bool { return slices.Contains(e.Files.Remove, f.Name()) })...)
 	return nil
 }

@@ -85,10 +85,17 @@ type Store struct {
 	unread  bool            // the device may give later what is missing: no file may go
 	torn    bool            // a copy is still to be written again from the other one
 
+	lacking  lacking
 	merging  sync.Mutex
 	want     chan struct{}
 	counters counters
 	sharing
+}
+
+// lacking is what the files that were loaded do not have.
+type lacking struct {
+	any    bool                // the log may have some of it
+	losses []manifest.LostFile // of those that are there; under mu
 }
 
 type counters struct {
