@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -48,7 +49,7 @@ func newNode(t *testing.T) *node {
 		}
 	}
 	log := slog.New(slog.DiscardHandler)
-	m, _, _, err := manifest.Open(n.fs, "/data", log)
+	m, _, _, err := manifest.Open(n.fs, "/data", origin.Directory{}, log)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package datadir
 import (
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"slices"
 	"strconv"
@@ -12,49 +13,77 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/origin"
 )
 
 const (
 	versionPrefix = "dalmatiner "
-	formatNumber  = 4
+	formatNumber  = 5
+	idPrefix      = "directory "
 )
 
-// VersionText is what the file VERSION of a directory in the format of this program says.
-func VersionText() string { return versionPrefix + strconv.Itoa(formatNumber) + "\n" }
+// VersionText is what the file VERSION of a directory in the format of this program says: the number
+// of the format, and the id of the directory with its checksum.
+func VersionText(id origin.Directory) string {
+	return fmt.Sprintf("%s%d\n%s%s %08x\n", versionPrefix, formatNumber, idPrefix, id, crc32.Checksum(id[:], castagnoli))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ReadVersion reads the file VERSION of a directory: the id that it says, ok is false where it says
+// none. The error tells what to do about another format, or is that of the file system; a file that
+// is missing is none.
+func ReadVersion(fs vfs.FS, dir string) (text string, id origin.Directory, ok bool, err error) {
+	data, err := durable.ReadFile(fs, fs.PathJoin(dir, Version))
+	if err != nil && !oserror.IsNotExist(err) {
+		return "", id, false, err
+	}
+	text = string(data)
+	first, rest, _ := strings.Cut(text, "\n")
+	number, found := strings.CutPrefix(strings.TrimSpace(first), versionPrefix)
+	if n, bad := strconv.Atoi(number); found && bad == nil && n != formatNumber {
+		return text, id, false, fmt.Errorf("data directory %s has format %d; this program reads format %d: use the ddb that wrote it, or name another directory; if no other ddb ever ran here, its file VERSION is damaged: remove it",
+			dir, n, formatNumber)
+	}
+	word, _ := strings.CutPrefix(rest, idPrefix)
+	word, _, _ = strings.Cut(word, " ")
+	id, ok = origin.ParseDirectory(word)
+	return text, id, ok && text == VersionText(id), nil
+}
 
 // Acquire makes the directories where there are none, takes the lock and checks the format.
-// The caller closes the lock. A file VERSION that is damaged is given to damaged and written
-// anew. The error tells what to do about a directory that is another program's, that is in
+// The caller closes the lock. of tells the id of the directory. A file VERSION that does not say it
+// is given to damaged and written anew. The error tells what to do about a directory that is another program's, that is in
 // use, that may not be written to, or that has another format; nothing was changed in the
 // first and the last of them.
-func Acquire(fs vfs.FS, dir string, damaged func(file string, err error)) (lock io.Closer, err error) {
+func Acquire(fs vfs.FS, dir string, of func() (origin.Directory, error), damaged func(file string, err error)) (lock io.Closer, id origin.Directory, err error) {
 	if err := refuseForeign(fs, dir); err != nil {
-		return nil, err
+		return nil, id, err
 	}
 	for _, sub := range append(append([]string{WAL, LostFound}, SegmentDirs[:]...), FileDirs()...) {
 		if err := fs.MkdirAll(fs.PathJoin(dir, sub), 0o750); err != nil {
-			return nil, notWritable(dir, err)
+			return nil, id, notWritable(dir, err)
 		}
 	}
 	// The new entries must survive before anything inside them is promised.
 	for _, dir := range []string{dir, fs.PathDir(dir)} {
 		if err := durable.SyncDir(fs, dir); err != nil {
-			return nil, notWritable(dir, err)
+			return nil, id, notWritable(dir, err)
 		}
 	}
 	path := fs.PathJoin(dir, Lock)
 	lock, err = fs.Lock(path)
 	if oserror.IsPermission(err) {
-		return nil, notWritable(dir, err)
+		return nil, id, notWritable(dir, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("data directory %s is in use by %s (or its LOCK cannot be taken): stop that one, or name another directory: %w",
+		return nil, id, fmt.Errorf("data directory %s is in use by %s (or its LOCK cannot be taken): stop that one, or name another directory: %w",
 			dir, durable.HolderOf(path), err)
 	}
-	if err := checkVersion(fs, dir, damaged); err != nil {
-		return nil, errors.Join(err, lock.Close())
+	if id, err = checkVersion(fs, dir, of, damaged); err != nil {
+		return nil, id, errors.Join(err, lock.Close())
 	}
-	return lock, nil
+	return lock, id, nil
 }
 
 // refuseForeign refuses a directory that holds something, and nothing of ours:
@@ -83,24 +112,23 @@ func notWritable(dir string, err error) error {
 	return fmt.Errorf("data directory %s: %w", dir, err)
 }
 
-func checkVersion(fs vfs.FS, dir string, damaged func(file string, err error)) error {
-	text, err := durable.ReadFile(fs, fs.PathJoin(dir, Version))
-	if err != nil && !oserror.IsNotExist(err) {
-		return err
+// checkVersion checks the format, and writes VERSION where it does not say what the directory is.
+func checkVersion(fs vfs.FS, dir string, of func() (origin.Directory, error), damaged func(file string, err error)) (id origin.Directory, err error) {
+	text, said, ok, err := ReadVersion(fs, dir)
+	if err != nil {
+		return id, err
 	}
-	fields, found := strings.CutPrefix(strings.TrimSpace(string(text)), versionPrefix)
-	if found {
-		n, err := strconv.Atoi(fields)
-		if err == nil && n != formatNumber {
-			return fmt.Errorf("data directory %s has format %d; this program reads format %d: use the ddb that wrote it, or name another directory; if no other ddb ever ran here, its file VERSION is damaged: write %q into it",
-				dir, n, formatNumber, strings.TrimSpace(VersionText()))
-		}
-		if err == nil {
-			return nil
-		}
+	if id, err = of(); err != nil {
+		return id, err
 	}
-	if len(text) > 0 {
-		damaged(Version, fmt.Errorf("%q is no version; taken as %d", text, formatNumber))
+	if ok && said == id {
+		return id, nil
 	}
-	return durable.WriteFile(fs, dir, Version, []byte(VersionText()))
+	switch {
+	case ok:
+		damaged(Version, fmt.Errorf("it is of the data directory %s, and this one is %s", said, id))
+	case text != "":
+		damaged(Version, fmt.Errorf("%q is no version; taken as %d, of the data directory %s", text, formatNumber, id))
+	}
+	return id, durable.WriteFile(fs, dir, Version, []byte(VersionText(id)))
 }

@@ -7,7 +7,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/origin"
 )
+
+// own is the id of the directory.
+var own = origin.Directory{1, 2, 15: 3}
+
+func ownID() (origin.Directory, error) { return own, nil }
 
 // A directory that is not ours, or not of this format, is refused by name and stays as it is.
 func TestAcquireRefuses(t *testing.T) {
@@ -15,10 +21,10 @@ func TestAcquireRefuses(t *testing.T) {
 		"leo.conf":              "holds leo.conf and nothing of a Dalmatiner store",
 		Restore:                 "holds a restore that was cut off",
 		Version + "=dalmatiner": "", // no number is damage
-		Version + "=dalmatiner 1": "has format 1; this program reads format 4: use the ddb that wrote it, or name another directory; " +
-			"if no other ddb ever ran here, its file VERSION is damaged: write \"dalmatiner 4\" into it",
-		Version + "=" + VersionText(): "",
-		Lock + "=":                    "",
+		Version + "=dalmatiner 1": "has format 1; this program reads format 5: use the ddb that wrote it, or name another directory; " +
+			"if no other ddb ever ran here, its file VERSION is damaged: remove it",
+		Version + "=" + VersionText(own): "",
+		Lock + "=":                       "",
 	} {
 		fs := vfs.NewMem()
 		file, text, _ := strings.Cut(name, "=")
@@ -29,7 +35,7 @@ func TestAcquireRefuses(t *testing.T) {
 			t.Fatal(err)
 		}
 		damaged := 0
-		lock, err := Acquire(fs, "/d", func(string, error) { damaged++ })
+		lock, _, err := Acquire(fs, "/d", ownID, func(string, error) { damaged++ })
 		if want == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -38,7 +44,7 @@ func TestAcquireRefuses(t *testing.T) {
 			if err := lock.Close(); err != nil {
 				t.Error(err)
 			}
-			if text, err := durable.ReadFile(fs, "/d/"+Version); err != nil || string(text) != VersionText() {
+			if text, err := durable.ReadFile(fs, "/d/"+Version); err != nil || string(text) != VersionText(own) {
 				t.Errorf("%s: VERSION says %q: %v", name, text, err)
 			}
 		} else if err == nil || !strings.Contains(err.Error(), want) {
@@ -56,17 +62,17 @@ func TestAcquireRefuses(t *testing.T) {
 func TestADirectoryIsAcquiredOnce(t *testing.T) {
 	fs := vfs.NewMem()
 	never := func(file string, err error) { t.Errorf("%s: %v", file, err) }
-	lock, err := Acquire(fs, "/d", never)
+	lock, _, err := Acquire(fs, "/d", ownID, never)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Acquire(fs, "/d", never); err == nil || !strings.Contains(err.Error(), "data directory /d is in use by") {
+	if _, _, err := Acquire(fs, "/d", ownID, never); err == nil || !strings.Contains(err.Error(), "data directory /d is in use by") {
 		t.Errorf("acquired twice: %v", err)
 	}
 	if err := lock.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if lock, err = Acquire(fs, "/d", never); err != nil {
+	if lock, _, err = Acquire(fs, "/d", ownID, never); err != nil {
 		t.Fatal(err)
 	}
 	if err := lock.Close(); err != nil {

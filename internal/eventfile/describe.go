@@ -3,11 +3,13 @@ package eventfile
 import (
 	"cmp"
 	"errors"
+	"io"
 	"slices"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -21,8 +23,8 @@ func Path(number uint64) string {
 // Describe returns what a file says of itself for the MANIFEST, the buckets of its events, and the
 // numbers of the files that it was merged from. whole is false for one that is missing or cannot be
 // used. The error is that of a device, or wraps ErrFormat.
-func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, of []buckets.Info, from []uint64, whole bool, err error) {
-	r, _, err := Open(fs, fs.PathJoin(dir, Path(n.Seq)), n.Seq)
+func Describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (f manifest.File, in []buckets.Info, from []uint64, whole bool, err error) {
+	r, _, err := Open(fs, fs.PathJoin(dir, Path(n.Seq)), origin.File{Directory: of, Number: n.Seq})
 	var damage *DamageError
 	switch {
 	case err == nil:
@@ -33,9 +35,30 @@ func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, of [
 	return f, nil, nil, false, err
 }
 
+// Origin returns which file of which directory the file at path says it is; ok is false where it
+// does not say. The error wraps ErrFormat, or is that of the file system.
+func Origin(fs vfs.FS, path string) (of origin.File, ok bool, err error) {
+	f, err := fs.Open(path, vfs.RandomReadsOption)
+	if err != nil {
+		return of, false, err
+	}
+	defer f.Close()
+	head := make([]byte, headerSize)
+	if err := readFull(f, head, 0); errors.Is(err, io.ErrUnexpectedEOF) {
+		return of, false, nil
+	} else if err != nil {
+		return of, false, err
+	}
+	of, err = parseHeader(head)
+	if errors.Is(err, errMalformed) {
+		return of, false, nil
+	}
+	return of, err == nil, err
+}
+
 // File returns what the MANIFEST says of the file.
 func (r *Reader) File() manifest.File {
-	f := manifest.File{Kind: manifest.EventFile, Seq: r.number, Bytes: r.Bytes, Items: r.Events, Past: r.Meta.Position, Ranges: rangesOf(r.Blocks, r.Lost)}
+	f := manifest.File{Kind: manifest.EventFile, Seq: r.of.Number, Bytes: r.Bytes, Sum: r.sum, Items: r.Events, Past: r.Meta.Position, Ranges: rangesOf(r.Blocks, r.Lost)}
 	for _, l := range r.Lost {
 		f.Items += l.Events
 	}

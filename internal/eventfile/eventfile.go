@@ -8,10 +8,12 @@ package eventfile
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/zstd"
 )
 
@@ -51,9 +53,9 @@ const (
 
 // Sizes of the format.
 const (
-	version    = 1
-	headerSize = 24
-	tailSize   = 40
+	version    = 2
+	headerSize = 40
+	tailSize   = 56
 	// maxIndex bounds what is read as an index: some 4 million blocks.
 	maxIndex = 128 << 20
 )
@@ -96,13 +98,30 @@ func IsDamage(err error) bool {
 	return errors.As(err, &d)
 }
 
-// checksum is the CRC-32C of bytes that stand at an offset of the file with a number: those of
-// another place are damage.
-func checksum(number uint64, offset int64, data []byte) uint32 {
-	var place [16]byte
-	for i := range 8 {
-		place[i] = byte(number >> (8 * i))
-		place[8+i] = byte(uint64(offset) >> (8 * i))
+// checksum is the CRC-32C of bytes that stand at an offset of a file: those of another place are
+// damage.
+func checksum(of origin.File, offset int64, data []byte) uint32 {
+	var mem [origin.FileSize + 8]byte
+	place := binary.LittleEndian.AppendUint64(of.Append(mem[:0]), uint64(offset))
+	return crc32.Update(crc32.Checksum(place, castagnoli), castagnoli, data)
+}
+
+// appendHeader appends the header of a file.
+func appendHeader(dst []byte, of origin.File) []byte {
+	at := len(dst)
+	dst = binary.LittleEndian.AppendUint32(append(dst, headMagic[:]...), version)
+	dst = of.Append(dst)
+	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
+}
+
+// parseHeader returns which file a header is of. Its errors are errMalformed and ErrFormat.
+func parseHeader(src []byte) (of origin.File, err error) {
+	sum := headerSize - 4
+	if len(src) < headerSize || [8]byte(src) != headMagic || crc32.Checksum(src[:sum], castagnoli) != binary.LittleEndian.Uint32(src[sum:]) {
+		return of, errMalformed
 	}
-	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, data)
+	if v := binary.LittleEndian.Uint32(src[8:]); v != version {
+		return of, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, v, version)
+	}
+	return origin.ParseFile(src[12:]), nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/origin"
 )
 
 // genEvents draws events of one bucket in ascending order, with equal times, runs of ids and
@@ -34,8 +35,13 @@ func genEvents(t *rapid.T) []Event {
 	return list
 }
 
+// of is a file of the directory of the tests.
+func of(number uint64) origin.File {
+	return origin.File{Directory: origin.Directory{1, 2, 15: 3}, Number: number}
+}
+
 func write(t rapid.TB, fs vfs.FS, number uint64, events map[uint64][]Event, lost []Lost, meta Meta) Info {
-	w, err := Create(fs, "f.evt", number)
+	w, err := Create(fs, "f.evt", of(number))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +108,7 @@ func TestAFileGivesBackWhatWasWritten(t *testing.T) {
 		lost := []Lost{{Bucket: 5, First: 3, Last: 9, Events: 7}}
 		meta := Meta{Buckets: []buckets.Info{{ID: 9, Name: "b", Resolution: 1000, PPF: 10, TTL: 5, Grace: 3, HPTS: true}}, Position: 77, Account: []byte("account"), Replaces: []uint64{1, 2}}
 		write(t, fs, 12, events, lost, meta)
-		r, damage, err := Open(fs, "f.evt", 12)
+		r, damage, err := Open(fs, "f.evt", of(12))
 		if err != nil || len(damage) > 0 {
 			t.Fatal(damage, err)
 		}
@@ -145,7 +151,7 @@ func TestOneFlippedBit(t *testing.T) {
 		data := slices.Clone(whole)
 		data[at] ^= 1 << random.IntN(8)
 		filetest.Write(t, fs, "f.evt", data)
-		r, damage, err := Open(fs, "f.evt", 3)
+		r, damage, err := Open(fs, "f.evt", of(3))
 		if err != nil {
 			t.Fatalf("byte %d: the file is lost: %v", at, err)
 		}
@@ -173,7 +179,7 @@ func TestABlockInTheWrongPlaceIsDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	events := map[uint64][]Event{1: {{Time: 5, Body: []byte("a")}}}
 	write(t, fs, 3, events, nil, Meta{})
-	if _, _, err := Open(fs, "f.evt", 4); !IsDamage(err) {
+	if _, _, err := Open(fs, "f.evt", of(4)); !IsDamage(err) {
 		t.Fatalf("a file of another number: %v", err)
 	}
 }
@@ -184,7 +190,7 @@ func TestACutFileIsDamage(t *testing.T) {
 	whole := filetest.Read(t, fs, "f.evt")
 	for n := range whole {
 		filetest.Write(t, fs, "f.evt", whole[:n])
-		if _, _, err := Open(fs, "f.evt", 3); !IsDamage(err) {
+		if _, _, err := Open(fs, "f.evt", of(3)); !IsDamage(err) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 	}
@@ -194,11 +200,11 @@ func TestAnotherVersionIsRefusedByName(t *testing.T) {
 	fs := vfs.NewMem()
 	write(t, fs, 3, nil, nil, Meta{})
 	whole := filetest.Read(t, fs, "f.evt")
-	whole[8] = 2
-	sum := crcOf(whole[:20])
-	copy(whole[20:], sum[:])
+	whole[8] = version + 1
+	sum := crcOf(whole[:headerSize-4])
+	copy(whole[headerSize-4:], sum[:])
 	filetest.Write(t, fs, "f.evt", whole)
-	if _, _, err := Open(fs, "f.evt", 3); !errors.Is(err, ErrFormat) {
+	if _, _, err := Open(fs, "f.evt", of(3)); !errors.Is(err, ErrFormat) {
 		t.Fatal(err)
 	}
 }
@@ -213,7 +219,7 @@ func TestLargeBodiesFitTheirBlocks(t *testing.T) {
 		list = append(list, Event{Time: int64(1 + i), ID: ID{0: 255, 1: byte(i)}, Body: make([]byte, MaxBody)})
 	}
 	write(t, fs, 1, map[uint64][]Event{1: list}, nil, Meta{})
-	r, _, err := Open(fs, "f.evt", 1)
+	r, _, err := Open(fs, "f.evt", of(1))
 	if err != nil {
 		t.Fatal(err)
 	}

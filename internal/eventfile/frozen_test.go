@@ -23,7 +23,7 @@ func TestFrozenFile(t *testing.T) {
 	data := filetest.Read(t, fs, "f.evt")
 	frozen.Same(t, "f.evt", data)
 	filetest.Write(t, fs, "f.evt", frozen.Read(t, "f.evt"))
-	r, _, err := Open(fs, "f.evt", 12)
+	r, _, err := Open(fs, "f.evt", of(12))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"sort"
 	"sync"
 
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -23,9 +24,10 @@ type Reader struct {
 	Bytes  int64
 	Events int64 // that can be read, but for damage
 
-	fs     vfs.FS
-	path   string
-	number uint64
+	fs   vfs.FS
+	path string
+	of   origin.File
+	sum  uint32 // of the index
 
 	mu    sync.Mutex
 	file  vfs.File
@@ -35,7 +37,7 @@ type Reader struct {
 // Open reads and verifies the index of a file. damage is what was found wrong that nothing is lost
 // by: one of two copies. The error is a *DamageError where the file cannot be used, wraps
 // ErrFormat for one of another version, or is that of the file system.
-func Open(fs vfs.FS, path string, number uint64) (r *Reader, damage []error, err error) {
+func Open(fs vfs.FS, path string, of origin.File) (r *Reader, damage []error, err error) {
 	f, err := fs.Open(path, vfs.RandomReadsOption)
 	if err != nil {
 		return nil, nil, fmt.Errorf("open events %s: %w", path, err)
@@ -45,7 +47,7 @@ func Open(fs vfs.FS, path string, number uint64) (r *Reader, damage []error, err
 	if err != nil {
 		return nil, nil, fmt.Errorf("open events %s: %w", path, err)
 	}
-	r = &Reader{fs: fs, path: path, number: number, Bytes: stat.Size()}
+	r = &Reader{fs: fs, path: path, of: of, Bytes: stat.Size()}
 	damage, err = r.load(f)
 	if err != nil {
 		return nil, nil, err
@@ -67,10 +69,12 @@ func (r *Reader) load(f vfs.File) (damage []error, err error) {
 	head := make([]byte, headerSize)
 	if err := readFull(f, head, 0); err != nil {
 		damage = append(damage, r.damaged("header", 0, headerSize, err, true))
-	} else if sum := binary.LittleEndian.Uint32(head[20:]); [8]byte(head) != headMagic || crc32.Checksum(head[:20], castagnoli) != sum {
-		damage = append(damage, r.damaged("header", 0, headerSize, errMalformed, false))
-	} else if v := binary.LittleEndian.Uint32(head[8:]); v != version {
-		return nil, fmt.Errorf("events %s: %w: version %d, this program reads version %d", r.path, ErrFormat, v, version)
+	} else if found, err := parseHeader(head); errors.Is(err, ErrFormat) {
+		return nil, fmt.Errorf("events %s: %w", r.path, err)
+	} else if err != nil {
+		damage = append(damage, r.damaged("header", 0, headerSize, err, false))
+	} else if err := r.of.Check(found); err != nil {
+		return nil, r.damaged("file", 0, r.Bytes, err, false)
 	}
 	t, damage, err := r.tail(f, damage)
 	if err != nil {
@@ -83,13 +87,14 @@ func (r *Reader) load(f vfs.File) (damage []error, err error) {
 			damage = append(damage, r.damaged("index", at, t.length, err, true))
 			continue
 		}
-		if got := checksum(r.number, t.index, index); got != t.sum {
+		if got := checksum(r.of, t.index, index); got != t.sum {
 			damage = append(damage, r.damaged("index", at, t.length, fmt.Errorf("CRC-32C is %08x, computed %08x", t.sum, got), false))
 			continue
 		}
 		if r.Blocks, r.Lost, r.Meta, err = parseIndex(index, headerSize, t.index); err != nil {
 			return nil, r.damaged("index", at, t.length, err, false)
 		}
+		r.sum = t.sum
 		return damage, nil
 	}
 	return nil, damage[len(damage)-1]
@@ -112,13 +117,14 @@ func (r *Reader) tail(f vfs.File, damage []error) (t tail, _ []error, err error)
 			damage = append(damage, last)
 			continue
 		}
-		one := tail{index: int64(binary.LittleEndian.Uint64(buf[16:])), length: int64(binary.LittleEndian.Uint64(buf[24:])), sum: binary.LittleEndian.Uint32(buf[32:])}
-		sound := [8]byte(buf) == tailMagic && binary.LittleEndian.Uint32(buf[36:]) == crc32.Checksum(buf[:36], castagnoli)
+		one := tail{index: int64(binary.LittleEndian.Uint64(buf[32:])), length: int64(binary.LittleEndian.Uint64(buf[40:])), sum: binary.LittleEndian.Uint32(buf[48:])}
+		sound := [8]byte(buf) == tailMagic && binary.LittleEndian.Uint32(buf[tailSize-4:]) == crc32.Checksum(buf[:tailSize-4], castagnoli)
+		foreign := r.of.Check(origin.ParseFile(buf[8:]))
 		switch {
 		case !sound:
 			last = r.damaged("tail", at, tailSize, errMalformed, false)
-		case binary.LittleEndian.Uint64(buf[8:]) != r.number:
-			last = r.damaged("tail", at, tailSize, fmt.Errorf("the file is that of number %d", binary.LittleEndian.Uint64(buf[8:])), false)
+		case foreign != nil:
+			last = r.damaged("tail", at, tailSize, foreign, false)
 		case one.length < 0 || one.length > maxIndex || one.index < headerSize || one.index > r.Bytes || one.index+2*one.length+2*tailSize != r.Bytes:
 			last = r.damaged("tail", at, tailSize, errors.New("it does not fit the length of the file"), false)
 		default:
@@ -145,7 +151,7 @@ func readFull(f vfs.File, buf []byte, at int64) error {
 }
 
 // Number returns the number of the file.
-func (r *Reader) Number() uint64 { return r.number }
+func (r *Reader) Number() uint64 { return r.of.Number }
 
 // Of returns the range [from, past) of the blocks of a bucket that may hold times with
 // start <= time < end.
@@ -251,7 +257,7 @@ func (r *Reader) part(name string, at int64, length, sum uint32, buf *Buffer, pl
 	if err := readFull(r.file, stored, at); err != nil {
 		return nil, r.damaged(name, at, int64(length), err, true)
 	}
-	if got := checksum(r.number, at, stored); got != sum {
+	if got := checksum(r.of, at, stored); got != sum {
 		return nil, r.damaged(name, at, int64(length), fmt.Errorf("CRC-32C is %08x, computed %08x", sum, got), false)
 	}
 	content, grown, err := zstd.Content(*plain, stored, zstd.MaxLength)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -22,7 +23,7 @@ var errFinished = errors.New("eventfile: the writer is finished or aborted")
 type Writer struct {
 	fs     vfs.FS
 	path   string
-	number uint64
+	of     origin.File
 	file   vfs.File
 	out    *bufio.Writer
 	offset int64
@@ -49,22 +50,17 @@ type Info struct {
 }
 
 // Create begins a file at path, which is a temporary name: the caller renames it after Finish.
-func Create(fs vfs.FS, path string, number uint64) (*Writer, error) {
+func Create(fs vfs.FS, path string, of origin.File) (*Writer, error) {
 	f, err := fs.Create(path, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return nil, fmt.Errorf("eventfile: create %s: %w", path, err)
 	}
-	w := &Writer{fs: fs, path: path, number: number, file: f, out: bufio.NewWriterSize(f, 256<<10), enc: zstd.NewEncoder()}
-	var head [headerSize]byte
-	copy(head[:], headMagic[:])
-	binary.LittleEndian.PutUint32(head[8:], version)
-	binary.LittleEndian.PutUint64(head[12:], number)
-	binary.LittleEndian.PutUint32(head[20:], crc32.Checksum(head[:20], castagnoli))
-	return w, w.write(head[:])
+	w := &Writer{fs: fs, path: path, of: of, file: f, out: bufio.NewWriterSize(f, 256<<10), enc: zstd.NewEncoder()}
+	return w, w.write(appendHeader(nil, of))
 }
 
 // Number returns the number of the file.
-func (w *Writer) Number() uint64 { return w.number }
+func (w *Writer) Number() uint64 { return w.of.Number }
 
 // Add adds an event behind all before it in the order of bucket, time and id. The event is copied.
 func (w *Writer) Add(bucket uint64, e *Event) error {
@@ -111,7 +107,7 @@ func (w *Writer) endBlock() error {
 	}
 	w.plain = AppendKeys(w.plain[:0], w.list)
 	w.stored = zstd.AppendBlock(w.stored[:0], w.plain, 0, w.enc)
-	b.keys, b.keysSum = uint32(len(w.stored)), checksum(w.number, w.offset, w.stored)
+	b.keys, b.keysSum = uint32(len(w.stored)), checksum(w.of, w.offset, w.stored)
 	if err := w.write(w.stored); err != nil {
 		return err
 	}
@@ -121,7 +117,7 @@ func (w *Writer) endBlock() error {
 	}
 	w.plain = append(w.plain, w.data...)
 	w.stored = zstd.AppendBlock(w.stored[:0], w.plain, 0, w.enc)
-	b.bodies, b.bodiesSum = uint32(len(w.stored)), checksum(w.number, w.offset, w.stored)
+	b.bodies, b.bodiesSum = uint32(len(w.stored)), checksum(w.of, w.offset, w.stored)
 	if err := w.write(w.stored); err != nil {
 		return err
 	}
@@ -142,14 +138,12 @@ func (w *Writer) Finish(m *Meta) (Info, error) {
 		return Info{}, w.fail(fmt.Errorf("eventfile: %s has too many blocks: %d", w.path, len(w.blocks)))
 	}
 	at := w.offset
-	var tail [tailSize]byte
-	copy(tail[:], tailMagic[:])
-	binary.LittleEndian.PutUint64(tail[8:], w.number)
-	binary.LittleEndian.PutUint64(tail[16:], uint64(at))
-	binary.LittleEndian.PutUint64(tail[24:], uint64(len(index)))
-	binary.LittleEndian.PutUint32(tail[32:], checksum(w.number, at, index))
-	binary.LittleEndian.PutUint32(tail[36:], crc32.Checksum(tail[:36], castagnoli))
-	for _, part := range [][]byte{index, index, tail[:], tail[:]} {
+	tail := w.of.Append(append([]byte(nil), tailMagic[:]...))
+	tail = binary.LittleEndian.AppendUint64(tail, uint64(at))
+	tail = binary.LittleEndian.AppendUint64(tail, uint64(len(index)))
+	tail = binary.LittleEndian.AppendUint32(tail, checksum(w.of, at, index))
+	tail = binary.LittleEndian.AppendUint32(tail, crc32.Checksum(tail, castagnoli))
+	for _, part := range [][]byte{index, index, tail, tail} {
 		if err := w.write(part); err != nil {
 			return Info{}, err
 		}

@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 )
 
 // file is a committed file. The lock of the store is that of users and dead.
@@ -79,6 +80,10 @@ func (s *Local) remove(dead []*file) {
 }
 
 func (o *Options) path(number uint64) string { return o.FS.PathJoin(o.Dir, eventfile.Path(number)) }
+
+func (o *Options) file(number uint64) origin.File {
+	return origin.File{Directory: o.Of, Number: number}
+}
 
 // name is how a file is called in reports.
 func (o *Options) name(number uint64) string { return eventfile.Path(number) }

@@ -133,7 +133,7 @@ func (s *Local) addLost(w *eventfile.Writer, l eventfile.Lost) {
 
 // create begins a file. Its number is never used again.
 func (s *Local) create(number uint64) (*eventfile.Writer, error) {
-	return eventfile.Create(s.o.FS, s.o.path(number)+tempSuffix, number)
+	return eventfile.Create(s.o.FS, s.o.path(number)+tempSuffix, s.o.file(number))
 }
 
 const tempSuffix = ".tmp"
@@ -154,7 +154,7 @@ func (s *Local) finish(w *eventfile.Writer, meta *eventfile.Meta) (*file, error)
 	if err != nil {
 		return nil, errors.Join(err, s.o.FS.Remove(path+tempSuffix))
 	}
-	r, _, err := eventfile.Open(s.o.FS, path, w.Number())
+	r, _, err := eventfile.Open(s.o.FS, path, s.o.file(w.Number()))
 	if err != nil {
 		return nil, errors.Join(err, s.o.FS.Remove(path))
 	}

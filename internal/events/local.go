@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/wal"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -35,6 +36,7 @@ type Log interface {
 type Options struct {
 	FS     vfs.FS
 	Dir    string // the data directory
+	Of     origin.Directory
 	Logger *slog.Logger
 	Now    func() int64 // in nanoseconds since 1970; cheap
 
@@ -301,9 +303,14 @@ const LostFile = "event_file_missing"
 
 // open opens a file that counts, nil if it cannot be used.
 func (s *Local) open(f *manifest.File) (*eventfile.Reader, error) {
-	r, damage, err := eventfile.Open(s.o.FS, s.o.path(f.Seq), f.Seq)
+	r, damage, err := eventfile.Open(s.o.FS, s.o.path(f.Seq), s.o.file(f.Seq))
 	if err != nil && !eventfile.IsDamage(err) {
 		return nil, fmt.Errorf("events: %w", err)
+	}
+	if err == nil && (r.Bytes != f.Bytes || r.File().Sum != f.Sum) {
+		err = fmt.Errorf("%w: the MANIFEST says that it has %d bytes and the sum %08x, it has %d and %08x",
+			origin.ErrForeign, f.Bytes, f.Sum, r.Bytes, r.File().Sum)
+		r = nil
 	}
 	if err != nil {
 		damage = append(damage, err)

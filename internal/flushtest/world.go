@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -40,6 +41,9 @@ const (
 	// MinFree is with how many free bytes of the disk points are refused.
 	MinFree = 1000
 )
+
+// own is the id of the directory.
+var own = origin.Directory{1}
 
 // Quiet logs nothing.
 var Quiet = slog.New(slog.DiscardHandler)
@@ -130,10 +134,10 @@ func (w *World) now() time.Time { return w.Now }
 func (w *World) openFiles() {
 	w.Damage.Logger = Quiet
 	w.Clock = clock.New(w.now)
-	lock, err := datadir.Acquire(w.Disk, "/data", w.Damage.Report)
+	lock, _, err := datadir.Acquire(w.Disk, "/data", func() (origin.Directory, error) { return own, nil }, w.Damage.Report)
 	w.Must(err)
 	w.T.Cleanup(func() { _ = lock.Close() })
-	w.Manifest, _, _, err = manifest.Open(w.Disk, "/data", Quiet)
+	w.Manifest, _, _, err = manifest.Open(w.Disk, "/data", own, Quiet)
 	w.Must(err)
 	w.Catalogue, err = catalogue.Open(w.Disk, "/data/catalogue", Quiet)
 	w.Must(err)

@@ -15,7 +15,7 @@ import (
 )
 
 // Dir is where the files of the format lie beside a package.
-const Dir = "testdata/v4"
+const Dir = "testdata/v5"
 
 // Same fails the test unless got is what the file name below Dir holds. With
 // -update it writes a file that is missing.

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/readonly"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -27,6 +28,7 @@ import (
 type checker struct {
 	fs     readonly.FS
 	dir    string
+	id     origin.Directory
 	opts   Options
 	report Report
 	seen   map[Damage]bool // by place

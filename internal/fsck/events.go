@@ -7,13 +7,14 @@ import (
 
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 )
 
 // checkEvents verifies a file of events: both copies of its index, every block, and what the
 // MANIFEST says of it. What it says was lost before is not damage of the file.
 func (c *checker) checkEvents(f *manifest.File) {
 	path := eventfile.Path(f.Seq)
-	r, damage, err := eventfile.Open(c.fs, c.fs.PathJoin(c.dir, path), f.Seq)
+	r, damage, err := eventfile.Open(c.fs, c.fs.PathJoin(c.dir, path), origin.File{Directory: c.id, Number: f.Seq})
 	if err == nil {
 		err = r.Acquire()
 	}
@@ -28,7 +29,7 @@ func (c *checker) checkEvents(f *manifest.File) {
 	for _, d := range damage {
 		c.eventDamage(path, fmt.Errorf("%w; nothing is lost, because the other copy has it", d))
 	}
-	if said := r.File(); said.Bytes != f.Bytes || said.Items != f.Items || !slices.Equal(said.Ranges, f.Ranges) {
+	if said := r.File(); said.Bytes != f.Bytes || said.Sum != f.Sum || said.Items != f.Items || !slices.Equal(said.Ranges, f.Ranges) {
 		c.damaged(Damage{File: path, Part: "index", Detail: fmt.Sprintf("the MANIFEST says that it has %d bytes and %d events, it has %d and %d", f.Bytes, f.Items, said.Bytes, said.Items)})
 	}
 	var buf eventfile.Buffer

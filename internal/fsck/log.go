@@ -27,7 +27,7 @@ func (c *checker) checkLog() {
 		for _, b := range c.state.Buckets {
 			buckets[b.ID] = true
 		}
-		report, err := wal.Inspect(c.fs, c.path(datadir.WAL), from, func(lsn wal.LSN, rec []byte) error {
+		report, err := wal.Inspect(c.fs, c.path(datadir.WAL), c.id, from, func(lsn wal.LSN, rec []byte) error {
 			records++
 			p, err := logrecord.Parse(rec)
 			switch p.Kind {

@@ -6,7 +6,6 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
@@ -14,18 +13,21 @@ import (
 )
 
 func (c *checker) checkVersion() {
-	text, err := durable.ReadFile(c.fs, c.path(datadir.Version))
-	want := datadir.VersionText()
+	text, _, _, err := datadir.ReadVersion(c.fs, c.dir)
+	if err == nil {
+		c.id, err = recovery.DirectoryOf(c.fs, c.dir)
+	}
+	want := datadir.VersionText(c.id)
 	switch {
-	case oserror.IsNotExist(err):
-		c.damaged(Damage{File: datadir.Version, Part: "file", Expected: fmt.Sprintf("%q", want), Found: "no file"})
-		return
 	case err != nil:
 		c.unreadable(datadir.Version, err)
 		return
+	case text == "":
+		c.damaged(Damage{File: datadir.Version, Part: "file", Expected: fmt.Sprintf("%q", want), Found: "no file"})
+		return
 	}
 	c.report.Files++
-	if string(text) != want {
+	if text != want {
 		c.damaged(Damage{File: datadir.Version, Length: int64(len(text)), Part: "file",
 			Expected: fmt.Sprintf("%q", want), Found: fmt.Sprintf("%.40q", text)})
 	}
@@ -35,7 +37,7 @@ func (c *checker) checkVersion() {
 // on: it takes them before the MANIFEST does. Damage is for checkManifest.
 func (c *checker) noteOlder() {
 	c.older = make(map[uint64]bool)
-	if state, _, err := manifest.Inspect(c.fs, c.dir); err == nil && state != nil {
+	if state, _, err := manifest.Inspect(c.fs, c.dir, c.id); err == nil && state != nil {
 		for i := range state.Segments {
 			c.older[state.Segments[i].Seq] = true
 		}
@@ -43,7 +45,7 @@ func (c *checker) noteOlder() {
 }
 
 func (c *checker) checkManifest() {
-	state, report, err := manifest.Inspect(c.fs, c.dir)
+	state, report, err := manifest.Inspect(c.fs, c.dir, c.id)
 	c.state = state
 	switch {
 	case oserror.IsNotExist(err):
@@ -97,7 +99,7 @@ func (c *checker) checkHoles() {
 // planStart makes the plan of a start and reports what it says. What is verified
 // then is what that start would serve.
 func (c *checker) planStart() {
-	in, readers, err := recovery.Look(c.fs, c.dir, c.state, func(path string) (*segment.Reader, error) { return segment.Open(c.fs, path) })
+	in, readers, err := recovery.Look(c.fs, c.dir, c.id, c.state, func(path string) (*segment.Reader, error) { return segment.Open(c.fs, path) })
 	if err != nil {
 		c.unreadable(c.dir, err)
 	}

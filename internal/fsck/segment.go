@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/recompute"
 	"dalmatiner/internal/segment"
 )
@@ -34,7 +35,7 @@ func (c *checker) gone(seq uint64) bool {
 	if c.running == nil {
 		return false
 	}
-	state, _, err := manifest.Inspect(c.fs, c.dir)
+	state, _, err := manifest.Inspect(c.fs, c.dir, c.id)
 	return err == nil && !state.HasSegment(seq)
 }
 
@@ -54,6 +55,11 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	if m.Bytes != info.Size || m.Points != info.Points {
 		c.damaged(Damage{File: file, Part: "size", Expected: fmt.Sprintf("%d bytes, %d points in the MANIFEST", m.Bytes, m.Points),
 			Found: fmt.Sprintf("%d bytes, %d points", info.Size, info.Points)})
+	}
+	if err := (origin.File{Directory: c.id, Number: m.Seq}).Check(r.Origin()); err != nil {
+		c.damaged(Damage{File: file, Part: "file", Detail: err.Error()})
+	} else if m.Sum != info.Sum {
+		c.damaged(Damage{File: file, Part: "sum", Expected: fmt.Sprintf("%08x in the MANIFEST", m.Sum), Found: fmt.Sprintf("%08x", info.Sum)})
 	}
 	verr := r.Verify()
 	c.segmentError(file, verr)

@@ -44,7 +44,7 @@ func (c *checker) dropped(n manifest.FileName) bool {
 	if c.running == nil {
 		return false
 	}
-	state, _, err := manifest.Inspect(c.fs, c.dir)
+	state, _, err := manifest.Inspect(c.fs, c.dir, c.id)
 	return err == nil && !state.HasFile(n)
 }
 
@@ -65,7 +65,7 @@ func (c *checker) checkMirror(f *manifest.File) {
 	path := datadir.FilePaths(f.Name())[0]
 	var b tags.Block
 	items := int64(0)
-	report, err := mirror.Read(c.fs, c.dir, f, func(item []byte) error {
+	report, err := mirror.Read(c.fs, c.dir, c.id, f, func(item []byte) error {
 		if err := checkTags(&b, item); err != nil {
 			c.damaged(Damage{File: path, Part: "items", Detail: fmt.Sprintf("item %d: %v", items, err)})
 		}

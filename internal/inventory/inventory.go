@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/segment"
 )
 
@@ -48,7 +49,7 @@ func Of(ctx context.Context, fs vfs.FS, dir string, bucket buckets.Info) ([]Segm
 }
 
 func list(ctx context.Context, fs vfs.FS, dir string, fill func(*Segment, *segment.Reader) error) ([]Segment, error) {
-	state, _, err := manifest.Inspect(fs, dir)
+	state, _, err := manifest.Inspect(fs, dir, origin.Directory{})
 	if err != nil {
 		return nil, err
 	}

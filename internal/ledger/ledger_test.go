@@ -61,7 +61,7 @@ func (d *disk) logged(t *testing.T, l *Ledger) map[uint64]uint64 {
 		t.Error(err)
 	}
 	sum := make(map[uint64]uint64)
-	_, err := wal.Inspect(d.mem, "wal", 0, func(_ wal.LSN, rec []byte) error {
+	_, err := wal.Inspect(d.mem, "wal", [16]byte{}, 0, func(_ wal.LSN, rec []byte) error {
 		p, err := logrecord.Parse(rec)
 		if err == nil {
 			sum[p.Bucket] += p.Counts.Received()

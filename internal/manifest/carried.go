@@ -49,7 +49,7 @@ func newest(all []Tombstones, series int) []Tombstones {
 // it. The edit shares the slices of s.
 func (s *State) Carried() Edit {
 	e := *s.snapshot()
-	e.reset, e.AddSegments, e.Tombstones, e.Suspect, e.Catalogue = false, nil, nil, false, 0
+	e.begin, e.AddSegments, e.Tombstones, e.Suspect, e.Catalogue = begin{}, nil, nil, false, 0
 	e.Files = FileChanges{Lost: s.LostFiles} // side files say what they are
 	e.Remembered = newest(s.Remembered, carriedDeletions)
 	e.Live = make([]LiveSegment, 0, len(s.Segments)+len(s.Lost))

@@ -10,11 +10,12 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/fields"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/origin"
 )
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
 const (
-	formatNumber = 2
+	formatNumber = 3
 	headerSize   = 16
 	frameSize    = 12
 )
@@ -72,6 +73,13 @@ func appendRecord(dst []byte, number uint64, e *Edit) []byte {
 	return dst
 }
 
+func (m *Manifest) encodeSnapshot() []byte {
+	return appendRecord(appendHeader(nil), m.number, m.state.snapshot())
+}
+
+// recordSum returns the checksum of the whole record at the head of src.
+func recordSum(src []byte) uint32 { return binary.LittleEndian.Uint32(src[8:]) }
+
 // parseRecord returns an error for anything but a whole record with a sound
 // checksum at the head of src.
 func parseRecord(src []byte) (number uint64, e Edit, rest []byte, err error) {
@@ -125,10 +133,11 @@ const (
 	tagLost
 	tagFound
 	tagCopies
+	tagDirectory
 )
 
 func appendEdit(dst []byte, e *Edit) []byte {
-	dst = appendFlag(dst, tagReset, e.reset)
+	dst = appendBegin(dst, &e.begin)
 	for _, seq := range e.RemoveSegments {
 		dst = binary.AppendUvarint(append(dst, tagRemoveSegment), seq)
 	}
@@ -137,6 +146,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 		dst = binary.AppendUvarint(append(dst, tagAddSegment), s.Seq)
 		dst = append(dst, byte(s.Kind))
 		dst = binary.AppendVarint(dst, s.Bytes)
+		dst = binary.LittleEndian.AppendUint32(dst, s.Sum)
 		dst = binary.AppendVarint(dst, s.Points)
 		dst = binary.AppendUvarint(dst, s.Generation)
 		dst = binary.AppendUvarint(dst, uint64(len(s.Ranges)))
@@ -193,6 +203,14 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	dst = appendFiles(dst, e)
 	dst = appendFlag(dst, tagSuspect, e.Suspect)
 	return appendFlag(dst, tagSettled, e.Settled)
+}
+
+func appendBegin(dst []byte, b *begin) []byte {
+	dst = appendFlag(dst, tagReset, b.reset)
+	if !b.directory.Known() {
+		return dst
+	}
+	return append(append(dst, tagDirectory), b.directory[:]...)
 }
 
 func appendBucket(dst []byte, b *buckets.Info) []byte {
@@ -252,6 +270,8 @@ func (r *reader) field(tag byte, e *Edit) {
 	switch tag {
 	case tagReset:
 		e.reset = true
+	case tagDirectory:
+		copy(e.directory[:], r.Take(origin.DirectorySize))
 	case tagRemoveSegment:
 		e.RemoveSegments = append(e.RemoveSegments, r.Uvarint())
 	case tagAddSegment:
@@ -316,7 +336,7 @@ func (r *reader) field(tag byte, e *Edit) {
 }
 
 func (r *reader) segment() Segment {
-	s := Segment{Seq: r.Uvarint(), Kind: r.kind(), Bytes: r.Varint(), Points: r.Varint(), Generation: r.Uvarint()}
+	s := Segment{Seq: r.Uvarint(), Kind: r.kind(), Bytes: r.Varint(), Sum: r.sum(), Points: r.Varint(), Generation: r.Uvarint()}
 	for n := r.Uvarint(); n > 0 && !r.Bad; n-- {
 		g := Range{Bucket: r.U64(), First: r.Varint()}
 		g.Past = g.First + r.Varint()

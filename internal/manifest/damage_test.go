@@ -23,7 +23,7 @@ import (
 func built(n int) (data []byte, starts []int) {
 	data = appendHeader(nil)
 	starts = append(starts, len(data))
-	data = appendRecord(data, 5, &Edit{reset: true, ReplayPosition: 10, PutBuckets: []buckets.Info{{ID: 1, Name: "b"}}})
+	data = appendRecord(data, 5, &Edit{begin: begin{reset: true}, ReplayPosition: 10, PutBuckets: []buckets.Info{{ID: 1, Name: "b"}}})
 	for i := range n {
 		starts = append(starts, len(data))
 		seq := uint64(i + 1)
@@ -241,7 +241,7 @@ func TestStrangeBytesBetweenEdits(t *testing.T) {
 			}
 		}
 	}
-	bad := appendRecord(slices.Clone(data), 9, &Edit{reset: true})
+	bad := appendRecord(slices.Clone(data), 9, &Edit{begin: begin{reset: true}})
 	_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
 	if len(r.Damaged) != 2 || r.Damaged[0].Offset != int64(len(data)) || !strings.Contains(r.Damaged[0].Reason, "snapshot") || !reflect.DeepEqual(s, want) {
 		t.Errorf("a snapshot behind edits: %+v, %+v", s, r)
@@ -265,7 +265,7 @@ func TestOtherFormatsAreRefused(t *testing.T) {
 		binary.LittleEndian.PutUint32(data[8:], format)
 		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
 		fs := disk(t, data)
-		_, _, _, err := Open(fs, dir, nil)
+		_, _, _, err := Open(fs, dir, own, nil)
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), FirstName) {
 			t.Errorf("format %d: %v, want ErrFormat with the file's name", format, err)
 		}
@@ -285,7 +285,7 @@ func FuzzOpen(f *testing.F) {
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fs := disk(t, data)
-		m, s, _, err := Open(fs, dir, nil)
+		m, s, _, err := Open(fs, dir, own, nil)
 		if errors.Is(err, ErrFormat) {
 			return
 		}

@@ -37,6 +37,7 @@ type File struct {
 	Kind  FileKind
 	Seq   uint64 // a number of segments, never given again
 	Bytes int64  // of each copy
+	Sum   uint32 // of all that it has, 0 for files of which each copy has sums of its own
 	Items int64  // what the side counts
 
 	// From and Past say which records of the log it holds: those of its side in [From, Past).
@@ -149,6 +150,7 @@ func appendFiles(dst []byte, e *Edit) []byte {
 		f := &e.Files.Add[i]
 		dst = binary.AppendUvarint(append(dst, tagAddFile, byte(f.Kind)), f.Seq)
 		dst = binary.AppendVarint(dst, f.Bytes)
+		dst = binary.LittleEndian.AppendUint32(dst, f.Sum)
 		dst = binary.AppendVarint(dst, f.Items)
 		dst = binary.AppendUvarint(dst, f.From)
 		dst = binary.AppendUvarint(dst, f.Past-f.From)
@@ -244,6 +246,14 @@ func (r *reader) lostFile(tag byte, e *Edit) {
 	e.Files.Lost = append(e.Files.Lost, f)
 }
 
+// sum reads a checksum.
+func (r *reader) sum() uint32 {
+	if b := r.Take(4); b != nil {
+		return binary.LittleEndian.Uint32(b)
+	}
+	return 0
+}
+
 func (r *reader) eventAccount(e *Edit) {
 	e.Files.EventAccountLSN = r.Uvarint()
 	e.Files.EventAccount = append([]byte{}, r.Bytes(len(r.Src))...)
@@ -256,7 +266,7 @@ func (r *reader) file(tag byte, e *Edit) {
 		e.Files.Remove = append(e.Files.Remove, n)
 		return
 	}
-	f := File{Kind: n.Kind, Seq: n.Seq, Bytes: r.Varint(), Items: r.Varint(), From: r.Uvarint()}
+	f := File{Kind: n.Kind, Seq: n.Seq, Bytes: r.Varint(), Sum: r.sum(), Items: r.Varint(), From: r.Uvarint()}
 	f.Past = f.From + r.UpTo(math.MaxUint64-f.From)
 	f.Replaces = r.Uvarint()
 	e.Files.Add = append(e.Files.Add, f)

@@ -25,7 +25,7 @@ func frozenEdits() []Edit {
 		{PutBuckets: []buckets.Info{plain, timestamped, {ID: 9, Name: "gone"}}, DeletionsFrom: 1<<63 + 1, Settled: true},
 		{
 			AddSegments: []Segment{
-				{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
+				{Seq: 1, Bytes: 1 << 40, Sum: 1<<32 - 2, Points: 5_000_000_000, Generation: 1, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
 				{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Purged: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 				{Seq: 3, Kind: Overlay, Bytes: 400, Points: 2, Generation: 1},
 			},
@@ -41,8 +41,12 @@ func frozenEdits() []Edit {
 		{DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}},
 		{Files: FileChanges{Add: []File{{Kind: TagChanges, Seq: 4, Bytes: 1 << 33, Items: 5, From: 1, Past: 1 << 51}, {Kind: TagBase, Seq: 6, Replaces: 4}}}},
 		{Files: FileChanges{Remove: []FileName{{TagChanges, 4}, {TagBase, 9}}, Add: []File{{Kind: TagChanges, Seq: 7, Bytes: 300, Items: 2, From: 1 << 51, Past: 1<<51 + 9}}}},
-		{Files: FileChanges{Add: []File{{Kind: EventFile, Seq: 8, Bytes: 1 << 20, Items: 12, Past: 1 << 51, Ranges: []FileRange{{1, 5, 1 << 60, 9}, {1 << 63, 1, 1, 3}}}},
+		{Files: FileChanges{Add: []File{{Kind: EventFile, Seq: 8, Bytes: 1 << 20, Sum: 7 << 20, Items: 12, Past: 1 << 51, Ranges: []FileRange{{1, 5, 1 << 60, 9}, {1 << 63, 1, 1, 3}}}},
 			EventAccount: []byte("\x00\xff"), EventAccountLSN: 1 << 51}},
+		{Files: FileChanges{
+			Lost:  []LostFile{{FileName: FileName{EventFile, 8}, Items: 12, Ranges: []FileRange{{1, 5, 1 << 60, 9}}, Noted: true}, {FileName: FileName{TagChanges, 5}, Items: 3}, {FileName: FileName{TagBase, 6}}},
+			Found: []FileName{{TagBase, 6}, {TagBase, 7}},
+		}},
 		{LossChanges: LossChanges{Found: []uint64{6, 99}}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
 	}
 }
@@ -62,7 +66,7 @@ func frozenHoles() []hole.Hole {
 func frozenState() *State {
 	return &State{
 		Segments: []Segment{
-			{Seq: 1, Bytes: 1 << 40, Points: 5_000_000_000, Generation: 1, Purged: 4, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
+			{Seq: 1, Bytes: 1 << 40, Sum: 1<<32 - 2, Points: 5_000_000_000, Generation: 1, Purged: 4, Ranges: []Range{{1, -3, 2083335}, {1 << 63, 0, 1}}},
 			{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Purged: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 			{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
@@ -80,8 +84,9 @@ func frozenState() *State {
 		ReplayPosition: 1 << 50, replayPositions: []ReplayPosition{{0, 7}, {70_000, 1<<51 + 1}}, Accounts: Accounts{Account: []byte{}, Copies: []byte("copies\x00"), AccountLSN: 1<<51 + 5},
 		NextSeq: 4, DeletionsFrom: 1<<63 + 1, NextGroup: 70_001, Catalogue: 1<<63 | 12, LastFlush: 8, LastMerged: 9, Lost: []LostSegment{{7, Window, 700}}, Suspect: true,
 		Files: []File{{Kind: TagBase, Seq: 6, Replaces: 4}, {Kind: TagChanges, Seq: 7, Bytes: 300, Items: 2, From: 1 << 51, Past: 1<<51 + 9},
-			{Kind: EventFile, Seq: 8, Bytes: 1 << 20, Items: 12, Past: 1 << 51, Ranges: []FileRange{{1, 5, 1 << 60, 9}, {1 << 63, 1, 1, 3}}}},
-		EventAccount: []byte("\x00\xff"), EventAccountLSN: 1 << 51,
+			{Kind: EventFile, Seq: 8, Bytes: 1 << 20, Sum: 7 << 20, Items: 12, Past: 1 << 51, Ranges: []FileRange{{1, 5, 1 << 60, 9}, {1 << 63, 1, 1, 3}}}},
+		LostFiles: []LostFile{{FileName: FileName{TagChanges, 5}, Items: 3}, {FileName: FileName{EventFile, 8}, Items: 12, Ranges: []FileRange{{1, 5, 1 << 60, 9}}, Noted: true}},
+		Directory: another, EventAccount: []byte("\x00\xff"), EventAccountLSN: 1 << 51,
 	}
 }
 
@@ -89,7 +94,7 @@ func frozenState() *State {
 // and one with their sum, and both files give the state.
 func TestFrozenManifest(t *testing.T) {
 	fs := durableDir(t)
-	m, _, _ := mustOpen(t, fs, rewriteSize)
+	m, _, _ := mustOpenOf(t, fs, another, rewriteSize)
 	commit(t, m, frozenEdits()...)
 	frozen.Same(t, "MANIFEST", filetest.Read(t, fs, fs.PathJoin(dir, FirstName)))
 	frozen.Same(t, "snapshot", m.encodeSnapshot())
@@ -102,7 +107,7 @@ func TestFrozenManifest(t *testing.T) {
 	}
 	fields := reflect.TypeFor[Edit]()
 	for i := range fields.NumField() {
-		if name := fields.Field(i).Name; name != "reset" && !slices.ContainsFunc(frozenEdits(), func(e Edit) bool { return !reflect.ValueOf(e).Field(i).IsZero() }) {
+		if name := fields.Field(i).Name; name != "begin" && !slices.ContainsFunc(frozenEdits(), func(e Edit) bool { return !reflect.ValueOf(e).Field(i).IsZero() }) {
 			t.Errorf("no edit has %s", name)
 		}
 	}
@@ -115,7 +120,7 @@ func TestAnotherFormatIsNamed(t *testing.T) {
 		binary.LittleEndian.PutUint32(data[8:], format)
 		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
 		fs := disk(t, data)
-		_, _, _, err := Open(fs, dir, nil)
+		_, _, _, err := Open(fs, dir, own, nil)
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: the MANIFEST has an unknown format: version %d, this program reads version %d", FirstName, format, formatNumber)) {
 			t.Errorf("format %d: %v", format, err)
 		}

@@ -20,7 +20,7 @@ func TestInspect(t *testing.T) {
 	flipped[starts[2]+frameSize] ^= 1
 	for what, content := range map[string][]byte{"whole": data, "torn": data[:len(data)-1], "damaged": flipped} {
 		fs := disk(t, content)
-		state, report, err := Inspect(fs, "data")
+		state, report, err := Inspect(fs, "data", own)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -32,14 +32,14 @@ func TestInspect(t *testing.T) {
 		if !reflect.DeepEqual(state, want) || !reflect.DeepEqual(report, wantReport) {
 			t.Errorf("%s: %+v, %+v\nopened: %+v, %+v", what, state, report, want, wantReport)
 		}
-		if _, _, err := Inspect(fs, "data"); err != nil {
+		if _, _, err := Inspect(fs, "data", own); err != nil {
 			t.Errorf("%s: beside an open one: %v", what, err)
 		}
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, _, err := Inspect(vfs.NewMem(), "data"); !errors.Is(err, os.ErrNotExist) {
+	if _, _, err := Inspect(vfs.NewMem(), "data", own); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 }

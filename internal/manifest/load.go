@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"dalmatiner/internal/origin"
 )
 
 // idGap is how far the next ids jump when edits are lost: the lost ones may
@@ -44,6 +46,7 @@ type image struct {
 	data    []byte
 	missing bool
 	unread  error // the device did not give it
+	foreign error // it is of another directory
 
 	edits []numbered // whole ones, numbers ascending
 	bad   []Place    // in front of the last whole edit
@@ -56,6 +59,7 @@ type numbered struct {
 	number uint64
 	edit   Edit
 	size   int64
+	sum    uint32 // of the record
 }
 
 // last returns the number of the last whole edit.
@@ -95,11 +99,22 @@ func (c *image) parse() error {
 			} else if any && number != before+1 {
 				c.bad = append(c.bad, c.place(pos, pos, fmt.Sprintf("edits %d to %d are missing", before+1, number-1)))
 			}
-			c.edits = append(c.edits, numbered{number, e, int64(next - pos)})
+			c.edits = append(c.edits, numbered{number, e, int64(next - pos), recordSum(c.data[pos:])})
 		}
 		pos = next
 	}
 	return nil
+}
+
+// belong drops what is in a copy of another directory than of.
+func (c *image) belong(of origin.Directory) {
+	for i := range c.edits {
+		if d := c.edits[i].edit.directory; d.Known() && of.Known() && d != of {
+			c.edits, c.bad, c.tail = nil, nil, nil
+			c.foreign = origin.File{Directory: of}.Check(origin.File{Directory: d})
+			return
+		}
+	}
 }
 
 // skip returns where the next whole edit begins, or the end of the file.
@@ -128,9 +143,11 @@ func (c *image) place(from, to int, why string) Place {
 // loader makes one state of both copies. DESIGN.md has the order of the writes
 // that its rules come from.
 type loader struct {
+	of     origin.Directory // whose copies they are; zero takes those of any
 	state  State
 	number uint64 // of the last edit
 	report Report
+	split  string // why the copies are not those of one MANIFEST
 }
 
 // load takes the copies in the order in which they are written. Its only error is
@@ -140,6 +157,7 @@ func (l *loader) load(first, second *image) error {
 		if err := c.parse(); err != nil {
 			return err
 		}
+		c.belong(l.of)
 	}
 	l.report.Created = first.missing && second.missing
 	l.report.differ = first.missing || second.missing || first.unread != nil || second.unread != nil || !bytes.Equal(first.data, second.data)
@@ -167,6 +185,7 @@ func (l *loader) fold(first, second *image) {
 		// Of two with one number the snapshot comes last: it is the sum.
 		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(flag(a.edit.reset), flag(b.edit.reset)))
 	})
+	all, highest := l.common(all)
 	from := -1
 	for i := range all {
 		if all[i].edit.reset {
@@ -191,6 +210,24 @@ func (l *loader) fold(first, second *image) {
 		l.number = e.number
 		l.report.Edits++
 	}
+	l.number = max(l.number, highest)
+}
+
+// common returns the edits, which are in their order, in front of the first two that have one number
+// and say different things: one of the copies is that of a directory that began as a copy of this
+// one. highest is the highest number of what is left out, 0 for nothing.
+func (l *loader) common(all []numbered) (common []numbered, highest uint64) {
+	for i := 1; i < len(all); i++ {
+		a, b := &all[i-1], &all[i]
+		if a.number != b.number || a.edit.reset != b.edit.reset || a.sum == b.sum && a.size == b.size {
+			continue
+		}
+		l.split = fmt.Sprintf("the copies say different things from edit %d on", a.number)
+		l.lost(l.split)
+		common = slices.DeleteFunc(slices.Clone(all), func(n numbered) bool { return n.number >= a.number })
+		return common, all[len(all)-1].number
+	}
+	return all, 0
 }
 
 func flag(b bool) int {
@@ -223,6 +260,10 @@ func (l *loader) judge(first, second *image) {
 		case c.missing && l.onlyMade():
 		case c.missing:
 			l.damaged(c, "the file is missing")
+		case c.foreign != nil:
+			l.damaged(c, c.foreign.Error())
+		case l.split != "":
+			l.damaged(c, l.split)
 		case c.unread != nil:
 			l.damaged(c, "the device cannot read it: "+c.unread.Error())
 		case c.tail != nil && torn:
@@ -235,7 +276,7 @@ func (l *loader) judge(first, second *image) {
 			l.damaged(c, whole)
 		}
 	}
-	if !ends {
+	if !ends && l.split == "" {
 		l.lost("what was behind the newest edit that is left: no copy ends with a whole one")
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/origin"
 )
 
 // FirstName and SecondName are the two copies in the data directory, in the order
@@ -62,21 +63,21 @@ type Manifest struct {
 	buf      []byte
 }
 
-// Open reads both copies in dir and returns the state, which is the caller's, and
-// what was wrong with them. It makes the directory and the copies where there are
+// Open reads both copies in dir, which has the id of, and returns the state, which is the caller's,
+// and what was wrong with them. It makes the directory and the copies where there are
 // none. Copies that are not whole and equal are written anew before it returns, a
 // damaged one is kept in lost+found (see State.Suspect); on a full disk that waits for the next
 // Commit. The errors are failed I/O and ErrFormat. logger may be nil.
-func Open(fs vfs.FS, dir string, logger *slog.Logger) (*Manifest, *State, Report, error) {
-	return open(fs, dir, logger, rewriteSize)
+func Open(fs vfs.FS, dir string, of origin.Directory, logger *slog.Logger) (*Manifest, *State, Report, error) {
+	return open(fs, dir, of, logger, rewriteSize)
 }
 
-func open(fs vfs.FS, dir string, logger *slog.Logger, limit int64) (*Manifest, *State, Report, error) {
+func open(fs vfs.FS, dir string, of origin.Directory, logger *slog.Logger, limit int64) (*Manifest, *State, Report, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
 	m := &Manifest{fs: fs, dir: dir, logger: logger, limit: limit}
-	var l loader
+	l := loader{of: of}
 	if err := m.open(&l); err != nil {
 		m.closeFiles() // the first error is the one that matters
 		return nil, nil, l.report, fmt.Errorf("manifest: %s: %w", m.path(FirstName), err)
@@ -108,6 +109,9 @@ func (m *Manifest) open(l *loader) error {
 		return err
 	}
 	m.state, m.number = l.state, l.number
+	if l.of.Known() {
+		m.state.Directory = l.of
+	}
 	if !l.report.differ && len(l.report.Damaged)+len(l.report.Torn)+len(l.report.Lost) == 0 {
 		m.size = int64(len(first.data))
 		m.snapshot = int64(len(m.encodeSnapshot()))
@@ -250,10 +254,6 @@ func (m *Manifest) setAside(file string) (string, error) {
 		}
 		return name, durable.SyncDir(m.fs, m.dir)
 	}
-}
-
-func (m *Manifest) encodeSnapshot() []byte {
-	return appendRecord(appendHeader(nil), m.number, m.state.snapshot())
 }
 
 // writeTemp writes a snapshot beside each copy. A failure of it leaves the copies

@@ -14,14 +14,24 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/durable"
+	"dalmatiner/internal/origin"
 )
 
 const dir = "data"
 
+// own is the id of the directory of most tests: any. another is that of one.
+var own, another = origin.Directory{}, origin.Directory{1, 2, 15: 3}
+
 // mustOpen opens the manifest with a rewrite size; it is closed with the test.
 func mustOpen(t testing.TB, fs vfs.FS, limit int64) (*Manifest, *State, Report) {
 	t.Helper()
-	m, s, r, err := open(fs, dir, nil, limit)
+	return mustOpenOf(t, fs, own, limit)
+}
+
+// mustOpenOf is mustOpen in a directory of an id.
+func mustOpenOf(t testing.TB, fs vfs.FS, of origin.Directory, limit int64) (*Manifest, *State, Report) {
+	t.Helper()
+	m, s, r, err := open(fs, dir, of, nil, limit)
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}

@@ -49,7 +49,7 @@ func TestAStartSaysWhatFailed(t *testing.T) {
 					}
 				}
 				return nil
-			})), dir, nil)
+			})), dir, own, nil)
 			if err == nil {
 				_ = m.Close()
 			}
@@ -60,7 +60,7 @@ func TestAStartSaysWhatFailed(t *testing.T) {
 			if what.Kind != errorfs.OpLink && !errors.Is(err, errorfs.ErrInjected) { // a file without a link is copied
 				t.Errorf("%s: %v of %q fails: %v", name, what.Kind, what.Path, err)
 			}
-			m, s, r, err := Open(mem.CrashClone(vfs.CrashCloneCfg{}), dir, nil)
+			m, s, r, err := Open(mem.CrashClone(vfs.CrashCloneCfg{}), dir, own, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestCopiesThatTheDeviceDoesNotGive(t *testing.T) {
 			}
 			return nil
 		}))
-		m, s, r, err := Open(fs, dir, nil)
+		m, s, r, err := Open(fs, dir, own, nil)
 		switch {
 		case !c.opens && !errors.Is(err, syscall.EIO):
 			t.Errorf("%q unread: %v, %+v", c.unread, err, r)

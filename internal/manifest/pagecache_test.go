@@ -15,7 +15,7 @@ func TestWhatAFailedFsyncLeftStays(t *testing.T) {
 		fs := pagecache.New()
 		left := nth
 		fs.FailSyncs(func(string) bool { left--; return left == 0 })
-		if m, _, _, err := open(fs, "", nil, 200); err == nil { // rewritten now and then
+		if m, _, _, err := open(fs, "", own, nil, 200); err == nil { // rewritten now and then
 			for seq := range uint64(8) {
 				if m.Commit(Edit{NextSeq: seq + 1}) != nil {
 					break
@@ -28,7 +28,7 @@ func TestWhatAFailedFsyncLeftStays(t *testing.T) {
 			break
 		}
 		met++
-		m, _, _, err := open(fs, "", nil, 1<<20)
+		m, _, _, err := open(fs, "", own, nil, 1<<20)
 		if err != nil {
 			t.Fatalf("fsync %d: %v", nth, err)
 		}
@@ -40,7 +40,7 @@ func TestWhatAFailedFsyncLeftStays(t *testing.T) {
 		if fs, err = fs.PowerCut(); err != nil {
 			t.Fatal(err)
 		}
-		m, got, report, err := open(fs, "", nil, 1<<20)
+		m, got, report, err := open(fs, "", own, nil, 1<<20)
 		if err != nil {
 			t.Fatalf("fsync %d: behind the power cut: %v", nth, err)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/origin"
 )
 
 // Kind is the kind of a segment.
@@ -23,6 +24,7 @@ type Segment struct {
 	Seq    uint64 // never given again
 	Kind   Kind
 	Bytes  int64
+	Sum    uint32 // of all that it has
 	Points int64
 
 	// Generation orders what segments say of the same slot: the highest wins,
@@ -159,11 +161,18 @@ type Edit struct {
 	Settled bool // ends State.Suspect
 	Suspect bool // begins it
 
-	reset bool // a snapshot: forget all edits before
+	begin
+}
+
+// begin is what an edit says that is a snapshot.
+type begin struct {
+	reset     bool // forget all edits before
+	directory origin.Directory
 }
 
 // State is the sum of all edits. The slices are sorted by id.
 type State struct {
+	Directory      origin.Directory
 	Segments       []Segment
 	Buckets        []buckets.Info
 	DeletedBuckets []buckets.Deletion // all there ever were: none of their ids is given again
@@ -257,7 +266,7 @@ func (s *State) clone() *State {
 // deleted is deleted; a segment that is both removed and added is replaced.
 func (s *State) apply(e *Edit) {
 	if e.reset {
-		*s = State{}
+		*s = State{Directory: e.directory}
 	}
 	for _, seq := range e.RemoveSegments {
 		s.Segments = remove(s.Segments, seq, bySeq)
@@ -338,7 +347,7 @@ func (s *State) applyTombstones(e *Edit) {
 // slices of s.
 func (s *State) snapshot() *Edit {
 	return &Edit{
-		reset:           true,
+		begin:           begin{reset: true, directory: s.Directory},
 		AddSegments:     s.Segments,
 		PutBuckets:      s.Buckets,
 		DeleteBuckets:   s.DeletedBuckets,

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 )
 
 // Copies is how many copies a file has.
@@ -14,8 +15,8 @@ const Copies = 2
 
 // The sizes of the format, in bytes; DESIGN.md has the diagrams.
 const (
-	formatNumber = 2
-	headerSize   = 52
+	formatNumber = 3
+	headerSize   = 68
 	frameSize    = 32
 
 	blockSize = 128 << 10 // a block ends when its items have as many
@@ -38,33 +39,35 @@ var ErrFormat = errors.New("the file has an unknown format")
 
 var errHeader = errors.New("damaged header")
 
-// appendHeader appends the header of one copy of a file.
-func appendHeader(dst []byte, f *manifest.File, number int) []byte {
+// appendHeader appends the header of one copy of a file of a directory.
+func appendHeader(dst []byte, of origin.Directory, f *manifest.File, number int) []byte {
 	at := len(dst)
 	dst = append(dst, magic[:]...)
 	dst = binary.LittleEndian.AppendUint32(dst, formatNumber)
 	dst = append(dst, byte(f.Kind), byte(number+1), 0, 0)
-	for _, v := range []uint64{f.Seq, f.From, f.Past, f.Replaces} {
+	dst = origin.File{Directory: of, Number: f.Seq}.Append(dst)
+	for _, v := range []uint64{f.From, f.Past, f.Replaces} {
 		dst = binary.LittleEndian.AppendUint64(dst, v)
 	}
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
 }
 
 // parseHeader returns what the header of a copy says of its file, and which copy it is.
-func parseHeader(src []byte) (f manifest.File, number int, err error) {
+func parseHeader(src []byte) (of origin.Directory, f manifest.File, number int, err error) {
 	if len(src) < headerSize || [8]byte(src) != magic {
-		return f, 0, fmt.Errorf("%w: begins with %x", errHeader, src[:min(len(src), 8)])
+		return of, f, 0, fmt.Errorf("%w: begins with %x", errHeader, src[:min(len(src), 8)])
 	}
 	want, got := binary.LittleEndian.Uint32(src[headerSize-4:]), crc32.Checksum(src[:headerSize-4], castagnoli)
 	if want != got {
-		return f, 0, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
+		return of, f, 0, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
 	}
 	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
-		return f, 0, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n, formatNumber)
+		return of, f, 0, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n, formatNumber)
 	}
-	at := func(i int) uint64 { return binary.LittleEndian.Uint64(src[16+8*i:]) }
-	f = manifest.File{Kind: manifest.FileKind(src[12]), Seq: at(0), From: at(1), Past: at(2), Replaces: at(3)}
-	return f, int(src[13]) - 1, nil
+	own := origin.ParseFile(src[16:])
+	at := func(i int) uint64 { return binary.LittleEndian.Uint64(src[16+origin.FileSize+8*i:]) }
+	f = manifest.File{Kind: manifest.FileKind(src[12]), Seq: own.Number, From: at(0), Past: at(1), Replaces: at(2)}
+	return own.Directory, f, int(src[13]) - 1, nil
 }
 
 // frame is the head of a block, or of the end of a file.

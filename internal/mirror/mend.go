@@ -11,17 +11,18 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 )
 
 // Mend writes the copies anew of which a Read of the file has reported places, and keeps what
 // there is of them in lost+found. Nothing was lost: each block is in one of the copies. It returns
 // the paths of the copies that were written.
-func Mend(fs vfs.FS, dir string, f *manifest.File, found *Report) (mended []string, err error) {
+func Mend(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, found *Report) (mended []string, err error) {
 	for i, path := range datadir.FilePaths(f.Name()) {
 		if !found.bad(path) {
 			continue
 		}
-		if err := writeCopy(fs, dir, f, i, path); err != nil {
+		if err := writeCopy(fs, dir, of, f, i, path); err != nil {
 			return mended, errors.Join(err, removeIfThere(fs, fs.PathJoin(dir, path)+datadir.TempSuffix))
 		}
 	}
@@ -46,18 +47,18 @@ func Mend(fs vfs.FS, dir string, f *manifest.File, found *Report) (mended []stri
 }
 
 // writeCopy writes one copy from what both have, under its unfinished name.
-func writeCopy(fs vfs.FS, dir string, f *manifest.File, number int, path string) error {
+func writeCopy(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, number int, path string) error {
 	out, err := fs.Create(fs.PathJoin(dir, path)+datadir.TempSuffix, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
 	}
-	header := appendHeader(nil, f, number)
+	header := appendHeader(nil, of, f, number)
 	copySum := binary.LittleEndian.Uint32(header[headerSize-4:])
 	err = write(out, header)
 	end := frame{end: true}
 	if err == nil {
 		var report Report
-		report, err = walk(fs, dir, f, func(_ *reader, h *frame, stored []byte) error {
+		report, err = walk(fs, dir, of, f, func(_ *reader, h *frame, stored []byte) error {
 			end.number, end.first = h.number+1, h.first+uint64(h.entries)
 			return write(out, appendFrame(nil, copySum, h, stored))
 		})

@@ -18,9 +18,13 @@ import (
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 )
 
 const dir = "/data"
+
+// own is the id of the directory.
+var own = origin.Directory{1, 2, 15: 3}
 
 var described = manifest.File{Kind: manifest.TagChanges, Seq: 7, From: 1, Past: 1 << 40, Replaces: 3}
 
@@ -66,7 +70,7 @@ func someItems(blocks int) (items [][]byte) {
 
 func writeFile(t testing.TB, fs vfs.FS, items [][]byte) manifest.File {
 	t.Helper()
-	w, err := Create(fs, dir, described)
+	w, err := Create(fs, dir, own, described)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +88,7 @@ func writeFile(t testing.TB, fs vfs.FS, items [][]byte) manifest.File {
 
 func readFile(t testing.TB, fs vfs.FS, f manifest.File) (items [][]byte, r Report) {
 	t.Helper()
-	r, err := Read(fs, dir, &f, func(item []byte) error {
+	r, err := Read(fs, dir, own, &f, func(item []byte) error {
 		items = append(items, bytes.Clone(item))
 		return nil
 	})
@@ -107,7 +111,7 @@ func TestRead(t *testing.T) {
 		if !same(got, items) || !r.Whole() || r.Entries != weights(items) || f.Items != weights(items) {
 			t.Errorf("%d blocks: %d items of %d, %+v", blocks, len(got), len(items), r)
 		}
-		said, whole, err := Describe(fs, dir, f.Name())
+		said, whole, err := Describe(fs, dir, own, f.Name())
 		if err != nil || !whole || !reflect.DeepEqual(said, f) {
 			t.Errorf("%d blocks: it says %+v, %t, %v; it is %+v", blocks, said, whole, err, f)
 		}
@@ -173,10 +177,10 @@ func spoil(t *testing.T, from *sample, what string, path string, change func(dat
 			t.Fatalf("%s of %s: %s is named", what, path, p.File)
 		}
 	}
-	if said, whole, err := Describe(fs, dir, f.Name()); err != nil || !whole || said.Past != f.Past || said.Items != f.Items {
+	if said, whole, err := Describe(fs, dir, own, f.Name()); err != nil || !whole || said.Past != f.Past || said.Items != f.Items {
 		t.Fatalf("%s: it says %+v, %t, %v", what, said, whole, err)
 	}
-	mended, err := Mend(fs, dir, &f, &r)
+	mended, err := Mend(fs, dir, own, &f, &r)
 	if err != nil || !slices.Equal(mended, []string{path}) {
 		t.Fatalf("%s: mended %q, %v", what, mended, err)
 	}
@@ -223,7 +227,7 @@ func TestAMissingCopy(t *testing.T) {
 		if !same(got, items) || r.Lost || !r.bad(path) {
 			t.Errorf("copy %d: %+v", i, r)
 		}
-		if _, err := Mend(fs, dir, &f, &r); err != nil {
+		if _, err := Mend(fs, dir, own, &f, &r); err != nil {
 			t.Error(err)
 		}
 		if got, r = readFile(t, fs, f); !same(got, items) || !r.Whole() {
@@ -240,7 +244,7 @@ func TestPairs(t *testing.T) {
 	whole := newDir(t)
 	f := writeFile(t, whole, items)
 	at := headerSize
-	if _, err := walk(whole, dir, &f, func(_ *reader, h *frame, _ []byte) error {
+	if _, err := walk(whole, dir, own, &f, func(_ *reader, h *frame, _ []byte) error {
 		blocks = append(blocks, [3]int{at, int(h.items), int(h.entries)})
 		at += frameSize + int(h.stored)
 		return nil
@@ -272,7 +276,7 @@ func TestPairs(t *testing.T) {
 			if lost > 0 {
 				continue
 			}
-			if _, err := Mend(fs, dir, &f, &r); err != nil {
+			if _, err := Mend(fs, dir, own, &f, &r); err != nil {
 				t.Error(err)
 			}
 			if got, r = readFile(t, fs, f); !same(got, items) || !r.Whole() {
@@ -294,7 +298,7 @@ func TestCrash(t *testing.T) {
 			}
 			return nil
 		}))
-		w, err := Create(fs, dir, described)
+		w, err := Create(fs, dir, own, described)
 		for _, item := range someItems(2) {
 			if err == nil {
 				err = w.Add(item, weight(item))
@@ -319,7 +323,7 @@ func TestCrash(t *testing.T) {
 			if strings.HasSuffix(name, datadir.TempSuffix) {
 				continue
 			}
-			if _, whole, err := Describe(after, dir, described.Name()); err != nil || !whole {
+			if _, whole, err := Describe(after, dir, own, described.Name()); err != nil || !whole {
 				t.Fatalf("write %d: %s is there and not whole: %v", n, name, err)
 			}
 		}
@@ -328,7 +332,7 @@ func TestCrash(t *testing.T) {
 
 func TestAnItemHasALimit(t *testing.T) {
 	fs := newDir(t)
-	w, err := Create(fs, dir, described)
+	w, err := Create(fs, dir, own, described)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -385,11 +389,11 @@ func FuzzRead(f *testing.F) {
 		fs := newDir(t)
 		filetest.Write(t, fs, fs.PathJoin(dir, paths()[0]), a)
 		filetest.Write(t, fs, fs.PathJoin(dir, paths()[1]), b)
-		_, err := Read(fs, dir, &file, func([]byte) error { return nil })
+		_, err := Read(fs, dir, own, &file, func([]byte) error { return nil })
 		if err != nil && !strings.Contains(err.Error(), ErrFormat.Error()) {
 			t.Fatal(err)
 		}
-		if _, _, err := Describe(fs, dir, file.Name()); err != nil && !strings.Contains(err.Error(), ErrFormat.Error()) {
+		if _, _, err := Describe(fs, dir, own, file.Name()); err != nil && !strings.Contains(err.Error(), ErrFormat.Error()) {
 			t.Fatal(err)
 		}
 	})

@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/zstd"
 )
 
@@ -88,6 +89,7 @@ type copyReader struct {
 
 // reader reads a file.
 type reader struct {
+	of     origin.Directory
 	file   *manifest.File
 	copies []*copyReader
 	report Report
@@ -98,12 +100,13 @@ func (r *reader) bad(c *copyReader, at, n int64, reason string) {
 	r.report.Bad = append(r.report.Bad, Place{c.path, at, n, reason})
 }
 
-// Read calls fn for every item of a committed file below the data directory dir, in order. Each
+// Read calls fn for every item of a committed file below the data directory dir, which has the id of,
+// in order. Each
 // block comes from whichever copy has it. The item is valid during the call. The error is
 // that of fn, or says nothing about the file, or wraps ErrFormat.
-func Read(fs vfs.FS, dir string, f *manifest.File, fn func(item []byte) error) (Report, error) {
+func Read(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, fn func(item []byte) error) (Report, error) {
 	var content []byte
-	return walk(fs, dir, f, func(r *reader, h *frame, stored []byte) error {
+	return walk(fs, dir, of, f, func(r *reader, h *frame, stored []byte) error {
 		src, buf, err := zstd.Content(content, stored, zstd.MaxLength)
 		content = buf
 		if bad := wellFormed(src, h.items); err != nil || bad {
@@ -141,9 +144,9 @@ func wellFormed(src []byte, items uint32) (bad bool) {
 
 // Describe returns what the copies of a file say of it that no MANIFEST names. Whole is false
 // where none of them says it, or none has an end: the sizes are 0 then.
-func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, whole bool, err error) {
+func Describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (f manifest.File, whole bool, err error) {
 	for i, path := range datadir.FilePaths(n) {
-		in, openErr := fs.Open(fs.PathJoin(dir, path))
+		copied, openErr := fs.Open(fs.PathJoin(dir, path))
 		if openErr != nil {
 			if !oserror.IsNotExist(openErr) && !errors.Is(openErr, syscall.EIO) {
 				err = openErr
@@ -151,15 +154,15 @@ func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, whol
 			continue
 		}
 		header := make([]byte, headerSize)
-		_, readErr := in.ReadAt(header, 0)
-		if err := in.Close(); err != nil {
+		_, readErr := copied.ReadAt(header, 0)
+		if err := copied.Close(); err != nil {
 			return f, false, err
 		}
-		found, number, headErr := parseHeader(header)
+		in, found, number, headErr := parseHeader(header)
 		if errors.Is(headErr, ErrFormat) {
 			return f, false, headErr
 		}
-		if readErr == nil && headErr == nil && number == i && found.Name() == n {
+		if readErr == nil && headErr == nil && number == i && found.Name() == n && in == of {
 			f, whole = found, true
 			break
 		}
@@ -169,7 +172,7 @@ func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, whol
 	}
 	f.Items = math.MaxInt64 // unknown
 	ended := false
-	report, err := walk(fs, dir, &f, func(r *reader, h *frame, _ []byte) error {
+	report, err := walk(fs, dir, of, &f, func(r *reader, h *frame, _ []byte) error {
 		r.report.Entries += int64(h.entries)
 		return nil
 	})
@@ -183,9 +186,30 @@ func Describe(fs vfs.FS, dir string, n manifest.FileName) (f manifest.File, whol
 	return f, ended, err
 }
 
+// Origin returns which file of which directory the copy at path says it is; ok is false where it
+// does not say. The error wraps ErrFormat, or is that of the file system.
+func Origin(fs vfs.FS, path string) (of origin.File, ok bool, err error) {
+	f, err := fs.Open(path)
+	if err != nil {
+		return of, false, err
+	}
+	defer f.Close()
+	header := make([]byte, headerSize)
+	if n, err := f.ReadAt(header, 0); n < headerSize && (err == nil || errors.Is(err, io.EOF)) {
+		return of, false, nil
+	} else if n < headerSize {
+		return of, false, err
+	}
+	in, file, _, err := parseHeader(header)
+	if errors.Is(err, errHeader) {
+		return of, false, nil
+	}
+	return origin.File{Directory: in, Number: file.Seq}, err == nil, err
+}
+
 // walk gives every block to each.
-func walk(fs vfs.FS, dir string, f *manifest.File, each func(r *reader, h *frame, stored []byte) error) (Report, error) {
-	r := &reader{file: f}
+func walk(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, each func(r *reader, h *frame, stored []byte) error) (Report, error) {
+	r := &reader{of: of, file: f}
 	err := r.open(fs, dir)
 	if err == nil {
 		err = r.blocks(each)
@@ -222,7 +246,7 @@ func (r *reader) open(fs vfs.FS, dir string) error {
 		}
 		c.size = stat.Size()
 		// What the header must be is known.
-		header := appendHeader(nil, r.file, i)
+		header := appendHeader(nil, r.of, r.file, i)
 		c.sum = binary.LittleEndian.Uint32(header[headerSize-4:])
 		got, err := c.read(0, headerSize)
 		if err != nil {
@@ -232,7 +256,7 @@ func (r *reader) open(fs vfs.FS, dir string) error {
 			continue
 		}
 		if !bytes.Equal(got, header) {
-			if _, _, err := parseHeader(got); errors.Is(err, ErrFormat) {
+			if _, _, _, err := parseHeader(got); errors.Is(err, ErrFormat) {
 				return fmt.Errorf("%s: %w", path, err)
 			}
 			r.bad(c, 0, headerSize, "damaged header")

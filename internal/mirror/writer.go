@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/zstd"
 )
 
@@ -31,9 +32,9 @@ type Writer struct {
 	out     []byte
 }
 
-// Create begins a file below the data directory dir, whose copies do not count before Finish.
+// Create begins a file below the data directory dir, which has the id of, whose copies do not count before Finish.
 // Of f it takes all but the sizes.
-func Create(fs vfs.FS, dir string, f manifest.File) (*Writer, error) {
+func Create(fs vfs.FS, dir string, of origin.Directory, f manifest.File) (*Writer, error) {
 	w := &Writer{fs: fs, dir: dir, file: f, enc: encoderFor(f.Kind)}
 	w.file.Bytes, w.file.Items = 0, 0
 	for i, path := range w.paths() {
@@ -41,7 +42,7 @@ func Create(fs vfs.FS, dir string, f manifest.File) (*Writer, error) {
 		if err != nil {
 			return nil, errors.Join(err, w.Abort())
 		}
-		header := appendHeader(nil, &w.file, i)
+		header := appendHeader(nil, of, &w.file, i)
 		w.files = append(w.files, out)
 		w.sums = append(w.sums, binary.LittleEndian.Uint32(header[headerSize-4:]))
 		if err := write(out, header); err != nil {

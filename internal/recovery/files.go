@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/origin"
 )
 
 // SideFile is a file in the directory of a side, or one of its copies.
@@ -20,7 +21,8 @@ type SideFile struct {
 	Path    string // below the data directory
 	Name    manifest.FileName
 	Temp    bool // its name is that of an unfinished file
-	Foreign bool // its name is none of a side file
+	Foreign bool // its name is none of a side file, or that of another one: Why says so
+	Why     string
 }
 
 // Said is what a whole side file says of itself.
@@ -41,19 +43,19 @@ func (s *Said) replaces(n manifest.FileName) bool {
 
 // describe returns what a file says of itself, and whether that is enough to take it in. Each kind
 // of file has its line here.
-func describe(fs vfs.FS, dir string, n manifest.FileName) (said Said, ok bool, err error) {
+func describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (said Said, ok bool, err error) {
 	switch n.Kind {
 	case manifest.TagBase, manifest.TagChanges:
-		said.File, ok, err = mirror.Describe(fs, dir, n)
+		said.File, ok, err = mirror.Describe(fs, dir, of, n)
 	case manifest.EventFile:
-		said.File, said.Buckets, said.Sources, ok, err = eventfile.Describe(fs, dir, n)
+		said.File, said.Buckets, said.Sources, ok, err = eventfile.Describe(fs, dir, of, n)
 	}
 	return said, ok, err
 }
 
 // listSides lists the files of all sides, and asks them what they are where that is needed: in a
 // directory with a file that the MANIFEST does not name, or where the MANIFEST has lost edits.
-func (in *Input) listSides(fs vfs.FS, dir string) error {
+func (in *Input) listSides(fs vfs.FS, dir string, of origin.Directory) error {
 	for _, sub := range datadir.FileDirs() {
 		names, err := fs.List(fs.PathJoin(dir, sub))
 		if err != nil && !oserror.IsNotExist(err) {
@@ -65,12 +67,17 @@ func (in *Input) listSides(fs vfs.FS, dir string) error {
 			f := SideFile{Path: sub + "/" + name, Temp: strings.HasSuffix(name, datadir.TempSuffix)}
 			n, ok := datadir.ParseFile(sub, strings.TrimSuffix(name, datadir.TempSuffix))
 			f.Name, f.Foreign = n, !ok
+			if f.whole() {
+				if err := f.belongs(fs, dir, of); err != nil {
+					return err
+				}
+			}
 			in.Highest = max(in.Highest, n.Seq)
 			in.Sides = append(in.Sides, f)
 			strange = strange || f.whole() && !in.State.HasFile(n)
 		}
 		if strange {
-			if err := in.ask(fs, dir, in.Sides[from:]); err != nil {
+			if err := in.ask(fs, dir, of, in.Sides[from:]); err != nil {
 				return err
 			}
 		}
@@ -83,14 +90,26 @@ func (in *Input) listSides(fs vfs.FS, dir string) error {
 
 func (f *SideFile) whole() bool { return !f.Temp && !f.Foreign }
 
+// belongs notes why a file is not the one of its name.
+func (f *SideFile) belongs(fs vfs.FS, dir string, of origin.Directory) error {
+	found, ok, err := sideOrigin(fs, fs.PathJoin(dir, f.Path), f.Name.Kind)
+	if err != nil {
+		return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
+	}
+	if why := (origin.File{Directory: of, Number: f.Name.Seq}).Check(found); ok && why != nil {
+		f.Foreign, f.Why = true, why.Error()
+	}
+	return nil
+}
+
 // ask notes what the files of a directory say of themselves.
-func (in *Input) ask(fs vfs.FS, dir string, list []SideFile) error {
+func (in *Input) ask(fs vfs.FS, dir string, of origin.Directory, list []SideFile) error {
 	for i := range list {
 		f := &list[i]
 		if !f.whole() || in.said(f.Name) != nil {
 			continue
 		}
-		said, ok, err := describe(fs, dir, f.Name)
+		said, ok, err := describe(fs, dir, of, f.Name)
 		if err != nil && !in.State.HasFile(f.Name) {
 			return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
 		}

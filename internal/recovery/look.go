@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
 )
@@ -39,14 +40,14 @@ func (r Readers) Close() error {
 	return errors.Join(errs...)
 }
 
-// Look lists and opens the files of segments. Its error is one that says nothing
+// Look lists and opens the files of segments in the directory dir, which has the id of. Its error is one that says nothing
 // about the files, such as a limit of open ones or a newer format.
-func Look(fs vfs.FS, dir string, state *manifest.State, open func(path string) (*segment.Reader, error)) (in Input, readers Readers, err error) {
+func Look(fs vfs.FS, dir string, of origin.Directory, state *manifest.State, open func(path string) (*segment.Reader, error)) (in Input, readers Readers, err error) {
 	in.State, readers = state, Readers{}
 	if err := in.list(fs, dir); err != nil {
 		return in, readers, err
 	}
-	if err := in.listSides(fs, dir); err != nil {
+	if err := in.listSides(fs, dir, of); err != nil {
 		return in, readers, err
 	}
 	strange := state.Suspect
@@ -68,6 +69,11 @@ func Look(fs vfs.FS, dir string, state *manifest.State, open func(path string) (
 		case err != nil:
 			return in, readers, fmt.Errorf("segment %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
 		default:
+			if !f.belongs(of, r, at >= 0) {
+				_ = r.Close() // it was only read
+				r = nil
+				break
+			}
 			readers[f.Seq] = r
 		}
 		strange = strange || at < 0 || r == nil
@@ -83,6 +89,21 @@ func Look(fs vfs.FS, dir string, state *manifest.State, open func(path string) (
 		}
 	}
 	return in, readers, nil
+}
+
+// belongs reports whether a file is the one of its name, and the one that was committed under it,
+// and notes why not.
+func (f *File) belongs(of origin.Directory, r *segment.Reader, named bool) bool {
+	info := r.Info()
+	why := origin.File{Directory: of, Number: f.Seq}.Check(r.Origin())
+	if why == nil && named && (info.Size != f.Meta.Bytes || info.Sum != f.Meta.Sum) {
+		why = fmt.Errorf("%w: the MANIFEST says that it has %d bytes and the sum %08x, it has %d and %08x",
+			origin.ErrForeign, f.Meta.Bytes, f.Meta.Sum, info.Size, info.Sum)
+	}
+	if why != nil {
+		f.Foreign, f.Damage = true, why.Error()
+	}
+	return why == nil
 }
 
 // list lists what there is.
@@ -148,7 +169,7 @@ func (f *File) read(r *segment.Reader, state *manifest.State) error {
 		for _, m := range f.Edit.AddSegments {
 			if m.Seq == f.Seq {
 				f.Meta = m
-				f.Meta.Bytes, f.Meta.Points = info.Size, info.Points
+				f.Meta.Bytes, f.Meta.Sum, f.Meta.Points = info.Size, info.Sum, info.Points
 				return nil
 			}
 		}
@@ -161,7 +182,7 @@ func (f *File) read(r *segment.Reader, state *manifest.State) error {
 func (f *File) describe(r *segment.Reader) error {
 	info := r.Info()
 	f.Meta = manifest.Segment{
-		Seq: f.Seq, Kind: f.Kind, Bytes: info.Size, Points: info.Points, Generation: uint64(info.Generation), Marks: hole.Marks{All: true},
+		Seq: f.Seq, Kind: f.Kind, Bytes: info.Size, Sum: info.Sum, Points: info.Points, Generation: uint64(info.Generation), Marks: hole.Marks{All: true},
 	}
 	buckets, err := r.Buckets()
 	if err != nil && !segment.IsDamage(err) {

@@ -33,7 +33,7 @@ type File struct {
 	Seq  uint64
 	Temp bool // its name is that of an unfinished file
 
-	Foreign bool // its name is none of a segment, or that of another one's number
+	Foreign bool // its name is none of a segment, or that of another file: Damage says so
 
 	Damage string // why it does not open; "" = it does
 	Unread bool   // the device does not give it now, which may pass
@@ -312,7 +312,7 @@ func (p *planner) unread(seq uint64) bool {
 
 func (p *planner) whyLost(seq uint64) string {
 	for i := range p.in.Files {
-		if f := &p.in.Files[i]; f.Seq == seq && !f.Temp && !f.Foreign && f.Damage != "" {
+		if f := &p.in.Files[i]; f.Seq == seq && !f.Temp && f.Damage != "" {
 			return f.Damage
 		}
 	}
@@ -384,7 +384,7 @@ func (p *planner) judge() {
 		v := Verdict{File: f}
 		switch {
 		case f.Foreign:
-			v.Fate, v.Why = Aside, "it is no segment"
+			v.Fate, v.Why = Aside, cmp.Or(f.Damage, "it is no segment")
 		case f.Temp:
 			v.Fate, v.Why, v.Expected = gone, "it was never finished", true
 		case f.Unread && p.dead[f.Seq] && trusted:

@@ -1,6 +1,7 @@
 package recovery
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -103,7 +104,7 @@ func (p *planner) judgeSides(dead func(manifest.FileName) bool) {
 		said := p.in.said(f.Name)
 		switch {
 		case f.Foreign:
-			v.Fate, v.Why, v.Expected = Aside, "it is no file of a store", false
+			v.Fate, v.Why, v.Expected = Aside, cmp.Or(f.Why, "it is no file of a store"), false
 		case f.Temp:
 			v.Fate, v.Why = gone, "it was never finished"
 		case dead(f.Name):

@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/version"
@@ -106,7 +107,7 @@ func (s *sides) open(logger *slog.Logger, books *ledger.Ledger, control *backpre
 	n := s.node
 	s.tags = tagstore.New(tagstore.Options{
 		FS: s.fs, Dir: "/data", Logger: logger, Now: func() time.Time { return time.Unix(1000, 0) },
-		Ledger: books, Pressure: control, Memory: budget, Damage: n.damage, Deletions: &n.columns.Deletions,
+		Of: func() origin.Directory { return origin.Directory{} }, Ledger: books, Pressure: control, Memory: budget, Damage: n.damage, Deletions: &n.columns.Deletions,
 		Incarnation: func(bucket uint64, key []byte) (uint64, bool) {
 			b := n.registry.ID(bucket)
 			if b == nil {

@@ -216,7 +216,7 @@ func TestDamageErrorsAreBounded(t *testing.T) {
 func TestLaterFormatIsNamed(t *testing.T) {
 	_, data := smallSegment(t)
 	foot := data[len(data)-footerSize:]
-	binary.LittleEndian.PutUint32(foot[8:], 99)
+	binary.LittleEndian.PutUint32(foot[ownSize+8:], 99)
 	seal(foot, int64(len(data)-footerSize))
 	_, err := Open(memFile(t, data), testPath)
 	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "version 99") || len(Damages(err)) != 0 {
@@ -332,7 +332,7 @@ func sealAll(data []byte) {
 	}
 	end := len(data) - footerSize
 	foot := data[end:]
-	at := binary.LittleEndian.Uint64(foot[16:])
+	at := binary.LittleEndian.Uint64(foot[ownSize+16:])
 	if at <= uint64(end) {
 		for dir, last := data[at:end], uint64(0); len(dir) >= 2*offsetSize; dir = dir[offsetSize:] {
 			from, to := binary.LittleEndian.Uint64(dir), binary.LittleEndian.Uint64(dir[offsetSize:])
@@ -342,7 +342,7 @@ func sealAll(data []byte) {
 			seal(data[from:to], int64(from))
 			last = to
 		}
-		binary.LittleEndian.PutUint32(foot[12:], blockCRC(data[at:end], int64(at)))
+		binary.LittleEndian.PutUint32(foot[ownSize+12:], blockCRC(data[at:end], int64(at)))
 	}
 	seal(foot, int64(end))
 }

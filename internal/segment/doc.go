@@ -18,8 +18,9 @@ type (
 
 // Info is what the footer of a segment says about its content.
 type Info struct {
-	Size       int64 // bytes of the file
-	DataBytes  int64 // bytes of all chunks, without any overhead
+	Size       int64  // bytes of the file
+	Sum        uint32 // of the footer, which has sums of everything else
+	DataBytes  int64  // bytes of all chunks, without any overhead
 	Chunks     int64
 	Points     int64 // set slots, as the writer was told; timestamps are none
 	Series     int64 // distinct (bucket, hash) without those of timestamps

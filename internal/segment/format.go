@@ -6,12 +6,13 @@ import (
 	"hash/crc32"
 
 	"dalmatiner/internal/identity"
+	"dalmatiner/internal/origin"
 )
 
 const (
 	// format is the version of the format this package writes, and the only one
 	// it reads.
-	format = 6
+	format = 7
 
 	// maxChunk is the largest chunk in bytes: the length field of an index
 	// entry has 16 bits. 720 raw points are 5,760 bytes.
@@ -50,8 +51,12 @@ const (
 )
 
 const (
-	magic      = "DMTSEG\r\n"
-	footerSize = 128
+	magic = "DMTSEG\r\n"
+	// The footer is what a file says it is, which a later program may change, and then tailSize
+	// bytes, which stay: with their magic and version each program can name the format of another.
+	tailSize   = 128
+	ownSize    = origin.FileSize + 4
+	footerSize = ownSize + tailSize
 	crcSize    = 4
 	fenceSize  = 8 + 16 + 8 // bucket, hash, chunk
 	offsetSize = 8
@@ -92,10 +97,14 @@ func (k kind) String() string {
 // footer is the fixed last part of a file.
 type footer struct {
 	info   Info
-	dirOff int64
-	dirCRC uint32
-	blocks [kinds]uint32 // number of blocks of each kind
-	unread bool          // it stands for one that could not be read yet, see Files.Later
+	origin origin.File
+	// blockSum is the CRC-32C of the checksums of all blocks, in their order: two files with the
+	// same sum in the MANIFEST have the same content.
+	blockSum uint32
+	dirOff   int64
+	dirCRC   uint32
+	blocks   [kinds]uint32 // number of blocks of each kind
+	unread   bool          // it stands for one that could not be read yet, see Files.Later
 }
 
 // first is the number of the first block of kind k; first(kinds) is the number
@@ -111,6 +120,8 @@ func (f *footer) first(k kind) int {
 func appendFooter(dst []byte, f *footer) []byte {
 	le := binary.LittleEndian
 	start := len(dst)
+	dst = f.origin.Append(dst)
+	dst = le.AppendUint32(dst, f.blockSum)
 	dst = append(dst, magic...)
 	dst = le.AppendUint32(dst, format)
 	dst = le.AppendUint32(dst, f.dirCRC)
@@ -138,13 +149,13 @@ func (i *Info) fields() []*int64 {
 func parseFooter(src []byte, file string, size int64) (footer, error) {
 	le := binary.LittleEndian
 	damage := func(detail string) error {
-		return &DamageError{File: file, Offset: max(0, size-footerSize), Length: int64(len(src)),
+		return &DamageError{File: file, Offset: max(0, size-footerSize), Length: min(size, footerSize),
 			Part: partFooter, Detail: detail}
 	}
 	if len(src) != footerSize {
 		return footer{}, damage(fmt.Sprintf("the file has %d bytes, a footer %d", size, footerSize))
 	}
-	if string(src[:len(magic)]) != magic {
+	if string(src[ownSize:ownSize+len(magic)]) != magic {
 		return footer{}, damage("no footer at the end of the file")
 	}
 	want, got := le.Uint32(src[footerSize-crcSize:]), blockCRC(src[:footerSize-crcSize], size-footerSize)
@@ -152,10 +163,13 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 		return footer{}, &DamageError{File: file, Offset: size - footerSize, Length: footerSize,
 			Want: want, Got: got, Part: partFooter}
 	}
+	f := footer{origin: origin.ParseFile(src), blockSum: le.Uint32(src[origin.FileSize:])}
+	f.info.Sum = want
+	src = src[ownSize:]
 	if v := le.Uint32(src[8:]); v != format {
 		return footer{}, fmt.Errorf("segment %s: %w: version %d, this program reads version %d", file, ErrFormat, v, format)
 	}
-	f := footer{dirCRC: le.Uint32(src[12:]), dirOff: int64(le.Uint64(src[16:]))}
+	f.dirCRC, f.dirOff = le.Uint32(src[12:]), int64(le.Uint64(src[16:]))
 	src = src[24:]
 	for k := range f.blocks {
 		f.blocks[k] = le.Uint32(src)

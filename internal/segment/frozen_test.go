@@ -286,7 +286,7 @@ func TestAnotherFormatIsNamed(t *testing.T) {
 	_, data := smallSegment(t)
 	foot := data[len(data)-footerSize:]
 	for _, version := range []uint32{0, 1, format + 1, 1 << 31} {
-		binary.LittleEndian.PutUint32(foot[8:], version)
+		binary.LittleEndian.PutUint32(foot[ownSize+8:], version)
 		seal(foot, int64(len(data)-footerSize))
 		_, err := Open(memFile(t, data), testPath)
 		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: unknown segment format: version %d, this program reads version %d", testPath, version, format)) ||

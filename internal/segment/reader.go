@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/origin"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -73,6 +74,9 @@ func (r *Reader) readFooter() error {
 
 // Info returns what the footer says.
 func (r *Reader) Info() Info { return r.footer().info }
+
+// Origin returns which file of which directory it says it is.
+func (r *Reader) Origin() origin.File { return r.footer().origin }
 
 // Close closes the file and frees what is in memory of it. No other call may be under way or
 // follow.

@@ -39,7 +39,7 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 	whole := func(change func(b []byte)) func([]byte) []byte {
 		return func(b []byte) []byte { change(b); return b }
 	}
-	foot := len(intact) - footerSize
+	foot := len(intact) - tailSize
 	le := binary.LittleEndian
 	for name, tc := range map[string]struct {
 		change func(b []byte) []byte

@@ -2,14 +2,17 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"slices"
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/dedup"
 	"dalmatiner/internal/identity"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -83,6 +86,9 @@ func (w *Writer) Describe(generation, first int64, chunks uint32) {
 	i := &w.foot.info
 	i.Generation, i.WindowFirst, i.WindowChunks = generation, first, chunks
 }
+
+// Belongs notes in the footer which file of which directory it is.
+func (w *Writer) Belongs(to origin.File) { w.foot.origin = to }
 
 // Compress makes the segment smaller, which takes time: equal chunks are stored once, and blocks
 // compressed where that pays. It is for segments that stay, and comes before the first Add.
@@ -268,6 +274,7 @@ func (w *Writer) finish() error {
 	w.buf = appendState(w.buf, w.state, w.off)
 	w.foot.info.Size = w.off + int64(len(w.buf)) + footerSize
 	w.buf = appendFooter(w.buf, &w.foot)
+	w.foot.info.Sum = binary.LittleEndian.Uint32(w.buf[len(w.buf)-crcSize:])
 	if err := w.write(); err != nil {
 		return err
 	}
@@ -325,6 +332,7 @@ func (w *Writer) endBlock(k kind) error {
 	at := w.off + int64(w.start)
 	crc := blockCRC(w.buf[w.start:], at)
 	w.buf = append(w.buf, byte(crc), byte(crc>>8), byte(crc>>16), byte(crc>>24))
+	w.foot.blockSum = crc32.Update(w.foot.blockSum, castagnoli, w.buf[len(w.buf)-crcSize:])
 	w.offsets = append(w.offsets, at)
 	w.foot.blocks[k]++
 	w.start = len(w.buf)

@@ -20,6 +20,8 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
@@ -104,10 +106,17 @@ type start struct {
 // wrote, and on failing I/O, and has closed everything then, Versions too. Torn,
 // damaged and missing files are reported to Damage and set aside (I6).
 func Open(o Options) (*Directory, Found, error) {
-	lock, err := datadir.Acquire(o.FS, o.Dir, o.Damage.Report)
+	lock, id, err := datadir.Acquire(o.FS, o.Dir, func() (origin.Directory, error) {
+		id, err := recovery.DirectoryOf(o.FS, o.Dir)
+		if err == nil && !id.Known() {
+			id = origin.NewDirectory()
+		}
+		return id, err
+	}, o.Damage.Report)
 	if err != nil {
 		return nil, Found{}, err
 	}
+	o.Segments.Own(id)
 	s := &start{o: o, d: Directory{versions: o.Versions, lock: lock}}
 	for _, step := range []func() error{
 		s.openManifest, s.planFiles, s.restore, s.openSegments, s.showHoles, s.openCatalogue, s.openLog,
@@ -136,7 +145,7 @@ func (s *start) path(elem ...string) string {
 
 // openManifest reads the MANIFEST and what lies beside it.
 func (s *start) openManifest() error {
-	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Logger)
+	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Segments.Of(), s.o.Logger)
 	if err != nil {
 		return err
 	}
@@ -157,7 +166,7 @@ func (s *start) openManifest() error {
 // start goes on. Nothing is changed yet.
 func (s *start) planFiles() error {
 	state := s.found.State
-	in, readers, err := recovery.Look(s.o.FS, s.o.Dir, state, s.o.Files.Open)
+	in, readers, err := recovery.Look(s.o.FS, s.o.Dir, s.o.Segments.Of(), state, s.o.Files.Open)
 	s.readers = readers
 	if err != nil {
 		return err
@@ -239,7 +248,10 @@ func raiseIncarnations(b *columns.Bucket, all []manifest.Tombstones) {
 // openLog opens the log, above everything that MANIFEST and catalogue know of it.
 func (s *start) openLog() (err error) {
 	o := s.o.Log
-	o.FS, o.Dir, o.Logger = s.o.FS, s.path(datadir.WAL), s.o.Logger
+	o.FS, o.Dir, o.Logger, o.ID = s.o.FS, s.path(datadir.WAL), s.o.Logger, s.o.Segments.Of()
+	if err := s.setForeignLogAside(); err != nil {
+		return err
+	}
 	highest := max(s.found.State.AccountLSN, s.found.Ownership.Highest()+1)
 	for i := range s.found.State.Files {
 		highest = max(highest, s.found.State.Files[i].Past) // side files have all records below
@@ -247,4 +259,23 @@ func (s *start) openLog() (err error) {
 	o.MinLSN = wal.LSN(highest)
 	s.d.Log, err = wal.Open(o)
 	return err
+}
+
+// setForeignLogAside moves the files of other logs to lost+found.
+func (s *start) setForeignLogAside() error {
+	foreign, err := wal.Foreign(s.o.FS, s.path(datadir.WAL), s.o.Segments.Of())
+	if err != nil {
+		return err
+	}
+	for name, why := range foreign {
+		file := datadir.WAL + "/" + name
+		s.o.Damage.Report(file, why)
+		if err := mirror.SetAside(s.o.FS, s.o.Dir, file); err != nil {
+			return err
+		}
+		if err := s.o.FS.Remove(s.path(file)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

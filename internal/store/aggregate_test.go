@@ -325,7 +325,7 @@ func damagePart(t *testing.T, fs vfs.FS, path, part string) {
 			t.Fatal(err)
 		}
 	}
-	for at := st.Size() - 129; at >= 0; at -= 16 {
+	for at := st.Size() - 157; at >= 0; at -= 16 {
 		flip(at)
 		r, err := segment.Open(fs, path)
 		if err != nil {

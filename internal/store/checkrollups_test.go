@@ -96,6 +96,7 @@ func rewriteRollups(t *testing.T, fs vfs.FS, path string, change func(h *chunk.H
 		t.Fatal(err)
 	}
 	info := r.Info()
+	w.Belongs(r.Origin())
 	w.Describe(info.Generation, info.WindowFirst, info.WindowChunks)
 	var last segment.Hash
 	copyRollups := func(l segment.Rollup, bucket uint64, h segment.Hash) error {
@@ -149,4 +150,5 @@ func rewriteRollups(t *testing.T, fs vfs.FS, path string, change func(h *chunk.H
 	if err := errors.Join(err, finishErr, r.Close(), fs.Rename(path+".new", path)); err != nil {
 		t.Fatal(err)
 	}
+	recommit(t, fs, path)
 }

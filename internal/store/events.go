@@ -23,7 +23,7 @@ const (
 func newEvents(s *Store) (*events.Local, error) {
 	known := knownSeries{s}
 	return events.New(events.Options{
-		FS: s.o.FS, Dir: s.o.Dir, Logger: s.o.Logger, Now: s.clock.Unix,
+		FS: s.o.FS, Dir: s.o.Dir, Of: s.dir.Of(), Logger: s.o.Logger, Now: s.clock.Unix,
 		MaxFuture: s.o.MaxFuture, MaxFile: s.o.maxMergedFile, TakeNumber: s.dir.TakeNumber,
 		Bucket: s.BucketByName, ByID: func(id uint64) (buckets.Info, bool) { return known.BucketByID(id) },
 		Log: s.ledger, Account: s.ledger.Events(),

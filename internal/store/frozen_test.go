@@ -21,6 +21,7 @@ import (
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/point"
 )
 
@@ -371,7 +372,7 @@ func TestFrozenDirectory(t *testing.T) {
 	if frozen.Missing("account.txt") {
 		frozen.Same(t, "account.txt", []byte(accountText(s)))
 	}
-	if state, _, err := manifest.Inspect(mem, "/data"); err != nil || len(state.Tombstones) == 0 {
+	if state, _, err := manifest.Inspect(mem, "/data", origin.Directory{}); err != nil || len(state.Tombstones) == 0 {
 		t.Errorf("no tombstones: %v", err)
 	}
 	kinds := map[string]int{}

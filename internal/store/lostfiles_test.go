@@ -119,7 +119,7 @@ func TestLostTagsOutliveKills(t *testing.T) {
 				}
 			} else {
 				filetest.Rewrite(t, mem, path, func(data []byte) []byte {
-					data[60] ^= 1
+					data[76] ^= 1
 					return data
 				})
 			}

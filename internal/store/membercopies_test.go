@@ -143,7 +143,7 @@ func TestLostCopiesAreNoLostPoints(t *testing.T) {
 		}
 		var of wal.LSN
 		var size int
-		_, err := wal.Inspect(fs, "/data/wal", 0, func(lsn wal.LSN, rec []byte) error {
+		_, err := wal.Inspect(fs, "/data/wal", [16]byte{}, 0, func(lsn wal.LSN, rec []byte) error {
 			if p, err := logrecord.Parse(rec); err == nil && p.Kind.Points() && p.Copies == copies {
 				of, size = lsn, len(rec)
 			}

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 )
 
 // refusedReads are the ways in which a device does not give a segment at a start.
@@ -153,7 +154,7 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 		t.Errorf("it does not stay: %v", err)
 	}
 	s.Crash()
-	if state, _, err := manifest.Inspect(mem, o.Dir); err != nil || !state.Suspect {
+	if state, _, err := manifest.Inspect(mem, o.Dir, origin.Directory{}); err != nil || !state.Suspect {
 		t.Errorf("the next start will not look for it: %v", err)
 	}
 	f.clear()

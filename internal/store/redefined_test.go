@@ -27,7 +27,7 @@ import (
 func damageRecords(t *testing.T, fs vfs.FS, fn func(p *logrecord.Record) bool) (n int) {
 	t.Helper()
 	var recs [][]byte
-	_, err := wal.Inspect(fs, "/data/wal", 0, func(_ wal.LSN, rec []byte) error {
+	_, err := wal.Inspect(fs, "/data/wal", [16]byte{}, 0, func(_ wal.LSN, rec []byte) error {
 		if p, err := logrecord.Parse(rec); err == nil && fn(&p) {
 			recs = append(recs, bytes.Clone(rec))
 		}

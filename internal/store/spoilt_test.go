@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/window"
@@ -30,6 +32,7 @@ func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte, numb
 		t.Fatal(err)
 	}
 	info := r.Info()
+	w.Belongs(r.Origin())
 	w.Describe(info.Generation, info.WindowFirst, info.WindowChunks)
 	buckets, err := r.Buckets()
 	if err != nil {
@@ -61,7 +64,33 @@ func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte, numb
 	if err := fs.Rename(path+".tmp", path); err != nil {
 		t.Fatal(err)
 	}
+	recommit(t, fs, path)
 	return points
+}
+
+// recommit has the MANIFEST say of a segment, which a test has written again, what it is now. Nobody
+// has the store open.
+func recommit(t *testing.T, fs vfs.FS, path string) {
+	t.Helper()
+	r, err := segment.Open(fs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, of := r.Info(), r.Origin()
+	m, state, _, err := manifest.Open(fs, "/data", of.Directory, nil)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	e := manifest.Edit{RemoveSegments: []uint64{of.Number}}
+	for _, s := range state.Segments {
+		if s.Seq == of.Number {
+			s.Bytes, s.Sum = info.Size, info.Sum
+			e.AddSegments = append(e.AddSegments, s)
+		}
+	}
+	if err := errors.Join(m.Commit(e), m.Close()); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // A chunk that does not decode, though its checksum is right, is named, counted

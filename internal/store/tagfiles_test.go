@@ -114,7 +114,7 @@ func TestBothCopiesOfTags(t *testing.T) {
 					}
 				} else {
 					filetest.Rewrite(t, fs, "/data/tags/"+name, func(data []byte) []byte {
-						data[60] ^= 1 // the first block
+						data[76] ^= 1 // the first block
 						return data
 					})
 				}

@@ -24,7 +24,7 @@ import (
 func damageTags(t *testing.T, fs vfs.FS, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		filetest.FlipBit(t, fs, "/data/tags/"+name, 60*8) // of the first block
+		filetest.FlipBit(t, fs, "/data/tags/"+name, 76*8) // of the first block
 	}
 }
 
@@ -128,7 +128,7 @@ func TestLostTagsAreCounted(t *testing.T) {
 				damageTags(t, fs, test.names...)
 			} else {
 				for _, name := range test.names {
-					filetest.Rewrite(t, fs, "/data/tags/"+name, func(data []byte) []byte { return data[:70] })
+					filetest.Rewrite(t, fs, "/data/tags/"+name, func(data []byte) []byte { return data[:86] })
 				}
 			}
 			if r := mustCheck(t, fs, "/data"); !strings.Contains(fmt.Sprint(r.Damages), test.text) {

@@ -15,7 +15,7 @@ func (s *Store) Tags() *tagstore.Store { return s.tags }
 func newTags(s *Store) *tagstore.Store {
 	return tagstore.New(tagstore.Options{
 		FS: s.o.FS, Dir: s.o.Dir, Logger: s.o.Logger, Now: s.o.Now, Shared: s.o.SharedTags,
-		Ledger: s.ledger, Pressure: s.pressure, Memory: s.o.Memory, Damage: &s.damage, Deletions: &s.columns.Deletions,
+		Of: s.dir.Of, Ledger: s.ledger, Pressure: s.pressure, Memory: s.o.Memory, Damage: &s.damage, Deletions: &s.columns.Deletions,
 		Incarnation: func(bucket uint64, key []byte) (n uint64, ok bool) {
 			b := s.buckets.ID(bucket)
 			if b != nil && b.Incarnations.Len() > 0 {

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/point"
 )
 
@@ -61,7 +62,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 	}
 	f.set(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, names[1]) {
-			if info, err := mem.Stat(op.Path); err == nil && op.Offset < info.Size()-128 { // not the footer
+			if info, err := mem.Stat(op.Path); err == nil && op.Offset < info.Size()-156 { // not the footer
 				return syscall.EIO
 			}
 		}
@@ -87,7 +88,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 	if list, n := s.Damage(); n > 0 {
 		t.Errorf("damage when all can be read: %v", list)
 	}
-	state, _, err := manifest.Inspect(mem, o.Dir)
+	state, _, err := manifest.Inspect(mem, o.Dir, origin.Directory{})
 	if err != nil || state.Catalogue&catalogue.NamesUnread != 0 {
 		t.Errorf("the next start rebuilds again: %x, %v", state.Catalogue, err)
 	}

@@ -108,7 +108,7 @@ func (s *loader) read(f *manifest.File, fn func(item []byte)) (report mirror.Rep
 	}
 	go func() {
 		defer close(items)
-		report, err = mirror.Read(s.o.FS, s.o.Dir, f, func(item []byte) error {
+		report, err = mirror.Read(s.o.FS, s.o.Dir, s.o.Of(), f, func(item []byte) error {
 			items <- append((<-free)[:0], item...)
 			return nil
 		})

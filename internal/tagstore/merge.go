@@ -114,7 +114,7 @@ func (s *Store) merge(ctx context.Context, always bool) error {
 // writeBase writes the state of the index. What changes meanwhile may be in it or not: it is in
 // a file behind it.
 func (s *Store) writeBase(ctx context.Context, f manifest.File) (manifest.File, error) {
-	w, err := mirror.Create(s.o.FS, s.o.Dir, f)
+	w, err := mirror.Create(s.o.FS, s.o.Dir, s.o.Of(), f)
 	if err != nil {
 		return f, err
 	}

@@ -31,7 +31,7 @@ func (s *Store) Rewrite(ctx context.Context) (rewritten []string, err error) {
 	var spoilt []string
 	for i := range files {
 		f := &files[i]
-		report, err := mirror.Read(s.o.FS, s.o.Dir, f, func([]byte) error { return ctx.Err() })
+		report, err := mirror.Read(s.o.FS, s.o.Dir, s.o.Of(), f, func([]byte) error { return ctx.Err() })
 		if err != nil {
 			return rewritten, fmt.Errorf("tags: %w", err)
 		}
@@ -75,7 +75,7 @@ func (s *Store) mend(f *manifest.File, r *mirror.Report) ([]string, error) {
 	if len(r.Bad) == 0 {
 		return nil, nil
 	}
-	mended, err := mirror.Mend(s.o.FS, s.o.Dir, f, r)
+	mended, err := mirror.Mend(s.o.FS, s.o.Dir, s.o.Of(), f, r)
 	s.counters.rewritten.Add(int64(len(mended)))
 	if len(mended) > 0 {
 		s.o.Logger.Warn("damaged copies of tags were written again from the others; what there was of them is in "+datadir.LostFound, "files", mended)

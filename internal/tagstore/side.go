@@ -26,7 +26,7 @@ func (s *Store) Write(seq uint64, e *manifest.FileChanges) error {
 	if len(s.taken.list) == 0 {
 		return nil
 	}
-	w, err := mirror.Create(s.o.FS, s.o.Dir, manifest.File{Kind: manifest.TagChanges, Seq: seq, From: min(s.past, s.end), Past: s.end})
+	w, err := mirror.Create(s.o.FS, s.o.Dir, s.o.Of(), manifest.File{Kind: manifest.TagChanges, Seq: seq, From: min(s.past, s.end), Past: s.end})
 	if err != nil {
 		return err
 	}

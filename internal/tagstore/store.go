@@ -21,6 +21,7 @@ import (
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
@@ -37,6 +38,7 @@ type Options struct {
 	Now    func() time.Time
 	Shared bool // several nodes have the tags in common, see Share
 
+	Of        func() origin.Directory // the id of Dir; from Load on
 	Ledger    *ledger.Ledger
 	Pressure  *backpressure.Control
 	Memory    *memory.Budget

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/segment"
 )
 
@@ -19,6 +20,7 @@ import (
 type Dir struct {
 	fs        vfs.FS
 	dir       string
+	of        origin.Directory
 	files     *segment.Files
 	logger    *slog.Logger
 	next      atomic.Uint64
@@ -29,6 +31,12 @@ type Dir struct {
 func NewDir(fs vfs.FS, dir string, files *segment.Files, logger *slog.Logger) *Dir {
 	return &Dir{fs: fs, dir: dir, files: files, logger: logger}
 }
+
+// Own tells which directory it is, before anything is created. It is for a start.
+func (d *Dir) Own(of origin.Directory) { d.of = of }
+
+// Of returns which directory it is.
+func (d *Dir) Of() origin.Directory { return d.of }
 
 // TakeNumber returns a number that no file and no deletion has or had.
 func (d *Dir) TakeNumber() uint64 { return d.next.Add(1) - 1 }
@@ -50,7 +58,11 @@ func (d *Dir) Path(m *manifest.Segment) string { return d.path(datadir.Segment(m
 
 // Create begins the file of a segment, which does not count before Finish.
 func (d *Dir) Create(m *manifest.Segment) (*segment.Writer, error) {
-	return segment.Create(d.fs, d.Path(m)+datadir.TempSuffix)
+	w, err := segment.Create(d.fs, d.Path(m)+datadir.TempSuffix)
+	if err == nil {
+		w.Belongs(origin.File{Directory: d.of, Number: m.Seq})
+	}
+	return w, err
 }
 
 // Finish ends the file of a segment and gives it its name: it is on disk
@@ -68,7 +80,7 @@ func (d *Dir) Finish(m manifest.Segment, w *segment.Writer) (*Segment, error) {
 	if err := durable.SyncDir(d.fs, d.fs.PathDir(path)); err != nil {
 		return nil, err
 	}
-	m.Bytes, m.Points = info.Size, info.Points
+	m.Bytes, m.Sum, m.Points = info.Size, info.Sum, info.Points
 	reader, err := d.files.Open(path)
 	return &Segment{Meta: m, Reader: reader, Info: info}, err
 }

@@ -60,11 +60,12 @@ func (d *found) look() error {
 	return nil
 }
 
-// adopt takes the identity of the oldest readable file, or of lastFile where there is
-// none, and sets the files of other logs and renamed ones aside: they are reported,
+// adopt takes the identity that the owner says, of the oldest readable file, or of lastFile where
+// there is none, and sets the files of other logs and renamed ones aside: they are reported,
 // and neither replayed nor removed.
 func (d *found) adopt(files []file, reached last, found bool) error {
-	known := false
+	d.id = d.o.ID
+	known := d.id != [16]byte{}
 	for _, f := range files {
 		if f.fault == "" && !known && f.head.first == f.first {
 			d.id, known = f.head.id, true
@@ -87,9 +88,6 @@ func (d *found) adopt(files []file, reached last, found bool) error {
 	}
 	if found {
 		d.adoptLast(reached)
-	}
-	if !known {
-		d.id = d.o.ID
 	}
 	if d.id != [16]byte{} {
 		return nil

@@ -10,7 +10,7 @@ import (
 
 func inspect(t testing.TB, fs vfs.FS, from LSN) (got []entry, report Report) {
 	t.Helper()
-	report, err := Inspect(fs, dir, from, func(lsn LSN, rec []byte) error {
+	report, err := Inspect(fs, dir, [16]byte{}, from, func(lsn LSN, rec []byte) error {
 		got = append(got, entry{lsn, string(rec)})
 		return nil
 	})
