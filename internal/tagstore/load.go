@@ -96,8 +96,10 @@ func (s *loader) loadFile(f *manifest.File) error {
 		s.damaged(f, max(report.LostEntries, 0), fmt.Errorf("%s are lost in both copies; all others are served", report.LostText(f.Kind)))
 		return nil
 	}
-	_, err = s.mend(f, &report)
-	return err
+	if _, err = s.mend(f, &report); err != nil { // the other copy has all of it
+		s.o.Logger.Error("a damaged copy of tags cannot be written again now: it is tried behind a later flush", "file", path, "err", err)
+	}
+	return nil
 }
 
 // read gives every item of a file to fn, while the next ones are read and decompressed.

@@ -70,7 +70,7 @@ func (s *Store) name(r *mirror.Report) {
 }
 
 // mend writes the damaged copies of a file again, of which nothing is lost. While the disk is full
-// that waits for a later flush.
+// that waits for a later flush, and after an error it is tried again then.
 func (s *Store) mend(f *manifest.File, r *mirror.Report) ([]string, error) {
 	if len(r.Bad) == 0 {
 		return nil, nil
@@ -89,6 +89,9 @@ func (s *Store) mend(f *manifest.File, r *mirror.Report) ([]string, error) {
 		return mended, nil
 	}
 	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.torn = true
 		return mended, fmt.Errorf("tags: writing %s again: %w", path, err)
 	}
 	return mended, nil

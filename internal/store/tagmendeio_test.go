@@ -1,0 +1,45 @@
+package store
+
+import (
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/filetest"
+)
+
+// TestACopyOfTagsThatCannotBeMended: a device that fails while a start writes a damaged copy again
+// does not keep the node from serving (I6). The copy is written behind a later flush.
+func TestACopyOfTagsThatCannotBeMended(t *testing.T) {
+	t.Parallel()
+	clock := newTestClock()
+	mem, want := taggedDir(t, clock)
+	name := tagFiles(t, mem)[0]
+	was := filetest.Read(t, mem, "/data/tags/"+name)
+	damageTags(t, mem, name)
+	var failing atomic.Bool
+	failing.Store(true)
+	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if failing.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, "tags/") {
+			return syscall.EIO
+		}
+		return nil
+	}))
+	s := mustOpen(t, tagOptions(fs, clock))
+	want.same(t, s, "while the device fails")
+	if named, _ := s.Damage(); len(named) != 1 || !strings.Contains(named[0], name) {
+		t.Errorf("the start says %q", named)
+	}
+	failing.Store(false)
+	mustFlush(t, s)
+	if err := s.tags.Maintain(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.Crash()
+	if string(filetest.Read(t, mem, "/data/tags/"+name)) != string(was) {
+		t.Error("the copy was not written again")
+	}
+}
