@@ -34,6 +34,7 @@ type checker struct {
 	seen   map[Damage]bool // by place
 
 	running  Running // nil where nobody has the directory in use
+	listed   bool    // there is a MANIFEST
 	state    *manifest.State
 	lost     []manifest.LostFile // side files that were lost before
 	buckets  map[uint64]bool

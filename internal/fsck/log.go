@@ -21,6 +21,9 @@ func (c *checker) checkLog() {
 	if c.running == nil {
 		from = wal.LSN(recovery.ReplayFrom(c.state))
 	}
+	if missing, err := wal.Missing(c.fs, c.path(datadir.WAL)); err == nil && missing && c.listed {
+		c.damaged(Damage{File: datadir.WAL, Part: "log", Detail: recovery.ErrNoLog.Error()})
+	}
 	for attempt := 1; ; attempt++ {
 		var records int64
 		buckets := make(map[uint64]bool)

@@ -54,6 +54,7 @@ func (c *checker) checkManifest() {
 		c.unreadable(manifest.FirstName, err)
 	default:
 		c.report.Files++
+		c.listed = true
 	}
 	if state == nil {
 		c.state = &manifest.State{Suspect: true}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
@@ -18,6 +19,7 @@ import (
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/mirror"
@@ -145,6 +147,9 @@ func (s *start) path(elem ...string) string {
 
 // openManifest reads the MANIFEST and what lies beside it.
 func (s *start) openManifest() error {
+	if err := s.beginLog(); err != nil {
+		return err
+	}
 	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Segments.Of(), s.o.Logger)
 	if err != nil {
 		return err
@@ -278,4 +283,27 @@ func (s *start) setForeignLogAside() error {
 		}
 	}
 	return nil
+}
+
+// beginLog begins the log in front of the MANIFEST: where there is one and no log, the log is lost,
+// and with it what no flush has written.
+func (s *start) beginLog() error {
+	for _, name := range []string{manifest.FirstName, manifest.SecondName} {
+		if _, err := s.o.FS.Stat(s.path(name)); oserror.IsNotExist(err) {
+			continue
+		} else if err != nil {
+			return err
+		}
+		if missing, err := wal.Missing(s.o.FS, s.path(datadir.WAL)); err != nil {
+			return err
+		} else if missing {
+			s.o.Damage.Report("log", recovery.ErrNoLog)
+		}
+		break
+	}
+	err := wal.Begin(s.o.FS, s.path(datadir.WAL), s.o.Segments.Of())
+	if durable.IsFull(err) {
+		return nil // the first record makes what is missing
+	}
+	return err
 }

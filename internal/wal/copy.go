@@ -42,7 +42,7 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 		}
 	}
 	if len(firsts) == 0 {
-		return bytes, durable.SyncDir(l.o.FS, dir)
+		return bytes, createLast(l.o.FS, dir, &last{head: header{id: l.found.id}})
 	}
 	if newest.first < l.opened { // nothing was appended since
 		end = min(end, l.settled)
