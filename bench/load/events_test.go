@@ -59,7 +59,7 @@ func TestEventsAreTheSameInEachForm(t *testing.T) {
 	last := start.UnixNano() - 1
 	for i := range e.N {
 		line := e.AppendLine(nil, i)
-		body, at, err := eventjson.AppendLine(nil, line, time.Nanosecond, 0)
+		body, at, err := eventjson.AppendLine(nil, line, time.Nanosecond)
 		if err != nil {
 			t.Fatal(err)
 		}

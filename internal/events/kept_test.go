@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -67,7 +68,13 @@ func TestAWriteWhileItsBucketIsDeleted(t *testing.T) {
 func TestAMergeKeepsWhatIsLost(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "a"})
 	id := n.buckets["a"].ID
-	n.s.ReplayLost([]logrecord.EventsHead{{Bucket: id, Events: 7, First: now - 500, Last: now - 400}})
+	lost := make([]eventfile.Event, 7)
+	for i := range lost {
+		lost[i].Time = now - 500
+	}
+	lost[3].Time = now - 400
+	head, _ := logrecord.AppendEvents(nil, id, now/int64(time.Minute), &account.Counts{}, lost)
+	n.s.ReplayLost(&wal.Report{Lost: []wal.Lost{{LSN: 1 << 40, Head: head}}})
 	for i := range mergeFiles {
 		n.write("a", spread(10, now-1000+int64(i), 10))
 		n.flush(false)

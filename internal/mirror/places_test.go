@@ -79,7 +79,7 @@ func TestWhatIsLostIsNotMended(t *testing.T) {
 	if len(items) != 2 || !r.Lost {
 		t.Fatalf("%d items, %+v", len(items), r)
 	}
-	mended, err := Mend(fs, dir, &f, &r)
+	mended, err := Mend(fs, dir, own, &f, &r)
 	if err == nil || !strings.Contains(err.Error(), "both copies lack a part") || len(mended) != 0 {
 		t.Errorf("mended %q, %v", mended, err)
 	}
