@@ -3,8 +3,8 @@ package kernel
 import "encoding/binary"
 
 // Lay lays words over cells, which are at least as many: a cell takes its word
-// unless that is 0. It returns how many words are 0, how many of the others the
-// cells had already, and how many were laid over another word.
+// unless that is 0, or a stale marker and the cell holds a value. It returns how many
+// words are 0, how many of the others the cells had already, and how many met another word.
 func Lay(cells, words []uint64) (unset, same, other int) {
 	cells = cells[:len(words)]
 	done := 0
@@ -18,7 +18,9 @@ func Lay(cells, words []uint64) (unset, same, other int) {
 		case *cell == w:
 			same++
 		default:
-			*cell = w
+			if w != stale {
+				*cell = w
+			}
 			other++
 		}
 	}

@@ -20,7 +20,7 @@ func layOne(cell *uint64, w uint64, unset, same, other *int) {
 	case *cell != 0:
 		*other++
 	}
-	if w != 0 {
+	if w > stale || w == stale && *cell == 0 {
 		*cell = w
 	}
 }
@@ -43,7 +43,7 @@ func TestLayIsReference(t *testing.T) {
 	for n := range 70 {
 		for range 20 {
 			words, cells := wordsAtPageEnd(n), wordsAtPageEnd(n)
-			kinds := 1 + r.IntN(4) // of what a cell and its word can be to each other
+			kinds := 1 + r.IntN(6) // of what a cell and its word can be to each other
 			for i := range words {
 				words[i], cells[i] = random(r), 0
 				switch r.IntN(kinds) {
@@ -53,6 +53,10 @@ func TestLayIsReference(t *testing.T) {
 					cells[i] = random(r)
 				case 3:
 					words[i], cells[i] = 0, random(r)*uint64(r.IntN(2))
+				case 4:
+					words[i], cells[i] = stale, random(r)*uint64(r.IntN(2))
+				case 5:
+					cells[i] = stale
 				}
 			}
 			sameLay(t, cells, words)

@@ -792,56 +792,61 @@ next:
 // func layAVX2(cells *uint64, words *uint64, n uint64) (unset uint64, free uint64, both uint64, equal uint64)
 // Requires: AVX, AVX2
 TEXT ·layAVX2(SB), NOSPLIT, $0-56
-	MOVQ  cells+0(FP), AX
-	MOVQ  words+8(FP), CX
-	MOVQ  n+16(FP), DX
-	VPXOR Y0, Y0, Y0
-	VPXOR Y1, Y1, Y1
-	VPXOR Y2, Y2, Y2
-	VPXOR Y3, Y3, Y3
-	VPXOR Y4, Y4, Y4
+	MOVQ         cells+0(FP), AX
+	MOVQ         words+8(FP), CX
+	MOVQ         n+16(FP), DX
+	MOVQ         $0x0000000000000001, BX
+	VMOVQ        BX, X0
+	VPBROADCASTQ X0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
 
 loop:
-	VMOVDQU      (CX), Y5
-	VMOVDQU      (AX), Y6
-	VPCMPEQQ     Y5, Y0, Y7
-	VPSUBQ       Y7, Y1, Y1
-	VPCMPEQQ     Y6, Y0, Y8
+	VMOVDQU      (CX), Y6
+	VMOVDQU      (AX), Y7
+	VPCMPEQQ     Y6, Y1, Y8
 	VPSUBQ       Y8, Y2, Y2
-	VPAND        Y7, Y8, Y8
-	VPSUBQ       Y8, Y3, Y3
-	VPCMPEQQ     Y6, Y5, Y8
-	VPSUBQ       Y8, Y4, Y4
-	VPAND        Y7, Y6, Y6
-	VPOR         Y5, Y6, Y6
+	VPCMPEQQ     Y7, Y1, Y9
+	VPSUBQ       Y9, Y3, Y3
+	VPCMPEQQ     Y6, Y0, Y10
+	VPANDN       Y10, Y9, Y10
+	VPOR         Y8, Y10, Y10
+	VPAND        Y8, Y9, Y9
+	VPSUBQ       Y9, Y4, Y4
+	VPCMPEQQ     Y7, Y6, Y9
+	VPSUBQ       Y9, Y5, Y5
+	VPBLENDVB    Y10, Y7, Y6, Y6
 	VMOVDQU      Y6, (AX)
 	ADDQ         $0x20, AX
 	ADDQ         $0x20, CX
 	SUBQ         $0x04, DX
 	JNZ          loop
-	VEXTRACTI128 $0x01, Y1, X0
-	VPADDQ       X0, X1, X1
-	VPSHUFD      $0xee, X1, X0
-	VPADDQ       X0, X1, X1
-	VMOVQ        X1, AX
-	MOVQ         AX, unset+24(FP)
 	VEXTRACTI128 $0x01, Y2, X0
 	VPADDQ       X0, X2, X2
 	VPSHUFD      $0xee, X2, X0
 	VPADDQ       X0, X2, X2
 	VMOVQ        X2, AX
-	MOVQ         AX, free+32(FP)
+	MOVQ         AX, unset+24(FP)
 	VEXTRACTI128 $0x01, Y3, X0
 	VPADDQ       X0, X3, X3
 	VPSHUFD      $0xee, X3, X0
 	VPADDQ       X0, X3, X3
 	VMOVQ        X3, AX
-	MOVQ         AX, both+40(FP)
+	MOVQ         AX, free+32(FP)
 	VEXTRACTI128 $0x01, Y4, X0
 	VPADDQ       X0, X4, X4
 	VPSHUFD      $0xee, X4, X0
 	VPADDQ       X0, X4, X4
 	VMOVQ        X4, AX
+	MOVQ         AX, both+40(FP)
+	VEXTRACTI128 $0x01, Y5, X0
+	VPADDQ       X0, X5, X5
+	VPSHUFD      $0xee, X5, X0
+	VPADDQ       X0, X5, X5
+	VMOVQ        X5, AX
 	MOVQ         AX, equal+48(FP)
 	VZEROUPPER
 	RET

@@ -11,6 +11,7 @@ const (
 	intPayload  = intTag - 1
 	floatMarker = uint64(1) << 63
 	firstFloat  = uint64(4) << 56
+	stale       = uint64(1) // a stale marker
 )
 
 func intOf(w uint64) int64 { return int64(w<<8) >> 8 }
@@ -189,7 +190,7 @@ func (k Kinds) Floats() bool { return k.all>>63 == 1 }
 // HasFloat reports whether any is a float.
 func (k Kinds) HasFloat() bool { return k.any>>63 == 1 }
 
-// Unset reports whether none is set.
+// Unset reports whether none is a value.
 func (k Kinds) Unset() bool { return k.any>>56 == markedUnset }
 
 func measureGo(e *Extent, words []uint64) {

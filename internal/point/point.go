@@ -1,9 +1,10 @@
 // Package point converts between values and the 8-byte points on the wire and in files.
 //
 // In memory a point is a word: the 8 bytes, read as a big-endian uint64 and normalised,
-// so that only three kinds are left:
+// so that only four kinds are left:
 //
 //	0                     unset
+//	1                     a stale marker
 //	01 | 56-bit integer   signed, two's complement
 //	04… to ff…            float: the bits of the double, rotated right by one,
 //	                      with the highest bit turned over
@@ -28,6 +29,10 @@ const Size = 8
 // Unset is the word of a slot that holds no value.
 const Unset uint64 = 0
 
+// Stale is the word of a stale marker: the series has ended for now, as its sender says. It
+// is not a value. It reads as unset unless a reader asks for it, and a value overwrites it.
+const Stale uint64 = 1
+
 // Unknown is no point: where words of several sources are laid over each other it
 // stands for a slot of which damage took the newest one. It is never stored.
 const Unknown uint64 = 3 << 56
@@ -51,7 +56,7 @@ const (
 // Kind tells what a word holds.
 type Kind uint8
 
-// The kinds of a normalised word.
+// The kinds of a normalised word. That of a stale marker is KindUnset.
 const (
 	KindUnset Kind = iota
 	KindInt
@@ -63,7 +68,7 @@ func KindOf(w uint64) Kind {
 	switch {
 	case w >= firstFloat:
 		return KindFloat
-	case w == Unset:
+	case w <= Stale:
 		return KindUnset
 	default:
 		return KindInt
@@ -103,7 +108,7 @@ func Even(w uint64) uint64 {
 func Int(w uint64) int64 { return int64(w<<8) >> 8 }
 
 // Float returns the value of a word as a double: an integer converted, an
-// unset word as 0.
+// unset word as 0. The result is meaningless for a stale marker.
 func Float(w uint64) float64 {
 	if w >= firstFloat {
 		return Double(w)
@@ -114,6 +119,24 @@ func Float(w uint64) float64 {
 // Double returns the value of a float word. The result is meaningless for other kinds.
 func Double(w uint64) float64 {
 	return math.Float64frombits(bits.RotateLeft64(w^floatMarker, 1))
+}
+
+// Over returns what a slot holds that held older when newer is written to it: newer, unless
+// that is unset, or a stale marker where there is a value.
+func Over(newer, older uint64) uint64 {
+	if newer > Stale || older == Unset {
+		return newer
+	}
+	return older
+}
+
+// NormalizeMarked is Normalize for a sender who may send stale markers: payload 1 of type 00
+// is one.
+func NormalizeMarked(raw uint64) (w uint64, ok bool) {
+	if raw == Stale {
+		return Stale, true
+	}
+	return Normalize(raw)
 }
 
 // Normalize turns the big-endian word of 8 wire bytes into a stored word. Any

@@ -145,6 +145,38 @@ func TestOddFloats(t *testing.T) {
 	}
 }
 
+// A slot keeps a value against a stale marker, and a stale marker against an unset word.
+func TestOver(t *testing.T) {
+	for _, c := range [][3]uint64{
+		{Unset, Unset, Unset}, {Unset, Stale, Stale}, {Unset, FromInt(5), FromInt(5)},
+		{Stale, Unset, Stale}, {Stale, Stale, Stale}, {Stale, FromInt(-1), FromInt(-1)}, {Stale, FromFloat(0), FromFloat(0)},
+		{FromInt(5), Unset, FromInt(5)}, {FromInt(5), Stale, FromInt(5)}, {FromInt(5), FromFloat(7), FromInt(5)},
+		{Stale, Unknown, Unknown}, {Unknown, Stale, Unknown},
+	} {
+		if got := Over(c[0], c[1]); got != c[2] {
+			t.Errorf("%x over %x is %x, want %x", c[0], c[1], got, c[2])
+		}
+	}
+}
+
+// Only who may send stale markers sends one with payload 1 of type 00.
+func TestStaleMarkers(t *testing.T) {
+	for raw, want := range map[uint64]uint64{0: Unset, 1: Stale, 2: Unset, 1<<56 - 1: Unset, FromInt(1): FromInt(1)} {
+		if w, ok := NormalizeMarked(raw); !ok || w != want {
+			t.Errorf("%x became %x, %v, want %x", raw, w, ok, want)
+		}
+		if w, _ := Normalize(raw); w == Stale {
+			t.Errorf("%x became a stale marker", raw)
+		}
+	}
+	if _, ok := NormalizeMarked(3 << 56); ok {
+		t.Error("the undefined type was taken")
+	}
+	if KindOf(Stale) != KindUnset || Even(Stale) != Stale {
+		t.Error("a stale marker is a value")
+	}
+}
+
 func FuzzNormalize(f *testing.F) {
 	f.Add(uint64(0x02fd00000001e240))
 	f.Add(uint64(0x0280ffffffffffff))

@@ -13,7 +13,7 @@ func lay() {
 	begin("layAVX2", "func(cells, words *uint64, n uint64) (unset, free, both, equal uint64)",
 		"layAVX2 is Lay of n words, a multiple of four above zero. free cells are 0, both words and cells, equal are words and cells.")
 	cells, words, n := load64("cells"), load64("words"), load64("n")
-	zero := YMM()
+	marker, zero := constant(stale), YMM()
 	VPXOR(zero, zero, zero)
 	var counts [4]reg.VecVirtual // as they are returned
 	for i := range counts {
@@ -21,20 +21,22 @@ func lay() {
 		VPXOR(counts[i], counts[i], counts[i])
 	}
 	fours(n, func() {
-		w, old, unset, mask := YMM(), YMM(), YMM(), YMM()
+		w, old, unset, mask, kept := YMM(), YMM(), YMM(), YMM(), YMM()
 		VMOVDQU(at(words, 0), w)
 		VMOVDQU(at(cells, 0), old)
 		VPCMPEQQ(w, zero, unset)
 		VPSUBQ(unset, counts[0], counts[0])
 		VPCMPEQQ(old, zero, mask)
 		VPSUBQ(mask, counts[1], counts[1])
+		VPCMPEQQ(w, marker, kept)
+		VPANDN(kept, mask, kept) // of values that stale markers are laid over
+		VPOR(unset, kept, kept)
 		VPAND(unset, mask, mask)
 		VPSUBQ(mask, counts[2], counts[2])
 		VPCMPEQQ(old, w, mask)
 		VPSUBQ(mask, counts[3], counts[3])
-		VPAND(unset, old, old)
-		VPOR(w, old, old)
-		VMOVDQU(old, at(cells, 0))
+		VPBLENDVB(kept, old, w, w)
+		VMOVDQU(w, at(cells, 0))
 	}, cells, words)
 	for i, v := range counts {
 		collapse(v, func(a, b reg.VecVirtual) { VPADDQ(a, b, b) })

@@ -9,6 +9,7 @@ import (
 const (
 	intTag      = uint64(1) << 56
 	floatMarker = uint64(1) << 63
+	stale       = uint64(1)
 	magicBits   = 0x4338000000000000 // of the double 3 << 51
 )
 
