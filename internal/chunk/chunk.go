@@ -30,12 +30,12 @@ const (
 var ErrCorrupt = intlist.ErrCorrupt
 
 // Header holds the aggregates of a chunk, of a part of one, or of a rollup of several. Only
-// set slots count. Offsets are in slots, from the first slot of what the Header stands for.
+// slots with values count, which stale markers are not. Offsets are in slots, from the first slot of what the Header stands for.
 type Header struct {
-	// Count is the number of set slots. It is 0 where none is, and no other field has a
-	// meaning then.
+	// Count is the number of slots with a value. It is 0 where none has one, and no other
+	// field has a meaning then.
 	Count int
-	// FirstOff and LastOff are the first and the last set slot.
+	// FirstOff and LastOff are the first and the last of these slots.
 	FirstOff, LastOff int
 	// First and Last are the words of those slots.
 	First, Last uint64
@@ -43,7 +43,7 @@ type Header struct {
 	// compared as Less does: NaN is skipped and the first of equal values is
 	// kept. Both are point.Unset when every value is NaN.
 	Min, Max uint64
-	// Sum is the sum of the set values.
+	// Sum is the sum of the values.
 	Sum Sum
 	// Rises tells that every value is finite and none is below the one before it, compared
 	// as Less does. So a counter grew by the last value less the first.

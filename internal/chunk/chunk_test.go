@@ -17,8 +17,13 @@ func naiveHeader(off int, words []uint64) (h Header, ints *big.Int) {
 	var lanes [Slots / Lane]naiveSum
 	var all naiveSum
 	h.FirstOff = -1
+	defer func() {
+		if h.Count == 0 {
+			h = Header{}
+		}
+	}()
 	for i, w := range words {
-		if w != point.Unset {
+		if w > point.Stale {
 			naiveSlot(&h, off+i, w)
 			naiveAdd(ints, &lanes[(off+i)/Lane], w)
 		}
@@ -106,11 +111,11 @@ type failer interface {
 // bytes of Append.
 func check(t failer, e *Encoder, off int, words []uint64) []byte {
 	t.Helper()
-	checkEncoded(t, e.AppendDense([]byte("xy"), off, words), off, words)
-	return checkEncoded(t, e.Append([]byte("xy"), off, words), off, words)
+	checkEncoded(t, e, e.AppendDense([]byte("xy"), off, words), off, words)
+	return checkEncoded(t, e, e.Append([]byte("xy"), off, words), off, words)
 }
 
-func checkEncoded(t failer, src []byte, off int, words []uint64) []byte {
+func checkEncoded(t failer, e *Encoder, src []byte, off int, words []uint64) []byte {
 	t.Helper()
 	if string(src[:2]) != "xy" {
 		t.Fatalf("dst was overwritten")
@@ -124,15 +129,17 @@ func checkEncoded(t failer, src []byte, off int, words []uint64) []byte {
 		return nil
 	}
 	checkHeader(t, src, off, words)
+	if n, err := Count(src); err != nil || n != e.Count() || n != len(words)-unset(words) {
+		t.Fatalf("%d words are set, counted were %d and %d: %v", len(words)-unset(words), n, e.Count(), err)
+	}
 	const old = 0x0123456789abcdef
 	var got, want [Slots]uint64
 	for i := range got {
-		got[i], want[i] = old, old
+		got[i] = []uint64{old, point.Unset, point.Stale, old}[i%4]
 	}
+	want = got
 	for i, w := range words {
-		if w != point.Unset {
-			want[off+i] = w
-		}
+		want[off+i] = point.Over(w, want[off+i])
 	}
 	if err := DecodeRange(got[:], src, 0); err != nil {
 		t.Fatalf("decode: %v", err)
@@ -143,6 +150,15 @@ func checkEncoded(t failer, src []byte, off int, words []uint64) []byte {
 		}
 	}
 	return src
+}
+
+func unset(words []uint64) (n int) {
+	for _, w := range words {
+		if w == point.Unset {
+			n++
+		}
+	}
+	return n
 }
 
 func checkHeader(t failer, src []byte, off int, words []uint64) {
@@ -173,7 +189,7 @@ func equalsNaive(t failer, h Header, off int, words []uint64) {
 func TestRoundTrip(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPart(t)
+		off, words := genMarked(t)
 		check(t, &e, off, words)
 	})
 }
@@ -181,7 +197,7 @@ func TestRoundTrip(t *testing.T) {
 func TestRangeIsSliceOfWhole(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPart(t)
+		off, words := genMarked(t)
 		src := encodeEither(t, &e, off, words)
 		if len(src) == 0 {
 			return
@@ -210,11 +226,9 @@ func TestNewerChunkIsLaidOver(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var got, want [Slots]uint64
 		for range 3 {
-			off, words := genPart(t)
+			off, words := genMarked(t)
 			for i, w := range words {
-				if w != point.Unset {
-					want[off+i] = w
-				}
+				want[off+i] = point.Over(w, want[off+i])
 			}
 			if src := encodeEither(t, &e, off, words); len(src) > 0 {
 				if err := DecodeRange(got[:], src, 0); err != nil {
@@ -259,9 +273,12 @@ func TestDamageNeverPanics(t *testing.T) {
 	var e Encoder
 	for _, c := range kinds() {
 		for _, n := range []int{1, 7, 60, 720} {
-			for _, src := range encodeBoth(&e, 0, c.make(n)) {
-				if len(src) > 0 {
-					damage(t, src)
+			words := c.make(n)
+			for _, words := range [][]uint64{words, append(words, point.Stale)[max(0, n+1-Slots):]} {
+				for _, src := range encodeBoth(&e, 0, words) {
+					if len(src) > 0 {
+						damage(t, src)
+					}
 				}
 			}
 		}
@@ -289,16 +306,19 @@ func decodeAll(t failer, src []byte) error {
 	t.Helper()
 	src = slices.Clip(src)
 	h, err := ParseHeader(src)
-	if err == nil && (h.Count < 1 || h.FirstOff < 0 || h.LastOff >= Slots || h.LastOff-h.FirstOff+1 < h.Count) {
+	if err == nil && h != (Header{}) && (h.Count < 1 || h.FirstOff < 0 || h.LastOff >= Slots || h.LastOff-h.FirstOff+1 < h.Count) {
 		t.Fatalf("impossible header %+v", h)
 	}
-	if n, err := Count(src); (err == nil && h.Count != 0) && n != h.Count {
+	if err == nil && h.Count == 0 && !HasStale(src) {
+		t.Fatalf("a chunk without stale markers has no value")
+	}
+	if n, err := Count(src); (err == nil && h.Count != 0) && n != h.Count && !(HasStale(src) && n > h.Count) {
 		t.Fatalf("%d points, the header has %d", n, h.Count)
 	}
 	var dst [Slots]uint64
 	err2 := DecodeRange(dst[:], src, 0)
 	for i, w := range dst {
-		if w != point.Unset && w>>56 != 1 && w < firstFloat {
+		if w > point.Stale && w>>56 != 1 && w < firstFloat {
 			t.Fatalf("slot %d holds %016x, which is no word", i, w)
 		}
 	}

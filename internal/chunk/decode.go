@@ -11,8 +11,8 @@ import (
 )
 
 // DecodeRange writes the words of the set slots of [from, from+len(dst)) of the chunk src
-// to dst. It leaves the rest of dst as it is, so that a newer chunk can be laid over an
-// older one. It decodes only the lanes that the range touches, and of the other pieces of
+// to dst, and stale markers where dst has no value (point.Over). It leaves the rest of dst as
+// it is, so that a newer chunk can be laid over an older one. It decodes only the lanes that the range touches, and of the other pieces of
 // a multi-part chunk only the headers.
 //
 // The error wraps ErrCorrupt, unless the range is not within the chunk. After an error dst
@@ -21,8 +21,11 @@ func DecodeRange(dst []uint64, src []byte, from int) error {
 	if from < 0 || from+len(dst) > Slots {
 		return fmt.Errorf("slots [%d, %d) of a chunk of %d", from, from+len(dst), Slots)
 	}
-	if IsMultiPart(src) {
+	switch {
+	case IsMultiPart(src):
 		return decodeMultiPart(dst, src, from)
+	case HasStale(src):
+		return decodeStale(dst, src, from)
 	}
 	var f frame
 	r := newReader(src)

@@ -78,7 +78,7 @@ type Digester struct{ words [Slots]uint64 }
 // they are encoded. It decodes the whole chunk, unless all its slots from the first to the
 // last one hold the same word. The error wraps ErrCorrupt.
 func (d *Digester) Chunk(src []byte) (uint64, error) {
-	if !IsMultiPart(src) {
+	if !IsMultiPart(src) && !HasStale(src) {
 		var f frame
 		r := newReader(src)
 		if err := f.parse(&r); err != nil {

@@ -55,7 +55,7 @@ func TestDigestDependsOnTheWords(t *testing.T) {
 	var e Encoder
 	var d Digester
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPart(t)
+		off, words := genMarked(t)
 		want := naiveDigest(words, off)
 		if got := DigestWords(words, off); got != want {
 			t.Fatalf("digest %x of words, want %x", got, want)

@@ -13,19 +13,20 @@ import (
 // Encoder encodes chunks. It holds scratch memory. The zero value is ready; it must not be
 // used by two goroutines at once.
 type Encoder struct {
-	set     [Slots]uint64 // words of the set slots, where there are others
-	values  [Slots]int64  // the same as integers
-	runs    [Slots]uint64 // words that differ from the one before
-	others  [Slots]uint64 // words of the second list of classSplit
-	lists   [2][Slots]int64
-	every   intlist.List // of every value
-	changed intlist.List // of those that differ from the one before
-	dense   bool         // AppendDense
-	scratch intlist.Scratch
-	count   int // points of the last Append
-	present intlist.Mask
-	odd     intlist.Mask
-	trial   []byte
+	set      [Slots]uint64 // words of the set slots, where there are others
+	values   [Slots]int64  // the same as integers
+	unmarked [Slots]uint64 // the words without stale markers, where there are such
+	runs     [Slots]uint64 // words that differ from the one before
+	others   [Slots]uint64 // words of the second list of classSplit
+	lists    [2][Slots]int64
+	every    intlist.List // of every value
+	changed  intlist.List // of those that differ from the one before
+	dense    bool         // AppendDense
+	scratch  intlist.Scratch
+	count    int // set words of the last Append
+	present  intlist.Mask
+	odd      intlist.Mask
+	trial    []byte
 }
 
 // Append appends the encoding of words, which are the slots [off, off+len(words)) of a
@@ -62,9 +63,15 @@ func (e *Encoder) append(dst []byte, off int, words []uint64) []byte {
 	f.FirstOff, f.LastOff = off, off+len(words)-1
 	f.First, f.Last = words[0], words[len(words)-1]
 	if constant(words) {
+		if words[0] == point.Stale {
+			return e.appendStale(dst, off, words)
+		}
 		return e.appendConstant(dst, &f, words)
 	}
-	set, floats := e.collect(&f, words)
+	set, floats, stale := e.collect(&f, words)
+	if stale {
+		return e.appendStale(dst, off, words)
+	}
 	e.count = f.Count
 	switch {
 	case floats == 0:
@@ -87,7 +94,7 @@ func (e *Encoder) append(dst []byte, off int, words []uint64) []byte {
 	return e.appendOdd(dst, &f, set, odds)
 }
 
-// Count returns how many set words the last Append encoded.
+// Count returns how many set words the last Append encoded, stale markers among them.
 func (e *Encoder) Count() int { return e.count }
 
 // constant reports whether all words are the same. Most other data is told
@@ -130,27 +137,32 @@ func (f *frame) setDense() {
 }
 
 // collect returns the set words and how many of them are floats, and notes
-// where they are.
-func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
+// where they are. Where there are stale markers it only says so.
+func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int, stale bool) {
 	f.Count = len(words)
 	switch k := kernel.KindsOf(words); {
 	case k.Ints():
 		f.setDense()
-		return words, 0
+		return words, 0, false
 	case k.Floats():
 		f.setDense()
-		return words, f.Count
+		return words, f.Count, false
 	}
-	var others, unset uint64
+	var others, unset, markers uint64
 	for _, w := range words {
 		_, other := bits.Sub64(w, firstFloat, 0)
 		others += other
-		unset += (w - 1) &^ w >> 63 // 1 for 0 only
+		_, low := bits.Sub64(w, point.Stale+1, 0)
+		unset += low
+		markers += low & w
+	}
+	if markers > 0 {
+		return nil, 0, true
 	}
 	floats = len(words) - int(others)
 	if unset == 0 {
 		f.setDense()
-		return words, floats
+		return words, floats, false
 	}
 	f.Count -= int(unset)
 	f.shape = shapeMask
@@ -164,7 +176,7 @@ func (e *Encoder) collect(f *frame, words []uint64) (set []uint64, floats int) {
 		e.present[i>>6] |= some << (i & 63)
 	}
 	e.present.Truncate(len(words) - 2) // the last one is known to be set
-	return e.set[:f.Count], floats
+	return e.set[:f.Count], floats, false
 }
 
 // appendPresent appends the mask of shapeMask: the slots between the first and

@@ -22,7 +22,7 @@ import (
 //	off 17              the slot of the first word
 //	pieces 60           of a multi-part chunk: the slots of each
 //	dense true          made by AppendDense
-//	words 1 2 - 0.5 …   "-" is unset, one with a point, an x or letters is a float
+//	words 1 2 - 0.5 …   "-" is unset, "stale" a stale marker, one with a point, an x or letters is a float
 //	bytes 04ab…
 type frozenChunk struct {
 	off, height int
@@ -64,6 +64,9 @@ func (c *frozenChunk) text() []byte {
 
 // wordText is a word as a decimal number where one gives it back, else its bits.
 func wordText(w uint64) string {
+	if w == point.Stale {
+		return "stale"
+	}
 	switch point.KindOf(w) {
 	case point.KindUnset:
 		return "-"
@@ -85,6 +88,8 @@ func parseWord(t *testing.T, text string) uint64 {
 	var err error
 	switch bits, isBits := strings.CutPrefix(text, "x"); {
 	case text == "-":
+	case text == "stale":
+		w = point.Stale
 	case isBits:
 		w, err = strconv.ParseUint(bits, 16, 64)
 	case strings.Contains(text, "."):
@@ -196,7 +201,7 @@ func frozenForms() (all []string) {
 			all = append(all, class+part)
 		}
 	}
-	all = append(all, "split", "split, run", "split, mask", "split, changes", "composite", "of one lane", "of 12 lanes")
+	all = append(all, "split", "split, run", "split, mask", "split, changes", "composite", "stale markers", "only stale markers", "of one lane", "of 12 lanes")
 	for mode := range 4 {
 		all = append(all, fmt.Sprint("mask mode ", mode))
 	}
@@ -230,6 +235,17 @@ func noteForms(t *testing.T, seen map[string]bool, src []byte) {
 			noteForms(t, seen, p.next())
 		}
 		return
+	}
+	if HasStale(src) {
+		_, values, err := cutStale(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen["stale markers"] = true; len(values) == 0 {
+			seen["only stale markers"] = true
+			return
+		}
+		src = values
 	}
 	var f frame
 	r := newReader(src)

@@ -42,6 +42,17 @@ func frozenInputs() map[string]frozenChunk {
 		"composite-gap":   {height: 120, words: padded(without(kindNamed("random").make(480), span(120, 240)...))},
 		"composite-float": {height: 60, words: padded(kindNamed("two-decimals").make(120))},
 	}
+	for name, c := range map[string]frozenChunk{
+		"stale-end":    {words: ended(kindNamed("counter").make(400), 400)},
+		"stale-floats": {off: 100, words: ended(kindNamed("two-decimals").make(61), 61)},
+		"stale-first":  {off: 719, words: []uint64{point.Stale}},
+		"stale-alone":  {off: 7, words: repeated(300, point.Stale)},
+		"stale-often":  {words: alternating(without(kindNamed("walk").make(100), 11, 12, 40), point.Stale)},
+	} {
+		all[name] = c
+		c.dense = true
+		all["dense-"+name] = c
+	}
 	for name, n := range map[string]int{
 		"constant": Slots, "random": Slots, "counter": Slots, "walk": Slots, "sparse-counter": Slots, "slow-gauge": Slots,
 		"line": Slots, "parabola": Slots, "two-decimals": 250, "decimal-constant": Slots, "floats": 70, "smooth-floats": 130,

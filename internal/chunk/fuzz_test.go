@@ -13,6 +13,9 @@ func FuzzDecode(f *testing.F) {
 			for _, src := range encodeBoth(&e, 0, c.make(n)) {
 				f.Add(src)
 			}
+			for _, src := range encodeBoth(&e, 0, append(c.make(n-1), point.Stale)) {
+				f.Add(src)
+			}
 		}
 	}
 	for _, src := range append(multiParts(Lane), multiParts(2*Lane)...) {
@@ -25,7 +28,7 @@ func FuzzDecode(f *testing.F) {
 func FuzzRoundTrip(f *testing.F) {
 	for _, c := range kinds() {
 		var raw []byte
-		for _, w := range c.make(70) {
+		for _, w := range append(c.make(70), point.Stale) {
 			raw = point.Append(raw, w)
 		}
 		f.Add(uint16(33), raw)
@@ -34,7 +37,7 @@ func FuzzRoundTrip(f *testing.F) {
 		var words []uint64
 		from := int(off) % Slots
 		for len(raw) >= point.Size && from+len(words) < Slots {
-			w, _ := point.Normalize(point.Get(raw))
+			w, _ := point.NormalizeMarked(point.Get(raw))
 			words = append(words, w)
 			raw = raw[point.Size:]
 		}

@@ -263,6 +263,28 @@ func genPart(t *rapid.T) (off int, words []uint64) {
 	return off, words
 }
 
+// genMarked is genPart with stale markers: none, one at the end as nearly always, or many.
+func genMarked(t *rapid.T) (off int, words []uint64) {
+	off, words = genPart(t)
+	genMarkers(t, words)
+	return off, words
+}
+
+func genMarkers(t *rapid.T, words []uint64) {
+	switch rate := rapid.SampledFrom([]int{0, 0, 1, 2, 30, 99, 100}).Draw(t, "stale markers of 100"); rate {
+	case 0:
+	case 1:
+		words[rapid.IntRange(0, len(words)-1).Draw(t, "stale marker")] = point.Stale
+	default:
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "markers"), 1))
+		for i := range words {
+			if r.IntN(100) < rate {
+				words[i] = point.Stale
+			}
+		}
+	}
+}
+
 // genValues draws a source of words.
 func genValues(t *rapid.T, r *rand.Rand) func(i int) uint64 {
 	span := int64(1) << rapid.IntRange(0, 54).Draw(t, "bits of the span")

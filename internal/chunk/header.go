@@ -251,8 +251,11 @@ func (r *reader) float() float64 {
 // behind them. Those of a multi-part chunk are combined from its pieces. The error wraps
 // ErrCorrupt, and the Header has no meaning then.
 func ParseHeader(src []byte) (Header, error) {
-	if IsMultiPart(src) {
+	switch {
+	case IsMultiPart(src):
 		return parseMultiPart(src)
+	case HasStale(src):
+		return parseStale(src)
 	}
 	var f frame
 	r := newReader(src)
@@ -260,13 +263,17 @@ func ParseHeader(src []byte) (Header, error) {
 	return f.Header, err
 }
 
-// Count returns how many slots of the chunk src are set. It reads at most the first five
-// bytes, and of a multi-part chunk the headers of all pieces. The error wraps ErrCorrupt,
+// Count returns how many slots of the chunk src are set, with a value or a stale marker. It
+// reads at most the first five bytes, beside the mask of stale markers, and of a multi-part
+// chunk the headers of all pieces. The error wraps ErrCorrupt,
 // and the count has no meaning then.
 func Count(src []byte) (int, error) {
-	if IsMultiPart(src) {
+	switch {
+	case IsMultiPart(src):
 		h, err := parseMultiPart(src)
 		return h.Count, err
+	case HasStale(src):
+		return countStale(src)
 	}
 	var f frame
 	r := newReader(src)

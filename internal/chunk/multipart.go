@@ -26,7 +26,7 @@ func IsMultiPart(src []byte) bool { return len(src) > 0 && src[0] == multiPartFo
 // have. The pieces are copied as they are, and not decoded. There are 2 to 12 of them, each
 // as Encoder.Append made it. They ascend, and have no slot in common.
 //
-// It refuses pieces of which the headers alone do not give the float sums in the order of
+// It refuses pieces with stale markers, and those of which the headers alone do not give the float sums in the order of
 // Sum: a piece with floats has to lie within one lane, and has to be the only one with
 // floats there. The caller encodes the words of other pieces as a whole.
 // After an error out is dst as it was.

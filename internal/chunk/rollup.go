@@ -1,6 +1,7 @@
 package chunk
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -25,12 +26,12 @@ type Node struct {
 	floats floatsum.Sum
 }
 
-// Count returns how many slots are set so far.
+// Count returns how many slots have a value so far.
 func (n *Node) Count() int { return n.h.Count }
 
 // Header returns the aggregates of what came. The float part of the sum is that of the parts,
 // added up as package floatsum does it and rounded, so the same parts in the same order give
-// the same bits. Without a set slot the Count is 0.
+// the same bits. Without a value the Count is 0.
 func (n *Node) Header() Header {
 	h := n.h
 	h.Sum.Float = canonical(n.floats.Value())
@@ -38,8 +39,11 @@ func (n *Node) Header() Header {
 }
 
 // Append takes the next part. at is the distance in slots from slot 0 of the node to slot 0 of
-// next. All set slots of next lie behind those of n. next has a set slot.
+// next. All set slots of next lie behind those of n. A next without a value changes nothing.
 func (n *Node) Append(next *Header, at int) {
+	if next.Count == 0 {
+		return
+	}
 	n.floats.Add(next.Sum.Float)
 	h := &n.h
 	if h.Count == 0 {
@@ -60,9 +64,16 @@ func (n *Node) Append(next *Header, at int) {
 	h.LastOff, h.Last = next.LastOff+at, next.Last
 }
 
-// AppendRollup appends h, the aggregates of up to MaxRollup slots with a set one among
-// them, to dst. DESIGN.md has the form under "Rollups".
+// emptyRollup is the rollup of slots without a value, as of chunks of stale markers alone: of
+// one slot one is unset.
+var emptyRollup = []byte{0, 0, 0, 1}
+
+// AppendRollup appends h, the aggregates of up to MaxRollup slots, to dst. DESIGN.md has the
+// form under "Rollups".
 func AppendRollup(dst []byte, h *Header) []byte {
+	if h.Count == 0 {
+		return append(dst, emptyRollup...)
+	}
 	f := frame{Header: *h}
 	flags := f.wordFlags()
 	if f.hasInts() {
@@ -130,6 +141,9 @@ func (r *reader) rollupSum(flags byte) Sum {
 // ParseRollup reads what AppendRollup wrote from the start of src. rest is the part of src
 // behind it. The error wraps ErrCorrupt.
 func ParseRollup(src []byte) (h Header, rest []byte, err error) {
+	if bytes.HasPrefix(src, emptyRollup) {
+		return h, src[len(emptyRollup):], nil
+	}
 	r := newReader(src)
 	var f frame
 	flags := r.U8()

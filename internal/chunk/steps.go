@@ -51,6 +51,14 @@ type Adder struct {
 // If steps have a lane or more, values of one list without gaps are added up as their lanes
 // are decoded, and are never written as words.
 func (a *Adder) Steps(dst []Header, src []byte, s Steps) error {
+	if HasStale(src) {
+		_, values, err := cutStale(src)
+		if err != nil || len(values) == 0 {
+			clear(dst)
+			return err
+		}
+		src = values
+	}
 	if s.Every >= Lane && !IsMultiPart(src) {
 		if done, err := a.fold(dst, src, s); done || err != nil {
 			return err

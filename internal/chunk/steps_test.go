@@ -68,7 +68,7 @@ func genSteps(t *rapid.T) Steps {
 func TestStepsEqualTheWords(t *testing.T) {
 	var e Encoder
 	rapid.Check(t, func(t *rapid.T) {
-		off, words := genPart(t)
+		off, words := genMarked(t)
 		src := encodeEither(t, &e, off, words)
 		if len(src) == 0 {
 			return

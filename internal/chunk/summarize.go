@@ -10,7 +10,7 @@ import (
 
 // Summarize returns the aggregates of words, which are the slots [off, off+len(words)) of a
 // chunk. It is the Header that ParseHeader gives for a chunk with just these slots set, bit
-// for bit. Without a set slot its Count is 0.
+// for bit. Without a value its Count is 0.
 func Summarize(words []uint64, off int) Header {
 	var s summary
 	for at := 0; at < len(words); {
@@ -123,7 +123,7 @@ func riseInts(words []uint64) bool {
 // mixed takes a lane slot by slot.
 func (s *summary) mixed(words []uint64, off int) {
 	for i, w := range words {
-		if w == point.Unset {
+		if w <= point.Stale {
 			continue
 		}
 		s.reach(w, off+i, finite(w))
