@@ -18,6 +18,10 @@ const (
 // HasStale reports whether the chunk src holds stale markers.
 func HasStale(src []byte) bool { return len(src) > 0 && src[0]&^valuesFlag == staleForm }
 
+// HasValues reports whether the chunk src holds anything but stale markers. An empty one does
+// not.
+func HasValues(src []byte) bool { return len(src) > 0 && src[0] != staleForm }
+
 // cutStale takes a chunk with stale markers apart: which slots have one, and the chunk of the
 // values, which is empty where there is none.
 func cutStale(src []byte) (marked intlist.Mask, values []byte, err error) {

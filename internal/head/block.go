@@ -3,6 +3,7 @@ package head
 import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/point"
 )
 
 // block is height rows of Width cells, all of them or those that are set.
@@ -116,9 +117,7 @@ func (b *block) fetch(row, col int) {
 func (b *block) read(row, col int, dst []uint64) {
 	if b.table != nil {
 		for i := range dst {
-			if w := b.table.get((row+i)*Width + col); w != 0 {
-				dst[i] = w
-			}
+			dst[i] = point.Over(b.table.get((row+i)*Width+col), dst[i])
 		}
 		return
 	}
@@ -127,9 +126,7 @@ func (b *block) read(row, col int, dst []uint64) {
 		n = min(n, len(dst))
 		if cells != nil {
 			for i := range n {
-				if w := cells[i*Width+col]; w != 0 {
-					dst[i] = w
-				}
+				dst[i] = point.Over(cells[i*Width+col], dst[i])
 			}
 		}
 		dst, row = dst[n:], row+n

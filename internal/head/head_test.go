@@ -25,7 +25,7 @@ func testGroup(columns int) *Group {
 	return g
 }
 
-// model is the naive truth: the last set word of every slot of every column.
+// model is the naive truth: the last value of every slot of every column, or its stale marker.
 type model struct {
 	words  map[[2]int64]uint64
 	counts account.Counts
@@ -39,9 +39,14 @@ func (m *model) write(w Write) {
 		} else {
 			col += int64(i)
 		}
-		if word != 0 {
-			m.words[[2]int64{col, slot}] = word
-		}
+		lay(m.words, [2]int64{col, slot}, word)
+	}
+}
+
+// lay writes a word to a slot, by the definition.
+func lay(words map[[2]int64]uint64, at [2]int64, word uint64) {
+	if word > point.Stale || word == point.Stale && words[at] == point.Unset {
+		words[at] = word
 	}
 }
 
@@ -80,7 +85,7 @@ func flush(t *rapid.T, g *Group, flushed map[[2]int64]uint64, columns int) {
 			}
 			for i, w := range words {
 				if w != 0 {
-					flushed[[2]int64{int64(col), number*chunk.Slots + int64(i)}] = w
+					lay(flushed, [2]int64{int64(col), number*chunk.Slots + int64(i)}, w)
 					points--
 				}
 			}
@@ -185,7 +190,7 @@ func drawWrites(t *rapid.T, columns, width, slots int) (writes []Write) {
 		return []Write{drawWrite(t, columns, slots)}
 	}
 	first := rapid.Int64Range(0, int64(slots)).Draw(t, "first row")
-	words := slices.Repeat([]uint64{point.FromInt(rapid.Int64Range(0, 3).Draw(t, "value of the rows"))}, width)
+	words := slices.Repeat([]uint64{drawWord(t, 0)}, width)
 	for row := range rapid.Int64Range(1, 3*testHeight).Draw(t, "full rows") {
 		writes = append(writes, Write{Slot: first + row, Words: words})
 	}
@@ -200,13 +205,21 @@ func drawWrite(t *rapid.T, columns, slots int) Write {
 		n = 200
 	}
 	for range rapid.IntRange(1, n).Draw(t, "points") {
-		word := uint64(0)
-		if v := rapid.Int64Range(-1, 3).Draw(t, "value"); v >= 0 {
-			word = point.FromInt(v)
-		}
-		w.Words = append(w.Words, word)
+		w.Words = append(w.Words, drawWord(t, -1))
 	}
 	return w
+}
+
+// drawWord draws a value, a stale marker, or, from -1 on, an unset word.
+func drawWord(t *rapid.T, from int64) uint64 {
+	switch v := rapid.Int64Range(from, 4).Draw(t, "value"); v {
+	case -1:
+		return point.Unset
+	case 4:
+		return point.Stale
+	default:
+		return point.FromInt(v)
+	}
 }
 
 // usage is what a group holds.

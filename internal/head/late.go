@@ -3,6 +3,7 @@ package head
 import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/point"
 )
 
 // lateRuns are points behind the open blocks: of every column runs of
@@ -151,7 +152,7 @@ func (l *lateRuns) addAll(newer *lateRuns) {
 	l.highest = max(l.highest, newer.highest)
 }
 
-// overlay copies src, the set words from slot on, over dst, which starts at
+// overlay lays src, the set words from slot on, over dst, which starts at
 // from.
 func overlay(dst []uint64, from int64, src []uint64, slot int64) {
 	if d := from - slot; d > 0 {
@@ -161,6 +162,9 @@ func overlay(dst []uint64, from int64, src []uint64, slot int64) {
 		src, slot = src[d:], from
 	}
 	if off := slot - from; off < int64(len(dst)) {
-		copy(dst[off:], src)
+		dst = dst[off:]
+		for i, w := range src[:min(len(src), len(dst))] {
+			dst[i] = point.Over(w, dst[i])
+		}
 	}
 }

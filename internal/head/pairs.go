@@ -1,10 +1,14 @@
 package head
 
-import "dalmatiner/internal/account"
+import (
+	"dalmatiner/internal/account"
+	"dalmatiner/internal/point"
+)
 
 // pairs stores points of two words, which lie in adjacent columns: a value and
 // what belongs to it. They are written together or not at all, and are counted
-// as one point. A value that is unset takes the other word along.
+// as one point. A value that is unset takes the other word along. Nothing belongs to a stale
+// marker: its other word is unset, and leaves that of a value as it is.
 func (w *writing) pairs(run Write) {
 	words, slot, c := run.Words, run.Slot, w.counts
 	for len(words) > 0 {
@@ -72,7 +76,9 @@ func putPair(a, b *uint64, value, other uint64, c *account.Counts) {
 	default:
 		c.Conflicting++
 	}
-	*a, *b = value, other
+	if point.Over(value, *a) == value {
+		*a, *b = value, other
+	}
 }
 
 // putPairs is putPairs for places, step apart, and those behind them.
@@ -85,8 +91,8 @@ func (t *cellTable) putPairs(place, step int, words []uint64, c *account.Counts)
 		}
 		oldValue, oldOther := t.get(place), t.get(place+1)
 		putPair(&oldValue, &oldOther, value, other, c)
-		*t.cell(place) = value
-		*t.cell(place + 1) = other
+		*t.cell(place) = oldValue
+		*t.cell(place + 1) = oldOther
 	}
 }
 
@@ -102,7 +108,9 @@ func (l *lateRuns) addPairs(w Write, c *account.Counts) {
 		c.Late++
 		if !w.Down {
 			l.append(w.Column+i, w.Slot, words[i])
-			l.append(w.Column+i+1, w.Slot, words[i+1])
+			if words[i] != point.Stale {
+				l.append(w.Column+i+1, w.Slot, words[i+1])
+			}
 		}
 	}
 	if !w.Down {
@@ -110,7 +118,7 @@ func (l *lateRuns) addPairs(w Write, c *account.Counts) {
 	}
 	for side := range 2 {
 		for i := 0; i < len(words); i += 2 {
-			if words[i] != 0 {
+			if words[i] > point.Stale || words[i] == point.Stale && side == 0 {
 				l.append(w.Column+side, w.Slot+int64(i/2), words[i+side])
 			}
 		}

@@ -6,11 +6,12 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 )
 
 // Read lays the words that the group holds of a series over dst, which stands for the slots
 // [from, from+len(dst)). Slots of which the group holds nothing stay as they are. The last
-// write of a slot counts. own is false if the column is not that of the series any more; dst
+// write of a slot counts, except that a stale marker does not overwrite a value. own is false if the column is not that of the series any more; dst
 // is unchanged then. After an error dst may have a part.
 func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) (own bool, err error) {
 	g.mu.RLock()
@@ -102,7 +103,7 @@ type Held struct {
 	Has bool
 }
 
-// Holds sets Has of each series of which the group certainly holds a point in the slots
+// Holds sets Has of each series of which the group certainly holds a value in the slots
 // [from, past). It looks at whole sealed blocks and at open ones, the newest slot first, and decodes
 // nothing.
 func (g *Group) Holds(list []Held, from, past int64) {
@@ -142,14 +143,14 @@ func (g *Group) holds(col int, from, past int64) bool {
 	for _, b := range g.blocks.open {
 		lo, hi := max(from, b.first), min(past, b.last+1)
 		for slot := hi - 1; slot >= lo; slot-- {
-			if b.cell(int(slot-b.start), col) != 0 {
+			if b.cell(int(slot-b.start), col) > point.Stale {
 				return true
 			}
 		}
 	}
 	for _, batch := range g.unflushed.both() {
 		for _, t := range batch.sealedBlocks {
-			if t.start >= from && t.start+g.blocks.height <= past && len(t.piece(col)) > 0 {
+			if t.start >= from && t.start+g.blocks.height <= past && chunk.HasValues(t.piece(col)) {
 				return true
 			}
 		}

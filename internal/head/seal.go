@@ -49,8 +49,8 @@ func (t *sealedBlock) drop(m *Mask) (words int64) {
 		if !m.Has(col) {
 			continue
 		}
-		if h, err := chunk.ParseHeader(t.piece(col)); err == nil {
-			words += int64(h.Count)
+		if n, err := chunk.Count(t.piece(col)); err == nil {
+			words += int64(n)
 		}
 		t.gone.Set(col)
 	}

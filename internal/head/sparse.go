@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/point"
 )
 
 const (
@@ -103,7 +104,7 @@ func (t *cellTable) put(place, step int, words []uint64, c *account.Counts) {
 			default:
 				c.Conflicting++
 			}
-			*cell = w
+			*cell = point.Over(w, *cell)
 		}
 		place += step
 	}

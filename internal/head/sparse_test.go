@@ -66,9 +66,9 @@ func (w *twins) draw(n int) Write {
 		n = min(n, (Width-run.Column)/step)
 	}
 	for range rapid.IntRange(1, n).Draw(t, "points") * step {
-		word := uint64(0)
-		if v := rapid.Int64Range(-1, 2).Draw(t, "value"); v >= 0 {
-			word = point.FromInt(v)
+		word := drawWord(t, -1)
+		if i := len(run.Words); w.pairs && i%2 == 1 && (word == point.Stale || run.Words[i-1] == point.Stale) {
+			word = point.Unset // of what belongs to a value
 		}
 		run.Words = append(run.Words, word)
 	}

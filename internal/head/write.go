@@ -8,7 +8,7 @@ import (
 
 // Write is one run of points, along a row (consecutive columns, one slot) or down a column
 // (consecutive slots, one column), or several runs along rows. A word of 0 is an unset point,
-// which changes nothing.
+// which changes nothing. A stale marker changes no value.
 type Write struct {
 	Column int      // of the first point
 	Slot   int64    // of the first point
