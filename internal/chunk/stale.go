@@ -15,6 +15,9 @@ const (
 	valuesFlag = 2
 )
 
+// MaxStale is the most bytes of a chunk that has stale markers and no value.
+const MaxStale = 1 + 1 + (Slots+7)/8
+
 // HasStale reports whether the chunk src holds stale markers.
 func HasStale(src []byte) bool { return len(src) > 0 && src[0]&^valuesFlag == staleForm }
 

@@ -53,7 +53,7 @@ func (p points) Open(info buckets.Info, how coordinator.Options) (coordinator.St
 	if err := c.Joined(); err != nil {
 		return nil, err
 	}
-	admission, err := c.o.Store.Intake().Admission(info)
+	admission, err := c.o.Store.Intake().Admission(info, how.Stale)
 	if err != nil {
 		return nil, err
 	}

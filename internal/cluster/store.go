@@ -77,6 +77,7 @@ type reads interface {
 	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64, err error)
 	Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error
 	ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
+	ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
 }
 
 func (s *Store) reads(bucket buckets.Info) reads {
@@ -104,6 +105,11 @@ func (s *Store) Read(ctx context.Context, bucket buckets.Info, key []byte, from 
 // ReadTimestamped is store.Store.ReadTimestamped over the copies that a read needs.
 func (s *Store) ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
 	return s.reads(bucket).ReadTimestamped(ctx, bucket, key, from, values, timestamps)
+}
+
+// ReadWithStale is store.Store.ReadWithStale over the copies that a read needs.
+func (s *Store) ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+	return s.reads(bucket).ReadWithStale(ctx, bucket, key, from, values, timestamps)
 }
 
 // deletedTogether is how many series one batch deletes.

@@ -67,7 +67,7 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 	o.m.turn.Grow(indexCost)
 	o.last = h
 	o.bytes += int64(len(c.Data)) + indexCost
-	return o.w.Add(bucket, h, c.Number, c.Header.Count, c.Data)
+	return o.w.Add(bucket, h, c.Number, c.Points, c.Data)
 }
 
 // begin opens a file. The first one of a round takes the identities of

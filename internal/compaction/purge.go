@@ -93,8 +93,8 @@ func (m *merging) mergeSource(seg *version.Segment, bucket uint64) window.Source
 	if len(m.tombs[bucket]) > 0 {
 		src.Hidden = func(h segment.Hash) bool { return m.hides(seg, bucket, h) }
 		src.Dropped = func(data []byte) {
-			if h, err := chunk.ParseHeader(data); err == nil {
-				m.dropped += int64(h.Count)
+			if n, err := chunk.Count(data); err == nil {
+				m.dropped += int64(n)
 			}
 		}
 	}

@@ -326,9 +326,9 @@ func (m *merging) countLost(seg *version.Segment) {
 	var words [chunk.Slots]uint64
 	timestamps, err := seg.Reader.Timestamps()
 	err = errors.Join(err, seg.Reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
-		h, err := chunk.ParseHeader(data)
+		n, err := chunk.Count(data)
 		if err == nil && !timestamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
-			lost -= int64(h.Count)
+			lost -= int64(n)
 		}
 		return nil // what does not decode is counted
 	}))

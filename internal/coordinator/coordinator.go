@@ -38,6 +38,9 @@ type Options struct {
 	// Timestamps says that the points of Points carry timestamps: 16 bytes each. The
 	// bucket must have timestamps.
 	Timestamps bool
+	// Stale takes stale markers: a word of point.Stale is one. In other streams it is
+	// unset, as every word of its type.
+	Stale bool
 	// NeverWait refuses points where the sender would be held back: a sender that
 	// cannot be slowed down would lose them without their being counted.
 	NeverWait bool

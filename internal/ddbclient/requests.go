@@ -94,14 +94,15 @@ func (c *Client) SetTTL(ctx context.Context, bucket string, ttl uint64) (wire.In
 }
 
 // Get returns the words of count slots of a series, from slot on, normalised. Slots without a
-// point, and all slots of an unknown series, are point.Unset. More than MaxGet slots are an
+// point, and all slots of an unknown series, are point.Unset. A slot in which the series has ended
+// is point.Stale. More than MaxGet slots are an
 // error before anything is sent.
 func (c *Client) Get(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]uint64, error) {
 	return get(ctx, c, getRequest(bucket, key, slot, count), count, c.dec.AppendWords)
 }
 
 // GetTimestamped is Get with the timestamps of the points, in nanoseconds since 1970. In a
-// bucket without timestamps they are the begin of the slot. Slots without a point have
+// bucket without timestamps, and of stale markers, they are the begin of the slot. Slots without a point have
 // neither a value nor a timestamp.
 func (c *Client) GetTimestamped(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]wire.Timestamped, error) {
 	q := getRequest(bucket, key, slot, count)

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 
@@ -83,6 +85,7 @@ var (
 	errNoAck       = errors.New("the stream is not an acknowledged one")
 	errEmptyKey    = errors.New("the key of a point is empty")
 	errTimestamped = errors.New("the points of the stream have timestamps: send timestamped ones")
+	errStale       = errors.New("a stale marker on a stream without acknowledgements, whose server takes it for unset: open an acknowledged stream")
 	errPlain       = errors.New("the points of the stream have no timestamps: open a timestamped stream")
 )
 
@@ -99,8 +102,16 @@ func (s *Stream) ready(inBatch bool) error {
 	return nil
 }
 
-// point checks that a point of the key may be sent now, with a timestamp or not.
-func (s *Stream) point(inBatch, timestamped bool, key []byte) error {
+// marked checks that words of them may be sent: stale markers on an acknowledged stream only.
+func (s *Stream) marked(words ...uint64) error {
+	if !s.ack && slices.Contains(words, point.Stale) {
+		return errStale
+	}
+	return nil
+}
+
+// point checks that points of the key may be sent now, with a timestamp or not.
+func (s *Stream) point(inBatch, timestamped bool, key []byte, words ...uint64) error {
 	if err := s.ready(inBatch); err != nil {
 		return err
 	}
@@ -109,6 +120,9 @@ func (s *Stream) point(inBatch, timestamped bool, key []byte) error {
 		return errTimestamped
 	case timestamped && !s.hpts:
 		return errPlain
+	}
+	if err := s.marked(words...); err != nil {
+		return err
 	}
 	return checkKey(key)
 }
@@ -129,9 +143,10 @@ func (s *Stream) Point(key []byte, slot int64, word uint64) error {
 }
 
 // Points adds points of a series in consecutive slots, from slot on. A word of point.Unset
-// leaves its slot as it is. The server takes at most 1 MiB in one call: some 130,000 words.
+// leaves its slot as it is. One of point.Stale says that the series has ended, on an acknowledged
+// stream: it never overwrites a value, and reads as unset except by Get. The server takes at most 1 MiB in one call: some 130,000 words.
 func (s *Stream) Points(key []byte, slot int64, words ...uint64) error {
-	if err := s.point(false, false, key); err != nil {
+	if err := s.point(false, false, key, words...); err != nil {
 		return err
 	}
 	s.buf = wire.AppendEntry(s.buf, key, uint64(slot), words...)
@@ -151,7 +166,7 @@ func (s *Stream) BatchStart(slot int64) error {
 
 // BatchPoint adds one point of a series to the open batch.
 func (s *Stream) BatchPoint(key []byte, word uint64) error {
-	if err := s.point(true, false, key); err != nil {
+	if err := s.point(true, false, key, word); err != nil {
 		return err
 	}
 	s.buf = wire.AppendBatchPoint(s.buf, key, word)
@@ -163,13 +178,18 @@ func (s *Stream) TimestampedPoints(key []byte, slot int64, points ...wire.Timest
 	if err := s.point(false, true, key); err != nil {
 		return err
 	}
+	for _, p := range points {
+		if err := s.marked(p.Word); err != nil {
+			return err
+		}
+	}
 	s.buf = wire.AppendTimestampedEntry(s.buf, key, uint64(slot), points...)
 	return s.spill()
 }
 
 // TimestampedBatchPoint is BatchPoint for a point with a timestamp.
 func (s *Stream) TimestampedBatchPoint(key []byte, p wire.Timestamped) error {
-	if err := s.point(true, true, key); err != nil {
+	if err := s.point(true, true, key, p.Word); err != nil {
 		return err
 	}
 	s.buf = wire.AppendTimestampedBatchPoint(s.buf, key, p)

@@ -150,8 +150,9 @@ func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data [
 	}
 	want := recompute.Header(&s.words)
 	if !s.timestamps.Is(bucket, h) {
-		s.points += int64(want.Count)
-		s.c.report.Points += int64(want.Count)
+		points := int64(recompute.Points(&s.words))
+		s.points += points
+		s.c.report.Points += points
 	}
 	if !recompute.Equal(&want, &header) {
 		bad("aggregates of a chunk", fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", header))

@@ -228,6 +228,8 @@ func (fakeSeries) ReadOlder(context.Context, int64, []uint64) (query.Cost, error
 	return query.Cost{}, query.ErrUnsupported
 }
 
+func (s fakeSeries) WithStale() seam.Series { return s }
+
 func (fakeSeries) Aggregate(context.Context, int64, int64, []chunk.Header) (query.Cost, error) {
 	return query.Cost{}, query.ErrUnsupported
 }

@@ -10,14 +10,16 @@ import (
 // Admission says which points of a bucket a node takes, for those who do not store them here. Its
 // methods may be called concurrently.
 type Admission struct {
-	o *Options
-	b *columns.Bucket
+	o     *Options
+	b     *columns.Bucket
+	stale bool // stale markers are taken
 }
 
-// Admission returns that of a bucket. The error wraps buckets.ErrUnknown where it was deleted.
-func (in *Intake) Admission(info buckets.Info) (Admission, error) {
+// Admission returns that of a bucket, with stale markers or without. The error wraps
+// buckets.ErrUnknown where it was deleted.
+func (in *Intake) Admission(info buckets.Info, stale bool) (Admission, error) {
 	b, err := in.o.Buckets.Of(info)
-	return Admission{&in.o, b}, err
+	return Admission{&in.o, b, stale}, err
 }
 
 // Slots returns the slots [lo, hi) that are taken now.
@@ -43,16 +45,18 @@ func (a Admission) Wait(never bool) bool {
 }
 
 // Point returns the words under which a point is kept, or, where it is not taken, why. lo and hi
-// are those of Slots. In a bucket without timestamps the second word is 0.
+// are those of Slots. In a bucket without timestamps, and of a stale marker, the second word is 0.
 func (a Admission) Point(key []byte, slot, raw, timestamp, lo, hi uint64) (word, timestampWord uint64, refused account.Reason, ok bool) {
-	word, ok = point.Normalize(raw)
+	if word, ok = point.Normalize(raw); a.stale {
+		word, ok = point.NormalizeMarked(raw)
+	}
 	if !ok {
 		return 0, 0, account.BadType, false
 	}
 	if refused, outside := outside(key, slot, lo, hi); outside {
 		return 0, 0, refused, false
 	}
-	if a.b.HPTS && word != point.Unset {
+	if a.b.HPTS && word > point.Stale {
 		if timestampWord, ok = a.b.TimestampWord(slot, timestamp); !ok {
 			return 0, 0, account.BadTimestamp, false
 		}

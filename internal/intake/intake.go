@@ -81,7 +81,7 @@ func (in *Intake) NewSession(info buckets.Info, how coordinator.Options) (*Sessi
 		into = &x.counts
 	}
 	x.sink = sink{
-		o: &in.o, b: b, width: b.Width(), neverWait: how.NeverWait, copies: how.Copies,
+		o: &in.o, b: b, width: b.Width(), neverWait: how.NeverWait, copies: how.Copies, stale: how.Stale,
 		filler: in.o.Columns.NewFiller(b), writer: in.o.Ledger.NewWriter(how.Copies, into),
 	}
 	return x, nil

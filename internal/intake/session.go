@@ -44,7 +44,7 @@ func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 		x.Timestamped(key, slot, raw, x.sink.b.SlotBegin(slot))
 		return
 	}
-	w, ok := point.Normalize(raw)
+	w, ok := x.sink.normalize(raw)
 	if !ok {
 		x.sink.refuse(account.BadType, 1)
 		return
@@ -132,7 +132,7 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 		x.entry = x.entry[:0]
 		first := slot
 		for len(data) >= point.Size && len(x.entry) < logrecord.MaxPoints {
-			w, ok := point.Normalize(point.Get(data))
+			w, ok := x.sink.normalize(point.Get(data))
 			data = data[point.Size:]
 			slot++
 			if !ok {

@@ -11,6 +11,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
 
@@ -28,6 +29,7 @@ type sink struct {
 
 	neverWait bool           // points that would have to wait are refused
 	copies    bool           // the points were judged elsewhere
+	stale     bool           // stale markers are taken
 	filler    columns.Filler // gives columns to new series
 	writer    ledger.Writer
 
@@ -45,6 +47,14 @@ func (k *sink) slots() (lo, hi uint64) {
 		return 0, buckets.MaxSlot
 	}
 	return k.o.Columns.Admitted(k.b)
+}
+
+// normalize returns the word under which a point is kept, or false if it has none.
+func (k *sink) normalize(raw uint64) (w uint64, ok bool) {
+	if raw == point.Stale && k.stale {
+		return raw, true
+	}
+	return point.Normalize(raw)
 }
 
 func (k *sink) refuse(r account.Reason, n uint64) {
@@ -80,7 +90,7 @@ func (k *sink) refuseAll(key []byte, p points) bool {
 		refused[account.Future] = p.n // its last slots would begin at 0 again
 		p.n = 0
 	}
-	a := Admission{k.o, k.b}
+	a := Admission{k.o, k.b, k.stale}
 	lo, hi := k.slots()
 	for i := range p.n {
 		raw, timestamp := p.at(i)

@@ -12,7 +12,8 @@ import (
 // A metric of a bucket with high precision timestamps is two series in adjacent
 // columns: the values, and behind them the timestamps as nanoseconds from the begin
 // of the slot, a point like any other. Only the values have a name and an entry
-// in the index. DESIGN.md says what follows from it.
+// in the index. A stale marker stands for its slot, and has no timestamp. DESIGN.md says what
+// follows from it.
 
 // TimestampedSize is the size of a point with its timestamp, in bytes.
 const TimestampedSize = 2 * point.Size
@@ -24,13 +25,13 @@ func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 		x.Point(key, slot, raw)
 		return
 	}
-	w, ok := point.Normalize(raw)
+	w, ok := x.sink.normalize(raw)
 	if !ok {
 		x.sink.refuse(account.BadType, 1)
 		return
 	}
 	word := uint64(point.Unset)
-	if w != point.Unset {
+	if w > point.Stale {
 		if word, ok = x.sink.b.TimestampWord(slot, timestamp); !ok {
 			x.sink.refuseTimestamp(key, slot)
 			return
@@ -87,12 +88,12 @@ func (x *Session) pairs(key []byte, of points) {
 	x.entry = x.entry[:0]
 	for i := range of.n {
 		raw, timestamp := of.at(i)
-		w, ok := point.Normalize(raw)
+		w, ok := x.sink.normalize(raw)
 		word := uint64(point.Unset)
 		switch {
 		case !ok:
 			x.sink.refuse(account.BadType, 1)
-		case w != point.Unset:
+		case w > point.Stale:
 			if word, ok = x.sink.b.TimestampWord(slot, timestamp); !ok {
 				x.sink.refuseTimestamp(key, slot)
 			}

@@ -106,6 +106,14 @@ func (s mergedSeries) Read(ctx context.Context, from int64, dst []uint64) (query
 	})
 }
 
+func (s mergedSeries) WithStale() seam.Series {
+	all := make(mergedSeries, len(s))
+	for i, part := range s {
+		all[i] = part.WithStale()
+	}
+	return all
+}
+
 // ReadOlder shows an older word only where no copy has a current one.
 func (s mergedSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
 	older := make([]uint64, len(dst))

@@ -130,6 +130,15 @@ func Over(newer, older uint64) uint64 {
 	return older
 }
 
+// HideStale makes the stale markers among words unset.
+func HideStale(words []uint64) {
+	for i, w := range words {
+		if w == Stale {
+			words[i] = Unset
+		}
+	}
+}
+
 // NormalizeMarked is Normalize for a sender who may send stale markers: payload 1 of type 00
 // is one.
 func NormalizeMarked(raw uint64) (w uint64, ok bool) {

@@ -113,6 +113,9 @@ func unknownSteps(gaps []events.Gap, start, end, step int64) (list []source.Unkn
 	return list
 }
 
+// WithStale implements source.Series: numbers of events never end.
+func (c *eventCounts) WithStale() source.Series { return c }
+
 // ReadOlder implements source.Series: of events there are no older ones below.
 func (c *eventCounts) ReadOlder(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
 	return c.Read(ctx, from, dst)

@@ -54,6 +54,8 @@ func (thermometer) ReadOlder(context.Context, int64, []uint64) (query.Cost, erro
 	return query.Cost{}, query.ErrUnsupported
 }
 
+func (t thermometer) WithStale() source.Series { return t }
+
 func (thermometer) Aggregate(context.Context, int64, int64, []chunk.Header) (query.Cost, error) {
 	return query.Cost{}, query.ErrUnsupported
 }

@@ -117,6 +117,8 @@ func (s flatSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (qu
 	return s.b.of.(flatOlder).ReadOlder(ctx, s.b.info, s.key, from, dst)
 }
 
+func (s flatSeries) WithStale() source.Series { return s }
+
 func (s flatSeries) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (query.Cost, error) {
 	return s.b.of.(flatAggregates).Aggregate(ctx, s.b.info, s.key, from, step, dst)
 }

@@ -350,9 +350,8 @@ func (a *aggregator) decode(number, pos, end int64) error {
 	off := int(pos - number*chunk.Slots)
 	for len(words) > 0 {
 		n := int(min(a.stepEnd(pos)-pos, int64(len(words))))
-		if h := chunk.Summarize(words[:n], off); h.Count > 0 {
-			a.add(&h, number, 1)
-		}
+		h := chunk.Summarize(words[:n], off)
+		a.add(&h, number, 1)
 		words, pos, off = words[n:], pos+int64(n), off+n
 	}
 	return nil
@@ -402,6 +401,9 @@ func (a *aggregator) lay(pos, end int64) ([]uint64, error) {
 
 // add takes in the aggregates of chunks from number on, which belong to one step.
 func (a *aggregator) add(h *chunk.Header, number, chunks int64) {
+	if h.Count == 0 {
+		return // stale markers alone
+	}
 	start := number * chunk.Slots // may lie before the step
 	off := start + int64(h.FirstOff) - a.from
 	i := off / a.step

@@ -10,7 +10,7 @@ import (
 )
 
 // Digest returns the digest of the words that reads give of a series in the chunks
-// [from, past) of its slots, with timestamps of these too: the sum of
+// [from, past) of its slots, stale markers among them, with timestamps of these too: the sum of
 // chunk.NumberedDigest over its chunks, times chunk.DigestOfSeries with the incarnation.
 // Where the points lie makes no difference, so copies of a series are compared by it.
 // Slots below the lifetime are left out. The digest of nothing, as of an unknown series,
@@ -36,6 +36,7 @@ func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool, incarnat
 	defer k.leave()
 	a := r.aggregator()
 	defer r.aggregators.Put(a)
+	s.Stale = true // copies agree on stale markers as well
 	for {
 		n := incarnations.Of(s.ID)
 		a.begin(k, s, first, end-first, nil)

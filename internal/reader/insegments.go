@@ -91,7 +91,8 @@ func (p *probe) ask(seg *version.Segment, deleted version.Tombstones) {
 	}
 }
 
-// holds reports whether a chunk from where the cursor stands on has a point in the range.
+// holds reports whether a chunk from where the cursor stands on has a value in the range. One
+// that is longer than any of stale markers alone is not read where it lies in the range.
 func (p *probe) holds(c *segment.Cursor) bool {
 	for {
 		number, ok := c.Chunk()
@@ -99,7 +100,8 @@ func (p *probe) holds(c *segment.Cursor) bool {
 			return false
 		}
 		start := number * chunk.Slots
-		if start >= p.from && start+chunk.Slots <= p.past {
+		whole := start >= p.from && start+chunk.Slots <= p.past
+		if whole && c.Length() > chunk.MaxStale {
 			return true
 		}
 		data, err := c.Data(number + 1)
@@ -108,7 +110,7 @@ func (p *probe) holds(c *segment.Cursor) bool {
 		}
 		if h, err := chunk.ParseHeader(data); data != nil && err == nil && h.Count > 0 {
 			first, last := start+int64(h.FirstOff), start+int64(h.LastOff)
-			if p.from <= first && first < p.past || p.from <= last && last < p.past {
+			if whole || p.from <= first && first < p.past || p.from <= last && last < p.past {
 				return true
 			}
 		}

@@ -26,6 +26,7 @@ type laying struct {
 	from    int64 // of the first slot
 	stats   *Stats
 	older   bool // show what lies below what was lost
+	stale   bool // a chunk with stale markers was laid
 
 	spans []hole.Span // of holes that are known, by position
 	laid  []Unknown   // in the order in which it was laid
@@ -150,6 +151,7 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 			l.stats.Points += hi - lo
 			l.stats.Bytes += int64(len(data))
 		}
+		l.stale = l.stale || chunk.HasStale(data)
 		var before []uint64
 		if l.older { // nothing hides what a damaged chunk leaves behind
 			before = slices.Clone(dst[lo:hi])
@@ -170,7 +172,7 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 
 // pairs lays the points of all segments over values and timestamps, oldest first, as
 // pairs: a slot whose value comes from one segment never has the timestamp of another,
-// and without its own it is unknown.
+// and without its own it is unknown. Stale markers have none.
 func (l *laying) pairs(ctx context.Context, values, timestamps []uint64) error {
 	some := make([]uint64, 2*len(values)) // of one segment
 	v, t := some[:len(values)], some[len(values):]
@@ -188,10 +190,12 @@ func (l *laying) pairs(ctx context.Context, values, timestamps []uint64) error {
 			return err
 		}
 		for i, w := range v {
-			if w != point.Unset {
-				values[i], timestamps[i] = w, t[i]
+			if w <= point.Stale {
+				values[i] = point.Over(w, values[i])
+				continue
 			}
-			if slot := l.from + int64(i); w != point.Unset && w != point.Unknown && t[i] == point.Unset {
+			values[i], timestamps[i] = w, t[i]
+			if slot := l.from + int64(i); w != point.Unknown && t[i] == point.Unset {
 				l.hide(slot, slot+1, "damaged timestamps in "+seg.Name(), values)
 			}
 		}

@@ -17,7 +17,8 @@ import (
 const MaxRead = 1 << 17
 
 // Read fills dst with the words of the slots [from, from+len(dst)). Slots without a
-// point, and all slots of an unknown series, are unset (0). len(dst) is at most MaxRead.
+// point, and all slots of an unknown series, are unset (0), and so are stale markers, unless s
+// asks for them. len(dst) is at most MaxRead.
 // What it took is added to st unless that is nil: slots decoded and the bytes of their
 // chunks in files, as what is in memory is not decoded; and the slots that are unset in
 // dst because damage took what was there.
@@ -41,7 +42,7 @@ func (r *Reader) ReadOlder(ctx context.Context, s Series, from int64, dst []uint
 
 // ReadPairs is Read with the words of the timestamps, of a bucket that has them.
 // len(timestamps) is that of values. A point whose timestamp is lost to damage is left
-// out.
+// out. A stale marker has no timestamp.
 func (r *Reader) ReadPairs(ctx context.Context, s Series, from int64, values, timestamps []uint64) error {
 	clear(timestamps)
 	return r.read(ctx, s, from, values, reading{timestamps: timestamps})
@@ -95,8 +96,11 @@ func (r *Reader) read(ctx context.Context, s Series, from int64, dst []uint64, h
 	} else {
 		err = l.pairs(ctx, dst, timestamps)
 	}
-	k.layHead(from, dst, timestamps)
+	stale := k.layHead(from, dst, timestamps) || l.stale
 	l.end(dst)
+	if stale && !s.Stale {
+		point.HideStale(dst)
+	}
 	for i := range timestamps {
 		if dst[i] == point.Unset {
 			timestamps[i] = point.Unset // one of a value that is lost

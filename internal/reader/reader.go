@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )
@@ -44,6 +45,7 @@ type Series struct {
 	Bucket uint64
 	ID     metric.SeriesID // of the values, where the bucket has timestamps
 	Oldest int64           // slots below it are older than the bucket's lifetime, and hidden
+	Stale  bool            // reads show stale markers, which are unset otherwise
 }
 
 // Stats is what a read took.
@@ -212,22 +214,24 @@ func cleared(words []uint64, n int) []uint64 {
 }
 
 // layHead lays the copy of the head over values, the slots from from on, and over
-// timestamps unless that is nil.
-func (k *look) layHead(from int64, values, timestamps []uint64) {
+// timestamps unless that is nil. It reports whether there are stale markers in the copy.
+func (k *look) layHead(from int64, values, timestamps []uint64) (stale bool) {
 	for side, dst := range [2][]uint64{values, timestamps} {
 		if src := [2][]uint64{k.words, k.timestamps}[side]; len(src) > 0 && len(dst) > 0 {
-			overlay(dst[k.from-from:][:len(src)], src)
+			stale = overlay(dst[k.from-from:][:len(src)], src) || stale
 		}
 	}
+	return stale
 }
 
-// overlay lays the set words of src over dst.
-func overlay(dst, src []uint64) {
+// overlay lays the set words of src over dst, and reports whether there are stale markers
+// among them.
+func overlay(dst, src []uint64) (stale bool) {
 	for i, w := range src[:len(dst)] {
-		if w != 0 {
-			dst[i] = w
-		}
+		stale = stale || w == point.Stale
+		dst[i] = point.Over(w, dst[i])
 	}
+	return stale
 }
 
 // chunksOf is the first chunk that lies behind all slots before end.

@@ -10,11 +10,21 @@ import (
 	"dalmatiner/internal/segment"
 )
 
+// Points returns how many words are set, with a value or a stale marker.
+func Points(words *[chunk.Slots]uint64) (n int) {
+	for _, w := range words {
+		if w != point.Unset {
+			n++
+		}
+	}
+	return n
+}
+
 // Header returns the aggregates of a chunk as its header defines them, from
 // its words alone and without the code that wrote the header.
 func Header(words *[chunk.Slots]uint64) chunk.Header {
 	last := chunk.Slots - 1
-	for last >= 0 && words[last] == point.Unset {
+	for last >= 0 && words[last] <= point.Stale {
 		last--
 	}
 	var h chunk.Header
@@ -23,7 +33,7 @@ func Header(words *[chunk.Slots]uint64) chunk.Header {
 		if i%chunk.Lane == 0 {
 			sum.Next()
 		}
-		if w == point.Unset {
+		if w <= point.Stale {
 			continue
 		}
 		if h.Count == 0 {
@@ -130,7 +140,9 @@ func (l *Rollups) Add(h *chunk.Header, words *[chunk.Slots]uint64, first, at int
 		return // not of this window: no rollup can be right then
 	}
 	l.digests[at/segment.SmallChunks] += chunk.NumberedDigest(first+at, chunk.DigestWords(words[:], 0))
-	l.small[at/segment.SmallChunks].join(h, int(at%segment.SmallChunks)*chunk.Slots)
+	if h.Count > 0 { // else it has stale markers alone
+		l.small[at/segment.SmallChunks].join(h, int(at%segment.SmallChunks)*chunk.Slots)
+	}
 }
 
 // Header returns what the i-th entry of a rollup has to be. The next call may overwrite it.

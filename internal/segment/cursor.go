@@ -113,6 +113,9 @@ func (c *Cursor) Lost() []Gap { return c.lost }
 // last chunk.
 func (c *Cursor) Chunk() (number int64, ok bool) { return c.entry.chunk, c.ok }
 
+// Length returns how many bytes the chunk has that the cursor stands at.
+func (c *Cursor) Length() int { return int(c.entry.length) }
+
 // Advance moves the cursor to the first chunk numbered from or above. It never goes back.
 func (c *Cursor) Advance(from int64) error {
 	if !c.ok || c.entry.chunk >= from {

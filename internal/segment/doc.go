@@ -22,7 +22,7 @@ type Info struct {
 	Sum        uint32 // of the footer, which has sums of everything else
 	DataBytes  int64  // bytes of all chunks, without any overhead
 	Chunks     int64
-	Points     int64 // set slots, as the writer was told; timestamps are none
+	Points     int64 // set slots, as the writer was told: values and stale markers, no timestamps
 	Series     int64 // distinct (bucket, hash) without those of timestamps
 	Identities int64 // records added with AddSeries
 	Buckets    int64 // records added with AddBucket

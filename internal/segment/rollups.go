@@ -64,7 +64,7 @@ type rollupWriter struct {
 }
 
 // AddRollups adds the entries that a series has in a rollup. Bit i of spans is set if the
-// i-th unit of the window has points. For each of these units, in order, data has what
+// i-th unit of the window has chunks. For each of these units, in order, data has what
 // chunk.AppendRollup wrote, and digests has the sum of chunk.NumberedDigest over its chunks.
 // Both are copied. A series with one unit of Small needs none of Large, which says the same.
 // Describe must have named the window before. Series come in the order of

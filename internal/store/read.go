@@ -50,7 +50,7 @@ func (h Bucket) check() error {
 }
 
 // Series returns a handle of a metric, whether or not there is one. It does not keep key.
-func (h Bucket) Series(key []byte) Series { return Series{h, h.b.SeriesID(key)} }
+func (h Bucket) Series(key []byte) Series { return Series{of: h, id: h.b.SeriesID(key)} }
 
 // Have sets has[i] where metric i certainly has a point in the slots [from, past), in memory or in a
 // file. It is cheap, and says nothing of the others.
@@ -103,12 +103,20 @@ func (h Bucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) 
 // Series is a handle of a metric: the id of its series, and where the store had the bucket.
 // Both are checked at each use. Several goroutines may use it at once.
 type Series struct {
-	of Bucket
-	id metric.SeriesID
+	of    Bucket
+	id    metric.SeriesID
+	stale bool
 }
 
 // Series returns a handle of a metric of a bucket that was known before.
 func (s *Store) Series(info buckets.Info, key []byte) Series { return s.handle(info).Series(key) }
+
+// WithStale returns a handle whose reads of words show stale markers, which are unset in those
+// of others.
+func (h Series) WithStale() Series {
+	h.stale = true
+	return h
+}
 
 // now returns what is to be read.
 func (h Series) now() (reader.Series, error) {
@@ -116,7 +124,7 @@ func (h Series) now() (reader.Series, error) {
 		return reader.Series{}, err
 	}
 	oldest, _ := h.of.s.columns.Admitted(h.of.b)
-	return reader.Series{Bucket: h.of.b.ID, ID: h.id, Oldest: int64(oldest)}, nil
+	return reader.Series{Bucket: h.of.b.ID, ID: h.id, Oldest: int64(oldest), Stale: h.stale}, nil
 }
 
 // Exists reports whether the bucket has a series of that metric, with points or not.
@@ -161,7 +169,7 @@ func (h Series) ReadOlder(ctx context.Context, from int64, dst []uint64) (st rea
 
 // ReadTimestamped is Read with the timestamps of the set slots in nanoseconds:
 // those that came with the points, or the begin of the slot in a bucket without
-// timestamps. len(timestamps) is that of values. A point whose timestamp is lost to damage
+// timestamps, and of a stale marker. len(timestamps) is that of values. A point whose timestamp is lost to damage
 // is left out.
 func (h Series) ReadTimestamped(ctx context.Context, from int64, values, timestamps []uint64) error {
 	of, err := h.now()
@@ -247,6 +255,15 @@ func (s *Store) Read(ctx context.Context, info buckets.Info, key []byte, from in
 // ReadTimestamped is Series.ReadTimestamped, likewise.
 func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
 	return s.Series(info, key).ReadTimestamped(ctx, from, values, timestamps)
+}
+
+// ReadWithStale is Read, or ReadTimestamped where timestamps is not nil, with stale markers.
+func (s *Store) ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+	h := s.Series(info, key).WithStale()
+	if timestamps == nil {
+		return h.Read(ctx, from, values)
+	}
+	return h.ReadTimestamped(ctx, from, values, timestamps)
 }
 
 // Extent is Series.Extent, likewise.

@@ -168,7 +168,7 @@ func (m *Merger) loseTimestamps(c *cursor, it item) {
 	}, func(_, _ int64) { gone = true })
 	gone = gone || err != nil
 	for i := range m.words {
-		if gone || m.layer[i] != point.Unset {
+		if gone || m.layer[i] > point.Stale {
 			m.words[i] = point.Unset
 		}
 	}

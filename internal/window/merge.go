@@ -59,6 +59,7 @@ type Chunk struct {
 	Hash   segment.Hash
 	Number int64
 	Header chunk.Header
+	Points int // values and stale markers
 	Digest uint64
 	Data   []byte
 }
@@ -133,7 +134,7 @@ func newCursor(src Source, bucket uint64, first, past int64) *cursor {
 
 // Merge hands the chunks of the bucket numbered [first, past) to emit, by
 // series and number: of a slot that several sources hold, the one of the
-// highest generation wins. A chunk that only a window holds is copied byte for byte;
+// highest generation wins, of those with a value if any has one. A chunk that only a window holds is copied byte for byte;
 // others are encoded anew, so that the bytes depend on the words only, not on when they
 // were flushed. damaged are the sources in which blocks were
 // damaged or chunks did not decode, with the damage; what they held there is
@@ -202,6 +203,9 @@ func (m *Merger) one(same []*cursor, emit Emit) error {
 		if c.Digest, err = m.digester.Chunk(it.data); err == nil {
 			c.Header, err = chunk.ParseHeader(it.data)
 		}
+		if err == nil {
+			c.Points, err = chunk.Count(it.data)
+		}
 		if laid = err != nil; laid {
 			c.Data = m.layOver(same) // which names it
 		}
@@ -214,7 +218,7 @@ func (m *Merger) one(same []*cursor, emit Emit) error {
 		if c.Header, err = chunk.ParseHeader(c.Data); err != nil {
 			return err // of what was encoded a moment ago
 		}
-		c.Digest = chunk.DigestWords(m.words[:], 0)
+		c.Points, c.Digest = m.enc.Count(), chunk.DigestWords(m.words[:], 0)
 	}
 	return emit(c)
 }
@@ -243,10 +247,7 @@ func (m *Merger) lay(same []*cursor) []byte {
 // lay lays the set slots of a newer layer over words.
 func lay(words, layer *[chunk.Slots]uint64) {
 	for i, w := range layer {
-		if w == point.Unset {
-			w = words[i]
-		}
-		words[i] = w
+		words[i] = point.Over(w, words[i])
 	}
 }
 

@@ -13,8 +13,9 @@ type Rollups struct {
 	hash    segment.Hash
 	small   [segment.MaxSpans]chunk.Node
 	digests [segment.MaxSpans]uint64
-	chunks  int // of the series
-	few     int // segment.FewChunks
+	spans   uint16 // those with chunks
+	chunks  int    // of the series
+	few     int    // segment.FewChunks
 	data    []byte
 }
 
@@ -33,6 +34,7 @@ func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *c
 	l.hash = h
 	l.chunks++
 	at := number - l.window.First
+	l.spans |= 1 << (at / Small)
 	l.small[at/Small].Append(header, int(at%Small)*chunk.Slots)
 	l.digests[at/Small] += chunk.NumberedDigest(number, digest)
 	return bytes, nil
@@ -40,20 +42,19 @@ func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *c
 
 // Flush writes the rollups of the last series.
 func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
-	chunks := l.chunks
-	if l.chunks = 0; chunks < l.few {
+	chunks, spans := l.chunks, l.spans
+	if l.chunks, l.spans = 0, 0; chunks < l.few {
 		clear(l.small[:])
 		clear(l.digests[:])
 		return 0, nil
 	}
-	var spans uint16
 	var large chunk.Node
 	var all uint64
 	digests := make([]uint64, 0, segment.MaxSpans)
 	l.data = l.data[:0]
 	for i := range l.small {
-		if s := l.small[i].Header(); s.Count > 0 {
-			spans |= 1 << i
+		if spans>>i&1 != 0 {
+			s := l.small[i].Header()
 			l.data = chunk.AppendRollup(l.data, &s)
 			large.Append(&s, i*Small*chunk.Slots)
 			digests = append(digests, l.digests[i])

@@ -35,6 +35,7 @@ func AppendGetEnd(dst []byte) []byte { return append(dst, getEnd) }
 // value is ready; it must not be used by two goroutines at once.
 type GetEncoder struct {
 	// Exact keeps the lowest bit of floats, which only clients that ask for it understand.
+	// They understand stale markers as well.
 	Exact bool
 
 	raw []byte
@@ -49,7 +50,8 @@ func (e *GetEncoder) word(w uint64) uint64 {
 }
 
 // AppendData appends the payload of one data frame with all of words, which are normalised
-// (package point). Unset words at the end travel as a count.
+// (package point), without stale markers unless the client has asked for exact words. Unset words
+// at the end travel as a count.
 func (e *GetEncoder) AppendData(dst []byte, words []uint64) []byte {
 	set := len(words)
 	for set > 0 && words[set-1] == point.Unset {
@@ -174,7 +176,7 @@ func (d *Decoder) AppendWords(dst []uint64, f GetFrame, limit int) ([]uint64, er
 	}
 	dst = slices.Grow(dst, len(raw)/point.Size+int(f.Padding))
 	for ; len(raw) > 0; raw = raw[point.Size:] {
-		w, ok := point.Normalize(point.Get(raw))
+		w, ok := point.NormalizeMarked(point.Get(raw))
 		if !ok {
 			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed, raw[0])
 		}
@@ -219,7 +221,7 @@ func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
 // Timestamped is a point with a timestamp.
 type Timestamped struct {
 	Word uint64 // normalised (package point)
-	Time uint64 // nanoseconds since 1970, 0 for an unset word
+	Time uint64 // nanoseconds since 1970, 0 for an unset word; the begin of the slot for a stale marker
 }
 
 // AppendTimestamped is AppendWords for the reply to a GET with the hpts option, whose points
@@ -231,7 +233,7 @@ func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([
 	}
 	dst = slices.Grow(dst, len(raw)/(2*point.Size)+int(f.Padding))
 	for ; len(raw) > 0; raw = raw[2*point.Size:] {
-		w, ok := point.Normalize(point.Get(raw))
+		w, ok := point.NormalizeMarked(point.Get(raw))
 		if !ok {
 			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed, raw[0])
 		}

@@ -64,7 +64,7 @@ const (
 type GetOptions struct {
 	Form       OptionForm
 	HPTS       bool   // the reply is to have timestamps
-	Exact      bool   // the reply is to have all bits of floats
+	Exact      bool   // the reply is to have all bits of floats, and stale markers
 	ReadRepair uint8  // RepairOff, RepairOn, RepairDefault
 	R          uint8  // replies to wait for: 0 the default, 255 all
 	Aggr       []byte // name of the aggregation asked for

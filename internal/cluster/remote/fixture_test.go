@@ -349,6 +349,8 @@ func (s localSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (s
 	return costOf(&st), err
 }
 
+func (s localSeries) WithStale() source.Series { return localSeries{s.Series.WithStale()} }
+
 func (s localSeries) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (source.Cost, error) {
 	st, err := s.Series.Aggregate(ctx, from, step, dst)
 	return costOf(&st), err

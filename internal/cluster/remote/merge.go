@@ -5,6 +5,7 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/source"
 )
 
@@ -85,7 +86,7 @@ func unknownToAll(answers []*answer, from int64, dst []uint64) (all []source.Unk
 			if lost[slot-from] < len(copies) {
 				continue
 			}
-			if word := hinted(slot - from); word != 0 {
+			if word := hinted(slot - from); word > point.Stale {
 				dst[slot-from] = word
 				continue
 			}

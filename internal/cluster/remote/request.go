@@ -52,6 +52,7 @@ type request struct {
 	step   int64  // slots
 	older  bool   // words that damage may have hidden newer ones of are wanted, too
 	times  bool   // timestamps are wanted, too
+	stale  bool   // and stale markers
 	whole  []bool // of each key: its aggregates are wanted; else only the digests
 	digest bool   // digests are wanted
 	split  int64  // a chunk: digests are made of what lies before it, and from it on
@@ -61,6 +62,7 @@ const (
 	flagOlder = 1 << iota
 	flagTimes
 	flagDigest
+	flagStale
 )
 
 func (q *request) flags() (f byte) {
@@ -72,6 +74,9 @@ func (q *request) flags() (f byte) {
 	}
 	if q.digest {
 		f |= flagDigest
+	}
+	if q.stale {
+		f |= flagStale
 	}
 	return f
 }
@@ -122,7 +127,7 @@ func parseRequest(b []byte) (q request, err error) {
 
 func (q *request) parseKeys(r *fields.Reader) {
 	f := r.U8()
-	q.older, q.times, q.digest = f&flagOlder != 0, f&flagTimes != 0, f&flagDigest != 0
+	q.older, q.times, q.digest, q.stale = f&flagOlder != 0, f&flagTimes != 0, f&flagDigest != 0, f&flagStale != 0
 	q.from = r.Varint()
 	most := uint64(buckets.MaxSlot)
 	switch q.kind {

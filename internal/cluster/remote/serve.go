@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/store"
@@ -233,18 +234,24 @@ func (r *Remote) extentHere(ctx context.Context, q *request, c *copyOf, a *answe
 
 // slotsHere reads words, with the hints laid over them.
 func (r *Remote) slotsHere(ctx context.Context, q *request, info *buckets.Info, c *copyOf, a *answer) error {
+	s := c.Series
+	if q.stale {
+		s = s.WithStale()
+	}
 	err := r.steady(c, a, func() error {
 		st, err := reader.Stats{}, error(nil)
 		if q.older {
-			st, err = c.ReadOlder(ctx, q.from, a.words)
+			st, err = s.ReadOlder(ctx, q.from, a.words)
 		} else {
-			st, err = c.ReadCounted(ctx, q.from, a.words)
+			st, err = s.ReadCounted(ctx, q.from, a.words)
 		}
 		a.cost = costOf(&st)
 		if err == nil && q.times {
-			err = c.ReadTimestamped(ctx, q.from, a.words, a.times)
+			err = s.ReadTimestamped(ctx, q.from, a.words, a.times)
 			for i, w := range a.words {
-				if w != 0 && info.HPTS {
+				if w == point.Stale {
+					a.times[i] = point.Unset
+				} else if w != point.Unset && info.HPTS {
 					a.times[i], _ = info.TimestampWord(uint64(q.from)+uint64(i), a.times[i])
 				}
 			}
@@ -262,7 +269,9 @@ func (r *Remote) slotsHere(ctx context.Context, q *request, info *buckets.Info, 
 		if q.times {
 			a.times[i] = held.Time
 		}
-		a.cost.Unknown = without(a.cost.Unknown, int64(row.Slot))
+		if row.Value.Word != point.Stale { // which would not overwrite what is unknown
+			a.cost.Unknown = without(a.cost.Unknown, int64(row.Slot))
+		}
 	}
 	return err
 }

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/source"
 )
 
@@ -75,6 +76,7 @@ type series struct {
 	of    *bucket
 	local source.Series
 	key   []byte
+	stale bool // reads show stale markers
 }
 
 // here reports whether this node alone answers for the series.
@@ -123,7 +125,11 @@ func (s *series) ReadOlder(ctx context.Context, from int64, dst []uint64) (sourc
 }
 
 func (s *series) read(ctx context.Context, from int64, dst []uint64, older bool) (source.Cost, error) {
-	return s.of.r.words(ctx, s.of.info, s.key, from, dst, nil, older)
+	return s.of.r.words(ctx, s.of.info, s.key, dst, nil, request{from: from, older: older, stale: s.stale})
+}
+
+func (s *series) WithStale() source.Series {
+	return &series{of: s.of, local: s.local.WithStale(), key: s.key, stale: true}
 }
 
 func (s *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (cost source.Cost, err error) {
@@ -143,8 +149,9 @@ func (r *Remote) one(ctx context.Context, info buckets.Info, q request, key []by
 	return targets[0].answers, nil
 }
 
-// words reads slots of a series, timestamps too unless times is nil.
-func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, from int64, dst, times []uint64, older bool) (source.Cost, error) {
+// words reads slots of a series, timestamps too unless times is nil. q says from where on, and how.
+func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, dst, times []uint64, q request) (source.Cost, error) {
+	from := q.from
 	clear(dst)
 	clear(times)
 	switch {
@@ -153,12 +160,15 @@ func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, from 
 	case from < 0 || from > buckets.MaxSlot || len(dst) == 0:
 		return source.Cost{}, ctx.Err()
 	}
-	q := request{kind: askSlots, from: from, count: len(dst), older: older, times: times != nil}
+	q.kind, q.count, q.times = askSlots, len(dst), times != nil
 	answers, err := r.one(ctx, info, q, key)
 	if err != nil {
 		return source.Cost{}, err
 	}
 	cost := merge(answers, from, dst, times)
+	if !q.stale {
+		point.HideStale(dst) // of hints
+	}
 	r.tell(info, key, answers, from, len(dst))
 	return cost, nil
 }
@@ -230,8 +240,16 @@ func (r *Remote) Read(ctx context.Context, info buckets.Info, key []byte, from i
 	if r.alone(info.ID, key) {
 		return r.o.Store.Read(ctx, info, key, from, dst)
 	}
-	_, err := r.words(ctx, info, key, from, dst, nil, false)
+	_, err := r.words(ctx, info, key, dst, nil, request{from: from})
 	return err
+}
+
+// ReadWithStale is store.Store.ReadWithStale over all copies that a read needs.
+func (r *Remote) ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+	if r.alone(info.ID, key) {
+		return r.o.Store.ReadWithStale(ctx, info, key, from, values, timestamps)
+	}
+	return r.pairs(ctx, info, key, values, timestamps, request{from: from, stale: true})
 }
 
 // ReadTimestamped is store.Store.ReadTimestamped over all copies that a read needs.
@@ -239,19 +257,24 @@ func (r *Remote) ReadTimestamped(ctx context.Context, info buckets.Info, key []b
 	if r.alone(info.ID, key) {
 		return r.o.Store.ReadTimestamped(ctx, info, key, from, values, timestamps)
 	}
+	return r.pairs(ctx, info, key, values, timestamps, request{from: from})
+}
+
+// pairs is words with the timestamps of the points, unless timestamps is nil.
+func (r *Remote) pairs(ctx context.Context, info buckets.Info, key []byte, values, timestamps []uint64, q request) error {
 	times := timestamps
 	if !info.HPTS {
 		times = nil
 	}
-	_, err := r.words(ctx, info, key, from, values, times, false)
-	for i, w := range values {
+	_, err := r.words(ctx, info, key, values, times, q)
+	for i := range timestamps {
 		word := uint64(0)
 		if info.HPTS {
 			word = timestamps[i]
 		}
 		timestamps[i] = 0
-		if w != 0 {
-			timestamps[i] = info.Timestamp(uint64(from)+uint64(i), word)
+		if values[i] != point.Unset {
+			timestamps[i] = info.Timestamp(uint64(q.from)+uint64(i), word)
 		}
 	}
 	return err

@@ -138,7 +138,7 @@ func plain(info *buckets.Info, c *replication.Column) bool {
 		return false
 	}
 	for _, word := range c.Words {
-		if w, ok := point.Normalize(word); !ok || w != word || w == point.Unset {
+		if w, ok := point.NormalizeMarked(word); !ok || w != word || w == point.Unset {
 			return false
 		}
 	}

@@ -27,7 +27,7 @@ func (v *slots) value(i int) replication.Value {
 // read reads slots of a series into v, n at most store.MaxRead.
 func (x *index) read(v *slots, s *series, from, n int64) error {
 	v.words, v.unknown = resized(v.words, n), nil
-	of, ctx := x.o.Local.Series(s.bucket.info, s.key), context.Background()
+	of, ctx := x.o.Local.Series(s.bucket.info, s.key).WithStale(), context.Background()
 	st, err := of.ReadCounted(ctx, from, v.words)
 	if err != nil {
 		return err
@@ -46,6 +46,8 @@ func (x *index) read(v *slots, s *series, from, n int64) error {
 	}
 	for i, w := range words {
 		switch {
+		case w == point.Stale:
+			v.times[i] = point.Unset
 		case w != point.Unset:
 			v.times[i], _ = s.bucket.info.TimestampWord(uint64(from)+uint64(i), v.times[i])
 		case v.words[i] != point.Unset: // its timestamp is lost

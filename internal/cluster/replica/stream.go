@@ -36,7 +36,7 @@ func (r *Replica) stream(b *bucket) (*stream, error) {
 	}
 	s := &stream{bucket: b}
 	var err error
-	s.Stream, err = r.o.Points.Open(b.info, coordinator.Options{Copies: true, NeverWait: true,
+	s.Stream, err = r.o.Points.Open(b.info, coordinator.Options{Copies: true, Stale: true, NeverWait: true,
 		Report: func(_ coordinator.Token, c account.Counts) { s.counts.Add(&c) }})
 	if err != nil {
 		return nil, err

@@ -255,11 +255,11 @@ func (r *Replica) find(row *replication.Row) (*series, error) {
 // normal returns a value as the store gives it back; ok is false for one that it does not take.
 func normal(info *buckets.Info, row *replication.Row) (v replication.Value, ok bool) {
 	v = row.Value
-	if w, ok := point.Normalize(v.Word); !ok || w != v.Word || w == point.Unset || row.Slot >= buckets.MaxSlot {
+	if w, ok := point.NormalizeMarked(v.Word); !ok || w != v.Word || w == point.Unset || row.Slot >= buckets.MaxSlot {
 		return v, false
 	}
 	switch {
-	case !info.HPTS:
+	case !info.HPTS, v.Word == point.Stale:
 		v.Time = 0
 	case v.Time == point.Unset:
 		v.Time = point.FromInt(0)
@@ -321,7 +321,7 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 			default:
 				w.counts.Conflicting++
 			}
-			if !w.larger || held.Compare(value) < 0 {
+			if held.Compare(value) < 0 || !w.larger && value.Word != point.Stale {
 				held = value
 			}
 			same++

@@ -1,6 +1,10 @@
 package replication
 
-import "cmp"
+import (
+	"cmp"
+
+	"dalmatiner/internal/point"
+)
 
 // Value is what a slot holds: a word of package point, and in a bucket with timestamps that of its
 // timestamp. They are one: copies are never mixed from two points.
@@ -37,17 +41,17 @@ type Source struct {
 }
 
 // Resolve returns the value of a slot from its sources in the order in which they were written.
-// With one copy the last set value stays, with more the largest. Sources before a cut are
+// With one copy the last set value stays, where a stale marker never takes the place of a value,
+// with more the largest. Sources before a cut are
 // resolved by the rule of their time; the result is the first source of the next rule.
 func Resolve(cuts []Cut, sources []Source) Value {
 	var held Value
 	for _, s := range sources {
-		if s.Value.unset() {
-			continue
-		}
-		if copiesAt(cuts, s.Number) > 1 {
+		switch {
+		case s.Value.unset():
+		case copiesAt(cuts, s.Number) > 1 || s.Value.Word == point.Stale:
 			held = Larger(held, s.Value)
-		} else {
+		default:
 			held = s.Value
 		}
 	}

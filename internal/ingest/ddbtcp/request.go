@@ -267,6 +267,8 @@ func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, w
 	case nothing:
 		clear(words)
 		clear(timestamps)
+	case g.enc.Exact:
+		err = c.s.o.Store.ReadWithStale(c.ctx, info, key, slot, words, timestamps)
 	case timestamps == nil:
 		err = c.s.o.Store.Read(c.ctx, info, key, slot, words)
 	default:

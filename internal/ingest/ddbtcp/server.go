@@ -61,6 +61,9 @@ type Store interface {
 	Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error
 	ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
 
+	// ReadWithStale is Read, or ReadTimestamped where timestamps is not nil, with stale markers.
+	ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
+
 	Memory() *memory.Budget
 	Account() *account.Account
 }

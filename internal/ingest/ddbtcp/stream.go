@@ -45,7 +45,7 @@ func (c *conn) open(q *wire.Request) error {
 	if q.Op == wire.OpAckStream && !points.Durable() {
 		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval", wire.ErrUnsupported)
 	}
-	how := coordinator.Options{Timestamps: q.HPTS}
+	how := coordinator.Options{Timestamps: q.HPTS, Stale: q.Op == wire.OpAckStream}
 	var acks *acker
 	if q.Op == wire.OpAckStream {
 		acks = newAcker(c)

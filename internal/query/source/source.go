@@ -101,6 +101,10 @@ type Series interface {
 	// have been overwritten. Cost names these slots as that of Read does.
 	ReadOlder(ctx context.Context, from int64, dst []uint64) (Cost, error)
 
+	// WithStale returns a handle of the same series whose Read and ReadOlder show stale markers
+	// (point.Stale). They are unset otherwise, and in no aggregate.
+	WithStale() Series
+
 	// Aggregate fills dst with the aggregates of the slots
 	// [from+i×step, from+(i+1)×step); offsets count from the first of them, and
 	// Count is 0 where none is set. from may be below 0, where nothing is set.
