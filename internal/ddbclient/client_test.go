@@ -181,7 +181,7 @@ func TestStreamTellsTheServersReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Point([]byte("bad"), 1, 1); err != nil {
+	if err := s.Point([]byte("bad"), 1, point.FromInt(1)); err != nil {
 		t.Fatal(err)
 	}
 	err = s.Finish(10 * time.Second)

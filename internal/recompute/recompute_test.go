@@ -30,6 +30,11 @@ func TestRecomputedAggregates(t *testing.T) {
 		if r.IntN(8) == 0 {
 			words[r.IntN(chunk.Slots)] = point.FromFloat(nan())
 		}
+		if r.IntN(4) == 0 {
+			for range 1 + r.IntN(20) {
+				words[r.IntN(chunk.Slots)] = point.Stale
+			}
+		}
 		var e chunk.Encoder
 		data := e.Append(nil, 0, words[:])
 		got, err := chunk.ParseHeader(data)
@@ -38,6 +43,9 @@ func TestRecomputedAggregates(t *testing.T) {
 		}
 		if want := Header(&words); !Equal(&want, &got) {
 			t.Fatalf("recomputed %+v\nencoded    %+v", want, got)
+		}
+		if n := Points(&words); n != e.Count() {
+			t.Fatalf("%d words are set, the encoder has %d", n, e.Count())
 		}
 		got.Sum.Lo++
 		if want := Header(&words); Equal(&want, &got) {

@@ -36,10 +36,14 @@ type aggregateModel struct {
 	stats  *reader.Stats
 	floats int  // of 100 values
 	wild   bool // they are of many magnitudes
+
+	markers int // of 100 words
 }
 
 func (m *aggregateModel) word() uint64 {
 	switch v := m.r.Int64N(2000) - 1000; {
+	case m.r.IntN(100) < m.markers:
+		return point.Stale
 	case m.r.IntN(100) >= m.floats:
 		return point.FromInt(v << m.r.IntN(40))
 	case v == 0:
@@ -59,7 +63,7 @@ func (m *aggregateModel) send(hours int) {
 	var data []byte
 	for series := range 2 {
 		for slot := now; slot < now+int64(hours)*3600; slot += m.r.Int64N(5000) {
-			data = data[:0]
+			data, m.markers = data[:0], []int{0, 0, 0, 5, 100}[m.r.IntN(5)]
 			for range 1 + m.r.IntN(1+m.r.IntN(3000)) {
 				data = point.Append(data, m.word())
 			}
@@ -70,6 +74,7 @@ func (m *aggregateModel) send(hours int) {
 			slot += n
 		}
 	}
+	m.markers = 30
 	for range m.r.IntN(4) {
 		x.Point(key(m.r.IntN(2)), uint64(m.from+m.r.Int64N(now-m.from+1)), m.word())
 	}
@@ -82,7 +87,7 @@ func (m *aggregateModel) send(hours int) {
 // of the tree: a node is what its children give in their order.
 func naive(words []uint64, from int64) (h chunk.Header) {
 	for i, w := range words {
-		if w == point.Unset {
+		if w <= point.Stale {
 			continue
 		}
 		if h.Count == 0 {
@@ -127,7 +132,7 @@ func naiveChunk(words []uint64, from int64) chunk.Sum {
 		if (from+int64(i))%chunk.Lane == 0 {
 			sum.Next()
 		}
-		if w != point.Unset {
+		if w > point.Stale {
 			sum.Add(w)
 		}
 	}

@@ -21,7 +21,7 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 	}
 	for number := max(from, 0); number < past; number++ {
 		var words, timestamps [chunk.Slots]uint64
-		of, err := s.Series(info, key).now()
+		of, err := s.Series(info, key).WithStale().now()
 		if err == nil && info.HPTS {
 			err = s.reader.ReadPairs(context.Background(), of, number*chunk.Slots, words[:], timestamps[:])
 		} else if err == nil {

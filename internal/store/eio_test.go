@@ -101,7 +101,7 @@ func (h *history) checkServed(t *testing.T, s *Store, what string) (missing int)
 	}
 	dst := make([]uint64, modelSlots)
 	for series := range modelSeries {
-		if err := s.Read(t.Context(), info, key(series), modelFrom, dst); err != nil {
+		if err := s.ReadWithStale(t.Context(), info, key(series), modelFrom, dst, nil); err != nil {
 			if !errors.Is(err, syscall.EIO) {
 				t.Errorf("%s: read: %v", what, err)
 			}

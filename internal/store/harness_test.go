@@ -93,7 +93,7 @@ func mustOpen(t fataler, o Options) *Store {
 
 func mustSession(t fataler, s *Store, bucket string) *intake.Session {
 	t.Helper()
-	return mustSessionWith(t, s, bucket, coordinator.Options{})
+	return mustSessionWith(t, s, bucket, coordinator.Options{Stale: true})
 }
 
 func mustSessionWith(t fataler, s *Store, bucket string, how coordinator.Options) *intake.Session {
@@ -124,7 +124,7 @@ func readAll(t fataler, s *Store, bucket string, series int, from int64, n int) 
 		t.Fatalf("bucket: %v", err)
 	}
 	dst := make([]uint64, n)
-	if err := s.Read(context.Background(), info, key(series), from, dst); err != nil {
+	if err := s.ReadWithStale(context.Background(), info, key(series), from, dst, nil); err != nil {
 		t.Fatalf("read: %v", err)
 	}
 	return dst
@@ -175,13 +175,14 @@ func (h *history) fork() *history {
 	return &history{writes: slices.Clone(h.writes), points: slices.Clone(h.points), commits: slices.Clone(h.commits)}
 }
 
-// state returns the last set word of every (series, slot) after n writes.
+// state returns the last value of every (series, slot) after n writes, or its stale marker.
 func (h *history) state(n int) map[[2]int64]uint64 {
 	m := make(map[[2]int64]uint64)
 	for _, w := range h.writes[:n] {
 		for i, v := range w.words {
-			if v != point.Unset {
-				m[[2]int64{int64(w.series), w.slot + int64(i)}] = v
+			at := [2]int64{int64(w.series), w.slot + int64(i)}
+			if v > point.Stale || v == point.Stale && m[at] == point.Unset {
+				m[at] = v
 			}
 		}
 	}
@@ -258,6 +259,8 @@ func randWrite(r *rand.Rand, now int64) write {
 			v = point.Unset
 		case 1:
 			v = point.FromFloat(float64(r.IntN(100)) / 4)
+		case 2:
+			v = point.Stale
 		}
 		w.words = append(w.words, v)
 	}

@@ -37,9 +37,9 @@ func (h *history) timestampsAt(n int) map[[2]int64]uint64 {
 		for i, v := range w.words {
 			slot := w.slot + int64(i)
 			at := [2]int64{int64(w.series), slot}
-			switch {
-			case v == point.Unset:
-			case w.timestamps == nil:
+			switch _, there := m[at]; {
+			case v == point.Unset, v == point.Stale && there:
+			case w.timestamps == nil, v == point.Stale:
 				m[at] = uint64(slot) * second
 			default:
 				m[at] = w.timestamps[i]
@@ -55,7 +55,7 @@ func (h *history) checkTimestamps(t fataler, s *Store, info buckets.Info, n int)
 	words, timestamps := h.state(n), h.timestampsAt(n)
 	gotWords, gotTimestamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
 	for series := range modelSeries {
-		if err := s.ReadTimestamped(context.Background(), info, key(series), modelFrom, gotWords, gotTimestamps); err != nil {
+		if err := s.ReadWithStale(context.Background(), info, key(series), modelFrom, gotWords, gotTimestamps); err != nil {
 			t.Fatalf("read: %v", err)
 		}
 		for i := range gotWords {

@@ -185,6 +185,12 @@ func (m *meta) short() bool { return m.st.memory > 0 && m.pressure >= 70 }
 // put sends one write and says what it means.
 func (m *meta) put(b *metaBucket, x *intake.Session, w write) {
 	m.t.Helper()
+	for i, v := range w.words {
+		// An old point may be there or not: it is not known which of the two wins.
+		if c, there := b.cells[w.series][w.slot+int64(i)]; v == point.Stale && there && !c.sure {
+			w.words[i] = point.Unset
+		}
+	}
 	if m.short() {
 		if m.refused(b, x, w) {
 			return
@@ -205,6 +211,9 @@ func (m *meta) put(b *metaBucket, x *intake.Session, w write) {
 		if w.timestamps != nil {
 			c.timestamp = w.timestamps[i]
 		}
+		if v == point.Stale { // for its slot
+			c.timestamp = b.info.SlotBegin(uint64(slot))
+		}
 		off := time.Duration(c.timestamp - b.info.SlotBegin(uint64(slot)))
 		switch {
 		case slot < b.lowest(now):
@@ -217,6 +226,9 @@ func (m *meta) put(b *metaBucket, x *intake.Session, w write) {
 			m.counts.Refused[account.BadTimestamp]++
 		default:
 			m.counts.Accepted++
+			if v == point.Stale && cells[slot].word != point.Unset {
+				continue
+			}
 			cells[slot] = c
 			b.first, b.past = min(b.first, slot), max(b.past, slot+1)
 		}
@@ -343,7 +355,7 @@ func (m *meta) checkSeries(b *metaBucket, series int) {
 	values, timestamps := make([]uint64, MaxRead), make([]uint64, MaxRead)
 	for at := from; at < past; at += MaxRead {
 		n := min(MaxRead, past-at)
-		m.must(m.s.ReadTimestamped(context.Background(), b.info, key(series), at, values[:n], timestamps[:n]))
+		m.must(m.s.ReadWithStale(context.Background(), b.info, key(series), at, values[:n], timestamps[:n]))
 		for j, got := range values[:n] {
 			if got == point.Unset {
 				continue

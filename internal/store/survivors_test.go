@@ -57,9 +57,7 @@ func possible(last []churnPoint, numbers []int, before uint64, at place, is func
 		if k == len(numbers) {
 			return n
 		}
-		if w := last[numbers[k]].word; w != point.Unset {
-			state = w
-		}
+		state = point.Over(last[numbers[k]].word, state)
 	}
 }
 

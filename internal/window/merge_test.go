@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"testing"
 
@@ -22,7 +21,7 @@ import (
 
 const testSeries = 5
 
-// points are slots of series; the last write of a slot wins.
+// points are slots of series; the last value of a slot wins, over any stale marker.
 type points map[[2]int64]uint64
 
 // encode is how a chunk of a segment is written.
@@ -114,7 +113,7 @@ func merged(t *rapid.T, sources []Source, window Range, first, past int64) (enco
 		if _, err := rollups.Add(w, h, number, &c.Header, c.Digest); err != nil {
 			return err
 		}
-		n := c.Header.Count
+		n := c.Points
 		if err := w.Add(1, h, number, n, data); err != nil {
 			return err
 		}
@@ -176,10 +175,11 @@ func (p points) checkRollups(t *rapid.T, fs vfs.FS, window Range) {
 			slots := l.Chunks() * chunk.Slots
 			for i := range (window.Past - window.First) / l.Chunks() {
 				want := p.header(series, window.First*chunk.Slots+i*slots, slots)
-				if present := spans>>i&1 != 0; present != (want.Count > 0) || present && got[i] != want {
+				digest := p.digest(series, window.First+i*l.Chunks(), l.Chunks())
+				if present := spans>>i&1 != 0; present != (digest != 0) || present && got[i] != want {
 					t.Fatalf("rollup %d of series %d, unit %d: %t %+v, want %+v", l, series, i, present, got[i], want)
 				}
-				if digest := p.digest(series, window.First+i*l.Chunks(), l.Chunks()); digest != digests[i] {
+				if digest != digests[i] {
 					t.Fatalf("rollup %d of series %d, unit %d: digest %x, want %x", l, series, i, digests[i], digest)
 				}
 			}
@@ -205,7 +205,7 @@ func (p points) header(series, from, slots int64) (h chunk.Header) {
 	var floats recompute.Float
 	for i := range int(min(slots, Small*chunk.Slots)) { // these tests have no points behind them
 		w := p[[2]int64{series, from + int64(i)}]
-		if w == 0 {
+		if w <= point.Stale {
 			continue
 		}
 		if h.Count == 0 {
@@ -241,14 +241,22 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		for i := range parts {
 			parts[i] = make(points)
 		}
+		markers := make([]int, testSeries) // of 100
+		for i := range markers {
+			markers[i] = []int{0, 0, 10, 100}[r.IntN(4)]
+		}
 		for range r.IntN(3000) {
 			at := [2]int64{r.Int64N(testSeries), r.Int64N(4 * chunk.Slots)}
 			for i := r.IntN(len(parts)); i < len(parts); i += 1 + r.IntN(3) { // rewritten later
-				parts[i][at] = value(r)
+				if parts[i][at] = value(r); r.IntN(100) < markers[at[0]] {
+					parts[i][at] = point.Stale
+				}
 			}
 		}
 		for _, p := range parts {
-			maps.Copy(truth, p)
+			for at, w := range p {
+				truth[at] = point.Over(w, truth[at])
+			}
 		}
 		var sources []Source
 		for i, p := range parts {

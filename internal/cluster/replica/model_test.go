@@ -97,13 +97,21 @@ func (m *model) rows(t *rapid.T) (rows []replication.Row) {
 	for range rapid.IntRange(1, 8).Draw(t, "rows") {
 		id := rapid.SampledFrom(m.ids).Draw(t, "series")
 		r := replication.Row{Series: id, Incarnation: m.incarnation(id), Slot: rapid.SampledFrom(m.slots).Draw(t, "slot"),
-			Value: replication.Value{Word: point.FromInt(rapid.Int64Range(-3, 3).Draw(t, "value"))}}
-		if m.timestamps(id) {
+			Value: replication.Value{Word: drawWord(t)}}
+		if m.timestamps(id) && r.Value.Word != point.Stale {
 			r.Value.Time = point.FromInt(rapid.Int64Range(-2, 2).Draw(t, "timestamp"))
 		}
 		rows = append(rows, r)
 	}
 	return rows
+}
+
+// drawWord draws a value, or a stale marker.
+func drawWord(t *rapid.T) uint64 {
+	if v := rapid.Int64Range(-3, 4).Draw(t, "value"); v < 4 {
+		return point.FromInt(v)
+	}
+	return point.Stale
 }
 
 // columns draws columns of series of a bucket that were never deleted.
@@ -118,9 +126,13 @@ func (m *model) columns(t *rapid.T) (columns []replication.Column) {
 			if m.incarnation(id) > 0 || len(c.Words) > 0 && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
 				break
 			}
-			c.Words = append(c.Words, point.FromInt(rapid.Int64Range(-3, 3).Draw(t, "value")))
+			word, time := drawWord(t), uint64(0)
+			if word != point.Stale {
+				time = point.FromInt(rapid.Int64Range(-2, 2).Draw(t, "timestamp"))
+			}
+			c.Words = append(c.Words, word)
 			if half == 1 {
-				c.Times = append(c.Times, point.FromInt(rapid.Int64Range(-2, 2).Draw(t, "timestamp")))
+				c.Times = append(c.Times, time)
 			}
 		}
 		if len(c.Words) > 0 {
@@ -163,7 +175,7 @@ func (m *model) apply(c replication.Change, copies, larger bool) (counts replica
 		default:
 			counts.Conflicting++
 		}
-		if held.Compare(r.Value) < 0 || !larger {
+		if held.Compare(r.Value) < 0 || !larger && r.Value.Word != point.Stale {
 			m.cells[at] = append(m.cells[at], lived{m.op, r.Value})
 		}
 	}
