@@ -190,13 +190,26 @@ func tableValues(t *testing.T, n *node, text string) (values []string) {
 // checkOldClient reads the series as clients of the original do.
 func (s *exactSeries) checkOldClient(t *testing.T, n *node) {
 	t.Helper()
+	words := oldGet(t, n, s.bucket, key(t, s.name), s.slot, len(s.words))
+	for i, w := range words {
+		if w != point.Even(s.words[i]) || w>>63 == 0 && w>>56 != 1 {
+			t.Fatalf("%s %d: old clients get %016x, want %016x", s.name, i, w, point.Even(s.words[i]))
+		}
+	}
+	if len(words) != len(s.words) {
+		t.Fatalf("%s: old clients get %d words, want %d", s.name, len(words), len(s.words))
+	}
+}
+
+// oldGet returns slots of a series as clients of the original get them.
+func oldGet(t *testing.T, n *node, bucket string, key []byte, slot int64, count int) (words []uint64) {
+	t.Helper()
 	conn := n.to("tcp", n.tcp)
-	request, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte(s.bucket), Key: key(t, s.name), Slot: uint64(s.slot), Count: uint32(len(s.words))})
+	request, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte(bucket), Key: key, Slot: uint64(slot), Count: uint32(count)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	put(t, conn, wire.AppendFrame(nil, request))
-	var words []uint64
 	var d wire.Decoder
 	for f := (wire.GetFrame{}); f.Kind != wire.GetEnd; {
 		var head [4]byte
@@ -211,17 +224,10 @@ func (s *exactSeries) checkOldClient(t *testing.T, n *node) {
 			t.Fatal(err)
 		}
 		if f.Kind == wire.GetData {
-			if words, err = d.AppendWords(words, f, len(s.words)); err != nil {
+			if words, err = d.AppendWords(words, f, count); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	for i, w := range words {
-		if w != point.Even(s.words[i]) || w>>63 == 0 && w>>56 != 1 {
-			t.Fatalf("%s %d: old clients get %016x, want %016x", s.name, i, w, point.Even(s.words[i]))
-		}
-	}
-	if len(words) != len(s.words) {
-		t.Fatalf("%s: old clients get %d words, want %d", s.name, len(words), len(s.words))
-	}
+	return words
 }

@@ -188,15 +188,20 @@ func (n *testNode) write(bucket string, from, series int, slot uint64, value int
 
 func (n *testNode) writeTo(info buckets.Info, from, series int, slot uint64, value int64) account.Counts {
 	n.t.Helper()
+	return n.writeWord(info, from, series, slot, point.FromInt(value))
+}
+
+func (n *testNode) writeWord(info buckets.Info, from, series int, slot, word uint64) account.Counts {
+	n.t.Helper()
 	var got account.Counts
 	reports := 0
 	p := n.c.Points()
-	s, err := p.Open(info, coordinator.Options{Report: func(_ coordinator.Token, c account.Counts) { got.Add(&c); reports++ }})
+	s, err := p.Open(info, coordinator.Options{Stale: true, Report: func(_ coordinator.Token, c account.Counts) { got.Add(&c); reports++ }})
 	if err != nil {
 		n.t.Fatal(err)
 	}
 	for i := from; i < from+series; i++ {
-		s.Point(key(n.t, i), slot, point.FromInt(value))
+		s.Point(key(n.t, i), slot, word)
 	}
 	token, err := s.Commit()
 	if err != nil {

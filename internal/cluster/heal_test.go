@@ -206,6 +206,49 @@ func TestBothSidesOfAPartition(t *testing.T) {
 	equal(t, nodes...)
 }
 
+// Stale markers reach all copies, and a value stays wherever any side of a partition has one.
+func TestStaleMarkersOnBothSides(t *testing.T) {
+	nodes := startNodes(t, 3, func(o *Options) {
+		o.Quorums = func(int, int) (r, w int) { return 1, 1 }
+		o.Pace.Timeout = time.Second
+	})
+	slot := base()
+	nodes[0].write("b", 0, 30, slot, 1)
+	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	info, err := nodes[0].c.Store().BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range nodes {
+		n.cut.Store(true)
+	}
+	nodes[0].writeTo(info, 0, 10, slot+1, 5)
+	nodes[1].writeWord(info, 0, 30, slot+1, point.Stale)
+	if got := nodes[1].writeWord(info, 0, 30, slot, point.Stale); got.Conflicting != 30 {
+		t.Errorf("stale markers over values: %+v", got)
+	}
+	nodes[2].writeWord(info, 20, 10, slot+1, point.Stale)
+	for _, n := range nodes {
+		n.cut.Store(false)
+	}
+	everywhere(t, nodes, "b", 0, 10, slot+1, 5)
+	equal(t, nodes...)
+	nodes[2].writeTo(info, 20, 10, slot+1, 6) // comes after all
+	everywhere(t, nodes, "b", 20, 10, slot+1, 6)
+	equal(t, nodes...)
+	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	for _, n := range nodes {
+		for i := range 30 {
+			of, plain, marked := n.c.Store(), [1]uint64{}, [1]uint64{}
+			err := errors.Join(of.Read(t.Context(), info, key(t, i), int64(slot)+1, plain[:]), of.ReadWithStale(t.Context(), info, key(t, i), int64(slot)+1, marked[:], nil))
+			want := [3]uint64{point.FromInt(5), point.Stale, point.FromInt(6)}[i/10]
+			if hidden := want; err != nil || marked[0] != want || hidden != point.Stale && plain[0] != want || hidden == point.Stale && plain[0] != point.Unset {
+				t.Errorf("series %d through %s: %x and %x, want %x: %v", i, n.name, plain[0], marked[0], want, err)
+			}
+		}
+	}
+}
+
 // Points that too few nodes confirm are counted as that, and the account says so.
 func TestUnconfirmed(t *testing.T) {
 	nodes := startNodes(t, 3, func(o *Options) { o.Pace.Timeout = 500 * time.Millisecond })

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/point"
 )
 
@@ -242,6 +243,63 @@ func TestTimestamps(t *testing.T) {
 			}
 			if values[slot] != want || times[slot] != at {
 				t.Fatalf("slot %d: %x at %d, want %x at %d", slot, values[slot], times[slot], want, at)
+			}
+		}
+	}
+}
+
+// TestStaleMarkers: they are laid over each other as the least of words, and only who asks for them sees them.
+func TestStaleMarkers(t *testing.T) {
+	for _, hpts := range []bool{false, true} {
+		w := newWorld(t, 3, 3, 3)
+		var info buckets.Info
+		for i, n := range w.nodes {
+			var err error
+			info, err = n.store.CreateBucket(buckets.Info{Name: "t", Resolution: 1000, PPF: 3600, HPTS: hpts})
+			w.must(err)
+			x, err := n.store.Intake().NewSession(info, coordinator.Options{Stale: true})
+			w.must(err)
+			for slot := range uint64(99) {
+				// Of each three slots one has a value on one node, one has markers only, and one nothing.
+				if slot%3 == 0 && i == 1 {
+					x.Timestamped(key(t, "m"), begin+slot, point.FromInt(int64(slot)), (begin+slot)*1e9+5)
+				} else if slot%3 < 2 && i < 2 {
+					x.Point(key(t, "m"), begin+slot, point.Stale)
+				}
+			}
+			w.must(x.Close())
+		}
+		w.nodes[1].hints = []replication.Row{{Series: w.nodes[1].idOf("t", "m"), Slot: begin + 2, Value: replication.Value{Word: point.Stale}}}
+		for _, n := range w.nodes {
+			plain, marked, values, times := make([]uint64, 99), make([]uint64, 99), make([]uint64, 99), make([]uint64, 99)
+			s := seriesOf(t, n.remote.Source(), "t", "m")
+			_, err := s.Read(patient(t), begin, plain)
+			w.must(err)
+			_, err = s.WithStale().Read(patient(t), begin, marked)
+			w.must(err)
+			w.must(n.remote.ReadWithStale(patient(t), info, key(t, "m"), begin, values, times))
+			for slot := range uint64(99) {
+				want := [3]uint64{point.FromInt(int64(slot)), point.Stale, point.Unset}[slot%3]
+				at := (begin + slot) * 1e9
+				switch {
+				case slot == 2:
+					want = point.Stale
+				case want == point.Unset:
+					at = 0
+				case want > point.Stale && hpts:
+					at += 5
+				}
+				hidden := want
+				if want == point.Stale {
+					hidden = point.Unset
+				}
+				if plain[slot] != hidden || marked[slot] != want || values[slot] != want || times[slot] != at {
+					t.Fatalf("slot %d: %x, with markers %x and %x at %d, want %x at %d", slot, plain[slot], marked[slot], values[slot], times[slot], want, at)
+				}
+			}
+			var all [1]chunk.Header
+			if _, err := s.Aggregate(patient(t), begin, 99, all[:]); err != nil || all[0].Count != 33 || all[0].LastOff != 96 {
+				t.Fatalf("aggregate %+v, %v", all[0], err)
 			}
 		}
 	}
