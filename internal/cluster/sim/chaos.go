@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/replication"
+	words "dalmatiner/internal/point"
 )
 
 // Profile says which faults a run has.
@@ -106,8 +107,11 @@ func (c chaos) load() {
 				slot = c.slots
 			}
 		}
-		rows = append(rows, replication.Row{Series: Series(number*2 + half), Slot: slot,
-			Value: replication.Value{Word: word, Time: word ^ 0xff}})
+		value := replication.Value{Word: word, Time: word ^ 0xff}
+		if c.rng.IntN(10) == 0 {
+			value = replication.Value{Word: words.Stale}
+		}
+		rows = append(rows, replication.Row{Series: Series(number*2 + half), Slot: slot, Value: value})
 	}
 	c.Write(node, rows)
 }

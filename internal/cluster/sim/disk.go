@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/metric"
+	words "dalmatiner/internal/point"
 )
 
 // chunkSlots is how many slots a chunk has here: few, so that series have several.
@@ -146,7 +147,7 @@ func (d *disk) change(c replication.Change, larger bool) {
 		if r.Incarnation < s.incarnation {
 			panic("the protocol stores a point that was deleted")
 		}
-		if larger {
+		if larger || r.Value.Word == words.Stale {
 			s.slots[r.Slot] = replication.Larger(s.slots[r.Slot], r.Value)
 		} else {
 			s.slots[r.Slot] = r.Value
