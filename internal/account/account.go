@@ -1,7 +1,8 @@
 // Package account counts every point by bucket and minute of arrival: what was received,
 // whether it was stored or why not, and what was lost later.
 //
-// Every received point is counted exactly once, so that for every row
+// Every received point is counted exactly once, and a stale marker as a point, so that for
+// every row
 //
 //	received = accepted + duplicate + conflicting + late + unset + Σ refused
 //
@@ -57,7 +58,7 @@ func Reasons() []Reason {
 type Counts struct {
 	Accepted    uint64             // stored in a slot that was unset
 	Duplicate   uint64             // the slot held the same value already
-	Conflicting uint64             // stored over a different value
+	Conflicting uint64             // stored over a different value; a stale marker that met a value, which stays
 	Late        uint64             // stored, too old for the open blocks (package head); what the slot held is not looked at
 	Unset       uint64             // sent as unset: such a point never erases a value
 	Refused     [NumReasons]uint64 // not stored, by Reason
