@@ -34,6 +34,12 @@ func (s *Arenas) Bytes() (rows, tables, warm int64) {
 	return rows, tables, warm
 }
 
+// InUse returns the memory of blocks in use, which encoding frees.
+func (s *Arenas) InUse() int64 {
+	rows, tables, _ := s.Bytes()
+	return rows + tables
+}
+
 // Trim gives all memory that is free back to the system.
 func (s *Arenas) Trim() { s.each((*Arena).Trim) }
 

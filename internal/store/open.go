@@ -53,7 +53,7 @@ func newStore(o Options) *Store {
 	takeShares(s)
 	s.pressure = backpressure.New(backpressure.Options{
 		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory, MinFree: o.MinFree,
-		Memory: s.o.Memory, HeadBytes: s.headBytes, NewSeries: func() int64 { return int64(s.columns.Unflushed.Len()) },
+		Memory: s.o.Memory, HeadBytes: s.arenas.InUse, NewSeries: func() int64 { return int64(s.columns.Unflushed.Len()) },
 		Stop: s.stop, OnFatal: o.OnFatal,
 	})
 	s.sealers = backpressure.NewSealers(s.pressure)

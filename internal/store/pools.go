@@ -86,9 +86,3 @@ func (s *Store) addPools() {
 
 // Memory returns the budget of the process.
 func (s *Store) Memory() *memory.Budget { return s.o.Memory }
-
-// headBytes returns the memory of open blocks, which encoding frees.
-func (s *Store) headBytes() int64 {
-	rows, tables, _ := s.arenas.Bytes()
-	return rows + tables
-}

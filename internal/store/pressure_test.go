@@ -137,9 +137,9 @@ func TestOpenBlocksCountWhatTheirFlushTakes(t *testing.T) {
 	s.flusher.Gate().Lock() // no flush takes what is sealed
 	defer s.flusher.Gate().Unlock()
 	s.flusher.Count()
-	open, blocks := s.flusher.Need(), s.headBytes()
+	open, blocks := s.flusher.Need(), s.arenas.InUse()
 	s.upkeep.Relieve(memory.Hold)
-	eventually(t, "all blocks are sealed", func() bool { return s.headBytes() == 0 })
+	eventually(t, "all blocks are sealed", func() bool { return s.arenas.InUse() == 0 })
 	s.flusher.Count()
 	s.o.Memory.Look()
 	t.Logf("%d series: blocks of %d bytes, a flush needs %d; sealed %d, it needs %d; %d in use", i, blocks, open, s.pressure.Sealed(), s.flusher.Need(), s.o.Memory.Used())
