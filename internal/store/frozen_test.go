@@ -126,6 +126,9 @@ func (f *frozenScript) run() {
 			f.timestamp(1, slot, point.FromInt(slot%100), uint64(slot)*second+uint64(slot%1000))
 			f.timestamp(2, slot, point.FromFloat(0.5), uint64(slot-1)*second)
 		}
+		if (slot-epoch)%36_000 == 0 {
+			f.put("plain", 0, slot+1, point.Stale)
+		}
 		if slot == epoch+3600 {
 			f.put("gone", 0, slot, point.FromInt(1))
 		}
@@ -178,6 +181,7 @@ func (f *frozenScript) rest() {
 			f.put("plain", 4, slot, point.FromFloat(float64(slot%10)))
 			f.timestamp(1, slot, point.FromInt(slot%100), uint64(slot)*second+5)
 		}
+		f.put("plain", 0, past-5, point.Stale)
 		f.put("plain", 1, from-5000, point.FromInt(int64(past-from))) // late
 		f.commit(false)
 	}
@@ -303,7 +307,7 @@ func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info, wor
 		for at := int64(epoch*1000/info.Resolution) - 1000; at < past; at += int64(len(values)) {
 			clear(values)
 			clear(timestamps)
-			err := s.Read(f.t.Context(), info, key(int(series)), at, values)
+			err := s.ReadWithStale(f.t.Context(), info, key(int(series)), at, values, nil)
 			if info.HPTS && err == nil {
 				err = s.ReadTimestamped(f.t.Context(), info, key(int(series)), at, values, timestamps)
 			}
