@@ -139,12 +139,13 @@ func TestStreamRefusesWrongOrder(t *testing.T) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
-	f(s.BatchPoint([]byte("k"), 1), errNoBatch)
+	one := point.FromInt(1)
+	f(s.BatchPoint([]byte("k"), one), errNoBatch)
 	f(s.BatchEnd(), errNoBatch)
 	f(s.BatchStart(1), nil)
 	f(s.BatchStart(1), errInBatch)
-	f(s.Point([]byte("k"), 1, 1), errInBatch)
-	f(s.BatchPoint(nil, 1), errEmptyKey)
+	f(s.Point([]byte("k"), 1, one), errInBatch)
+	f(s.BatchPoint(nil, one), errEmptyKey)
 	f(s.Flush(), errInBatch)
 	f(s.BatchEnd(), nil)
 	_, err = s.FlushAck()
