@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
+	"dalmatiner/internal/origin"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/version"
 )
@@ -42,7 +43,8 @@ func newFiles(t *testing.T, fs vfs.FS, committed ...manifest.File) *files {
 		}
 	}
 	f := &files{t: t, number: 100}
-	f.Store = New(Options{FS: fs, Dir: "data", Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
+	f.Store = New(Options{FS: fs, Dir: "data", Of: func() origin.Directory { return origin.Directory{1} },
+		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 		Damage: &damage.Notes{Logger: slog.New(slog.DiscardHandler)}, Deletions: new(incarnation.Clock),
 		Incarnation: func(uint64, []byte) (uint64, bool) { return 0, true }, Deleted: func(uint64) bool { return false },
 		Gate:       func() *version.Gate { return &f.gate },
@@ -93,6 +95,7 @@ func (f *files) onDisk() (names []string) {
 		}
 		names = append(names, list...)
 	}
+	slices.Sort(names) // those of a directory have no order
 	return names
 }
 
