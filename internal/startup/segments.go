@@ -40,7 +40,7 @@ func (s *start) openSegments() error {
 	for _, l := range plan.Found {
 		s.o.Account.Recover(compaction.LostSegment, l.Points)
 	}
-	defer func() { s.o.SideFiles(s.found.State.Files) }()
+	defer func() { s.o.SideFiles(s.found.State, s.found.FilesTaken) }()
 	permanent, err := s.commitPlan()
 	if err != nil || !permanent {
 		return err // on a full disk the next start finds the files as they are

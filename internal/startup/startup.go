@@ -47,9 +47,9 @@ type Options struct {
 	Copies   *account.Account // the ledger of copies
 	Damage   *damage.Notes
 
-	// SideFiles is given the side files that count, once that is permanent. It does not wait for
-	// what it does with them.
-	SideFiles func([]manifest.File)
+	// SideFiles is given the state with the side files that count and those that are lost, once that
+	// is permanent, and Found.FilesTaken. It does not wait for what it does with them.
+	SideFiles func(state *manifest.State, taken bool)
 
 	// NewBucket returns a bucket without series.
 	NewBucket func(buckets.Info) *columns.Bucket

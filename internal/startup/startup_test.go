@@ -48,7 +48,7 @@ func options(fs vfs.FS) Options {
 		Log:     wal.Options{Sync: wal.Off, FileSize: 1 << 16, OnFailure: func(error) {}},
 		Files:   segment.NewFiles(fs, 10, 0),
 		Buckets: buckets.NewRegistry[*columns.Bucket](), Account: account.New(), Damage: &damage.Notes{Logger: logger},
-		SideFiles: func([]manifest.File) {},
+		SideFiles: func(*manifest.State, bool) {},
 		NewBucket: func(info buckets.Info) *columns.Bucket { return columns.NewBucket(info, 60, head.NewArena(60)) },
 	}
 	o.Segments = version.NewDir(fs, o.Dir, o.Files, logger)

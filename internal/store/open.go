@@ -86,7 +86,6 @@ func open(o Options, again *replay.Again) (*Store, error) {
 		return nil, err
 	}
 	s.disk = d
-	s.tags.Missing(found.State.LostFiles, found.FilesTaken)
 	s.ledger.Use(s.disk.Log)
 	if s.events, err = newEvents(s); err == nil {
 		err = s.events.Load(found.State, found.FilesTaken)
@@ -143,6 +142,10 @@ func (s *Store) openDirectory() (*startup.Directory, startup.Found, error) {
 		},
 		Files: s.files, Segments: s.dir, Versions: s.versions, Buckets: s.buckets, Columns: s.columns,
 		Account: s.ledger.Points(), Copies: s.ledger.Copies(), Damage: &s.damage, NewBucket: s.newBucket,
-		SideFiles: func(files []manifest.File) { s.workers.Go(func() { s.tags.Load(files) }) },
+		SideFiles: func(state *manifest.State, taken bool) {
+			s.tags.Missing(state.LostFiles, taken)
+			files := state.Files
+			s.workers.Go(func() { s.tags.Load(files) })
+		},
 	})
 }

@@ -49,7 +49,7 @@ func (s *loader) load(all []manifest.File) error {
 
 // Missing counts what was in files that are lost; it was named elsewhere. taken says that there are
 // files that the MANIFEST did not name: the log may have changes that are in none. It is called
-// before Replay.
+// before Load.
 func (s *Store) Missing(files []manifest.LostFile, taken bool) {
 	s.lacking.any = taken
 	for i := range files {
