@@ -224,8 +224,13 @@ func TestStaleMarkersOnBothSides(t *testing.T) {
 	}
 	nodes[0].writeTo(info, 0, 10, slot+1, 5)
 	nodes[1].writeWord(info, 0, 30, slot+1, point.Stale)
-	if got := nodes[1].writeWord(info, 0, 30, slot, point.Stale); got.Conflicting != 30 {
-		t.Errorf("stale markers over values: %+v", got)
+	// Until the node has seen that the others are cut off, nobody confirms what it writes.
+	deadline := time.Now().Add(30 * time.Second)
+	for got := nodes[1].writeWord(info, 0, 30, slot, point.Stale); got.Conflicting != 30; {
+		if time.Now().After(deadline) {
+			t.Fatalf("stale markers over values: %+v", got)
+		}
+		got = nodes[1].writeWord(info, 0, 30, slot, point.Stale)
 	}
 	nodes[2].writeWord(info, 20, 10, slot+1, point.Stale)
 	for _, n := range nodes {
