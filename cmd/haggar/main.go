@@ -67,12 +67,12 @@ func receiver(ctx context.Context, addr string) string {
 		return err.Error()
 	}
 	node := admin.Client{Addr: cmp.Or(os.Getenv("DDB_ADDR"), net.JoinHostPort(host, "8080"))}
-	status, err := node.Status(ctx)
-	_, listens, splitErr := net.SplitHostPort(status.TCPAddr)
-	if err != nil || splitErr != nil || listens != port {
+	status, who := node.Who(ctx)
+	_, listens, err := net.SplitHostPort(status.TCPAddr)
+	if who == "" || err != nil || listens != port {
 		return "no node at " + node.Addr + " says that this port is its own; DDB_ADDR names the HTTP address of another"
 	}
-	return node.Who(ctx)
+	return who
 }
 
 // send runs and prints the summary.

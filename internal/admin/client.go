@@ -181,7 +181,7 @@ func (c *Client) post(ctx context.Context, path string, in, out any) error {
 func (c *Client) change(ctx context.Context, path, contentType string, body io.Reader) (io.ReadCloser, error) {
 	if c.Tell != nil && !c.told {
 		c.told = true
-		if who := c.Who(ctx); who != "" {
+		if _, who := c.Who(ctx); who != "" {
 			if _, err := fmt.Fprintln(c.Tell, who); err != nil {
 				return nil, err
 			}
@@ -193,16 +193,17 @@ func (c *Client) change(ctx context.Context, path, contentType string, body io.R
 // whoTimeout is how long a node may take to say who it is.
 const whoTimeout = 2 * time.Second
 
-// Who names the node that answers at the address: its name, its data directory and its version. It is
-// "" where none answers, or nothing that is a node.
-func (c *Client) Who(ctx context.Context) string {
+// Who asks who answers at the address, for at most two seconds. It returns the status of the node, and
+// a text with its name, its data directory and its version: "" where none answers, or nothing that is
+// a node.
+func (c *Client) Who(ctx context.Context) (s Status, who string) {
 	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
 	defer cancel()
 	s, err := c.Status(ctx)
 	if err != nil || s.Node == "" {
-		return ""
+		return s, ""
 	}
-	return fmt.Sprintf("node %s at %s, data directory %s, ddb %s", s.Node, c.Addr, s.DataDir, s.Version)
+	return s, fmt.Sprintf("node %s at %s, data directory %s, ddb %s", s.Node, c.Addr, s.DataDir, s.Version)
 }
 
 // open sends a request and returns the body of a successful answer, which the

@@ -287,16 +287,11 @@ func (c *CommitCommand) Run(env *Env) error {
 }
 
 // change asks for something and says that it was done.
-func change(env *Env, t *Target, o *Output, what, did string) error {
-	state, err := t.client(env).ChangeCluster(env.Context, what)
+func change(env *Env, t *Target, o *Output, what string, body any, did string) error {
+	state, err := t.client(env).ChangeCluster(env.Context, what, body)
 	if err != nil {
 		return err
 	}
-	return saysChanged(env, o, state, did)
-}
-
-// saysChanged prints the state after a change, or as text that it was done.
-func saysChanged(env *Env, o *Output, state Cluster, did string) error {
 	state.Text = ""
 	return o.Write(env, state, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, did)
@@ -312,7 +307,7 @@ type ClearCommand struct {
 
 // Run clears what is staged.
 func (c *ClearCommand) Run(env *Env) error {
-	return change(env, &c.Target, &c.Output, "clear", "Cleared staged cluster changes")
+	return change(env, &c.Target, &c.Output, "clear", struct{}{}, "Cleared staged cluster changes")
 }
 
 // UndoCommand takes a change back.
@@ -331,12 +326,7 @@ not come back.`
 
 // Run takes the change back.
 func (c *UndoCommand) Run(env *Env) error {
-	var state Cluster
-	err := c.client(env).post(env.Context, "/admin/cluster/undo", ClusterUndo{Minority: c.Minority}, &state)
-	if err != nil {
-		return err
-	}
-	return saysChanged(env, &c.Output, state, "The change under way was taken back")
+	return change(env, &c.Target, &c.Output, "undo", ClusterUndo{Minority: c.Minority}, "The change under way was taken back")
 }
 
 // MaintenanceCommand lets a member leave its work to others, or ends that.
@@ -377,7 +367,7 @@ type PauseCommand struct {
 
 // Run holds transfers back.
 func (c *PauseCommand) Run(env *Env) error {
-	return change(env, &c.Target, &c.Output, "pause", "Transfers are paused")
+	return change(env, &c.Target, &c.Output, "pause", struct{}{}, "Transfers are paused")
 }
 
 // ResumeCommand lets transfers go on.
@@ -388,7 +378,7 @@ type ResumeCommand struct {
 
 // Run lets transfers go on.
 func (c *ResumeCommand) Run(env *Env) error {
-	return change(env, &c.Target, &c.Output, "resume", "Transfers go on")
+	return change(env, &c.Target, &c.Output, "resume", struct{}{}, "Transfers go on")
 }
 
 // Original has commands of a cluster under the names that they had in the original, beside Commands.

@@ -207,7 +207,8 @@ func (c *Client) Maintain(ctx context.Context, m ClusterMaintenance) (out Cluste
 	return out, c.post(ctx, "/admin/cluster/maintenance", m, &out)
 }
 
-// ChangeCluster asks for clear, pause or resume.
-func (c *Client) ChangeCluster(ctx context.Context, what string) (out Cluster, err error) {
-	return out, c.post(ctx, "/admin/cluster/"+what, struct{}{}, &out)
+// ChangeCluster asks for clear, pause or resume, whose body is an empty struct, or for undo, whose body
+// is a ClusterUndo.
+func (c *Client) ChangeCluster(ctx context.Context, what string, body any) (out Cluster, err error) {
+	return out, c.post(ctx, "/admin/cluster/"+what, body, &out)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/cluster/replica"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
 )
@@ -105,7 +106,7 @@ func (c *commits) answered(r replication.Reply) {
 		c.mu.Unlock()
 		return
 	}
-	counts := countsOf(r.Counts)
+	counts := replica.CountsOf(r.Counts)
 	of := q.of.queue
 	q.of.counts.Add(&counts)
 	q.of.batches--
@@ -165,13 +166,6 @@ func (c *commits) stop(ctx context.Context) {
 		c.mu.Lock()
 	}
 	c.mu.Unlock()
-}
-
-// countsOf returns the counts of the account for those of the protocol.
-func countsOf(r replication.Counts) account.Counts {
-	c := account.Counts{Accepted: uint64(r.Accepted), Duplicate: uint64(r.Duplicate), Conflicting: uint64(r.Conflicting)}
-	c.Refused[account.Unconfirmed], c.Refused[account.BucketDeleted] = uint64(r.Unconfirmed), uint64(r.Deleted)
-	return c
 }
 
 // abort ends the waits for commits that will never be done.

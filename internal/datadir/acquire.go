@@ -52,11 +52,11 @@ func ReadVersion(fs vfs.FS, dir string) (text string, id origin.Directory, ok bo
 }
 
 // Acquire makes the directories where there are none, takes the lock and checks the format.
-// The caller closes the lock. of tells the id of the directory. A file VERSION that does not say it
-// is given to damaged and written anew. The error tells what to do about a directory that is another program's, that is in
-// use, that may not be written to, or that has another format; nothing was changed in the
-// first and the last of them.
-func Acquire(fs vfs.FS, dir string, of func() (origin.Directory, error), damaged func(file string, err error)) (lock io.Closer, id origin.Directory, err error) {
+// The caller closes the lock. of tells the id of the directory, by the one that VERSION says where ok is
+// set. A file VERSION that does not say it is given to damaged and written anew. The error tells what to
+// do about a directory that is another program's, that is in use, that may not be written to, or that
+// has another format; nothing was changed in the first and the last of them.
+func Acquire(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) origin.Directory, damaged func(file string, err error)) (lock io.Closer, id origin.Directory, err error) {
 	if err := refuseForeign(fs, dir); err != nil {
 		return nil, id, err
 	}
@@ -113,15 +113,12 @@ func notWritable(dir string, err error) error {
 }
 
 // checkVersion checks the format, and writes VERSION where it does not say what the directory is.
-func checkVersion(fs vfs.FS, dir string, of func() (origin.Directory, error), damaged func(file string, err error)) (id origin.Directory, err error) {
+func checkVersion(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) origin.Directory, damaged func(file string, err error)) (id origin.Directory, err error) {
 	text, said, ok, err := ReadVersion(fs, dir)
 	if err != nil {
 		return id, err
 	}
-	if id, err = of(); err != nil {
-		return id, err
-	}
-	if ok && said == id {
+	if id = of(said, ok); ok && said == id {
 		return id, nil
 	}
 	switch {

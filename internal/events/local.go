@@ -307,12 +307,11 @@ func (s *Local) open(f *manifest.File) (*eventfile.Reader, error) {
 	if err != nil && !eventfile.IsDamage(err) {
 		return nil, fmt.Errorf("events: %w", err)
 	}
-	if err == nil && (r.Bytes != f.Bytes || r.File().Sum != f.Sum) {
-		err = fmt.Errorf("%w: the MANIFEST says that it has %d bytes and the sum %08x, it has %d and %08x",
-			origin.ErrForeign, f.Bytes, f.Sum, r.Bytes, r.File().Sum)
-		r = nil
+	if err == nil {
+		err = origin.CheckContent(f.Bytes, f.Sum, r.Bytes, r.File().Sum)
 	}
 	if err != nil {
+		r = nil
 		damage = append(damage, err)
 	}
 	for _, d := range damage {

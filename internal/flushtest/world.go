@@ -134,7 +134,7 @@ func (w *World) now() time.Time { return w.Now }
 func (w *World) openFiles() {
 	w.Damage.Logger = Quiet
 	w.Clock = clock.New(w.now)
-	lock, _, err := datadir.Acquire(w.Disk, "/data", func() (origin.Directory, error) { return own, nil }, w.Damage.Report)
+	lock, _, err := datadir.Acquire(w.Disk, "/data", func(origin.Directory, bool) origin.Directory { return own }, w.Damage.Report)
 	w.Must(err)
 	w.T.Cleanup(func() { _ = lock.Close() })
 	w.Manifest, _, _, err = manifest.Open(w.Disk, "/data", own, Quiet)

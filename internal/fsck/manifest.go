@@ -13,9 +13,9 @@ import (
 )
 
 func (c *checker) checkVersion() {
-	text, _, _, err := datadir.ReadVersion(c.fs, c.dir)
+	text, said, ok, err := datadir.ReadVersion(c.fs, c.dir)
 	if err == nil {
-		c.id, err = recovery.DirectoryOf(c.fs, c.dir)
+		c.id = recovery.DirectoryOf(c.fs, c.dir, said, ok)
 	}
 	want := datadir.VersionText(c.id)
 	switch {

@@ -47,10 +47,7 @@ func (a Admission) Wait(never bool) bool {
 // Point returns the words under which a point is kept, or, where it is not taken, why. lo and hi
 // are those of Slots. In a bucket without timestamps, and of a stale marker, the second word is 0.
 func (a Admission) Point(key []byte, slot, raw, timestamp, lo, hi uint64) (word, timestampWord uint64, refused account.Reason, ok bool) {
-	if word, ok = point.Normalize(raw); a.stale {
-		word, ok = point.NormalizeMarked(raw)
-	}
-	if !ok {
+	if word, ok = normalize(raw, a.stale); !ok {
 		return 0, 0, account.BadType, false
 	}
 	if refused, outside := outside(key, slot, lo, hi); outside {

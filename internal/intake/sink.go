@@ -49,9 +49,12 @@ func (k *sink) slots() (lo, hi uint64) {
 	return k.o.Columns.Admitted(k.b)
 }
 
-// normalize returns the word under which a point is kept, or false if it has none.
-func (k *sink) normalize(raw uint64) (w uint64, ok bool) {
-	if raw == point.Stale && k.stale {
+func (k *sink) normalize(raw uint64) (w uint64, ok bool) { return normalize(raw, k.stale) }
+
+// normalize returns the word under which a point is kept, or false if it has none. stale takes
+// stale markers.
+func normalize(raw uint64, stale bool) (w uint64, ok bool) {
+	if raw == point.Stale && stale {
 		return raw, true
 	}
 	return point.Normalize(raw)

@@ -120,7 +120,7 @@ func inUse(ctx context.Context, err error, cfg *config.Config) error {
 		return err
 	}
 	there := admin.Client{Addr: dialable(cfg.HTTPAddr)}
-	if who := there.Who(ctx); who != "" {
+	if _, who := there.Who(ctx); who != "" {
 		err = fmt.Errorf("%w; there is %s", err, who)
 	}
 	if pid := datadir.Holder(cfg.DataDir); pid != 0 {

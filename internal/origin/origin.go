@@ -61,6 +61,15 @@ func ParseFile(src []byte) (f File) {
 // ErrForeign is wrapped by what Check returns.
 var ErrForeign = errors.New("it is not the file of its name")
 
+// CheckContent returns why a file of some bytes and a checksum is not the one that the MANIFEST names.
+func CheckContent(bytes int64, sum uint32, found int64, foundSum uint32) error {
+	if found == bytes && foundSum == sum {
+		return nil
+	}
+	return fmt.Errorf("%w: the MANIFEST says that it has %d bytes and the sum %08x, it has %d and %08x",
+		ErrForeign, bytes, sum, found, foundSum)
+}
+
 // Check returns why a file that says it is found does not belong where f is expected.
 func (f File) Check(found File) error {
 	switch {

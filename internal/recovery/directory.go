@@ -18,13 +18,9 @@ import (
 
 // DirectoryOf returns the id of a data directory: what most of VERSION, the copies of the MANIFEST
 // and the log say it is, VERSION where as many say another, or any other file where none of these
-// says it. It is zero where no file does: the directory is new. The error is that of VERSION
+// says it. It is zero where no file does: the directory is new. said and ok are of VERSION
 // (datadir.ReadVersion).
-func DirectoryOf(fs vfs.FS, dir string) (origin.Directory, error) {
-	_, said, ok, err := datadir.ReadVersion(fs, dir)
-	if err != nil {
-		return said, err
-	}
+func DirectoryOf(fs vfs.FS, dir string, said origin.Directory, ok bool) origin.Directory {
 	all := manifest.Directories(fs, dir)
 	if ok {
 		all = append([]origin.Directory{said}, all...)
@@ -33,7 +29,7 @@ func DirectoryOf(fs vfs.FS, dir string) (origin.Directory, error) {
 		all = append(all, id)
 	}
 	if len(all) == 0 {
-		return anyOrigin(fs, dir), nil
+		return anyOrigin(fs, dir)
 	}
 	votes := make(map[origin.Directory]int, len(all))
 	best := all[0]
@@ -42,7 +38,7 @@ func DirectoryOf(fs vfs.FS, dir string) (origin.Directory, error) {
 			best = id
 		}
 	}
-	return best, nil
+	return best
 }
 
 // anyOrigin returns the directory of the first file of a segment or of a side that says one.

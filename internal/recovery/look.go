@@ -99,9 +99,8 @@ func Look(fs vfs.FS, dir string, of origin.Directory, state *manifest.State, ope
 func (f *File) belongs(of origin.Directory, r *segment.Reader, named bool) bool {
 	info := r.Info()
 	why := origin.File{Directory: of, Number: f.Seq}.Check(r.Origin())
-	if why == nil && named && (info.Size != f.Meta.Bytes || info.Sum != f.Meta.Sum) {
-		why = fmt.Errorf("%w: the MANIFEST says that it has %d bytes and the sum %08x, it has %d and %08x",
-			origin.ErrForeign, f.Meta.Bytes, f.Meta.Sum, info.Size, info.Sum)
+	if why == nil && named {
+		why = origin.CheckContent(f.Meta.Bytes, f.Meta.Sum, info.Size, info.Sum)
 	}
 	if why != nil {
 		f.Foreign, f.Damage = true, why.Error()

@@ -108,12 +108,11 @@ type start struct {
 // wrote, and on failing I/O, and has closed everything then, Versions too. Torn,
 // damaged and missing files are reported to Damage and set aside (I6).
 func Open(o Options) (*Directory, Found, error) {
-	lock, id, err := datadir.Acquire(o.FS, o.Dir, func() (origin.Directory, error) {
-		id, err := recovery.DirectoryOf(o.FS, o.Dir)
-		if err == nil && !id.Known() {
-			id = origin.NewDirectory()
+	lock, id, err := datadir.Acquire(o.FS, o.Dir, func(said origin.Directory, ok bool) origin.Directory {
+		if id := recovery.DirectoryOf(o.FS, o.Dir, said, ok); id.Known() {
+			return id
 		}
-		return id, err
+		return origin.NewDirectory()
 	}, o.Damage.Report)
 	if err != nil {
 		return nil, Found{}, err

@@ -9,42 +9,25 @@ import (
 
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/point"
+	"dalmatiner/internal/recompute"
 )
 
 // modelSum is what is known of some slots: integers exactly, floats in order.
 type modelSum struct {
 	high, low int64 // integers in two parts, of 2^28 and of 1
-	float     float64
-	lost      float64 // of float by rounding, as Neumaier notes it
+	float     recompute.Float
 }
 
 // add takes the sum of a child, rounded.
 func (m *modelSum) add(o modelSum) {
 	m.high, m.low = m.high+o.high, m.low+o.low
-	m.addFloat(o.rounded())
-}
-
-func (m *modelSum) addFloat(v float64) {
-	sum := m.float + v
-	if math.Abs(m.float) >= math.Abs(v) {
-		m.lost += (m.float - sum) + v
-	} else {
-		m.lost += (v - sum) + m.float
-	}
-	m.float = sum
-}
-
-func (m *modelSum) rounded() float64 {
-	if math.IsInf(m.float, 0) {
-		return m.float
-	}
-	return m.float + m.lost
+	m.float.Add(o.float.Rounded())
 }
 
 func (m *modelSum) value() float64 {
 	whole := new(big.Int).Lsh(big.NewInt(m.high), 28)
 	f, _ := new(big.Float).SetInt(whole.Add(whole, big.NewInt(m.low))).Float64()
-	return f + m.rounded()
+	return f + m.float.Rounded()
 }
 
 // modelOf is the definition of the tree: the set slots of words from from on. Children begin at
@@ -54,7 +37,7 @@ func modelOf(words []uint64, from int, sizes ...int) (all modelSum) {
 		for _, w := range words {
 			switch {
 			case w>>56 >= 4:
-				all.addFloat(point.Float(w))
+				all.float.Add(point.Float(w))
 			case w != 0:
 				v := int64(w<<8) >> 8
 				all.high, all.low = all.high+v>>28, all.low+v&(1<<28-1)

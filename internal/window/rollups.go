@@ -69,8 +69,8 @@ func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 	if l.window.Past-l.window.First < Large || len(digests) == 1 {
 		return bytes, nil
 	}
-	all120 := large.Header()
-	l.data = chunk.AppendRollup(l.data[:0], &all120)
+	header := large.Header()
+	l.data = chunk.AppendRollup(l.data[:0], &header)
 	bytes += len(l.data) + segment.RollupDigest + segment.RollupRow
 	return bytes, w.AddRollups(segment.Large, l.window.Bucket, l.hash, 1, []uint64{all}, l.data)
 }

@@ -18,6 +18,13 @@ func (r *Replica) NextBatch(bucket uint64) {
 	}
 }
 
+// CountsOf returns the counts of the account for those of the protocol.
+func CountsOf(r replication.Counts) account.Counts {
+	c := account.Counts{Accepted: uint64(r.Accepted), Duplicate: uint64(r.Duplicate), Conflicting: uint64(r.Conflicting)}
+	c.Refused[account.Unconfirmed], c.Refused[account.BucketDeleted] = uint64(r.Unconfirmed), uint64(r.Deleted)
+	return c
+}
+
 // Account notes what became of the points of a batch: in the log and the account of the store.
 func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (replication.Position, error) {
 	bucket, ok := r.coordinated[batch.Number]
@@ -26,8 +33,7 @@ func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (repl
 		if !ok {
 			return 0, fmt.Errorf("batch %d: nobody has said of which bucket it is", batch.Number)
 		}
-		counts := account.Counts{Accepted: uint64(c.Accepted), Duplicate: uint64(c.Duplicate), Conflicting: uint64(c.Conflicting)}
-		counts.Refused[account.Unconfirmed], counts.Refused[account.BucketDeleted] = uint64(c.Unconfirmed), uint64(c.Deleted)
+		counts := CountsOf(c)
 		var err error
 		if token, err = r.o.Local.CountPoints(bucket, &counts); err != nil {
 			return 0, full(err)
