@@ -23,7 +23,7 @@
 # make vulnerabilities  known ones in what the programs call, part of check
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
-LDFLAGS  = -s -w -X dalmatiner/internal/config.version=$(VERSION)
+LDFLAGS  = -s -w -X dalmatiner/internal/host/config.version=$(VERSION)
 
 .PHONY: build web demo demo-cluster demo-ducks test test-ducks test-ducks-boot test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster bench-ducks generate clean
 

@@ -9,7 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 const description = `Operate a running Dalmatiner node over its HTTP address.

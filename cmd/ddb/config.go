@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 type configCommands struct {

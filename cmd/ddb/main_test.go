@@ -15,7 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

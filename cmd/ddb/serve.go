@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 // process is what serve needs of the world around it.

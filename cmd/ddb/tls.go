@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/cluster/certs"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 type tlsCommands struct {

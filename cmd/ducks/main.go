@@ -10,9 +10,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"dalmatiner/internal/config"
 	"dalmatiner/internal/ducks/command"
 	"dalmatiner/internal/ducks/contents"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/usage"
 )
 

@@ -11,9 +11,9 @@ import (
 	"strconv"
 	"time"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/suggest"
 )
 
 // Env is what a command runs in.

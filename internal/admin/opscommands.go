@@ -9,8 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/config"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/snapshot"
 )
 

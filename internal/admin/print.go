@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 // writeBuckets prints the list of buckets in the columns of the original: the

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )

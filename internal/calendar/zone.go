@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/suggest"
+	"dalmatiner/internal/host/suggest"
 )
 
 // zones are the names of the IANA database, for those who write another one.

@@ -18,7 +18,7 @@ import (
 	"syscall"
 	"time"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/sstable"

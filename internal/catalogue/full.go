@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // openToRead opens, on a disk without room for pebble's next MANIFEST, what there

@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // void is the file system of pebble. What pebble cannot write to its MANIFEST ends

@@ -20,7 +20,7 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/cluster/tagging"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query/source"
 )

@@ -12,7 +12,7 @@ import (
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/metric"
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // The files of a node in the directory "cluster" of its data directory. Gossip and the log of the

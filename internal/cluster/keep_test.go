@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // A directory keeps its id. One whose file is damaged in any way is refused, with what to do.

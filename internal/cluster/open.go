@@ -20,7 +20,7 @@ import (
 	"dalmatiner/internal/cluster/replica"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/metric"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/cluster/certs"
 	"dalmatiner/internal/cluster/gossip"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 )

@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/cluster/message"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 )
 
 // The channels of a connection between nodes: the first byte of a frame.

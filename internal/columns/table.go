@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/host/clock"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/incarnation"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"

@@ -13,11 +13,11 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/host/clock"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"

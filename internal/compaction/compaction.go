@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/background"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/damage"
+	"dalmatiner/internal/host/background"
+	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/segment"

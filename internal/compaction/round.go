@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/background"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/host/background"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"

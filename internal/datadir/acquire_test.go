@@ -6,7 +6,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/origin"
 )
 

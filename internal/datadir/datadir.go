@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 )
 

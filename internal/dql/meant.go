@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/suggest"
+	"dalmatiner/internal/host/suggest"
 )
 
 // What writers of other query languages write out of habit is an error that

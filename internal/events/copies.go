@@ -4,8 +4,8 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wal"
 )
 

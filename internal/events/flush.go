@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/wal"
 )

@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/origin"
 	"dalmatiner/internal/wal"
 

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/background"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/host/background"
 	"dalmatiner/internal/manifest"
 )
 

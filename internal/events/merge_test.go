@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // fourFiles returns a node with files of about one size, whose merge takes several steps.

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // tableBatch is how many events a read takes from a table at a time, under the lock.

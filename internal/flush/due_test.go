@@ -3,8 +3,8 @@ package flush
 import (
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 	"testing"

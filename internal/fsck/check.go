@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"

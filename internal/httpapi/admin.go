@@ -14,9 +14,9 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/ingest/ahead"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 )
 

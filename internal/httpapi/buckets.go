@@ -14,8 +14,8 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/httpapi/taglist"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 )
 

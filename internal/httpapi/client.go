@@ -8,8 +8,8 @@ import (
 	"os"
 	"time"
 
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/memory"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"

@@ -17,7 +17,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/term"
 )

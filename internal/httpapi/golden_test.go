@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/config"
 	"dalmatiner/internal/golden"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"

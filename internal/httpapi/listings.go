@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/httpapi/taglist"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
 )

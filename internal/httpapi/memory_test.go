@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/eventstest"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // TestQueriesAreChargedForMemory: a query that can never fit is refused for

@@ -10,9 +10,9 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/snapshot"
-	"dalmatiner/internal/suggest"
 )
 
 // queryParameters are those that stand beside a query; the last ones change

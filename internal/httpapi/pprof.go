@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"strconv"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 const (

@@ -9,7 +9,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 // Who may take profiles, and what the others are told.

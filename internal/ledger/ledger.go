@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/wal"
 )

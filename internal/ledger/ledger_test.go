@@ -11,10 +11,10 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/history"
+	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/origin"
 )
 

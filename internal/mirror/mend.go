@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/origin"
 )

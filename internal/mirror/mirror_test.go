@@ -14,9 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/origin"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/origin"
 	"dalmatiner/internal/zstd"

@@ -14,7 +14,7 @@ import (
 	"dalmatiner/internal/cluster/certs"
 	"dalmatiner/internal/cluster/members"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/httpapi/clusterroutes"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"

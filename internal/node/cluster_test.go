@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/metric"
 )
 

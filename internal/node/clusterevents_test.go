@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 // TestEventsOfAClusterAreThoseOfOneNode: the same events, given to any node of a cluster and to a node on its own,

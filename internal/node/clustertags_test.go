@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/metric"
 )
 

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/loglimit"
 )
 
 // httpConns are the connections of the HTTP server.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/loglimit"
 )
 
 // TestHTTPConnectionsHaveALimit: while all are busy one beyond it is closed, and its

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 )
 
 // A node that looks for a cluster where nobody is says so wherever somebody looks, and is neither ready nor a ring of its

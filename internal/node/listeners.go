@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/config"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"

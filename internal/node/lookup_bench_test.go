@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/config"
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"

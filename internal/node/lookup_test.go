@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"

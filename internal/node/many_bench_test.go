@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/config"
-	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/storetest"
 )

@@ -9,8 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/config"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/memory"
 )
 
 const (

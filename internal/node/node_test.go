@@ -17,10 +17,10 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/config"
 	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/storetest"
 )

@@ -3,8 +3,8 @@ package node
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/config"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/resultcache"
 )

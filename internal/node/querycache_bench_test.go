@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/storetest"
 )

@@ -8,8 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/config"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/query/resultcache"
 )
 

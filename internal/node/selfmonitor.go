@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
 )
 

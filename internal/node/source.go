@@ -11,9 +11,9 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/finder"
 	seam "dalmatiner/internal/query/source"

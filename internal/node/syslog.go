@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/config"
+	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/syslog"
 )

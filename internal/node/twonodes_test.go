@@ -18,8 +18,8 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"

@@ -5,11 +5,11 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"

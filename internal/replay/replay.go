@@ -10,11 +10,11 @@ import (
 
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/clock"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/readonly"
 )
 

@@ -17,7 +17,7 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/wal"
 )

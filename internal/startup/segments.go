@@ -5,7 +5,7 @@ import (
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"

@@ -15,8 +15,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 )
 

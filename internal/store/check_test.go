@@ -14,8 +14,8 @@ import (
 
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/version"

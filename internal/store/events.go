@@ -4,8 +4,8 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/version"
 )
 

@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // A series is deleted, twice, and a merge writes its segments without it, before a flush has

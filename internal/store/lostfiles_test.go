@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/wal"
 )
 

@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/durable"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/point"
 )

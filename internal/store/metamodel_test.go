@@ -17,8 +17,8 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 )

@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/wal"
 )

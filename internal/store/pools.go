@@ -2,8 +2,8 @@ package store
 
 import (
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/upkeep"

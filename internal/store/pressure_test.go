@@ -12,8 +12,8 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/point"
 )
 

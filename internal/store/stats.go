@@ -3,7 +3,7 @@ package store
 import (
 	"time"
 
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"

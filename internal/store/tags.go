@@ -1,8 +1,8 @@
 package store
 
 import (
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/version"
 )

@@ -16,7 +16,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"

@@ -14,7 +14,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/origin"

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/mirror"
 )

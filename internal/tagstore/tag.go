@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/tags"
 )
 

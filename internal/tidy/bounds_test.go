@@ -29,10 +29,10 @@ var exceptions = struct{ lines, fields, methods map[string]int }{
 		"internal/httpapi":    4200, // every form of an answer beside every route; answers are to get a package of their own
 	},
 	fields: map[string]int{
-		"internal/admin Status":  27, // one field for each key of a flat JSON object
-		"internal/config Config": 48, // one field for each key of ddb.conf
-		"internal/haggar Config": 26, // one field for each flag, and what takes the place of clock and network
-		"internal/manifest Edit": 29, // one field for each kind of change on disk
+		"internal/admin Status":       27, // one field for each key of a flat JSON object
+		"internal/host/config Config": 48, // one field for each key of ddb.conf
+		"internal/haggar Config":      26, // one field for each flag, and what takes the place of clock and network
+		"internal/manifest Edit":      29, // one field for each kind of change on disk
 	},
 	methods: map[string]int{},
 }

@@ -4,11 +4,11 @@ import (
 	"time"
 
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // What follows from the level of the memory budget is done here; the list is in
-// internal/memory/DESIGN.md.
+// internal/host/memory/DESIGN.md.
 
 const (
 	// reliefEvery is the time between two steps against pressure.

@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/upkeep"
 )

@@ -15,7 +15,7 @@ import (
 
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/upkeep"
 )
 

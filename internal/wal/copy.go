@@ -3,7 +3,7 @@ package wal
 import (
 	"fmt"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // CopyTo fsyncs the log and copies it into dir, which it makes. The copy opens as the log

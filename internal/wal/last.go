@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // lastFile says how far the log reached: the header of the newest file, and the LSN

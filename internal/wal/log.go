@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // The writer hands a buffer to the operating system when it holds writePiece

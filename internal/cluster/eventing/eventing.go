@@ -19,7 +19,7 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/metric"
 )
 

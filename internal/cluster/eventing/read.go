@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/events"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // patience is how long a read waits for a node without which its answer is whole as well.

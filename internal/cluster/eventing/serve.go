@@ -12,7 +12,7 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/events"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // server answers other nodes.

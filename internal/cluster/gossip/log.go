@@ -9,7 +9,7 @@ import (
 	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 )
 
 // logger passes the lines of dskit on to slog. Anybody who reaches the port can cause most of

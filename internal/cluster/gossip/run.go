@@ -15,7 +15,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // fileName holds the last ring and the nodes known then.

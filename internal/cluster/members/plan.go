@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/suggest"
+	"dalmatiner/internal/host/suggest"
 )
 
 // Plan is what the staged changes would do to a ring.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 )
 
 // minCookie is the shortest cookie. Who listens in without TLS can try cookies on a proof.

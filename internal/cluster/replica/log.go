@@ -6,7 +6,7 @@ import (
 	"log/slog"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/wal"
 )
 

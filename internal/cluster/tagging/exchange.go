@@ -13,7 +13,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"

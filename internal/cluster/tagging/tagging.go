@@ -13,7 +13,7 @@ import (
 
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 )

@@ -18,7 +18,7 @@ import (
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/state"
 )
 

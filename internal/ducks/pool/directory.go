@@ -14,7 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // directory is what pools in a directory have in common: images/NAME and snapshots/IMAGE@NAME, and in the making

@@ -17,7 +17,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/durable"
+	"dalmatiner/internal/host/durable"
 )
 
 // zfs is a pool in which an image or snapshot is a dataset below one that the pool was given, with one file. Datasets have

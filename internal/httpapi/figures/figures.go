@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 )

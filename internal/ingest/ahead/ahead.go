@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 )
 
 const (

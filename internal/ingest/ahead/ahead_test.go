@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 )
 
 var start = time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC)

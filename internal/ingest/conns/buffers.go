@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // Buffers counts the read buffers of a listener, in bytes.

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/loglimit"
+	"dalmatiner/internal/host/loglimit"
 )
 
 // LongAgo as a deadline makes a read return at once.

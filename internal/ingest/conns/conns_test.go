@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/host/memory"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 // room is a set with a clock of its own.

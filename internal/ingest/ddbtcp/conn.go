@@ -12,8 +12,8 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/wire"
 )
 

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/memory"
-	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )

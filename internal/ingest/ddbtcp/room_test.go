@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/eventstest"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )

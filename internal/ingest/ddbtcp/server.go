@@ -16,11 +16,11 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/memory"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/wire"
 )
 

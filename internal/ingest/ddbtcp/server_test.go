@@ -16,7 +16,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"

@@ -12,9 +12,9 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/wire"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
-	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/monitor"
 	"dalmatiner/internal/point"
 )
 

@@ -10,9 +10,9 @@ import (
 	"net/netip"
 	"os"
 
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
-	"dalmatiner/internal/memory"
 )
 
 const (

@@ -18,13 +18,13 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
-	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/memory"
-	"dalmatiner/internal/monitor"
 )
 
 // Options configures a server. Points, Memory, Account and Logger are required; zero limits take

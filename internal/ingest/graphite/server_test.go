@@ -16,9 +16,9 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/datagram"
-	"dalmatiner/internal/loglimit"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/unacked"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
 )

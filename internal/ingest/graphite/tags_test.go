@@ -16,7 +16,7 @@ import (
 
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/memory"
 )
 
 const (

@@ -5,8 +5,8 @@ import (
 	"io"
 	"os"
 
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/memory"
 )
 
 // run serves a connection until it ends.

@@ -16,12 +16,12 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
-	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/memory"
 )
 
 // Options configures a server. Events, Buckets, Memory, Account and Logger are required; zero

@@ -19,10 +19,10 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/datagram"
-	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/memory"
 	"dalmatiner/internal/term"
 )
 

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/unacked"
-	"dalmatiner/internal/memory"
 )
 
 // writer stores the messages of one sender. It is not for concurrent use.

@@ -10,8 +10,8 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/memory"
-	"dalmatiner/internal/monitor"
+	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/host/monitor"
 )
 
 // Bucket is one sender's way into the bucket of a name. A sender that never

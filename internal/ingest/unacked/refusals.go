@@ -6,8 +6,8 @@ import (
 	"net/netip"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/loglimit"
 )
 
 // sampleBytes is how much of a refused input is logged.

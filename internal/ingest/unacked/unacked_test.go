@@ -14,8 +14,8 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/loglimit"
-	"dalmatiner/internal/memory"
+	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"

@@ -3,8 +3,8 @@ package finder
 import (
 	"math"
 
+	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/suggest"
 	"dalmatiner/internal/tags"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/query/function"
-	"dalmatiner/internal/suggest"
 )
 
 // unrecognised is the error for a call of no function: it names those of that

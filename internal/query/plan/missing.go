@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/suggest"
 )
 
 // Missing is a selector or a lookup of a query that finds nothing.

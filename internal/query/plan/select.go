@@ -8,10 +8,10 @@ import (
 	"slices"
 
 	"dalmatiner/internal/dql"
+	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
-	"dalmatiner/internal/suggest"
 )
 
 // bucket is a bucket that the query reads, with its handle.

@@ -14,7 +14,7 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/suggest"
+	"dalmatiner/internal/host/suggest"
 )
 
 // Put has the keys of the old UDP form.

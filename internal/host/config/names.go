@@ -3,7 +3,7 @@ package config
 import (
 	"strings"
 
-	"dalmatiner/internal/suggest"
+	"dalmatiner/internal/host/suggest"
 )
 
 // lookup finds the row of a key under its name or the original's, and the name
