@@ -19,7 +19,7 @@
 # make bench-cluster  clusters beside one node; CLUSTER=-quick takes less than two minutes
 # make bench-ducks  a room of machines that are emulated; needs root, as make demo-ducks does
 # make bench-compare  the same points and questions to the stores others use
-# make generate  the assembly of internal/kernel, after changes in its gen
+# make generate  the assembly of internal/codec/kernel, after changes in its gen
 # make vulnerabilities  known ones in what the programs call, part of check
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
@@ -54,7 +54,7 @@ test: purego
 
 # What other processors run in place of the assembly.
 purego:
-	$(GO) test -vet=off -tags purego -timeout 5m ./internal/kernel ./internal/chunk ./internal/head
+	$(GO) test -vet=off -tags purego -timeout 5m ./internal/codec/kernel ./internal/codec/chunk ./internal/head
 
 # The tests of ducks that need root and programs of the system: without these they are
 # left out elsewhere, here and in continuous integration that is a failure.
@@ -93,15 +93,15 @@ lint:
 
 modules:
 	$(GO) mod tidy -diff
-	cd internal/kernel/gen && $(GO) mod tidy -diff
+	cd internal/codec/kernel/gen && $(GO) mod tidy -diff
 
 # The generator runs in a copy of its directory, because it writes its own command
 # line into the first line of the file.
 generated:
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cp -r internal/kernel/gen "$$dir/gen" && \
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && cp -r internal/codec/kernel/gen "$$dir/gen" && \
 	(cd "$$dir/gen" && $(GO) run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg kernel && gofmt -w ../stubs_amd64.go) && \
 	for f in kernel_amd64.s stubs_amd64.go; do \
-		cmp "$$dir/$$f" internal/kernel/$$f || { echo "internal/kernel/$$f is not what its generator writes: run make generate" >&2; exit 1; }; \
+		cmp "$$dir/$$f" internal/codec/kernel/$$f || { echo "internal/codec/kernel/$$f is not what its generator writes: run make generate" >&2; exit 1; }; \
 	done
 
 # Known vulnerabilities in what the programs call. The list comes from vuln.go.dev;
@@ -177,8 +177,8 @@ bench-compare: build
 # The generator is a module of its own, so that the product does not depend on
 # what it is written with.
 generate:
-	cd internal/kernel/gen && $(GO) run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg kernel
-	gofmt -w internal/kernel/stubs_amd64.go
+	cd internal/codec/kernel/gen && $(GO) run . -out ../kernel_amd64.s -stubs ../stubs_amd64.go -pkg kernel
+	gofmt -w internal/codec/kernel/stubs_amd64.go
 
 clean:
 	rm -rf bin internal/httpapi/page/built/app

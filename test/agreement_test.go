@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // answersMetric is a metric of answers/answers.py: its points are pairs of a slot

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/point"
 )
 
 // incarnation is one life of a bucket: its points carry its number.

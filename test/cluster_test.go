@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // TestThreeNodesAreOneStore: three empty nodes become one store. What is sent to one of them is

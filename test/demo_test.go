@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // The command makes the bucket, changes nothing when it runs again, and leaves a bucket alone

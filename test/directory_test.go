@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // TestDirectoryIsLocked: a second node on the same directory ends, names it,

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/point"
 )
 
 // shop is the data of docs/dql.md and docs/http.md: a point a second from

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // listener returns an address that the node's log names.

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

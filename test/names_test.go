@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // strangeNames are the buckets and metrics of TestNamesOfAnyBytes.

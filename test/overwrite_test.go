@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/point"
 )
 
 // TestOverwritesSurviveKill: eight connections write different values to the

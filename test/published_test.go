@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/point"
 )
 
 // TestPublishedQueries: verbatim over HTTP, as GET and as POST, on a day of

@@ -15,10 +15,10 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // TestCommandLine runs the scripts that need no node: help, versions, wrong

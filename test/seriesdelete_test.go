@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Of series in the test below, slots before and behind the deletion.

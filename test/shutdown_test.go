@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/point"
 )
 
 // stopSender is a sender that goes on until the node closes its connection.

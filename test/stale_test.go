@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // TestALostRewriteInAnswers: a segment that overwrote points loses a bit. Answers name

@@ -23,7 +23,7 @@ import (
 
 	"dalmatiner/bench/corpus"
 	"dalmatiner/bench/report"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -3,7 +3,7 @@ package corpus
 import (
 	"testing"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 )
 
 // BenchmarkCodec encodes and decodes the chunks of a recording, a sample a slot, in the forms

@@ -13,8 +13,8 @@ import (
 	"strconv"
 	"strings"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Dir is where the recordings of the repository lie, seen from its root.

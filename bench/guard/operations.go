@@ -10,11 +10,11 @@ import (
 
 	"dalmatiner/bench/load"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )

@@ -9,8 +9,8 @@ import (
 
 	"dalmatiner/bench/report"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 )
 

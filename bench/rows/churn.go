@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dalmatiner/bench/report"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 )
 

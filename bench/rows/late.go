@@ -10,9 +10,9 @@ import (
 	"dalmatiner/bench/load"
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/server"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/point"
 )
 
 const (

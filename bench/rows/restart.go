@@ -17,9 +17,9 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/point"
 )
 
 const (

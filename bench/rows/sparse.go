@@ -12,8 +12,8 @@ import (
 
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 )
 

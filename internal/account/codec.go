@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 )
 
 var errCodec = errors.New("account: malformed encoding")

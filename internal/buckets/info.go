@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Errors that callers branch on.

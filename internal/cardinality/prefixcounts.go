@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 )

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/segment"
 )
 

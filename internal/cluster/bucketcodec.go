@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/metric"
 )
 

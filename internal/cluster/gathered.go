@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/metric"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

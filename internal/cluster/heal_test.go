@@ -12,10 +12,10 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // down waits until the others know that a node is.

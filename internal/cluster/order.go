@@ -5,7 +5,7 @@ import (
 
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/metric"
 )
 

@@ -7,10 +7,10 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/kernel"
-	"dalmatiner/internal/point"
 )
 
 // What of a commit goes out together at most.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/window"
 )

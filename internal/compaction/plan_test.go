@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/window"

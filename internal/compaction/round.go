@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/host/background"
 	"dalmatiner/internal/manifest"

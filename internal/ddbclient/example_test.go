@@ -6,9 +6,9 @@ import (
 	"log"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // An acknowledged stream tells when points are durable. A connection that carries

@@ -13,7 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/shop"
 	"dalmatiner/internal/term"
 	"dalmatiner/internal/wire"

@@ -5,7 +5,7 @@ import (
 	"math"
 	"math/bits"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 )
 
 // AppendKeys appends the times and ids of events, in their order.

@@ -13,8 +13,8 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/zstd"
 )
 
 // MaxBody is the longest body of an event in bytes: a block holds at least one.

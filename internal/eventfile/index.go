@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/metric"
 )
 

@@ -9,8 +9,8 @@ import (
 	"sort"
 	"sync"
 
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

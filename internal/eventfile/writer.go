@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"hash/crc32"
 
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/version"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/metric"
 )
 

@@ -9,10 +9,10 @@ import (
 	"unsafe"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/history"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // capturedSlots returns what a flush captures of groups of the given buckets whose

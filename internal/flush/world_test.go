@@ -10,7 +10,8 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/flush"
@@ -19,7 +20,6 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

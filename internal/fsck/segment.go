@@ -5,7 +5,7 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"

@@ -10,7 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 var start = time.Unix(1_790_000_000, 0)

@@ -1,6 +1,6 @@
 package haggar
 
-import "dalmatiner/internal/point"
+import "dalmatiner/internal/codec/point"
 
 // Kind is the shape of a series.
 type Kind uint8

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"math/rand/v2"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 )
 
 // ahead is where the last run of a group went, so that the next one finds it in the

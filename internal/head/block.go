@@ -2,8 +2,8 @@ package head
 
 import (
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/kernel"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/point"
 )
 
 // block is height rows of Width cells, all of them or those that are set.

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 )
 
 // A block takes memory for the rows that are reached, in parts; what is read and

@@ -3,7 +3,7 @@ package head
 import (
 	"slices"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 )
 
 // MaxOpen is how many blocks of a group take writes at a time, at most. Four cover senders

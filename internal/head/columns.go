@@ -3,7 +3,7 @@ package head
 import (
 	"slices"
 
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/metric"
 )
 

@@ -5,8 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/kernel"
 )
 
 // Capture is what BeginFlush took from a group. Readers of the group see it until EndFlush. It

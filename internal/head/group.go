@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/history"
 )
 

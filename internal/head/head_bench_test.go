@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 )
 
 func benchWords() []uint64 {

@@ -9,9 +9,9 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 const testHeight = 60

@@ -2,8 +2,8 @@ package head
 
 import (
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 )
 
 // lateRuns are points behind the open blocks: of every column runs of

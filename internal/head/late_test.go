@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // TestRowsOfThePastAreOneRunAColumn: what rows fill in takes eight bytes a point,

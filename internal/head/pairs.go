@@ -2,7 +2,7 @@ package head
 
 import (
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // pairs stores points of two words, which lie in adjacent columns: a value and

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 )
 
 // pairModel is the naive truth of a column of pairs, and what was flushed of it.

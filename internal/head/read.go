@@ -3,10 +3,10 @@ package head
 import (
 	"slices"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Read lays the words that the group holds of a series over dst, which stands for the slots

@@ -3,8 +3,8 @@ package head
 import (
 	"unsafe"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/kernel"
 )
 
 // sealedBlock is what became of a closed block: every column's slots encoded as a piece of a chunk.

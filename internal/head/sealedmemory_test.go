@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 )
 
 // heldMemory is memory of which every 512th byte was set.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/metric"
 )
 

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 const (

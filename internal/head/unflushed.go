@@ -3,7 +3,7 @@ package head
 import (
 	"slices"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 )
 
 // batch is what one flush takes of a group: sealed blocks, and late points that lie over

@@ -3,7 +3,7 @@ package hole
 import (
 	"encoding/binary"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 )
 
 // AppendMarks appends the encoding of marks; DESIGN.md has it.

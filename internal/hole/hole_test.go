@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/hole"
 )
 

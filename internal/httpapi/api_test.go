@@ -19,10 +19,10 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/httpapi/page"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 )
 

@@ -17,8 +17,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
 )

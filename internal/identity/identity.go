@@ -7,7 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/metric"
 )
 

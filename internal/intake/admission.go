@@ -3,8 +3,8 @@ package intake
 import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/point"
 )
 
 // Admission says which points of a bucket a node takes, for those who do not store them here. Its

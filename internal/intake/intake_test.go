@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
@@ -24,7 +25,6 @@ import (
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )

@@ -5,9 +5,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/point"
 )
 
 // TestRowsAreStoredAsPoints: of points that come as rows, as batches would and by name, each series has in each slot the

@@ -4,11 +4,11 @@ import (
 	"math"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/kernel"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/point"
 )
 
 // Session takes the points of one sender for one bucket. It remembers where it

@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/point"
 )
 
 // A metric of a bucket with high precision timestamps is two series in adjacent

@@ -11,12 +11,12 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/history"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/point"
 )
 
 // BenchmarkParse parses what a replay reads most: rows of 256 points, runs of few points, and

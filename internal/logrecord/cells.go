@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 )
 
 // The forms of the cells of a record: integers that all fit one, two or four

@@ -9,11 +9,11 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
 )

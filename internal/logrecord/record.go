@@ -13,8 +13,8 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/fields"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"
 )

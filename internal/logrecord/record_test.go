@@ -10,10 +10,10 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 func drawWords(t *rapid.T) []uint64 {

@@ -8,7 +8,7 @@ import (
 	"math"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/origin"
 )

@@ -12,10 +12,10 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/zstd"
 )
 
 // window is how much of a copy is read at a time.

@@ -10,11 +10,11 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/zstd"
 )
 
 // Writer writes both copies of a file. It is not for concurrent use.

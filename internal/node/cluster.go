@@ -14,9 +14,9 @@ import (
 	"dalmatiner/internal/cluster/certs"
 	"dalmatiner/internal/cluster/members"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/httpapi/clusterroutes"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 )
 

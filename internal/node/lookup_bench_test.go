@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/monitor"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"

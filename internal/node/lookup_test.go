@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/monitor"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"
 )

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
-	"dalmatiner/internal/sumtree"
 )
 
 // merged is a source over those of several nodes, each of which has some of the series,

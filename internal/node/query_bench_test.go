@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"

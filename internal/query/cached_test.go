@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/resultcache"
 )

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/calendar"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query"
 )
 

@@ -3,11 +3,11 @@ package query
 import (
 	"context"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/term"
 )

@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/term"
 )

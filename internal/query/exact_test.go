@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query"
 )
 

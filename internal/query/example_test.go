@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/source"
 )

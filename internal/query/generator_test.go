@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // generator draws series and queries over them.

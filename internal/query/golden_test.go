@@ -12,12 +12,12 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/term"
 )

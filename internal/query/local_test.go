@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query"
 )
 

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query"
 )
 

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/source"
-	"dalmatiner/internal/sumtree"
 )
 
 // flat is a source that is told the bucket and the key at each call. Tests write theirs so,

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/reference"
 )

@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/reference"
 )

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/sumtree"
 )
 
 // damaged is a memory of which damage took slots: below them lie older words.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/segment"
-	"dalmatiner/internal/sumtree"
 	"dalmatiner/internal/version"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/segment"
 )

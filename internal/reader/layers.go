@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"

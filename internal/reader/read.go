@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/point"
 )
 
 // MaxRead is the largest number of slots of one Read: it bounds what one keeps in

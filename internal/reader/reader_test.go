@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/series"

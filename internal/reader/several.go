@@ -3,7 +3,7 @@ package reader
 import (
 	"context"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/segment"
 )
 

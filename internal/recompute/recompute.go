@@ -5,8 +5,8 @@ package recompute
 import (
 	"math"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/segment"
 )
 

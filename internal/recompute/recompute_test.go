@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 )
 
 // The aggregates that the check recomputes are those of the encoder, for any

@@ -2,7 +2,7 @@ package recovery
 
 import (
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/manifest"
 )
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"

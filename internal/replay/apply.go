@@ -5,13 +5,13 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/series"
 )
 

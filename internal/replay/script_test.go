@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/head"
@@ -19,7 +20,6 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/wal"

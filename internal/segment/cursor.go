@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"errors"
 
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 )
 
 // Cursor walks the chunks of one series in a segment, in ascending order, and reads only

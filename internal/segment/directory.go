@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/zstd"
+	"dalmatiner/internal/codec/zstd"
 )
 
 // directory is what a Reader keeps in memory of the index: the offsets of all

@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/dedup"
-	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/zstd"
+	"dalmatiner/internal/codec/zstd"
 )
 
 const (

@@ -7,9 +7,9 @@ import (
 	"sync"
 
 	"dalmatiner/internal/blockcache"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/hole"
-	"dalmatiner/internal/kernel"
-	"dalmatiner/internal/zstd"
 )
 
 // maxRun is the most blocks one read takes; their states are bits of a word.

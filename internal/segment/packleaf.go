@@ -7,8 +7,8 @@ import (
 	"math/bits"
 	"slices"
 
-	"dalmatiner/internal/fields"
-	"dalmatiner/internal/intlist"
+	"dalmatiner/internal/codec/fields"
+	"dalmatiner/internal/codec/intlist"
 )
 
 // errPacked is the error of a stored leaf that is none.

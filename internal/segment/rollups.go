@@ -7,7 +7,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 )
 
 // Rollup is a unit of time for which a window keeps the aggregates of each of its series, so

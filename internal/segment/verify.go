@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 )
 
 // Verify reads the whole file and checks every block: its CRC, its form, the order of the

@@ -9,9 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/identity"
-	"dalmatiner/internal/zstd"
 )
 
 // A file whose checksums are right and whose content is not is found by Verify,

@@ -10,10 +10,10 @@ import (
 	"slices"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/dedup"
 	"dalmatiner/internal/identity"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/zstd"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"sync"
 
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/metric"
 )
 

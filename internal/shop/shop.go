@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 const (

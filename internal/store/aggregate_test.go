@@ -17,8 +17,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recompute"
 	"dalmatiner/internal/segment"

@@ -12,12 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/version"
 )
 

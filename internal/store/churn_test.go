@@ -11,12 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 )
 
 // churn is a store and the naive truth beside it: batches of series that begin,

@@ -11,11 +11,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 )
 
 // turnedOver returns a store in which columns have changed hands before and

@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 )
 
 // beside runs senders and readers while it flushes in turns with and without

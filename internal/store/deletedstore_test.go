@@ -7,11 +7,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 )
 
 // deletedStore has two series with the same points, of which one was deleted and

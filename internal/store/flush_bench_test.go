@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/point"
 )
 
 // BenchmarkFlush is what a point costs from a sealed block to the segment when there are

@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
@@ -20,7 +21,6 @@ import (
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // forgetModel is a bucket whose series are written, deleted, and begun anew.

@@ -15,6 +15,7 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/frozen"
@@ -22,7 +23,6 @@ import (
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/point"
 )
 
 // frozenScript makes the data directory in testdata, of two days, two

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/wal"
 )

@@ -14,11 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // An Open of pebble that fails leaves one goroutine behind.

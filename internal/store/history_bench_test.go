@@ -5,7 +5,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // BenchmarkMarkAndSince is a mark of a bucket of 200,000 series, and the question what has not changed since

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	marks "dalmatiner/internal/history"
-	"dalmatiner/internal/point"
 )
 
 // seen is what reads of a bucket gave behind a mark.

@@ -7,8 +7,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	marks "dalmatiner/internal/history"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/version"
 )
 

@@ -7,11 +7,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	marks "dalmatiner/internal/history"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
 

@@ -7,10 +7,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/hole"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/reader"
 )
 

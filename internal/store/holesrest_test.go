@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
 

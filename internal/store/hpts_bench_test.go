@@ -8,7 +8,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // BenchmarkTimestampedSize says what a point costs in a flushed segment with

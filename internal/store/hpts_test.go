@@ -14,9 +14,9 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 )
 
 const second = uint64(time.Second)

@@ -10,7 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
@@ -18,7 +19,6 @@ import (
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/snapshot"
 )

@@ -16,8 +16,8 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/point"
 )
 
 // Buckets come and go, senders are refused and flushes run: nobody waits for

@@ -10,9 +10,9 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Buckets of a millisecond and of an hour, entries of thousands of points

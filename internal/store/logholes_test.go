@@ -13,9 +13,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )

@@ -3,7 +3,7 @@ package store
 import (
 	"context"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/reader"
 )
 

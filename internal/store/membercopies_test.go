@@ -8,10 +8,10 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
 

@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Deletions of other nodes and series that are given up, beside all else that happens to series: the

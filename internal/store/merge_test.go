@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 )
 
 const daySlots = 86400

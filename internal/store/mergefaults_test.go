@@ -16,10 +16,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 )
 
 // noise is a word that no codec makes small, so that chunks fill blocks.

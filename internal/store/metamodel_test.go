@@ -15,12 +15,12 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 const metaBuckets = 3

@@ -14,13 +14,13 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )

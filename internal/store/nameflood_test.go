@@ -8,9 +8,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // longKey is the key of a series whose name has about so many bytes.

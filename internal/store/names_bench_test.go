@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // BenchmarkMetrics looks for the names of one sender of a hundred among 200,000, as each

@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 )
 
 const (

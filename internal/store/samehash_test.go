@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // A name whose hash another series has is refused and counted, be that series in

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // While many series are deleted, flushes are done and new series begin; those

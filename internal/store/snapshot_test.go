@@ -10,11 +10,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
 )
 

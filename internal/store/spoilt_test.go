@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/account"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"

@@ -10,9 +10,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wal"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // place is a slot of a series of a model.

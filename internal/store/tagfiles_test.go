@@ -12,10 +12,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/tags"
 )

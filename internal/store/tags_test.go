@@ -14,10 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 )

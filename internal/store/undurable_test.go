@@ -13,6 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
@@ -21,7 +22,6 @@ import (
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // undurable is a store whose log is synced when the test says so only.

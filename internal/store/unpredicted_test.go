@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/account"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 )
 
 const (

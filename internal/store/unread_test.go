@@ -12,13 +12,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/origin"
-	"dalmatiner/internal/point"
 )
 
 // Names that the device does not give while a lost catalogue is rebuilt are not

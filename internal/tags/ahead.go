@@ -1,6 +1,6 @@
 package tags
 
-import "dalmatiner/internal/kernel"
+import "dalmatiner/internal/codec/kernel"
 
 // Fetch asks for the memory in which changes that are about to be applied will be looked up: the
 // series, and the tags that are set. One after the other each look-up would be waited for.

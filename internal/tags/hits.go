@@ -1,7 +1,7 @@
 package tags
 
 import (
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/postings"
 )
 

@@ -1,6 +1,6 @@
 package wal
 
-import "dalmatiner/internal/fields"
+import "dalmatiner/internal/codec/fields"
 
 // The kinds of the log's own records, their first byte.
 const (

@@ -8,9 +8,9 @@ import (
 	"iter"
 	"slices"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/hole"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/segment"
 )
 

@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/recompute"
 	"dalmatiner/internal/segment"
 )

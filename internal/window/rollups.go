@@ -1,7 +1,7 @@
 package window
 
 import (
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/segment"
 )
 

@@ -3,7 +3,7 @@ package wire
 import (
 	"encoding/binary"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // AppendEntry appends an entry of a stream: points of one metric in consecutive slots, from

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"log"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/wire"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 func seed(f *testing.F, kinds ...string) {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/klauspost/compress/s2"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // The first bytes of the frames of a GET reply (docs/protocol.md, "Answers").

@@ -10,7 +10,7 @@ import (
 	"github.com/klauspost/compress/s2"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // appendGetAggrHeader appends the first payload of a GET reply whose points are

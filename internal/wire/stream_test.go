@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // recorder is a Sink that writes what it is told as text, and encodes it

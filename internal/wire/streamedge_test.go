@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // offers is a Sink that notes what it is offered to take by itself.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // vector is one line of testdata/vectors.txt.

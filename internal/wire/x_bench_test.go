@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // countingSink does as little as a sink can.

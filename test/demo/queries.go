@@ -10,10 +10,10 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 const selfBucket = "dalmatinerdb"

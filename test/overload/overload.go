@@ -9,9 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Sender sends one message after the other, each of the same number of points.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

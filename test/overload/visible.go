@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // visiblePatience is how long a point may take until it can be read.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 )
 
 // The kinds of frames. The first three go from the asker to the node that serves.

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 )
 
 // The bounds of what is decoded.

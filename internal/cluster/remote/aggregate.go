@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/reader"
-	"dalmatiner/internal/sumtree"
 )
 
 const (

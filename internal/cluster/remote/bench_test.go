@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/peer"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query/source"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query/source"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query/source"
 )

@@ -3,9 +3,9 @@ package remote
 import (
 	"slices"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query/source"
 )
 

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/source"
 )

@@ -6,9 +6,9 @@ import (
 	"math"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/query/source"
 )
 

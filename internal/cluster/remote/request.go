@@ -6,7 +6,7 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/reader"

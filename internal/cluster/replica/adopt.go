@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/point"
 )
 
 // A chunk of which this node has nothing goes into a file of the store whole, without the log. Until it is there it

@@ -4,10 +4,10 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // BenchmarkWrite is a row of 1,000 series that come in one order, slot after slot, some 250 of them in a change.

@@ -5,8 +5,8 @@ import (
 
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/point"
 )
 
 // Columns of first-hand writes come again and again with the same series. What was looked up for a group is kept, so

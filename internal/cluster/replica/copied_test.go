@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // A point that a copy brought before its write is accepted once; what was there already is a duplicate.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/metric"
 )

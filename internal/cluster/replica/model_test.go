@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // lived is a slot as the model has it after an operation.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 )
 

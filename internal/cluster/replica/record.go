@@ -6,7 +6,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 )
 
 // The kinds of records; DESIGN.md has their bytes.

@@ -14,10 +14,10 @@ import (
 	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // The larger value stays, whatever comes first; with one copy the last one does.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/chunk"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 )
 

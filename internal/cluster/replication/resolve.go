@@ -3,7 +3,7 @@ package replication
 import (
 	"cmp"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // Value is what a slot holds: a word of package point, and in a bucket with timestamps that of its

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/replication"
-	words "dalmatiner/internal/point"
+	words "dalmatiner/internal/codec/point"
 )
 
 // Profile says which faults a run has.

@@ -8,8 +8,8 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
+	words "dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	words "dalmatiner/internal/point"
 )
 
 // chunkSlots is how many slots a chunk has here: few, so that series have several.

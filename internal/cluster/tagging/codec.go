@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/fields"
+	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"

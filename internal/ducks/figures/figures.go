@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/pool"
@@ -20,7 +21,6 @@ import (
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/traffic"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/term"
 	"dalmatiner/internal/wire"
 )

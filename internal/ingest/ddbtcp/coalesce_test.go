@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/wire"
 )
 

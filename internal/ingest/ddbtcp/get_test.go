@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

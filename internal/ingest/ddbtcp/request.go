@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/wire"
 )
 

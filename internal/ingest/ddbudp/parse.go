@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // opPut is the only opcode of the protocol.

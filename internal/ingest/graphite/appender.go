@@ -10,10 +10,10 @@ import (
 	"time"
 	"unsafe"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/unacked"
-	"dalmatiner/internal/point"
 )
 
 // appender is the way of one sender's points into the node: what all three

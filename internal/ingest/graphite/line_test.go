@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // arrival is when the lines of these tests arrive, in milliseconds.

@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 const (

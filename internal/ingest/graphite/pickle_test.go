@@ -14,7 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // What Python writes for [("a.b", (1500000000, 1.5)), ("c.é", (1500000000, 7))].

@@ -16,11 +16,11 @@ import (
 
 	"dalmatiner/internal/account"
 	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/tagstore"

@@ -4,10 +4,10 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query/plan"
-	"dalmatiner/internal/sumtree"
 )
 
 // columns reduces a series to the columns of a chart while it is computed, so

@@ -4,11 +4,11 @@ import (
 	"fmt"
 	"math"
 
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/hold"
 	"dalmatiner/internal/query/plan"
-	"dalmatiner/internal/sumtree"
 )
 
 // combine makes one series from several, value by value in their order. A series takes part

@@ -3,8 +3,8 @@ package exec
 import (
 	"math"
 
-	"dalmatiner/internal/kernel"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
 )

@@ -3,7 +3,7 @@ package exec
 import (
 	"slices"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 )
 
 // Exact is a value that a double does not hold: an integer beyond 2^53. A result has those of the

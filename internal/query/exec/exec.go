@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/readers"
 	"dalmatiner/internal/query/source"

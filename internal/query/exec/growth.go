@@ -1,7 +1,7 @@
 package exec
 
 import (
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query/reduce"
 	"dalmatiner/internal/query/source"
 )

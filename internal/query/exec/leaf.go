@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"

@@ -3,7 +3,7 @@ package exec
 import (
 	"math"
 
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query/hold"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/spacing"

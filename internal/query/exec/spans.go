@@ -7,14 +7,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/query/spacing"
-	"dalmatiner/internal/sumtree"
 )
 
 // spans reads a series span by span, for the windows right above it: their

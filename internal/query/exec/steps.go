@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/spacing"
 )

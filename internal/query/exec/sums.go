@@ -1,11 +1,11 @@
 package exec
 
 import (
-	"dalmatiner/internal/kernel"
+	"dalmatiner/internal/codec/kernel"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/reduce"
-	"dalmatiner/internal/sumtree"
 )
 
 // sums adds up a leaf step by step as its slots are read, for a window or for columns right above

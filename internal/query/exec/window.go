@@ -3,12 +3,12 @@ package exec
 import (
 	"math"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/reduce"
-	"dalmatiner/internal/sumtree"
 )
 
 // window gives one value per size inputs; the last window ends with the range. Its confidence is

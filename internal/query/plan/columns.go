@@ -1,6 +1,6 @@
 package plan
 
-import "dalmatiner/internal/chunk"
+import "dalmatiner/internal/codec/chunk"
 
 // MaxWidth is the most columns that Options.Width may ask for: more than any
 // screen has.

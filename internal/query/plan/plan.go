@@ -4,7 +4,7 @@
 package plan
 
 import (
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/metric"
 	"dalmatiner/internal/query/source"

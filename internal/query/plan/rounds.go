@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
 )

@@ -3,8 +3,8 @@ package reduce
 import (
 	"math"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query/stats"
 )
 

@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/chunk"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query/function"
 )
 

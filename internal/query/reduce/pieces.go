@@ -1,6 +1,6 @@
 package reduce
 
-import "dalmatiner/internal/chunk"
+import "dalmatiner/internal/codec/chunk"
 
 // Pieces is a series that is looked at in pieces.
 type Pieces interface {

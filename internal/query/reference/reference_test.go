@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
 )
 
 // Small cases of every rule of what a query means, computed by hand. Times are seconds: slot 1000

@@ -11,7 +11,7 @@ import (
 	"context"
 	"errors"
 
-	"dalmatiner/internal/chunk"
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/dql"
 )
 

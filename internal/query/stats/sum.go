@@ -3,7 +3,7 @@ package stats
 import (
 	"math"
 
-	"dalmatiner/internal/floatsum"
+	"dalmatiner/internal/codec/floatsum"
 )
 
 // Sum adds up numbers without the errors of rounding piling up (package floatsum), and knows
