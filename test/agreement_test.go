@@ -11,7 +11,7 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
 )
 

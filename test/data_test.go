@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wire"
 )
 

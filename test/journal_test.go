@@ -15,7 +15,7 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 const (

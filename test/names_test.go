@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // strangeNames are the buckets and metrics of TestNamesOfAnyBytes.

@@ -18,7 +18,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // TestCommandLine runs the scripts that need no node: help, versions, wrong

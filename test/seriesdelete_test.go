@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Of series in the test below, slots before and behind the deletion.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // New series from several senders at a time, with long names and in buckets of their

@@ -14,7 +14,7 @@ import (
 
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/filter"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wire"
 )
 

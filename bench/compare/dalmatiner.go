@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // ddbBucket is what the store's own stream is opened for, graphiteBucket what

@@ -8,7 +8,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
 )
 

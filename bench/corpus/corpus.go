@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Dir is where the recordings of the repository lie, seen from its root.

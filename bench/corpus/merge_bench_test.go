@@ -11,7 +11,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 )
 

@@ -20,7 +20,7 @@ import (
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // guarded are figures with bounds. A bound is not what is wanted, as a budget

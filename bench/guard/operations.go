@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"dalmatiner/bench/load"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
 )

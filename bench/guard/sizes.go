@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"dalmatiner/bench/report"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 )
 

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wire"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/eventjson"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 func isFailing(r *Request) bool { return r.Status == 503 }

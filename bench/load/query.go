@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Query is a query and what its answer must be.

@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/bench/report"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 )
 

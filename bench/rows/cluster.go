@@ -14,7 +14,7 @@ import (
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Goals of a cluster, beside one node in the same run.

@@ -17,7 +17,7 @@ import (
 	"dalmatiner/bench/server"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 )
 

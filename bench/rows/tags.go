@@ -15,7 +15,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/node"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/bench/measure"
-	"dalmatiner/internal/account"
+	"dalmatiner/internal/model/account"
 )
 
 // Stat returns one of the store's own figures.

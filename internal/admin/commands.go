@@ -13,7 +13,7 @@ import (
 
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/suggest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Env is what a command runs in.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
 )

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
 )

@@ -3,9 +3,9 @@ package cardinality
 import (
 	"encoding/binary"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/kernel"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 )
 

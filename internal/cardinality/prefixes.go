@@ -6,8 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // scope returns the buckets that are counted.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/identity"
+	"dalmatiner/internal/model/identity"
 	"dalmatiner/internal/segment"
 )
 

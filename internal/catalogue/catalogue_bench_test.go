@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2/vfs"

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2/vfs"

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/identity"
+	"dalmatiner/internal/model/identity"
 	"dalmatiner/internal/segment"
 
 	"github.com/cockroachdb/pebble/v2"

@@ -10,8 +10,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"dalmatiner/internal/identity"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/identity"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 )
 

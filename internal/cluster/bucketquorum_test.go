@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // r and w of a bucket count for it alone, on all nodes and after a restart, and can change at any time.

@@ -21,7 +21,7 @@ import (
 	"dalmatiner/internal/cluster/tagging"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/loglimit"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
 )
 

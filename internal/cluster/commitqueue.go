@@ -4,9 +4,9 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/model/account"
 )
 
 // outboxWait is how long rows wait at most for the answers to others of their stream.

@@ -5,10 +5,10 @@ import (
 	"errors"
 	"sync"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/cluster/replica"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/model/account"
 )
 
 // rowBytes is about what a row takes until its copies are there.

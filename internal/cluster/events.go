@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/eventing"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/buckets"
 )
 
 // Events are the events of the cluster: an events.Store. Those of the bucket that belongs to this node alone are its own.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/model/buckets"
 )
 
 // fullDisk is a file system without room while it says so: no file is made or grows.

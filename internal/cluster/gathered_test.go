@@ -12,7 +12,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/host/loglimit"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // TestCallsDoNotWaitForTheProtocol: while the protocol is busy, the calls behind a message are handled. Messages come

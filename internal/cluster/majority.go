@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // What a node asks of the members before and after it creates or deletes a bucket: the first byte of the request. What

@@ -6,7 +6,7 @@ import (
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/kernel"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // order is the series of a sender, which sends them in one order again and again.

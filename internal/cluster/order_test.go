@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/cluster/names"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // TestOrdersOfSenders: whatever order the keys of a stream come in, each has its id, and its name is known as long as

@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // data are the copies that this node has: a *replica.Replica.

@@ -4,13 +4,13 @@ import (
 	"encoding/binary"
 	"math"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // What of a commit goes out together at most.

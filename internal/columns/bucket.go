@@ -6,11 +6,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/history"
-	"dalmatiner/internal/incarnation"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/history"
+	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
 )

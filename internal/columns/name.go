@@ -3,7 +3,7 @@ package columns
 import (
 	"bytes"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Name returns the bucket of a series, by the id of its values, and its key, which is the caller's. Of

@@ -7,7 +7,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"

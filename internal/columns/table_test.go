@@ -12,13 +12,13 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )

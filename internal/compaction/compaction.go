@@ -8,13 +8,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/host/background"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

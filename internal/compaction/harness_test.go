@@ -9,14 +9,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/origin"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/version"
 )
 

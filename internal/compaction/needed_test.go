@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/hole"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

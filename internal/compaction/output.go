@@ -6,7 +6,7 @@ import (
 
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/window"

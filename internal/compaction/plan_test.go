@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/window"
 )
 

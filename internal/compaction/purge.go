@@ -3,10 +3,10 @@ package compaction
 import (
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/window"

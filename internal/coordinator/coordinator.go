@@ -8,8 +8,8 @@ import (
 	"context"
 	"errors"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
 )
 

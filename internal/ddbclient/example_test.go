@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // An acknowledged stream tells when points are durable. A connection that carries

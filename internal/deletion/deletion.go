@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wal"
 )
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // expected are the series of chunks that are to be adopted, by how many chunks: until then a series may have no point,

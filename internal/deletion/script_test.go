@@ -14,7 +14,7 @@ import (
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // TestScripts goes through the scripts in testdata and compares what deletions do. Beside the commands

@@ -13,9 +13,9 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/shop"
-	"dalmatiner/internal/term"
 	"dalmatiner/internal/wire"
 )
 

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // The limits of a query. MaxText and MaxDepth bound what a request can make the server

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"strconv"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // sum reads operands joined by + and -.

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // usualName is how many bytes few names go beyond.

@@ -6,9 +6,9 @@ import (
 	"io"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 
 	"github.com/cockroachdb/errors/oserror"

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 )
 

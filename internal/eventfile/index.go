@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // Block is what the index says of a block: events of one bucket, in the order of time and id.

@@ -14,7 +14,7 @@ import (
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 // timeField is the field of an event that says when it happened.

@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 // TestTimes: times of events to the nanosecond, with every unit, offset and bound.

@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 const (

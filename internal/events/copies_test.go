@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 
 	"pgregory.net/rapid"
 )

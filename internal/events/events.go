@@ -11,10 +11,10 @@ import (
 	"math"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // MaxBody is the longest body of an event in bytes. Longer ones are refused as too_large.

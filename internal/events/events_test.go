@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/term"
 )
 
 func spread(n int, from, step int64) (list []Event) {

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 )
 

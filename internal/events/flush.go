@@ -4,10 +4,10 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wal"
 )
 

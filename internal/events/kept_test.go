@@ -12,11 +12,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wal"
 )
 

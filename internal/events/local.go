@@ -11,11 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 	"dalmatiner/internal/wal"
 

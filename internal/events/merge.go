@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/host/background"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 )
 
 const maxTime = math.MaxInt64

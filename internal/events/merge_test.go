@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/model/buckets"
 )
 
 // fourFiles returns a node with files of about one size, whose merge takes several steps.

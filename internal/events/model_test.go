@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // model is the naive store: a list of what was stored.

@@ -1,10 +1,10 @@
 package events
 
 import (
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/wal"
 )
 

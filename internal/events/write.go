@@ -4,11 +4,11 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wal"
 )
 

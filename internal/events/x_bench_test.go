@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/buckets"
 )
 
 // accessLog makes events that look like those of a web server: a term of some 180 bytes.

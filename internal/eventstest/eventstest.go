@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // Store is an events.Store whose buckets are there once they are written to. Gaps is what every

@@ -12,7 +12,7 @@ import (
 	"math/big"
 	"regexp"
 
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 // Op is what a node of a filter does, as the wire numbers it.

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 func parse(t testing.TB, text string) *Filter {

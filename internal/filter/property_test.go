@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 // TestEqualsTheModel compares Match with an evaluator over the text of a filter and the JSON of

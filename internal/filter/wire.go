@@ -6,7 +6,7 @@ import (
 	"math"
 	"math/big"
 
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 // Parse reads a filter in its form on the wire. The filter keeps nothing of src. The error

@@ -6,9 +6,9 @@ import (
 	"context"
 	"slices"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/version"
 )
 

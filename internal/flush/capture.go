@@ -3,11 +3,11 @@ package flush
 import (
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )

@@ -2,10 +2,10 @@ package flush
 
 import (
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 	"testing"
 	"time"

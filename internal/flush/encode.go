@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Captures is what a flush takes from groups.

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"unsafe"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/history"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/history"
+	"dalmatiner/internal/model/metric"
 )
 
 // capturedSlots returns what a flush captures of groups of the given buckets whose

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
@@ -17,6 +16,7 @@ import (
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )

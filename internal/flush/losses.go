@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"sync"
 
-	"dalmatiner/internal/account"
+	"dalmatiner/internal/model/account"
 )
 
 // Losses are the losses of one cause in an account whose records the next start would read

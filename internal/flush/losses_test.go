@@ -4,8 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
 )
 
 // The list of losses against a naive one: a snapshot leaves out those that are not

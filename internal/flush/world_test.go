@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
@@ -19,7 +18,8 @@ import (
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

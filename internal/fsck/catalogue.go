@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

@@ -15,9 +15,9 @@ import (
 
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/origin"
 	"dalmatiner/internal/readonly"
 	"dalmatiner/internal/segment"

@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/origin"
 	"dalmatiner/internal/recompute"
 	"dalmatiner/internal/segment"

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Defaults of the original.

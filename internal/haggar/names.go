@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // The published preset: the bucket and the series that the published queries

@@ -1,11 +1,11 @@
 package head
 
 import (
-	"dalmatiner/internal/history"
+	"dalmatiner/internal/model/history"
 	"testing"
 	"unsafe"
 
-	"dalmatiner/internal/account"
+	"dalmatiner/internal/model/account"
 )
 
 // The hint says where the next row of a part is, for every row that was written and

@@ -1,9 +1,9 @@
 package head
 
 import (
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // block is height rows of Width cells, all of them or those that are set.

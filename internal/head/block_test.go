@@ -3,9 +3,9 @@ package head
 import (
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // A block takes memory for the rows that are reached, in parts; what is read and

@@ -3,7 +3,7 @@ package head
 import (
 	"testing"
 
-	"dalmatiner/internal/account"
+	"dalmatiner/internal/model/account"
 )
 
 // A block is complete when all its cells are set, of whatever kind it is and

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/codec/kernel"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Width is the number of columns of a group: 256 cells are 2 KiB, so that the

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 
 	"pgregory.net/rapid"
 )

@@ -4,9 +4,9 @@ import (
 	"bytes"
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // flushed returns the only chunk of a flush of one column with these points,

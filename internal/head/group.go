@@ -5,9 +5,9 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/history"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/history"
 )
 
 // Group is up to Width series of one bucket whose points share blocks. It is the way to

@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 func benchWords() []uint64 {

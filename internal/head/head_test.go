@@ -1,17 +1,17 @@
 package head
 
 import (
-	"dalmatiner/internal/history"
+	"dalmatiner/internal/model/history"
 	"fmt"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 )
 
 const testHeight = 60

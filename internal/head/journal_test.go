@@ -4,9 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/history"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/history"
+	"dalmatiner/internal/model/metric"
 )
 
 // TestWritesTellTheJournal their lowest slot, deletions that anything may change, and what only moves points

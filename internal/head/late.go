@@ -1,9 +1,9 @@
 package head
 
 import (
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // lateRuns are points behind the open blocks: of every column runs of

@@ -3,8 +3,8 @@ package head
 import (
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // TestRowsOfThePastAreOneRunAColumn: what rows fill in takes eight bytes a point,

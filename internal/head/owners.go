@@ -3,7 +3,7 @@ package head
 import (
 	"sync/atomic"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // activity bounds the last write to a column from above: its position in the

@@ -1,8 +1,8 @@
 package head
 
 import (
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // pairs stores points of two words, which lie in adjacent columns: a value and

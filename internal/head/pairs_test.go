@@ -5,9 +5,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // pairModel is the naive truth of a column of pairs, and what was flushed of it.

@@ -5,9 +5,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 // heldMemory is memory of which every 512th byte was set.

@@ -1,13 +1,13 @@
 package head
 
 import (
-	"dalmatiner/internal/history"
+	"dalmatiner/internal/model/history"
 	"fmt"
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 )
 
 func boundGroup() *Group {

@@ -3,8 +3,8 @@ package head
 import (
 	"math/bits"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/account"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 )
 
 // twins are two groups with the same columns: the blocks of one may be tables,

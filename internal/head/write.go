@@ -3,7 +3,7 @@ package head
 import (
 	"slices"
 
-	"dalmatiner/internal/account"
+	"dalmatiner/internal/model/account"
 )
 
 // Write is one run of points, along a row (consecutive columns, one slot) or down a column

@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/ingest/ahead"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // readBody decodes the body of an admin request.

@@ -15,9 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cardinality"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
@@ -32,6 +30,8 @@ import (
 	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"

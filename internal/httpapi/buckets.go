@@ -13,10 +13,10 @@ import (
 	"strings"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/httpapi/taglist"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // sortedNames is the largest list of metrics that is put in order: longer ones

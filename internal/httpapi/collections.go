@@ -7,9 +7,9 @@ import (
 	"net/http"
 	"strings"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/httpapi/taglist"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

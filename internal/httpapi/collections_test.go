@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

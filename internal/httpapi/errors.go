@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"net/http"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/tagging"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"

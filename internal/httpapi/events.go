@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/eventjson"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/term"
 )
 
 // Limits of reads of events.

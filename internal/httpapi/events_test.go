@@ -12,14 +12,14 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/term"
 )
 
 // someEvents refuses events at 13 ns.

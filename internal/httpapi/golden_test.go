@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/host/config"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"
 )

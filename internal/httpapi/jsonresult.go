@@ -8,7 +8,7 @@ import (
 	"math"
 	"strconv"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 )
 

@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"strings"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/httpapi/taglist"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

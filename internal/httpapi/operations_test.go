@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"testing"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
 )

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/suggest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
 )
 

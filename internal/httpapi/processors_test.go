@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/buckets"
 )
 
 // countedStore counts the lists that are gathered at a time.

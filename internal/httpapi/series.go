@@ -5,7 +5,7 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // deleteSeries deletes the series of one metric, or of those that begin with

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
 )

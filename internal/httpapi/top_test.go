@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

@@ -1,10 +1,10 @@
 package intake
 
 import (
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // Admission says which points of a bucket a node takes, for those who do not store them here. Its

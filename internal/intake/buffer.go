@@ -1,8 +1,8 @@
 package intake
 
 import (
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/account"
 )
 
 // buffer holds points of a session on their way into the predicted group: runs of

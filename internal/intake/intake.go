@@ -6,13 +6,13 @@ package intake
 import (
 	"context"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/wal"
 )

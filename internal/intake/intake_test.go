@@ -14,9 +14,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
@@ -24,7 +22,9 @@ import (
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/version"
 	"dalmatiner/internal/wal"
 )

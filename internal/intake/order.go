@@ -3,8 +3,8 @@ package intake
 import (
 	"math"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/model/account"
 )
 
 // The order of a sender: what it is expected to send next, and what happens to points that

@@ -3,12 +3,12 @@ package intake
 import (
 	"math"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 )
 
 // Session takes the points of one sender for one bucket. It remembers where it

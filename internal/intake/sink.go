@@ -5,13 +5,13 @@ import (
 	"errors"
 	"math"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wal"
 )
 

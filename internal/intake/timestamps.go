@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 )
 
 // A metric of a bucket with high precision timestamps is two series in adjacent

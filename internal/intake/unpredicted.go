@@ -6,10 +6,10 @@ import (
 	"sync"
 	"unsafe"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 )
 

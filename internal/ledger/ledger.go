@@ -9,10 +9,10 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/wal"
 )
 

@@ -10,13 +10,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/history"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/history"
 	"dalmatiner/internal/wal"
 )
 

@@ -3,8 +3,8 @@ package ledger
 import (
 	"sync"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 )
 
 // sheet is an account, the refusals of it that wait for the log, and how a record of these is

@@ -1,9 +1,9 @@
 package ledger
 
 import (
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/wal"
 )
 

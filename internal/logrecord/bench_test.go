@@ -3,9 +3,9 @@ package logrecord
 import (
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/account"
 )
 
 // BenchmarkParse parses what a replay reads most: rows of 256 points, runs of few points, and

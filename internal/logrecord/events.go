@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/wal"
 )
 

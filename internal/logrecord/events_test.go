@@ -7,8 +7,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/model/account"
 )
 
 func TestRecordsOfEvents(t *testing.T) {

@@ -11,11 +11,11 @@ import (
 	"fmt"
 	"iter"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 )
 

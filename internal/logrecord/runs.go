@@ -3,8 +3,8 @@ package logrecord
 import (
 	"encoding/binary"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/buckets"
 )
 
 // appendRuns appends where the runs of a write lie: most of them close to the one

@@ -7,9 +7,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 func TestRunsRecordRoundTrip(t *testing.T) {

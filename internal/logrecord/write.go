@@ -3,9 +3,9 @@ package logrecord
 import (
 	"encoding/binary"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/series"
 )
 

@@ -7,9 +7,9 @@ import (
 	"hash/crc32"
 	"math"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 )
 

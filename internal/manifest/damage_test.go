@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/model/buckets"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"

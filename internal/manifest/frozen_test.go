@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/model/buckets"
 )
 
 // frozenEdits have every field of the format.

@@ -6,8 +6,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/model/buckets"
 )
 
 func drawHoles(rt *rapid.T, e *Edit) {

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 )
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 
 	"github.com/cockroachdb/pebble/v2/vfs"

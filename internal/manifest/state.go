@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 )
 

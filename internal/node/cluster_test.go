@@ -14,7 +14,7 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/host/config"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // freeAddr returns an address that nobody listens on. Its port is below those that the system gives to connections: one of

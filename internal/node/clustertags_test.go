@@ -15,7 +15,7 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/host/config"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // startThree starts nodes that are a cluster of three.

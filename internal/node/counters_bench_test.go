@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/monitor"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
 )

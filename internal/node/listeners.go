@@ -8,12 +8,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/tagstore"
 )
 

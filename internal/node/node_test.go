@@ -16,12 +16,12 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/monitor"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/storetest"
 )
 

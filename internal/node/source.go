@@ -9,11 +9,11 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/ddbtcp"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/finder"
 	seam "dalmatiner/internal/query/source"

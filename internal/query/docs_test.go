@@ -14,10 +14,10 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/shop"
 	"dalmatiner/internal/tagline"
-	"dalmatiner/internal/term"
 )
 
 const wholeShop = ` AFTER "2026-11-20 12:00" FOR 10s`

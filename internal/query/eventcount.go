@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query/source"
-	"dalmatiner/internal/term"
 )
 
 // counter is the source.Counter of a request, nil where there are no events.

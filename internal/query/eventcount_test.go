@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/term"
 )
 
 // happening is an event of the naive model.

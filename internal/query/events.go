@@ -9,10 +9,10 @@ import (
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/plan"
-	"dalmatiner/internal/term"
 )
 
 // nanoseconds returns a time in unix ms in nanoseconds. Later than the year 2262 there are no

@@ -17,9 +17,9 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/term"
 )
 
 // TestGolden runs the files of testdata. DESIGN.md describes their form.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/finder"
 	"dalmatiner/internal/query/source"

@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

@@ -3,9 +3,9 @@ package reader
 import (
 	"context"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/segment"
 )
 

@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

@@ -11,7 +11,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/version"
 )

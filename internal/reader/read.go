@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/buckets"
 )
 
 // MaxRead is the largest number of slots of one Read: it bounds what one keeps in

@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )

@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/damage"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"
 )

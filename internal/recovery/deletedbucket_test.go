@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 )
 
 // town is a world in which buckets are made and deleted: points are of one of those that

@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 )
 

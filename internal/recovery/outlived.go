@@ -1,9 +1,9 @@
 package recovery
 
 import (
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 )
 
 // lose notes a segment that counts and is not there. What has expired, or is of a

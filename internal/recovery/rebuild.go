@@ -5,11 +5,11 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/hole"
-	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/incarnation"
 )
 
 // rebuild makes the edit that leads from the state that was read to the one to go

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/model/buckets"
 )
 
 // takeBuckets adds the buckets that neither the MANIFEST nor a segment knows and a side file tells

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 )
 
 func eventsFile(seq uint64, of ...buckets.Info) Said {

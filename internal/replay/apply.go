@@ -3,7 +3,6 @@ package replay
 import (
 	"fmt"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
@@ -12,6 +11,7 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/series"
 )
 

@@ -3,8 +3,8 @@ package replay
 import (
 	"fmt"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/wal"
 )
 

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/flush"
@@ -18,7 +17,8 @@ import (
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/version"

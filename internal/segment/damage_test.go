@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/model/buckets"
 )
 
 // smallSegment is a segment with every kind of block in few bytes.

@@ -8,7 +8,7 @@
 // from segments alone. DESIGN.md has the byte diagrams.
 package segment
 
-import "dalmatiner/internal/identity"
+import "dalmatiner/internal/model/identity"
 
 // Series is the identity of one series, and Hash its hash.
 type (

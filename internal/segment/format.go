@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"hash/crc32"
 
-	"dalmatiner/internal/identity"
+	"dalmatiner/internal/model/identity"
 	"dalmatiner/internal/origin"
 )
 

@@ -10,11 +10,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/model/buckets"
 )
 
 // frozenSegment is a segment of one kind.

@@ -1,6 +1,6 @@
 package segment
 
-import "dalmatiner/internal/identity"
+import "dalmatiner/internal/model/identity"
 
 // packNames appends the records in src, which appendSeries wrote, as they are stored, and
 // returns how many of the bytes in front do not compress.

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
-	"dalmatiner/internal/identity"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/identity"
+	"dalmatiner/internal/model/metric"
 
 	"pgregory.net/rapid"
 )

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 
 	"github.com/cockroachdb/pebble/v2/vfs"

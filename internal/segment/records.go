@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math/bits"
 
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/buckets"
 )
 
 var (

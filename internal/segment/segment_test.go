@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/buckets"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"

@@ -1,6 +1,6 @@
 package segment
 
-import "dalmatiner/internal/metric"
+import "dalmatiner/internal/model/metric"
 
 // Timestamps is a set of buckets, by id: those whose points have timestamps. Each metric of
 // such a bucket is two series, one of values and one of timestamps. In Info those of

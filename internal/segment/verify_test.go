@@ -11,7 +11,7 @@ import (
 
 	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/identity"
+	"dalmatiner/internal/model/identity"
 )
 
 // A file whose checksums are right and whose content is not is found by Verify,

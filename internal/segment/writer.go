@@ -9,10 +9,10 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/zstd"
 	"dalmatiner/internal/dedup"
-	"dalmatiner/internal/identity"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/identity"
 	"dalmatiner/internal/origin"
 
 	"github.com/cockroachdb/pebble/v2/vfs"

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Arrivals knows which series are new: those that came in the present hour of the clock and in

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 func (r *Recent) has(id metric.SeriesID) bool {

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"dalmatiner/internal/codec/kernel"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // indexShards divides the index so that growing a table stops one 64th of the

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 )
 

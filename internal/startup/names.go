@@ -5,7 +5,7 @@ import (
 	"cmp"
 	"slices"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"

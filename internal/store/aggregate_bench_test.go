@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
 )
 

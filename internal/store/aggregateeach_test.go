@@ -7,9 +7,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
 )
 

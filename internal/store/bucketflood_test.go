@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/model/buckets"
 )
 
 // A flood of new buckets is refused where new series are, with the reason, before the

@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 )
 
 func mustCreate(t *testing.T, s *Store, name string, resolution int64, hpts bool) buckets.Info {

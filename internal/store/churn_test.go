@@ -10,13 +10,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/buckets"
 )
 
 // churn is a store and the naive truth beside it: batches of series that begin,

@@ -4,11 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/segment"
 )

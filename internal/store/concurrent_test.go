@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/account"
 )
 
 // beside runs senders and readers while it flushes in turns with and without

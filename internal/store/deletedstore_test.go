@@ -10,8 +10,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/incarnation"
 )
 
 // deletedStore has two series with the same points, of which one was deleted and

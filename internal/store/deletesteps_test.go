@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/model/buckets"
 )
 
 // deleteSteps is a store with a few series, and what each must hold.

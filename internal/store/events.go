@@ -1,11 +1,11 @@
 package store
 
 import (
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/version"
 )
 

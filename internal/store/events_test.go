@@ -13,14 +13,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )

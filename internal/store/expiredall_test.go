@@ -7,8 +7,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/buckets"
 )
 
 // When the last series of a node has expired, no start brings one back: a

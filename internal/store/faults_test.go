@@ -14,13 +14,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )

@@ -12,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
@@ -20,7 +19,8 @@ import (
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // forgetModel is a bucket whose series are written, deleted, and begun anew.

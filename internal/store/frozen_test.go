@@ -13,8 +13,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
@@ -22,6 +20,8 @@ import (
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/origin"
 )
 

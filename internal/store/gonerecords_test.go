@@ -5,9 +5,9 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/wal"
 )

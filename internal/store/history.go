@@ -3,7 +3,7 @@ package store
 import (
 	"time"
 
-	marks "dalmatiner/internal/history"
+	marks "dalmatiner/internal/model/history"
 )
 
 // Mark is a moment in the history of a bucket. The zero Mark is none, of which nothing is known later.

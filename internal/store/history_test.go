@@ -14,9 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
-	marks "dalmatiner/internal/history"
+	"dalmatiner/internal/model/buckets"
+	marks "dalmatiner/internal/model/history"
 )
 
 // seen is what reads of a bucket gave behind a mark.

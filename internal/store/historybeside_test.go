@@ -13,11 +13,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/buckets"
 )
 
 // markedBeside is a store in use, and the reader of a bucket in it.

@@ -6,9 +6,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
-	marks "dalmatiner/internal/history"
+	"dalmatiner/internal/model/buckets"
+	marks "dalmatiner/internal/model/history"
 	"dalmatiner/internal/version"
 )
 

@@ -11,7 +11,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
-	marks "dalmatiner/internal/history"
+	marks "dalmatiner/internal/model/history"
 	"dalmatiner/internal/segment"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/segment"
 )
 

@@ -15,10 +15,10 @@ import (
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 	"dalmatiner/internal/snapshot"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/wal"
 )
 

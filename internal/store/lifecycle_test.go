@@ -14,10 +14,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // Buckets come and go, senders are refused and flushes run: nobody waits for

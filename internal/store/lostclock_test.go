@@ -8,11 +8,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/incarnation"
 )
 
 // Both copies of the MANIFEST are lost, and once more where the clock was set back since. The first

@@ -15,11 +15,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
 )
 
 // noise is a word that no codec makes small, so that chunks fill blocks.

@@ -12,15 +12,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/wal"
 )

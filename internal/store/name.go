@@ -2,7 +2,7 @@ package store
 
 import (
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Name returns the bucket of a series, by the id of its values, and its key, which is the caller's. Of

@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // longKey is the key of a series whose name has about so many bytes.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // BenchmarkMetrics looks for the names of one sender of a hundred among 200,000, as each

@@ -3,9 +3,7 @@ package store
 import (
 	"errors"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
@@ -14,6 +12,8 @@ import (
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/replay"

@@ -9,11 +9,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/origin"
 )
 

@@ -9,13 +9,13 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 )
 
 // halfRead is a store that has read its log once: what it has of points comes

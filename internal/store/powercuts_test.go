@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wal"
 	"dalmatiner/test/torture/oracle"
 )

@@ -8,13 +8,13 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/model/account"
 )
 
 // pressedStore opens a store with a limit whose use the test adds to.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/buckets"
 )
 
 // TestRefusedPointsMakeNoSeries: a series of which every point was refused is not there, whatever way

@@ -7,10 +7,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/account"
 )
 
 const (

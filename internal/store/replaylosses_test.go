@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/wal"
 )

@@ -3,10 +3,10 @@ package store
 import (
 	"testing"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 )
 
 // A name whose hash another series has is refused and counted, be that series in

@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // While many series are deleted, flushes are done and new series begin; those

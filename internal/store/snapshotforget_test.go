@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
 )
 

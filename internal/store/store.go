@@ -6,9 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
@@ -20,6 +18,8 @@ import (
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/segment"

@@ -3,8 +3,8 @@ package store
 import (
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/buckets"
 )
 
 // place is a slot of a series of a model.

@@ -13,7 +13,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/incarnation"
+	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/tags"
 )
 

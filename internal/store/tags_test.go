@@ -13,11 +13,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 )

@@ -12,7 +12,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/damage"
@@ -21,7 +20,8 @@ import (
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // undurable is a store whose log is synced when the test says so only.

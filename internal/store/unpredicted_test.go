@@ -8,9 +8,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/account"
 )
 
 const (

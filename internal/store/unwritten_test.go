@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/model/account"
 )
 
 // noRoomFor makes the disk full for what is written below a path, and leaves it as it is

@@ -12,10 +12,10 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
 )
 

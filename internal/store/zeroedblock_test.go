@@ -17,7 +17,7 @@ import (
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 )
 

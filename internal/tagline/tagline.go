@@ -12,7 +12,7 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

@@ -16,7 +16,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/wal"

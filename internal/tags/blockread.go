@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // ErrBlock is returned for bytes that are no block of rows.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Limits of a change.

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // The flags of an encoded change.

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/frozen"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 func tagName(namespace, name string) TagName {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Op is the operator of a condition.

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Digests that are kept are those of what the index has, whatever it went through: an index that is made

@@ -3,7 +3,7 @@ package tags
 import (
 	"sync/atomic"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/postings"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/postings"
 )
 

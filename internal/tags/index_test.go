@@ -12,7 +12,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // bytesOf returns all changes of a walk.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/postings"
 )
 

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/frozen"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // blocksOf returns the blocks and the changes of an index.

@@ -13,7 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // value is what a series of the model has as a tag, and whether it does.

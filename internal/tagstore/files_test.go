@@ -11,10 +11,10 @@ import (
 
 	"dalmatiner/internal/damage"
 	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/incarnation"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/origin"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/version"

@@ -6,8 +6,8 @@ import (
 
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
 	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/wal"

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/segment"
 )
 

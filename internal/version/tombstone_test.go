@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // A tombstone goes when neither a segment nor a record of the log needs it: one of the

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"sync"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/hole"
 	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/window"
 )
 

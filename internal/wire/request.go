@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Request is a request of the framed mode. Op says which of the other fields have a meaning.

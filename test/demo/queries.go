@@ -8,12 +8,12 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
 )
 
 const selfBucket = "dalmatinerdb"

@@ -11,7 +11,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Sender sends one message after the other, each of the same number of points.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
 )
 

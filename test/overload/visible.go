@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // visiblePatience is how long a point may take until it can be read.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/buckets"
 )
 
 const (

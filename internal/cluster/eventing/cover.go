@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/buckets"
 )
 
 // maxTold is how many gaps an answer names. Of more, those near each other become one.

@@ -15,12 +15,12 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // Options are what the events of a cluster need of a node. All functions may be called concurrently.

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/account"
 )
 
 // three returns three nodes with three copies of everything.

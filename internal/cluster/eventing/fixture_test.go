@@ -14,12 +14,12 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wal"

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/account"
 )
 
 // model is what was written: a naive list.

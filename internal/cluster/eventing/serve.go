@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/eventfile"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/model/buckets"
 )
 
 // server answers other nodes.

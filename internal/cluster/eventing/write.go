@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 const (

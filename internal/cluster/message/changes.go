@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Changes is the encoding of changes on disk: each has the names of its series with it. Checksums

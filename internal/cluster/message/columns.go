@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // A column begins with a byte that says what is not as the column before leads to expect; 0 ends the list.

@@ -7,7 +7,7 @@ import (
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Decoder reads the frames of one peer, whatever connection they come over. It is not for

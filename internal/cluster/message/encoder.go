@@ -6,7 +6,7 @@ import (
 
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Encoder makes the frames for one peer. It is not for concurrent use.

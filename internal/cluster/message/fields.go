@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 var errNegative = errors.New("a number of the message is negative")

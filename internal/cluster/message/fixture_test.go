@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 const frameLimit = 1 << 20

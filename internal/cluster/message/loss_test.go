@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/cluster/names"
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // line is an encoder and a decoder with a connection between them that loses frames, and the

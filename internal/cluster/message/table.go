@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/names"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // table numbers series, in the order in which they are asked for first.

@@ -1,6 +1,6 @@
 package names
 
-import "dalmatiner/internal/metric"
+import "dalmatiner/internal/model/metric"
 
 const (
 	firstBlock = 512

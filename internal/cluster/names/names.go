@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 func none(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/sumtree"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/reader"
 )

@@ -10,12 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/model/buckets"
 )
 
 // patient ends a test that hangs.

@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // few is the error of a series of which not enough copies answer.

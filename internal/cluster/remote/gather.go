@@ -6,11 +6,11 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
 )
 

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // Metrics calls fn with every key of the bucket that starts with prefix until fn returns false. The

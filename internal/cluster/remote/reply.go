@@ -5,10 +5,10 @@ import (
 	"errors"
 	"math"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/fields"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/source"
 )
 

@@ -4,10 +4,10 @@ import (
 	"encoding/binary"
 	"errors"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/reader"
 )

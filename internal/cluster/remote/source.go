@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
 )
 

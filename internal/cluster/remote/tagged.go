@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/buckets"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/source"
 )
 

@@ -3,9 +3,9 @@ package replica
 import (
 	"fmt"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/model/account"
 )
 
 // NextBatch says of which bucket the points are of the batch that the protocol is given next. It is

@@ -7,7 +7,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // BenchmarkWrite is a row of 1,000 series that come in one order, slot after slot, some 250 of them in a change.

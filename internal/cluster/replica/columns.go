@@ -3,10 +3,10 @@ package replica
 import (
 	"cmp"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/buckets"
 )
 
 // Columns of first-hand writes come again and again with the same series. What was looked up for a group is kept, so

@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // copiedFor is for how long a slot that a copy filled is remembered at least, and at most twice as long. A batch and

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // sheetAge is for how long the digest of a window is believed: what hides points without a write,

@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wal"
 )
 

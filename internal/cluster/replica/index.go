@@ -9,11 +9,11 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/incarnation"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
 )
 
 // windowSlots is the slots of the chunks that one digest of a window covers.

@@ -10,14 +10,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/incarnation"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
 )
 
 // The larger value stays, whatever comes first; with one copy the last one does.

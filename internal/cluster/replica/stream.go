@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // rows is a stream that takes points of series whose places in the store are known. An *intake.Session is one.

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 )
 

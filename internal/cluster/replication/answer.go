@@ -8,7 +8,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // answering is what a node does with the comparisons of others. It keeps no state between two questions.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // blank is a store that takes everything and keeps nothing, so that what remains is the cost of Core.

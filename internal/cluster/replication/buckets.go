@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // Bucket is what nodes tell each other of a bucket.

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sort"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Group is series in the order in which somebody sends them again and again. Nobody changes it: what was found out

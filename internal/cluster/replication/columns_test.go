@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // remembering is a blank store that knows of deletions.

@@ -10,7 +10,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // ErrFull is wrapped by the error of a Store whose disk has no room.

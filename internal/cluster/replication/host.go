@@ -2,7 +2,7 @@ package replication
 
 import (
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Noted returns up to which position somebody waits for the log: it is to be synced, and Synced to be

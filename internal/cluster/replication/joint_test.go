@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // While a ring changes, a write needs W copies on those who will own it, too: else a read under the ring that

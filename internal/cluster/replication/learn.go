@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // learning is how far the deletions of a peer are known.

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"math"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // WindowChunks is how many chunks of a series make a window.

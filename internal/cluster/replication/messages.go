@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Row is one point on its way between nodes.

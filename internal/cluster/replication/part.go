@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // part is what of a batch lies in partitions that have the same owners: each of these gets one message, not one

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // pass compares a pair from the first window to the last, a question after the other. It pauses when

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // asked returns the question that a node sent last to another.

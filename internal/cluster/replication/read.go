@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // read is a question of a client that waits for copies.

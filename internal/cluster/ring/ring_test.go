@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // A partition is the top bits of the hash, and the same for both series of a metric with timestamps.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // The bounds of a cluster.

@@ -6,7 +6,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Entry is a batch in the client's journal.

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // senders are groups in whose order series are sent, by their first series: those of one bucket.

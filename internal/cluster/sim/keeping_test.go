@@ -6,7 +6,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // standIn returns who keeps hints of a series while one of its owners is down, and another node that is no owner.

@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // readBack ends faults for a while, and reads what was acknowledged before, long before copies are equal.

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 )

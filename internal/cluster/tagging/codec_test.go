@@ -5,7 +5,7 @@ import (
 	"context"
 	"testing"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

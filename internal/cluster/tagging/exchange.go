@@ -10,11 +10,11 @@ import (
 
 	"github.com/zeebo/xxh3"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 )

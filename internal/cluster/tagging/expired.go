@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

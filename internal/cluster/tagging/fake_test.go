@@ -5,10 +5,10 @@ import (
 	"errors"
 	"maps"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/wal"

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

@@ -20,8 +20,8 @@ import (
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/traffic"
-	"dalmatiner/internal/metric"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wire"
 )
 

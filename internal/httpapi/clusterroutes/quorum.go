@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // quorum shows r and w of a bucket, after those were set that the request names.

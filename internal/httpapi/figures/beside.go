@@ -3,9 +3,9 @@ package figures
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/tagstore"
 )
 

@@ -1,10 +1,10 @@
 package figures
 
 import (
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/buckets"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 )
 
 // Minutes returns the last rows of a bucket in an account, one for each minute in which something

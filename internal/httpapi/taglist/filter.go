@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Filter is what a list of metrics is cut down to.

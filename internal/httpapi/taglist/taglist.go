@@ -12,7 +12,7 @@ import (
 
 	"dalmatiner/internal/cardinality"
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/finder"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"

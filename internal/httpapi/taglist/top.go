@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/cardinality"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
 )

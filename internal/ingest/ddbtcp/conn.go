@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
 )
 

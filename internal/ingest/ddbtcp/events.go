@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wire"
 )
 

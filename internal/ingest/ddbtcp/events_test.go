@@ -13,8 +13,8 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/filter"
+	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/term"
 	"dalmatiner/internal/wire"
 )
 

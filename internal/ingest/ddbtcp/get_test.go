@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
 )
 

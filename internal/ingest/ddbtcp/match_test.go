@@ -9,9 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/intake"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wire"

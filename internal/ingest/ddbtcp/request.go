@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
 )
 

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
@@ -21,6 +19,8 @@ import (
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
 )
 

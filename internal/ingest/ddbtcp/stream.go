@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
 )
 

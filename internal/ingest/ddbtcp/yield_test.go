@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
 )
 

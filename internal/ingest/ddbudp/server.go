@@ -10,13 +10,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
+	"dalmatiner/internal/model/account"
 )
 
 // maxBuckets is how many buckets one listener keeps a stream for. Senders of

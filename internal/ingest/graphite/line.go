@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // reason says why an input was refused; accepted is none.

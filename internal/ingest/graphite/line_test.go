@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // arrival is when the lines of these tests arrive, in milliseconds.

@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
@@ -25,6 +24,7 @@ import (
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
+	"dalmatiner/internal/model/account"
 )
 
 // Options configures a server. Points, Memory, Account and Logger are required; zero limits take

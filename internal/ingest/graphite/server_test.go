@@ -14,13 +14,13 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/datagram"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/tagstore"

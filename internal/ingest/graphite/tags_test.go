@@ -17,7 +17,7 @@ import (
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/wal"

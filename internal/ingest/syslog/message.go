@@ -7,7 +7,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 // message is what was found in one message. Its slices are part of the input, but for text of

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/term"
 )
 
 // now is when the messages of the tests come.

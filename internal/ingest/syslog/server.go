@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
@@ -22,6 +20,8 @@ import (
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 )
 
 // Options configures a server. Events, Buckets, Memory, Account and Logger are required; zero

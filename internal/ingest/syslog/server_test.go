@@ -16,14 +16,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/datagram"
-	"dalmatiner/internal/term"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/term"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -8,10 +8,10 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
+	"dalmatiner/internal/model/buckets"
 )
 
 // Bucket is one sender's way into the bucket of a name. A sender that never

@@ -5,9 +5,9 @@ import (
 	"log/slog"
 	"net/netip"
 
-	"dalmatiner/internal/account"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/model/account"
 )
 
 // sampleBytes is how much of a refused input is logged.

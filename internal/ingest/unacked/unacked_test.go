@@ -12,11 +12,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/account"
-	"dalmatiner/internal/buckets"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 )

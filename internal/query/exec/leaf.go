@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"dalmatiner/internal/codec/kernel"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"

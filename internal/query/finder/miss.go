@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"dalmatiner/internal/host/suggest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // A float sum of many series needs an order, too. It is that of their hashes, joined

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
 )

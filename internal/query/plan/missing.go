@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/suggest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Missing is a selector or a lookup of a query that finds nothing.

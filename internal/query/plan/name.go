@@ -2,7 +2,7 @@ package plan
 
 import (
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // namer names the series of one field. Variables take the values of the

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/function"
 )
 

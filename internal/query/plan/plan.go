@@ -6,7 +6,7 @@ package plan
 import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/suggest"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
 )

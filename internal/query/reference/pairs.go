@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // ErrPairs is returned for an operator between patterns where it is not known which of their

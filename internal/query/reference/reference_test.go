@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Small cases of every rule of what a query means, computed by hand. Times are seconds: slot 1000

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // TTL is how long a deletion is remembered at least, also when nothing of the

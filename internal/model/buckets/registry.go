@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/incarnation"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
 )
 
 // Bucket is what a registry holds: a bucket of the node in memory.

@@ -8,7 +8,7 @@ import (
 	"errors"
 
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Clocks grow, whatever the wall clock does.

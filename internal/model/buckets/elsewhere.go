@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/metric"
+	"dalmatiner/internal/model/metric"
 )
 
 // Adopt is Create for a bucket that another node has created: its id follows from deleted, the clock
