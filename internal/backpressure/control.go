@@ -12,8 +12,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/version"
 )
 
 // freeablePart of the memory limit is what encoding and flushing must be able to free, or

@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"go.uber.org/goleak"
 
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/version"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -14,13 +14,13 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
-	"dalmatiner/internal/wal"
 )
 
 func TestMain(m *testing.M) {

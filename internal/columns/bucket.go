@@ -6,12 +6,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/history"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
 )
 

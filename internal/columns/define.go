@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/wal"
 )
 
 const (

@@ -6,13 +6,13 @@ import (
 	"maps"
 	"slices"
 
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // Deletion is series that are taken out of a bucket.

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // Ownership is what a start knows of which series has which column since which record

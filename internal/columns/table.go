@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
@@ -12,8 +14,6 @@ import (
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // Log takes the records of what changes.

@@ -12,15 +12,15 @@ import (
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

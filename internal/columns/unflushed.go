@@ -6,13 +6,13 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
 )
 
 const (

@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/background"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // The account's causes for points that are lost.

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/hole"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/window"
 )
 
 // expiring are the series of which a merge drops chunks that have expired, by

@@ -11,15 +11,15 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/origin"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // began is when the tests' clock starts: chunk 1000 of a bucket of one second.

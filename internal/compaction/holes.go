@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/version"
 )
 
 // maxHoleSlots is how many slots one look for holes that have ended reads: some tenths

@@ -3,8 +3,8 @@ package compaction
 import (
 	"slices"
 
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/version"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/version"
 )
 
 // marks returns what an output of the merge may lie over once the merge is committed:

@@ -5,10 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/hole"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // A segment that was merged away needs its tombstones while its file may be there: a start that takes it in would show what

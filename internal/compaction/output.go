@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/window"
 )
 
 const (

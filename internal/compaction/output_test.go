@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 )
 
 // A merge counts the names that it takes over before it does, and makes room for

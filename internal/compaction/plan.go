@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/window"
 )
 
 // closeAfter is how long after its end a window is written: late points of

@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/window"
 )
 
 // TestPlans goes through the states in testdata/plan and compares what is done with them. A line

@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/window"
 )
 
 // maxDeleted is the share of a file's series, 1/maxDeleted, that may be deleted

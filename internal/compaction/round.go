@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/hole"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/host/background"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/window"
 )
 
 // MaxUnread is how many merges fail because the device cannot read a segment

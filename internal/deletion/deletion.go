@@ -13,12 +13,12 @@ import (
 
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // ErrUnknownSeries is wrapped by the error of a deletion of one series that

@@ -7,10 +7,10 @@ import (
 	"slices"
 
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/wal"
 )
 
 // At is a deletion that another node has made: that of a series, and the incarnation that it gave.

@@ -2,11 +2,11 @@ package events
 
 import (
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/wal"
 )
 
 // Class says what became of an event that was not refused.

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 )
 
 // ErrSteps is the error of a Count with a step of less than 1 ns, or with more than MaxSteps.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 
 	"github.com/zeebo/xxh3"
 )

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 )

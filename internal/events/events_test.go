@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"

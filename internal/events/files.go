@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/origin"
 )
 
 // file is a committed file. The lock of the store is that of users and dead.

@@ -4,11 +4,11 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/wal"
 )
 
 // flushing is what one flush takes, from Take to Committed or PutBack.

@@ -12,12 +12,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/wal"
 )
 
 // between is a log that does something in front of the next record: what a write has looked up is old by then.

@@ -11,13 +11,13 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/origin"
-	"dalmatiner/internal/wal"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/background"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
 )
 

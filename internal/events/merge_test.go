@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
 )

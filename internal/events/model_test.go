@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 )

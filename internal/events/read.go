@@ -8,7 +8,7 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/host/memory"
 )
 

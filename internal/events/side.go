@@ -1,11 +1,11 @@
 package events
 
 import (
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/wal"
 )
 
 // Side is the store of a data directory as flushes and the replay of the log see it: flush.Side and

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 )
 
 // Sizes of a table.

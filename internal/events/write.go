@@ -4,12 +4,12 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/term"
-	"dalmatiner/internal/wal"
 )
 
 // Limits of a record of the log: what one write of the log takes, and what is under the lock at a

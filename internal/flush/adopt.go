@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/version"
 )
 
 // Adopted is a chunk that came from another node. Data is its points, all of them admitted, as this node encodes them,

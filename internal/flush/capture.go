@@ -4,12 +4,12 @@ import (
 	"slices"
 
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // unit is a flush under way.

@@ -3,10 +3,10 @@ package flush
 import (
 	"errors"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 )
 
 // putCatalogue does step 3. After an error the catalogue may know series that

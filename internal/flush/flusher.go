@@ -9,16 +9,16 @@ import (
 	"time"
 
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // The numbered steps of a flush (design, section 4). Options.Step is called after each.

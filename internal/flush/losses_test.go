@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/account"
 )
 

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 )
 
 // Positions are the positions in the log from which on a start applies records: each

@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/window"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/window"
 )
 
 // write does steps 1 and 2. It returns nil when no chunk, no name and no tombstone

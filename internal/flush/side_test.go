@@ -6,9 +6,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/wal"
 )
 
 // side is something beside points: notes, which a flush writes into files. From the first one on

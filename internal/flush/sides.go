@@ -3,9 +3,9 @@ package flush
 import (
 	"errors"
 
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 )
 
 // Side is something that a node keeps beside points. Its records stand in the log between those

@@ -8,20 +8,20 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // world is a flusher, and what it flushes.

@@ -6,11 +6,11 @@ import (
 	"log/slog"
 	"slices"
 
-	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // checkCatalogue reads all names.

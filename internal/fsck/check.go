@@ -13,15 +13,15 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/origin"
 	"dalmatiner/internal/readonly"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // checker is a check under way.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/origin"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
 )
 
 // checkEvents verifies a file of events: both copies of its index, every block, and what the

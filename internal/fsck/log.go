@@ -5,10 +5,10 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/recovery"
-	"dalmatiner/internal/wal"
 )
 
 // listAttempts is how often the log of a running store is listed anew when a

@@ -5,11 +5,11 @@ import (
 
 	"github.com/cockroachdb/errors/oserror"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/recovery"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 func (c *checker) checkVersion() {

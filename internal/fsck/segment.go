@@ -6,12 +6,12 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/origin"
 	"dalmatiner/internal/recompute"
-	"dalmatiner/internal/segment"
 )
 
 // checkSegments verifies the committed segments; those of a directory that is not

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/mirror"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/mirror"
 	"dalmatiner/internal/tags"
 )
 

@@ -9,12 +9,12 @@ import (
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/wal"
 )
 
 // Replay puts what the log has of earlier points into memory, after a start.

@@ -18,6 +18,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
@@ -25,8 +27,6 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

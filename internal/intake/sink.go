@@ -7,12 +7,12 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/wal"
 )
 
 var errDiskFull = errors.New("the disk is nearly full")

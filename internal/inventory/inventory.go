@@ -10,11 +10,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/origin"
-	"dalmatiner/internal/segment"
 )
 
 // Segment is what one committed segment holds, of all buckets or of one.

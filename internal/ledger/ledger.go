@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/wal"
 )
 
 // reserve is what the log has room for before a record of anything but points is

@@ -1,10 +1,10 @@
 package ledger
 
 import (
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/wal"
 )
 
 // Writer enters the points of one sender. It is not for concurrent use.

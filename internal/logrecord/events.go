@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"math"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/wal"
 )
 
 // maxEvents is the most events of one record.

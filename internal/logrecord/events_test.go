@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/model/account"
 )
 

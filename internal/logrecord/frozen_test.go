@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/account"

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 )
 
 // Lost is what the head says of a record with points that damage took from the log.

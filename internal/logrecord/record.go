@@ -12,7 +12,7 @@ import (
 	"iter"
 
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"

@@ -17,7 +17,8 @@ import (
 
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/loglimit"
@@ -29,7 +30,6 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/wal"
 )
 
 // drainTimeout is how long HTTP requests under way may take at shutdown.

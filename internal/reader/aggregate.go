@@ -6,10 +6,10 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/sumtree"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // maxHold is the most slots of a range for which Aggregate holds a version at a

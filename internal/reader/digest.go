@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
-	"dalmatiner/internal/segment"
 )
 
 // Digest returns the digest of the words that reads give of a series in the chunks

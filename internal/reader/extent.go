@@ -5,12 +5,12 @@ import (
 	"errors"
 
 	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
 )
 
 // Extent returns the slots [first, past), inside [from, from+n), outside of which

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // InSegments sets has[i] where it is false and a file certainly holds a point of series i of a bucket

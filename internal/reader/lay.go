@@ -7,12 +7,12 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/hole"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // laying is sources under way of being laid over each other, for the slots of one

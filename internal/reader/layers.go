@@ -8,12 +8,12 @@ import (
 	"slices"
 
 	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // layer is a segment that may hold chunks of a series.

@@ -8,11 +8,11 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
 )
 
 // Options are what reads go through.

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
 )
 
 // room is a reader of one series without points, which has no column.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/segment"
+	"dalmatiner/internal/disk/segment"
 )
 
 // mostTogether is how many series are looked at together. What the head holds of each is

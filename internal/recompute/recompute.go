@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/segment"
+	"dalmatiner/internal/disk/segment"
 )
 
 // Points returns how many words are set, with a value or a stale marker.

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 )
 
 // mortal is a world in which series are deleted: point n is of series n%4.

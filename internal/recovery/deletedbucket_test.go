@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/buckets"
 )
 

@@ -7,13 +7,13 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/mirror"
-	"dalmatiner/internal/origin"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/mirror"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/wal"
 )
 
 // DirectoryOf returns the id of a data directory: what most of VERSION, the copies of the MANIFEST

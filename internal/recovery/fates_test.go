@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 )
 
 // oneStray is a whole MANIFEST after some flushes, and files of flushes behind the last one that it knows.

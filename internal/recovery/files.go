@@ -8,12 +8,12 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/eventfile"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/mirror"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/mirror"
+	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/origin"
 )
 
 // SideFile is a file in the directory of a side, or one of its copies.

@@ -10,12 +10,12 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/origin"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/window"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/window"
 )
 
 const logSuffix = ".wal"

@@ -2,7 +2,7 @@ package recovery
 
 import (
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/buckets"
 )
 

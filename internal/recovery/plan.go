@@ -6,8 +6,8 @@ import (
 	"maps"
 	"slices"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 )
 
 // Input is what a directory holds.

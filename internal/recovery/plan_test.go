@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 )
 
 // world is a store without bytes: points are numbers, a segment holds some of them.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
 )

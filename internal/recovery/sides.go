@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 )
 
 // SideVerdict is the fate of a file of a side, and the reason. Expected is what a crash leaves.

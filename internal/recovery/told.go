@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/model/buckets"
 )
 

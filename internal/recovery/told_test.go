@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/buckets"
 )
 

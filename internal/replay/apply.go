@@ -6,7 +6,7 @@ import (
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/hole"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/wal"
 )
 
 const (

@@ -8,10 +8,10 @@ import (
 	"sync"
 
 	"dalmatiner/internal/backpressure"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // closeEvery is how many records of one group are applied under its lock at a

@@ -7,14 +7,14 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // countEvery is how much of the log is counted before the account has it.

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync"
 
-	"dalmatiner/internal/hole"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/wal"
 )
 
 // maxLooks bounds how often a start reads the log to find out what the records were that

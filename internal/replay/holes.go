@@ -5,8 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/hole"
 	"dalmatiner/internal/logrecord"
 )
 

@@ -3,9 +3,9 @@ package replay
 import (
 	"fmt"
 
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/wal"
 )
 
 // countLost counts the points of records that damage took from the log, names their

@@ -11,7 +11,10 @@ import (
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
@@ -22,9 +25,6 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recovery"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // node is what a store has around its replay.

@@ -3,7 +3,7 @@ package replay
 import (
 	"sync/atomic"
 
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/wal"
 )
 
 // progress is how far a replay has come. Flushes and statistics ask for it beside the replay,

@@ -10,19 +10,19 @@ import (
 
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/hole"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 const (

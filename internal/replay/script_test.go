@@ -11,18 +11,18 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/hole"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/wal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

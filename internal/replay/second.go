@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"time"
 
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 const (

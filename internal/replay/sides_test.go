@@ -13,22 +13,22 @@ import (
 
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/origin"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // TestSides goes through the logs in testdata/sides, as TestReplays does, with what is kept beside

@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/readonly"

@@ -15,11 +15,11 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/wal"
 )
 
 const maxName = 100

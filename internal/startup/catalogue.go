@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/catalogue"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
 )
 
 // openCatalogue loads the series. A catalogue that does not open, that is older

@@ -5,11 +5,11 @@ import (
 	"cmp"
 	"slices"
 
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/series"
-	"dalmatiner/internal/version"
 )
 
 // nameTries is how often the names of a segment are asked for that the device does not

@@ -4,15 +4,15 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/mirror"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/mirror"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
 )
 
 // openSegments opens the segments of the plan and does with the others what it says.

@@ -16,18 +16,18 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -18,10 +18,10 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recompute"
-	"dalmatiner/internal/segment"
 )
 
 // aggregateModel is a store whose data lies in the head, in flushes, windows

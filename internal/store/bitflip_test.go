@@ -7,10 +7,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/manifest"
 )
 
 // flips is how many single bits are flipped in each file: the whole suite has

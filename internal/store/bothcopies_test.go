@@ -15,9 +15,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
 )
 
 // sayings collects what a start says of segments and the MANIFEST.

@@ -6,10 +6,10 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/version"
 )
 
 // ErrClosed is returned by calls after Close.

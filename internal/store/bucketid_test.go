@@ -11,7 +11,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/buckets"
 )
 

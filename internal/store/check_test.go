@@ -13,12 +13,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/version"
 )
 
 // The rows of the model of these tests: every slot is written once, so that

@@ -11,8 +11,8 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/segment"
 )
 
 // I4: a rollup that is not what its chunks give is found by a check, however

@@ -5,12 +5,12 @@ import (
 	"slices"
 
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
-	"dalmatiner/internal/segment"
 )
 
 // Merge merges what is closed until nothing is left to do. Segments that hold

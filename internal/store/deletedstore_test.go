@@ -9,8 +9,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/incarnation"
 )
 

@@ -14,8 +14,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 )

@@ -1,12 +1,12 @@
 package store
 
 import (
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/version"
 )
 
 // Events returns the store of events. What Write returns as a token is for WaitDurable of the

@@ -13,8 +13,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/eventfile"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/flush"
@@ -22,7 +23,6 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/snapshot"
-	"dalmatiner/internal/wal"
 )
 
 // eventHistory is what a test has sent, and what of it must outlive a crash.

@@ -9,9 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 )
 
 func loseManifest(t testing.TB, fs vfs.FS, s *Store) {

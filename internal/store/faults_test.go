@@ -16,13 +16,13 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/snapshot"
-	"dalmatiner/internal/wal"
 )
 
 const patience = time.Minute

@@ -3,9 +3,9 @@ package store
 import (
 	"context"
 
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/wal"
 )
 
 // Flush seals every block and flushes: afterwards all points received before

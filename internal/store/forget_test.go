@@ -14,10 +14,10 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
 )
 
 // Whatever is written, deleted, begun anew, flushed, merged, expired, and

@@ -13,9 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/damage"
-	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/intake"

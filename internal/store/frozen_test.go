@@ -14,15 +14,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/intake"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/origin"
 )
 
 // frozenScript makes the data directory in testdata, of two days, two

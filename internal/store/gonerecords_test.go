@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/replay"
-	"dalmatiner/internal/wal"
 )
 
 // The log is damaged between its two readings: the points of the record are lost, named

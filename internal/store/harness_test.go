@@ -15,7 +15,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"

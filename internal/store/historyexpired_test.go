@@ -7,9 +7,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/buckets"
 	marks "dalmatiner/internal/model/history"
-	"dalmatiner/internal/version"
 )
 
 // outlivedBucket returns a store with bucket b of n slots, of which merges have dropped those that had

@@ -9,8 +9,8 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/hole"
 	"dalmatiner/internal/reader"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/snapshot"
 )
 

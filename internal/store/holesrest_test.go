@@ -6,9 +6,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/segment"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
 )
 
 // silence lets a series of h fall silent until it loses its column to another one.

@@ -11,9 +11,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/segment"
 )
 
 // Where damage takes the values of a segment that corrects an older one, or their

@@ -13,8 +13,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/compaction"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/wal"
 )
 
 // badStart makes the beginning of a file one that the device cannot read.

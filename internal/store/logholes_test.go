@@ -15,9 +15,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/snapshot"
-	"dalmatiner/internal/wal"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/series"
 )

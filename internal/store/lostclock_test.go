@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
 )

@@ -9,11 +9,11 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/wal"
 )
 
 // killed returns what a power cut leaves of a store, which ends.

@@ -8,11 +8,11 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/wal"
 )
 
 // sendCopies sends n points of a series, as copies or as a sender would.

@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
 )
 
 const daySlots = 86400

@@ -17,8 +17,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/account"
 )
 

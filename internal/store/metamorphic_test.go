@@ -14,15 +14,15 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
-	"dalmatiner/internal/wal"
 )
 
 // A script is a list of operations. Run under any settings it must give the

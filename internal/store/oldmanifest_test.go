@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/wal"
 )
 
 // oldRun is a store that takes points, events and tags, and the copies of its MANIFEST as they

@@ -5,13 +5,15 @@ import (
 
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
@@ -19,8 +21,6 @@ import (
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/startup"
 	"dalmatiner/internal/upkeep"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 const minLogFile = 2 << 10 // less is not worth a file

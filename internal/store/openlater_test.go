@@ -11,10 +11,10 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/origin"
 )
 
 // refusedReads are the ways in which a device does not give a segment at a start.

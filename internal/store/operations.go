@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"sync"
 
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/snapshot"
-	"dalmatiner/internal/version"
 )
 
 // Operations are what an operator asks of a running store. Its methods may be

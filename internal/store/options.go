@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/replay"
-	"dalmatiner/internal/wal"
 )
 
 // Options configures a store. DefaultOptions has every default; only Dir is

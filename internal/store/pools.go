@@ -1,13 +1,13 @@
 package store
 
 import (
-	"dalmatiner/internal/catalogue"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/replay"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/upkeep"
-	"dalmatiner/internal/wal"
 )
 
 const (

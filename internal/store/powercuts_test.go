@@ -13,9 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/wal"
 	"dalmatiner/test/torture/oracle"
 )
 

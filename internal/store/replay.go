@@ -4,12 +4,12 @@ import (
 	"context"
 
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/hole"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/hole"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/replay"
-	"dalmatiner/internal/version"
 )
 
 // newReplay returns the replay of the log behind what a start has found.

@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/replay"
-	"dalmatiner/internal/wal"
 )
 
 // onlyLogFile returns the path of the one file of records that the log has.

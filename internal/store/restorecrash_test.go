@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/snapshot"
 
 	"github.com/cockroachdb/pebble/v2/vfs"

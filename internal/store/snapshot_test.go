@@ -11,10 +11,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/snapshot"
 )
 

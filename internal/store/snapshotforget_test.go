@@ -6,8 +6,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
 )

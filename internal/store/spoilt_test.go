@@ -11,11 +11,11 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/window"
 )
 
 // spoil writes a segment anew in which one chunk of a series is what no encoder

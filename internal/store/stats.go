@@ -3,10 +3,10 @@ package store
 import (
 	"time"
 
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // Stats is the state of the store at one moment. What grows counts since the start.

@@ -10,8 +10,10 @@ import (
 	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
@@ -22,11 +24,9 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/replay"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/startup"
 	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/upkeep"
-	"dalmatiner/internal/version"
 )
 
 // Store is an open data directory. Its methods may be called concurrently.

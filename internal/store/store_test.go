@@ -11,9 +11,9 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
-	"dalmatiner/internal/wal"
 )
 
 // Random writes, ticks, flushes, clean restarts and crashes with any share of

@@ -13,9 +13,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/tags"
 )

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/manifest"
 )
 
 // TestMergesOfTagsAreDue: a merge comes when the files of changes have half as many bytes as the base,

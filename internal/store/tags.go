@@ -1,10 +1,10 @@
 package store
 
 import (
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/tagstore"
-	"dalmatiner/internal/version"
 )
 
 // Tags returns the tags of series. Changes of them are acknowledged as points are: the token of a

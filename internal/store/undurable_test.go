@@ -14,8 +14,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/columns"
-	"dalmatiner/internal/damage"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/durable"

@@ -11,14 +11,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/catalogue"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/datadir"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/catalogue"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/origin"
 )
 
 // Names that the device does not give while a lost catalogue is rebuilt are not

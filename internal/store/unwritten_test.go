@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/manifest"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/account"
 )
 

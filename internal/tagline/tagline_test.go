@@ -16,10 +16,10 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
-	"dalmatiner/internal/wal"
 )
 
 func someID(name string) (uint64, error) {

@@ -9,15 +9,15 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/damage"
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/origin"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/version"
 )
 
 const bucket = 5

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/mirror"
+	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/mirror"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/version"
 )
 
 const (

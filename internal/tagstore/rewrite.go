@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/datadir"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/mirror"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/mirror"
 )
 
 // ErrUnread says that nothing can stand for a damaged file: the start could not read all of it, so

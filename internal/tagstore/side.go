@@ -4,13 +4,13 @@ import (
 	"iter"
 	"math"
 
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/mirror"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
-	"dalmatiner/internal/mirror"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/wal"
 )
 
 // Take takes the records that no flush has taken, as flush.Side has it.

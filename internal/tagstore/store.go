@@ -13,18 +13,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/damage"
+	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/origin"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/logrecord"
-	"dalmatiner/internal/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/origin"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 // MaxChange is the longest change in bytes, encoded.

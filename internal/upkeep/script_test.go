@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/segment"
 	"dalmatiner/internal/upkeep"
 )
 

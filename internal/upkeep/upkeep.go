@@ -11,15 +11,15 @@ import (
 
 	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/columns"
+	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/disk/version"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/segment"
-	"dalmatiner/internal/version"
-	"dalmatiner/internal/wal"
 )
 
 const (

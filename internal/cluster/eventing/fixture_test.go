@@ -17,12 +17,12 @@ import (
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
-	"dalmatiner/internal/wal"
 )
 
 // world is the nodes of a cluster whose events alone are shared.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/memory"
 )

@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/eventfile"
+	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"

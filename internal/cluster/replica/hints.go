@@ -7,8 +7,8 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/wal"
 )
 
 // hints are what other nodes missed.

@@ -3,7 +3,7 @@ package replica
 import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/wal"
+	"dalmatiner/internal/disk/wal"
 )
 
 // seen is what a write returned, for when it is sent again.

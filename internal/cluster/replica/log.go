@@ -6,8 +6,8 @@ import (
 	"log/slog"
 
 	"dalmatiner/internal/cluster/replication"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/wal"
 )
 
 const (

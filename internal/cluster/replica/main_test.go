@@ -16,10 +16,10 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/wal"
 )
 
 // An Open of pebble that fails leaves one goroutine behind.

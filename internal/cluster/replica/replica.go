@@ -16,12 +16,12 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/wal"
 )
 
 // Local is what a replica needs of the store of its node. A *store.Store is one.

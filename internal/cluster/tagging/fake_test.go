@@ -7,11 +7,11 @@ import (
 
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
-	"dalmatiner/internal/wal"
 )
 
 // bucket is the one of the tests; other nodes may not know it yet.

@@ -10,12 +10,12 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
-	"dalmatiner/internal/wal"
 	"dalmatiner/internal/wire"
 )
 

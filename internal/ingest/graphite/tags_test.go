@@ -16,11 +16,11 @@ import (
 
 	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/wal"
 )
 
 // tagged returns the series that a metric and a condition find in the collection of the bucket.
