@@ -2,7 +2,7 @@ package tags
 
 import (
 	"bytes"
-	"dalmatiner/internal/arena"
+	"dalmatiner/internal/tags/arena"
 	"encoding/binary"
 	"iter"
 

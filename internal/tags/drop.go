@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/postings"
+	"dalmatiner/internal/tags/postings"
 )
 
 // Drop takes away what a series was told up to a clock, in all collections and with all that is

@@ -2,7 +2,7 @@ package tags
 
 import (
 	"dalmatiner/internal/codec/kernel"
-	"dalmatiner/internal/postings"
+	"dalmatiner/internal/tags/postings"
 )
 
 // hitRows is how many hits are copied before others are let at the index.

@@ -2,13 +2,13 @@ package tags
 
 import (
 	"bytes"
-	"dalmatiner/internal/arena"
+	"dalmatiner/internal/tags/arena"
 	"encoding/binary"
 	"sync"
 	"sync/atomic"
 
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/postings"
+	"dalmatiner/internal/tags/postings"
 )
 
 // Index is which series belong to which collection, as which metric, with which tags. Its

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/postings"
+	"dalmatiner/internal/tags/postings"
 )
 
 // Listing says of which series something is listed, and which part of the list is wanted.

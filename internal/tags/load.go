@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/postings"
+	"dalmatiner/internal/tags/postings"
 )
 
 // Loader fills an index from the blocks that Blocks made. It is for one goroutine, and nobody else

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/postings"
+	"dalmatiner/internal/tags/postings"
 )
 
 // Query is what is looked for.

@@ -1,6 +1,6 @@
 package tags
 
-import "dalmatiner/internal/postings"
+import "dalmatiner/internal/tags/postings"
 
 // Size is how much an index holds.
 type Size struct {
