@@ -54,7 +54,7 @@ test: purego
 
 # What other processors run in place of the assembly.
 purego:
-	$(GO) test -vet=off -tags purego -timeout 5m ./internal/codec/kernel ./internal/codec/chunk ./internal/head
+	$(GO) test -vet=off -tags purego -timeout 5m ./internal/codec/kernel ./internal/codec/chunk ./internal/write/head
 
 # The tests of ducks that need root and programs of the system: without these they are
 # left out elsewhere, here and in continuous integration that is a failure.

@@ -13,10 +13,10 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/haggar"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/wire"
+	"dalmatiner/internal/write/intake"
 )
 
 // operation is a piece of a point's way that is measured by itself.

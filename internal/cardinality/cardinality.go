@@ -7,8 +7,8 @@ import (
 
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/series"
 )
 
 // By is what series are counted by.

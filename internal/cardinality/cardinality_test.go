@@ -13,8 +13,8 @@ import (
 
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/series"
 )
 
 // now is in the second of the hours whose arrivals are new.

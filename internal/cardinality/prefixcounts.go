@@ -6,7 +6,7 @@ import (
 	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/series"
 )
 
 // maxPrefixes is how many different prefixes a count takes at most. They take 56 MiB then.

@@ -13,10 +13,10 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
 )
 
 // bucketsValue is the name of the gossiped value that says what buckets there are.
@@ -99,7 +99,7 @@ func (c *catalogue) load() error {
 	if err == nil || durable.IsFull(err) { // the store has what is new: the next start finds it again
 		err = c.become(all, encoded)
 	}
-	if durable.IsFull(err) || errors.Is(err, coordinator.ErrDiskFull) {
+	if durable.IsFull(err) || errors.Is(err, write.ErrDiskFull) {
 		c.logger.Error("no room for the buckets of the cluster: they are read, and brought up to date when there is some", "err", err)
 		return nil
 	}

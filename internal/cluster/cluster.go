@@ -19,10 +19,10 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/cluster/tagging"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/write"
 )
 
 // Cluster is this node among the others. Its methods may be called concurrently.
@@ -88,7 +88,7 @@ func (c *Cluster) Up(id ring.ID) bool { return c.reaches(id) && !(*c.away.Load()
 func (c *Cluster) Gossip() *gossip.Node { return c.gossip }
 
 // Points takes points for series of all nodes.
-func (c *Cluster) Points() coordinator.Coordinator { return points{c} }
+func (c *Cluster) Points() write.Target { return points{c} }
 
 // Source reads series of all nodes.
 func (c *Cluster) Source() source.Source { return taggedSource{c.remote.Source(), lookups{c}} }

@@ -13,7 +13,6 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
@@ -21,6 +20,7 @@ import (
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/write"
 )
 
 func TestMain(m *testing.M) {
@@ -196,7 +196,7 @@ func (n *testNode) writeWord(info buckets.Info, from, series int, slot, word uin
 	var got account.Counts
 	reports := 0
 	p := n.c.Points()
-	s, err := p.Open(info, coordinator.Options{Stale: true, Report: func(_ coordinator.Token, c account.Counts) { got.Add(&c); reports++ }})
+	s, err := p.Open(info, write.Options{Stale: true, Report: func(_ write.Token, c account.Counts) { got.Add(&c); reports++ }})
 	if err != nil {
 		n.t.Fatal(err)
 	}

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write"
 )
 
 // outboxWait is how long rows wait at most for the answers to others of their stream.
@@ -18,7 +18,7 @@ const outboxWait = 50 * time.Millisecond
 // commit alone.
 type commitQueue struct {
 	all    *commits
-	report func(coordinator.Token, account.Counts)
+	report func(write.Token, account.Counts)
 	submit func(request uint64, columns []replication.Column, rows []replication.Row) // returns at once
 
 	// all.mu guards these.
@@ -55,7 +55,7 @@ func (b *outBatch) add(o *outBatch) bool {
 	return true
 }
 
-func (c *commits) newQueue(report func(coordinator.Token, account.Counts), submit func(request uint64, columns []replication.Column, rows []replication.Row)) *commitQueue {
+func (c *commits) newQueue(report func(write.Token, account.Counts), submit func(request uint64, columns []replication.Column, rows []replication.Row)) *commitQueue {
 	return &commitQueue{all: c, report: report, submit: submit}
 }
 
@@ -144,7 +144,7 @@ func (q *commitQueue) pending() bool {
 }
 
 // commit completes the present commit: of its points these were refused, or are unset.
-func (q *commitQueue) commit(number uint64, refused account.Counts, refusals coordinator.Token) coordinator.Token {
+func (q *commitQueue) commit(number uint64, refused account.Counts, refusals write.Token) write.Token {
 	c := q.all
 	c.mu.Lock()
 	of := q.current()

@@ -7,8 +7,8 @@ import (
 
 	"dalmatiner/internal/cluster/replica"
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write"
 )
 
 // rowBytes is about what a row takes until its copies are there.
@@ -26,7 +26,7 @@ type commits struct {
 	last     uint64             // request
 	requests map[uint64]request // that wait for the protocol
 	waiting  map[uint64]*commit // by the position of the token
-	refusals coordinator.Token  // the last that was counted, of commits that are done
+	refusals write.Token        // the last that was counted, of commits that are done
 	rows     int
 	room     chan struct{} // closed and replaced when rows are done
 	stopped  bool
@@ -48,10 +48,10 @@ func newCommits(limit int) *commits {
 // commit is what a stream handed over at once, or in turn, if nobody wants a report of each.
 type commit struct {
 	queue    *commitQueue
-	token    coordinator.Token // of the last of them; zero: it is not complete
-	batches  int               // without an answer
+	token    write.Token // of the last of them; zero: it is not complete
+	batches  int         // without an answer
 	counts   account.Counts
-	refusals coordinator.Token
+	refusals write.Token
 	done     chan struct{} // closed when it is reported
 }
 
@@ -124,7 +124,7 @@ func (c *commits) free(rows int) {
 }
 
 // wait waits until a commit is done, and returns what else has to be durable.
-func (c *commits) wait(ctx context.Context, position uint64) (refusals coordinator.Token, err error) {
+func (c *commits) wait(ctx context.Context, position uint64) (refusals write.Token, err error) {
 	c.mu.Lock()
 	of := c.waiting[position]
 	c.mu.Unlock()
@@ -132,9 +132,9 @@ func (c *commits) wait(ctx context.Context, position uint64) (refusals coordinat
 		select {
 		case <-of.done:
 		case <-c.ended:
-			return coordinator.Token{}, errStopped
+			return write.Token{}, errStopped
 		case <-ctx.Done():
-			return coordinator.Token{}, ctx.Err()
+			return write.Token{}, ctx.Err()
 		}
 	}
 	c.mu.Lock()

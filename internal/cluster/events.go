@@ -6,9 +6,9 @@ import (
 
 	"dalmatiner/internal/cluster/eventing"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
 )
 
 // Events are the events of the cluster: an events.Store. Those of the bucket that belongs to this node alone are its own.
@@ -74,7 +74,7 @@ func openEvents(c *Cluster) {
 			return info, err == nil && info.ID == id
 		},
 		Known:   func(id uint64) bool { _, ok := c.buckets.get(id); return ok },
-		Durable: func(ctx context.Context, t coordinator.Token) error { return o.Store.Intake().WaitDurable(ctx, t) },
+		Durable: func(ctx context.Context, t write.Token) error { return o.Store.Intake().WaitDurable(ctx, t) },
 		View:    c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies, Quorum: func(v *ring.View, bucket uint64) eventing.Quorum { return eventQuorum(c, v, bucket) }, Agreed: c.agreed, Name: c.nameOf, Check: c.Joined,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceEvents, to, request, part)

@@ -11,11 +11,11 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
 )
 
 // down waits until the others know that a node is.
@@ -283,12 +283,12 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got account.Counts
-	s, err := p.Open(info, coordinator.Options{Report: func(_ coordinator.Token, c account.Counts) { got.Add(&c) }})
+	s, err := p.Open(info, write.Options{Report: func(_ write.Token, c account.Counts) { got.Add(&c) }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	now := base()
-	s.Append([]coordinator.Point{
+	s.Append([]write.Point{
 		{Key: key(t, 1), Slot: now, Word: point.FromInt(1)},
 		{Key: key(t, 1), Slot: now, Word: point.FromInt(1)},
 		{Key: key(t, 1), Slot: now - 10000, Word: point.FromInt(1)},

@@ -8,19 +8,19 @@ import (
 	"strings"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
 )
 
-// points is the coordinator.Coordinator of a node of a cluster.
+// points is the write.Target of a node of a cluster.
 type points struct{ c *Cluster }
 
 // localToken marks tokens of buckets that belong to this node alone: the rest is the store's.
 const localToken = 1 << 63
 
-// EnsureBucket returns a bucket of the cluster: see coordinator.Coordinator.
+// EnsureBucket returns a bucket of the cluster: see write.Target.
 func (p points) EnsureBucket(name string) (buckets.Info, error) {
 	c := p.c
 	if private(name) {
@@ -44,8 +44,8 @@ func (p points) EnsureBucket(name string) (buckets.Info, error) {
 	return info, err
 }
 
-// Open opens a stream: see coordinator.Coordinator.
-func (p points) Open(info buckets.Info, how coordinator.Options) (coordinator.Stream, error) {
+// Open opens a stream: see write.Target.
+func (p points) Open(info buckets.Info, how write.Options) (write.Stream, error) {
 	c := p.c
 	if private(info.Name) {
 		return openPrivate(c.o.Store.Intake(), info, how)
@@ -85,9 +85,9 @@ func (c *Cluster) Joined() error {
 // Durable reports that points are made durable: Open refuses a store where they are not.
 func (p points) Durable() bool { return true }
 
-// WaitDurable waits for the copies of a commit, and for the account: see coordinator.Coordinator. Points that
+// WaitDurable waits for the copies of a commit, and for the account: see write.Target. Points that
 // have too few copies in time are unconfirmed, which the report says.
-func (p points) WaitDurable(ctx context.Context, t coordinator.Token) error {
+func (p points) WaitDurable(ctx context.Context, t write.Token) error {
 	if t.Position&localToken != 0 {
 		t.Position &^= localToken
 		return p.c.o.Store.Intake().WaitDurable(ctx, t)
@@ -100,11 +100,11 @@ func (p points) WaitDurable(ctx context.Context, t coordinator.Token) error {
 }
 
 // privateStream is a stream of the store of this node. Its tokens are marked.
-type privateStream struct{ coordinator.Stream }
+type privateStream struct{ write.Stream }
 
-func openPrivate(of coordinator.Coordinator, info buckets.Info, how coordinator.Options) (coordinator.Stream, error) {
+func openPrivate(of write.Target, info buckets.Info, how write.Options) (write.Stream, error) {
 	if report := how.Report; report != nil {
-		how.Report = func(t coordinator.Token, c account.Counts) { report(marked(t), c) }
+		how.Report = func(t write.Token, c account.Counts) { report(marked(t), c) }
 	}
 	s, err := of.Open(info, how)
 	if err != nil {
@@ -113,13 +113,13 @@ func openPrivate(of coordinator.Coordinator, info buckets.Info, how coordinator.
 	return privateStream{s}, nil
 }
 
-func marked(t coordinator.Token) coordinator.Token {
+func marked(t write.Token) write.Token {
 	t.Position |= localToken
 	return t
 }
 
 // Commit is that of the store.
-func (s privateStream) Commit() (coordinator.Token, error) {
+func (s privateStream) Commit() (write.Token, error) {
 	t, err := s.Stream.Commit()
 	return marked(t), err
 }

@@ -7,10 +7,10 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/kernel"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/intake"
 )
 
 // What of a commit goes out together at most.
@@ -24,7 +24,7 @@ const (
 type stream struct {
 	c         *Cluster
 	info      buckets.Info
-	how       coordinator.Options
+	how       write.Options
 	admission intake.Admission
 	commits   *commitQueue
 	number    uint64 // of commits
@@ -89,7 +89,7 @@ func (s *stream) Points(key []byte, slot uint64, data []byte) {
 }
 
 // Append takes many points of any series.
-func (s *stream) Append(points []coordinator.Point) {
+func (s *stream) Append(points []write.Point) {
 	for i := range points {
 		p := &points[i]
 		at := p.Time
@@ -149,17 +149,17 @@ func (s *stream) submit() {
 	}
 }
 
-// Commit hands over everything that came so far: see coordinator.Stream.
-func (s *stream) Commit() (coordinator.Token, error) {
+// Commit hands over everything that came so far: see write.Stream.
+func (s *stream) Commit() (write.Token, error) {
 	if err := s.c.commits.open(); err != nil {
-		return coordinator.Token{}, err
+		return write.Token{}, err
 	}
 	s.submit()
-	var refusals coordinator.Token
+	var refusals write.Token
 	if s.refused.Received() > 0 {
 		var err error
 		if refusals, err = s.c.o.Store.CountPoints(s.info.ID, &s.refused); err != nil {
-			return coordinator.Token{}, err
+			return write.Token{}, err
 		}
 	}
 	s.number++

@@ -9,13 +9,13 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/cluster/tagging"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/finder"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/write"
 )
 
 // Tags are the tags of the cluster: this node has all of them, and what it is told goes to all nodes.
@@ -65,7 +65,7 @@ func (t Tags) Ready() error {
 
 // Tagger takes the tags that come with points. They are not waited for: what is lost on the way to other
 // nodes they get by comparisons.
-func (t Tags) Tagger() coordinator.Tagger { return tagstore.Tagger{Of: t.Store, Through: t} }
+func (t Tags) Tagger() write.Tagger { return tagstore.Tagger{Of: t.Store, Through: t} }
 
 // Exchanged says what nodes tell each other of tags.
 func (t Tags) Exchanged() tagging.Stats { return t.c.tags.Stats() }

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // At is a deletion that another node has made: that of a series, and the incarnation that it gave.

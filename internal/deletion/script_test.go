@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // TestScripts goes through the scripts in testdata and compares what deletions do. Beside the commands

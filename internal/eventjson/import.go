@@ -8,9 +8,9 @@ import (
 	"io"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/write"
 )
 
 const (
@@ -58,14 +58,14 @@ type Import struct {
 	at    []int // lines of the list
 	terms []byte
 	held  int64 // bytes of lines that are in terms, or were passed over
-	token coordinator.Token
+	token write.Token
 	out   Report
 }
 
 // Lines stores the events of a body, one JSON object a line. A line that is none is named in the
 // report, and the rest goes on. The token stands for all of them. The error is a *ReadError, or one
 // of the store.
-func (p *Import) Lines(body io.Reader) (Report, coordinator.Token, error) {
+func (p *Import) Lines(body io.Reader) (Report, write.Token, error) {
 	err := p.lines(body)
 	return p.out, p.token, err
 }

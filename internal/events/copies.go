@@ -1,12 +1,12 @@
 package events
 
 import (
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // Class says what became of an event that was not refused.
@@ -77,15 +77,15 @@ func (s Copies) Receive(bucket string, list []Event) (r Received, err error) {
 
 // Enter enters what became of events in log and account, without an event: other nodes have them. The token
 // is that of WaitDurable.
-func (s Copies) Enter(bucket uint64, c *account.Counts) (coordinator.Token, error) {
+func (s Copies) Enter(bucket uint64, c *account.Counts) (write.Token, error) {
 	lsn, err := s.o.Log.RefuseEvents(bucket, c)
-	return coordinator.Token{Position: uint64(lsn)}, err
+	return write.Token{Position: uint64(lsn)}, err
 }
 
 // Adopt stores copies of events that another node has received and counted: they are in no account of this
 // one, and no live tail shows them. classes say what became of each. The token stands for all of them, also
 // for those that were here already. An error that wraps buckets.ErrUnknown says that the bucket is gone.
-func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token coordinator.Token, err error) {
+func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token write.Token, err error) {
 	info, ok := s.o.ByID(bucket)
 	if !ok {
 		return nil, token, buckets.Unknown("")
@@ -105,7 +105,7 @@ func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token coord
 }
 
 // Sync returns the token of a record that is behind everything that was stored before.
-func (s Copies) Sync(bucket uint64) (t coordinator.Token, err error) {
+func (s Copies) Sync(bucket uint64) (t write.Token, err error) {
 	err = s.o.Log.Headed(func(put func(head, body []byte) (wal.LSN, error)) error {
 		lsn, err := put(logrecord.AppendEvents(nil, bucket, 0, new(account.Counts), nil))
 		t.Position = uint64(lsn)

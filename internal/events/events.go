@@ -11,10 +11,10 @@ import (
 	"math"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
 )
 
 // MaxBody is the longest body of an event in bytes. Longer ones are refused as too_large.
@@ -32,9 +32,9 @@ type Event = eventfile.Event
 
 // Written says what became of the events of a Write.
 type Written struct {
-	// Token stands for the events. They outlive a crash when coordinator.Coordinator's
+	// Token stands for the events. They outlive a crash when write.Target's
 	// WaitDurable has returned for it.
-	Token coordinator.Token
+	Token write.Token
 	// Counts count each event once: accepted, duplicate (a repeat, dropped), late (stored, and
 	// older than the newest event of the bucket by more than its grace, unless its time is that of
 	// arrival), or refused for a reason.

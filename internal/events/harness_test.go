@@ -15,9 +15,9 @@ import (
 	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // now is the clock of tests: 2020-09-13, in nanoseconds.

@@ -15,9 +15,9 @@ import (
 	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // between is a log that does something in front of the next record: what a write has looked up is old by then.

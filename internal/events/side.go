@@ -4,8 +4,8 @@ import (
 	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // Side is the store of a data directory as flushes and the replay of the log see it: flush.Side and

@@ -6,10 +6,10 @@ import (
 
 	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // Limits of a record of the log: what one write of the log takes, and what is under the lock at a

@@ -3,13 +3,13 @@ package flush
 import (
 	"slices"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
 )
 
 // unit is a flush under way.

@@ -1,12 +1,12 @@
 package flush
 
 import (
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/series"
 	"testing"
 	"time"
 )

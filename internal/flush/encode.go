@@ -6,8 +6,8 @@ import (
 	"unsafe"
 
 	"dalmatiner/internal/codec/kernel"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/head"
 )
 
 // Captures is what a flush takes from groups.

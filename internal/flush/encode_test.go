@@ -9,10 +9,10 @@ import (
 	"unsafe"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/history"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/head"
 )
 
 // capturedSlots returns what a flush captures of groups of the given buckets whose

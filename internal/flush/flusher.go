@@ -8,17 +8,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/catalogue"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/ledger"
 )
 
 // The numbered steps of a flush (design, section 4). Options.Step is called after each.

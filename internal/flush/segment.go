@@ -4,12 +4,12 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/window"
+	"dalmatiner/internal/write/columns"
 )
 
 // write does steps 1 and 2. It returns nil when no chunk, no name and no tombstone

@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // side is something beside points: notes, which a flush writes into files. From the first one on

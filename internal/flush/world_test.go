@@ -10,7 +10,6 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/catalogue"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
@@ -19,9 +18,10 @@ import (
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // world is a flusher, and what it flushes.

@@ -8,9 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/catalogue"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/datadir"
@@ -21,14 +19,16 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/ledger"
+	"dalmatiner/internal/write/logrecord"
 )
 
 const (

@@ -7,8 +7,8 @@ import (
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // listAttempts is how often the log of a running store is listed anew when a

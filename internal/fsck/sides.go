@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/mirror"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // checkSides verifies the committed side files, and names those that are lost.

@@ -18,7 +18,6 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/cardinality"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
@@ -35,6 +34,7 @@ import (
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/write"
 )
 
 // Store is what the routes need of a store. Its methods may be called
@@ -84,10 +84,10 @@ type Options struct {
 	Status       func() admin.Status
 	Log          func() []admin.LogLine // the last lines of the log, oldest first
 	Engine       Engine
-	Events       events.Store            // nil: there are none
-	EventAccount *account.Account        // of events; nil: an empty one
-	Points       coordinator.Coordinator // makes buckets of events, and says when they are durable
-	Registry     *prometheus.Registry    // of /metrics; New adds the figures of its own
+	Events       events.Store         // nil: there are none
+	EventAccount *account.Account     // of events; nil: an empty one
+	Points       write.Target         // makes buckets of events, and says when they are durable
+	Registry     *prometheus.Registry // of /metrics; New adds the figures of its own
 	Logger       *slog.Logger
 	MaxBody      int64       // bytes of a request body
 	Hosts        []string    // host names that admin requests may be addressed to, besides IP addresses
@@ -274,7 +274,7 @@ func (a *api) serve(rt route, w http.ResponseWriter, r *http.Request) error {
 
 // health says that the process answers.
 func (a *api) health(w http.ResponseWriter, _ *http.Request) error {
-	return write(w, http.StatusOK, typeText, []byte("ok "+a.Version+"\n"))
+	return respond(w, http.StatusOK, typeText, []byte("ok "+a.Version+"\n"))
 }
 
 // ready says whether the node takes points and queries.
@@ -287,5 +287,5 @@ func (a *api) ready(w http.ResponseWriter, _ *http.Request) error {
 			return &statusError{http.StatusServiceUnavailable, "", "not ready: " + err.Error()}
 		}
 	}
-	return write(w, http.StatusOK, typeText, []byte("ready\n"))
+	return respond(w, http.StatusOK, typeText, []byte("ready\n"))
 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/cluster/tagging"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/memory"
@@ -16,6 +15,7 @@ import (
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/write"
 )
 
 // retryAfter is in how many seconds a client tries again what the node cannot do now.
@@ -110,7 +110,7 @@ func statusOf(err error) int {
 		return http.StatusNotFound
 	case is(buckets.ErrExists), is(snapshot.ErrExists), is(store.ErrBusy), is(deletion.ErrTooMany):
 		return http.StatusConflict
-	case is(coordinator.ErrDiskFull):
+	case is(write.ErrDiskFull):
 		return http.StatusInsufficientStorage
 	}
 	return http.StatusInternalServerError
@@ -137,12 +137,12 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if wantsJSON(r) {
 		text, contentType = p.JSON(), typeJSON
 	}
-	if werr := write(w, status, contentType, text); werr != nil {
+	if werr := respond(w, status, contentType, text); werr != nil {
 		a.Logger.Debug("answer not delivered", "path", r.URL.Path, "err", werr)
 	}
 }
 
-func write(w http.ResponseWriter, status int, contentType string, body []byte) error {
+func respond(w http.ResponseWriter, status int, contentType string, body []byte) error {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)
 	_, err := w.Write(body)

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/host/memory"
@@ -20,6 +19,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/write"
 )
 
 // someEvents refuses events at 13 ns.
@@ -41,9 +41,9 @@ func (s someEvents) Write(bucket string, list []events.Event) (w events.Written,
 	return w, err
 }
 
-// durableNow is a coordinator that knows every bucket, and counts who waits for it.
+// durableNow is a target that knows every bucket, and counts who waits for it.
 type durableNow struct {
-	coordinator.Coordinator
+	write.Target
 	waits int
 }
 
@@ -56,7 +56,7 @@ func (d *durableNow) EnsureBucket(name string) (buckets.Info, error) {
 
 func (d *durableNow) Durable() bool { return true }
 
-func (d *durableNow) WaitDurable(context.Context, coordinator.Token) error {
+func (d *durableNow) WaitDurable(context.Context, write.Token) error {
 	d.waits++
 	return nil
 }

@@ -23,10 +23,10 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
-	"dalmatiner/internal/series"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/write/series"
 )
 
 // now is the clock of all tests: second 200.

@@ -38,7 +38,7 @@ func (a *api) functions(w http.ResponseWriter, r *http.Request) error {
 		})
 	}
 	if asked == formText {
-		return write(w, http.StatusOK, typeText, []byte(functionsText(list)))
+		return respond(w, http.StatusOK, typeText, []byte(functionsText(list)))
 	}
 	return writeValue(w, asked, list)
 }

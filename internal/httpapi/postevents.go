@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/eventjson"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/ingest/ahead"
+	"dalmatiner/internal/write"
 )
 
 // postEvents stores events, one JSON object a line. A line that is none is named in the answer,
@@ -51,7 +51,7 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if a.Points.Durable() && token != (coordinator.Token{}) {
+	if a.Points.Durable() && token != (write.Token{}) {
 		if err := a.Points.WaitDurable(r.Context(), token); err != nil {
 			return err
 		}
@@ -64,7 +64,7 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if report.Bad > 0 && report.Bad == report.Received {
 		status = http.StatusBadRequest
 	}
-	return write(w, status, typeJSON, append(answer, '\n'))
+	return respond(w, status, typeJSON, append(answer, '\n'))
 }
 
 // tellAhead notes that a client has sent events too far ahead.

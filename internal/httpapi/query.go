@@ -146,7 +146,7 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("no query: give one as /?q=SELECT..., percent-encoded, or as the body of a POST")
 	}
 	w.Header().Set("Content-Security-Policy", page.Security)
-	return write(w, http.StatusOK, typePage, page.Index(r.Host))
+	return respond(w, http.StatusOK, typePage, page.Index(r.Host))
 }
 
 // asset answers with a file of the page. Its name changes with its content, so
@@ -161,9 +161,9 @@ func (a *api) asset(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Vary", "Accept-Encoding")
 	if file.Gzipped != nil && takesGzip(r) {
 		w.Header().Set("Content-Encoding", "gzip")
-		return write(w, http.StatusOK, file.MediaType, file.Gzipped)
+		return respond(w, http.StatusOK, file.MediaType, file.Gzipped)
 	}
-	return write(w, http.StatusOK, file.MediaType, file.Body)
+	return respond(w, http.StatusOK, file.MediaType, file.Body)
 }
 
 // queries lists the running queries, or that of one name.

@@ -8,13 +8,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/write"
 )
 
 // listeners are the ways in that are off unless they are configured: Graphite and
@@ -84,7 +84,7 @@ func (d *listeners) close() error {
 
 // serve serves the open listeners until shutdown. One that fails ends the node.
 func (d *listeners) serve(n *node) {
-	var tagger coordinator.Tagger = tagstore.Tagger{Of: n.store.Tags()}
+	var tagger write.Tagger = tagstore.Tagger{Of: n.store.Tags()}
 	if n.cluster != nil {
 		tagger = n.cluster.Tags().Tagger()
 	}

@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
@@ -30,6 +29,7 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/write"
 )
 
 // drainTimeout is how long HTTP requests under way may take at shutdown.
@@ -43,9 +43,9 @@ type node struct {
 	memory    *processMemory
 	results   *query.Cache
 	store     *store.Store
-	cluster   *clusterPart            // nil: the node is on its own
-	ducks     *ducksproxy.Proxy       // nil: none is known
-	points    coordinator.Coordinator // where all points go
+	cluster   *clusterPart      // nil: the node is on its own
+	ducks     *ducksproxy.Proxy // nil: none is known
+	points    write.Target      // where all points go
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners

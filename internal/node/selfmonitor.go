@@ -8,12 +8,12 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
 )
 
 // selfBucket is the bucket that every node writes its own metrics into, each second, as
@@ -28,7 +28,7 @@ const (
 // selfWriter writes the node's own metrics.
 type selfWriter struct {
 	n      *node
-	stream coordinator.Stream
+	stream write.Stream
 	bucket uint64
 	slot   uint64
 	last   map[uint64]account.Counts
@@ -43,7 +43,7 @@ func (n *node) selfMonitor(ctx context.Context) {
 	defer t.Stop()
 	for err := w.open(); ; {
 		// The store has said that disk or memory are short; both come back.
-		if err != nil && !errors.Is(err, coordinator.ErrDiskFull) && !errors.As(err, new(*memory.Refusal)) {
+		if err != nil && !errors.Is(err, write.ErrDiskFull) && !errors.As(err, new(*memory.Refusal)) {
 			n.logger.Error("self monitoring is off", "err", err)
 			return
 		}
@@ -78,7 +78,7 @@ func (w *selfWriter) open() error {
 	if err != nil {
 		return err
 	}
-	stream, err := w.n.points.Open(info, coordinator.Options{})
+	stream, err := w.n.points.Open(info, write.Options{})
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/head"
 )
 
 // maxHold is the most slots of a range for which Aggregate holds a version at a

@@ -7,10 +7,10 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/series"
 )
 
 // Extent returns the slots [first, past), inside [from, from+n), outside of which

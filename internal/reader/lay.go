@@ -11,8 +11,8 @@ import (
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/head"
 )
 
 // laying is sources under way of being laid over each other, for the slots of one

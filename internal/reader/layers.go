@@ -12,8 +12,8 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/head"
 )
 
 // layer is a segment that may hold chunks of a series.

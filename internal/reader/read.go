@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/head"
 )
 
 // MaxRead is the largest number of slots of one Read: it bounds what one keeps in

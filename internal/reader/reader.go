@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/series"
 )
 
 // Options are what reads go through.

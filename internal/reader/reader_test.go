@@ -11,7 +11,7 @@ import (
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/series"
 )
 
 // room is a reader of one series without points, which has no column.

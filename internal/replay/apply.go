@@ -3,16 +3,16 @@ package replay
 import (
 	"fmt"
 
-	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
+	"dalmatiner/internal/write/series"
 )
 
 // target is the head, and what is known of its columns. Appliers share it.

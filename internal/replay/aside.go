@@ -7,7 +7,7 @@ import (
 
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/logrecord"
 )
 
 const (

@@ -7,11 +7,11 @@ import (
 	"math"
 	"sync"
 
-	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // closeEvery is how many records of one group are applied under its lock at a

@@ -6,15 +6,15 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/ledger"
+	"dalmatiner/internal/write/logrecord"
+	"dalmatiner/internal/write/series"
 )
 
 // countEvery is how much of the log is counted before the account has it.

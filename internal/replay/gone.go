@@ -10,7 +10,7 @@ import (
 
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // maxLooks bounds how often a start reads the log to find out what the records were that

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"dalmatiner/internal/disk/hole"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // maxLogHoles bounds the holes that records of the log leave at a start. Where there

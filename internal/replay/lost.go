@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // countLost counts the points of records that damage took from the log, names their

@@ -8,23 +8,23 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
 	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/ledger"
 )
 
 // node is what a store has around its replay.

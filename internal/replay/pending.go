@@ -5,8 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/columns"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // recordsSize is the pending records of a group without their positions, and their place in the table.

@@ -5,11 +5,11 @@ import (
 	"slices"
 	"testing"
 
-	"dalmatiner/internal/columns"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // The table of pending records against a naive one: what is next in each group, how many

@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/manifest"
@@ -17,12 +15,14 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/ledger"
+	"dalmatiner/internal/write/logrecord"
+	"dalmatiner/internal/write/series"
 )
 
 const (

@@ -4,8 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/columns"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // round is a part of the log on its way into the head. Records of one group

@@ -17,12 +17,12 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

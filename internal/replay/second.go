@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
+	"dalmatiner/internal/write/logrecord"
 )
 
 const (

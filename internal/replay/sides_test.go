@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/disk/manifest"
@@ -22,13 +20,15 @@ import (
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/ledger"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // TestSides goes through the logs in testdata/sides, as TestReplays does, with what is kept beside

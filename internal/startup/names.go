@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/series"
 )
 
 // nameTries is how often the names of a segment are asked for that the device does not

@@ -2,7 +2,6 @@ package startup
 
 import (
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
@@ -13,6 +12,7 @@ import (
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/write/columns"
 )
 
 // openSegments opens the segments of the plan and does with the others what it says.

@@ -13,7 +13,6 @@ import (
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/catalogue"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/datadir"
@@ -28,6 +27,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/recovery"
+	"dalmatiner/internal/write/columns"
 )
 
 // Options are what a start works with. All is required, and the rooms in it are empty.

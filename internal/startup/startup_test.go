@@ -15,19 +15,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

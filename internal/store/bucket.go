@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // ErrClosed is returned by calls after Close.

@@ -14,9 +14,9 @@ import (
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/intake"
 )
 
 // churn is a store and the naive truth beside it: batches of series that begin,

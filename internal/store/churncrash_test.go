@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/intake"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/intake"
 )
 
 // turnedOver returns a store in which columns have changed hands before and

@@ -7,10 +7,10 @@ import (
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
+	"dalmatiner/internal/write/head"
 )
 
 // Merge merges what is closed until nothing is left to do. Segments that hold

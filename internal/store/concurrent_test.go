@@ -12,8 +12,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write/intake"
 )
 
 // beside runs senders and readers while it flushes in turns with and without
@@ -179,7 +179,7 @@ func TestAPointInTheMiddleOfACapture(t *testing.T) {
 	var x *intake.Session
 	var clone *vfs.MemFS
 	send := func(slot int64, words ...uint64) {
-		w := write{series: 1, slot: slot, words: words}
+		w := call{series: 1, slot: slot, words: words}
 		w.send(x)
 		h.add(w)
 		if _, err := x.Commit(); err != nil {

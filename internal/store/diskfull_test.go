@@ -13,11 +13,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
 )
 
 // quota is a file system on a disk of so many bytes, of which others have some.
@@ -352,7 +352,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 			t.Fatalf("a point: %+v, %v", x.Totals(), err)
 		}
 		for what, change := range changes {
-			if err := change(); !errors.Is(err, coordinator.ErrDiskFull) {
+			if err := change(); !errors.Is(err, write.ErrDiskFull) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -362,7 +362,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 		s.upkeep.EverySecond()
 		_ = s.disk.Log.Sync() // it has nothing to write
 	}
-	if err := s.DeleteBucket("a"); !errors.Is(err, coordinator.ErrDiskFull) {
+	if err := s.DeleteBucket("a"); !errors.Is(err, write.ErrDiskFull) {
 		t.Errorf("deleting the bucket: %v", err)
 	}
 	if n := missingNoise(t, s, "a", epoch, epoch+10); n != 0 || fatals.Load() != 0 {

@@ -9,8 +9,8 @@ import (
 	"dalmatiner/internal/model/buckets"
 )
 
-// Events returns the store of events. What Write returns as a token is for WaitDurable of the
-// coordinator, which is Intake.
+// Events returns the store of events. What Write returns as a token is for WaitDurable of
+// Intake.
 func (s *Store) Events() *events.Local { return s.events }
 
 // eventReadsPart of the memory limit is what reads of events hold of files, maxEventReads without one.

@@ -20,9 +20,9 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/write/head"
 )
 
 const patience = time.Minute

@@ -127,7 +127,7 @@ func (x *oldRun) onlyOwn(s *Store, what string) {
 }
 
 func (x *oldRun) sent(series int, slot int64, word uint64) bool {
-	return slices.ContainsFunc(x.points.writes, func(w write) bool {
+	return slices.ContainsFunc(x.points.writes, func(w call) bool {
 		return w.series == series && slot >= w.slot && slot < w.slot+int64(len(w.words)) && w.words[slot-w.slot] == word
 	})
 }

@@ -15,9 +15,9 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/intake"
 )
 
 // Whatever is written, deleted, begun anew, flushed, merged, expired, and

@@ -18,9 +18,9 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/intake"
 )
 
 // forgetModel is a bucket whose series are written, deleted, and begun anew.

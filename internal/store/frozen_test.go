@@ -20,9 +20,9 @@ import (
 	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/intake"
 )
 
 // frozenScript makes the data directory in testdata, of two days, two

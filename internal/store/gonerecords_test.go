@@ -7,9 +7,9 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/replay"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // The log is damaged between its two readings: the points of the record are lost, named

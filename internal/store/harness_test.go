@@ -14,11 +14,11 @@ import (
 	"go.uber.org/goleak"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/intake"
 )
 
 // An Open of pebble that fails leaves one goroutine behind.
@@ -93,10 +93,10 @@ func mustOpen(t fataler, o Options) *Store {
 
 func mustSession(t fataler, s *Store, bucket string) *intake.Session {
 	t.Helper()
-	return mustSessionWith(t, s, bucket, coordinator.Options{Stale: true})
+	return mustSessionWith(t, s, bucket, write.Options{Stale: true})
 }
 
-func mustSessionWith(t fataler, s *Store, bucket string, how coordinator.Options) *intake.Session {
+func mustSessionWith(t fataler, s *Store, bucket string, how write.Options) *intake.Session {
 	t.Helper()
 	info, err := s.EnsureBucket(bucket)
 	if err != nil {
@@ -130,15 +130,15 @@ func readAll(t fataler, s *Store, bucket string, series int, from int64, n int) 
 	return dst
 }
 
-// write is one call of a session in the model's history.
-type write struct {
+// call is one call of a session in the model's history.
+type call struct {
 	series     int
 	slot       int64
 	words      []uint64 // 0 is an explicit unset point
 	timestamps []uint64 // in a bucket with timestamps; nil is a plain write into it
 }
 
-func (w *write) send(x *intake.Session) {
+func (w *call) send(x *intake.Session) {
 	if w.timestamps != nil {
 		w.sendTimestamped(x)
 		return
@@ -156,12 +156,12 @@ func (w *write) send(x *intake.Session) {
 
 // history is the naive truth: what was sent, in order.
 type history struct {
-	writes  []write
+	writes  []call
 	points  []int // total points after each write
 	commits []int // writes that had been sent at each commit, where the test has noted them
 }
 
-func (h *history) add(w write) {
+func (h *history) add(w call) {
 	total := len(w.words)
 	if n := len(h.points); n > 0 {
 		total += h.points[n-1]
@@ -240,8 +240,8 @@ func checkMinutes(t fataler, s *Store, bucket uint64, total account.Counts) {
 	}
 }
 
-func randWrite(r *rand.Rand, now int64) write {
-	w := write{series: r.IntN(modelSeries), slot: now - int64(r.IntN(20))}
+func randWrite(r *rand.Rand, now int64) call {
+	w := call{series: r.IntN(modelSeries), slot: now - int64(r.IntN(20))}
 	n := 1
 	switch r.IntN(12) {
 	case 0:

@@ -139,7 +139,7 @@ func (m *meta) onTime(o metaOp) {
 		return
 	}
 	for range 1 + r.IntN(8) {
-		w := write{series: r.IntN(modelSeries), slot: b.slot(m.now()) - int64(r.IntN(3)), words: []uint64{point.FromInt(r.Int64N(100))}}
+		w := call{series: r.IntN(modelSeries), slot: b.slot(m.now()) - int64(r.IntN(3)), words: []uint64{point.FromInt(r.Int64N(100))}}
 		b.timestamp(r, &w)
 		m.put(b, x, w)
 	}

@@ -16,8 +16,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/intake"
 )
 
 // markedBeside is a store in use, and the reader of a bucket in it.

@@ -14,14 +14,14 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/intake"
 )
 
 const second = uint64(time.Second)
 
-func (w *write) sendTimestamped(x *intake.Session) {
+func (w *call) sendTimestamped(x *intake.Session) {
 	var data []byte
 	for i, v := range w.words {
 		data = binary.BigEndian.AppendUint64(point.Append(data, v), w.timestamps[i])
@@ -70,7 +70,7 @@ func (h *history) checkTimestamps(t fataler, s *Store, info buckets.Info, n int)
 
 // randTimestamped is a random write into a bucket with timestamps: most of it
 // timestamped near the slot, some of it days off, and some of it plain.
-func randTimestamped(r *rand.Rand, now int64) write {
+func randTimestamped(r *rand.Rand, now int64) call {
 	w := randWrite(r, now)
 	if r.IntN(8) == 0 {
 		return w
@@ -147,7 +147,7 @@ func TestTimestampsStayWithTheirValues(t *testing.T) {
 			case step == "hours": // that close windows
 				pass(l.s, l.clock, 6*time.Hour)
 				x := mustSession(t, l.s, "b")
-				w := write{slot: l.clock.Now().Unix(), words: []uint64{point.FromInt(1)}}
+				w := call{slot: l.clock.Now().Unix(), words: []uint64{point.FromInt(1)}}
 				w.send(x)
 				l.h.add(w)
 				if err := x.Close(); err != nil {

@@ -17,10 +17,10 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // Whatever is written, deleted, begun anew, flushed, merged, lost and restored, and

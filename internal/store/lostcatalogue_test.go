@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/series"
 )
 
 // loseCatalogue opens the store without it, behind a flush or with more in the log.

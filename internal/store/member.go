@@ -5,14 +5,14 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/columns"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // Member is what a cluster asks of the store of one of its members beside points. Its methods may
@@ -104,9 +104,9 @@ func (m Member) BucketDeletions() []buckets.Deletion { return m.s.buckets.Deleti
 
 // DeleteSeriesAt does deletions of series again that another node has made, as
 // deletion.Deleter.DeleteAt. The token stands for all of it.
-func (m Member) DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (coordinator.Token, error) {
+func (m Member) DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (write.Token, error) {
 	last, err := m.s.deletions.DeleteAt(ctx, bucket, list)
-	return coordinator.Token{Position: uint64(last)}, err
+	return write.Token{Position: uint64(last)}, err
 }
 
 // DropSeries gives series up that other nodes have from now on, as deletion.Deleter.Drop.
@@ -186,13 +186,13 @@ func eachSeries(ctx context.Context, b *columns.Bucket, fn func(id metric.Series
 }
 
 // Copies returns the ledger of copies: the account of the points that this node stores for a
-// cluster, those of streams with coordinator.Options.Copies.
+// cluster, those of streams with write.Options.Copies.
 func (m Member) Copies() *account.Account { return m.s.ledger.Copies() }
 
 // CountPoints counts points of a bucket that this node took from senders and gave to other nodes to
 // store: what became of them goes into the log and the account. The token stands for it. The error
-// wraps coordinator.ErrDiskFull where the log has no room for points that were stored.
-func (m Member) CountPoints(bucket uint64, c *account.Counts) (coordinator.Token, error) {
+// wraps write.ErrDiskFull where the log has no room for points that were stored.
+func (m Member) CountPoints(bucket uint64, c *account.Counts) (write.Token, error) {
 	lsn, err := m.s.ledger.CountPoints(bucket, c)
-	return coordinator.Token{Position: uint64(lsn)}, err
+	return write.Token{Position: uint64(lsn)}, err
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // sendCopies sends n points of a series, as copies or as a sender would.
 func sendCopies(t fataler, s *Store, copies bool, series int, slot int64, n int) {
 	t.Helper()
-	x := mustSessionWith(t, s, "b", coordinator.Options{Copies: copies})
+	x := mustSessionWith(t, s, "b", write.Options{Copies: copies})
 	for i := range int64(n) {
 		x.Point(key(series), uint64(slot+i), point.FromInt(i))
 	}

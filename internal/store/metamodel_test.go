@@ -17,10 +17,10 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/intake"
 )
 
 const metaBuckets = 3
@@ -76,7 +76,7 @@ func (b *metaBucket) sure(series int) bool {
 
 // timestamp gives a write timestamps: most near their slots, some of them months
 // off, a few too far. Without timestamps in the bucket it does nothing.
-func (b *metaBucket) timestamp(r *rand.Rand, w *write) {
+func (b *metaBucket) timestamp(r *rand.Rand, w *call) {
 	if !b.info.HPTS {
 		return
 	}
@@ -183,7 +183,7 @@ func (m *meta) age() {
 func (m *meta) short() bool { return m.st.memory > 0 && m.pressure >= 70 }
 
 // put sends one write and says what it means.
-func (m *meta) put(b *metaBucket, x *intake.Session, w write) {
+func (m *meta) put(b *metaBucket, x *intake.Session, w call) {
 	m.t.Helper()
 	for i, v := range w.words {
 		// An old point may be there or not: it is not known which of the two wins.
@@ -237,7 +237,7 @@ func (m *meta) put(b *metaBucket, x *intake.Session, w write) {
 
 // refused sends a write and reports whether it was refused for lack of memory:
 // then all of it was, some points perhaps for other reasons.
-func (m *meta) refused(b *metaBucket, x *intake.Session, w write) bool {
+func (m *meta) refused(b *metaBucket, x *intake.Session, w call) bool {
 	_, err := x.Commit()
 	m.must(err)
 	before := m.s.Account().Total(b.info.ID)

@@ -18,11 +18,11 @@ import (
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/write/intake"
 )
 
 // A script is a list of operations. Run under any settings it must give the
@@ -205,7 +205,7 @@ func (m *meta) churn(o metaOp) {
 	}
 	first := modelSeries + int(o.n%1000)*50
 	for series := first; series < first+50; series++ {
-		m.put(b, x, write{series: series, slot: b.slot(m.now()), words: []uint64{point.FromInt(int64(series))}})
+		m.put(b, x, call{series: series, slot: b.slot(m.now()), words: []uint64{point.FromInt(int64(series))}})
 	}
 	m.hangUp(o.bucket)
 }

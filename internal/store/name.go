@@ -1,8 +1,8 @@
 package store
 
 import (
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/columns"
 )
 
 // Name returns the bucket of a series, by the id of its values, and its key, which is the caller's. Of

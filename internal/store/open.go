@@ -3,8 +3,6 @@ package store
 import (
 	"errors"
 
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/manifest"
@@ -12,8 +10,6 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/intake"
-	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
@@ -21,6 +17,10 @@ import (
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/startup"
 	"dalmatiner/internal/upkeep"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/intake"
+	"dalmatiner/internal/write/ledger"
 )
 
 const minLogFile = 2 << 10 // less is not worth a file

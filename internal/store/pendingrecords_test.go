@@ -10,12 +10,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/intake"
 )
 
 // halfRead is a store that has read its log once: what it has of points comes
@@ -286,7 +286,7 @@ func TestBringingBesideTheReplay(t *testing.T) {
 func TestNewSeriesWaitForTheReplay(t *testing.T) {
 	w := newHalfRead(t, 5)
 	defer func() { w.s.Crash() }()
-	nonBlocking := mustSessionWith(t, w.s, "b", coordinator.Options{NeverWait: true})
+	nonBlocking := mustSessionWith(t, w.s, "b", write.Options{NeverWait: true})
 	nonBlocking.Point(key(1_000_000), epoch, point.FromInt(1))
 	if err := nonBlocking.Close(); err != nil {
 		t.Fatal(err)

@@ -5,9 +5,9 @@ import (
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/replay"
 	"dalmatiner/internal/upkeep"
+	"dalmatiner/internal/write/intake"
 )
 
 const (

@@ -14,8 +14,8 @@ import (
 
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/intake"
 	"dalmatiner/test/torture/oracle"
 )
 

@@ -9,12 +9,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // pressedStore opens a store with a limit whose use the test adds to.
@@ -165,7 +165,7 @@ func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
 func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	s := openPressed(t, nil)
 	// First: at the end of the memory no bucket is made.
-	nonBlocking, patient := mustSessionWith(t, s.Store, "b", coordinator.Options{NeverWait: true}), mustSession(t, s.Store, "b")
+	nonBlocking, patient := mustSessionWith(t, s.Store, "b", write.Options{NeverWait: true}), mustSession(t, s.Store, "b")
 	extra := make(chan int64, 1)
 	extra <- testLimit
 	s.o.Memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})

@@ -6,10 +6,10 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/reader"
+	"dalmatiner/internal/write/columns"
 )
 
 // MaxRead is the largest number of slots of one Read.

@@ -10,16 +10,16 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/head"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
+	"dalmatiner/internal/write/series"
 )
 
 // damageRecords flips a bit of every copy of the log's records that fn chooses, and

@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/intake"
 )
 
 // TestRefusedPointsMakeNoSeries: a series of which every point was refused is not there, whatever way

@@ -3,13 +3,13 @@ package store
 import (
 	"context"
 
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
 	"dalmatiner/internal/replay"
+	"dalmatiner/internal/write/columns"
 )
 
 // newReplay returns the replay of the log behind what a start has found.

@@ -9,8 +9,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write/intake"
 )
 
 const (

@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/replay"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // onlyLogFile returns the path of the one file of records that the log has.

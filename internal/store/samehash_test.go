@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // A name whose hash another series has is refused and counted, be that series in

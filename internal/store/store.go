@@ -6,20 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
-	"dalmatiner/internal/intake"
-	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/reader"
@@ -27,6 +21,12 @@ import (
 	"dalmatiner/internal/startup"
 	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/upkeep"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/intake"
+	"dalmatiner/internal/write/ledger"
 )
 
 // Store is an open data directory. Its methods may be called concurrently.
@@ -131,7 +131,7 @@ func (s *Store) Intake() *intake.Intake { return s.intake }
 
 // NewSession starts a session for the bucket, as its intake does. Close must be called.
 func (s *Store) NewSession(info buckets.Info) (*intake.Session, error) {
-	return s.intake.NewSession(info, coordinator.Options{})
+	return s.intake.NewSession(info, write.Options{})
 }
 
 // Damage returns what was found damaged since the start, and how often.

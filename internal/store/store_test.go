@@ -13,7 +13,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
+	"dalmatiner/internal/write/head"
 )
 
 // Random writes, ticks, flushes, clean restarts and crashes with any share of
@@ -77,7 +77,7 @@ func sendCrowd(t fataler, s *Store, h *history, clock *testClock) {
 	x := mustSession(t, s, "b")
 	now := clock.Now().Unix()
 	for i := range 66 {
-		w := write{series: modelSeries + i, slot: now - now%60, words: make([]uint64, 60)}
+		w := call{series: modelSeries + i, slot: now - now%60, words: make([]uint64, 60)}
 		for j := range w.words {
 			w.words[j] = point.FromInt(int64(i * j))
 		}

@@ -147,7 +147,7 @@ func (h *history) left(t fataler, s *Store, info buckets.Info) history {
 }
 
 // torn returns the points of a commit that are there behind the history.
-func (h *history) torn(t fataler, s *Store, commit []write, points int) (there []write) {
+func (h *history) torn(t fataler, s *Store, commit []call, points int) (there []call) {
 	t.Helper()
 	var last []churnPoint
 	words := make(map[int][]uint64)
@@ -174,7 +174,7 @@ func (h *history) torn(t fataler, s *Store, commit []write, points int) (there [
 	}
 	for i, p := range last {
 		if left[i] {
-			there = append(there, write{series: p.series, slot: p.slot, words: []uint64{p.word}})
+			there = append(there, call{series: p.series, slot: p.slot, words: []uint64{p.word}})
 		}
 	}
 	return there

@@ -13,15 +13,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // undurable is a store whose log is synced when the test says so only.

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write/intake"
 )
 
 const (

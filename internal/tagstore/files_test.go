@@ -14,10 +14,10 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/logrecord"
 )
 
 const bucket = 5

@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/mirror"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // Load takes the committed files into the index. It is called once; whoever needs the tags waits

@@ -10,8 +10,8 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/mirror"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/logrecord"
 )
 
 const (

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // sharing is what a store knows of the nodes that have its tags as well.

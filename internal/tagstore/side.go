@@ -7,10 +7,10 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/mirror"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/series"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/logrecord"
+	"dalmatiner/internal/write/series"
 )
 
 // Take takes the records that no flush has taken, as flush.Side has it.

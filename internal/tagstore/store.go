@@ -12,19 +12,19 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/backpressure"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/ledger"
-	"dalmatiner/internal/logrecord"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/ledger"
+	"dalmatiner/internal/write/logrecord"
 )
 
 // MaxChange is the longest change in bytes, encoded.
@@ -153,7 +153,7 @@ type Refusal struct {
 // Those without a clock get the present one and the id of this node, in list too. The reason of a refusal wraps
 // tags.ErrLimit, buckets.ErrUnknown or *memory.Refusal: while memory is short, what adds a series or a
 // tag is refused, and may be tried again. The error is that of ctx while senders are held back, or
-// of the log, or wraps coordinator.ErrDiskFull: then some of the changes may have been taken.
+// of the log, or wraps write.ErrDiskFull: then some of the changes may have been taken.
 func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err error) {
 	return applyAll(ctx, s, list, s.take)
 }

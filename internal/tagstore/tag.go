@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write"
 )
 
-// Tagger is the coordinator.Tagger of a store.
+// Tagger is the write.Tagger of a store.
 type Tagger struct {
 	Of *Store
 	// Through takes the changes, on their way to the store; nil: they go to it.
@@ -19,8 +19,8 @@ type Tagger struct {
 	}
 }
 
-// Tag implements coordinator.Tagger.
-func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (out coordinator.Tagged, err error) {
+// Tag implements write.Tagger.
+func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (out write.Tagged, err error) {
 	s, given := t.Of, tags.Given{In: t.Of.index}
 	var unknown []tags.Change
 	for i := range list {
@@ -32,7 +32,7 @@ func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (ou
 		return out, nil
 	}
 	if neverWait && s.full() {
-		return out, fmt.Errorf("%w: %d bytes of changes of tags are not flushed", coordinator.ErrHeldBack, s.Unflushed())
+		return out, fmt.Errorf("%w: %d bytes of changes of tags are not flushed", write.ErrHeldBack, s.Unflushed())
 	}
 	apply := s.Apply
 	if t.Through != nil {
@@ -51,5 +51,5 @@ func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (ou
 	return out, err
 }
 
-// TagLosses implements coordinator.Tagger.
+// TagLosses implements write.Tagger.
 func (t Tagger) TagLosses() uint64 { return tags.Given{In: t.Of.index}.Losses() }

@@ -3,8 +3,8 @@ package upkeep
 import (
 	"time"
 
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/write/head"
 )
 
 // What follows from the level of the memory budget is done here; the list is in

@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/flushtest"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/upkeep"
+	"dalmatiner/internal/write/head"
 )
 
 // The options of the tests: a block of 60 slots of a second closes 10 s after its last write, or after 90 s.

@@ -9,17 +9,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/backpressure"
-	"dalmatiner/internal/columns"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
-	"dalmatiner/internal/head"
 	"dalmatiner/internal/host/clock"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/ledger"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/backpressure"
+	"dalmatiner/internal/write/columns"
+	"dalmatiner/internal/write/head"
+	"dalmatiner/internal/write/ledger"
 )
 
 const (

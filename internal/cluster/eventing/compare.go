@@ -11,9 +11,9 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
 )
 
 const (
@@ -304,7 +304,7 @@ func (c *comparing) fetch(ctx context.Context, info *buckets.Info, start, end in
 }
 
 // adopt stores events that a comparison has brought. None of them is being written here meanwhile.
-func (e *Eventing) adopt(bucket uint64, list []events.Event) ([]events.Class, coordinator.Token, error) {
+func (e *Eventing) adopt(bucket uint64, list []events.Event) ([]events.Class, write.Token, error) {
 	e.taking.Lock()
 	defer e.taking.Unlock()
 	classes, token, err := e.o.Own.Adopt(bucket, list)

@@ -16,11 +16,11 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
 )
 
 // Options are what the events of a cluster need of a node. All functions may be called concurrently.
@@ -38,7 +38,7 @@ type Options struct {
 	// Private reports whether a bucket belongs to each node alone.
 	Private func(name string) bool
 	// Durable waits until what a token of Own stands for is on disk.
-	Durable func(ctx context.Context, t coordinator.Token) error
+	Durable func(ctx context.Context, t write.Token) error
 
 	View    func() *ring.View
 	Up      func(ring.ID) bool      // a node is reached, and in no maintenance

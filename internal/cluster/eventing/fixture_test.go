@@ -16,13 +16,13 @@ import (
 
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/write"
 )
 
 // world is the nodes of a cluster whose events alone are shared.
@@ -110,7 +110,7 @@ func (n *node) open() {
 			info, err := opened.BucketByName(bucketName)
 			return info, err == nil && info.ID == id
 		},
-		Durable: func(ctx context.Context, t coordinator.Token) error { return opened.Intake().WaitDurable(ctx, t) },
+		Durable: func(ctx context.Context, t write.Token) error { return opened.Intake().WaitDurable(ctx, t) },
 		View:    n.view.Load, Up: up, Reaches: up, Copies: func(uint64) int { return 0 },
 		Quorum: func(*ring.View, uint64) Quorum { return Quorum{Reads: 2, Writes: 2, Next: 2} },
 		Agreed: func(*ring.View) bool { return !n.w.behind.Load() },

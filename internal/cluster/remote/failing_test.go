@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
 )
 
 // patient ends a test that hangs.
@@ -257,7 +257,7 @@ func TestStaleMarkers(t *testing.T) {
 			var err error
 			info, err = n.store.CreateBucket(buckets.Info{Name: "t", Resolution: 1000, PPF: 3600, HPTS: hpts})
 			w.must(err)
-			x, err := n.store.Intake().NewSession(info, coordinator.Options{Stale: true})
+			x, err := n.store.Intake().NewSession(info, write.Options{Stale: true})
 			w.must(err)
 			for slot := range uint64(99) {
 				// Of each three slots one has a value on one node, one has markers only, and one nothing.

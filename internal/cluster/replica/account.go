@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write"
 )
 
 // NextBatch says of which bucket the points are of the batch that the protocol is given next. It is
@@ -28,7 +28,7 @@ func CountsOf(r replication.Counts) account.Counts {
 // Account notes what became of the points of a batch: in the log and the account of the store.
 func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (replication.Position, error) {
 	bucket, ok := r.coordinated[batch.Number]
-	var token coordinator.Token
+	var token write.Token
 	if c.Points() > 0 {
 		if !ok {
 			return 0, fmt.Errorf("batch %d: nobody has said of which bucket it is", batch.Number)

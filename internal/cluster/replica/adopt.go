@@ -11,8 +11,8 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/flush"
+	"dalmatiner/internal/write"
 )
 
 // A chunk of which this node has nothing goes into a file of the store whole, without the log. Until it is there it
@@ -101,7 +101,7 @@ func (r *Replica) define(chunks []replication.Chunk) error {
 		if t == nil {
 			continue
 		}
-		t.points[0] = coordinator.Point{Key: s.key, Slot: id.Number * chunk.Slots, Word: point.Unset}
+		t.points[0] = write.Point{Key: s.key, Slot: id.Number * chunk.Slots, Word: point.Unset}
 		t.Append(t.points[:])
 	}
 	return r.commit()

@@ -5,8 +5,8 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write/intake"
 )
 
 // Columns of first-hand writes come again and again with the same series. What was looked up for a group is kept, so

@@ -6,9 +6,9 @@ import (
 	"sync"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
 )
 
 // hints are what other nodes missed.
@@ -228,7 +228,7 @@ func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication
 		return 0, err
 	}
 	j.hints.put(h, lsn, len(rec), j.o.Names)
-	e.lsn, e.at = lsn, j.next(coordinator.Token{}, nil)
+	e.lsn, e.at = lsn, j.next(write.Token{}, nil)
 	j.keys.add(e)
 	return e.at, nil
 }

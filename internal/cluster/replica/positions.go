@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
+	"dalmatiner/internal/write"
 )
 
 // positions are what was written and is not known to be durable yet. Positions begin anew with every
@@ -18,12 +18,12 @@ type positions struct {
 // a key in the log of the replica. A key must not outlive its rows.
 type pending struct {
 	at    replication.Position
-	token coordinator.Token
+	token write.Token
 	key   *seen // nil: none
 }
 
 // next returns the position of something that was written. mu is held.
-func (j *journal) next(t coordinator.Token, key *seen) replication.Position {
+func (j *journal) next(t write.Token, key *seen) replication.Position {
 	j.last++
 	if n := len(j.pending); key == nil && n > 0 && j.pending[n-1].key == nil {
 		// One entry for changes without a key that follow each other.
@@ -35,7 +35,7 @@ func (j *journal) next(t coordinator.Token, key *seen) replication.Position {
 	return j.last
 }
 
-func later(a, b coordinator.Token) coordinator.Token {
+func later(a, b write.Token) write.Token {
 	if a.Position < b.Position {
 		return b
 	}
@@ -46,7 +46,7 @@ func later(a, b coordinator.Token) coordinator.Token {
 // store, then keys and hints in that of the replica. Its error is that of ctx, of a log that has
 // failed, or says that the node makes nothing durable.
 func (j *journal) Durable(ctx context.Context, upTo replication.Position) error {
-	var token coordinator.Token
+	var token write.Token
 	j.mu.Lock()
 	for _, p := range j.pending {
 		if p.at <= upTo {

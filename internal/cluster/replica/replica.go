@@ -14,7 +14,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/flush"
@@ -22,6 +21,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/write"
 )
 
 // Local is what a replica needs of the store of its node. A *store.Store is one.
@@ -30,20 +30,20 @@ type Local interface {
 	Series(info buckets.Info, key []byte) store.Series
 	Replayed(ctx context.Context) error
 	EachSeries(ctx context.Context, fn func(info buckets.Info, id metric.SeriesID, key []byte) bool) error
-	DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (coordinator.Token, error)
+	DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (write.Token, error)
 	DropSeries(bucket uint64, ids []metric.SeriesID) error
 	Expect(id metric.SeriesID) bool
 	Adopt(ctx context.Context, list []flush.Adopted) error
 	Incarnations(fn func(bucket uint64, id metric.SeriesID, incarnation uint64) bool)
-	CountPoints(bucket uint64, c *account.Counts) (coordinator.Token, error)
+	CountPoints(bucket uint64, c *account.Counts) (write.Token, error)
 	Damage() (names []string, count uint64)
 }
 
 // Points is the way of points into that store. Reports of a commit come inside of it, and the tokens
 // of all streams, and those of Local, are of one order. The intake of a store is one.
 type Points interface {
-	Open(bucket buckets.Info, how coordinator.Options) (coordinator.Stream, error)
-	WaitDurable(ctx context.Context, t coordinator.Token) error
+	Open(bucket buckets.Info, how write.Options) (write.Stream, error)
+	WaitDurable(ctx context.Context, t write.Token) error
 }
 
 // Names says which bucket and metric a series is. A *names.Registry is one.

@@ -13,11 +13,11 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
 )
 
 // The larger value stays, whatever comes first; with one copy the last one does.
@@ -113,24 +113,24 @@ type refusing struct {
 }
 
 type refusingStream struct {
-	coordinator.Stream
+	write.Stream
 	n      uint64
 	reason account.Reason
-	report func(coordinator.Token, account.Counts)
+	report func(write.Token, account.Counts)
 }
 
-func (p refusing) Open(b buckets.Info, how coordinator.Options) (coordinator.Stream, error) {
+func (p refusing) Open(b buckets.Info, how write.Options) (write.Stream, error) {
 	s, err := p.Points.Open(b, how)
 	return &refusingStream{s, 0, p.reason, how.Report}, err
 }
 
-func (s *refusingStream) Append(points []coordinator.Point) { s.n += uint64(len(points)) }
+func (s *refusingStream) Append(points []write.Point) { s.n += uint64(len(points)) }
 
-func (s *refusingStream) Commit() (coordinator.Token, error) {
+func (s *refusingStream) Commit() (write.Token, error) {
 	c := account.Counts{}
 	c.Refused[s.reason], s.n = s.n, 0
-	s.report(coordinator.Token{}, c)
-	return coordinator.Token{}, nil
+	s.report(write.Token{}, c)
+	return write.Token{}, nil
 }
 
 // Where the disk is full nothing is taken that the log would need room for.

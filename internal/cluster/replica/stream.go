@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/coordinator"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/intake"
 )
 
 // rows is a stream that takes points of series whose places in the store are known. An *intake.Session is one.
@@ -21,12 +21,12 @@ type rows interface {
 
 // stream is the way of points into a bucket of the store.
 type stream struct {
-	coordinator.Stream
+	write.Stream
 	rows   rows // nil: it takes points by name only
 	bucket *bucket
-	used   bool                 // it has points that are not committed
-	points [1]coordinator.Point // the last one
-	counts account.Counts       // of the last commit
+	used   bool           // it has points that are not committed
+	points [1]write.Point // the last one
+	counts account.Counts // of the last commit
 }
 
 // stream returns that of a bucket.
@@ -36,8 +36,8 @@ func (r *Replica) stream(b *bucket) (*stream, error) {
 	}
 	s := &stream{bucket: b}
 	var err error
-	s.Stream, err = r.o.Points.Open(b.info, coordinator.Options{Copies: true, Stale: true, NeverWait: true,
-		Report: func(_ coordinator.Token, c account.Counts) { s.counts.Add(&c) }})
+	s.Stream, err = r.o.Points.Open(b.info, write.Options{Copies: true, Stale: true, NeverWait: true,
+		Report: func(_ write.Token, c account.Counts) { s.counts.Add(&c) }})
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +72,7 @@ func (r *Replica) put(s *series, slot int64, v replication.Value) error {
 		return cmp.Or(err, r.writing.stale(1))
 	}
 	p := &t.points[0]
-	*p = coordinator.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
+	*p = write.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
 	if s.bucket.info.HPTS {
 		p.Time = s.bucket.info.Timestamp(p.Slot, v.Time)
 	}

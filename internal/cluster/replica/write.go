@@ -12,15 +12,15 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/write"
 )
 
 // writing is a change on its way into the store.
 type writing struct {
-	token  coordinator.Token
+	token  write.Token
 	counts replication.Counts
 	left   Stats // what is left out of it
 	copies bool  // the rows are copies of other nodes, not first hand
@@ -77,7 +77,7 @@ func (r *Replica) Merge(c replication.Change) (replication.Position, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.leftOut()
-	if r.writing.token == (coordinator.Token{}) {
+	if r.writing.token == (write.Token{}) {
 		return r.last, r.writing.absent // what is here already may not be on disk yet
 	}
 	return r.next(r.writing.token, nil), r.writing.absent
@@ -136,7 +136,7 @@ func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 
 // full makes an error say that there is no room, where it does.
 func full(err error) error {
-	if errors.Is(err, coordinator.ErrDiskFull) || errors.Is(err, deletion.ErrTooMany) {
+	if errors.Is(err, write.ErrDiskFull) || errors.Is(err, deletion.ErrTooMany) {
 		return fmt.Errorf("%w: %w", replication.ErrFull, err)
 	}
 	return err

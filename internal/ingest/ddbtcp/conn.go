@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
+	"dalmatiner/internal/write"
 )
 
 const (
@@ -359,7 +359,7 @@ func refuse(err error) error {
 		reason = "invalid_bucket"
 	case errors.Is(err, buckets.ErrNoMajority):
 		reason = "no_majority"
-	case errors.Is(err, coordinator.ErrDiskFull):
+	case errors.Is(err, write.ErrDiskFull):
 		reason = "disk_full"
 	}
 	return &errRefused{reason: reason, err: err}

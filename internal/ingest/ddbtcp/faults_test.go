@@ -14,15 +14,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/conns"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wire"
+	"dalmatiner/internal/write"
+	"dalmatiner/internal/write/intake"
 )
 
 // hookedConn calls before ahead of the first SetReadDeadline that the hook
@@ -211,12 +211,12 @@ func FuzzStream(f *testing.F) {
 	f.Add(uint8(3), true, wire.AppendTimestampedEntry(nil, nil, 1<<64-1, wire.Timestamped{Word: 1}, wire.Timestamped{Word: point.FromFloat(1)}))
 	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
 		var received uint64
-		report := func(_ coordinator.Token, c account.Counts) { received += c.Received() }
+		report := func(_ write.Token, c account.Counts) { received += c.Received() }
 		info := plain
 		if hpts {
 			info = timestamped
 		}
-		session, err := st.Intake().Open(info, coordinator.Options{Timestamps: hpts, Report: report})
+		session, err := st.Intake().Open(info, write.Options{Timestamps: hpts, Report: report})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/intake"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wire"
+	"dalmatiner/internal/write/intake"
 )
 
 // pointByPoint is a stream that takes no points by itself.

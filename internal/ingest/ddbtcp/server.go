@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
@@ -22,14 +21,15 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
+	"dalmatiner/internal/write"
 )
 
 // Options configures a server. Points, Store and Logger are required; zero limits take
 // their defaults.
 type Options struct {
-	Points  coordinator.Coordinator // where streams go
-	Store   Store                   // what requests ask
-	Events  events.Store            // nil refuses requests about events
+	Points  write.Target // where streams go
+	Store   Store        // what requests ask
+	Events  events.Store // nil refuses requests about events
 	Logger  *slog.Logger
 	Monitor *monitor.Recorder // may be nil
 	Memory  *memory.Leases    // that lists are charged to; nil charges nothing

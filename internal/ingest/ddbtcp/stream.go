@@ -9,19 +9,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
+	"dalmatiner/internal/write"
 )
 
-// sink is where a stream goes: its points straight to the coordinator's stream, its
+// sink is where a stream goes: its points straight to the stream of the write seam, its
 // flushes here. It is the connection's goroutine that calls it.
 type sink struct {
-	points coordinator.Stream
+	points write.Stream
 	c      *conn
 	delay  time.Duration // points wait at most this long for a flush
 	acks   *acker        // nil in a classic stream
@@ -45,7 +45,7 @@ func (c *conn) open(q *wire.Request) error {
 	if q.Op == wire.OpAckStream && !points.Durable() {
 		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval", wire.ErrUnsupported)
 	}
-	how := coordinator.Options{Timestamps: q.HPTS, Stale: q.Op == wire.OpAckStream}
+	how := write.Options{Timestamps: q.HPTS, Stale: q.Op == wire.OpAckStream}
 	var acks *acker
 	if q.Op == wire.OpAckStream {
 		acks = newAcker(c)
@@ -76,7 +76,7 @@ const maxDelay = 5 * time.Second
 // Flush commits what came since the last flush.
 func (s *sink) Flush() { s.commit() }
 
-func (s *sink) commit() coordinator.Token {
+func (s *sink) commit() write.Token {
 	s.c.s.stats.Flushes.Add(1)
 	start := time.Now()
 	token, err := s.points.Commit()
@@ -130,7 +130,7 @@ func (s *sink) broken() bool { return s != nil && s.acks != nil && s.acks.over.L
 // pendingAck is a flush that is to be answered, and what became of the points
 // since the one before: counts are complete when the token is durable.
 type pendingAck struct {
-	token  coordinator.Token
+	token  write.Token
 	seq    uint64
 	counts account.Counts // under the acker's lock
 }
@@ -147,7 +147,7 @@ func newAcker(c *conn) *acker {
 
 // report takes what became of the points of a commit, at once or later. It counts for
 // the first flush that covers the commit.
-func (a *acker) report(t coordinator.Token, c account.Counts) {
+func (a *acker) report(t write.Token, c account.Counts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, p := range a.pending {
@@ -160,7 +160,7 @@ func (a *acker) report(t coordinator.Token, c account.Counts) {
 }
 
 // want asks for the answer to a flush: t is the last commit.
-func (a *acker) want(t coordinator.Token, seq uint64) {
+func (a *acker) want(t write.Token, seq uint64) {
 	p := &pendingAck{token: t, seq: seq}
 	a.mu.Lock()
 	p.counts, a.rest = a.rest, account.Counts{}

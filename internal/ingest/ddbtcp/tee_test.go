@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
@@ -17,28 +16,29 @@ import (
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/storetest"
 	"dalmatiner/internal/wire"
+	"dalmatiner/internal/write"
 )
 
-// tee is a coordinator that sends every point to two stores, as one of a cluster sends
+// tee is a target that sends every point to two stores, as one of a cluster sends
 // it to several nodes: it takes no bytes of the wire by itself, its tokens stand for a
 // position in each log, and what became of the points it says only when both copies
 // are durable.
 type tee struct {
 	mu      sync.Mutex
-	nodes   [2]coordinator.Coordinator
+	nodes   [2]write.Target
 	commits []*teeCommit // by position, from 1
 }
 
 type teeCommit struct {
-	token    coordinator.Token
-	tokens   [2]coordinator.Token
+	token    write.Token
+	tokens   [2]write.Token
 	counts   [2]account.Counts
-	report   func(coordinator.Token, account.Counts)
+	report   func(write.Token, account.Counts)
 	reported bool
 	stream   *teeStream
 }
 
-func (t *tee) all() [2]coordinator.Coordinator {
+func (t *tee) all() [2]write.Target {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.nodes
@@ -55,10 +55,10 @@ func (t *tee) EnsureBucket(name string) (info buckets.Info, err error) {
 
 func (t *tee) Durable() bool { return t.all()[0].Durable() && t.all()[1].Durable() }
 
-func (t *tee) Open(bucket buckets.Info, how coordinator.Options) (coordinator.Stream, error) {
+func (t *tee) Open(bucket buckets.Info, how write.Options) (write.Stream, error) {
 	s := &teeStream{t: t, report: how.Report}
 	for i, n := range t.all() {
-		how.Report = func(_ coordinator.Token, c account.Counts) { s.counts[i] = c }
+		how.Report = func(_ write.Token, c account.Counts) { s.counts[i] = c }
 		var err error
 		if s.streams[i], err = n.Open(bucket, how); err != nil {
 			return nil, err
@@ -68,7 +68,7 @@ func (t *tee) Open(bucket buckets.Info, how coordinator.Options) (coordinator.St
 }
 
 // WaitDurable waits for both copies, then reports what has not been reported yet.
-func (t *tee) WaitDurable(ctx context.Context, token coordinator.Token) error {
+func (t *tee) WaitDurable(ctx context.Context, token write.Token) error {
 	if token.Position == 0 {
 		return nil
 	}
@@ -93,9 +93,9 @@ func (t *tee) WaitDurable(ctx context.Context, token coordinator.Token) error {
 type teeStream struct {
 	wire.PointByPoint
 	t       *tee
-	streams [2]coordinator.Stream
+	streams [2]write.Stream
 	counts  [2]account.Counts // of the commit under way
-	report  func(coordinator.Token, account.Counts)
+	report  func(write.Token, account.Counts)
 	commits uint64
 }
 
@@ -111,25 +111,25 @@ func (s *teeStream) Points(key []byte, slot uint64, data []byte) {
 	}
 }
 
-func (s *teeStream) Append(points []coordinator.Point) {
+func (s *teeStream) Append(points []write.Point) {
 	for _, x := range s.streams {
 		x.Append(points)
 	}
 }
 
-func (s *teeStream) Commit() (coordinator.Token, error) {
+func (s *teeStream) Commit() (write.Token, error) {
 	c := &teeCommit{report: s.report, stream: s}
 	for i, x := range s.streams {
 		var err error
 		if c.tokens[i], err = x.Commit(); err != nil {
-			return coordinator.Token{}, err
+			return write.Token{}, err
 		}
 	}
 	s.commits++
 	s.t.mu.Lock()
 	defer s.t.mu.Unlock()
 	c.counts = s.counts
-	c.token = coordinator.Token{Position: uint64(len(s.t.commits) + 1), Commit: s.commits}
+	c.token = write.Token{Position: uint64(len(s.t.commits) + 1), Commit: s.commits}
 	s.t.commits = append(s.t.commits, c)
 	return c.token, nil
 }
@@ -138,7 +138,7 @@ func (s *teeStream) Pending() bool { return s.streams[0].Pending() || s.streams[
 
 func (s *teeStream) Close() error { return errors.Join(s.streams[0].Close(), s.streams[1].Close()) }
 
-// A coordinator that sends points to two nodes, and knows late what became of them, fits
+// A target that sends points to two nodes, and knows late what became of them, fits
 // behind the protocol: acknowledgements say what they say with one store, and both
 // stores hold everything that was acknowledged.
 func TestTwoNodesBehindTheProtocol(t *testing.T) {
@@ -147,7 +147,7 @@ func TestTwoNodesBehindTheProtocol(t *testing.T) {
 	other := storetest.Open(t, so)
 	var both *tee
 	f := newFixture(t, func(_ *store.Options, o *Options) {
-		both = &tee{nodes: [2]coordinator.Coordinator{nil, other.Intake()}}
+		both = &tee{nodes: [2]write.Target{nil, other.Intake()}}
 		o.Points = both
 	})
 	both.mu.Lock()

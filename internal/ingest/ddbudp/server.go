@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write"
 )
 
 // maxBuckets is how many buckets one listener keeps a stream for. Senders of
@@ -25,7 +25,7 @@ const maxBuckets = 64
 
 // Options configures a server. Points, Account and Logger are required.
 type Options struct {
-	Points  coordinator.Coordinator
+	Points  write.Target
 	Account *account.Account // that refused datagrams are counted in
 	Logger  *slog.Logger
 	Monitor *monitor.Recorder // may be nil
@@ -70,8 +70,8 @@ func (s *Server) Serve() error {
 type listener struct {
 	s       *Server
 	buckets map[string]*sender
-	points  []coordinator.Point // of a datagram
-	clock   uint64              // datagrams so far
+	points  []write.Point // of a datagram
+	clock   uint64        // datagrams so far
 }
 
 // sender is the way into one bucket.
@@ -131,7 +131,7 @@ func (l *listener) take(src []byte, peer netip.AddrPort) error {
 	for len(entries) > 0 {
 		var e entry
 		if e, entries = nextEntry(entries); len(e.data) == point.Size {
-			l.points = append(l.points, coordinator.Point{Key: e.key, Slot: e.slot, Word: point.Get(e.data)})
+			l.points = append(l.points, write.Point{Key: e.key, Slot: e.slot, Word: point.Get(e.data)})
 			continue
 		}
 		stream.Append(l.points)

@@ -11,9 +11,9 @@ import (
 	"unsafe"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/unacked"
+	"dalmatiner/internal/write"
 )
 
 // appender is the way of one sender's points into the node: what all three
@@ -22,9 +22,9 @@ type appender struct {
 	s       *Server
 	peer    netip.AddrPort
 	bucket  *unacked.Bucket
-	stream  coordinator.Stream // nil while there is no bucket to write to
-	missing string             // why, as a reason
-	batch   *batch             // between begin and commit
+	stream  write.Stream // nil while there is no bucket to write to
+	missing string       // why, as a reason
+	batch   *batch       // between begin and commit
 	dec     decoder
 
 	// Points that the store will refuse as too far ahead, between begin and commit.
@@ -39,7 +39,7 @@ type appender struct {
 
 // batch is points on their way to a stream, so that it is called once for many.
 type batch struct {
-	points []coordinator.Point
+	points []write.Point
 	names  []byte // their keys
 }
 
@@ -47,11 +47,11 @@ type batch struct {
 const (
 	batchPoints = 128
 	batchNames  = 8 << 10
-	batchSize   = batchNames + batchPoints*int(unsafe.Sizeof(coordinator.Point{}))
+	batchSize   = batchNames + batchPoints*int(unsafe.Sizeof(write.Point{}))
 )
 
 func newBatch() *batch {
-	return &batch{points: make([]coordinator.Point, 0, batchPoints), names: make([]byte, 0, batchNames)}
+	return &batch{points: make([]write.Point, 0, batchPoints), names: make([]byte, 0, batchNames)}
 }
 
 func (s *Server) newAppender(peer netip.AddrPort) appender {
@@ -169,7 +169,7 @@ func (a *appender) point(input []byte) {
 	}
 	from := len(b.names)
 	b.names = append(b.names, a.dec.key...)
-	b.points = append(b.points, coordinator.Point{Key: b.names[from:], Slot: a.dec.slot, Word: a.dec.word, Time: uint64(a.dec.ms) * nsPerMs})
+	b.points = append(b.points, write.Point{Key: b.names[from:], Slot: a.dec.slot, Word: a.dec.word, Time: uint64(a.dec.ms) * nsPerMs})
 	if a.dec.name > 0 {
 		a.failed = cmp.Or(a.failed, a.tag(a.dec.key, a.dec.name))
 	}

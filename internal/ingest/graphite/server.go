@@ -16,7 +16,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
@@ -25,13 +24,14 @@ import (
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/write"
 )
 
 // Options configures a server. Points, Memory, Account and Logger are required; zero limits take
 // their defaults.
 type Options struct {
-	Points  coordinator.Coordinator
-	Tags    coordinator.Tagger // nil: tags are parts of names only
+	Points  write.Target
+	Tags    write.Tagger // nil: tags are parts of names only
 	Memory  *memory.Budget
 	Account *account.Account // that refused lines are counted in
 	Now     func() time.Time // of lines without a time; time.Now

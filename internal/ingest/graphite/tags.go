@@ -9,11 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write"
 )
 
 const (
@@ -28,7 +28,7 @@ const (
 // tagger gives series their tags: those that it does not know to have them. It is shared by all
 // connections.
 type tagger struct {
-	to     coordinator.Tagger // nil gives none
+	to     write.Tagger // nil gives none
 	known  known
 	paused atomic.Int64 // until then, in ms since 1970
 }

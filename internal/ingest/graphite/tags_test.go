@@ -14,13 +14,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/write"
 )
 
 // tagged returns the series that a metric and a condition find in the collection of the bucket.
@@ -146,7 +146,7 @@ type failing struct {
 	want []string // keys that were given
 }
 
-func (f *failing) Tag(_ context.Context, list []tags.Change, _ bool) (out coordinator.Tagged, err error) {
+func (f *failing) Tag(_ context.Context, list []tags.Change, _ bool) (out write.Tagged, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
@@ -155,7 +155,7 @@ func (f *failing) Tag(_ context.Context, list []tags.Change, _ bool) (out coordi
 	for i := range list {
 		f.want = append(f.want, metric.Text(list[i].Key))
 	}
-	return coordinator.Tagged{Refused: 1, Why: tags.ErrLimit}, nil
+	return write.Tagged{Refused: 1, Why: tags.ErrLimit}, nil
 }
 
 func (f *failing) TagLosses() uint64 { return 0 }
@@ -173,7 +173,7 @@ func TestTagsThatCannotBeStored(t *testing.T) {
 	c := f.dial("tcp", f.text)
 	points := uint64(0)
 	for reason, err := range map[string]error{
-		"disk_full": fmt.Errorf("x: %w", coordinator.ErrDiskFull), "memory": &memory.Refusal{}, "held_back": coordinator.ErrHeldBack,
+		"disk_full": fmt.Errorf("x: %w", write.ErrDiskFull), "memory": &memory.Refusal{}, "held_back": write.ErrHeldBack,
 	} {
 		f.srv.tags.paused.Store(0)
 		to.set(err)

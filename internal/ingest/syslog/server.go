@@ -51,7 +51,7 @@ type Events interface {
 	Write(bucket string, list []events.Event) (events.Written, error)
 }
 
-// Buckets makes the bucket where it is missing: a coordinator.Coordinator.
+// Buckets makes the bucket where it is missing: a write.Target.
 type Buckets interface {
 	EnsureBucket(name string) (buckets.Info, error)
 }

@@ -8,27 +8,27 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/coordinator"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/write"
 )
 
 // Bucket is one sender's way into the bucket of a name. A sender that never
 // reconnects would go on writing to a bucket that was deleted; this one finds
 // the bucket that has the name now. It is not for concurrent use.
 type Bucket struct {
-	points coordinator.Coordinator
+	points write.Target
 	name   string
 	rec    *monitor.Recorder
 	info   buckets.Info
-	stream coordinator.Stream
-	how    coordinator.Options
+	stream write.Stream
+	how    write.Options
 }
 
 // NewBucket returns the way into the bucket of the given name. rec may be nil.
 // Close must be called.
-func NewBucket(points coordinator.Coordinator, name string, rec *monitor.Recorder) *Bucket {
+func NewBucket(points write.Target, name string, rec *monitor.Recorder) *Bucket {
 	return &Bucket{points: points, name: name, rec: rec}
 }
 
@@ -39,7 +39,7 @@ func (b *Bucket) NeverWait() { b.how.NeverWait = true }
 // Stream returns a stream for the bucket that has the name now, and the
 // bucket's resolution in milliseconds. The bucket is made where it is missing
 // and auto-creation is on. Refused says which errors are the sender's.
-func (b *Bucket) Stream() (coordinator.Stream, int64, error) {
+func (b *Bucket) Stream() (write.Stream, int64, error) {
 	info, err := b.points.EnsureBucket(b.name)
 	if err == nil && b.stream != nil && info.ID == b.info.ID {
 		return b.stream, info.Resolution, nil
@@ -100,11 +100,11 @@ func Refused(err error) (reason string, ok bool) {
 		return "invalid_bucket", true
 	case errors.Is(err, buckets.ErrNoMajority):
 		return "no_majority", true
-	case errors.Is(err, coordinator.ErrDiskFull):
+	case errors.Is(err, write.ErrDiskFull):
 		return "disk_full", true
 	case errors.As(err, new(*memory.Refusal)):
 		return "memory", true
-	case errors.Is(err, coordinator.ErrHeldBack):
+	case errors.Is(err, write.ErrHeldBack):
 		return "held_back", true
 	}
 	return "", false
