@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // opsSeries and opsSlots are what the tests of operations store.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/wire"
 )
 

@@ -11,10 +11,10 @@ import (
 	"net/http"
 	"net/url"
 
-	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // Status is the answer to GET /admin/status.

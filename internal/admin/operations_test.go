@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/golden"
-	"dalmatiner/internal/inventory"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
 )
 
 func mustJSON(t *testing.T, v any) string {

@@ -9,9 +9,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/config"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // StatusCommand shows the state of the node.

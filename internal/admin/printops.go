@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // size prints bytes with the largest unit that leaves a number above 1.

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"dalmatiner/internal/cardinality"
+	"dalmatiner/internal/store/cardinality"
 )
 
 // TopChoice is what GET /tags/top is asked for; what is empty is left out.

@@ -19,7 +19,7 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/write"
 )
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/deletion"
 )
 
 // Two buckets of one name were created on two sides of a partition of the network. Points of the one count as

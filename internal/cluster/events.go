@@ -6,8 +6,8 @@ import (
 
 	"dalmatiner/internal/cluster/eventing"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/write"
 )
 

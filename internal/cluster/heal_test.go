@@ -11,10 +11,10 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write"
 )
 

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 )
 
 // create creates a bucket through a node.

@@ -5,10 +5,10 @@ import (
 	"fmt"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/deletion"
 )
 
 // Store is the store of this node, but for what concerns the whole cluster: buckets, reads, and the

@@ -9,12 +9,12 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/cluster/tagging"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/finder"
 	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/write"
 )
 

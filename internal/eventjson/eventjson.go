@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/store/events"
 )
 
 // timeField is the field of an event that says when it happened.

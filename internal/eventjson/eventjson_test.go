@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/store/events"
 )
 
 // TestTimes: times of events to the nanosecond, with every unit, offset and bound.

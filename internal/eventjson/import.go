@@ -8,8 +8,8 @@ import (
 	"io"
 	"time"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/write"
 )
 

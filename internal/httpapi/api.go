@@ -16,11 +16,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/cardinality"
-	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/httpapi/clusterroutes"
@@ -32,8 +27,13 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/store/cardinality"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/write"
 )
 

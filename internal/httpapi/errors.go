@@ -8,13 +8,13 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/cluster/tagging"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/write"
 )
 

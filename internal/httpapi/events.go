@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/eventjson"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/store/events"
 )
 
 // Limits of reads of events.

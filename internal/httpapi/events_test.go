@@ -12,13 +12,13 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/eventstest"
 	"dalmatiner/internal/write"
 )
 

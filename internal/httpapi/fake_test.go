@@ -14,9 +14,6 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/httpapi/figures"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
@@ -24,8 +21,11 @@ import (
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 	"dalmatiner/internal/write/series"
 )
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/store/eventstest"
 )
 
 // TestQueriesAreChargedForMemory: a query that can never fit is refused for

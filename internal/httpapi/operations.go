@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // Operator is what the routes of operations need of a store. Its methods may

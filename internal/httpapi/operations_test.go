@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"testing"
 
-	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/inventory"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/snapshot"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/snapshot"
 )
 
 func (f *fakeStore) Check(_ context.Context, o fsck.Options) (fsck.Report, error) {

@@ -8,11 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // queryParameters are those that stand beside a query; the last ones change

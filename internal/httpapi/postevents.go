@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/eventjson"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/ingest/ahead"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/write"
 )
 

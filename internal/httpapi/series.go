@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 )
 
 // deleteSeries deletes the series of one metric, or of those that begin with

@@ -10,11 +10,11 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/resultcache"
+	"dalmatiner/internal/store/deletion"
 )
 
 // keptTrial asks an engine with a cache and one without over a store that is in use.

@@ -13,7 +13,7 @@ import (
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/write"
 )
 

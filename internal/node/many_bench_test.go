@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // manySeries are as many as the published figures have in a query.

@@ -18,7 +18,6 @@ import (
 	"dalmatiner/internal/admin"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/monitor"
@@ -29,6 +28,7 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/write"
 )
 

@@ -22,7 +22,7 @@ import (
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // TestMain leaves out connections that dskit's transport had accepted when it was shut down: each waits for

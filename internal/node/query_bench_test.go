@@ -19,7 +19,7 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 const (

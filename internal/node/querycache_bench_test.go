@@ -8,7 +8,7 @@ import (
 
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // BenchmarkManyCached is the average of many series by minutes of an hour: without the cache,

@@ -17,8 +17,8 @@ import (
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/finder"
 	seam "dalmatiner/internal/query/source"
-	"dalmatiner/internal/reader"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/tags"
 )
 

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/shop"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/eventstest"
 	"dalmatiner/internal/tagline"
 )
 

@@ -6,10 +6,10 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query/source"
+	"dalmatiner/internal/store/events"
 )
 
 // counter is the source.Counter of a request, nil where there are no events.

@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/eventstest"
 )
 
 // happening is an event of the naive model.

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/plan"
+	"dalmatiner/internal/store/events"
 )
 
 // nanoseconds returns a time in unix ms in nanoseconds. Later than the year 2262 there are no

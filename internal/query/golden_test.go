@@ -14,12 +14,12 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/dql"
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/eventstest"
 )
 
 // TestGolden runs the files of testdata. DESIGN.md describes their form.

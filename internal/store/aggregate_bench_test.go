@@ -11,7 +11,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/reader"
 )
 
 // yearStore holds some series at a second a slot, day after day, merged.

@@ -20,8 +20,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/reader"
-	"dalmatiner/internal/recompute"
+	"dalmatiner/internal/store/reader"
+	"dalmatiner/internal/store/recompute"
 )
 
 // aggregateModel is a store whose data lies in the head, in flushes, windows

@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/reader"
 )
 
 // aggregateEach compares the aggregates of series that are read together with those that each

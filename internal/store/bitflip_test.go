@@ -10,7 +10,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/store/fsck"
 )
 
 // flips is how many single bits are flipped in each file: the whole suite has

@@ -14,10 +14,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/fsck"
 )
 
 // sayings collects what a start says of segments and the MANIFEST.

@@ -13,12 +13,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/fsck"
 )
 
 // The rows of the model of these tests: every slot is written once, so that

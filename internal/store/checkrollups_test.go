@@ -12,7 +12,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/store/fsck"
 )
 
 // I4: a rollup that is not what its chunks give is found by a check, however

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/flush"
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/intake"
 )

@@ -13,7 +13,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/damage"
-	"dalmatiner/internal/flush"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/intake"
 )

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/write/head"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write/intake"
 )
 

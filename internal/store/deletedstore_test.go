@@ -8,10 +8,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/store/deletion"
 )
 
 // deletedStore has two series with the same points, of which one was deleted and

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/deletion"
 )
 
 // deleteSteps is a store with a few series, and what each must hold.

@@ -13,10 +13,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write"
 )
 

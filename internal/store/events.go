@@ -3,10 +3,10 @@ package store
 import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/flush"
 )
 
 // Events returns the store of events. What Write returns as a token is for WaitDurable of

@@ -15,13 +15,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/write/head"
 )
 

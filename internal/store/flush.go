@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/flush"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/flush"
 )
 
 // Flush seals every block and flushes: afterwards all points received before

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/flush"
+	"dalmatiner/internal/store/flush"
 )
 
 // BenchmarkFlush is what a point costs from a sealed block to the segment when there are

@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write/intake"
 )
 

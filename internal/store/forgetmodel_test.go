@@ -13,13 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/flush"
-	"dalmatiner/internal/fsck"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/write/intake"
 )
 

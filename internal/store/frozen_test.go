@@ -14,7 +14,6 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/origin"
@@ -22,6 +21,7 @@ import (
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write/intake"
 )
 

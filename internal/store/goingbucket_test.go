@@ -3,7 +3,7 @@ package store
 import (
 	"testing"
 
-	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/store/deletion"
 )
 
 // A bucket is deleted, and a merge writes its segments without its names, before a flush has

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store/deletion"
 )
 
 // A series is deleted, twice, and a merge writes its segments without it, before a flush has

@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/replay"
+	"dalmatiner/internal/store/replay"
 	"dalmatiner/internal/write/logrecord"
 )
 

@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
+	"dalmatiner/internal/store/deletion"
 )
 
 // Many series asked together have the points that were written of each, and no others: the latest

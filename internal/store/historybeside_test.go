@@ -14,9 +14,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write/intake"
 )
 

@@ -9,10 +9,10 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/flush"
 	marks "dalmatiner/internal/model/history"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
 )
 
 // TestMarksKnowWhatAMergeLeftOut: rollups of a damaged window can be read until a merge has

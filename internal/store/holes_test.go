@@ -11,7 +11,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/reader"
 )
 
 // holeSeries series of holeSlots slots from epoch on are what the tests of holes damage.

@@ -10,10 +10,10 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // lostRewrite has three series, and a file that was lost and lay over the first chunk of

@@ -12,14 +12,14 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/write/logrecord"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/compaction"
 )
 
 // badStart makes the beginning of a file one that the device cannot read.

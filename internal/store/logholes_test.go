@@ -17,7 +17,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/snapshot"
 )
 
 const (

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/series"

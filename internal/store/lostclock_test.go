@@ -9,10 +9,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/store/deletion"
 )
 
 // Both copies of the MANIFEST are lost, and once more where the clock was set back since. The first

@@ -11,9 +11,9 @@ import (
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store/events"
 )
 
 // killed returns what a power cut leaves of a store, which ends.

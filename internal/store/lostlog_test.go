@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/replay"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/replay"
 )
 
 // eachZeroedBlock opens a copy of a data directory for every 4 KiB of a file of the

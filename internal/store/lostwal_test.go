@@ -7,7 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // TestALogThatIsGoneIsSaid: where all of the log is removed, before the first flush or behind one, a

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/reader"
 )
 
 // May sets may[i] where metric i has a point in the slots [from, past), or may have had one there that damage

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 
-	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/logrecord"

@@ -8,9 +8,9 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/logrecord"
 )

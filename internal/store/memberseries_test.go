@@ -13,9 +13,9 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 )
 
 // Deletions of other nodes and series that are given up, beside all else that happens to series: the

@@ -12,8 +12,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store/flush"
 )
 
 const daySlots = 86400

@@ -16,10 +16,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/compaction"
 )
 
 // noise is a word that no codec makes small, so that chunks fill blocks.

@@ -15,11 +15,11 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write/intake"
 )
 

@@ -13,15 +13,15 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/write/intake"
 )
 

@@ -10,11 +10,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/compaction"
 )
 
 // refusedReads are the ways in which a device does not give a segment at a start.

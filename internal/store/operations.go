@@ -8,9 +8,9 @@ import (
 
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/inventory"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // Operations are what an operator asks of a running store. Its methods may be

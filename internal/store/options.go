@@ -8,11 +8,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/compaction"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/replay"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/replay"
 )
 
 // Options configures a store. DefaultOptions has every default; only Dir is

@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/intake"
 )

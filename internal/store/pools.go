@@ -5,8 +5,8 @@ import (
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/replay"
-	"dalmatiner/internal/upkeep"
+	"dalmatiner/internal/store/replay"
+	"dalmatiner/internal/store/upkeep"
 	"dalmatiner/internal/write/intake"
 )
 

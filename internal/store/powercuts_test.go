@@ -12,9 +12,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write/intake"
 	"dalmatiner/test/torture/oracle"
 )

@@ -9,9 +9,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/logrecord"

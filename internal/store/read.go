@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/write/columns"
 )
 

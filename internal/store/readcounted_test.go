@@ -6,7 +6,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/reader"
 )
 
 // A read says how many slots it decoded from files and how many bytes their

@@ -10,12 +10,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/logrecord"

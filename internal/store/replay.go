@@ -6,9 +6,9 @@ import (
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/flush"
-	"dalmatiner/internal/replay"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/replay"
 	"dalmatiner/internal/write/columns"
 )
 

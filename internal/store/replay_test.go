@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write/intake"
 )
 

@@ -9,9 +9,9 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/replay"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/replay"
 	"dalmatiner/internal/write/logrecord"
 )
 

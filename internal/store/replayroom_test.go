@@ -5,7 +5,7 @@ import (
 	"errors"
 	"testing"
 
-	"dalmatiner/internal/replay"
+	"dalmatiner/internal/store/replay"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"

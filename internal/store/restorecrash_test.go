@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/snapshot"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"

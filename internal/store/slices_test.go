@@ -8,8 +8,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 )
 
 // While many series are deleted, flushes are done and new series begin; those

@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // What is restored from a snapshot is what was there when it was made, and

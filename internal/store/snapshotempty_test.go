@@ -4,7 +4,7 @@ import (
 	"context"
 	"testing"
 
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/snapshot"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

@@ -6,10 +6,10 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // What is restored from a snapshot does not show series that were deleted before it

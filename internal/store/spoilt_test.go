@@ -10,12 +10,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/compaction"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/compaction"
 )
 
 // spoil writes a segment anew in which one chunk of a series is what no encoder

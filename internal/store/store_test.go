@@ -12,7 +12,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/flush"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write/head"
 )
 

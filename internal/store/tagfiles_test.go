@@ -15,8 +15,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/fsck"
-	"dalmatiner/internal/snapshot"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/tags"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/fsck"
+	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/tags"
 )
 

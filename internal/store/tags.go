@@ -4,7 +4,7 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/memory"
-	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/store/tagstore"
 )
 
 // Tags returns the tags of series. Changes of them are acknowledged as points are: the token of a

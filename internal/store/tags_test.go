@@ -14,12 +14,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 )
 
 // tagModel is the naive truth: the value of each tag, by bucket, series and name.

@@ -12,13 +12,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/catalogue"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 )
 
 // Names that the device does not give while a lost catalogue is rebuilt are not

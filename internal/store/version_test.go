@@ -14,9 +14,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/reader"
 )
 
 // stepped is a store whose looks can be stopped between two of their steps.

@@ -12,13 +12,13 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/hole"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
 )
 
 // wideSeries is enough for every kind of block of a segment to be there several times.

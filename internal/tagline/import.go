@@ -11,8 +11,8 @@ import (
 	"slices"
 	"sync"
 
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 )
 
 const (

@@ -18,8 +18,8 @@ import (
 
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 )
 
 func someID(name string) (uint64, error) {

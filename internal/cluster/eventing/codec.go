@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/fields"
-	"dalmatiner/internal/events"
+	"dalmatiner/internal/store/events"
 )
 
 // The kinds of requests: the first byte.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
+	"dalmatiner/internal/store/events"
 )
 
 // message is a request, or a reply without a kind.

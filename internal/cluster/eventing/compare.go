@@ -11,8 +11,8 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/write"
 )
 

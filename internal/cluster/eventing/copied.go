@@ -3,7 +3,7 @@ package eventing
 import (
 	"time"
 
-	"dalmatiner/internal/events"
+	"dalmatiner/internal/store/events"
 )
 
 // maxCopied bounds how many events of a generation are remembered.

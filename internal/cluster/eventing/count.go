@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
+	"dalmatiner/internal/store/events"
 )
 
 // cellMemory is what a cell of a count takes, for each node.

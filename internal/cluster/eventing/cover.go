@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 )
 
 // maxTold is how many gaps an answer names. Of more, those near each other become one.

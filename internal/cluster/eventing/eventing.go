@@ -16,10 +16,10 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/write"
 )
 

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/events"
 )
 
 // three returns three nodes with three copies of everything.

@@ -17,11 +17,11 @@ import (
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/write"
 )
 

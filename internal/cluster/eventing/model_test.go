@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/events"
 )
 
 // model is what was written: a naive list.

@@ -6,7 +6,7 @@ import (
 
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
+	"dalmatiner/internal/store/events"
 )
 
 // reading is the events of one node, in the order of a read.

@@ -7,8 +7,8 @@ import (
 
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/disk/eventfile"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/memory"
+	"dalmatiner/internal/store/events"
 )
 
 // patience is how long a read waits for a node without which its answer is whole as well.

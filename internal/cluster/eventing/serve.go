@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/disk/eventfile"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 )
 
 // server answers other nodes.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/events"
+	"dalmatiner/internal/store/events"
 )
 
 // maxShown is how many bytes of events wait for the live tails of a node. Further events are missed.

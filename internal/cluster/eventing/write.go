@@ -9,9 +9,9 @@ import (
 
 	"dalmatiner/internal/cluster/call"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 )
 
 const (

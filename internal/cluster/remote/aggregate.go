@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/source"
-	"dalmatiner/internal/reader"
+	"dalmatiner/internal/store/reader"
 )
 
 const (

@@ -21,12 +21,12 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
-	"dalmatiner/internal/reader"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/reader"
 )
 
 // begin is the first slot that tests write, span how many there are. The last of them stay in the head.

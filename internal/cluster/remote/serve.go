@@ -16,8 +16,8 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/source"
-	"dalmatiner/internal/reader"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/reader"
 )
 
 // Serve answers a request of another node. It is call.Options.Serve.

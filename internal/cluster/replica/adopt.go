@@ -11,7 +11,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/flush"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 )
 

@@ -14,13 +14,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/cluster/replication"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/flush"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 )
 

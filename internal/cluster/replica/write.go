@@ -12,9 +12,9 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/write"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"dalmatiner/internal/codec/fields"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 )
 
 // The kinds of requests: the first byte.

@@ -11,12 +11,12 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"dalmatiner/internal/cluster/call"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 )
 
 // exchange is what two nodes say to each other. It starts no goroutine and waits for nothing but the peer

@@ -6,12 +6,12 @@ import (
 	"maps"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 )
 
 // bucket is the one of the tests; other nodes may not know it yet.

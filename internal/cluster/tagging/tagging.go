@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/host/loglimit"
+	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
-	"dalmatiner/internal/tagstore"
 )
 
 // Tags are the tags of this node: a *tagstore.Store.

@@ -9,7 +9,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/recompute"
+	"dalmatiner/internal/store/recompute"
 )
 
 // modelSum is what is known of some slots: integers exactly, floats in order.

@@ -16,7 +16,7 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/recompute"
+	"dalmatiner/internal/store/recompute"
 )
 
 const testSeries = 5

@@ -3,10 +3,10 @@ package figures
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/tagstore"
 )
 
 // Beside is a store of what is kept beside points.

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/cardinality"
 	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/finder"
+	"dalmatiner/internal/store/cardinality"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
 )

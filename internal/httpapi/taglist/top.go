@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/cardinality"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/cardinality"
 	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
 )

@@ -5,11 +5,11 @@ import (
 	"math"
 	"time"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/wire"
 )
 

@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/events"
-	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/eventstest"
 	"dalmatiner/internal/wire"
 )
 

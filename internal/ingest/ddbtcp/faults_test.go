@@ -19,7 +19,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/wire"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/intake"

@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/wire"
 )
 

@@ -12,7 +12,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/wire"
 	"dalmatiner/internal/write/intake"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/eventstest"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/eventstest"
 	"dalmatiner/internal/wire"
 )
 

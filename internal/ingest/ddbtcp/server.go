@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
@@ -20,6 +19,7 @@ import (
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/wire"
 	"dalmatiner/internal/write"
 )

@@ -21,7 +21,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/wire"
 )
 

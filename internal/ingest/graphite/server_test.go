@@ -22,8 +22,8 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
-	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/store/storetest"
+	"dalmatiner/internal/store/tagstore"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -14,11 +14,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/deletion"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/write"
 )

@@ -10,8 +10,8 @@ import (
 
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/storetest"
-	"dalmatiner/internal/tagstore"
+	"dalmatiner/internal/store/storetest"
+	"dalmatiner/internal/store/tagstore"
 )
 
 const benchSeries = 200_000

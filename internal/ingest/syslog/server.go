@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
@@ -22,6 +21,7 @@ import (
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/events"
 )
 
 // Options configures a server. Events, Buckets, Memory, Account and Logger are required; zero

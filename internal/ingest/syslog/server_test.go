@@ -16,7 +16,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
@@ -24,6 +23,7 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/store/events"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,10 +5,10 @@ import (
 	"net/netip"
 	"sync/atomic"
 
-	"dalmatiner/internal/events"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/unacked"
+	"dalmatiner/internal/store/events"
 )
 
 // writer stores the messages of one sender. It is not for concurrent use.
