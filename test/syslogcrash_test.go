@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/wire"
 )
 

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/calendar"
+	"dalmatiner/internal/query/calendar"
 )
 
 // FlushCommand flushes the node.

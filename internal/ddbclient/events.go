@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"dalmatiner/internal/filter"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/wire"
 )
 

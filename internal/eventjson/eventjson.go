@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/dql"
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/dql"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/store/events"
 )
 

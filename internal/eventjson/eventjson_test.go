@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/store/events"
 )
 

@@ -19,11 +19,11 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/httpapi/page"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 )
 
 func TestLimitOfNames(t *testing.T) {

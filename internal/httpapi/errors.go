@@ -8,10 +8,10 @@ import (
 	"net/http"
 
 	"dalmatiner/internal/cluster/tagging"
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/snapshot"

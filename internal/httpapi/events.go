@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/eventjson"
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/store/events"
 )
 

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"dalmatiner/internal/admin"
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 )
 
 // queryError is an error with the text of the query it is about.

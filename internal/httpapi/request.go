@@ -12,9 +12,9 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 
-	"dalmatiner/internal/calendar"
 	"dalmatiner/internal/httpapi/running"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/calendar"
 )
 
 // param returns a parameter of the URL, or of a form that was read.

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"

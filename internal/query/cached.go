@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/exec"
 	"dalmatiner/internal/query/explain"
 	"dalmatiner/internal/query/plan"

@@ -11,9 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/calendar"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/calendar"
 )
 
 // windowFunctions are functions of windows, computed from all their values, and of how many slots.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"testing"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 )
 
 const nwait = "SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h"

@@ -5,9 +5,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/dql"
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/dql"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store/events"
 )

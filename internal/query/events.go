@@ -6,11 +6,11 @@ import (
 	"math"
 	"time"
 
-	"dalmatiner/internal/dql"
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/explain"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/store/events"
 )

@@ -8,9 +8,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"testing"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 )
 
 // FuzzQuery runs texts against a small source: whatever they say, the answer

@@ -13,11 +13,11 @@ import (
 	_ "time/tzdata"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/eventstest"
 )

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/finder"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/tags"

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/exec"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/readers"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/dql"
 )
 
 func TestEqualReadsHappenOnce(t *testing.T) {

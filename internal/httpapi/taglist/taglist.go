@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/finder"
 	"dalmatiner/internal/store/cardinality"
 	"dalmatiner/internal/tagline"

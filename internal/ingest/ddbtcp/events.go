@@ -5,10 +5,10 @@ import (
 	"math"
 	"time"
 
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/wire"
 )

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/filter"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/eventstest"

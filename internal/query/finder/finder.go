@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/tags"
 )

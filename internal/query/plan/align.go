@@ -3,8 +3,8 @@ package plan
 import (
 	"time"
 
-	"dalmatiner/internal/calendar"
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/calendar"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
 )

@@ -4,8 +4,8 @@ import (
 	"sort"
 	"time"
 
-	"dalmatiner/internal/calendar"
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/calendar"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 )
 

@@ -5,7 +5,7 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/stats"
 )

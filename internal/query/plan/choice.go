@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // Choice is what chose metrics of a bucket: a pattern, or the key of one. A result depends on no

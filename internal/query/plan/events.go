@@ -1,7 +1,7 @@
 package plan
 
 import (
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
 )

@@ -5,7 +5,7 @@ import (
 	"maps"
 	"strconv"
 
-	"dalmatiner/internal/calendar"
+	"dalmatiner/internal/query/calendar"
 	"dalmatiner/internal/query/function"
 )
 

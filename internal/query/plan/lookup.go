@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
 )

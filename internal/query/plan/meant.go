@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/suggest"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 )
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // Memory lends a query what it is going to use.

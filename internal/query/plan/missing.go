@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/dql"
 )
 
 // Missing is a selector or a lookup of a query that finds nothing.

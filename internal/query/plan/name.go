@@ -1,8 +1,8 @@
 package plan
 
 import (
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/dql"
 )
 
 // namer names the series of one field. Variables take the values of the

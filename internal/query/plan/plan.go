@@ -5,8 +5,8 @@ package plan
 
 import (
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
-	"dalmatiner/internal/calendar"
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/calendar"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
 )

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
 )
 

@@ -7,9 +7,9 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/host/suggest"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/source"
 )

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/calendar"
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/calendar"
+	"dalmatiner/internal/query/dql"
 )
 
 // Range is a range of time, [Start, End), in unix ms.

@@ -6,7 +6,7 @@ import (
 	"time"
 	_ "time/tzdata"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // Months and years follow the calendar; days and weeks do where a zone is asked for, in the text

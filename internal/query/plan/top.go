@@ -3,7 +3,7 @@ package plan
 import (
 	"slices"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
 )
 

@@ -3,7 +3,7 @@ package reference
 import (
 	"fmt"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // The answers of the original: gaps are filled, and short series are continued.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // lookback returns how many outputs before the range are asked of a series, by its resolution.

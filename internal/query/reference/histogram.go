@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // histogram evaluates a number out of a histogram (rule R9): h is the histogram's call.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"slices"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/dql"
 )
 
 // ErrPairs is returned for an operator between patterns where it is not known which of their

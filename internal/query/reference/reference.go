@@ -14,7 +14,7 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // Source is what the reference reads.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // ErrTimes is returned for a range of time that the reference has no rule for, or

@@ -12,7 +12,7 @@ import (
 	"errors"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // Source is what queries read. It may be used by several queries at once.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/dql"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/query/dql"
 )
 
 func parse(t testing.TB, text string) *Filter {

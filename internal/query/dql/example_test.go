@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // The tree of a query can be written as text again, with its aliases replaced.

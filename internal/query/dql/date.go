@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/calendar"
+	"dalmatiner/internal/query/calendar"
 )
 
 // zones are the abbreviations a date may end in, in hours east of UTC. Only

@@ -3,7 +3,7 @@ package filter
 import (
 	"fmt"
 
-	"dalmatiner/internal/dql"
+	"dalmatiner/internal/query/dql"
 )
 
 // FromText reads a filter as the query language has it behind WHERE. An empty text gives the
