@@ -1,5 +1,5 @@
 # make build   bin/ddb, bin/ddb-admin, bin/haggar, bin/ducks; without Node.js, with the page if make web built it
-# make web     the page, into internal/httpapi/page; needs Node.js 20.19 or later
+# make web     the page, into internal/api/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
 # make demo-cluster  the same on five nodes, one of which is killed and brought back
 # make demo-ducks  a room of three emulated machines; needs root, tgt, btrfs-progs, iproute2 and ipxe
@@ -181,4 +181,4 @@ generate:
 	gofmt -w internal/codec/kernel/stubs_amd64.go
 
 clean:
-	rm -rf bin internal/httpapi/page/built/app
+	rm -rf bin internal/api/httpapi/page/built/app

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"

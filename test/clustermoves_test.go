@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 )
 
 // change is one of the ring that was committed.

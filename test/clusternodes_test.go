@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 )
 
 // clusterCookie is the distributed_cookie of all clusters of these tests.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/wire"
 )

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"testing"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/test/overload"
 )
 

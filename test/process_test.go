@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/ddbclient"
 )
 

@@ -20,7 +20,7 @@ export default defineConfig({
   base: './',
   plugins: [packed],
   build: {
-    outDir: '../internal/httpapi/page/built/app',
+    outDir: '../internal/api/httpapi/page/built/app',
     emptyOutDir: true,
     assetsInlineLimit: 0, // the policy of the page knows no data: for scripts and styles
     modulePreload: { polyfill: false },

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/model/metric"
 )
 

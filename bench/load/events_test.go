@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/eventjson"
+	"dalmatiner/internal/api/eventjson"
 	"dalmatiner/internal/model/term"
 )
 

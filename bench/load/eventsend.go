@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/bench/server"
+	"dalmatiner/internal/api/eventjson"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/eventjson"
 	"dalmatiner/internal/wire"
 )
 

@@ -6,7 +6,7 @@ import (
 	"math"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"
 )

@@ -15,7 +15,7 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"
 )

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
+	"dalmatiner/internal/api/tagline"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"
@@ -19,7 +20,6 @@ import (
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
-	"dalmatiner/internal/tagline"
 	"dalmatiner/internal/tags"
 )
 

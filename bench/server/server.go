@@ -21,7 +21,7 @@ import (
 	"syscall"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 )
 
 const (

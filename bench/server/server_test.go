@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/haggar"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/host/config"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/demo"
 	"dalmatiner/internal/node"
 )

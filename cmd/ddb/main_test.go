@@ -14,7 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/host/config"
 )
 

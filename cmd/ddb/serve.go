@@ -9,7 +9,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/host/config"
 )
 

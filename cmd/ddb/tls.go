@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/cluster/certs"
 	"dalmatiner/internal/host/config"
 )

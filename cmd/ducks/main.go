@@ -10,10 +10,10 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"dalmatiner/internal/api/usage"
 	"dalmatiner/internal/ducks/command"
 	"dalmatiner/internal/ducks/contents"
 	"dalmatiner/internal/host/config"
-	"dalmatiner/internal/usage"
 )
 
 const description = `Run rooms of machines without disks.

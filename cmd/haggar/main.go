@@ -14,7 +14,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/haggar"
 )
 

@@ -10,7 +10,7 @@ import (
 	"net"
 	"strings"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/model/metric"

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"dalmatiner/internal/usage"
+	"dalmatiner/internal/api/usage"
 )
 
 const explanation = `haggar sends metrics to a store, to load it or to fill it.

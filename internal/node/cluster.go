@@ -9,14 +9,14 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
+	"dalmatiner/internal/api/httpapi/clusterroutes"
 	"dalmatiner/internal/cluster"
 	"dalmatiner/internal/cluster/certs"
 	"dalmatiner/internal/cluster/members"
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/config"
-	"dalmatiner/internal/httpapi/clusterroutes"
 	"dalmatiner/internal/store"
 )
 

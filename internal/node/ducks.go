@@ -3,7 +3,7 @@ package node
 import (
 	"fmt"
 
-	"dalmatiner/internal/httpapi/ducksproxy"
+	"dalmatiner/internal/api/httpapi/ducksproxy"
 )
 
 // openDucks makes what hands requests of the page on to a ducks, if one is known. Nobody is asked yet: it may start later.

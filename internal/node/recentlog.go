@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 )
 
 // recentLines is how many lines of the log the page can show, and maxLogText

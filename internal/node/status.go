@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 )
 
 // status is what the node knows of itself beside its store.

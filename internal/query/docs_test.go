@@ -11,13 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/api/tagline"
 	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/shop"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/eventstest"
-	"dalmatiner/internal/tagline"
 )
 
 const wholeShop = ` AFTER "2026-11-20 12:00" FOR 10s`

@@ -25,11 +25,11 @@ const (
 // its number in the same commit; the test asks for it once it is a fifth too large.
 var exceptions = struct{ lines, fields, methods map[string]int }{
 	lines: map[string]int{
-		"internal/query/exec": 4050, // every kind of node; the nodes of compat are to get a package of their own
-		"internal/httpapi":    4200, // every form of an answer beside every route; answers are to get a package of their own
+		"internal/query/exec":  4050, // every kind of node; the nodes of compat are to get a package of their own
+		"internal/api/httpapi": 4200, // every form of an answer beside every route; answers are to get a package of their own
 	},
 	fields: map[string]int{
-		"internal/admin Status":       27, // one field for each key of a flat JSON object
+		"internal/api/admin Status":   27, // one field for each key of a flat JSON object
 		"internal/host/config Config": 48, // one field for each key of ddb.conf
 		"internal/haggar Config":      26, // one field for each flag, and what takes the place of clock and network
 		"internal/disk/manifest Edit": 29, // one field for each kind of change on disk

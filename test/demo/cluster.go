@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/haggar"
 )
 

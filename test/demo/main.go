@@ -22,7 +22,7 @@ import (
 	"syscall"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/haggar"
 )
 

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/admin"
+	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/haggar"

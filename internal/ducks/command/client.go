@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/trust"
+	"dalmatiner/internal/api/trust"
 )
 
 // Server is which ducks a command speaks to.

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/access"
+	"dalmatiner/internal/api/trust"
 	"dalmatiner/internal/ducks/agent"
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/authority"
@@ -31,7 +32,6 @@ import (
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/traffic"
 	"dalmatiner/internal/state"
-	"dalmatiner/internal/trust"
 )
 
 // TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.

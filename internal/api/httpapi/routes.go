@@ -1,0 +1,179 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"dalmatiner/internal/api/httpapi/ducksproxy"
+	"dalmatiner/internal/api/httpapi/taglist"
+)
+
+// route serves the paths of one pattern. Reads are open to pages of any origin,
+// as in the original; what is below /admin/, and profiles, is not: requests for
+// them must pass guard.
+type route struct {
+	pattern string // in the language of http.ServeMux, without a method
+	methods string // allowed, separated by ", "
+	serve   func(w http.ResponseWriter, r *http.Request) error
+	name    string // in /metrics
+	packs   bool   // the answer may be compressed
+	admin   bool   // not public: never CORS, behind guard
+}
+
+// queryPattern is that of queries, which is found without the mux: most requests are for it.
+const queryPattern = "/{$}"
+
+// administration is the name of admin routes and profiles in /metrics.
+const administration = "/admin/"
+
+func (a *api) routes() []route {
+	events, lists := eventRoutes{a}, tagRoutes{a}
+	return append([]route{
+		{queryPattern, "GET, POST", a.root, "/", true, false},
+		{"/buckets", "GET", a.buckets, "/buckets", true, false},
+		{"/buckets/{$}", "GET", a.buckets, "/buckets", true, false},
+		{"/buckets/{names...}", "GET", a.listMetrics, "/buckets/", true, false},
+		{"/collections", "GET", lists.collections, "/collections", true, false},
+		{"/collections/{$}", "GET", lists.collections, "/collections", true, false},
+		{"/collections/{bucket}/metrics", "GET", a.collectionMetrics, "/collections/", true, false},
+		{"/collections/{bucket}/metrics/{prefix...}", "GET", a.collectionMetrics, "/collections/", true, false},
+		{"/collections/{bucket}/namespaces", "GET", lists.namespaces, "/collections/", true, false},
+		{"/collections/{bucket}/namespaces/{rest...}", "GET", lists.namespaces, "/collections/", true, false},
+		{"/tags/collections", "GET", lists.counted(taglist.TaggedCollections), "/tags/collections", true, false},
+		{"/tags/names", "GET", lists.counted(taglist.Names), "/tags/names", true, false},
+		{"/tags/values", "GET", lists.counted(taglist.Values), "/tags/values", true, false},
+		{"/tags/top", "GET", lists.top, "/tags/top", true, false},
+		{"/functions", "GET", a.functions, "/functions", true, false},
+		{"/functions/{$}", "GET", a.functions, "/functions", true, false},
+		{"/events", "GET", events.getEvents, "/events", true, false},
+		{"/events/{$}", "GET", events.getEvents, "/events", true, false},
+		{"/events/{bucket...}", "POST", events.postEvents, "/events/", false, false},
+		{"/assets/{file...}", "GET", a.asset, "/assets/", false, false},
+		{"/health", "GET", a.health, "/health", false, false},
+		{"/ready", "GET", a.ready, "/ready", false, false},
+		{"/metrics", "GET", func(w http.ResponseWriter, r *http.Request) error {
+			a.metrics.ServeHTTP(w, r)
+			return nil
+		}, "/metrics", false, false},
+	}, a.adminRoutes()...)
+}
+
+func (a *api) adminRoutes() []route {
+	routes := []route{
+		{pattern: "/admin/account", methods: "GET", serve: a.adminAccount},
+		{pattern: "/admin/buckets/create", methods: "POST", serve: a.createBucket},
+		{pattern: "/admin/buckets/delete", methods: "POST", serve: a.deleteBucket},
+		{pattern: "/admin/buckets/ttl", methods: "POST", serve: a.setTTL},
+		{pattern: "/admin/flush", methods: "POST", serve: a.flush},
+		{pattern: "/admin/log", methods: "GET", serve: a.recentLog},
+		{pattern: "/admin/merge", methods: "POST", serve: a.merge},
+		{pattern: "/admin/queries", methods: "GET", serve: a.queries},
+		{pattern: "/admin/series/delete", methods: "POST", serve: a.deleteSeries},
+		{pattern: "/admin/stats", methods: "GET", serve: a.adminStats},
+		{pattern: "/admin/status", methods: "GET", serve: a.status},
+		{pattern: "/admin/tags/export", methods: "GET", serve: func(w http.ResponseWriter, r *http.Request) error { return exportTags(a.Store, a.Tags, w, r) }},
+		{pattern: "/tags", methods: "POST", serve: a.postTags},
+		{pattern: ducksproxy.Path + "{rest...}", methods: "GET, POST, PUT, PATCH, DELETE", serve: ducks(a.Ducks)},
+		{pattern: "/admin/{nothing...}", serve: nothing},
+		{pattern: "/debug/pprof", methods: "GET", serve: toProfiles},
+		{pattern: profiles + "{name...}", methods: "GET", serve: a.profile},
+	}
+	o := &operations{operator: a.Operator, store: a.Store, logger: a.Logger}
+	routes = append(append(routes, o.routes()...), clusterRoutes(a.Cluster, a.Logger)...)
+	for i := range routes {
+		routes[i].name, routes[i].admin = administration, true
+	}
+	return routes
+}
+
+// ducks lets a ducks answer, if one is known.
+func ducks(p *ducksproxy.Proxy) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if p == nil {
+			return notFound("no ducks is known here: ducks.url says where one is")
+		}
+		if err := p.Serve(w, r); err != nil {
+			return &statusError{http.StatusBadGateway, "", err.Error()}
+		}
+		return nil
+	}
+}
+
+// nothing answers where there is no route.
+func nothing(_ http.ResponseWriter, r *http.Request) error {
+	return notFound("there is nothing at %s", r.URL.Path)
+}
+
+// endpoint is a route with what stands behind all of them.
+type endpoint struct {
+	*api
+	route
+}
+
+func (a *api) newMux() *http.ServeMux {
+	mux, routes := http.NewServeMux(), a.routes()
+	if a.Cluster != nil {
+		inACluster(routes, a.Tags)
+	}
+	for _, rt := range routes {
+		e := &endpoint{a, rt}
+		mux.Handle(rt.pattern, e)
+		if rt.pattern == queryPattern {
+			a.queryRoute = e
+		}
+	}
+	return mux
+}
+
+// ServeHTTP finds the route and lets it answer. The mux is asked for that of a
+// CONNECT, whose path it takes as it is: parts of names may be empty, or dots, so
+// no path may be cleaned.
+func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/" {
+		a.queryRoute.ServeHTTP(w, r)
+		return
+	}
+	e := &endpoint{a, route{name: "other", serve: nothing}}
+	if strings.HasPrefix(r.URL.Path, "/") {
+		h, _ := a.mux.Handler(&http.Request{Method: http.MethodConnect, URL: r.URL, Host: r.Host})
+		if found, ok := h.(*endpoint); ok {
+			e = found
+		}
+	}
+	e.ServeHTTP(w, r)
+}
+
+// behind returns what follows the first n parts of the path, escaped: an escaped
+// slash belongs to a name.
+func behind(r *http.Request, n int) string {
+	parts := strings.SplitN(r.URL.EscapedPath(), "/", n+2)
+	if len(parts) < n+2 {
+		return ""
+	}
+	return parts[n+1]
+}
+
+// allow returns the header Allow of a route.
+func allow(rt route) string {
+	methods := rt.methods
+	if strings.Contains(methods, http.MethodGet) {
+		methods += ", HEAD"
+	}
+	if !rt.admin {
+		methods += ", OPTIONS"
+	}
+	return methods
+}
+
+// allowed says whether method is in the list; HEAD goes with GET.
+func allowed(methods, method string) bool {
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	for m := range strings.SplitSeq(methods, ", ") {
+		if m == method {
+			return true
+		}
+	}
+	return false
+}
