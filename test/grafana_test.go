@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // grafana sends requests as the original's plugin for Grafana does: names stand in paths as they

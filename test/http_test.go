@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // shop is the data of docs/dql.md and docs/http.md: a point a second from

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestHTTPDocs runs the commands of docs/http.md.

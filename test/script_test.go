@@ -17,8 +17,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestCommandLine runs the scripts that need no node: help, versions, wrong

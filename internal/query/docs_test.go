@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"dalmatiner/internal/api/tagline"
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/shop"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/eventstest"
+	"dalmatiner/internal/testkit/golden"
 )
 
 const wholeShop = ` AFTER "2026-11-20 12:00" FOR 10s`

@@ -13,13 +13,13 @@ import (
 	_ "time/tzdata"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/eventstest"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestGolden runs the files of testdata. DESIGN.md describes their form.

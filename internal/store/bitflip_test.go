@@ -9,8 +9,8 @@ import (
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // flips is how many single bits are flipped in each file: the whole suite has

@@ -16,13 +16,13 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/eventfile"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // eventHistory is what a test has sent, and what of it must outlive a crash.

@@ -17,11 +17,11 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/compaction"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/testkit/filetest"
 	"dalmatiner/internal/write/head"
 )
 

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // twins returns two stores that were filled alike, each with other values: their files have the same

@@ -17,11 +17,11 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/origin"
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/testkit/frozen"
 	"dalmatiner/internal/write/intake"
 )
 

@@ -10,8 +10,8 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/hole"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/reader"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // holeSeries series of holeSlots slots from epoch on are what the tests of holes damage.

@@ -12,8 +12,8 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // Where damage takes the values of a segment that corrects an older one, or their

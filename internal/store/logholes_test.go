@@ -16,8 +16,8 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 const (

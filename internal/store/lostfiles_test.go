@@ -11,9 +11,9 @@ import (
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // killed returns what a power cut leaves of a store, which ends.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/replay"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // eachZeroedBlock opens a copy of a data directory for every 4 KiB of a file of the

@@ -14,7 +14,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // oldRun is a store that takes points, events and tags, and the copies of its MANIFEST as they

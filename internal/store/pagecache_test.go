@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/pagecache"
+	"dalmatiner/internal/testkit/pagecache"
 )
 
 // Whichever fsync of whichever file fails: what the next start of the process shows, and

@@ -13,9 +13,9 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // What is restored from a snapshot is what was there when it was made, and

@@ -14,10 +14,10 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // taggedDir returns a directory with a base, changes since, and nothing else of tags, and what

@@ -15,9 +15,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // damageTags flips a bit in files of tags.

@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 func tagName(namespace, name string) TagName {

@@ -12,8 +12,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 // blocksOf returns the blocks and the changes of an index.

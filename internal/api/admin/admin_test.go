@@ -16,7 +16,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // tree is the command tree of the tests: that of ddb-admin, and query.

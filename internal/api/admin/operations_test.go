@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/testkit/golden"
 )
 
 func mustJSON(t *testing.T, v any) string {

@@ -11,12 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // request is one request of a golden test. Headers are "Name: value".

@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // newSince is of the clock of the machine.

@@ -10,8 +10,8 @@ import (
 
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // fixed are messages that use what the encoding has, in the order of their kinds.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/cluster/ring"
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 func id(n int) ring.ID { return ring.ID{15: byte(n)} }

@@ -13,7 +13,7 @@ import (
 
 	"dalmatiner/internal/codec/intlist"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 // frozenChunk is a chunk of version 1: words, and the bytes that they were

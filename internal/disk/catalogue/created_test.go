@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/testkit/filetest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/testkit/filetest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

@@ -9,7 +9,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/record"
 
-	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // records is a MANIFEST as pebble writes it, and where the last record begins.

@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/disk/origin"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // genEvents draws events of one bucket in ascending order, with equal times, runs of ids and

@@ -5,9 +5,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 // The format is frozen: a file is written as these bytes, and read from them.

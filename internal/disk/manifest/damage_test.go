@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"

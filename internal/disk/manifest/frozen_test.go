@@ -11,9 +11,9 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/hole"
-	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 // frozenEdits have every field of the format.

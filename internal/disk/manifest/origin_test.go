@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/origin"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )

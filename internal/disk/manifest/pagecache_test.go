@@ -4,7 +4,7 @@ import (
 	"reflect"
 	"testing"
 
-	"dalmatiner/internal/pagecache"
+	"dalmatiner/internal/testkit/pagecache"
 )
 
 // Whichever fsync of a copy failed: what the next Open gives out and what is committed

@@ -16,9 +16,9 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/origin"
-	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/testkit/filetest"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 const dir = "/data"

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // blocksOfOneSize is a sample of three whole blocks that have the same length in the file, and that length.

@@ -12,8 +12,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // smallSegment is a segment with every kind of block in few bytes.

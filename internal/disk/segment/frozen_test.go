@@ -12,9 +12,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/filetest"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 // frozenSegment is a segment of one kind.

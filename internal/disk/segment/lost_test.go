@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/hole"
-	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // TestEveryChunkIsReadOrLost: with any one block or the directory damaged, each chunk of

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/disk/dedup"
-	"dalmatiner/internal/filetest"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // noise is n bytes that do not compress.

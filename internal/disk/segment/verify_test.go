@@ -10,8 +10,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/zstd"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/identity"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // A file whose checksums are right and whose content is not is found by Verify,

@@ -10,7 +10,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 // frozenRecords are of all lengths, in the order of the log.

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/pagecache"
+	"dalmatiner/internal/testkit/pagecache"
 )
 
 // A process whose fsync fails leaves records that the page cache shows and the disk

@@ -15,8 +15,8 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/store/recompute"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 const testSeries = 5

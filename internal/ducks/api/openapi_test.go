@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestDescription: the document says what the API is; a change of it shows. All that it refers to is in it.

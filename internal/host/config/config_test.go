@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestGoldenFiles compares what each file gives, values that differ from the

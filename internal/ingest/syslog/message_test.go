@@ -11,8 +11,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // now is when the messages of the tests come.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/frozen"
+	"dalmatiner/internal/testkit/frozen"
 )
 
 // The format is frozen: a series is known by this id in every file, whatever the

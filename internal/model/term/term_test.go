@@ -14,7 +14,7 @@ import (
 
 	"github.com/klauspost/compress/zlib"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestGolden reads testdata/terms.txt: lines `hex`, each followed by what it is as JSON, and

@@ -9,8 +9,8 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/window"
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestPlans goes through the states in testdata/plan and compares what is done with them. A line

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/flushtest"
+	"dalmatiner/internal/testkit/golden"
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/logrecord"
 )

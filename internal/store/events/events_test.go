@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/disk/eventfile"
-	"dalmatiner/internal/filetest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/term"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 func spread(n int, from, step int64) (list []Event) {

@@ -3,7 +3,7 @@ package flush_test
 import (
 	"testing"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // TestScripts goes through the scripts in testdata and compares what the flusher does. A line that

@@ -15,11 +15,11 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/store/flushtest"
+	"dalmatiner/internal/testkit/golden"
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/logrecord"
 )

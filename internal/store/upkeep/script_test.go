@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"dalmatiner/internal/disk/segment"
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/store/flushtest"
 	"dalmatiner/internal/store/upkeep"
+	"dalmatiner/internal/testkit/golden"
 	"dalmatiner/internal/write/head"
 )
 

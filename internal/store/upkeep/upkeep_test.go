@@ -13,10 +13,10 @@ import (
 
 	"go.uber.org/goleak"
 
-	"dalmatiner/internal/golden"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/store/flushtest"
 	"dalmatiner/internal/store/upkeep"
+	"dalmatiner/internal/testkit/golden"
 )
 
 func TestMain(m *testing.M) {

@@ -9,11 +9,11 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/eventfile"
-	"dalmatiner/internal/frozen"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/testkit/frozen"
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/series"
 )

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"dalmatiner/internal/golden"
+	"dalmatiner/internal/testkit/golden"
 )
 
 // Dir is where the files of the format lie beside a package.

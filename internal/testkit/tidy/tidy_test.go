@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	root         = "../.."
+	root         = "../../.."
 	maxFileLines = 500
 	maxFuncLines = 70
 )
