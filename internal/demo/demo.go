@@ -13,9 +13,9 @@ import (
 	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ddbclient"
+	"dalmatiner/internal/demo/shop"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
-	"dalmatiner/internal/shop"
 	"dalmatiner/internal/wire"
 )
 

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"dalmatiner/internal/api/tagline"
+	"dalmatiner/internal/demo/shop"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
-	"dalmatiner/internal/shop"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/eventstest"
 	"dalmatiner/internal/testkit/golden"
