@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 )
 
 // incarnation is one life of a bucket: its points carry its number.
@@ -98,7 +98,7 @@ func killBuckets(t *testing.T, n *node, rng *rand.Rand, runs []*bucketRun) {
 func (r *bucketRun) run(n *node) error {
 	ctx := context.Background()
 	for {
-		c, err := ddbclient.Dial(ctx, n.tcp)
+		c, err := client.Dial(ctx, n.tcp)
 		if err != nil {
 			return nil
 		}
@@ -107,7 +107,7 @@ func (r *bucketRun) run(n *node) error {
 			err = r.live(c)
 		}
 		c.Close()
-		var said *ddbclient.ServerError
+		var said *client.ServerError
 		if errors.As(err, &said) {
 			return fmt.Errorf("bucket %s: %w", r.name, err)
 		}
@@ -118,7 +118,7 @@ func (r *bucketRun) run(n *node) error {
 }
 
 // delete deletes the bucket if it may be there.
-func (r *bucketRun) delete(ctx context.Context, c *ddbclient.Client) error {
+func (r *bucketRun) delete(ctx context.Context, c *client.Client) error {
 	names, err := c.Buckets(ctx)
 	if err != nil || !slices.Contains(names, r.name) {
 		return err
@@ -133,7 +133,7 @@ func (r *bucketRun) delete(ctx context.Context, c *ddbclient.Client) error {
 }
 
 // live creates the bucket by a stream and sends its points.
-func (r *bucketRun) live(c *ddbclient.Client) error {
+func (r *bucketRun) live(c *client.Client) error {
 	r.lives = append(r.lives, incarnation{number: int64(len(r.lives) + 1)})
 	life := &r.lives[len(r.lives)-1]
 	s, err := c.OpenAckStream(r.name)

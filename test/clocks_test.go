@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wire"
 )
@@ -23,7 +23,7 @@ func TestClocksThatAreAhead(t *testing.T) {
 	ahead := time.Now().Add(2 * time.Hour).Truncate(time.Second).UTC()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	c, err := ddbclient.Dial(ctx, n.tcp)
+	c, err := client.Dial(ctx, n.tcp)
 	if err != nil {
 		t.Fatal(err)
 	}

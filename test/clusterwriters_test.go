@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 )
 
 const (
@@ -91,7 +91,7 @@ func (w *writers) end() *book {
 func (w *writers) run(writer int, b *book, addr func() string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	var s *ddbclient.Stream
+	var s *client.Stream
 	for round := 0; ; round++ {
 		select {
 		case <-w.stop:
@@ -111,10 +111,10 @@ func (w *writers) run(writer int, b *book, addr func() string) {
 	}
 }
 
-func dialChaos(addr string) *ddbclient.Stream {
+func dialChaos(addr string) *client.Stream {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	c, err := ddbclient.Dial(ctx, addr)
+	c, err := client.Dial(ctx, addr)
 	if err != nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func dialChaos(addr string) *ddbclient.Stream {
 
 // round sends one batch and waits for its acknowledgement. It reports whether the
 // connection goes on.
-func (w *writers) round(s *ddbclient.Stream, writer, round int, b *book) bool {
+func (w *writers) round(s *client.Stream, writer, round int, b *book) bool {
 	slot := round % chaosSlots
 	batch := map[spot]uint64{}
 	for i := range chaosSeries + chaosShared {
@@ -180,7 +180,7 @@ func (w *writers) round(s *ddbclient.Stream, writer, round int, b *book) bool {
 func (w *writers) readBack(addr string, at spot, acked uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	c, err := ddbclient.Dial(ctx, addr)
+	c, err := client.Dial(ctx, addr)
 	if err != nil {
 		return
 	}

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 )
 
 const (
@@ -182,7 +182,7 @@ func (m *crashModel) series(t *testing.T, sender, round int) []uint64 {
 // send sends batches until the connection breaks or the slots are used up, and
 // reads answers until the connection breaks.
 func (m *crashModel) send(n *node, b *burst, round int, first chan<- struct{}) error {
-	c, err := ddbclient.Dial(context.Background(), n.tcp)
+	c, err := client.Dial(context.Background(), n.tcp)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (m *crashModel) send(n *node, b *burst, round int, first chan<- struct{}) e
 func (b *burst) slot(batch int) int64 { return int64(batch) * b.stride % crashSlots }
 
 // batch sends one point of every series and asks for an answer.
-func (m *crashModel) batch(s *ddbclient.Stream, series []uint64, slot int64) error {
+func (m *crashModel) batch(s *client.Stream, series []uint64, slot int64) error {
 	err := s.BatchStart(slot)
 	for _, id := range series {
 		if err == nil {

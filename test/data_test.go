@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/wire"
 )
@@ -39,7 +39,7 @@ func value(series uint64, slot int64) uint64 {
 func past(d time.Duration) int64 { return time.Now().Add(-d).Unix() }
 
 // get returns slots of a series.
-func get(t *testing.T, c *ddbclient.Client, bucket string, key []byte, slot int64, count int) []uint64 {
+func get(t *testing.T, c *client.Client, bucket string, key []byte, slot int64, count int) []uint64 {
 	t.Helper()
 	words, err := c.Get(context.Background(), bucket, key, slot, count)
 	if err != nil {
@@ -51,7 +51,7 @@ func get(t *testing.T, c *ddbclient.Client, bucket string, key []byte, slot int6
 // ackStream is an acknowledged stream whose every call must succeed.
 type ackStream struct {
 	t *testing.T
-	*ddbclient.Stream
+	*client.Stream
 }
 
 func openAcked(t *testing.T, n *node, bucket string) ackStream {

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/wire"
 )
@@ -60,7 +60,7 @@ func (m *eventModel) send(n *node, sender, round int, base time.Time, first chan
 }
 
 // sendUnanswered sends events with opcode 13, which has no reply, until the node is gone.
-func (m *eventModel) sendUnanswered(t *testing.T, c *ddbclient.Client, round int, base time.Time) {
+func (m *eventModel) sendUnanswered(t *testing.T, c *client.Client, round int, base time.Time) {
 	for batch := 0; ; batch++ {
 		list := make([]wire.Event, 20)
 		m.mu.Lock()

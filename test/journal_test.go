@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"testing"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"
 )
 

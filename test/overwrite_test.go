@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 )
 
 // TestOverwritesSurviveKill: eight connections write different values to the
@@ -81,7 +81,7 @@ func TestOverwritesSurviveKill(t *testing.T) {
 // contend writes one value to all slots of all series: half of the series as
 // rows, the others as columns.
 func contend(n *node, bucket string, keys [][]byte, base int64, slots int, v int64) error {
-	c, err := ddbclient.Dial(context.Background(), n.tcp)
+	c, err := client.Dial(context.Background(), n.tcp)
 	if err != nil {
 		return err
 	}

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/api/admin"
-	"dalmatiner/internal/ddbclient"
 )
 
 // patience is how long anything may take that takes milliseconds on an idle
@@ -127,9 +127,9 @@ func (n *node) admin() *admin.Client { return &admin.Client{Addr: n.http} }
 
 // dial returns a client of the node's TCP address that is closed at the end of
 // the test.
-func (n *node) dial() *ddbclient.Client {
+func (n *node) dial() *client.Client {
 	n.t.Helper()
-	c, err := ddbclient.Dial(context.Background(), n.tcp)
+	c, err := client.Dial(context.Background(), n.tcp)
 	if err != nil {
 		n.t.Fatal(err)
 	}

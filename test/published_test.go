@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/haggar"
 )
 
 // TestPublishedQueries: verbatim over HTTP, as GET and as POST, on a day of

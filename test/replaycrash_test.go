@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 )
 
 const (
@@ -19,7 +19,7 @@ const (
 // sendAcked sends rows of all series from slot base on, on an acknowledged stream.
 func sendAcked(t *testing.T, n *node, keys [][]byte, base, rows int64) {
 	t.Helper()
-	c, err := ddbclient.Dial(context.Background(), n.tcp)
+	c, err := client.Dial(context.Background(), n.tcp)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/testkit/golden"
 )
@@ -121,7 +121,7 @@ func scriptSend(ts *testscript.TestScript, n *node, args []string) {
 			words = append(words, point.FromFloat(v))
 		}
 	}
-	c, err := ddbclient.Dial(context.Background(), n.tcp)
+	c, err := client.Dial(context.Background(), n.tcp)
 	ts.Check(err)
 	defer c.Close()
 	c.Timeout = patience

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/model/metric"
 )
 
@@ -28,7 +28,7 @@ func shopKey(i int) []byte {
 
 // checkDeleted reads all slots: those of a third of the series and of one more
 // were deleted.
-func checkDeleted(t *testing.T, c *ddbclient.Client, base int64) {
+func checkDeleted(t *testing.T, c *client.Client, base int64) {
 	t.Helper()
 	for i := range deletedSeries {
 		for slot, w := range get(t, c, "shop", shopKey(i), base, slotsBefore+1+slotsBehind) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 )
 
 // stopSender is a sender that goes on until the node closes its connection.
@@ -23,12 +23,12 @@ type stopSender struct {
 
 // run sends a row per slot from base on.
 func (s *stopSender) run(n *node, base int64) error {
-	c, err := ddbclient.Dial(context.Background(), n.tcp)
+	c, err := client.Dial(context.Background(), n.tcp)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
-	var st *ddbclient.Stream
+	var st *client.Stream
 	if s.acked {
 		st, err = c.OpenAckStream("stopped")
 	} else {

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/test/siege"
 )
 
@@ -63,7 +63,7 @@ func (g *guests) send() error {
 }
 
 func (g *guests) ask() {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	httpClient := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 	q := url.QueryEscape("SELECT avg('requests'.'host1'.'1' BUCKET known, 10s) LAST 5m")
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -74,7 +74,7 @@ func (g *guests) ask() {
 		case <-tick.C:
 		}
 		began := time.Now()
-		resp, err := client.Get("http://" + g.n.http + "/?q=" + q)
+		resp, err := httpClient.Get("http://" + g.n.http + "/?q=" + q)
 		text := ""
 		if err == nil {
 			var body []byte
@@ -233,7 +233,7 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 
 // tryPoint sends a point with a new connection and looks whether it was taken.
 func (n *node) tryPoint() (bool, error) {
-	c, err := ddbclient.Dial(n.t.Context(), n.tcp)
+	c, err := client.Dial(n.t.Context(), n.tcp)
 	if err != nil {
 		return false, err
 	}

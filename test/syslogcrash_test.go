@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/wire"
@@ -75,7 +75,7 @@ func (m *syslogModel) send(nc net.Conn, sender, round int) {
 
 // read returns the messages that an opcode gives, 17 where there is a condition, 14 otherwise.
 // Nothing may come that was not sent (I2), none twice, and none out of order.
-func (m *syslogModel) read(t *testing.T, c *ddbclient.Client, condition string) (map[string]bool, error) {
+func (m *syslogModel) read(t *testing.T, c *client.Client, condition string) (map[string]bool, error) {
 	var want *filter.Filter
 	if condition != "" {
 		var err error
@@ -107,7 +107,7 @@ func (m *syslogModel) read(t *testing.T, c *ddbclient.Client, condition string) 
 }
 
 // readUntilDeath reads what comes. What it has read is durable once a later write is answered.
-func (m *syslogModel) readUntilDeath(t *testing.T, n *node, c *ddbclient.Client, first chan<- struct{}) {
+func (m *syslogModel) readUntilDeath(t *testing.T, n *node, c *client.Client, first chan<- struct{}) {
 	for begun := false; ; {
 		seen, err := m.read(t, c, "")
 		if err != nil {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"dalmatiner/bench/measure"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 // senders is how many agents a load of many series has: a connection each.

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 )
 
 // Bounds of a load: a server that takes longer has failed.
@@ -87,7 +87,7 @@ func (c *tcpConn) abandon() {
 
 // overStream opens the store's own stream.
 func overStream(ctx context.Context, s *instance) (conn, error) {
-	c, err := ddbclient.Dial(ctx, s.addr("tcp"))
+	c, err := client.Dial(ctx, s.addr("tcp"))
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func overStream(ctx context.Context, s *instance) (conn, error) {
 	return &streamConn{stream}, nil
 }
 
-type streamConn struct{ *ddbclient.Stream }
+type streamConn struct{ *client.Stream }
 
 func (c *streamConn) send(_ context.Context, message []byte) error { return c.Write(message) }
 
@@ -144,8 +144,8 @@ func (c *httpConn) finish(context.Context) error {
 func (c *httpConn) abandon() { c.client.CloseIdleConnections() }
 
 // exchange returns the body of an answer that is a success.
-func exchange(client *http.Client, req *http.Request) (body []byte, err error) {
-	resp, err := client.Do(req)
+func exchange(c *http.Client, req *http.Request) (body []byte, err error) {
+	resp, err := c.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 )

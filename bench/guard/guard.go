@@ -19,7 +19,7 @@ import (
 	"dalmatiner/bench/load"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/model/metric"
 )
 

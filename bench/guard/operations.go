@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"dalmatiner/bench/load"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/store"

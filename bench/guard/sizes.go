@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"dalmatiner/bench/report"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store"
 )

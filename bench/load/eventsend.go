@@ -12,8 +12,8 @@ import (
 	"sync/atomic"
 
 	"dalmatiner/bench/server"
+	"dalmatiner/client"
 	"dalmatiner/internal/api/eventjson"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/wire"
 )
 
@@ -50,8 +50,8 @@ func (e *Events) parts(ctx context.Context, connections, size int, send func(ctx
 
 // Post sends the events as JSON lines over HTTP. All are durable when it returns.
 func (e *Events) Post(ctx context.Context, s *server.Server, bucket string) error {
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: EventPosts}}
-	defer client.CloseIdleConnections()
+	httpClient := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: EventPosts}}
+	defer httpClient.CloseIdleConnections()
 	return e.parts(ctx, EventPosts, EventLines, func(ctx context.Context, next func() (from, to int)) error {
 		var body []byte
 		for {
@@ -63,19 +63,19 @@ func (e *Events) Post(ctx context.Context, s *server.Server, bucket string) erro
 			for i := from; i < to; i++ {
 				body = e.AppendLine(body, i)
 			}
-			if err := post(ctx, client, "http://"+s.HTTP+"/events/"+bucket, body, to-from); err != nil {
+			if err := post(ctx, httpClient, "http://"+s.HTTP+"/events/"+bucket, body, to-from); err != nil {
 				return err
 			}
 		}
 	})
 }
 
-func post(ctx context.Context, client *http.Client, url string, body []byte, events int) error {
+func post(ctx context.Context, httpClient *http.Client, url string, body []byte, events int) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
-	resp, err := client.Do(req)
+	resp, err := httpClient.Do(req)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func post(ctx context.Context, client *http.Client, url string, body []byte, eve
 // Write sends the events with opcode 13. All are stored when it returns.
 func (e *Events) Write(ctx context.Context, s *server.Server, bucket string) error {
 	return e.parts(ctx, Connections, eventList, func(ctx context.Context, next func() (from, to int)) error {
-		c, err := ddbclient.Dial(ctx, s.TCP)
+		c, err := client.Dial(ctx, s.TCP)
 		if err != nil {
 			return err
 		}

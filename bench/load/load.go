@@ -13,7 +13,7 @@ import (
 
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/server"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 // Connections is how many senders a load has at once.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/bench/corpus"
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 	"dalmatiner/internal/wire"
 )
 
@@ -47,7 +47,7 @@ type Playback struct {
 // Send sends all samples in the order of their times, a batch for each slot, and
 // one point of the first series beyond them. It returns the number of points.
 func (p *Playback) Send(ctx context.Context, addr string, c *corpus.Corpus) (int64, error) {
-	conn, err := ddbclient.Dial(ctx, addr)
+	conn, err := client.Dial(ctx, addr)
 	if err != nil {
 		return 0, err
 	}
@@ -76,7 +76,7 @@ func (p *Playback) Send(ctx context.Context, addr string, c *corpus.Corpus) (int
 // Check reads all series back and compares every slot with what was sent: word,
 // timestamp, and gaps.
 func (p *Playback) Check(ctx context.Context, addr string, c *corpus.Corpus) error {
-	conn, err := ddbclient.Dial(ctx, addr)
+	conn, err := client.Dial(ctx, addr)
 	if err != nil {
 		return err
 	}
@@ -110,9 +110,9 @@ func (p *Playback) Check(ctx context.Context, addr string, c *corpus.Corpus) err
 }
 
 // read reads slots of a series, with times 0 where the bucket keeps none.
-func (p *Playback) read(ctx context.Context, conn *ddbclient.Client, key []byte, begin int64, count int) (got []wire.Timestamped, err error) {
+func (p *Playback) read(ctx context.Context, conn *client.Client, key []byte, begin int64, count int) (got []wire.Timestamped, err error) {
 	for len(got) < count {
-		n := min(count-len(got), ddbclient.MaxGet)
+		n := min(count-len(got), client.MaxGet)
 		if p.Timestamped {
 			part, err := conn.GetTimestamped(ctx, p.Bucket, key, begin+int64(len(got)), n)
 			if err != nil {
@@ -135,7 +135,7 @@ func (p *Playback) read(ctx context.Context, conn *ddbclient.Client, key []byte,
 // player is a playback under way.
 type player struct {
 	*Playback
-	stream   *ddbclient.Stream
+	stream   *client.Stream
 	keys     [][]byte
 	interval int64
 	points   int64

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
-	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"
 )
 

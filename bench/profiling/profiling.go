@@ -15,7 +15,7 @@ import (
 	"dalmatiner/bench/load"
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/server"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"dalmatiner/bench/load"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 // Charts are what a browser asks for when it opens a page: nothing of it was read before.

@@ -13,7 +13,7 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/model/metric"
 )
 

@@ -15,8 +15,8 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
-	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/metric"
 )
 

@@ -11,7 +11,7 @@ import (
 	"dalmatiner/bench/load"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 // Budgets in bits per point of everything in the data directory, once merged.

@@ -3,7 +3,7 @@ package rows
 import (
 	"math"
 
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 // What the entropy of the mix is counted from: some series of each kind, some

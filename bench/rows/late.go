@@ -10,9 +10,9 @@ import (
 	"dalmatiner/bench/load"
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/server"
+	"dalmatiner/client"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/haggar"
 )
 
 const (
@@ -40,8 +40,8 @@ type held struct {
 type lateLoad struct {
 	c       haggar.Config
 	months  int // the first metrics of each agent have a history
-	conns   []*ddbclient.Client
-	streams []*ddbclient.Stream
+	conns   []*client.Client
+	streams []*client.Stream
 	iters   [][]haggar.Iter
 	keys    [][][]byte
 	rand    *rand.Rand
@@ -110,7 +110,7 @@ func (b *bench) late(ctx context.Context) error {
 func newLateLoad(ctx context.Context, addr string, c haggar.Config, months int) (*lateLoad, error) {
 	l := &lateLoad{c: c, months: months, rand: rand.New(rand.NewPCG(1, 2))}
 	for a := range c.Agents {
-		conn, err := ddbclient.Dial(ctx, addr)
+		conn, err := client.Dial(ctx, addr)
 		if err != nil {
 			l.close()
 			return nil, err

@@ -9,7 +9,7 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 // liveWarm is how long the live load runs before its memory is looked at:

@@ -17,9 +17,9 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/report"
 	"dalmatiner/bench/server"
+	"dalmatiner/client"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/haggar"
 )
 
 const (
@@ -170,12 +170,12 @@ func untilUp(ctx context.Context, s *server.Server, try func() error) error {
 // onePoint writes a point of a new slot of a known series and waits for its
 // acknowledgement.
 func onePoint(ctx context.Context, addr string, c *haggar.Config) error {
-	client, err := ddbclient.Dial(ctx, addr)
+	conn, err := client.Dial(ctx, addr)
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	stream, err := client.OpenAckStream(c.Bucket)
+	defer conn.Close()
+	stream, err := conn.OpenAckStream(c.Bucket)
 	if err != nil {
 		return err
 	}
@@ -204,16 +204,16 @@ func oneQuery(ctx context.Context, s *server.Server, c *haggar.Config) error {
 		Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(c, 1, 7), c.Bucket, load.Over(at-60, at, 60).DQL()),
 		Want: [][]float64{load.Over(at-60, at, 60).Max(c, 1, 7)},
 	}
-	client := s.Client()
-	client.HTTP = &http.Client{Timeout: restartTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	admin := s.Client()
+	admin.HTTP = &http.Client{Timeout: restartTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	// Only a refusal to connect is tried again, and the client words it anew.
-	resp, err := client.HTTP.Get("http://" + s.HTTP + "/health")
+	resp, err := admin.HTTP.Get("http://" + s.HTTP + "/health")
 	if err != nil {
 		return err
 	}
 	resp.Body.Close()
 	var body bytes.Buffer
-	if err := client.CopyQuery(ctx, &body, q.Text); err != nil {
+	if err := admin.CopyQuery(ctx, &body, q.Text); err != nil {
 		return err
 	}
 	return q.Check(body.Bytes())

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
-	"dalmatiner/internal/haggar"
 )
 
 func TestCollecting(t *testing.T) {

@@ -1,4 +1,4 @@
-// Haggar sends metrics to a store: see haggar -h and internal/haggar.
+// Haggar sends metrics to a store: see haggar -h and haggar.
 package main
 
 import (
@@ -14,8 +14,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
-	"dalmatiner/internal/haggar"
 )
 
 // Exit codes.

@@ -10,9 +10,9 @@ import (
 	"net"
 	"strings"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/demo/shop"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
@@ -65,7 +65,7 @@ func (c *ShopCommand) Run(env *admin.Env) error {
 	if c.TCP == "" {
 		c.TCP = pointsAddr(status.TCPAddr, c.Addr)
 	}
-	points, err := ddbclient.Dial(env.Context, c.TCP)
+	points, err := client.Dial(env.Context, c.TCP)
 	if err != nil {
 		return fmt.Errorf("%w; name the address that takes points with --tcp", err)
 	}
@@ -108,7 +108,7 @@ func pointsAddr(tcp, addr string) string {
 // claim creates the bucket, or checks that the bucket of its name holds only the shop's points,
 // and takes those out of all.
 func claim(
-	ctx context.Context, node *admin.Client, points *ddbclient.Client, all []shop.Series,
+	ctx context.Context, node *admin.Client, points *client.Client, all []shop.Series,
 ) (created bool, err error) {
 	list, err := node.Buckets(ctx)
 	if err != nil {
@@ -133,7 +133,7 @@ var errForeign = fmt.Errorf("there is a bucket %s that this command did not make
 
 // onlyShop checks that the bucket has no other series than the shop's, and no other points in
 // their slots. It takes the points that are there out of all.
-func onlyShop(ctx context.Context, points *ddbclient.Client, all []shop.Series) error {
+func onlyShop(ctx context.Context, points *client.Client, all []shop.Series) error {
 	names, err := points.List(ctx, shop.Bucket)
 	if err != nil {
 		return err
@@ -165,7 +165,7 @@ func onlyShop(ctx context.Context, points *ddbclient.Client, all []shop.Series) 
 	return nil
 }
 
-func sendEvents(ctx context.Context, to *ddbclient.Client) error {
+func sendEvents(ctx context.Context, to *client.Client) error {
 	var list []wire.Event
 	for _, e := range shop.Events {
 		at, err := e.Nanoseconds()
@@ -183,7 +183,7 @@ func sendEvents(ctx context.Context, to *ddbclient.Client) error {
 
 // sendPoints sends the points in the order of their times, and returns how many there are, once
 // all are durable. The connection is a stream then.
-func sendPoints(to *ddbclient.Client, all []shop.Series) (int, error) {
+func sendPoints(to *client.Client, all []shop.Series) (int, error) {
 	s, err := to.OpenAckStream(shop.Bucket)
 	if err != nil {
 		return 0, err

@@ -16,8 +16,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/model/account"
@@ -84,11 +84,11 @@ func (r *running) end(t testing.TB) {
 	}
 }
 
-func (r *running) client(t *testing.T) *ddbclient.Client {
+func (r *running) client(t *testing.T) *client.Client {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := ddbclient.Dial(ctx, r.tcp)
+	c, err := client.Dial(ctx, r.tcp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +122,8 @@ func (r *running) send(t *testing.T, bucket string, key []byte, slot, value int6
 // query returns the values of the first result.
 func (r *running) query(t *testing.T, dql string) []float64 {
 	t.Helper()
-	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Get("http://" + r.http + "/?q=" + url.QueryEscape(dql))
+	httpClient := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := httpClient.Get("http://" + r.http + "/?q=" + url.QueryEscape(dql))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
-	"dalmatiner/internal/haggar"
 )
 
 // members are the nodes of a cluster on this machine, each with an address of its own in 127.0.0.0/8.

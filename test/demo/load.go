@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"dalmatiner/internal/haggar"
+	"dalmatiner/haggar"
 )
 
 // loadBucket takes the load beside the published series.

@@ -22,8 +22,8 @@ import (
 	"syscall"
 	"time"
 
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
-	"dalmatiner/internal/haggar"
 )
 
 // options are what the command line and the environment say.

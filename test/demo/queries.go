@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"dalmatiner/client"
+	"dalmatiner/haggar"
 	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/haggar"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
 )
@@ -180,7 +180,7 @@ var errNoRate = errors.New("bucket " + selfBucket + " has no metric mps")
 
 // rateKey returns the key of the node's own rate.
 func (s *session) rateKey(ctx context.Context) ([]byte, error) {
-	c, err := ddbclient.Dial(ctx, s.tcpAddr)
+	c, err := client.Dial(ctx, s.tcpAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +226,7 @@ func (s *session) measuredPoints(ctx context.Context, key []byte) (uint64, error
 
 // read returns the points of a series, by GET.
 func (s *session) read(ctx context.Context, bucket string, key []byte, first int64, count int) ([]uint64, error) {
-	c, err := ddbclient.Dial(ctx, s.tcpAddr)
+	c, err := client.Dial(ctx, s.tcpAddr)
 	if err != nil {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/model/metric"
 )
 
@@ -64,13 +64,13 @@ func Drive(ctx context.Context, s Sender, rate float64) (messages int64, err err
 
 // Probe measures how long a point takes until it is durable.
 type Probe struct {
-	stream *ddbclient.Stream
+	stream *client.Stream
 	key    []byte
 }
 
 // NewProbe opens a connection of its own.
 func NewProbe(ctx context.Context, addr string) (*Probe, error) {
-	c, err := ddbclient.Dial(ctx, addr)
+	c, err := client.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}

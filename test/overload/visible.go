@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/model/metric"
 )
 
@@ -20,20 +20,20 @@ const visibleBucket = "visible"
 // it: a stream sends it, another connection asks for it until it is there. The
 // last question is in that time.
 type Visible struct {
-	stream *ddbclient.Stream
-	reader *ddbclient.Client
+	stream *client.Stream
+	reader *client.Client
 	key    []byte
 	slot   int64
 }
 
 // NewVisible opens its two connections. Slots count up from first.
 func NewVisible(ctx context.Context, addr string, first int64) (*Visible, error) {
-	writer, err := ddbclient.Dial(ctx, addr)
+	writer, err := client.Dial(ctx, addr)
 	if err != nil {
 		return nil, err
 	}
 	v := &Visible{slot: first}
-	if v.reader, err = ddbclient.Dial(ctx, addr); err != nil {
+	if v.reader, err = client.Dial(ctx, addr); err != nil {
 		return nil, errors.Join(err, writer.Close())
 	}
 	// The reader may ask before the stream's opening has made the bucket.

@@ -13,16 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/traffic"
-	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/model/term"
-	"dalmatiner/internal/wire"
 )
 
 // The buckets of the store.
@@ -260,9 +256,9 @@ func (f *Figures) since(now []target.Traffic) (moved map[string]target.Traffic, 
 
 // sink is a store.
 type sink struct {
-	points *ddbclient.Client
-	stream *ddbclient.Stream
-	events *ddbclient.Client
+	points *client.Client
+	stream *client.Stream
+	events *client.Client
 }
 
 // perFile is how many points of a series the store keeps in a file of the original's: a week.
@@ -277,18 +273,18 @@ func dial(ctx context.Context, address string) (s *sink, err error) {
 			s = nil
 		}
 	}()
-	if s.events, err = ddbclient.Dial(ctx, address); err != nil {
+	if s.events, err = client.Dial(ctx, address); err != nil {
 		return s, err
 	}
 	_, err = s.events.AddBucket(ctx, Points, uint64(every.Milliseconds()), perFile, 0)
-	if said := (*ddbclient.ServerError)(nil); errors.As(err, &said) { // it is there: the server has ended the connection
+	if said := (*client.ServerError)(nil); errors.As(err, &said) { // it is there: the server has ended the connection
 		_ = s.events.Close() // it is of no more use
-		s.events, err = ddbclient.Dial(ctx, address)
+		s.events, err = client.Dial(ctx, address)
 	}
 	if err != nil {
 		return s, err
 	}
-	if s.points, err = ddbclient.Dial(ctx, address); err != nil {
+	if s.points, err = client.Dial(ctx, address); err != nil {
 		return s, err
 	}
 	s.stream, err = s.points.OpenAckStream(Points)
@@ -299,7 +295,7 @@ func (s *sink) close() {
 	if s == nil {
 		return
 	}
-	for _, c := range []*ddbclient.Client{s.points, s.events} {
+	for _, c := range []*client.Client{s.points, s.events} {
 		if c != nil {
 			_ = c.Close() // what was not acknowledged is counted as lost
 		}
@@ -309,13 +305,13 @@ func (s *sink) close() {
 // send sends the points of a second, and the stages since the last one. It returns when the store has both.
 func (f *Figures) send(ctx context.Context, s *sink, points []one) error {
 	slot := f.o.Now().Unix()
-	if err := s.stream.SetDeadline(f.o.Now().Add(ddbclient.DialTimeout)); err != nil {
+	if err := s.stream.SetDeadline(f.o.Now().Add(client.DialTimeout)); err != nil {
 		return err
 	}
 	for _, p := range points {
-		key, err := metric.Key(p.key...)
+		key, err := client.Key(p.key...)
 		if err == nil {
-			err = s.stream.Point(key, slot, point.FromInt(p.value))
+			err = s.stream.Point(key, slot, client.Int(p.value))
 		}
 		if err != nil {
 			return err
@@ -346,7 +342,7 @@ func (f *Figures) sendStages(ctx context.Context, s *sink) error {
 	for _, d := range devices {
 		names[d.MAC] = d
 	}
-	var list []wire.Event
+	var list []client.Event
 	for range waiting {
 		of := <-f.stages
 		d := names[of.mac]
@@ -355,11 +351,11 @@ func (f *Figures) sendStages(ctx context.Context, s *sink) error {
 		if err != nil {
 			return err
 		}
-		body, err := term.AppendFromJSON(nil, text)
+		body, err := client.Term(text)
 		if err != nil {
 			return err
 		}
-		list = append(list, wire.Event{Time: uint64(of.at.UnixNano()), Term: body})
+		list = append(list, client.Event{Time: uint64(of.at.UnixNano()), Term: body})
 	}
 	if err := s.events.WriteEvents(ctx, Boots, list); err != nil {
 		f.dropped.Add(int64(len(list)))

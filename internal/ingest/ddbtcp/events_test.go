@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/store"
@@ -18,12 +18,12 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-func eventsFixture(t *testing.T) (*fixture, *eventstest.Store, *ddbclient.Client, context.Context) {
+func eventsFixture(t *testing.T) (*fixture, *eventstest.Store, *client.Client, context.Context) {
 	st := new(eventstest.Store)
 	f := newFixture(t, func(so *store.Options, o *Options) { o.Events, so.UnknownBuckets.Create = st, true })
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
-	c, err := ddbclient.Dial(ctx, f.addr)
+	c, err := client.Dial(ctx, f.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func TestEventsThroughTheClient(t *testing.T) {
 	}
 	st.Gaps = []events.Gap{{Start: 1, End: 9, Events: 4}}
 	err := c.ReadEvents(ctx, "new", 0, 100, nil, func(wire.Event) error { return nil })
-	if server := (*ddbclient.ServerError)(nil); !errors.As(err, &server) || !strings.Contains(server.Message, "between 1 and 9 ns") {
+	if server := (*client.ServerError)(nil); !errors.As(err, &server) || !strings.Contains(server.Message, "between 1 and 9 ns") {
 		t.Errorf("a gap gives %v", err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/wire"
 )
@@ -77,7 +77,7 @@ func TestAGetIsBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c, err := ddbclient.Dial(context.Background(), f.addr)
+		c, err := client.Dial(context.Background(), f.addr)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,8 +13,8 @@ import (
 
 	"go.uber.org/goleak"
 
+	"dalmatiner/client"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/account"
@@ -65,11 +65,11 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 }
 
 // openAcked opens an acknowledged stream into bucket b.
-func (f *fixture) openAcked() *ddbclient.Stream {
+func (f *fixture) openAcked() *client.Stream {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	f.t.Cleanup(cancel)
-	c, err := ddbclient.Dial(ctx, f.addr)
+	c, err := client.Dial(ctx, f.addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func (f *fixture) get(key []byte, slot int64, n int) []uint64 {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	c, err := ddbclient.Dial(ctx, f.addr)
+	c, err := client.Dial(ctx, f.addr)
 	if err != nil {
 		f.t.Fatal(err)
 	}

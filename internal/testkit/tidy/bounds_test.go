@@ -31,7 +31,7 @@ var exceptions = struct{ lines, fields, methods map[string]int }{
 	fields: map[string]int{
 		"internal/api/admin Status":   27, // one field for each key of a flat JSON object
 		"internal/host/config Config": 48, // one field for each key of ddb.conf
-		"internal/haggar Config":      26, // one field for each flag, and what takes the place of clock and network
+		"haggar Config":               26, // one field for each flag, and what takes the place of clock and network
 		"internal/disk/manifest Edit": 29, // one field for each kind of change on disk
 	},
 	methods: map[string]int{},

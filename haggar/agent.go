@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/ddbclient"
+	"dalmatiner/client"
 	"dalmatiner/internal/wire"
 )
 
@@ -41,7 +41,7 @@ type agent struct {
 // link is a connection. On an acknowledged stream a goroutine settles the
 // flushes in pending in their order; it ends when pending is closed.
 type link struct {
-	s       *ddbclient.Stream
+	s       *client.Stream
 	stop    func() bool // ends the bound by the run's context
 	pending chan flight
 	done    chan struct{}
@@ -204,7 +204,7 @@ func (a *agent) connect(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", a.Addr, err)
 	}
-	c := ddbclient.NewClient(conn)
+	c := client.NewClient(conn)
 	l := &link{}
 	if a.Ack {
 		l.s, err = c.OpenAckStream(a.Bucket)

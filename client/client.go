@@ -1,14 +1,14 @@
-// Package ddbclient is a client for the store's TCP port (docs/protocol.md). A Client is one
+// Package client is a client for the store's TCP port (docs/protocol.md). A Client is one
 // connection, which carries one request at a time.
 //
 // One of the Open methods turns the connection into a Stream of points. From then on only the
 // Stream may be used. Neither is safe for concurrent use, except as Stream.ReadAck says.
 //
-// Values are words (package point): point.FromInt and point.FromFloat make them. A slot is
-// the time in milliseconds since 1970 divided by the resolution of the bucket. Keys of
-// metrics come from metric.Key. The methods keep nothing that they are given, and what they
+// Values are words: Int and Float make them, and Value reads them. A slot is the time in
+// milliseconds since 1970 divided by the resolution of the bucket. Key makes the key of a
+// metric, Term the body of an event. The methods keep nothing that they are given, and what they
 // return is the caller's own.
-package ddbclient
+package client
 
 import (
 	"bufio"

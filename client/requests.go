@@ -1,4 +1,4 @@
-package ddbclient
+package client
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package ddbclient_test
+package client_test
 
 import (
 	"context"
@@ -6,23 +6,21 @@ import (
 	"log"
 	"time"
 
-	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/ddbclient"
-	"dalmatiner/internal/model/metric"
+	"dalmatiner/client"
 )
 
 // An acknowledged stream tells when points are durable. A connection that carries
 // a stream carries nothing else, so reads have one of their own.
 func Example() {
-	addr, stop := ddbclient.StartServer() // stands for a node
+	addr, stop := client.StartServer() // stands for a node
 	defer stop()
 	ctx := context.Background()
-	key, err := metric.Key("web", "eu", "requests")
+	key, err := client.Key("web", "eu", "requests")
 	if err != nil {
 		log.Fatal(err)
 	}
 
-	sender, err := ddbclient.Dial(ctx, addr)
+	sender, err := client.Dial(ctx, addr)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -35,7 +33,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	slot := time.Now().Add(-time.Minute).Unix()
-	if err := stream.Points(key, slot, point.FromInt(120), point.FromFloat(0.5)); err != nil {
+	if err := stream.Points(key, slot, client.Int(120), client.Float(0.5)); err != nil {
 		log.Fatal(err)
 	}
 	if _, err := stream.FlushAck(); err != nil {
@@ -47,7 +45,7 @@ func Example() {
 	}
 	fmt.Println("received", ack.Received, "refused", ack.Refused)
 
-	reader, err := ddbclient.Dial(ctx, addr)
+	reader, err := client.Dial(ctx, addr)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -57,18 +55,11 @@ func Example() {
 		log.Fatal(err)
 	}
 	for _, w := range words {
-		switch point.KindOf(w) {
-		case point.KindInt:
-			fmt.Println(point.Int(w))
-		case point.KindFloat:
-			fmt.Println(point.Float(w))
-		default:
-			fmt.Println("unset")
-		}
+		fmt.Println(client.Value(w))
 	}
 	// Output:
 	// received 2 refused 0
 	// 120
 	// 0.5
-	// unset
+	// <nil>
 }
