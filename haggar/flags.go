@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"time"
 
-	"dalmatiner/internal/api/usage"
+	"dalmatiner/client/usage"
 )
 
 const explanation = `haggar sends metrics to a store, to load it or to fill it.

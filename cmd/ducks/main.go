@@ -10,7 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"dalmatiner/internal/api/usage"
+	"dalmatiner/client/usage"
 	"dalmatiner/internal/ducks/command"
 	"dalmatiner/internal/ducks/contents"
 	"dalmatiner/internal/host/config"

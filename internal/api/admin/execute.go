@@ -9,7 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
-	"dalmatiner/internal/api/usage"
+	"dalmatiner/client/usage"
 )
 
 // Exit codes of the programs.

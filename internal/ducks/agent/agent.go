@@ -15,7 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/contents"
@@ -27,7 +28,6 @@ import (
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/tftp"
 	"dalmatiner/internal/ducks/traffic"
-	"dalmatiner/internal/state"
 )
 
 // Options say where everything is.

@@ -13,13 +13,13 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"golang.org/x/sys/unix"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/authority"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/state"
 )
 
 // The state in a data directory, and its backup in a pool: who has the pool has all that is needed to serve it.

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/duckstest"
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/state"
 )
 
 // TestCopiesOfTheStateKeepTheReserve: the state is copied into a pool, and made again in it, only where its reserve stays free.

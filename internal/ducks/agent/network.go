@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/noroute"
@@ -15,7 +16,6 @@ import (
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/tftp"
 	"dalmatiner/internal/ducks/wake"
-	"dalmatiner/internal/state"
 )
 
 // Network is the interface at which machines get addresses and boot loaders.

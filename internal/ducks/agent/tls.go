@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/authority"
-	"dalmatiner/internal/state"
 )
 
 // TLS are the files of a certificate and its key, in PEM, or a CA of ducks' own that makes them. None: the API is in clear, on

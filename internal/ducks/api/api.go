@@ -16,14 +16,14 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/contents"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // Options are what is asked.

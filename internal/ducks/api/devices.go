@@ -3,7 +3,7 @@ package api
 import (
 	"time"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
 	"dalmatiner/internal/ducks/boot"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"

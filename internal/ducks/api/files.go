@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strconv"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/contents"
 	"dalmatiner/internal/ducks/room"
-	"dalmatiner/internal/state"
 )
 
 // version returns the number of a version in the path.

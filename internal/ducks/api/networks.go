@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
 )

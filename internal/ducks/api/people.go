@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"dalmatiner/internal/access"
-	"dalmatiner/internal/state"
+	"dalmatiner/access"
+	"dalmatiner/access/state"
 )
 
 func people() []route {

@@ -7,12 +7,12 @@ import (
 	"slices"
 	"time"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/alerts"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/room"
-	"dalmatiner/internal/state"
 )
 
 // The bodies of requests.

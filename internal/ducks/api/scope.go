@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/room"
-	"dalmatiner/internal/state"
 )
 
 // Who is limited is so to clients, networks or groups: client/acme, network/lab, group/rack1. What lies within one of them

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/diskfile"
 	"dalmatiner/internal/ducks/room"
-	"dalmatiner/internal/state"
 )
 
 // SumHeader is the header, or trailer, with the SHA-256 of the bytes of an image, in hex.

@@ -17,7 +17,7 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // The times of certificates. That of the server is made anew when a third of its time is left, and at each start.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Certificates are of the CA that is in the state, for the names that are asked for, and are made anew in time.

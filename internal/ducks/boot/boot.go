@@ -18,9 +18,9 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // Room has the devices: a *room.Room.

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // oneRoom has one device.

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/room"
-	"dalmatiner/internal/state"
 )
 
 // A system is told how long its group waits, and gets the unit that asks.

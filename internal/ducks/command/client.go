@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/api/trust"
+	"dalmatiner/access/trust"
 )
 
 // Server is which ducks a command speaks to.

@@ -19,8 +19,9 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/access"
-	"dalmatiner/internal/api/trust"
+	"dalmatiner/access"
+	"dalmatiner/access/state"
+	"dalmatiner/access/trust"
 	"dalmatiner/internal/ducks/agent"
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/authority"
@@ -31,7 +32,6 @@ import (
 	"dalmatiner/internal/ducks/room"
 	"dalmatiner/internal/ducks/target"
 	"dalmatiner/internal/ducks/traffic"
-	"dalmatiner/internal/state"
 )
 
 // TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.

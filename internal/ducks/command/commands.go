@@ -9,7 +9,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
 	"dalmatiner/internal/ducks/alerts"
 	"dalmatiner/internal/ducks/api"
 	"dalmatiner/internal/ducks/pool"

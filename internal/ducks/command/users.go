@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"dalmatiner/internal/access"
+	"dalmatiner/access"
 	"dalmatiner/internal/ducks/api"
 )
 

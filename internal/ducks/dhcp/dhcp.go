@@ -17,7 +17,7 @@ import (
 	"github.com/insomniacslk/dhcp/dhcpv4"
 	"github.com/insomniacslk/dhcp/iana"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Options say who is served.

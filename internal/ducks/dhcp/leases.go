@@ -6,7 +6,7 @@ import (
 	"net/netip"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // The times of addresses.

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 func openFile(t testing.TB, path string) *state.File {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/insomniacslk/dhcp/dhcpv4/server4"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/duckstest"
-	"dalmatiner/internal/state"
 )
 
 // Where another server gives addresses, at the other end of a cable or as a program of this machine, a server does not start,

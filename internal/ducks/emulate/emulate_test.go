@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/dhcp"
 	"dalmatiner/internal/ducks/duckstest"
-	"dalmatiner/internal/state"
 )
 
 // A second server of addresses on a network does not start, unless it leaves addresses to the first.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // BenchmarkTree counts what there is, as each addition does, in a room of 1,000 devices in 50 groups of 20 versions.

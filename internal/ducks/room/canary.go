@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Canary is a version that some devices of a group get before all others do. Where one of these does not come far

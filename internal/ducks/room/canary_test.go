@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/state"
 )
 
 // tried is a room in memory with 40 devices, whose group has a version 2 that canaries get.

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // secretBytes is the length of a secret of CHAP: the longest that all initiators take.

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // Disk is a further disk, which a device has beside the one that it boots from. What is written to it stays, whatever the

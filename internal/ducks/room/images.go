@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // The images of a pool: those of volumes and groups are there as snapshots only.

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Menu is what the devices of a group are offered when they boot, beside their disk, which comes first.

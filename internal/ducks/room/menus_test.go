@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Menus are given to groups; what iPXE would take for more than a value is refused.

@@ -13,8 +13,8 @@ import (
 
 	"pgregory.net/rapid"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/state"
 )
 
 // texts is a pool in memory in which an image has a text.

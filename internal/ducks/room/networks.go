@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"strings"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Client is who owns networks: a customer, or a department.

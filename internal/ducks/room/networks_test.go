@@ -8,7 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // owned things of the model: each has a kind, and the one above it.

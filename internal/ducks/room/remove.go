@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // RemoveDevice removes a device that is off, with what it has written.

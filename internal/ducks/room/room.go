@@ -12,9 +12,9 @@ import (
 	"sync"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 // Errors that callers look for.

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/duckstest"
 	"dalmatiner/internal/ducks/initiator"
 	"dalmatiner/internal/ducks/pool"
 	"dalmatiner/internal/ducks/target"
-	"dalmatiner/internal/state"
 )
 
 const portal = "127.0.0.1:3260"

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
+	"dalmatiner/access/state"
 	"dalmatiner/internal/ducks/diskfile"
 	"dalmatiner/internal/ducks/pool"
-	"dalmatiner/internal/state"
 )
 
 // transferImage is one that lives as long as a transfer. Those that a crash has left are removed by Tidy.

@@ -8,7 +8,7 @@ import (
 	"net/netip"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Unknown is a machine that has asked for something to boot, and that nobody has added yet.

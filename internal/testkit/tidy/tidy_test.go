@@ -84,53 +84,49 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// layers returns the packages of internal/ from the lowest to the highest, as the table of
-// ARCHITECTURE.md names them.
-func layers(t *testing.T) []string {
+// floors returns the rank of every folder of internal/, the lowest first, as the headings of
+// ARCHITECTURE.md name them.
+func floors(t *testing.T) map[string]int {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, table, _ := strings.Cut(string(page), "| package | what it holds |\n|---|---|\n")
-	table, _, _ = strings.Cut(table, "\n\n")
-	var names []string
-	for row := range strings.Lines(table) {
-		first, _, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|")
-		for name := range strings.SplitSeq(first, ",") {
-			names = append(names, strings.Trim(name, " `"))
+	_, section, _ := strings.Cut(string(page), "\n## Packages\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	rank := make(map[string]int)
+	for _, m := range regexp.MustCompile(`(?m)^### ([a-z]+): `).FindAllStringSubmatch(section, -1) {
+		if _, twice := rank[m[1]]; twice {
+			t.Errorf("ARCHITECTURE.md names the floor %s twice", m[1])
 		}
+		rank[m[1]] = len(rank)
 	}
-	if len(names) < 20 {
-		t.Fatalf("found %q only: the table of packages in ARCHITECTURE.md is not where it was", names)
+	if len(rank) < 10 {
+		t.Fatalf("found the floors %v only: the headings of ARCHITECTURE.md are not where they were", rank)
 	}
-	return names
+	return rank
 }
 
-// TestArrowsPointDown keeps every package from importing what does not stand above it in the
-// table of ARCHITECTURE.md.
+// TestArrowsPointDown keeps every folder of internal/ from importing what does not stand above it
+// in ARCHITECTURE.md, and from being left out there.
 func TestArrowsPointDown(t *testing.T) {
-	rank := make(map[string]int)
-	for i, name := range layers(t) {
-		if _, twice := rank[name]; twice {
-			t.Errorf("ARCHITECTURE.md names package %s twice", name)
-		}
+	rank := floors(t)
+	for name := range rank {
 		if stat, err := os.Stat(filepath.Join(root, "internal", name)); err != nil || !stat.IsDir() {
-			t.Errorf("ARCHITECTURE.md names package %s, which is not there: %v", name, err)
+			t.Errorf("ARCHITECTURE.md names the floor %s, which is not there: %v", name, err)
 		}
-		rank[name] = i
 	}
 	unknown := make(map[string]bool)
 	goFiles(t, func(path string, src []byte) {
-		rel, err := filepath.Rel(filepath.Join(root, "internal"), filepath.Dir(path))
-		if err != nil || strings.HasPrefix(rel, "..") {
+		rel, inside := strings.CutPrefix(relative(t, path), "internal/")
+		if !inside {
 			return
 		}
-		from := filepath.ToSlash(rel)
+		from, _, _ := strings.Cut(rel, "/")
 		own, ok := rank[from]
 		if !ok && !unknown[from] {
 			unknown[from] = true
-			t.Errorf("internal/%s is not in the table of ARCHITECTURE.md: put it where it belongs", from)
+			t.Errorf("internal/%s is no heading of ARCHITECTURE.md: put it where it belongs", from)
 		}
 		if !ok || strings.HasSuffix(path, "_test.go") {
 			return
@@ -142,9 +138,32 @@ func TestArrowsPointDown(t *testing.T) {
 		}
 		for _, imp := range f.Imports {
 			to, found := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), "dalmatiner/internal/")
-			if found && rank[to] >= own {
-				t.Errorf("%s imports internal/%s, which does not stand above internal/%s in the table of ARCHITECTURE.md", path, to, from)
+			to, _, _ = strings.Cut(to, "/")
+			if found && rank[to] > own {
+				t.Errorf("%s imports of internal/%s, which stands below internal/%s in ARCHITECTURE.md", path, to, from)
 			}
+		}
+	})
+}
+
+// TestPackagesAreNamed keeps every package in the paragraph of its floor in ARCHITECTURE.md.
+func TestPackagesAreNamed(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join(root, "ARCHITECTURE.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	goFiles(t, func(path string, src []byte) {
+		rel, inside := strings.CutPrefix(filepath.ToSlash(filepath.Dir(relative(t, path))), "internal/")
+		floor, name, below := strings.Cut(rel, "/")
+		if !inside || !below || strings.Contains(name, "/") || seen[rel] {
+			return
+		}
+		seen[rel] = true
+		_, text, _ := strings.Cut(string(page), "\n### "+floor+": ")
+		text, _, _ = strings.Cut(text, "\n##")
+		if !strings.Contains(text, "`"+name+"`") {
+			t.Errorf("ARCHITECTURE.md does not name internal/%s among the packages of %s", rel, floor)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"dalmatiner/internal/api/trust"
+	"dalmatiner/access/trust"
 )
 
 // Where the API of ducks is, here and there.

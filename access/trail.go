@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Act is something that somebody did, or was refused.

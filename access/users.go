@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // user is one as it is kept.

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 func must(t *testing.T, err error) {

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"dalmatiner/internal/state"
+	"dalmatiner/access/state"
 )
 
 // Errors that callers look for.
