@@ -1,12 +1,10 @@
-# make build   bin/ddb, bin/ddb-admin, bin/haggar, bin/ducks; without Node.js, with the page if make web built it
+# make build   bin/ddb, bin/ddb-admin, bin/haggar; without Node.js, with the page if make web built it
 # make web     the page, into internal/api/httpapi/page; needs Node.js 20.19 or later
 # make demo    the main job on a fresh store, checked number by number
 # make demo-cluster  the same on five nodes, one of which is killed and brought back
-# make demo-ducks  a room of three emulated machines; needs root, tgt, btrfs-progs, iproute2 and ipxe
 # make test    all tests; of the longest fewer rounds than in check
-# make test-web  the page, in a browser beside a real node; needs Node.js and Chromium, for the page of ducks also what test-ducks needs
-# make test-ducks  those of ducks that need root, tgt, btrfs and xfs
-# make test-ducks-boot  Debian in QEMU boots from ducks, by BIOS and UEFI; not in check
+# make test-web  the page, in a browser beside a real node; needs Node.js and Chromium, for the page of ducks also what check-ducks needs
+# make check-ducks  the check of ducks (ducks/Makefile), part of check; needs root, tgt, btrfs, xfs and zfs-fuse
 # make check   what must be green before a change lands
 # make simulate  4,000 seeds of the protocol between nodes under faults, 1,000 of these schedules of operators, part of check: SEEDS=5000 of each profile
 # make torture-quick  attacks on the binary, at most 4 minutes, part of check
@@ -17,7 +15,6 @@
 # make bench-steps    load in steps beyond what the store takes and back, its table and charts
 # make bench-profile  profiles of a node under load, into bench/profile
 # make bench-cluster  clusters beside one node; CLUSTER=-quick takes less than two minutes
-# make bench-ducks  a room of machines that are emulated; needs root, as make demo-ducks does
 # make bench-compare  the same points and questions to the stores others use
 # make generate  the assembly of internal/codec/kernel, after changes in its gen
 # make vulnerabilities  known ones in what the programs call, part of check
@@ -25,7 +22,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/host/config.version=$(VERSION)
 
-.PHONY: build web demo demo-cluster demo-ducks test test-ducks test-ducks-boot test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster bench-ducks generate clean
+.PHONY: build web demo demo-cluster test check-ducks test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -40,9 +37,6 @@ demo: build
 demo-cluster: build
 	$(GO) run ./test/demo -bin bin -nodes 5
 
-demo-ducks: build
-	test/demo/ducks bin
-
 # go test starts packages in the order of its arguments: the longest come first, so that
 # no processor is idle at the end.
 LONGEST = ./internal/store ./test
@@ -56,27 +50,20 @@ test: purego
 purego:
 	$(GO) test -vet=off -tags purego -timeout 5m ./internal/codec/kernel ./internal/codec/chunk ./internal/write/head
 
-# The tests of ducks that need root and programs of the system: without these they are
-# left out elsewhere, here and in continuous integration that is a failure.
-test-ducks:
-	@if [ "$$(id -u)" -ne 0 ]; then \
-		if [ -n "$(CI)" ]; then echo "the tests of ducks need root" >&2; exit 1; fi; \
-		echo "SKIPPED: the tests of ducks need root" >&2; exit 0; fi; \
-	missing=; for tool in tgtd:tgt mkfs.btrfs:btrfs-progs mkfs.xfs:xfsprogs iscsi-perf:libiscsi-bin mke2fs:e2fsprogs zpool:zfs-fuse ip:iproute2; do \
-		command -v $${tool%%:*} >/dev/null || missing="$$missing $${tool#*:}"; done; \
-	if [ -n "$$missing" ]; then echo "the tests of ducks need$$missing: apt-get install$$missing" >&2; exit 1; fi; \
-	DUCKS_NO_SKIP=1 $(GO) test -count=1 ./internal/ducks/...
-
-# Debian in QEMU, without a disk. It takes ten minutes, the first time.
-test-ducks-boot: build
-	test/boot/run bin
+# It needs root and programs of the system: without these it is left out elsewhere, in
+# continuous integration that is a failure.
+check-ducks:
+	@if [ "$$(id -u)" -ne 0 ] && [ -z "$(CI)" ]; then \
+		echo "SKIPPED: the check of ducks needs root" >&2; \
+	else $(MAKE) -C ducks check; fi
 
 test-web: web
 	$(MAKE) build
+	$(MAKE) -C ducks build
 	cd web && npm run unit && $(if $(CI),DUCKS_NO_SKIP=1) npm run browser
 
 check: SHORT =
-check: format vet lint modules generated vulnerabilities test test-ducks race fuzz simulate guard torture-quick test-web
+check: format vet lint modules generated vulnerabilities test race fuzz simulate guard torture-quick check-ducks test-web
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -166,9 +153,6 @@ bench-profile: build
 # A row of the table, so its results go to bench/trial unless CLUSTER names bench/results.
 bench-cluster: build
 	$(GO) run ./bench rows -bin bin -only '^cluster$$' $(CLUSTER)
-
-bench-ducks: build
-	$(GO) run ./bench ducks -bin bin $(DUCKS)
 
 # COMPARE chooses by name, as in make bench-compare COMPARE='-only Prometheus'.
 bench-compare: build

@@ -7,7 +7,6 @@
 //	go run ./bench steps               load in steps, beyond what the store takes and back
 //	go run ./bench compare             the same points and questions to other stores
 //	go run ./bench profile             profiles of a store under load
-//	go run ./bench ducks               a room of diskless machines; needs root
 //	go run ./bench corpus              the recordings of real series, and how they are made
 //
 // A run writes a page and the same figures in Go's benchmark format, both named
@@ -36,7 +35,6 @@ import (
 	"dalmatiner/bench/measure"
 	"dalmatiner/bench/profiling"
 	"dalmatiner/bench/report"
-	"dalmatiner/bench/room"
 	"dalmatiner/bench/rows"
 	"dalmatiner/bench/server"
 	"dalmatiner/bench/steps"
@@ -81,7 +79,6 @@ var subcommands = map[string]func(*command, []string) error{
 	"compare": (*command).compare,
 	"corpus":  (*command).corpus,
 	"profile": (*command).profile,
-	"ducks":   (*command).ducks,
 }
 
 func run(args []string, out, log io.Writer) error {
@@ -210,23 +207,6 @@ func (c *command) compare(args []string) error {
 func (c *command) profile(args []string) error {
 	return c.inside(args, rows.Space, func(ctx context.Context) error {
 		return profiling.Run(ctx, &c.Env, c.out, profileDir)
-	})
-}
-
-// ducks measures a room of diskless machines.
-func (c *command) ducks(args []string) error {
-	c.resultFlags("", "short loads")
-	if done, err := room.Alone(context.Background()); done {
-		return err
-	}
-	return c.inside(args, room.Space, func(ctx context.Context) error {
-		t := &report.Table{Head: c.head()}
-		if err := room.Run(ctx, &c.Env, c.quick, t); err != nil {
-			return err
-		}
-		var page bytes.Buffer
-		t.Render(&page)
-		return c.save(&t.Head, "ducks", page.Bytes(), t.Benchmarks())
 	})
 }
 

@@ -184,3 +184,27 @@ func TestBannedText(t *testing.T) {
 		}
 	})
 }
+
+// TestDucksUsesTheClientOnly keeps the module of ducks out of the store's inside.
+func TestDucksUsesTheClientOnly(t *testing.T) {
+	files := 0
+	goFiles(t, func(path string, src []byte) {
+		if !strings.HasPrefix(relative(t, path), "ducks/") {
+			return
+		}
+		files++
+		f, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ImportsOnly)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			return
+		}
+		for _, imp := range f.Imports {
+			if strings.HasPrefix(imp.Path.Value, `"dalmatiner/internal/`) {
+				t.Errorf("%s imports %s: ducks uses the store through client", path, imp.Path.Value)
+			}
+		}
+	})
+	if files < 20 {
+		t.Fatalf("found %d files of ducks: the rule looked in the wrong place", files)
+	}
+}

@@ -1,0 +1,77 @@
+// Program bench measures a room of diskless machines, which are emulated. It needs root.
+//
+//	go run ./bench           the whole load, some five minutes
+//	go run ./bench -quick    short loads
+//
+// The page and its figures in Go's benchmark format are named after the commit that is measured,
+// as those of the store's bench are.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+	"time"
+
+	"dalmatiner/bench/measure"
+	"dalmatiner/bench/report"
+	"dalmatiner/bench/server"
+	"dalmatiner/ducks/bench/room"
+)
+
+// Servers die with the thread that started them: it must live as long as the program.
+func init() { runtime.LockOSThread() }
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func run() (err error) {
+	env := server.Env{Log: os.Stderr}
+	flag.StringVar(&env.Bin, "bin", "../bin", "`directory` of the built programs")
+	flag.StringVar(&env.Dir, "dir", os.TempDir(), "`directory` for a temporary one")
+	results := flag.String("results", "", "`directory` to write the results to; bench/results, with -quick bench/trial")
+	quick := flag.Bool("quick", false, "short loads")
+	flag.Parse()
+	if *results == "" {
+		*results = "bench/results"
+		if *quick {
+			*results = "bench/trial"
+		}
+	}
+	if done, err := room.Alone(context.Background()); done {
+		return err
+	}
+	if err := measure.CheckSpace(env.Dir, room.Space); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if env.Dir, err = os.MkdirTemp(env.Dir, "ducks-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(env.Dir)) }()
+	t := &report.Table{Head: report.Head{Machine: measure.Look(env.Bin), Begun: time.Now()}}
+	if err := room.Run(ctx, &env, *quick, t); err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	t.Render(&page)
+	if _, err := os.Stdout.Write(page.Bytes()); err != nil {
+		return err
+	}
+	path, err := report.Save(*results, &t.Head, "ducks", page.Bytes(), t.Benchmarks())
+	if err == nil {
+		fmt.Fprintln(os.Stderr, "written to", path)
+	}
+	return err
+}
