@@ -1,5 +1,6 @@
-// Package access says who may do what: tokens for programs, users with passwords and sessions for people, roles, and
-// a trail of what was done. Secrets are kept as hashes, and are shown once. DESIGN.md beside it has the numbers.
+// Package access says who may do what: tokens for programs, users with passwords and sessions for
+// people, roles, and a trail of what was done. Secrets are kept as hashes, and are shown once.
+// DESIGN.md beside it has the numbers.
 package access
 
 import (
@@ -23,7 +24,8 @@ var (
 	ErrExists  = errors.New("it exists already")
 	ErrTooMany = errors.New("too many attempts: wait a minute")
 	ErrRefused = errors.New("refused")
-	ErrName    = errors.New("a name has 1 to 64 of letters, digits, '.', '_', '@' and '-', and begins with a letter or digit")
+	ErrName    = errors.New("a name has 1 to 64 of letters, digits, '.', '_', '@' and '-', and " +
+		"begins with a letter or digit")
 )
 
 // Role says what somebody may do. Each may do what those before it may.
@@ -58,8 +60,9 @@ type Identity struct {
 	Scopes []string `json:"scopes,omitempty"` // to which this is limited, as network/lab; none: all
 }
 
-// May returns ErrDenied, with what was wanted, unless somebody may do what needs a role, and concerns something that lies
-// within some scopes, each of which is enough. What lies within none concerns all of them.
+// May returns ErrDenied, with what was wanted, unless somebody may do what needs a role, and
+// concerns something that lies within some scopes, each of which is enough. What lies within none
+// concerns all of them.
 func (i *Identity) May(needs Role, within ...string) error {
 	switch {
 	case !i.Role.Allows(needs):
@@ -67,14 +70,18 @@ func (i *Identity) May(needs Role, within ...string) error {
 	case i.Reaches(within...):
 		return nil
 	case len(within) == 0:
-		return fmt.Errorf("%w: it concerns all, and %s is limited to %s", ErrDenied, i.Name, strings.Join(i.Scopes, ", "))
+		return fmt.Errorf("%w: it concerns all, and %s is limited to %s", ErrDenied, i.Name,
+			strings.Join(i.Scopes, ", "))
 	}
-	return fmt.Errorf("%w: it is of %s, and %s is limited to %s", ErrDenied, strings.Join(within, ", "), i.Name, strings.Join(i.Scopes, ", "))
+	return fmt.Errorf("%w: it is of %s, and %s is limited to %s", ErrDenied,
+		strings.Join(within, ", "), i.Name, strings.Join(i.Scopes, ", "))
 }
 
 // Reaches reports whether something that lies within some scopes concerns somebody.
 func (i *Identity) Reaches(within ...string) bool {
-	return len(i.Scopes) == 0 || slices.ContainsFunc(within, func(s string) bool { return slices.Contains(i.Scopes, s) })
+	return len(i.Scopes) == 0 || slices.ContainsFunc(within, func(s string) bool {
+		return slices.Contains(i.Scopes, s)
+	})
 }
 
 // Token lets programs in.
@@ -104,12 +111,18 @@ const (
 
 // Migration makes the tables, for the migrations of a file.
 func Migration(tx *state.Tx) error {
-	return errors.Join(tx.MakeTable(tokens), tx.MakeTable(users), tx.MakeTable(sessions), tx.MakeTable(trail))
+	return errors.Join(tx.MakeTable(tokens), tx.MakeTable(users), tx.MakeTable(sessions),
+		tx.MakeTable(trail))
 }
 
 // New returns who may do what by a file.
 func New(file *state.File, now func() time.Time) *Access {
-	return &Access{file: file, now: now, hashing: make(chan struct{}, 1), failures: make(map[string][]time.Time)}
+	return &Access{
+		file:     file,
+		now:      now,
+		hashing:  make(chan struct{}, 1),
+		failures: make(map[string][]time.Time),
+	}
 }
 
 // tokenRecord is a token as it is kept.
@@ -176,7 +189,8 @@ func (a *Access) CreateToken(t Token) (secret string, err error) {
 	return secret, nil
 }
 
-// First returns the secret of a token of an admin where there is neither a token nor a user yet; else "".
+// First returns the secret of a token of an admin where there is neither a token nor a user yet;
+// else "".
 func (a *Access) First() (secret string, err error) {
 	some := false
 	err = a.file.View(func(tx *state.Tx) error {
@@ -208,7 +222,8 @@ func (a *Access) DeleteToken(name string) error {
 	})
 }
 
-// Check returns whose secret it is, of a token or a session. ErrDenied if it is nobody's, or its time is over.
+// Check returns whose secret it is, of a token or a session. ErrDenied if it is nobody's, or its
+// time is over.
 func (a *Access) Check(secret string) (Identity, error) {
 	hash, now := hashOf(secret), a.now()
 	found := Identity{}
@@ -217,7 +232,8 @@ func (a *Access) Check(secret string) (Identity, error) {
 			return a.ofSession(tx, hash, now, &found)
 		}
 		return state.Each(tx, tokens, func(_ string, r tokenRecord) error {
-			if r.Hash == hash && (r.Expires.IsZero() || now.Before(r.Expires)) { // of a hash nothing can be learned by its time
+			// of a hash nothing can be learned by its time
+			if r.Hash == hash && (r.Expires.IsZero() || now.Before(r.Expires)) {
 				found = r.Identity
 			}
 			return nil

@@ -31,7 +31,8 @@ type gate struct {
 
 func newGate(t *testing.T) *gate {
 	t.Helper()
-	g := &gate{path: filepath.Join(t.TempDir(), "state"), now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
+	g := &gate{path: filepath.Join(t.TempDir(), "state"),
+		now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
 	file, err := state.Open(g.path, []state.Migration{Migration})
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
@@ -58,15 +59,19 @@ func TestRoles(t *testing.T) {
 	if Role("root").Allows(Viewer) || Admin.Allows("root") || Role("").Allows("") {
 		t.Error("a role that there is not allows something")
 	}
-	all, lab := Identity{Name: "a", Role: Operator}, Identity{Name: "b", Role: Operator, Scopes: []string{"network/x", "group/lab"}}
+	all, lab := Identity{Name: "a", Role: Operator},
+		Identity{Name: "b", Role: Operator, Scopes: []string{"network/x", "group/lab"}}
 	in, out := []string{"network/y", "group/lab"}, []string{"network/lab", "group/office"}
 	for _, c := range []struct {
 		who    Identity
 		needs  Role
 		within []string
 		may    bool
-	}{{all, Viewer, nil, true}, {all, Operator, in, true}, {all, Admin, in, false}, {lab, Operator, in, true}, {lab, Admin, in, false}, {lab, Operator, out, false}, {lab, Viewer, nil, false}} {
-		if err := c.who.May(c.needs, c.within...); (err == nil) != c.may || err != nil && !errors.Is(err, ErrDenied) {
+	}{{all, Viewer, nil, true}, {all, Operator, in, true}, {all, Admin, in, false},
+		{lab, Operator, in, true}, {lab, Admin, in, false}, {lab, Operator, out, false},
+		{lab, Viewer, nil, false}} {
+		if err := c.who.May(c.needs, c.within...); (err == nil) != c.may || err != nil &&
+			!errors.Is(err, ErrDenied) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -80,10 +85,13 @@ func TestTokens(t *testing.T) {
 	if again, err := g.First(); again != "" || err != nil {
 		t.Errorf("a first one again: %q, %v", again, err)
 	}
-	short, err := g.CreateToken(Token{Identity: Identity{Name: "short", Role: Viewer, Scopes: []string{"group/lab"}}, Expires: g.now.Add(time.Hour)})
+	short, err := g.CreateToken(Token{
+		Identity: Identity{Name: "short", Role: Viewer, Scopes: []string{"group/lab"}},
+		Expires:  g.now.Add(time.Hour)})
 	must(t, err)
 	g.is(t, short, "short")
-	for _, wrong := range []string{"", short + "x", short[:len(short)-1], strings.ToLower(short), tokenPrefix, sessionPrefix + short[len(tokenPrefix):]} {
+	for _, wrong := range []string{"", short + "x", short[:len(short)-1], strings.ToLower(short),
+		tokenPrefix, sessionPrefix + short[len(tokenPrefix):]} {
 		g.is(t, wrong, "")
 	}
 	g.now = g.now.Add(time.Hour)
@@ -93,16 +101,20 @@ func TestTokens(t *testing.T) {
 	_, role := g.CreateToken(Token{Identity: Identity{Name: "x", Role: "root"}})
 	_, name := g.CreateToken(Token{Identity: Identity{Name: "x y", Role: Viewer}})
 	for _, scope := range []string{"lab", "group/", "group/../lab", "/lab", "group/a/b"} {
-		if _, err := g.CreateToken(Token{Identity: Identity{Name: "x", Role: Viewer, Scopes: []string{scope}}}); !errors.Is(err, ErrName) {
+		if _, err := g.CreateToken(Token{
+			Identity: Identity{Name: "x", Role: Viewer, Scopes: []string{scope}}}); !errors.Is(err,
+			ErrName) {
 			t.Errorf("scope %q: %v", scope, err)
 		}
 	}
-	if !errors.Is(twice, ErrExists) || role == nil || !errors.Is(name, ErrName) || !errors.Is(g.DeleteToken("x"), state.ErrUnknown) {
+	if !errors.Is(twice, ErrExists) || role == nil || !errors.Is(name, ErrName) ||
+		!errors.Is(g.DeleteToken("x"), state.ErrUnknown) {
 		t.Errorf("%v, %v, %v", twice, role, name)
 	}
 	must(t, g.DeleteToken("first"))
 	g.is(t, first, "")
-	if list, err := g.Tokens(); err != nil || len(list) != 1 || list[0].Name != "short" || !slices.Equal(list[0].Scopes, []string{"group/lab"}) {
+	if list, err := g.Tokens(); err != nil || len(list) != 1 || list[0].Name != "short" ||
+		!slices.Equal(list[0].Scopes, []string{"group/lab"}) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	g.kept(t, short, first)
@@ -124,10 +136,12 @@ func TestUsers(t *testing.T) {
 	g := newGate(t)
 	const right, other = "correct horse", "battery staple"
 	must(t, g.CreateUser(Identity{Name: "ann@example.org", Role: Admin}, right))
-	if err := g.CreateUser(Identity{Name: "ann@example.org", Role: Viewer}, right); !errors.Is(err, ErrExists) {
+	if err := g.CreateUser(Identity{Name: "ann@example.org", Role: Viewer}, right); !errors.Is(err,
+		ErrExists) {
 		t.Error(err)
 	}
-	if g.CreateUser(Identity{Name: "bob", Role: Viewer}, "short") == nil || g.CreateUser(Identity{Name: "bob", Role: Viewer}, strings.Repeat("x", 300)) == nil {
+	if g.CreateUser(Identity{Name: "bob", Role: Viewer}, "short") == nil ||
+		g.CreateUser(Identity{Name: "bob", Role: Viewer}, strings.Repeat("x", 300)) == nil {
 		t.Error("a password of any length")
 	}
 	one, err := g.Login("ann@example.org", right)
@@ -155,7 +169,8 @@ func TestUsers(t *testing.T) {
 	if list, err := g.Users(); err != nil || len(list) != 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if err := errors.Join(g.DeleteUser("ann@example.org"), g.SetPassword("ann@example.org", other)); !errors.Is(err, state.ErrUnknown) {
+	if err := errors.Join(g.DeleteUser("ann@example.org"),
+		g.SetPassword("ann@example.org", other)); !errors.Is(err, state.ErrUnknown) {
 		t.Error(err)
 	}
 }
@@ -198,7 +213,8 @@ func TestGuesses(t *testing.T) {
 func TestTrail(t *testing.T) {
 	g := newGate(t)
 	for i := range 5 {
-		must(t, g.Record(Act{Who: "ann", What: "update group", Object: string(rune('a' + i)), Within: []string{fmt.Sprint("group/", i%2)}}))
+		must(t, g.Record(Act{Who: "ann", What: "update group", Object: string(rune('a' + i)),
+			Within: []string{fmt.Sprint("group/", i%2)}}))
 	}
 	who := &Identity{}
 	objects := func(before uint64, most int) (text string) {
@@ -212,7 +228,8 @@ func TestTrail(t *testing.T) {
 		}
 		return text
 	}
-	if objects(0, 3) != "edc" || objects(3, 10) != "ba" || objects(1, 10) != "" || objects(99, 2) != "ed" {
+	if objects(0, 3) != "edc" || objects(3, 10) != "ba" || objects(1, 10) != "" ||
+		objects(99, 2) != "ed" {
 		t.Errorf("%q %q %q %q", objects(0, 3), objects(3, 10), objects(1, 10), objects(99, 2))
 	}
 	who.Scopes = []string{"group/0"}

@@ -11,12 +11,13 @@ import (
 type Act struct {
 	Number uint64    `json:"number"`
 	At     time.Time `json:"at"`
-	Who    string    `json:"who"`              // name of the token or user; empty: nobody who was let in
-	From   string    `json:"from"`             // the address
-	What   string    `json:"what"`             // as: update group
-	Object string    `json:"object"`           // as: lab
-	Within []string  `json:"within,omitempty"` // the scopes in which it lies; none: it concerns all
-	Error  string    `json:"error,omitempty"`  // why it failed; empty: it was done
+	// name of the token or user; empty: nobody who was let in
+	Who    string   `json:"who"`
+	From   string   `json:"from"`             // the address
+	What   string   `json:"what"`             // as: update group
+	Object string   `json:"object"`           // as: lab
+	Within []string `json:"within,omitempty"` // the scopes in which it lies; none: it concerns all
+	Error  string   `json:"error,omitempty"`  // why it failed; empty: it was done
 }
 
 // mostActs is how many are kept: the oldest go.
@@ -40,7 +41,8 @@ func (a *Access) Record(act Act) error {
 	})
 }
 
-// Acts returns at most so many before a number that concern somebody, the newest first; 0 is the newest of all.
+// Acts returns at most so many before a number that concern somebody, the newest first; 0 is the
+// newest of all.
 func (a *Access) Acts(of *Identity, before uint64, most int) (list []Act, err error) {
 	list = []Act{}
 	err = a.file.View(func(tx *state.Tx) error {

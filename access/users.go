@@ -26,7 +26,8 @@ type password struct {
 	Lanes       uint8
 }
 
-// How passwords are hashed: the second choice of RFC 9106, section 4, with less memory and as much time.
+// How passwords are hashed: the second choice of RFC 9106, section 4, with less memory and as much
+// time.
 const (
 	passes       = 3
 	memoryKiB    = 32 << 10
@@ -94,14 +95,19 @@ func (a *Access) SetPassword(name, text string) error {
 			return err
 		}
 		u.Password = p
-		return errors.Join(tx.Put(users, name, u), endSessions(tx, func(s session) bool { return s.User == name }))
+		return errors.Join(tx.Put(users, name, u), endSessions(tx, func(s session) bool {
+			return s.User == name
+		}))
 	})
 }
 
 // DeleteUser takes a user away, with all sessions.
 func (a *Access) DeleteUser(name string) error {
 	return a.file.Update(func(tx *state.Tx) error {
-		return errors.Join(tx.Get(users, name, new(user)), tx.Delete(users, name), endSessions(tx, func(s session) bool { return s.User == name }))
+		return errors.Join(tx.Get(users, name, new(user)), tx.Delete(users, name),
+			endSessions(tx, func(s session) bool {
+				return s.User == name
+			}))
 	})
 }
 
@@ -131,7 +137,8 @@ func endSessions(tx *state.Tx, which func(s session) bool) error {
 	return err
 }
 
-// Login returns the secret of a new session. It takes as long for a user that there is not as for a wrong password.
+// Login returns the secret of a new session. It takes as long for a user that there is not as for a
+// wrong password.
 func (a *Access) Login(name, text string) (secret string, err error) {
 	if err := a.attempt(name); err != nil {
 		return "", err
@@ -146,9 +153,16 @@ func (a *Access) Login(name, text string) (secret string, err error) {
 	}
 	known := err == nil
 	if !known {
-		u.Password = password{Salt: make([]byte, saltBytes), Hash: make([]byte, hashBytes), Passes: passes, KiB: memoryKiB, Lanes: lanes}
+		u.Password = password{
+			Salt:   make([]byte, saltBytes),
+			Hash:   make([]byte, hashBytes),
+			Passes: passes,
+			KiB:    memoryKiB,
+			Lanes:  lanes,
+		}
 	}
-	if right := subtle.ConstantTimeCompare(a.hash(&u.Password, text), u.Password.Hash) == 1; !right || !known {
+	if right := subtle.ConstantTimeCompare(a.hash(&u.Password, text), u.Password.Hash) == 1; !right ||
+		!known {
 		return "", fmt.Errorf("%w: wrong user or password", ErrDenied)
 	}
 	a.mu.Lock()
@@ -158,7 +172,8 @@ func (a *Access) Login(name, text string) (secret string, err error) {
 	now := a.now()
 	return secret, a.file.Update(func(tx *state.Tx) error {
 		over := func(s session) bool { return !now.Before(s.Expires) }
-		return errors.Join(endSessions(tx, over), tx.Put(sessions, hash, session{name, now.Add(sessionTime)}))
+		return errors.Join(endSessions(tx, over),
+			tx.Put(sessions, hash, session{name, now.Add(sessionTime)}))
 	})
 }
 

@@ -58,7 +58,8 @@ func (c *command) corpus(args []string) error {
 	c.flags.StringVar(&f.job, "job", "", "the scraped `job`")
 	c.flags.StringVar(&f.span, "span", "2h", "`time` back to which scrapes are taken")
 	c.flags.DurationVar(&f.interval, "interval", time.Second, "`time` between samples")
-	c.flags.BoolVar(&f.bounds, "bounds", false, "tell also what xz and zstd make of it, which takes longer")
+	c.flags.BoolVar(&f.bounds, "bounds", false,
+		"tell also what xz and zstd make of it, which takes longer")
 	if err := c.flags.Parse(args); err != nil {
 		return err
 	}
@@ -86,7 +87,8 @@ func (f *corpusFlags) influx(_ context.Context, out io.Writer, args []string) er
 }
 
 // fromFile makes a corpus of a file with a recording.
-func (f *corpusFlags) fromFile(out io.Writer, args []string, read func(io.Reader, string, string, int64) (*corpus.Corpus, error)) error {
+func (f *corpusFlags) fromFile(out io.Writer, args []string,
+	read func(io.Reader, string, string, int64) (*corpus.Corpus, error)) error {
 	if len(args) != 2 {
 		return errors.New(corpusUsage)
 	}
@@ -106,7 +108,8 @@ func (f *corpusFlags) scraped(ctx context.Context, out io.Writer, args []string)
 	if len(args) != 2 {
 		return errors.New(corpusUsage)
 	}
-	made, err := recorder.Scraped(ctx, args[1], f.job, f.span, args[0], f.about, f.interval.Milliseconds())
+	made, err := recorder.Scraped(ctx, args[1], f.job, f.span, args[0], f.about,
+		f.interval.Milliseconds())
 	if err != nil {
 		return err
 	}

@@ -103,10 +103,15 @@ func run(args []string, out, log io.Writer) error {
 		slices.Sort(names)
 		return fmt.Errorf("there is no subcommand %q; there are %q", name, names)
 	}
-	c := &command{Env: server.Env{Log: log}, flags: flag.NewFlagSet("bench "+name, flag.ContinueOnError), out: out}
+	c := &command{
+		Env:   server.Env{Log: log},
+		flags: flag.NewFlagSet("bench "+name, flag.ContinueOnError),
+		out:   out,
+	}
 	c.flags.SetOutput(log)
 	c.flags.StringVar(&c.Bin, "bin", "bin", "`directory` of the built programs")
-	c.flags.StringVar(&c.Dir, "dir", os.TempDir(), "`directory` for a temporary one with the servers' data")
+	c.flags.StringVar(&c.Dir, "dir", os.TempDir(),
+		"`directory` for a temporary one with the servers' data")
 	return sub(c, args)
 }
 
@@ -114,7 +119,8 @@ func run(args []string, out, log io.Writer) error {
 func (c *command) rows(args []string) error {
 	var o rows.Options
 	c.resultFlags("the rows", "measure once, and some rows shorter")
-	c.flags.IntVar(&o.Count, "count", 0, "measure an ingest so `many` times; its figures are medians (default 3, with -quick 1)")
+	c.flags.IntVar(&o.Count, "count", 0,
+		"measure an ingest so `many` times; its figures are medians (default 3, with -quick 1)")
 	return c.inside(args, rows.Space, func(ctx context.Context) error {
 		o.Only, o.Quick = c.only, c.quick
 		switch {
@@ -137,7 +143,8 @@ func (c *command) rows(args []string) error {
 
 // guard measures the figures that have bounds. It writes them where it is told.
 func (c *command) guard(args []string) error {
-	c.flags.StringVar(&c.results, "results", "", "`directory` to write the figures to; none if it is empty")
+	c.flags.StringVar(&c.results, "results", "",
+		"`directory` to write the figures to; none if it is empty")
 	return c.inside(args, guard.Space, func(ctx context.Context) error {
 		h := c.head()
 		var page bytes.Buffer
@@ -156,7 +163,8 @@ func (c *command) guard(args []string) error {
 func (c *command) steps(args []string) error {
 	charts := ""
 	c.resultFlags("", "short steps, two minutes in all")
-	c.flags.StringVar(&charts, "charts", "", "`directory` to write the charts to; docs if it is empty, with -quick "+trialDir)
+	c.flags.StringVar(&charts, "charts", "",
+		"`directory` to write the charts to; docs if it is empty, with -quick "+trialDir)
 	return c.inside(args, rows.Space, func(ctx context.Context) error {
 		r, err := steps.Run(ctx, &c.Env, c.head(), c.quick)
 		if err != nil {
@@ -188,8 +196,10 @@ func (c *command) steps(args []string) error {
 func (c *command) compare(args []string) error {
 	var o compare.Options
 	c.resultFlags("the store and the competitors", "send a tenth, to try whether everything works")
-	c.flags.StringVar(&o.Part, "part", "", "measure only the parts whose name matches this `regexp`: load, live, day, recordings, tags")
-	c.flags.StringVar(&o.Cache, "cache", "", "`directory` of what is fetched; dalmatiner-competitors in the user's cache if it is empty")
+	c.flags.StringVar(&o.Part, "part", "",
+		"measure only the parts whose name matches this `regexp`: load, live, day, recordings, tags")
+	c.flags.StringVar(&o.Cache, "cache", "",
+		"`directory` of what is fetched; dalmatiner-competitors in the user's cache if it is empty")
 	return c.inside(args, compare.Space, func(ctx context.Context) error {
 		o.Only, o.Quick = c.only, c.quick
 		c.part = o.Part
@@ -212,7 +222,8 @@ func (c *command) profile(args []string) error {
 
 // resultFlags defines the flags of a subcommand that writes results.
 func (c *command) resultFlags(chosen, quick string) {
-	c.flags.StringVar(&c.results, "results", "", "`directory` to write the results to; "+resultsDir+" if it is empty, of runs that are not whole "+trialDir)
+	c.flags.StringVar(&c.results, "results", "",
+		"`directory` to write the results to; "+resultsDir+" if it is empty, of runs that are not whole "+trialDir)
 	c.flags.BoolVar(&c.quick, "quick", false, quick)
 	if chosen != "" {
 		c.flags.StringVar(&c.only, "only", "", "measure only "+chosen+" whose name matches this `regexp`")

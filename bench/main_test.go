@@ -47,7 +47,8 @@ func TestImportsPointDown(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, imp := range f.Imports {
-			if to, ok := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), "dalmatiner/bench/"); ok && rank[to] >= own {
+			if to, ok := strings.CutPrefix(strings.Trim(imp.Path.Value, `"`), "dalmatiner/bench/"); ok &&
+				rank[to] >= own {
 				t.Errorf("%s imports %s, which does not stand below %s", file, to, from)
 			}
 		}
@@ -56,10 +57,13 @@ func TestImportsPointDown(t *testing.T) {
 
 func TestSubcommands(t *testing.T) {
 	for _, c := range []struct{ args, says string }{
-		{"pears", `there is no subcommand "pears"; there are ["compare" "corpus" "guard" "profile" "rows" "steps"]`},
+		{"pears",
+			`there is no subcommand "pears"; there are ["compare" "corpus" "guard" "profile" "rows" "steps"]`},
 		{"rows ingest", `bench rows takes no arguments, there are ["ingest"]`},
-		{"-only nothing.of.that.name", `-only "nothing.of.that.name" matches none of the rows ["ingest-10k"`},
-		{"compare -only nothing.of.that.name", `-only "nothing.of.that.name" matches none of ["dalmatiner"`},
+		{"-only nothing.of.that.name",
+			`-only "nothing.of.that.name" matches none of the rows ["ingest-10k"`},
+		{"compare -only nothing.of.that.name",
+			`-only "nothing.of.that.name" matches none of ["dalmatiner"`},
 		{"steps -only x", "flag provided but not defined: -only"},
 	} {
 		err := run(strings.Fields(c.args), io.Discard, io.Discard)
@@ -94,7 +98,8 @@ func TestResultsGoWhereTheyBelong(t *testing.T) {
 		for _, f := range files {
 			names = append(names, f.Name())
 		}
-		if !slices.Contains(names, "0001-01-01-1234567.txt") || !slices.Contains(names, "0001-01-01-1234567.md") {
+		if !slices.Contains(names, "0001-01-01-1234567.txt") ||
+			!slices.Contains(names, "0001-01-01-1234567.md") {
 			t.Errorf("%s has %q", c.dir, names)
 		}
 	}

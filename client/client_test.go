@@ -42,7 +42,8 @@ func TestLists(t *testing.T) {
 	if names, err := c.List(ctx, "b"); err != nil || !slices.Equal(names, []string{"\x01k", "\x01l"}) {
 		t.Errorf("List: %q, %v", names, err)
 	}
-	if names, err := c.ListPrefix(ctx, "b", []byte{1}); err != nil || !slices.Equal(names, []string{"\x01k"}) {
+	if names, err := c.ListPrefix(ctx, "b", []byte{1}); err != nil ||
+		!slices.Equal(names, []string{"\x01k"}) {
 		t.Errorf("ListPrefix: %q, %v", names, err)
 	}
 }
@@ -65,7 +66,8 @@ func TestGet(t *testing.T) {
 	if err != nil || !slices.Equal(words, make([]uint64, 15)) {
 		t.Errorf("Get of an unknown series: %x, %v", words, err)
 	}
-	if _, err := c.Get(ctx, "b", nil, 0, MaxGet+1); err == nil || !strings.Contains(err.Error(), "67108864") {
+	if _, err := c.Get(ctx, "b", nil, 0, MaxGet+1); err == nil ||
+		!strings.Contains(err.Error(), "67108864") {
 		t.Errorf("Get beyond the limit: %v", err)
 	}
 	if words, err := c.Get(ctx, "b", []byte("short"), 0, 12); !errors.Is(err, wire.ErrMalformed) {

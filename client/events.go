@@ -22,10 +22,15 @@ func (c *Client) WriteEvents(ctx context.Context, bucket string, list []wire.Eve
 		raw = wire.AppendEvent(raw, e)
 	}
 	if len(raw) > wire.MaxEvents {
-		return fmt.Errorf("events of %d bytes, the limit is %d: send fewer at once", len(raw), wire.MaxEvents)
+		return fmt.Errorf("events of %d bytes, the limit is %d: send fewer at once", len(raw),
+			wire.MaxEvents)
 	}
 	name := []byte(bucket)
-	_, err := c.ask(ctx, wire.Request{Op: wire.OpEvents, Bucket: name, Coded: wire.CodeEvents(nil, raw)}, wire.Request{Op: wire.OpInfo, Bucket: name})
+	_, err := c.ask(ctx, wire.Request{
+		Op:     wire.OpEvents,
+		Bucket: name,
+		Coded:  wire.CodeEvents(nil, raw),
+	}, wire.Request{Op: wire.OpInfo, Bucket: name})
 	return err
 }
 
@@ -34,7 +39,8 @@ func (c *Client) WriteEvents(ctx context.Context, bucket string, list []wire.Eve
 // during the call only. After an error of fn, which ReadEvents returns, the client is of no more
 // use. It is a *ServerError when damage took events of the range; fn has got the others then.
 // Client.Timeout bounds the wait for each list of events.
-func (c *Client) ReadEvents(ctx context.Context, bucket string, start, end uint64, want *filter.Filter, fn func(wire.Event) error) error {
+func (c *Client) ReadEvents(ctx context.Context, bucket string, start, end uint64,
+	want *filter.Filter, fn func(wire.Event) error) error {
 	q := wire.Request{Op: wire.OpGetEvents, Bucket: []byte(bucket), Start: start, End: end}
 	if want != nil {
 		q.Op, q.Filter = wire.OpGetEventsFiltered, want.Append(nil)

@@ -25,7 +25,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer sender.Close()
-	if _, err := sender.AddBucket(ctx, "shop", 1000, 604_800, 0); err != nil { // slots of 1 s, kept for ever
+	// slots of 1 s, kept for ever
+	if _, err := sender.AddBucket(ctx, "shop", 1000, 604_800, 0); err != nil {
 		log.Fatal(err)
 	}
 	stream, err := sender.OpenAckStream("shop")

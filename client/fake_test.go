@@ -136,7 +136,8 @@ func (s *fakeServer) answer(q *wire.Request) ([][]byte, error) {
 		}
 		return [][]byte{nameList(names...)}, nil
 	case q.Op == wire.OpAdd:
-		s.buckets[string(q.Bucket)] = wire.Info{Resolution: q.Resolution, PointsPerFile: q.PointsPerFile, TTL: q.TTL}
+		s.buckets[string(q.Bucket)] = wire.Info{Resolution: q.Resolution, PointsPerFile: q.PointsPerFile,
+			TTL: q.TTL}
 		return nil, nil
 	case !known:
 		return nil, fmt.Errorf("no bucket %q", q.Bucket)
@@ -252,7 +253,8 @@ func (k *streamSink) Flush() { k.record("flush") }
 
 func (k *streamSink) FlushAck(seq uint64) {
 	k.record("flushack %d", seq)
-	_, _ = k.conn.Write(wire.AppendFrame(nil, wire.AppendAck(nil, wire.Ack{Seq: seq, Received: k.received})))
+	_, _ = k.conn.Write(
+		wire.AppendFrame(nil, wire.AppendAck(nil, wire.Ack{Seq: seq, Received: k.received})))
 	k.received = 0
 }
 

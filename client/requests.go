@@ -53,17 +53,21 @@ func (c *Client) Info(ctx context.Context, bucket string) (wire.Info, error) {
 // which multiples of slots a reply to Get is cut into frames. It is an error, a *ServerError,
 // if the bucket exists. The protocol answers nothing to a creation, so the client asks for
 // the properties behind it.
-func (c *Client) AddBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
+func (c *Client) AddBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile,
+	ttl uint64) (wire.Info, error) {
 	return c.addBucket(ctx, wire.Request{
-		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl,
+		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile,
+		TTL: ttl,
 	})
 }
 
 // AddTimestampedBucket is AddBucket for a bucket whose points have timestamps. Servers of the
 // original do not know this request.
-func (c *Client) AddTimestampedBucket(ctx context.Context, bucket string, resolutionMs, pointsPerFile, ttl uint64) (wire.Info, error) {
+func (c *Client) AddTimestampedBucket(ctx context.Context, bucket string, resolutionMs,
+	pointsPerFile, ttl uint64) (wire.Info, error) {
 	return c.addBucket(ctx, wire.Request{
-		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile, TTL: ttl, HPTS: true,
+		Op: wire.OpAdd, Bucket: []byte(bucket), Resolution: resolutionMs, PointsPerFile: pointsPerFile,
+		TTL: ttl, HPTS: true,
 	})
 }
 
@@ -78,7 +82,8 @@ func (c *Client) addBucket(ctx context.Context, q wire.Request) (wire.Info, erro
 // DeleteBucket deletes a bucket with all its points. When it returns nil, the server has
 // handled the deletion: the client asks for the list of buckets behind it.
 func (c *Client) DeleteBucket(ctx context.Context, bucket string) error {
-	_, err := c.ask(ctx, wire.Request{Op: wire.OpDelete, Bucket: []byte(bucket)}, wire.Request{Op: wire.OpBuckets})
+	_, err := c.ask(ctx, wire.Request{Op: wire.OpDelete, Bucket: []byte(bucket)},
+		wire.Request{Op: wire.OpBuckets})
 	return err
 }
 
@@ -86,7 +91,11 @@ func (c *Client) DeleteBucket(ctx context.Context, bucket string) error {
 // properties that the bucket has then.
 func (c *Client) SetTTL(ctx context.Context, bucket string, ttl uint64) (wire.Info, error) {
 	name := []byte(bucket)
-	payload, err := c.ask(ctx, wire.Request{Op: wire.OpTTL, Bucket: name, TTL: ttl}, wire.Request{Op: wire.OpInfo, Bucket: name})
+	payload, err := c.ask(ctx, wire.Request{
+		Op:     wire.OpTTL,
+		Bucket: name,
+		TTL:    ttl,
+	}, wire.Request{Op: wire.OpInfo, Bucket: name})
 	if err != nil {
 		return wire.Info{}, err
 	}
@@ -97,14 +106,16 @@ func (c *Client) SetTTL(ctx context.Context, bucket string, ttl uint64) (wire.In
 // point, and all slots of an unknown series, are point.Unset. A slot in which the series has ended
 // is point.Stale. More than MaxGet slots are an
 // error before anything is sent.
-func (c *Client) Get(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]uint64, error) {
+func (c *Client) Get(ctx context.Context, bucket string, key []byte, slot int64,
+	count int) ([]uint64, error) {
 	return get(ctx, c, getRequest(bucket, key, slot, count), count, c.dec.AppendWords)
 }
 
-// GetTimestamped is Get with the timestamps of the points, in nanoseconds since 1970. In a
-// bucket without timestamps, and of stale markers, they are the begin of the slot. Slots without a point have
-// neither a value nor a timestamp.
-func (c *Client) GetTimestamped(ctx context.Context, bucket string, key []byte, slot int64, count int) ([]wire.Timestamped, error) {
+// GetTimestamped is Get with the timestamps of the points, in nanoseconds since 1970. In a bucket
+// without timestamps, and of stale markers, they are the begin of the slot. Slots without a point
+// have neither a value nor a timestamp.
+func (c *Client) GetTimestamped(ctx context.Context, bucket string, key []byte, slot int64,
+	count int) ([]wire.Timestamped, error) {
 	q := getRequest(bucket, key, slot, count)
 	q.Options.HPTS = true
 	return get(ctx, c, q, count, c.dec.AppendTimestamped)
@@ -120,7 +131,8 @@ func getRequest(bucket string, key []byte, slot int64, count int) wire.Request {
 // appendFrame appends the points of a data frame, at most limit of them.
 type appendFrame[P any] func(dst []P, f wire.GetFrame, limit int) ([]P, error)
 
-func get[P any](ctx context.Context, c *Client, q wire.Request, count int, appendTo appendFrame[P]) ([]P, error) {
+func get[P any](ctx context.Context, c *Client, q wire.Request, count int,
+	appendTo appendFrame[P]) ([]P, error) {
 	if count < 0 || count > MaxGet {
 		return nil, fmt.Errorf("get of %d slots, the limit is %d: ask in pieces", count, MaxGet)
 	}
@@ -154,12 +166,14 @@ func frames[P any](c *Client, q wire.Request, count int, appendTo appendFrame[P]
 		switch f.Kind {
 		case wire.GetEnd:
 			if len(points) != count {
-				return nil, fmt.Errorf("%w: the reply has %d slots, asked were %d", wire.ErrMalformed, len(points), count)
+				return nil, fmt.Errorf("%w: the reply has %d slots, asked were %d", wire.ErrMalformed,
+					len(points), count)
 			}
 			return points, nil
 		case wire.GetHeader:
 			if !first || f.Aggr != nil {
-				return nil, fmt.Errorf("%w: a get header of aggregation %q that nobody asked for", wire.ErrMalformed, f.Aggr)
+				return nil, fmt.Errorf("%w: a get header of aggregation %q that nobody asked for",
+					wire.ErrMalformed, f.Aggr)
 			}
 		case wire.GetData:
 			if points, err = appendTo(points, f, count-len(points)); err != nil {

@@ -85,8 +85,10 @@ var (
 	errNoAck       = errors.New("the stream is not an acknowledged one")
 	errEmptyKey    = errors.New("the key of a point is empty")
 	errTimestamped = errors.New("the points of the stream have timestamps: send timestamped ones")
-	errStale       = errors.New("a stale marker on a stream without acknowledgements, whose server takes it for unset: open an acknowledged stream")
-	errPlain       = errors.New("the points of the stream have no timestamps: open a timestamped stream")
+	errStale       = errors.New("a stale marker on a stream without acknowledgements, whose server " +
+		"takes it for unset: open an acknowledged stream")
+	errPlain = errors.New("the points of the stream have no timestamps: open a timestamped " +
+		"stream")
 )
 
 // ready checks that a message may be appended now, inside a batch or not.
@@ -142,9 +144,10 @@ func (s *Stream) Point(key []byte, slot int64, word uint64) error {
 	return s.Points(key, slot, word)
 }
 
-// Points adds points of a series in consecutive slots, from slot on. A word of point.Unset
-// leaves its slot as it is. One of point.Stale says that the series has ended, on an acknowledged
-// stream: it never overwrites a value, and reads as unset except by Get. The server takes at most 1 MiB in one call: some 130,000 words.
+// Points adds points of a series in consecutive slots, from slot on. A word of point.Unset leaves
+// its slot as it is. One of point.Stale says that the series has ended, on an acknowledged stream:
+// it never overwrites a value, and reads as unset except by Get. The server takes at most 1 MiB in
+// one call: some 130,000 words.
 func (s *Stream) Points(key []byte, slot int64, words ...uint64) error {
 	if err := s.point(false, false, key, words...); err != nil {
 		return err

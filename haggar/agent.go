@@ -77,7 +77,8 @@ func (a *agent) timed(ctx context.Context) {
 		case <-tick.C:
 		}
 		slot := a.Now().Unix()
-		// A tick that comes late may lie in the second of the next one: the store would count what it has twice.
+		// A tick that comes late may lie in the second of the next one: the store would count what it has
+		// twice.
 		if a.FlushInterval >= time.Second {
 			slot = max(slot, last+1)
 		}
@@ -144,7 +145,14 @@ func (a *agent) flush(ctx context.Context, slot int64, rows int) bool {
 		}
 	}
 	a.seq++
-	fl.Flush = Flush{Agent: a.id, Seq: a.seq, Slot: slot, Step: a.step, Slots: int64(rows), Count: a.Metrics}
+	fl.Flush = Flush{
+		Agent: a.id,
+		Seq:   a.seq,
+		Slot:  slot,
+		Step:  a.step,
+		Slots: int64(rows),
+		Count: a.Metrics,
+	}
 	l := a.link
 	a.tail = wire.AppendFlush(a.tail[:0])
 	if l.pending != nil {

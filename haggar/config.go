@@ -118,11 +118,14 @@ func (c *Config) check() error {
 	case c.Metrics < 1 || c.Metrics > maxMetrics:
 		return fmt.Errorf("metrics is %d, it goes from 1 to %d", c.Metrics, maxMetrics)
 	case c.Bucket == "" || len(c.Bucket) > metric.MaxBucket:
-		return fmt.Errorf("prefix, the bucket, has %d bytes, it has 1 to %d", len(c.Bucket), metric.MaxBucket)
+		return fmt.Errorf("prefix, the bucket, has %d bytes, it has 1 to %d", len(c.Bucket),
+			metric.MaxBucket)
 	case !c.Fast && c.FlushInterval <= 0:
-		return fmt.Errorf("flush-interval is %v, it must be above 0: for no waiting use -fast", c.FlushInterval)
+		return fmt.Errorf("flush-interval is %v, it must be above 0: for no waiting use -fast",
+			c.FlushInterval)
 	case c.Jitter < 0 || c.Jitter > c.SpawnInterval:
-		return fmt.Errorf("jitter is %v, it goes from 0 to the spawn-interval, %v", c.Jitter, c.SpawnInterval)
+		return fmt.Errorf("jitter is %v, it goes from 0 to the spawn-interval, %v", c.Jitter,
+			c.SpawnInterval)
 	case c.Step < 0 || c.Step%time.Second != 0:
 		return fmt.Errorf("step is %v, it must be whole seconds: the bucket has slots of 1 s", c.Step)
 	case c.Steps < 0:

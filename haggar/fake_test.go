@@ -153,6 +153,7 @@ func (k *storeSink) FlushAck(seq uint64) {
 	if k.err != nil {
 		return
 	}
-	_, _ = k.conn.Write(wire.AppendFrame(nil, wire.AppendAck(nil, wire.Ack{Seq: seq, Received: k.received})))
+	_, _ = k.conn.Write(
+		wire.AppendFrame(nil, wire.AppendAck(nil, wire.Ack{Seq: seq, Received: k.received})))
 	k.received = 0
 }

@@ -38,10 +38,14 @@ func ParseFlags(args []string, out io.Writer) (c Config, journal string, err err
 	f.StringVar(&c.Bucket, "prefix", DefaultBucket, "`bucket` to write to, with a resolution of 1 s")
 	f.IntVar(&c.Agents, "agents", defaultAgents, "number of agents, each a connection")
 	f.IntVar(&c.Metrics, "metrics", defaultMetrics, "metrics per agent")
-	f.Var(durationFlag(&c.FlushInterval, defaultInterval), "flush-interval", "`time` between an agent's flushes")
-	f.Var(durationFlag(&c.SpawnInterval, defaultInterval), "spawn-interval", "`time` between the starts of agents")
-	f.Var(durationFlag(&c.Jitter, defaultInterval), "jitter", "most `time` a start is moved, up to the spawn-interval")
-	f.BoolVar(&c.CacheConnections, "cache_connections", false, "keep connections from flush to flush (true with -fast)")
+	f.Var(durationFlag(&c.FlushInterval, defaultInterval), "flush-interval",
+		"`time` between an agent's flushes")
+	f.Var(durationFlag(&c.SpawnInterval, defaultInterval), "spawn-interval",
+		"`time` between the starts of agents")
+	f.Var(durationFlag(&c.Jitter, defaultInterval), "jitter",
+		"most `time` a start is moved, up to the spawn-interval")
+	f.BoolVar(&c.CacheConnections, "cache_connections", false,
+		"keep connections from flush to flush (true with -fast)")
 	f.BoolVar(&c.TinyWrites, "tiny-writes", false, "three writes per point, as the original")
 	f.BoolVar(&c.Batch, "batch", false, "batch messages instead of one entry per point")
 	f.BoolVar(&c.Shuffle, "shuffle", false, "the metrics of an agent in another order in every flush")
@@ -50,12 +54,16 @@ func ParseFlags(args []string, out io.Writer) (c Config, journal string, err err
 	f.Uint64Var(&c.Seed, "seed", 0, "`number` that chooses the values")
 	f.BoolVar(&c.Walk, "walk", false, "the published mix of series instead of uniform 0 to 999")
 	f.BoolVar(&c.Fast, "fast", false, "all agents at once, no waiting, in synthetic time")
-	f.StringVar(&start, "start", "", "synthetic `time` of the first row: unix seconds or RFC 3339 (default: with -fast -steps before now, else 30 days ago)")
+	f.StringVar(&start, "start", "",
+		"synthetic `time` of the first row: unix seconds or RFC 3339 (default: with -fast -steps "+
+			"before now, else 30 days ago)")
 	f.Var(durationFlag(&c.Step, time.Second), "step", "synthetic `time` from row to row")
 	f.Int64Var(&c.Steps, "steps", 0, "end an agent after this `number` of rows (default unbounded)")
-	f.Var(durationFlag(&c.Duration, 0), "duration", "end after this `time` (default unbounded; 0 with -preset: end after the backfill)")
+	f.Var(durationFlag(&c.Duration, 0), "duration",
+		"end after this `time` (default unbounded; 0 with -preset: end after the backfill)")
 	f.StringVar(&c.Preset, "preset", "", "`name` of a data set: published")
-	f.Var(durationFlag(&c.Backfill, 0), "backfill", "with -preset: `time` of the past to write first, such as 1d")
+	f.Var(durationFlag(&c.Backfill, 0), "backfill",
+		"with -preset: `time` of the past to write first, such as 1d")
 	f.StringVar(&journal, "journal", "", "`file` for a journal of what was sent")
 	switch err := f.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):

@@ -73,7 +73,8 @@ func (j *journal) add(f Flush) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.err == nil {
-		_, j.err = fmt.Fprintf(j.w, journalLine, f.State, f.Agent, f.Seq, f.Slot, f.Step, f.Slots, f.First, f.Count, f.Refused)
+		_, j.err = fmt.Fprintf(j.w, journalLine, f.State, f.Agent, f.Seq, f.Slot, f.Step, f.Slots,
+			f.First, f.Count, f.Refused)
 	}
 }
 
@@ -127,7 +128,8 @@ func (j *Journal) parse(line string, head bool) error {
 		return err
 	}
 	var f Flush
-	_, err := fmt.Sscanf(line, journalLine, &f.State, &f.Agent, &f.Seq, &f.Slot, &f.Step, &f.Slots, &f.First, &f.Count, &f.Refused)
+	_, err := fmt.Sscanf(line, journalLine, &f.State, &f.Agent, &f.Seq, &f.Slot, &f.Step, &f.Slots,
+		&f.First, &f.Count, &f.Refused)
 	if err != nil {
 		return err
 	}
@@ -139,9 +141,11 @@ func (j *Journal) parse(line string, head bool) error {
 	case f.State != Sent && f.State != Acked && f.State != Failed:
 		return fmt.Errorf("state %q is unknown", f.State)
 	case f.Agent < 0 || f.First < 0 || f.Count < 1 || f.First > metrics-f.Count:
-		return fmt.Errorf("metrics %d to %d+%d of agent %d, there are %d", f.First, f.First, f.Count, f.Agent, metrics)
+		return fmt.Errorf("metrics %d to %d+%d of agent %d, there are %d", f.First, f.First, f.Count,
+			f.Agent, metrics)
 	case f.Slots < 1 || f.Slots > flushSize || f.Step < 1:
-		return fmt.Errorf("%d slots %d apart, a flush has 1 to %d, at least 1 apart", f.Slots, f.Step, flushSize)
+		return fmt.Errorf("%d slots %d apart, a flush has 1 to %d, at least 1 apart", f.Slots, f.Step,
+			flushSize)
 	}
 	j.Flushes = append(j.Flushes, f)
 	return nil

@@ -51,7 +51,8 @@ func TestJournalSurvives(t *testing.T) {
 func TestWrongJournals(t *testing.T) {
 	f := func(text, mention string) {
 		t.Helper()
-		if j, err := ReadJournal(strings.NewReader(text)); err == nil || !strings.Contains(err.Error(), mention) {
+		if j, err := ReadJournal(strings.NewReader(text)); err == nil ||
+			!strings.Contains(err.Error(), mention) {
 			t.Errorf("%q: %+v, %v, want an error that mentions %q", text, j, err, mention)
 		}
 	}
@@ -108,7 +109,8 @@ func FuzzJournal(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(b.Bytes())
-	f.Add([]byte(fmt.Sprintf(journalHead, "tachyon", 1, false, Published) + fmt.Sprintf(journalLine, "sent", 0, 1, 1, 1, 1, 0, 8, 0)))
+	f.Add([]byte(fmt.Sprintf(journalHead, "tachyon", 1, false, Published) +
+		fmt.Sprintf(journalLine, "sent", 0, 1, 1, 1, 1, 0, 8, 0)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		j, err := ReadJournal(bytes.NewReader(text))
 		if err != nil {

@@ -89,12 +89,14 @@ func TestJournalIsWhatTheStoreGot(t *testing.T) {
 			compare(t, s.points, expect(j, Sent, Acked))
 			total := int64(c.Agents) * int64(c.Metrics) * c.Steps
 			if sum.Points != total || sum.Errors != 0 || int64(len(s.points)) != total || s.twice != 0 {
-				t.Errorf("summary %+v, %d points stored, %d twice, want %d points", sum, len(s.points), s.twice, total)
+				t.Errorf("summary %+v, %d points stored, %d twice, want %d points", sum, len(s.points), s.twice,
+					total)
 			}
 			if c.Ack && sum.Acked != total || !c.Ack && sum.Acked != 0 {
 				t.Errorf("%d points acknowledged", sum.Acked)
 			}
-			if sum.Flushes != int64(len(j.Flushes)) || sum.Flushes != int64(s.flushes) || sum.FlushP99 < sum.FlushP50 {
+			if sum.Flushes != int64(len(j.Flushes)) || sum.Flushes != int64(s.flushes) ||
+				sum.FlushP99 < sum.FlushP50 {
 				t.Errorf("%d flushes in the summary, %d in the journal, %d in the store, p50 %d, p99 %d",
 					sum.Flushes, len(j.Flushes), s.flushes, sum.FlushP50, sum.FlushP99)
 			}
@@ -106,13 +108,19 @@ func TestJournalIsWhatTheStoreGot(t *testing.T) {
 	f("the mix", func(c *Config) { c.Walk, c.Batch = true, true })
 	f("steps of 10 s", func(c *Config) { c.Walk, c.Step = true, 10*time.Second })
 	f("a connection per flush", func(c *Config) { c.CacheConnections, c.Steps = false, 5 })
-	f("a connection per flush, acknowledged", func(c *Config) { c.CacheConnections, c.Ack, c.Steps = false, true, 5 })
+	f("a connection per flush, acknowledged", func(c *Config) {
+		c.CacheConnections, c.Ack, c.Steps = false, true, 5
+	})
 	f("rows of several writes", func(c *Config) { c.Agents, c.Metrics, c.Steps = 1, 12_000, 2 })
-	f("batches of several writes", func(c *Config) { c.Batch, c.Agents, c.Metrics, c.Steps = true, 1, 12_000, 2 })
+	f("batches of several writes", func(c *Config) {
+		c.Batch, c.Agents, c.Metrics, c.Steps = true, 1, 12_000, 2
+	})
 	f("tiny writes", func(c *Config) { c.TinyWrites, c.Steps, c.CacheConnections = true, 3, false })
 	f("shuffled entries", func(c *Config) { c.Shuffle = true })
 	f("shuffled batches of the mix", func(c *Config) { c.Shuffle, c.Batch, c.Walk = true, true, true })
-	f("shuffled batches of several writes", func(c *Config) { c.Shuffle, c.Batch, c.Metrics, c.Steps = true, true, 12_000, 2 })
+	f("shuffled batches of several writes", func(c *Config) {
+		c.Shuffle, c.Batch, c.Metrics, c.Steps = true, true, 12_000, 2
+	})
 	f("in time", func(c *Config) {
 		c.Fast, c.FlushInterval, c.Steps = false, time.Millisecond, 3
 	})
@@ -201,7 +209,8 @@ func TestFailuresAreCountedAndTriedAgain(t *testing.T) {
 			change(&c)
 			sum, j := send(t, s, c)
 			if sum.Errors == 0 || len(s.opens) < 2 {
-				t.Errorf("%d errors, %d connections, want errors and a second connection", sum.Errors, len(s.opens))
+				t.Errorf("%d errors, %d connections, want errors and a second connection", sum.Errors,
+					len(s.opens))
 			}
 			if !slices.ContainsFunc(j.Flushes, func(f Flush) bool { return f.State == Failed }) {
 				t.Errorf("no flush failed: %+v", j.Flushes)
@@ -215,7 +224,8 @@ func TestFailuresAreCountedAndTriedAgain(t *testing.T) {
 			sure := expect(j, Sent, Acked)
 			for at, w := range sure {
 				if s.points[at] != w {
-					t.Fatalf("the store has %x for %q at %d, the journal is sure of %x", s.points[at], at.key, at.slot, w)
+					t.Fatalf("the store has %x for %q at %d, the journal is sure of %x", s.points[at], at.key,
+						at.slot, w)
 				}
 			}
 			if len(sure) == 0 {
@@ -262,7 +272,8 @@ func TestSummaryInJSON(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"points", "points_per_s", "errors", "flush_p50_us", "flush_p99_us", "cpu_s", "seconds", "acked"} {
+	for _, name := range []string{"points", "points_per_s", "errors", "flush_p50_us", "flush_p99_us",
+		"cpu_s", "seconds", "acked"} {
 		if !strings.Contains(string(b), `"`+name+`":`) {
 			t.Errorf("%s has no %s", b, name)
 		}

@@ -18,7 +18,8 @@ const (
 // MixKind returns the kind of the metric with the number i in the published
 // mix.
 func MixKind(i int) Kind {
-	return [10]Kind{Constant, Constant, Gauge, Gauge, Counter, Counter, Sparse, Sparse, Walk, Uniform}[i%10]
+	return [10]Kind{Constant, Constant, Gauge, Gauge, Counter, Counter, Sparse, Sparse, Walk,
+		Uniform}[i%10]
 }
 
 // Origin is the slot at which counters have their start value: the first

@@ -82,7 +82,8 @@ func TestIncrementsDoNotPredictTheNext(t *testing.T) {
 		steps := increments(Series(kind, 5, 0, 9), 500_000)
 		one, two := entropy(steps, 1), entropy(steps, 2)
 		if math.Abs(one-want) > 0.01 || two < 2*one-0.01 {
-			t.Errorf("kind %d: %.4f bits per step, %.4f per pair, want %.4f and twice that", kind, one, two, want)
+			t.Errorf("kind %d: %.4f bits per step, %.4f per pair, want %.4f and twice that", kind, one, two,
+				want)
 		}
 	}
 	f(Counter, math.Log2(21))
@@ -136,7 +137,8 @@ func TestValuesDoNotDependOnTheWay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		kind := Kind(rapid.IntRange(0, int(Walk)).Draw(t, "kind"))
 		seed := rapid.Uint64().Draw(t, "seed")
-		it := Series(kind, seed, rapid.IntRange(0, 1000).Draw(t, "agent"), rapid.IntRange(0, 1000).Draw(t, "metric"))
+		it := Series(kind, seed, rapid.IntRange(0, 1000).Draw(t, "agent"),
+			rapid.IntRange(0, 1000).Draw(t, "metric"))
 		fresh := it
 		for range rapid.IntRange(1, 20).Draw(t, "seeks") {
 			slot := Origin + rapid.Int64Range(-10_000, 10_000).Draw(t, "slot")

@@ -35,10 +35,12 @@ type counters struct {
 
 func (c *counters) summary(elapsed, cpu time.Duration) Summary {
 	s := Summary{
-		Points: c.points.Load(), Errors: c.errors.Load(), Acked: c.acked.Load(), Refused: c.refused.Load(),
+		Points: c.points.Load(), Errors: c.errors.Load(), Acked: c.acked.Load(),
+		Refused: c.refused.Load(),
 		Flushes: c.flushes.Load(), Bytes: c.bytes.Load(), Agents: c.agents.Load(),
-		FlushP50: c.flushTime.quantile(0.50).Microseconds(), FlushP99: c.flushTime.quantile(0.99).Microseconds(),
-		CPU: cpu.Seconds(), Seconds: elapsed.Seconds(),
+		FlushP50: c.flushTime.quantile(0.50).Microseconds(),
+		FlushP99: c.flushTime.quantile(0.99).Microseconds(),
+		CPU:      cpu.Seconds(), Seconds: elapsed.Seconds(),
 	}
 	if elapsed > 0 {
 		s.PointsPerSec = float64(s.Points) / elapsed.Seconds()

@@ -131,7 +131,13 @@ func (t *template) cut() {
 				last++
 			}
 			end := int(t.ends[last-1])
-			t.pieces = append(t.pieces, piece{row: r, first: first, last: last, write: end-from >= writeSize, to: r*t.rowLen + end})
+			t.pieces = append(t.pieces, piece{
+				row:   r,
+				first: first,
+				last:  last,
+				write: end-from >= writeSize,
+				to:    r*t.rowLen + end,
+			})
 			first = last
 		}
 	}
@@ -139,7 +145,8 @@ func (t *template) cut() {
 
 // send fills in rows rows, the first of them at slot and the others step
 // apart, and hands them to write, with tail behind the last.
-func (t *template) send(src *source, slot, step int64, rows int, tail []byte, write func([]byte) error) error {
+func (t *template) send(src *source, slot, step int64, rows int, tail []byte,
+	write func([]byte) error) error {
 	if t.shuffle != nil {
 		t.reorder()
 	}
@@ -184,7 +191,8 @@ func (t *template) sendTiny(src *source, slot int64, tail []byte, write func([]b
 		binary.BigEndian.PutUint64(t.buf[o:], uint64(slot))
 		key := int(o) + 10 // behind the slot and the key's length
 		value := int(t.valueAt[i])
-		for _, part := range [][]byte{t.buf[o-1 : key], t.buf[key : value-4], t.buf[value-4 : value+point.Size]} {
+		for _, part := range [][]byte{t.buf[o-1 : key], t.buf[key : value-4],
+			t.buf[value-4 : value+point.Size]} {
 			if err := write(part); err != nil {
 				return err
 			}

@@ -71,12 +71,13 @@ func TestAgentsStartOneByOne(t *testing.T) {
 	})
 }
 
-// A flush that takes longer than the interval lets the next tick come late, into the second of the one behind it: each
-// has a slot of its own all the same.
+// A flush that takes longer than the interval lets the next tick come late, into the second of the
+// one behind it: each has a slot of its own all the same.
 func TestNoSlotIsSentTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
-		c := Config{Bucket: "b", Agents: 1, Metrics: 4, FlushInterval: time.Second, Duration: 6500 * time.Millisecond}
+		c := Config{Bucket: "b", Agents: 1, Metrics: 4, FlushInterval: time.Second,
+			Duration: 6500 * time.Millisecond}
 		piped(s, &c)
 		dial, dialed := c.Dial, 0
 		c.Dial = func(ctx context.Context) (net.Conn, error) {
@@ -120,7 +121,8 @@ func TestSignalStopsTheStarts(t *testing.T) {
 func TestPresetGoesOnLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, begun := newStore(), time.Now().Unix()
-		c := Config{Data: Data{Preset: Published}, Backfill: 20 * time.Minute, Duration: 10500 * time.Millisecond}
+		c := Config{Data: Data{Preset: Published}, Backfill: 20 * time.Minute,
+			Duration: 10500 * time.Millisecond}
 		piped(s, &c)
 		sum, err := Run(context.Background(), c)
 		s.done.Wait()
@@ -234,14 +236,22 @@ func TestFlags(t *testing.T) {
 		}
 	}
 	f("", func(c Config) bool {
-		return c.Agents == 100 && c.Metrics == 10_000 && c.FlushInterval == 10*time.Second && c.SpawnInterval == 10*time.Second &&
-			c.Jitter == 10*time.Second && c.Addr == "localhost:2003" && c.Bucket == "haggar" && !c.CacheConnections
+		return c.Agents == 100 && c.Metrics == 10_000 && c.FlushInterval == 10*time.Second &&
+			c.SpawnInterval == 10*time.Second &&
+			c.Jitter == 10*time.Second && c.Addr == "localhost:2003" && c.Bucket == "haggar" &&
+			!c.CacheConnections
 	})
-	f("-agents=100 -metrics=2000 -flush-interval=1s -jitter=1s", func(c Config) bool { return c.Metrics == 2000 && c.Jitter == time.Second })
+	f("-agents=100 -metrics=2000 -flush-interval=1s -jitter=1s", func(c Config) bool {
+		return c.Metrics == 2000 && c.Jitter == time.Second
+	})
 	f("-fast", func(c Config) bool { return c.CacheConnections })
 	f("-fast -cache_connections=false", func(c Config) bool { return !c.CacheConnections })
-	f("-preset published -backfill 1d -duration 0", func(c Config) bool { return c.Backfill == 24*time.Hour && c.NoLive })
-	f("-start 1500000000 -step 10s", func(c Config) bool { return c.Start.Unix() == 1500000000 && c.Step == 10*time.Second })
+	f("-preset published -backfill 1d -duration 0", func(c Config) bool {
+		return c.Backfill == 24*time.Hour && c.NoLive
+	})
+	f("-start 1500000000 -step 10s", func(c Config) bool {
+		return c.Start.Unix() == 1500000000 && c.Step == 10*time.Second
+	})
 	f("-start 2026-11-20T00:00:00Z", func(c Config) bool { return c.Start.Unix() == 1795132800 })
 }
 
@@ -250,12 +260,14 @@ func TestWrongFlags(t *testing.T) {
 		t.Helper()
 		var out strings.Builder
 		_, _, err := ParseFlags(strings.Fields(args), &out)
-		if err == nil || !strings.Contains(out.String(), mention) || !errors.Is(err, flag.ErrHelp) && strings.Count(out.String(), "\n") != 3 {
+		if err == nil || !strings.Contains(out.String(), mention) || !errors.Is(err, flag.ErrHelp) &&
+			strings.Count(out.String(), "\n") != 3 {
 			t.Errorf("%s: %v, %q, want an error that mentions %q", args, err, out.String(), mention)
 		}
 	}
 	f("-jitter 11s", "jitter")
-	f("-foo", "haggar: flag provided but not defined: -foo\nusage: haggar [-carbon host:port] [flags]\nhelp:  haggar -h\n")
+	f("-foo", "haggar: flag provided but not defined: -foo\nusage: haggar [-carbon host:port] "+
+		"[flags]\nhelp:  haggar -h\n")
 	f("-agents many", "-agents")
 	f("-agents 0", "at least 1")
 	f("-metrics -1", "10000000")

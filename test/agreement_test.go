@@ -46,7 +46,9 @@ func (b *agreeBucket) clear(from, to int) {
 
 // any reports whether a series has points that are sure to be there.
 func (b *agreeBucket) any(series int) bool {
-	return slices.ContainsFunc(b.points[series][b.sure():], func(p wire.Timestamped) bool { return p.Word != point.Unset })
+	return slices.ContainsFunc(b.points[series][b.sure():], func(p wire.Timestamped) bool {
+		return p.Word != point.Unset
+	})
 }
 
 // sure returns the first slot of which it is known that it is not hidden.
@@ -69,7 +71,8 @@ func (a *agreement) run(b *agreeBucket, most int) agreeRun {
 	salt := a.r.Uint64N(1000)
 	for i := range r.points {
 		begin := uint64(a.base+int64(r.slot+i)) * uint64(time.Second)
-		r.points[i] = wire.Timestamped{Word: value(salt, int64(i)), Time: begin + a.r.Uint64N(uint64(time.Second))}
+		r.points[i] = wire.Timestamped{Word: value(salt, int64(i)), Time: begin +
+			a.r.Uint64N(uint64(time.Second))}
 	}
 	return r
 }
@@ -160,10 +163,11 @@ func (a *agreement) unacked(b *agreeBucket, listener string) {
 				before := n.account(b.name)
 				a.through(n, b, listener, r)
 				after := before
-				eventually(a.t, fmt.Sprintf("node %d has %d points by %s", i, len(r.points), listener), func() bool {
-					after = n.account(b.name)
-					return after.Received == before.Received+uint64(len(r.points))
-				})
+				eventually(a.t, fmt.Sprintf("node %d has %d points by %s", i, len(r.points), listener),
+					func() bool {
+						after = n.account(b.name)
+						return after.Received == before.Received+uint64(len(r.points))
+					})
 				refused = after.Refused["overload"] - before.Refused["overload"]
 				if after.RefusedTotal() != before.RefusedTotal()+refused {
 					a.t.Fatalf("node %d refused points by %s: %+v", i, listener, after.Refused)
@@ -279,7 +283,8 @@ func (a *agreement) compare(i int, b *agreeBucket) {
 	defer c.Close()
 	if !b.exists {
 		if names, err := c.Buckets(context.Background()); err != nil || slices.Contains(names, b.name) {
-			a.t.Fatalf("node %d (%s) has the buckets %q without %s: %v", i, a.settings(i), names, b.name, err)
+			a.t.Fatalf("node %d (%s) has the buckets %q without %s: %v", i, a.settings(i), names, b.name,
+				err)
 		}
 		return
 	}
@@ -297,7 +302,8 @@ func (a *agreement) compare(i int, b *agreeBucket) {
 				continue
 			}
 			if got[slot] != want[slot] || words[slot] != want[slot].Word {
-				a.t.Fatalf("node %d (%s) %s series %d slot %d holds %+v, alone %x, want %+v", i, a.settings(i), b.name, series, slot, got[slot], words[slot], want[slot])
+				a.t.Fatalf("node %d (%s) %s series %d slot %d holds %+v, alone %x, want %+v", i, a.settings(i),
+					b.name, series, slot, got[slot], words[slot], want[slot])
 			}
 		}
 	}

@@ -56,7 +56,8 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
-		t.Skip("python3 is missing: the answers of queries are not compared with those of answers/answers.py")
+		t.Skip("python3 is missing: the answers of queries are not compared with those of " +
+			"answers/answers.py")
 	}
 	now := time.Now().Unix()
 	var metrics []answersMetric
@@ -97,7 +98,8 @@ func loadAnswers(t *testing.T, n *node, metrics []answersMetric) {
 	streams, sent := map[string]ackStream{}, map[string]uint64{}
 	for _, m := range metrics {
 		if _, made := streams[m.Bucket]; !made {
-			if _, err := n.dial().AddBucket(context.Background(), m.Bucket, m.Resolution*1000, 604800, 0); err != nil {
+			if _, err := n.dial().AddBucket(context.Background(), m.Bucket, m.Resolution*1000, 604800,
+				0); err != nil {
 				t.Fatal(err)
 			}
 			streams[m.Bucket] = openAcked(t, n, m.Bucket)

@@ -181,7 +181,8 @@ func (r *bucketRun) check(t *testing.T, n *node) {
 		case word == point.Unset && i < life.acked:
 			t.Errorf("I1: bucket %s, slot %d: a durable point is gone", r.name, i)
 		case word != point.Unset && word != point.FromInt(life.number):
-			t.Errorf("bucket %s, slot %d: a point of incarnation %d, the present one is %d", r.name, i, point.Int(word), life.number)
+			t.Errorf("bucket %s, slot %d: a point of incarnation %d, the present one is %d", r.name, i,
+				point.Int(word), life.number)
 		}
 	}
 }

@@ -24,11 +24,16 @@ func TestListings(t *testing.T) {
 		request wire.Request
 		want    [][]byte
 	}{
-		"all metrics":        {wire.Request{Op: wire.OpList, Bucket: []byte("listed")}, keys},
-		"a whole part":       {wire.Request{Op: wire.OpListPrefix, Bucket: []byte("listed"), Key: key(t, "my")}, keys[:2]},
-		"bytes inside parts": {wire.Request{Op: wire.OpListPrefix, Bucket: []byte("listed"), Key: []byte("\x02my\x03ke")}, keys[:2]},
-		"nothing":            {wire.Request{Op: wire.OpListPrefix, Bucket: []byte("listed"), Key: key(t, "m")}, nil},
-		"buckets":            {wire.Request{Op: wire.OpBuckets}, [][]byte{[]byte("dalmatinerdb"), []byte("listed")}},
+		"all metrics": {wire.Request{Op: wire.OpList, Bucket: []byte("listed")}, keys},
+		"a whole part": {
+			wire.Request{Op: wire.OpListPrefix, Bucket: []byte("listed"), Key: key(t, "my")}, keys[:2]},
+		"bytes inside parts": {
+			wire.Request{Op: wire.OpListPrefix, Bucket: []byte("listed"), Key: []byte("\x02my\x03ke")},
+			keys[:2]},
+		"nothing": {
+			wire.Request{Op: wire.OpListPrefix, Bucket: []byte("listed"), Key: key(t, "m")}, nil},
+		"buckets": {wire.Request{Op: wire.OpBuckets},
+			[][]byte{[]byte("dalmatinerdb"), []byte("listed")}},
 	} {
 		s := n.socket()
 		s.ask(payload(t, c.request))
@@ -53,12 +58,15 @@ func TestBucketLife(t *testing.T) {
 	n := startNode(t, dir)
 	c := n.dial()
 	want := wire.Info{Resolution: 2000, PointsPerFile: 1800, TTL: 900_000}
-	if got, err := c.AddBucket(ctx, "life", want.Resolution, want.PointsPerFile, want.TTL); err != nil || got != want {
+	if got, err := c.AddBucket(ctx, "life", want.Resolution, want.PointsPerFile,
+		want.TTL); err != nil || got != want {
 		t.Fatalf("created %+v: %v", got, err)
 	}
 	s := n.socket()
 	s.ask(payload(t, wire.Request{Op: wire.OpInfo, Bucket: []byte("life")}))
-	if got, raw := s.reply(), unhex(t, "00000000000007d0 0000000000000708 0000000000000000 00 00000000000dbba0"); !bytes.Equal(got, raw) {
+	if got, raw := s.reply(),
+		unhex(t, "00000000000007d0 0000000000000708 0000000000000000 00 00000000000dbba0"); !bytes.Equal(
+		got, raw) {
 		t.Errorf("info is %x, want %x", got, raw)
 	}
 	want.TTL = 100
@@ -116,7 +124,10 @@ func deleteAndReuse(t *testing.T, n *node, dir string, metric []byte, slot int64
 		if err != nil || len(names) != 0 {
 			t.Fatalf("the new bucket holds %q: %v", names, err)
 		}
-		if words := get(t, c, "life", metric, slot-1000, 1100); slices.ContainsFunc(words, func(w uint64) bool { return w != 0 }) {
+		if words := get(t, c, "life", metric, slot-1000, 1100); slices.ContainsFunc(words,
+			func(w uint64) bool {
+				return w != 0
+			}) {
 			t.Fatal("the new bucket shows points of the old one")
 		}
 	}

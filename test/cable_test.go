@@ -33,10 +33,12 @@ type cable struct {
 	lost    int
 }
 
-// newCable makes two devices in the network namespace of the test, and connects them until the test ends.
+// newCable makes two devices in the network namespace of the test, and connects them until the test
+// ends.
 func newCable(t *testing.T, rng *rand.Rand, one, other string) *cable {
 	t.Helper()
-	c := &cable{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), ends: [2]*os.File{tap(t, one), tap(t, other)}}
+	c := &cable{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)),
+		ends: [2]*os.File{tap(t, one), tap(t, other)}}
 	for i := range c.ends {
 		c.done.Go(func() { c.carry(c.ends[i], c.ends[1-i]) })
 	}

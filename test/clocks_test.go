@@ -19,7 +19,8 @@ import (
 // Graphite, and the account and the log name each sender, whichever way it came.
 func TestClocksThatAreAhead(t *testing.T) {
 	t.Parallel()
-	n := startNode(t, t.TempDir(), "--set", "graphite.addr=127.0.0.1:0", "--set", "syslog.addr=127.0.0.1:0")
+	n := startNode(t, t.TempDir(), "--set", "graphite.addr=127.0.0.1:0", "--set",
+		"syslog.addr=127.0.0.1:0")
 	ahead := time.Now().Add(2 * time.Hour).Truncate(time.Second).UTC()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -32,14 +33,18 @@ func TestClocksThatAreAhead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.WriteEvents(ctx, "log", []wire.Event{{Time: uint64(ahead.UnixNano()), Term: body}}); err != nil {
+	if err := c.WriteEvents(ctx, "log",
+		[]wire.Event{{Time: uint64(ahead.UnixNano()), Term: body}}); err != nil {
 		t.Fatal(err)
 	}
 	postEvents(t, n, fmt.Sprintf(`{"time":%q,"by":"http"}`+"\n", ahead.Format(time.RFC3339)))
-	put(t, n.to("tcp", n.listener("graphite lines")), fmt.Appendf(nil, "a 1 %d\nb 2 %d\n", ahead.Unix(), ahead.Unix()))
-	put(t, n.to("udp", n.listener("syslog messages")), []byte("<13>1 "+ahead.Format(time.RFC3339)+" h a - - - x"))
+	put(t, n.to("tcp", n.listener("graphite lines")),
+		fmt.Appendf(nil, "a 1 %d\nb 2 %d\n", ahead.Unix(), ahead.Unix()))
+	put(t, n.to("udp", n.listener("syslog messages")),
+		[]byte("<13>1 "+ahead.Format(time.RFC3339)+" h a - - - x"))
 	eventually(t, "all are stored or refused", func() bool {
-		return n.eventsOf("log") == 2 && n.eventsOf("syslog") == 1 && n.account("graphite").Refused["future"] == 2
+		return n.eventsOf("log") == 2 && n.eventsOf("syslog") == 1 &&
+			n.account("graphite").Refused["future"] == 2
 	})
 	for _, bucket := range []string{"log", "syslog"} {
 		resp, err := http.Get("http://" + n.http + "/events?start=2026-01-01&bucket=" + bucket)
@@ -51,7 +56,8 @@ func TestClocksThatAreAhead(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := string(text)
-		if events := strings.Count(got, `"timestamp"`); strings.Count(got, `"sent":"`+ahead.Format(time.RFC3339)+`"`) != events {
+		if events := strings.Count(got, `"timestamp"`); strings.Count(got,
+			`"sent":"`+ahead.Format(time.RFC3339)+`"`) != events {
 			t.Errorf("%d events: %s", events, got)
 		}
 	}
@@ -64,7 +70,8 @@ func TestClocksThatAreAhead(t *testing.T) {
 		found := false
 		for line := range strings.SplitSeq(r.out, "\n") {
 			fields := strings.Fields(line)
-			found = found || len(fields) > 3 && fields[0] == "127.0.0.1" && fields[2] == count && fields[3] == want
+			found = found || len(fields) > 3 && fields[0] == "127.0.0.1" && fields[2] == count &&
+				fields[3] == want
 		}
 		if !found {
 			t.Errorf("%s is not in the account: %s", want, r.out)

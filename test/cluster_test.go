@@ -17,7 +17,8 @@ func TestThreeNodesAreOneStore(t *testing.T) {
 	c := startCluster(t, 3)
 	for i, n := range c.nodes {
 		bucket := fmt.Sprintf("from%d", i+1)
-		want := expected(t, load(t, n, bucket, "-batch", "-ack", "-seed", fmt.Sprint(i+1), "-steps", "60"))
+		want := expected(t, load(t, n, bucket, "-batch", "-ack", "-seed", fmt.Sprint(i+1), "-steps",
+			"60"))
 		var received, accepted uint64
 		for _, reader := range c.nodes {
 			compareByGet(t, reader, bucket, want)
@@ -27,13 +28,14 @@ func TestThreeNodesAreOneStore(t *testing.T) {
 			accepted += row.Accepted + row.Late
 		}
 		if received != want.points || accepted != want.points {
-			t.Errorf("%s: %d points were sent, the nodes received %d and accepted %d", bucket, want.points, received, accepted)
+			t.Errorf("%s: %d points were sent, the nodes received %d and accepted %d", bucket, want.points,
+				received, accepted)
 		}
 	}
 }
 
-// TestANodeLessChangesNoAnswer: with three copies, points that were acknowledged while all nodes were up, and
-// such as came while one was dead, are read whole from both others.
+// TestANodeLessChangesNoAnswer: with three copies, points that were acknowledged while all nodes
+// were up, and such as came while one was dead, are read whole from both others.
 func TestANodeLessChangesNoAnswer(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
@@ -81,7 +83,8 @@ func TestDeletedWhileANodeWasDown(t *testing.T) {
 	}
 	write(c.nodes[0], point.FromInt(9))
 	c.kill(2)
-	r := run(t, "ddb", "admin", "series", "delete", "deleted", "a.series", "--yes", "--addr", c.nodes[0].http)
+	r := run(t, "ddb", "admin", "series", "delete", "deleted", "a.series", "--yes", "--addr",
+		c.nodes[0].http)
 	if r.code != 0 {
 		t.Fatalf("%s%s", r.out, r.errOut)
 	}
@@ -100,14 +103,15 @@ func TestDeletedWhileANodeWasDown(t *testing.T) {
 	gone()
 	write(c.nodes[2], point.FromInt(1)) // smaller than the deleted one
 	for _, n := range c.up() {
-		if got := get(t, n.dial(), "deleted", key(t, "a", "series"), slot, 1)[0]; got != point.FromInt(1) {
+		if got := get(t, n.dial(), "deleted", key(t, "a", "series"), slot, 1)[0]; got != point.FromInt(
+			1) {
 			t.Fatalf("the new life of the series has %016x", got)
 		}
 	}
 }
 
-// TestJoinAndLeaveLoseNothing: a fourth node joins a cluster with data, one of the first leaves; every point
-// is there in between and at the end.
+// TestJoinAndLeaveLoseNothing: a fourth node joins a cluster with data, one of the first leaves;
+// every point is there in between and at the end.
 func TestJoinAndLeaveLoseNothing(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
@@ -116,7 +120,8 @@ func TestJoinAndLeaveLoseNothing(t *testing.T) {
 	eventually(t, "the plan has the new node", func() bool {
 		return run(t, "ddb-admin", "cluster", "join", c.name(3), "--addr", c.nodes[0].http).code == 0
 	})
-	if plan := c.admin(c.nodes[0], "cluster", "plan"); !strings.Contains(plan, c.name(3)) || !strings.Contains(plan, "Down:0") {
+	if plan := c.admin(c.nodes[0], "cluster", "plan"); !strings.Contains(plan, c.name(3)) ||
+		!strings.Contains(plan, "Down:0") {
 		t.Fatalf("the plan does not name the new node, or says that it is down:\n%s", plan)
 	}
 	c.admin(c.nodes[0], "cluster", "commit")
@@ -128,7 +133,8 @@ func TestJoinAndLeaveLoseNothing(t *testing.T) {
 	c.admin(c.nodes[0], "cluster", "commit")
 	left := c.nodes[1]
 	eventually(t, "the node is no member", func() bool {
-		return !strings.Contains(run(t, "ddb-admin", "member-status", "--addr", c.nodes[0].http).out, c.name(1))
+		return !strings.Contains(run(t, "ddb-admin", "member-status", "--addr", c.nodes[0].http).out,
+			c.name(1))
 	})
 	left.kill()
 	c.nodes[1] = nil

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// TestAllNodesAreKilledAtOnce: what was acknowledged is there after all processes of a cluster ended in one
-// moment, as often as it comes. A minute later all copies are equal, and each node has everything by itself.
+// TestAllNodesAreKilledAtOnce: what was acknowledged is there after all processes of a cluster
+// ended in one moment, as often as it comes. A minute later all copies are equal, and each node has
+// everything by itself.
 func TestAllNodesAreKilledAtOnce(t *testing.T) {
 	t.Parallel()
 	rounds := 4
@@ -56,8 +57,8 @@ func TestAllNodesAreKilledAtOnce(t *testing.T) {
 	}
 }
 
-// TestJoinWhileNodesAreKilled: a fourth node joins under load while it, an old owner and the node that
-// committed are killed in turn.
+// TestJoinWhileNodesAreKilled: a fourth node joins under load while it, an old owner and the node
+// that committed are killed in turn.
 func TestJoinWhileNodesAreKilled(t *testing.T) {
 	t.Parallel()
 	rng := seeded(t)

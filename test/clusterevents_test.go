@@ -38,7 +38,8 @@ type eventAnswer struct {
 }
 
 func startEventWriters(c *ringNodes, nodes int) *eventWriters {
-	w := &eventWriters{c: c, base: past(2*time.Hour) * 1e9, stop: make(chan struct{}), sent: map[int64]string{}, acked: map[int64]bool{}}
+	w := &eventWriters{c: c, base: past(2*time.Hour) * 1e9, stop: make(chan struct{}),
+		sent: map[int64]string{}, acked: map[int64]bool{}}
 	var addresses []string
 	for _, n := range c.nodes {
 		addresses = append(addresses, n.http)
@@ -88,10 +89,12 @@ func (w *eventWriters) run(writer int, addresses []string) {
 }
 
 // patientClient is for nodes that may be stopped.
-var patientClient = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+var patientClient = &http.Client{Timeout: 20 * time.Second,
+	Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (w *eventWriters) post(addr, body string) (a eventAnswer, ok bool) {
-	resp, err := patientClient.Post("http://"+addr+"/events/chaos", "application/json", strings.NewReader(body))
+	resp, err := patientClient.Post("http://"+addr+"/events/chaos", "application/json",
+		strings.NewReader(body))
 	if err != nil {
 		return a, false
 	}
@@ -106,15 +109,16 @@ func readAnswer(resp *http.Response, a *eventAnswer) bool {
 
 // get reads a range of milliseconds.
 func (w *eventWriters) get(addr string, start, end int64) (a eventAnswer, ok bool) {
-	resp, err := patientClient.Get(fmt.Sprintf("http://%s/events?bucket=chaos&start=%d&end=%d&limit=100000", addr, start, end))
+	resp, err := patientClient.Get(
+		fmt.Sprintf("http://%s/events?bucket=chaos&start=%d&end=%d&limit=100000", addr, start, end))
 	if err != nil {
 		return a, false
 	}
 	return a, readAnswer(resp, &a)
 }
 
-// readBack reads an event that was just acknowledged, in the midst of all faults: the node has it, or says that it
-// does not know.
+// readBack reads an event that was just acknowledged, in the midst of all faults: the node has it,
+// or says that it does not know.
 func (w *eventWriters) readBack(addr string, at int64) {
 	a, ok := w.get(addr, at/1e6, at/1e6+1)
 	w.mu.Lock()
@@ -128,7 +132,8 @@ func (w *eventWriters) readBack(addr string, at int64) {
 			return
 		}
 	}
-	w.wrong = append(w.wrong, fmt.Sprintf("%s does not have the event of %d behind its acknowledgement", addr, at))
+	w.wrong = append(w.wrong,
+		fmt.Sprintf("%s does not have the event of %d behind its acknowledgement", addr, at))
 }
 
 // end stops the writers and checks what they know.
@@ -137,7 +142,8 @@ func (w *eventWriters) end() {
 	t.Helper()
 	close(w.stop)
 	w.done.Wait()
-	t.Logf("%d batches, %d events acknowledged; %d read in the midst of faults, %d not found", w.tries, len(w.acked), w.reads, len(w.wrong))
+	t.Logf("%d batches, %d events acknowledged; %d read in the midst of faults, %d not found", w.tries,
+		len(w.acked), w.reads, len(w.wrong))
 	if len(w.acked) < 200 {
 		t.Error("the test shows little")
 	}
@@ -146,8 +152,8 @@ func (w *eventWriters) end() {
 	}
 }
 
-// check reads everything from a node: each event that was acknowledged, each that is there once, and none that nobody
-// sent.
+// check reads everything from a node: each event that was acknowledged, each that is there once,
+// and none that nobody sent.
 func (w *eventWriters) check(n *node) {
 	t := w.c.t
 	t.Helper()
@@ -159,7 +165,8 @@ func (w *eventWriters) check(n *node) {
 		}
 		for _, e := range a.E {
 			if w.sent[e.Timestamp] != e.Event.Text || seen[e.Timestamp] {
-				t.Errorf("node %s has %q at %d, sent was %q", n.http, e.Event.Text, e.Timestamp, w.sent[e.Timestamp])
+				t.Errorf("node %s has %q at %d, sent was %q", n.http, e.Event.Text, e.Timestamp,
+					w.sent[e.Timestamp])
 			}
 			seen[e.Timestamp] = true
 		}
@@ -174,8 +181,9 @@ func (w *eventWriters) check(n *node) {
 	}
 }
 
-// TestAcknowledgedEventsSurviveANode: nodes are killed and stopped one after the other, and one leaves, while
-// senders post events to all of them. No acknowledged event is missing, at any node, also with any one of them down.
+// TestAcknowledgedEventsSurviveANode: nodes are killed and stopped one after the other, and one
+// leaves, while senders post events to all of them. No acknowledged event is missing, at any node,
+// also with any one of them down.
 func TestAcknowledgedEventsSurviveANode(t *testing.T) {
 	t.Parallel()
 	rounds := 5

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestAcknowledgedPointsSurviveANode: nodes are killed and stopped one after the other while senders
-// write to all of them. With W = 2 of 3 copies no acknowledged point is missing, and when
+// TestAcknowledgedPointsSurviveANode: nodes are killed and stopped one after the other while
+// senders write to all of them. With W = 2 of 3 copies no acknowledged point is missing, and when
 // everything is up again, each two of the nodes have all of it.
 func TestAcknowledgedPointsSurviveANode(t *testing.T) {
 	t.Parallel()

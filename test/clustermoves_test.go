@@ -46,8 +46,8 @@ func (c *ringNodes) awaitOneRing() {
 	})
 }
 
-// commit stages a change of the ring and commits it. All nodes that run have heard of the one before: of two at once
-// one would be lost.
+// commit stages a change of the ring and commits it. All nodes that run have heard of the one
+// before: of two at once one would be lost.
 func (c *ringNodes) commit(at *node, words ...string) change {
 	c.t.Helper()
 	c.awaitOneRing()
@@ -65,7 +65,8 @@ func (c *ringNodes) commit(at *node, words ...string) change {
 	return change{words, c.ringNumber(at)}
 }
 
-// follow waits until a change of the ring has ended. Meanwhile the status never says that it waits for nothing.
+// follow waits until a change of the ring has ended. Meanwhile the status never says that it waits
+// for nothing.
 func (c *ringNodes) follow(at *node, change change) (took time.Duration) {
 	c.t.Helper()
 	begun := time.Now()
@@ -90,8 +91,9 @@ func (c *ringNodes) follow(at *node, change change) (took time.Duration) {
 	return took
 }
 
-// TestTheNumberOfCopiesChanges: n falls and rises on nodes with data. Each change ends within seconds, every node
-// answers with every point meanwhile, and afterwards as many nodes as n may be missing but one.
+// TestTheNumberOfCopiesChanges: n falls and rises on nodes with data. Each change ends within
+// seconds, every node answers with every point meanwhile, and afterwards as many nodes as n may be
+// missing but one.
 func TestTheNumberOfCopiesChanges(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
@@ -129,13 +131,14 @@ func TestAJoinIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestMaintenance: a member leaves reads and writes to others, is stopped and started meanwhile, and has everything
-// when that is over. No two of three members can do so at once.
+// TestMaintenance: a member leaves reads and writes to others, is stopped and started meanwhile,
+// and has everything when that is over. No two of three members can do so at once.
 func TestMaintenance(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, 3)
 	before := expected(t, load(t, c.nodes[0], "first", "-batch", "-ack", "-steps", "60"))
-	if out := c.admin(c.nodes[0], "cluster", "maintenance", c.name(1), "on"); out != c.name(1)+": maintenance on\n" {
+	if out := c.admin(c.nodes[0], "cluster", "maintenance", c.name(1),
+		"on"); out != c.name(1)+": maintenance on\n" {
 		t.Errorf("%q", out)
 	}
 	for _, n := range c.nodes {
@@ -147,7 +150,8 @@ func TestMaintenance(t *testing.T) {
 	if r.code == 0 || !strings.Contains(r.errOut, c.name(1)+" (in maintenance)") {
 		t.Errorf("two of three: %d, %s%s", r.code, r.out, r.errOut)
 	}
-	during := expected(t, load(t, c.nodes[1], "second", "-batch", "-ack", "-steps", "60")) // it passes them on
+	// it passes them on
+	during := expected(t, load(t, c.nodes[1], "second", "-batch", "-ack", "-steps", "60"))
 	c.kill(1)
 	after := expected(t, load(t, c.nodes[2], "third", "-batch", "-ack", "-steps", "60"))
 	c.start(1)

@@ -13,11 +13,12 @@ import (
 // inNetwork says to a copy of this test that it runs in a network of its own.
 const inNetwork = "DDB_TEST_NETWORK"
 
-// TestNetworkFaults: nodes in network namespaces lose their link, one direction of it, most of its speed or many of
-// its frames, or get frames late and out of order, while senders write to all. Afterwards no acknowledged point is
-// missing, and the nodes agree.
+// TestNetworkFaults: nodes in network namespaces lose their link, one direction of it, most of its
+// speed or many of its frames, or get frames late and out of order, while senders write to all.
+// Afterwards no acknowledged point is missing, and the nodes agree.
 //
-// It needs root, and runs in a network namespace of its own, so the machine's network is not touched.
+// It needs root, and runs in a network namespace of its own, so the machine's network is not
+// touched.
 func TestNetworkFaults(t *testing.T) {
 	if os.Getenv(inNetwork) == "" {
 		t.Parallel()
@@ -59,7 +60,8 @@ func ownNetwork(t *testing.T) {
 			t.Skipf("SKIPPED: %v: install iproute2 and util-linux", err)
 		}
 	}
-	args := []string{"--net", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.v", "-test.timeout", "5m"}
+	args := []string{"--net", os.Args[0], "-test.run", "^" + t.Name() + "$", "-test.v",
+		"-test.timeout", "5m"}
 	if testing.Short() {
 		args = append(args, "-test.short")
 	}
@@ -114,12 +116,15 @@ func clusterOfNamespaces(t *testing.T, rng *rand.Rand, nodes int, args ...string
 func plug(i int) string { return fmt.Sprintf("plug%d", i+1) }
 
 // torments are what can happen to a node.
-var torments = []string{"link down", "flapping", "one way", "slow", "lossy", "out of order", "kill", "stop"}
+var torments = []string{"link down", "flapping", "one way", "slow", "lossy", "out of order", "kill",
+	"stop"}
 
 // torment lets something happen to a node for a while, and heals it.
 func (c *ringNodes) torment(rng *rand.Rand, i int, kind string) {
 	ns, other := namespace(i), (i+1+rng.IntN(2))%3
-	hold := func(least, more time.Duration) { <-time.After(least + time.Duration(rng.Int64N(int64(more)))) }
+	hold := func(least, more time.Duration) {
+		<-time.After(least + time.Duration(rng.Int64N(int64(more))))
+	}
 	c.t.Logf("%s: node %d, the other is %d", kind, i+1, other+1)
 	switch kind {
 	case "link down":
@@ -138,7 +143,8 @@ func (c *ringNodes) torment(rng *rand.Rand, i int, kind string) {
 		hold(3*time.Second, 3*time.Second)
 		c.ip("ip", "-n", ns, "route", "del", "blackhole", c.host(other)+"/32")
 	case "slow":
-		c.ip("tc", "-n", ns, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "200kbit", "burst", "4kb", "latency", "500ms")
+		c.ip("tc", "-n", ns, "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", "200kbit", "burst",
+			"4kb", "latency", "500ms")
 		hold(3*time.Second, 3*time.Second)
 		c.ip("tc", "-n", ns, "qdisc", "del", "dev", "eth0", "root")
 	case "lossy":

@@ -38,7 +38,8 @@ type ringNodes struct {
 func startCluster(t *testing.T, nodes int, args ...string) *ringNodes {
 	t.Helper()
 	pid, number := os.Getpid(), clusters.Add(1)
-	c := &ringNodes{t: t, net: fmt.Sprintf("127.%d.%d", 16+pid%200, (pid/200*7+int(number))%250+1), args: args, dir: t.TempDir()}
+	c := &ringNodes{t: t, net: fmt.Sprintf("127.%d.%d", 16+pid%200, (pid/200*7+int(number))%250+1),
+		args: args, dir: t.TempDir()}
 	for i := range nodes {
 		c.nodes = append(c.nodes, nil)
 		c.start(i)
@@ -60,8 +61,10 @@ func (c *ringNodes) start(i int) {
 	}
 	args := []string{
 		"--set", "nodename=" + c.name(i),
-		"--set", "cluster.listen=" + c.host(i) + ":8599", "--set", "cluster.gossip=" + c.host(i) + ":8600",
-		"--set", "distributed_cookie=" + clusterCookie, "--set", "cluster.heartbeat=200ms", "--set", "cluster.timeout=2s",
+		"--set", "cluster.listen=" + c.host(i) + ":8599", "--set", "cluster.gossip=" + c.host(i) +
+			":8600",
+		"--set", "distributed_cookie=" + clusterCookie, "--set", "cluster.heartbeat=200ms", "--set",
+		"cluster.timeout=2s",
 	}
 	if others := c.gossiping(); len(others) > 0 {
 		args = append(args, "--set", "cluster.join="+strings.Join(others, ","))
@@ -108,8 +111,8 @@ func (c *ringNodes) pause(i int) (goOn func()) {
 	}
 }
 
-// interrupt kills or stops one of the first nodes after the other, each for a random time, and waits until all are
-// members again.
+// interrupt kills or stops one of the first nodes after the other, each for a random time, and
+// waits until all are members again.
 func (c *ringNodes) interrupt(rng *rand.Rand, first, rounds int, longest time.Duration) {
 	c.t.Helper()
 	for range rounds {
@@ -172,7 +175,8 @@ func (c *ringNodes) awaitHealed() {
 	c.t.Helper()
 	for _, n := range c.up() {
 		eventually(c.t, "no transfers are active", func() bool {
-			return strings.Contains(run(c.t, "ddb-admin", "transfers", "--addr", n.http).out, "No transfers active")
+			return strings.Contains(run(c.t, "ddb-admin", "transfers", "--addr", n.http).out,
+				"No transfers active")
 		})
 	}
 }
@@ -196,7 +200,8 @@ func (c *ringNodes) awaitEqual(since time.Time) {
 // tcp is the address of a node for senders, whether or not it runs.
 func (c *ringNodes) tcp(i int) string { return c.host(i) + ":5555" }
 
-// certificates returns the directory with the certificates of a node, which are made at its first start.
+// certificates returns the directory with the certificates of a node, which are made at its first
+// start.
 func (c *ringNodes) certificates(i int) string {
 	c.t.Helper()
 	dir := filepath.Join(c.dir, "tls")

@@ -12,8 +12,9 @@ import (
 
 var schedules = flag.Int("schedules", 1, "how many random schedules TestRingSchedules goes through")
 
-// TestRingSchedules: members join, leave, are replaced, lost for good and sent into maintenance, and n changes, in a
-// random order, while clients write and nodes are killed and stopped. No acknowledged point is missing.
+// TestRingSchedules: members join, leave, are replaced, lost for good and sent into maintenance,
+// and n changes, in a random order, while clients write and nodes are killed and stopped. No
+// acknowledged point is missing.
 //
 // DDB_SEED repeats a schedule, with -run TestRingSchedules/1$.
 func TestRingSchedules(t *testing.T) {
@@ -116,8 +117,8 @@ func (s *schedule) lose(i int) {
 	s.kill(i)
 }
 
-// join lets a node join. In one of two cases that is taken back: then the node is a member without a share, that joins
-// again, leaves, or is lost.
+// join lets a node join. In one of two cases that is taken back: then the node is a member without
+// a share, that joins again, leaves, or is lost.
 func (s *schedule) join() {
 	added := s.add()
 	if s.rng.IntN(2) > 0 {
@@ -170,7 +171,8 @@ func (s *schedule) member(added int) int {
 	}
 }
 
-// change stages a change, commits it, lets something happen to a node meanwhile, and waits until it has ended.
+// change stages a change, commits it, lets something happen to a node meanwhile, and waits until it
+// has ended.
 func (s *schedule) change(words ...string) {
 	s.t.Helper()
 	made := s.commit(s.nodes[s.member(len(s.nodes)-1)], words...)
@@ -204,7 +206,8 @@ func (s *schedule) maintenance() {
 	i := s.any()
 	at := s.nodes[s.member(i)]
 	eventually(s.t, s.name(i)+" may go into maintenance", func() bool {
-		return run(s.t, "ddb-admin", "cluster", "maintenance", s.name(i), "on", "--addr", at.http).code == 0
+		return run(s.t, "ddb-admin", "cluster", "maintenance", s.name(i), "on", "--addr",
+			at.http).code == 0
 	})
 	s.t.Logf("%s is in maintenance", s.name(i))
 	s.kill(i)

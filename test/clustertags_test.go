@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestAcknowledgedTagsSurviveANode: nodes are killed and stopped one after the other while senders tag series at all of
-// them. Every tag that was acknowledged is there, or a newer one, at each node, and the nodes agree.
+// TestAcknowledgedTagsSurviveANode: nodes are killed and stopped one after the other while senders
+// tag series at all of them. Every tag that was acknowledged is there, or a newer one, at each
+// node, and the nodes agree.
 func TestAcknowledgedTagsSurviveANode(t *testing.T) {
 	t.Parallel()
 	rounds := 5
@@ -18,7 +19,8 @@ func TestAcknowledgedTagsSurviveANode(t *testing.T) {
 	}
 	rng := seeded(t)
 	c := startCluster(t, 3, "--set", "wal.sync=always")
-	m := &tagModel{sent: make(map[string]int), acked: make(map[string]int), lines: make(map[string]bool)}
+	m := &tagModel{sent: make(map[string]int), acked: make(map[string]int),
+		lines: make(map[string]bool)}
 	fillShop(t, c.nodes[0])
 	end := m.sendToAll(c)
 	c.interrupt(rng, 3, rounds, 3*time.Second)
@@ -53,8 +55,8 @@ func TestAcknowledgedTagsSurviveANode(t *testing.T) {
 	}
 }
 
-// sendToAll tags series at all nodes, and goes on when one is back. end kills all nodes, with which the senders
-// end, and starts them again.
+// sendToAll tags series at all nodes, and goes on when one is back. end kills all nodes, with which
+// the senders end, and starts them again.
 func (m *tagModel) sendToAll(c *ringNodes) (end func()) {
 	stop := make(chan struct{})
 	var senders sync.WaitGroup

@@ -144,7 +144,8 @@ func (w *writers) round(s *client.Stream, writer, round int, b *book) bool {
 		b.sent[at][word] = true
 	}
 	b.tries++
-	if s.SetDeadline(time.Now().Add(15*time.Second)) != nil || s.BatchStart(w.base+int64(slot)) != nil {
+	if s.SetDeadline(time.Now().Add(15*time.Second)) != nil ||
+		s.BatchStart(w.base+int64(slot)) != nil {
 		return false
 	}
 	for at, word := range batch {
@@ -175,8 +176,8 @@ func (w *writers) round(s *client.Stream, writer, round int, b *book) bool {
 	return true
 }
 
-// readBack reads what was just acknowledged from a node, in the midst of all faults: that one has it, or says that it
-// cannot answer.
+// readBack reads what was just acknowledged from a node, in the midst of all faults: that one has
+// it, or says that it cannot answer.
 func (w *writers) readBack(addr string, at spot, acked uint64) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -192,7 +193,9 @@ func (w *writers) readBack(addr string, at spot, acked uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.reads++; words[0] < acked {
-		w.wrong = append(w.wrong, fmt.Sprintf("%s, series %d, slot %d: %016x was read behind the acknowledgement of %016x", addr, at.series, at.slot, words[0], acked))
+		w.wrong = append(w.wrong,
+			fmt.Sprintf("%s, series %d, slot %d: %016x was read behind the acknowledgement of %016x", addr,
+				at.series, at.slot, words[0], acked))
 	}
 }
 
@@ -225,7 +228,8 @@ func (w *writers) check(t *testing.T, n *node, all *book) {
 			switch {
 			case word < all.acked[at]:
 				if missing++; missing < 10 {
-					t.Errorf("node %s, series %d, slot %d: %016x is there, %016x was acknowledged", n.tcp, s, slot, word, all.acked[at])
+					t.Errorf("node %s, series %d, slot %d: %016x is there, %016x was acknowledged", n.tcp, s, slot,
+						word, all.acked[at])
 				}
 			case word != 0 && !all.sent[at][word]:
 				if invented++; invented < 10 {
@@ -235,13 +239,15 @@ func (w *writers) check(t *testing.T, n *node, all *book) {
 		}
 	}
 	if missing+invented > 0 {
-		t.Errorf("node %s: %d acknowledged slots are older or missing, %d were never sent", n.tcp, missing, invented)
+		t.Errorf("node %s: %d acknowledged slots are older or missing, %d were never sent", n.tcp,
+			missing, invented)
 	}
 }
 
-// getReached reads when enough copies are reached. A node learns late that a connection is broken, at times when the
-// link is back: until it has another one it says so, and answers nothing.
-func (n *node) getReached(t *testing.T, bucket string, key []byte, slot int64, count int) (words []uint64) {
+// getReached reads when enough copies are reached. A node learns late that a connection is broken,
+// at times when the link is back: until it has another one it says so, and answers nothing.
+func (n *node) getReached(t *testing.T, bucket string, key []byte, slot int64,
+	count int) (words []uint64) {
 	t.Helper()
 	eventually(t, "enough copies are reached from "+n.tcp, func() bool {
 		c := n.dial()
@@ -256,8 +262,8 @@ func (n *node) getReached(t *testing.T, bucket string, key []byte, slot int64, c
 	return words
 }
 
-// checkEverywhere checks every node; and when they have healed, those that are left without each one: they
-// have everything.
+// checkEverywhere checks every node; and when they have healed, those that are left without each
+// one: they have everything.
 func (w *writers) checkEverywhere(t *testing.T, c *ringNodes, all *book) {
 	t.Helper()
 	for _, n := range c.up() {

@@ -81,7 +81,8 @@ func damages() map[string]damage {
 		"a log that ends inside a record": {
 			do: func(t *testing.T, dir string) {
 				path := last(files(t, dir, "wal/*.wal"))
-				truncate(t, path, func(size int64) int64 { return size - 20<<10 }) // copies of heads are at its end
+				// copies of heads are at its end
+				truncate(t, path, func(size int64) int64 { return size - 20<<10 })
 			},
 			lost: [3]bool{2: true},
 		},
@@ -91,7 +92,8 @@ func damages() map[string]damage {
 		},
 		"files of others": {
 			do: func(t *testing.T, dir string) {
-				for _, name := range []string{"notes.txt", "flush/notes.txt", "flush/00000000000000ff.seg.tmp", "wal/notes.txt", "catalogue.old"} {
+				for _, name := range []string{"notes.txt", "flush/notes.txt", "flush/00000000000000ff.seg.tmp",
+					"wal/notes.txt", "catalogue.old"} {
 					write(t, filepath.Join(dir, name), "x")
 				}
 			},
@@ -117,7 +119,8 @@ func TestDamagedFiles(t *testing.T) {
 			n := startNode(t, dir)
 			missing := d.missing(t, n, base)
 			if d.named != "" {
-				if text := n.log.String(); !strings.Contains(text, "damaged") || !strings.Contains(text, d.named) {
+				if text := n.log.String(); !strings.Contains(text, "damaged") ||
+					!strings.Contains(text, d.named) {
 					t.Errorf("the log does not name %s as damaged:\n%s", d.named, text)
 				}
 				if n.figure("damaged_blocks_total") == 0 {
@@ -180,7 +183,8 @@ func (d damage) missing(t *testing.T, n *node, base int64) (count [3]int) {
 			case word == point.Unset:
 				count[i/damageSlots]++
 			case word != value(uint64(id), slot):
-				t.Fatalf("I5: series %d, slot %d: %016x, sent was %016x", id, slot, word, value(uint64(id), slot))
+				t.Fatalf("I5: series %d, slot %d: %016x, sent was %016x", id, slot, word,
+					value(uint64(id), slot))
 			}
 		}
 	}
@@ -204,7 +208,8 @@ func usable(t *testing.T, n *node, dir string, base int64) {
 	n.stop()
 	n = startNode(t, dir)
 	c := n.dial()
-	if a, b := get(t, c, damageBucket, old, slot, 1), get(t, c, damageBucket, fresh, slot, 1); a[0] != point.FromInt(1) || b[0] != point.FromInt(2) {
+	if a, b := get(t, c, damageBucket, old, slot, 1),
+		get(t, c, damageBucket, fresh, slot, 1); a[0] != point.FromInt(1) || b[0] != point.FromInt(2) {
 		t.Errorf("new points read back as %x and %x", a, b)
 	}
 	n.stop()

@@ -39,7 +39,8 @@ func value(series uint64, slot int64) uint64 {
 func past(d time.Duration) int64 { return time.Now().Add(-d).Unix() }
 
 // get returns slots of a series.
-func get(t *testing.T, c *client.Client, bucket string, key []byte, slot int64, count int) []uint64 {
+func get(t *testing.T, c *client.Client, bucket string, key []byte, slot int64,
+	count int) []uint64 {
 	t.Helper()
 	words, err := c.Get(context.Background(), bucket, key, slot, count)
 	if err != nil {

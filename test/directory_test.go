@@ -23,18 +23,22 @@ func TestDirectoryIsLocked(t *testing.T) {
 	if code := second.wait(); code != 1 {
 		t.Errorf("the exit code is %d", code)
 	}
-	if text := second.log.String(); !strings.Contains(text, dir) || !strings.Contains(text, fmt.Sprintf("in use by process %d ", n.cmd.Process.Pid)) {
+	if text := second.log.String(); !strings.Contains(text, dir) ||
+		!strings.Contains(text, fmt.Sprintf("in use by process %d ", n.cmd.Process.Pid)) {
 		t.Errorf("it says\n%s", text)
 	}
 	// With the ports of the first one it does not come as far as the directory.
-	if r := run(t, "ddb", "serve", "--data-dir", dir, "--tcp-addr", n.tcp, "--http-addr", n.http); r.code != 1 ||
-		!strings.Contains(r.errOut, fmt.Sprintf("process %d has data directory %s in use", n.cmd.Process.Pid, dir)) {
+	if r := run(t, "ddb", "serve", "--data-dir", dir, "--tcp-addr", n.tcp, "--http-addr",
+		n.http); r.code != 1 ||
+		!strings.Contains(r.errOut, fmt.Sprintf("process %d has data directory %s in use",
+			n.cmd.Process.Pid, dir)) {
 		t.Errorf("with the same ports it says, code %d:\n%s", r.code, r.errOut)
 	}
 	send(t, n, "locked", metric, slot+1, point.FromInt(2))
 	n.kill()
 	n = startNode(t, dir) // the lock went with the process
-	if words := get(t, n.dial(), "locked", metric, slot, 2); words[0] != point.FromInt(1) || words[1] != point.FromInt(2) {
+	if words := get(t, n.dial(), "locked", metric, slot, 2); words[0] != point.FromInt(1) ||
+		words[1] != point.FromInt(2) {
 		t.Errorf("read %x", words)
 	}
 }
@@ -61,8 +65,8 @@ func TestNewerFormatIsRefused(t *testing.T) {
 	startNode(t, dir).stop()
 }
 
-// TestTakenPort: an address in use is named, with the flag that changes it, and the node that answers
-// there.
+// TestTakenPort: an address in use is named, with the flag that changes it, and the node that
+// answers there.
 func TestTakenPort(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -72,8 +76,10 @@ func TestTakenPort(t *testing.T) {
 		if code := second.wait(); code != 1 {
 			t.Errorf("%s: the exit code is %d", flag, code)
 		}
-		there := "there is node dalmatinerdb@127.0.0.1 at " + n.http + ", data directory " + dir + ", ddb "
-		if text := second.log.String(); !strings.Contains(text, addr) || !strings.Contains(text, flag) || !strings.Contains(text, there) {
+		there := "there is node dalmatinerdb@127.0.0.1 at " + n.http + ", data directory " + dir +
+			", ddb "
+		if text := second.log.String(); !strings.Contains(text, addr) || !strings.Contains(text, flag) ||
+			!strings.Contains(text, there) {
 			t.Errorf("%s: it says\n%s", flag, text)
 		}
 	}

@@ -25,8 +25,8 @@ const (
 // ownMounts is set where a test runs in a mount namespace of its own.
 const ownMounts = "DDB_OWN_MOUNTS"
 
-// inOwnMounts runs the calling test again in a mount namespace of its own, where that is permitted: other tests watch the
-// mounts of this machine. It reports whether this is that run.
+// inOwnMounts runs the calling test again in a mount namespace of its own, where that is permitted:
+// other tests watch the mounts of this machine. It reports whether this is that run.
 func inOwnMounts(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(ownMounts) != "" {
@@ -35,7 +35,8 @@ func inOwnMounts(t *testing.T) bool {
 	if out, err := exec.Command("unshare", "--mount", "true").CombinedOutput(); err != nil {
 		t.Skipf("NOT TESTED with a real file system, mounting is not permitted here: %v: %s", err, out)
 	}
-	cmd := exec.Command("unshare", "--mount", os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "8m")
+	cmd := exec.Command("unshare", "--mount", os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v",
+		"-test.timeout", "8m")
 	cmd.Env = append(os.Environ(), ownMounts+"=1", "DDB_BIN="+binaries)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
@@ -49,7 +50,8 @@ func inOwnMounts(t *testing.T) bool {
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := syscall.Mount("ddb-test", dir, "tmpfs", 0, fmt.Sprintf("size=%d", diskSize)); err != nil {
+	if err := syscall.Mount("ddb-test", dir, "tmpfs", 0,
+		fmt.Sprintf("size=%d", diskSize)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -87,7 +89,8 @@ func (d *diskSender) batch() uint64 {
 func (d *diskSender) checkAccount(t *testing.T, n *node) {
 	t.Helper()
 	row := n.account(diskBucket)
-	if row.Received != d.received || row.Refused["disk_full"] != d.refused || stored(row) != d.received-d.refused {
+	if row.Received != d.received || row.Refused["disk_full"] != d.refused ||
+		stored(row) != d.received-d.refused {
 		t.Errorf("received %d, refused %d, the account says %+v", d.received, d.refused, row)
 	}
 }
@@ -135,7 +138,9 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 		again = d.slot
 		return d.batch() == 0
 	})
-	eventually(t, "a flush is made by itself", func() bool { return n.figure("since_flush_seconds") < 3 })
+	eventually(t, "a flush is made by itself", func() bool {
+		return n.figure("since_flush_seconds") < 3
+	})
 	d.checkAccount(t, n)
 	if err := d.s.Close(); err != nil {
 		t.Fatal(err)

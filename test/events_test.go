@@ -35,7 +35,8 @@ func (m *eventModel) send(n *node, sender, round int, base time.Time, first chan
 		for i := range names {
 			names[i] = fmt.Sprintf("%d/%d/%d/%d", round, sender, batch, i)
 			m.sent[names[i]] = false
-			fmt.Fprintf(&lines, "{\"time\":%d,\"name\":%q}\n", base.UnixNano()+int64(batch*7919%1000)*1e6, names[i])
+			fmt.Fprintf(&lines, "{\"time\":%d,\"name\":%q}\n", base.UnixNano()+int64(batch*7919%1000)*1e6,
+				names[i])
 		}
 		m.mu.Unlock()
 		resp, err := http.Post("http://"+n.http+"/events/log", "application/json", &lines)
@@ -85,7 +86,8 @@ func (m *eventModel) sendUnanswered(t *testing.T, c *client.Client, round int, b
 func (m *eventModel) checkCounts(t *testing.T, n *node, base time.Time, want int) {
 	t.Helper()
 	for _, where := range []string{"", " WHERE name ~= '.'"} {
-		q := fmt.Sprintf("SELECT sum(count(EVENTS FROM log%s, 100ms), 1h) AFTER %d FOR 11s", where, base.UnixMilli()-1000)
+		q := fmt.Sprintf("SELECT sum(count(EVENTS FROM log%s, 100ms), 1h) AFTER %d FOR 11s", where,
+			base.UnixMilli()-1000)
 		r, err := n.admin().Query(t.Context(), q)
 		if err != nil {
 			t.Fatal(err)
@@ -98,7 +100,8 @@ func (m *eventModel) checkCounts(t *testing.T, n *node, base time.Time, want int
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows := a.Events.Rows; len(rows) != 1 || rows[0].Accepted+rows[0].Late != uint64(want) || rows[0].Sum() != rows[0].Received {
+	if rows := a.Events.Rows; len(rows) != 1 || rows[0].Accepted+rows[0].Late != uint64(want) ||
+		rows[0].Sum() != rows[0].Received {
 		t.Fatalf("the account says %+v, %d events are there", rows, want)
 	}
 }
@@ -106,7 +109,8 @@ func (m *eventModel) checkCounts(t *testing.T, n *node, base time.Time, want int
 // check compares what the node has with what was sent.
 func (m *eventModel) check(t *testing.T, n *node, base time.Time) (stored int) {
 	t.Helper()
-	resp, err := http.Get(fmt.Sprintf("http://%s/events?bucket=log&limit=1000000&start=%d&end=%d", n.http, base.UnixMilli()-1000, base.UnixMilli()+10_000))
+	resp, err := http.Get(fmt.Sprintf("http://%s/events?bucket=log&limit=1000000&start=%d&end=%d",
+		n.http, base.UnixMilli()-1000, base.UnixMilli()+10_000))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +121,8 @@ func (m *eventModel) check(t *testing.T, n *node, base time.Time) (stored int) {
 			Event     map[string]string `json:"event"`
 		} `json:"e"`
 	}
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil || resp.StatusCode != http.StatusOK {
+	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil ||
+		resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s: %v", resp.Status, err)
 	}
 	seen := make(map[string]bool)

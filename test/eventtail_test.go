@@ -17,12 +17,14 @@ func TestEventTail(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, t.TempDir())
 	postEvents(t, n, `{"name":"before"}`)
-	resp, err := http.Get("http://" + n.http + "/events?bucket=log&follow=1&filter=" + url.QueryEscape("name != debug"))
+	resp, err := http.Get("http://" + n.http + "/events?bucket=log&follow=1&filter=" +
+		url.QueryEscape("name != debug"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK || kind != "text/event-stream" {
+	if kind := resp.Header.Get("Content-Type"); resp.StatusCode != http.StatusOK ||
+		kind != "text/event-stream" {
 		t.Fatalf("%s, %s", resp.Status, kind)
 	}
 	lines, done := make(chan string), make(chan struct{})
@@ -49,7 +51,8 @@ func TestEventTail(t *testing.T) {
 	expect(": events from now on")
 	for i := range 20 {
 		at := shopStart*int64(1e9) + int64(i)
-		postEvents(t, n, fmt.Sprintf(`{"time":%d,"name":"debug"}`, at), fmt.Sprintf(`{"time":%d,"name":"e%d"}`, at, i))
+		postEvents(t, n, fmt.Sprintf(`{"time":%d,"name":"debug"}`, at),
+			fmt.Sprintf(`{"time":%d,"name":"e%d"}`, at, i))
 		expect(fmt.Sprintf(`data: {"timestamp":%d,"event":{"name":"e%d"}}`, at, i))
 	}
 	n.stop()
@@ -76,7 +79,8 @@ func awaitLine(t *testing.T, lines <-chan string) string {
 // postEvents stores events in bucket log.
 func postEvents(t *testing.T, n *node, events ...string) {
 	t.Helper()
-	resp, err := http.Post("http://"+n.http+"/events/log", "application/json", strings.NewReader(strings.Join(events, "\n")))
+	resp, err := http.Post("http://"+n.http+"/events/log", "application/json",
+		strings.NewReader(strings.Join(events, "\n")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func exactValues() (list []float64) {
 	for k := range 1000 {
 		list = append(list, float64(k)/100)
 	}
-	for _, v := range []float64{0.3, 1.0 / 3, math.Pi, 9007199254740993, 0x1p-895, math.SmallestNonzeroFloat64, math.MaxFloat64} {
+	for _, v := range []float64{0.3, 1.0 / 3, math.Pi, 9007199254740993, 0x1p-895,
+		math.SmallestNonzeroFloat64, math.MaxFloat64} {
 		for _, near := range []float64{math.Nextafter(v, 0), v, math.Nextafter(v, math.Inf(1))} {
 			list = append(list, near, -near)
 		}
@@ -62,7 +63,8 @@ func TestExactNumbers(t *testing.T) {
 			line(s, point.FromFloat(v))
 		}
 	}
-	for _, v := range []int64{0, 1, -1, 9007199254740993, -9007199254740993, point.MaxInt, point.MinInt} {
+	for _, v := range []int64{0, 1, -1, 9007199254740993, -9007199254740993, point.MaxInt,
+		point.MinInt} {
 		stream.words = append(stream.words, point.FromInt(v))
 		line(strconv.FormatInt(v, 10), point.FromInt(v))
 	}
@@ -70,7 +72,9 @@ func TestExactNumbers(t *testing.T) {
 	line("36028797018963969", point.FromFloat(36028797018963968)) // the nearest double
 	send(t, n, stream.bucket, key(t, stream.name), base, stream.words...)
 	put(t, n.to("tcp", n.listener("graphite lines")), lines.Bytes())
-	eventually(t, "all lines are stored", func() bool { return int(stored(n.account("graphite"))) == len(text.words) })
+	eventually(t, "all lines are stored", func() bool {
+		return int(stored(n.account("graphite"))) == len(text.words)
+	})
 	all := []exactSeries{stream, text}
 	for _, s := range all {
 		s.check(t, n)
@@ -97,8 +101,10 @@ func (s *exactSeries) check(t *testing.T, n *node) {
 			t.Fatalf("%s %d: GET has %016x, want %016x", s.name, i, w, s.words[i])
 		}
 	}
-	text := fmt.Sprintf("SELECT %s BUCKET %s AFTER %d FOR %ds", s.name, s.bucket, s.slot*1000, len(s.words))
-	forms := map[string][]string{"JSON": nil, "msgpack": msgpackValues(t, n, text), "CLI": tableValues(t, n, text)}
+	text := fmt.Sprintf("SELECT %s BUCKET %s AFTER %d FOR %ds", s.name, s.bucket, s.slot*1000,
+		len(s.words))
+	forms := map[string][]string{"JSON": nil, "msgpack": msgpackValues(t, n, text),
+		"CLI": tableValues(t, n, text)}
 	series := ask(t, n, text, url.Values{}).Results[0]
 	for i, v := range series.Values {
 		switch exact, ok := series.Exact[i]; {
@@ -117,7 +123,8 @@ func (s *exactSeries) check(t *testing.T, n *node) {
 		for i, text := range values {
 			if w := s.words[i]; point.KindOf(w) == point.KindInt {
 				want := strconv.FormatInt(point.Int(w), 10)
-				if got, _ := strconv.ParseFloat(text, 64); text != want && (got != point.Float(w) || int64(got) != point.Int(w)) {
+				if got, _ := strconv.ParseFloat(text, 64); text != want &&
+					(got != point.Float(w) || int64(got) != point.Int(w)) {
 					t.Fatalf("%s %d: %s has %s, want %s", s.name, i, form, text, want)
 				}
 				continue
@@ -138,7 +145,8 @@ func (s *exactSeries) check(t *testing.T, n *node) {
 // msgpackValues returns the numbers of the list of values.
 func msgpackValues(t *testing.T, n *node, text string) (values []string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, "http://"+n.http+"/?"+url.Values{"q": {text}}.Encode(), nil)
+	req, err := http.NewRequest(http.MethodGet, "http://"+n.http+"/?"+url.Values{"q": {text}}.Encode(),
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,10 +210,12 @@ func (s *exactSeries) checkOldClient(t *testing.T, n *node) {
 }
 
 // oldGet returns slots of a series as clients of the original get them.
-func oldGet(t *testing.T, n *node, bucket string, key []byte, slot int64, count int) (words []uint64) {
+func oldGet(t *testing.T, n *node, bucket string, key []byte, slot int64,
+	count int) (words []uint64) {
 	t.Helper()
 	conn := n.to("tcp", n.tcp)
-	request, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte(bucket), Key: key, Slot: uint64(slot), Count: uint32(count)})
+	request, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte(bucket),
+		Key: key, Slot: uint64(slot), Count: uint32(count)})
 	if err != nil {
 		t.Fatal(err)
 	}

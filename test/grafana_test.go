@@ -34,7 +34,8 @@ func (g *grafana) get(path string) []byte {
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	req, err := http.NewRequest(http.MethodGet, "http://"+g.http+strings.ReplaceAll(path, " ", "%20"), nil)
+	req, err := http.NewRequest(http.MethodGet, "http://"+g.http+strings.ReplaceAll(path, " ", "%20"),
+		nil)
 	if err != nil {
 		g.t.Fatal(err)
 	}
@@ -76,7 +77,8 @@ func (g *grafana) tagKeys(collection string) (keys []string) {
 			keys = append(keys, "dl:tag")
 		case "ddb":
 		default:
-			for _, tag := range grafanaList[string](g, "/collections/"+collection+"/namespaces/"+ns+"/tags") {
+			for _, tag := range grafanaList[string](g,
+				"/collections/"+collection+"/namespaces/"+ns+"/tags") {
 				keys = append(keys, strings.TrimPrefix(ns+":"+tag, ":"))
 			}
 		}
@@ -115,7 +117,8 @@ func (g *grafana) metrics(collection string, behind ...string) (parts []string) 
 // query returns the series of a query, by names without quotes, as time and value.
 func (g *grafana) query(selectors string, end time.Time, span time.Duration) map[string]string {
 	g.t.Helper()
-	text := fmt.Sprintf("SELECT %s BEFORE \"%s\" FOR %ds", selectors, end.UTC().Format("2006-01-02 15:04:05"), int(span.Seconds()))
+	text := fmt.Sprintf("SELECT %s BEFORE \"%s\" FOR %ds", selectors,
+		end.UTC().Format("2006-01-02 15:04:05"), int(span.Seconds()))
 	var answer struct {
 		Start   int64
 		Results []struct {
@@ -124,7 +127,8 @@ func (g *grafana) query(selectors string, end time.Time, span time.Duration) map
 			Resolution int64
 		}
 	}
-	if err := json.Unmarshal(g.get("/?q="+strings.ReplaceAll(url.QueryEscape(text), "+", "%20")), &answer); err != nil {
+	if err := json.Unmarshal(g.get("/?q="+strings.ReplaceAll(url.QueryEscape(text), "+", "%20")),
+		&answer); err != nil {
 		g.t.Fatalf("%s: %v", text, err)
 	}
 	out := make(map[string]string)
@@ -181,7 +185,8 @@ func TestOldGrafanaPlugin(t *testing.T) {
 	t.Parallel()
 	g := &grafana{node: startNode(t, t.TempDir(), "--set", "self_monitor=off")}
 	fillShop(t, g.node)
-	if in, err := g.admin().ImportTags(context.Background(), strings.NewReader(grafanaTags)); err != nil || in.Changed != 4 {
+	if in, err := g.admin().ImportTags(context.Background(),
+		strings.NewReader(grafanaTags)); err != nil || in.Changed != 4 {
 		t.Fatalf("%+v, %v", in, err)
 	}
 	same := func(what string, got any, want any) {
@@ -195,15 +200,18 @@ func TestOldGrafanaPlugin(t *testing.T) {
 	same("collections", grafanaList[string](g, "/collections"), texts{"my org", "shop"})
 	same("metrics", g.metrics("my org"), texts{"base", "temp"})
 	same("metrics below base", g.metrics("my org", "base"), texts{"errors", "requests"})
-	same("metrics of a bucket without tags", g.metrics("shop", "web", "eu"), texts{"errors", "requests"})
+	same("metrics of a bucket without tags", g.metrics("shop", "web", "eu"),
+		texts{"errors", "requests"})
 	same("keys", g.tagKeys("my org"), texts{"site", "dl:source", "k8s:app.example/name", "dl:tag"})
 	same("keys of a bucket without tags", g.tagKeys("shop"), texts(nil))
 	same("labels", g.tagValues("my org", "dl", "tag"), texts{"production", "staging"})
 	same("values of source", g.tagValues("my org", "dl", "source"), texts{"eu1", "us1"})
 	same("values of site", g.tagValues("my org", "", "site"), texts{"", "eu", "us"})
-	same("values of a tag with a slash", g.tagValues("my org", "k8s", "app.example/name"), texts{"shop"})
+	same("values of a tag with a slash", g.tagValues("my org", "k8s", "app.example/name"),
+		texts{"shop"})
 	menus := g.functions()
-	for menu, name := range map[string]string{"Aggregate": "avg", "Transform": "derivate", "Combine": "sum", "Arithmetic": "divide"} {
+	for menu, name := range map[string]string{"Aggregate": "avg", "Transform": "derivate",
+		"Combine": "sum", "Arithmetic": "divide"} {
 		if !slices.Contains(menus[menu], name) {
 			t.Errorf("%s is not among %s: %q", name, menu, menus[menu])
 		}
@@ -213,13 +221,18 @@ func TestOldGrafanaPlugin(t *testing.T) {
 		selectors string
 		want      map[string]string
 	}{
-		{`'base'.'requests' FROM 'my org' WHERE dl:'source' = 'eu1'`, map[string]string{"base.requests FROM my org WHERE dl:source = eu1": "0=10 1=12 2=11 "}},
-		{`'base'.'requests' FROM 'my org' WHERE label:'production' AND 'site' = 'eu' AS $1`, map[string]string{"web": "0=10 1=12 2=11 "}},
+		{`'base'.'requests' FROM 'my org' WHERE dl:'source' = 'eu1'`,
+			map[string]string{"base.requests FROM my org WHERE dl:source = eu1": "0=10 1=12 2=11 "}},
+		{`'base'.'requests' FROM 'my org' WHERE label:'production' AND 'site' = 'eu' AS $1`,
+			map[string]string{"web": "0=10 1=12 2=11 "}},
 		{`'base'.'requests' FROM 'my org' WHERE 'site' != 'eu' AS $2, 'base'.'errors' FROM 'my org' AS $dl:'source'`,
 			map[string]string{"us": "0=20 1=21 2=19 ", "eu1": "0=0 1=0 2=1 "}},
-		{`'temp' FROM 'my org' WHERE 'site' = ''`, map[string]string{"temp FROM my org WHERE site = ": "1=21 "}},
-		{`divide(avg('web'.'eu'.'requests' FROM 'shop', 30s), 1) AS $3`, map[string]string{"requests": "0=11 "}},
-		{`sum('base'.'requests' FROM 'my org' WHERE 'site' = 'eu' OR 'site' = 'us') AS x`, map[string]string{"x": "0=30 1=33 2=30 "}},
+		{`'temp' FROM 'my org' WHERE 'site' = ''`,
+			map[string]string{"temp FROM my org WHERE site = ": "1=21 "}},
+		{`divide(avg('web'.'eu'.'requests' FROM 'shop', 30s), 1) AS $3`,
+			map[string]string{"requests": "0=11 "}},
+		{`sum('base'.'requests' FROM 'my org' WHERE 'site' = 'eu' OR 'site' = 'us') AS x`,
+			map[string]string{"x": "0=30 1=33 2=30 "}},
 		{`'base'.'requests' FROM 'my org' WHERE 'site' = 'eu' SHIFT BY 1s`,
 			map[string]string{"base.requests FROM my org WHERE site = eu SHIFT BY 1s": "1=10 2=12 "}},
 	} {

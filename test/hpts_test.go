@@ -22,21 +22,25 @@ import (
 func TestTimestampsByTheBytes(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, t.TempDir())
-	if _, err := n.dial().AddTimestampedBucket(context.Background(), "wire", 1000, 604800, 86400); err != nil {
+	if _, err := n.dial().AddTimestampedBucket(context.Background(), "wire", 1000, 604800,
+		86400); err != nil {
 		t.Fatal(err)
 	}
 	b := admin.Bucket{Name: "http", Resolution: 1000, PPF: 604800, TTL: 86400, HPTS: true}
 	if _, err := n.admin().CreateBucket(context.Background(), b); err != nil {
 		t.Fatal(err)
 	}
-	if r := run(t, "ddb", "admin", "buckets", "create", "--addr", n.http, "tool", "1s", "1w", "true", "1d"); r.code != 0 {
+	if r := run(t, "ddb", "admin", "buckets", "create", "--addr", n.http, "tool", "1s", "1w", "true",
+		"1d"); r.code != 0 {
 		t.Fatal(r.errOut)
 	}
 	// The vectors are of 2017; a lifetime would hide them.
 	for _, bucket := range []string{"wire", "http", "tool"} {
 		s := n.socket()
 		s.ask(append([]byte{7, 4}, bucket...))
-		if got, want := s.reply(), unhex(t, "00000000000003e80000000000093a800000000000000000010000000000015180"); !bytes.Equal(got, want) {
+		if got, want := s.reply(),
+			unhex(t, "00000000000003e80000000000093a800000000000000000010000000000015180"); !bytes.Equal(got,
+			want) {
 			t.Errorf("the properties of %s are %x, want %x", bucket, got, want)
 		}
 		if _, err := n.dial().SetTTL(context.Background(), bucket, 0); err != nil {
@@ -45,9 +49,11 @@ func TestTimestampsByTheBytes(t *testing.T) {
 		s = n.socket()
 		s.send(frame(append(unhex(t, "12 01 05 04"), bucket...)))
 		s.send(unhex(t, "0a 0000000059682f00 0007026d79036b6579 0100000000000007 14d1120d8271cd15 0000"))
-		s.send(unhex(t, "05 0000000059682f02 0007026d79036b6579 00000020 9ffc000000000000 14d1120d8271cd15 0000000000000000 0000000000000001"))
+		s.send(unhex(t, "05 0000000059682f02 0007026d79036b6579 00000020 9ffc000000000000 "+
+			"14d1120d8271cd15 0000000000000000 0000000000000001"))
 		s.send([]byte{6})
-		get := append(append(unhex(t, "02 04"), bucket...), unhex(t, "0007 026d79036b6579 0000000059682f00 00000004")...)
+		get := append(append(unhex(t, "02 04"), bucket...),
+			unhex(t, "0007 026d79036b6579 0000000059682f00 00000004")...)
 		timestamped := unhex(t, "0100000000000007 14d1120d8271cd15 0000000000000000 0000000000000000"+
 			"9ffc000000000000 14d1120d8271cd15 0000000000000000 0000000000000000")
 		var got []byte
@@ -62,7 +68,9 @@ func TestTimestampsByTheBytes(t *testing.T) {
 		}
 		s = n.socket()
 		s.ask(append(get, 0, 2, 0))
-		if got, want := s.slots(8, 4), unhex(t, "0100000000000007 0000000000000000 9ffc000000000000 0000000000000000"); !bytes.Equal(got, want) {
+		if got, want := s.slots(8, 4),
+			unhex(t, "0100000000000007 0000000000000000 9ffc000000000000 0000000000000000"); !bytes.Equal(
+			got, want) {
 			t.Errorf("%s holds the values %x, want %x", bucket, got, want)
 		}
 	}
@@ -106,7 +114,8 @@ func TestTimestampsSurviveKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir, "--set", "wal.sync=always")
-	if _, err := n.dial().AddTimestampedBucket(context.Background(), "nanos", 1000, 604800, 0); err != nil {
+	if _, err := n.dial().AddTimestampedBucket(context.Background(), "nanos", 1000, 604800,
+		0); err != nil {
 		t.Fatal(err)
 	}
 	base := past(time.Hour)
@@ -129,14 +138,16 @@ func TestTimestampsSurviveKill(t *testing.T) {
 	n = startNode(t, dir)
 	wantNanos(t, n, keys, base, 3*timestampedSlots)
 	row := n.account("nanos")
-	if want := uint64(3 * timestampedSlots * timestampedSeries); row.Accepted+row.Late != want || row.Received != want {
+	if want := uint64(3 * timestampedSlots * timestampedSeries); row.Accepted+row.Late != want ||
+		row.Received != want {
 		t.Errorf("the account holds %+v, want %d points", row, want)
 	}
 	names, err := n.dial().List(context.Background(), "nanos")
 	if err != nil || len(names) != timestampedSeries {
 		t.Errorf("%d metrics are listed, want %d: %v", len(names), timestampedSeries, err)
 	}
-	r := query(t, n, fmt.Sprintf("SELECT nanos.* BUCKET nanos AS $2 AFTER %d FOR %ds", base*1000, 3*timestampedSlots))
+	r := query(t, n, fmt.Sprintf("SELECT nanos.* BUCKET nanos AS $2 AFTER %d FOR %ds", base*1000,
+		3*timestampedSlots))
 	if len(r.Results) != timestampedSeries {
 		t.Errorf("a query finds %d series, want %d", len(r.Results), timestampedSeries)
 	}
@@ -169,7 +180,8 @@ func sendNanos(t *testing.T, n *node, keys [][]byte, from int64) {
 		err = s.BatchStart(slot)
 		for i, k := range keys {
 			if err == nil {
-				err = s.TimestampedBatchPoint(k, wire.Timestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
+				err = s.TimestampedBatchPoint(k,
+					wire.Timestamped{Word: value(uint64(i), slot), Time: nanos(i, slot)})
 			}
 		}
 		if err == nil {
@@ -225,20 +237,23 @@ func wantNanos(t *testing.T, n *node, keys [][]byte, base int64, slots int) {
 func TestTimestampsOfOtherListeners(t *testing.T) {
 	t.Parallel()
 	n := startNode(t, t.TempDir())
-	if _, err := n.dial().AddTimestampedBucket(context.Background(), "coarse", 10_000, 604800, 0); err != nil {
+	if _, err := n.dial().AddTimestampedBucket(context.Background(), "coarse", 10_000, 604800,
+		0); err != nil {
 		t.Fatal(err)
 	}
 	slot := past(time.Hour) / 10
 	begin := uint64(slot) * uint64(10*time.Second)
 	send(t, n, "coarse", key(t, "plain"), slot, point.FromInt(1), point.Unset, point.FromInt(3))
 	got, err := n.dial().GetTimestamped(context.Background(), "coarse", key(t, "plain"), slot, 3)
-	want := []wire.Timestamped{{Word: point.FromInt(1), Time: begin}, {}, {Word: point.FromInt(3), Time: begin + uint64(20*time.Second)}}
+	want := []wire.Timestamped{{Word: point.FromInt(1), Time: begin}, {},
+		{Word: point.FromInt(3), Time: begin + uint64(20*time.Second)}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
 	s := n.socket()
-	s.ask(append(append(unhex(t, "02 06"), "coarse"...), binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(
-		unhex(t, "0006 05706c61696e"), uint64(slot)), 1)...))
+	s.ask(append(append(unhex(t, "02 06"), "coarse"...),
+		binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(
+			unhex(t, "0006 05706c61696e"), uint64(slot)), 1)...))
 	if got := s.slots(8, 1); !bytes.Equal(got, unhex(t, "0100000000000001")) {
 		t.Errorf("the plain form holds %x", got)
 	}

@@ -78,7 +78,8 @@ func readExchanges(t *testing.T, text string) (list []exchange) {
 
 // shownHeaders are those that the file holds.
 var shownHeaders = []string{
-	"Content-Type", "Content-Encoding", "Vary", "Allow", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods",
+	"Content-Type", "Content-Encoding", "Vary", "Allow", "Access-Control-Allow-Origin",
+	"Access-Control-Allow-Methods",
 	"Access-Control-Allow-Headers", "Access-Control-Max-Age",
 }
 
@@ -93,7 +94,8 @@ func (e exchange) send(t *testing.T, n *node) string {
 	t.Helper()
 	method, target, _ := strings.Cut(e.lines[0], " ")
 	lines := []string{
-		method + " " + strings.ReplaceAll(target, " ", "%20") + " HTTP/1.1", "Host: " + n.http, "Connection: close",
+		method + " " + strings.ReplaceAll(target, " ", "%20") + " HTTP/1.1", "Host: " + n.http,
+		"Connection: close",
 	}
 	body, rest := "", e.lines[1:]
 	for i, line := range rest {
@@ -111,7 +113,8 @@ func (e exchange) send(t *testing.T, n *node) string {
 	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := io.WriteString(conn, strings.Join(append(lines, rest...), "\r\n")+"\r\n\r\n"+body); err != nil {
+	if _, err := io.WriteString(conn,
+		strings.Join(append(lines, rest...), "\r\n")+"\r\n\r\n"+body); err != nil {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(bufio.NewReader(conn), &http.Request{Method: method})

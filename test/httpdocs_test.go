@@ -58,7 +58,8 @@ func runPage(t *testing.T, n *node, file string) {
 		case matchesLines(want, got):
 			got = want
 		case !golden.Update():
-			t.Errorf("%s:%d: $ %s\ngot\n%s\nwant\n%s", file, i+1, command, strings.Join(got, "\n"), strings.Join(want, "\n"))
+			t.Errorf("%s:%d: $ %s\ngot\n%s\nwant\n%s", file, i+1, command, strings.Join(got, "\n"),
+				strings.Join(want, "\n"))
 		}
 		out = append(out, got...)
 		i = end - 1
@@ -78,7 +79,8 @@ const documentedAddr = "127.0.0.1:8080"
 func runDocumented(t *testing.T, n *node, command string) []string {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", strings.ReplaceAll(command, documentedAddr, n.http))
-	cmd.Env = append(os.Environ(), "DDB_ADDR="+n.http, "PATH="+filepath.Dir(program("ddb"))+":"+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "DDB_ADDR="+n.http,
+		"PATH="+filepath.Dir(program("ddb"))+":"+os.Getenv("PATH"))
 	text, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Errorf("$ %s\n%v", command, err)

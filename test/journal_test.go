@@ -66,7 +66,8 @@ func load(t *testing.T, n *node, bucket string, flags ...string) *haggar.Journal
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "journal")
 	args := append([]string{
-		"-carbon", n.tcp, "-prefix", bucket, "-fast", "-journal", file, "-agents", strconv.Itoa(journalAgents),
+		"-carbon", n.tcp, "-prefix", bucket, "-fast", "-journal", file, "-agents",
+		strconv.Itoa(journalAgents),
 		"-metrics", strconv.Itoa(journalMetrics), "-steps", strconv.Itoa(journalSteps),
 	}, flags...)
 	r := run(t, "haggar", args...)
@@ -133,7 +134,8 @@ func compareByGet(t *testing.T, n *node, bucket string, want contents) {
 		got := get(t, c, bucket, []byte(k), want.first-around, want.count+2*around)
 		for i, word := range got {
 			slot := i - around
-			if should := slot >= 0 && slot < want.count; should && word != words[slot] || !should && word != point.Unset {
+			if should := slot >= 0 && slot < want.count; should && word != words[slot] || !should &&
+				word != point.Unset {
 				t.Fatalf("%s, slot %d: %016x is there", metric.Text([]byte(k)), want.first+int64(slot), word)
 			}
 		}
@@ -142,9 +144,11 @@ func compareByGet(t *testing.T, n *node, bucket string, want contents) {
 
 func compareByQuery(t *testing.T, n *node, bucket string, want contents) {
 	t.Helper()
-	r := query(t, n, fmt.Sprintf("SELECT agent.*.metrics.* BUCKET %s AS $1.$2.$3.$4 AFTER %d FOR %ds", bucket, want.first*1000, want.count))
+	r := query(t, n, fmt.Sprintf("SELECT agent.*.metrics.* BUCKET %s AS $1.$2.$3.$4 AFTER %d FOR %ds",
+		bucket, want.first*1000, want.count))
 	if len(r.Results) != len(want.words) || r.Start != want.first*1000 {
-		t.Fatalf("%d series from %d, want %d from %d", len(r.Results), r.Start, len(want.words), want.first*1000)
+		t.Fatalf("%d series from %d, want %d from %d", len(r.Results), r.Start, len(want.words),
+			want.first*1000)
 	}
 	byName := map[string][]*float64{}
 	for _, s := range r.Results {

@@ -54,7 +54,8 @@ func (n *node) refusals(reason string) int {
 // TestGraphiteLines: ten thousand lines, every seventh bad in one of five
 // ways, over TCP and UDP: the account is exact and the connection lives.
 func TestGraphiteLines(t *testing.T) {
-	n := startNode(t, t.TempDir(), "--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.max_line=200B")
+	n := startNode(t, t.TempDir(), "--set", "graphite.addr=127.0.0.1:0", "--set",
+		"graphite.max_line=200B")
 	addr := n.listener("graphite lines")
 	tcp, udp := n.to("tcp", addr), n.to("udp", addr)
 	slot := past(time.Minute)
@@ -73,7 +74,8 @@ func TestGraphiteLines(t *testing.T) {
 			return []byte(bad[reason])
 		}
 		good++
-		return fmt.Appendf(nil, "from.%s.n%d;host=h%d %d.5 %d\n", listener, i%1000, i%3, i, slot+int64(i/1000))
+		return fmt.Appendf(nil, "from.%s.n%d;host=h%d %d.5 %d\n", listener, i%1000, i%3, i,
+			slot+int64(i/1000))
 	}
 	for i := range lines {
 		put(t, tcp, line("tcp", i))
@@ -84,10 +86,15 @@ func TestGraphiteLines(t *testing.T) {
 		put(t, udp, line("udp", i))
 		sent := float64(i/10 + 1)
 		if i%500 == 0 {
-			eventually(t, "the datagrams are read", func() bool { return n.figure("graphite_datagrams_total") == sent })
+			eventually(t, "the datagrams are read", func() bool {
+				return n.figure("graphite_datagrams_total") == sent
+			})
 		}
 	}
-	eventually(t, "all good lines are stored", func() bool { row := n.account("graphite"); return int(stored(row)) == good })
+	eventually(t, "all good lines are stored", func() bool {
+		row := n.account("graphite")
+		return int(stored(row)) == good
+	})
 	for reason, w := range want {
 		if got := n.refusals("graphite_" + reason); got != w {
 			t.Errorf("%d lines are refused as %s, want %d", got, reason, w)
@@ -97,8 +104,12 @@ func TestGraphiteLines(t *testing.T) {
 		t.Errorf("the account of %d good lines is %+v", good, row)
 	}
 	put(t, tcp, fmt.Appendf(nil, "alive 1 %d\n", slot))
-	eventually(t, "the connection goes on", func() bool { row := n.account("graphite"); return int(stored(row)) == good+1 })
-	words, err := n.dial().Get(t.Context(), "graphite", key(t, "from", "tcp", "n1", "host=h1"), slot, 1)
+	eventually(t, "the connection goes on", func() bool {
+		row := n.account("graphite")
+		return int(stored(row)) == good+1
+	})
+	words, err := n.dial().Get(t.Context(), "graphite", key(t, "from", "tcp", "n1", "host=h1"), slot,
+		1)
 	if err != nil || words[0] != point.FromFloat(1.5) {
 		t.Errorf("the first good line is stored as %x: %v", words, err)
 	}
@@ -111,7 +122,8 @@ func TestGraphiteLines(t *testing.T) {
 // TestPickledGraphite: a list of points, a frame that runs nothing, and points
 // again on the same connection.
 func TestPickledGraphite(t *testing.T) {
-	n := startNode(t, t.TempDir(), "--set", "graphite.pickle_addr=127.0.0.1:0", "--set", "graphite.bucket=carbon")
+	n := startNode(t, t.TempDir(), "--set", "graphite.pickle_addr=127.0.0.1:0", "--set",
+		"graphite.bucket=carbon")
 	c := n.to("tcp", n.listener("graphite pickled lists"))
 	slot := past(time.Minute)
 	list := func(path string, value float64) []byte {
@@ -124,7 +136,10 @@ func TestPickledGraphite(t *testing.T) {
 	put(t, c, frame(list("a.b", 0.5)))
 	put(t, c, frame([]byte("cos\nsystem\n(S'false'\ntR.")))
 	put(t, c, frame(list("a.c", 2)))
-	eventually(t, "two points are stored", func() bool { row := n.account("carbon"); return stored(row) == 2 })
+	eventually(t, "two points are stored", func() bool {
+		row := n.account("carbon")
+		return stored(row) == 2
+	})
 	if got := n.refusals("graphite_bad_pickle"); got != 1 {
 		t.Errorf("%d frames are refused", got)
 	}
@@ -153,7 +168,10 @@ func TestUDPPut(t *testing.T) {
 	put(t, c, whole[:len(whole)-1])
 	put(t, c, []byte("\x04\x03udp"))
 	put(t, c, whole)
-	eventually(t, "three points are stored", func() bool { row := n.account("udp"); return stored(row) == 3 })
+	eventually(t, "three points are stored", func() bool {
+		row := n.account("udp")
+		return stored(row) == 3
+	})
 	if m, o := n.refusals("udp_malformed"), n.refusals("udp_unknown_opcode"); m != 1 || o != 1 {
 		t.Errorf("%d datagrams are malformed, %d of another opcode", m, o)
 	}

@@ -55,15 +55,19 @@ func TestMemoryLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	most := peak()
-	t.Logf("%d of %d new series refused, taken again after %v, calm after %v; at most %d MiB; known: %d points, slowest round %v",
-		refused, newSeries, took.Round(time.Millisecond), time.Since(ended).Round(time.Millisecond), most>>20, known.sent, known.slowest)
+	t.Logf("%d of %d new series refused, taken again after %v, calm after %v; at most %d MiB; "+
+		"known: %d points, slowest round %v",
+		refused, newSeries, took.Round(time.Millisecond), time.Since(ended).Round(time.Millisecond),
+		most>>20, known.sent, known.slowest)
 	if most > testMemory/10*11 {
 		t.Errorf("the process had %d bytes of its own, the limit is %d", most, testMemory)
 	}
-	if row := n.account("known"); row.Received != known.sent || row.RefusedTotal() != 0 || known.refused != 0 {
+	if row := n.account("known"); row.Received != known.sent || row.RefusedTotal() != 0 ||
+		known.refused != 0 {
 		t.Errorf("%d points of known series were sent: %+v", known.sent, row)
 	}
-	if row := n.account("flood"); row.Received != uint64(next) || row.Refused["memory"] != fresh.refused || row.RefusedTotal() != fresh.refused {
+	if row := n.account("flood"); row.Received != uint64(next) ||
+		row.Refused["memory"] != fresh.refused || row.RefusedTotal() != fresh.refused {
 		t.Errorf("%d points of new series were sent, %d refused: %+v", next, fresh.refused, row)
 	}
 	n.stop()

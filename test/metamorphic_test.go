@@ -37,7 +37,8 @@ type agreement struct {
 // settingsOf draws settings that must make no difference. The listeners are open
 // with all of them.
 func settingsOf(r *rand.Rand) []string {
-	args := []string{"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.bucket=agree", "--set", "udp.listeners=1", "--set", "udp.addr=127.0.0.1:0"}
+	args := []string{"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.bucket=agree", "--set",
+		"udp.listeners=1", "--set", "udp.addr=127.0.0.1:0"}
 	for _, s := range []struct {
 		key  string
 		from []string
@@ -153,7 +154,8 @@ func (a *agreement) restore(i int) {
 	if r := run(a.t, "ddb", "admin", "snapshot", name, "--addr", a.nodes[i].http); r.code != 0 {
 		a.t.Fatalf("node %d: %s%s", i, r.out, r.errOut)
 	}
-	if r := run(a.t, "ddb", "restore", "--snapshot", filepath.Join(a.dirs[i], "snapshots", name), "--data-dir", to); r.code != 0 {
+	if r := run(a.t, "ddb", "restore", "--snapshot", filepath.Join(a.dirs[i], "snapshots", name),
+		"--data-dir", to); r.code != 0 {
 		a.t.Fatalf("node %d: %s%s", i, r.out, r.errOut)
 	}
 	a.nodes[i].kill()
@@ -175,7 +177,8 @@ func (a *agreement) check() {
 		}
 		for j := range answers {
 			if !slices.Equal(answers[j], first[j]) {
-				a.t.Fatalf("query %d: node %d (%s) answers\n%v\nand node 0 (%s)\n%v", j, i, a.settings(i), answers[j], a.settings(0), first[j])
+				a.t.Fatalf("query %d: node %d (%s) answers\n%v\nand node 0 (%s)\n%v", j, i, a.settings(i),
+					answers[j], a.settings(0), first[j])
 			}
 		}
 	}

@@ -28,7 +28,8 @@ var strangeNames = []struct {
 	{"select", "\x06SELECT\x02 5\x02m$"},
 	{"no part list", "\x09abc"},
 	{"\\=", "\xff\\='"},
-	{strings.Repeat("\x80", 255), "\xff" + strings.Repeat("'", 255) + strings.Repeat("\xfa"+strings.Repeat("\x01", 250), 4)},
+	{strings.Repeat("\x80", 255), "\xff" + strings.Repeat("'", 255) +
+		strings.Repeat("\xfa"+strings.Repeat("\x01", 250), 4)},
 }
 
 // TestNamesOfAnyBytes: every byte is legal in names. What listings print can be
@@ -98,7 +99,8 @@ func checkName(t *testing.T, n *node, escaped, bucket, key string, slot, want in
 	}
 	// The name of the result is itself a query for it.
 	again := query(t, n, "SELECT "+r.Results[0].Name+" LAST 5m")
-	if len(again.Results) != 1 || again.Results[0].Name != r.Results[0].Name || !lastIs(again.Results[0].Values, want) {
+	if len(again.Results) != 1 || again.Results[0].Name != r.Results[0].Name ||
+		!lastIs(again.Results[0].Values, want) {
 		t.Errorf("bucket %s: the query for %s gives %+v", escaped, r.Results[0].Name, again)
 	}
 	// The path takes the parts as the list prints them, without the quotes.

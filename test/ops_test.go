@@ -80,14 +80,17 @@ func TestSnapshotAndRestore(t *testing.T) {
 	n := startNode(t, dir)
 	t.Setenv("DDB_ADDR", n.http)
 	sendOps(t, n, base)
-	if r := run(t, "ddb", "admin", "snapshot", "first"); r.code != 0 || !strings.Contains(r.out, "Snapshot first:") {
+	if r := run(t, "ddb", "admin", "snapshot", "first"); r.code != 0 ||
+		!strings.Contains(r.out, "Snapshot first:") {
 		t.Fatalf("%d: %s%s", r.code, r.out, r.errOut)
 	}
-	if r := run(t, "ddb", "admin", "snapshot", "first"); r.code != 1 || !strings.Contains(r.errOut, "the snapshot exists") {
+	if r := run(t, "ddb", "admin", "snapshot", "first"); r.code != 1 ||
+		!strings.Contains(r.errOut, "the snapshot exists") {
 		t.Errorf("again: %d: %s%s", r.code, r.out, r.errOut)
 	}
 	var list []snapshot.Info
-	if adminJSON(t, &list, 0, "snapshot", "list"); len(list) != 1 || list[0].Name != "first" || list[0].Files == 0 {
+	if adminJSON(t, &list, 0, "snapshot", "list"); len(list) != 1 || list[0].Name != "first" ||
+		list[0].Files == 0 {
 		t.Fatalf("%+v", list)
 	}
 	sendOps(t, n, base-opsSlots*10)
@@ -133,20 +136,24 @@ func TestCheckFindsDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	var report fsck.Report
-	if adminJSON(t, &report, 0, "check"); !report.Online || report.Damaged != 0 || report.Points < opsSeries*opsSlots || report.Series < opsSeries {
+	if adminJSON(t, &report, 0, "check"); !report.Online || report.Damaged != 0 ||
+		report.Points < opsSeries*opsSlots || report.Series < opsSeries {
 		t.Fatalf("%+v", report)
 	}
-	if r := run(t, "ddb", "admin", "check", "--data-dir", dir); r.code != 2 || !strings.Contains(r.errOut, "in use") {
+	if r := run(t, "ddb", "admin", "check", "--data-dir", dir); r.code != 2 ||
+		!strings.Contains(r.errOut, "in use") {
 		t.Errorf("offline beside a node: %d: %s%s", r.code, r.out, r.errOut)
 	}
 	path := files(t, dir, "flush/*.seg")[0]
 	flip(t, path, 100)
 	adminJSON(t, &report, 1, "check", "--rate", "100MB")
-	if len(report.Damages) != 1 || report.Damages[0].File != "flush/"+filepath.Base(path) || report.Damages[0].Part != "data" {
+	if len(report.Damages) != 1 || report.Damages[0].File != "flush/"+filepath.Base(path) ||
+		report.Damages[0].Part != "data" {
 		t.Errorf("%+v", report.Damages)
 	}
 	var st admin.Status
-	if adminJSON(t, &st, 0, "status"); st.Damage == 0 || !st.Ready || st.Series < opsSeries || st.RSSBytes == 0 || st.FreeDisk == 0 {
+	if adminJSON(t, &st, 0, "status"); st.Damage == 0 || !st.Ready || st.Series < opsSeries ||
+		st.RSSBytes == 0 || st.FreeDisk == 0 {
 		t.Errorf("%+v", st)
 	}
 	if missing := missingOps(t, n, base); missing == 0 || missing == opsSeries*opsSlots {
@@ -154,10 +161,13 @@ func TestCheckFindsDamage(t *testing.T) {
 	}
 	n.stop()
 	r := run(t, "ddb", "admin", "check", "--data-dir", dir)
-	if r.code != 1 || !strings.Contains(r.out, "DAMAGED flush/"+filepath.Base(path)+": offset 0, ") || !strings.Contains(r.errOut, "damaged places: 1") {
+	if r.code != 1 || !strings.Contains(r.out, "DAMAGED flush/"+filepath.Base(path)+": offset 0, ") ||
+		!strings.Contains(r.errOut, "damaged places: 1") {
 		t.Errorf("offline: %d: %s%s", r.code, r.out, r.errOut)
 	}
-	if r := run(t, "ddb", "restore", "--snapshot", dir, "--data-dir", filepath.Join(dir, "new")); r.code != 1 || !strings.Contains(r.errOut, "the snapshot is damaged") {
+	if r := run(t, "ddb", "restore", "--snapshot", dir, "--data-dir",
+		filepath.Join(dir, "new")); r.code != 1 ||
+		!strings.Contains(r.errOut, "the snapshot is damaged") {
 		t.Errorf("restore of a damaged directory: %d: %s%s", r.code, r.out, r.errOut)
 	}
 }
@@ -176,14 +186,17 @@ func TestListsOfANode(t *testing.T) {
 		t.Fatal("no segment holds the bucket")
 	}
 	for _, s := range segments {
-		if s.Damage != "" || s.FirstSlot > base || s.PastSlot < base+opsSlots || s.From != s.FirstSlot*1000 || s.Chunks < 2*opsSeries {
+		if s.Damage != "" || s.FirstSlot > base || s.PastSlot < base+opsSlots ||
+			s.From != s.FirstSlot*1000 || s.Chunks < 2*opsSeries {
 			t.Errorf("%+v, sent from slot %d", s, base)
 		}
 	}
 	missingOps(t, n, base)
 	var caches []store.Cache
 	adminJSON(t, &caches, 0, "cache", "stats")
-	if !slices.ContainsFunc(caches, func(c store.Cache) bool { return c.Name == "segment-indexes" && c.Bytes > 0 }) {
+	if !slices.ContainsFunc(caches, func(c store.Cache) bool {
+		return c.Name == "segment-indexes" && c.Bytes > 0
+	}) {
 		t.Errorf("%+v", caches)
 	}
 	eventually(t, "points go out", func() bool {
@@ -192,7 +205,8 @@ func TestListsOfANode(t *testing.T) {
 		adminJSON(t, &st, 0, "status")
 		return st.PointsOut > 0 && st.PointsIn > 0
 	})
-	if r := run(t, "ddb", "admin", "status"); r.code != 0 || !strings.Contains(r.out, "damage        none") {
+	if r := run(t, "ddb", "admin", "status"); r.code != 0 ||
+		!strings.Contains(r.out, "damage        none") {
 		t.Errorf("%d: %s%s", r.code, r.out, r.errOut)
 	}
 }
@@ -202,7 +216,8 @@ func TestExposedListenersWarn(t *testing.T) {
 	t.Parallel()
 	const warning = "anyone who reaches this port"
 	n := startNode(t, t.TempDir(), "--http-addr", "0.0.0.0:0")
-	if text := n.log.String(); strings.Count(text, warning) != 1 || !strings.Contains(text, "key=http.addr") {
+	if text := n.log.String(); strings.Count(text, warning) != 1 ||
+		!strings.Contains(text, "key=http.addr") {
 		t.Errorf("the log is %s", text)
 	}
 	n = startNode(t, t.TempDir())
@@ -233,7 +248,8 @@ func TestServiceUnit(t *testing.T) {
 	if r.code != 0 || !strings.Contains(r.out, "data_dir = /var/lib/"+keys["StateDirectory"]+" ") {
 		t.Errorf("%d: %s%s", r.code, r.out, r.errOut)
 	}
-	for name, want := range map[string]string{"KillSignal": "SIGTERM", "NoNewPrivileges": "yes", "ProtectSystem": "strict", "Restart": "on-failure"} {
+	for name, want := range map[string]string{"KillSignal": "SIGTERM", "NoNewPrivileges": "yes",
+		"ProtectSystem": "strict", "Restart": "on-failure"} {
 		if keys[name] != want {
 			t.Errorf("%s is %q, want %q", name, keys[name], want)
 		}
@@ -244,7 +260,8 @@ func TestServiceUnit(t *testing.T) {
 	}
 	unit := filepath.Join(t.TempDir(), "ddb.service")
 	write(t, unit, strings.ReplaceAll(string(text), "/usr/bin/ddb", program("ddb")))
-	if out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil || strings.Contains(string(out), "ddb.service") {
+	if out, err := exec.Command(analyze, "verify", "--man=no", unit).CombinedOutput(); err != nil ||
+		strings.Contains(string(out), "ddb.service") {
 		t.Errorf("%v: %s", err, out)
 	}
 }

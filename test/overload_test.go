@@ -29,12 +29,14 @@ const goodput = 0.9
 
 // smallNode are the settings of a node that is to be overloaded: it flushes
 // several times a window, and merges, so that windows are alike.
-var smallNode = []string{"--set", "storage.min_free=0", "--set", "memory.limit=256MB", "--set", "flush.bytes=2MB"}
+var smallNode = []string{"--set", "storage.min_free=0", "--set", "memory.limit=256MB", "--set",
+	"flush.bytes=2MB"}
 
 // offer runs an experiment of a few seconds against a node that has one
 // processor. It goes on until the node was overloaded: on a busy machine the
 // senders may not get to send that much.
-func offer(t *testing.T, n *node, senders []overload.Sender, stored func() (uint64, error), overloaded func() bool) overload.Report {
+func offer(t *testing.T, n *node, senders []overload.Sender, stored func() (uint64, error),
+	overloaded func() bool) overload.Report {
 	t.Helper()
 	probe, err := overload.NewProbe(t.Context(), n.tcp)
 	if err != nil {
@@ -112,7 +114,10 @@ func TestOverloadOverTCP(t *testing.T) {
 	}
 	sent := uint64(r.Messages) * uint64(senders[0].Points())
 	var row admin.AccountRow
-	eventually(t, "everything sent is in the account", func() bool { row = n.account("load"); return row.Received >= sent })
+	eventually(t, "everything sent is in the account", func() bool {
+		row = n.account("load")
+		return row.Received >= sent
+	})
 	if row.Received != sent || row.RefusedTotal() != 0 {
 		t.Errorf("%d points were sent: %+v", sent, row)
 	}
@@ -126,7 +131,8 @@ func TestOverloadOverTCP(t *testing.T) {
 // are dropped by the kernel and counted; those that are read are stored.
 func TestOverloadOverUDP(t *testing.T) {
 	t.Setenv("GOMAXPROCS", "1")
-	n := startNode(t, t.TempDir(), append([]string{"--set", "graphite.addr=127.0.0.1:0"}, smallNode...)...)
+	n := startNode(t, t.TempDir(), append([]string{"--set", "graphite.addr=127.0.0.1:0"},
+		smallNode...)...)
 	addr := n.listener("graphite lines")
 	var senders []overload.Sender
 	var clock atomic.Int64
@@ -147,9 +153,12 @@ func TestOverloadOverUDP(t *testing.T) {
 		return int64(read+dropped) >= r.Messages
 	})
 	row := n.account("graphite")
-	if int64(read+dropped) != r.Messages || dropped == 0 || row.Received != uint64(read)*uint64(senders[0].Points()) || row.RefusedTotal() != 0 {
+	if int64(read+dropped) != r.Messages || dropped == 0 ||
+		row.Received != uint64(read)*uint64(senders[0].Points()) || row.RefusedTotal() != 0 {
 		t.Errorf("%d datagrams were sent, %v read, %v dropped: %+v", r.Messages, read, dropped, row)
 	}
-	eventually(t, "the drops are in the account", func() bool { return n.refusals("graphite_udp_kernel_drop") == int(dropped) })
+	eventually(t, "the drops are in the account", func() bool {
+		return n.refusals("graphite_udp_kernel_drop") == int(dropped)
+	})
 	n.stop()
 }

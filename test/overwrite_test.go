@@ -52,7 +52,8 @@ func TestOverwritesSurviveKill(t *testing.T) {
 		}
 	}
 	row := n.account(bucket)
-	if want := uint64(writers * passes * len(keys) * slots); row.Received != want || stored(row) != want {
+	if want := uint64(writers * passes * len(keys) * slots); row.Received != want ||
+		stored(row) != want {
 		t.Errorf("%d points were sent, the account says %+v", want, row)
 	}
 	if row.Conflicting == 0 {
@@ -64,7 +65,8 @@ func TestOverwritesSurviveKill(t *testing.T) {
 		for i, words := range readAll(t, n, bucket, keys, base, slots) {
 			for j, word := range words {
 				if word != before[i][j] {
-					t.Fatalf("after %s: series %d, slot %d: %016x, it was %016x", restart, i, base+int64(j), word, before[i][j])
+					t.Fatalf("after %s: series %d, slot %d: %016x, it was %016x", restart, i, base+int64(j), word,
+						before[i][j])
 				}
 			}
 		}
@@ -112,7 +114,8 @@ func contend(n *node, bucket string, keys [][]byte, base int64, slots int, v int
 }
 
 // readAll returns the slots of all series.
-func readAll(t *testing.T, n *node, bucket string, keys [][]byte, base int64, slots int) [][]uint64 {
+func readAll(t *testing.T, n *node, bucket string, keys [][]byte, base int64,
+	slots int) [][]uint64 {
 	t.Helper()
 	c := n.dial()
 	defer c.Close()

@@ -65,7 +65,8 @@ func launchBy(t *testing.T, by []string, dir string, args ...string) *node {
 	n := &node{t: t, log: newNodeLog(), done: make(chan struct{})}
 	// Acknowledgements wait for the log's interval.
 	args = append([]string{
-		"serve", "--data-dir", dir, "--tcp-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--set", "wal.interval=20ms",
+		"serve", "--data-dir", dir, "--tcp-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--set",
+		"wal.interval=20ms",
 	}, args...)
 	line := append(append(slices.Clone(by), program("ddb")), args...)
 	n.cmd = exec.Command(line[0], line[1:]...)

@@ -22,7 +22,8 @@ func TestPublishedQueries(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	n := startNode(t, dir)
-	r := run(t, "haggar", "-carbon", n.tcp, "-preset", "published", "-backfill", "1d", "-duration", "0", "-seed", "3")
+	r := run(t, "haggar", "-carbon", n.tcp, "-preset", "published", "-backfill", "1d", "-duration",
+		"0", "-seed", "3")
 	if r.code != 0 {
 		t.Fatalf("haggar ends with %d: %s", r.code, r.errOut)
 	}
@@ -52,7 +53,8 @@ func TestPublishedQueries(t *testing.T) {
 // checkMaxima compares a query for maxima with haggar's function. The last
 // slots may be younger than the last point: there a query repeats it, which
 // changes no maximum.
-func checkMaxima(t *testing.T, n *node, state, text string, data haggar.Data, windows, width int, numbers ...int) {
+func checkMaxima(t *testing.T, n *node, state, text string, data haggar.Data, windows, width int,
+	numbers ...int) {
 	t.Helper()
 	r := query(t, n, text)
 	if len(r.Results) != len(numbers) {
@@ -61,13 +63,16 @@ func checkMaxima(t *testing.T, n *node, state, text string, data haggar.Data, wi
 	c := n.dial()
 	for i, number := range numbers {
 		result := r.Results[i]
-		words := get(t, c, haggar.PublishedBucket, data.AppendKey(nil, 0, number), r.Start/1000, windows*width)
+		words := get(t, c, haggar.PublishedBucket, data.AppendKey(nil, 0, number), r.Start/1000,
+			windows*width)
 		set := slices.IndexFunc(words, func(w uint64) bool { return w == point.Unset })
 		if set < 0 {
 			set = len(words)
 		}
-		if share := float64(set) / float64(len(words)); math.Abs(result.Coverage-share) > 1e-9 || share < 0.95 {
-			t.Errorf("%s: %s: coverage %v, the first %d of %d slots are set", state, result.Name, result.Coverage, set, len(words))
+		if share := float64(set) / float64(len(words)); math.Abs(result.Coverage-share) > 1e-9 ||
+			share < 0.95 {
+			t.Errorf("%s: %s: coverage %v, the first %d of %d slots are set", state, result.Name,
+				result.Coverage, set, len(words))
 		}
 		if len(result.Values) != windows || result.Resolution != int64(width)*1000 {
 			t.Fatalf("%s: %s: %d values of %d ms", state, result.Name, len(result.Values), result.Resolution)
@@ -108,7 +113,8 @@ func checkRate(t *testing.T, n *node) {
 	if len(r.Results) != 1 || r.Results[0].Name != "'metrics/s'" || len(r.Results[0].Values) != 12 {
 		t.Fatalf("got %+v", r)
 	}
-	if want := averages(get(t, c, "dalmatinerdb", mps, r.Start/1000, 3600)); !same(r.Results[0], want) {
+	if want := averages(get(t, c, "dalmatinerdb", mps, r.Start/1000, 3600)); !same(r.Results[0],
+		want) {
 		t.Errorf("the rates are %v, the points make %v", r.Results[0], want)
 	}
 }

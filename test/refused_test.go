@@ -28,7 +28,8 @@ type refusal struct {
 // raw bytes behind it.
 func onStream(t *testing.T, raw ...byte) []byte {
 	t.Helper()
-	return append(frame(payload(t, wire.Request{Op: wire.OpAckStream, Delay: 1, Bucket: []byte("there")})), raw...)
+	return append(frame(
+		payload(t, wire.Request{Op: wire.OpAckStream, Delay: 1, Bucket: []byte("there")})), raw...)
 }
 
 // badRequests are what a node with bucket.auto_create off, frames of at most
@@ -38,38 +39,70 @@ func badRequests(t *testing.T) map[string]refusal {
 	bucket := func(op wire.Op) []byte {
 		return frame(payload(t, wire.Request{Op: op, Delay: 1, Bucket: []byte("nope")}))
 	}
-	create := []string{"unknown bucket 'nope'", "ddb admin buckets create 'nope' 1s 1w false --addr 127.0.0.1:"}
+	create := []string{"unknown bucket 'nope'",
+		"ddb admin buckets create 'nope' 1s 1w false --addr 127.0.0.1:"}
 	entry := wire.AppendEntry(nil, key(t, "x"), 1000, make([]uint64, 200_000)...)
 	return map[string]refusal{
-		"metrics of an unknown bucket":          {bucket(wire.OpList), create[:1], "unknown_bucket"},
-		"properties of an unknown bucket":       {bucket(wire.OpInfo), create[:1], "unknown_bucket"},
-		"deleting an unknown bucket":            {bucket(wire.OpDelete), create[:1], "unknown_bucket"},
-		"a stream into an unknown bucket":       {bucket(wire.OpStream), create, "unknown_bucket"},
-		"an acked stream into an unknown one":   {bucket(wire.OpAckStream), create, "unknown_bucket"},
-		"an unknown opcode":                     {hex("63"), []string{"opcode", "99"}, "unknown_opcode"},
-		"an entry outside a stream":             {hex("05 00000000 00"), []string{"opcode", "5"}, "unknown_opcode"},
-		"an empty frame":                        {hex(""), []string{"0 bytes", "no opcode"}, "malformed"},
-		"a frame that ends inside a field":      {hex("07 04 66"), []string{"opcode 7", "3 bytes"}, "malformed"},
-		"an empty bucket name":                  {hex("07 00"), []string{"opcode 7", "no bucket"}, "malformed"},
-		"bytes behind a request":                {hex("03 00"), []string{"opcode 3", "1 bytes too many"}, "malformed"},
-		"options out of range":                  {hex("02 05 7468657265 0002 0178 00000000000003e8 0000000a 04 00 00"), []string{"flags 4", "0 to 3"}, "malformed"},
-		"more replicas than there are":          {hex("02 05 7468657265 0002 0178 00000000000003e8 0000000a 00 00 03"), []string{"r is 3", "one"}, "malformed"},
-		"a slot beyond all time":                {hex("02 05 7468657265 0002 0178 ffffffffffffffff 0000000a"), []string{"18446744073709551615"}, "malformed"},
-		"a frame beyond the limit":              {binary.BigEndian.AppendUint32(nil, 1<<20), []string{"1048576", "limit is 65536", "split"}, "too_large"},
-		"a message of a stream beyond it":       {onStream(t, entry[:100]...), []string{"1600017", "limit is 1048576", "fewer points"}, "too_large"},
-		"an unknown opcode in a stream":         {onStream(t, 99), []string{"99", "byte 0 of the stream"}, "unknown_opcode"},
-		"writing events":                        {hex("0d 04 6669666f 14 4c14d1120d7b16000000000008836d000000026869"), []string{"unknown bucket 'fifo'", "bucket.auto_create"}, "unknown_bucket"},
-		"reading events":                        {hex("0e 04 6669666f 0000000000000001 0000000000000002"), []string{"unknown bucket 'fifo'"}, "unknown_bucket"},
-		"reading filtered events":               {hex("11 04 6669666f 0000000000000001 0000000000000002 00"), []string{"bad filter", "ends inside a length"}, "malformed"},
-		"a UDP put":                             {hex("00 04 6669666f"), []string{"UDP", "open a stream"}, "unsupported"},
-		"a stream with timestamps":              {hex("12 01 05 05 7468657265"), []string{"hpts", "'there'"}, "unsupported"},
-		"an acked stream with timestamps":       {hex("20 02 05 05 7468657265"), []string{"hpts", "'there'"}, "unsupported"},
-		"a bucket with an unknown flag":         {hex("08 01 62 00000000000003e8 0000000000093a80 0000000000000000 02"), []string{"hpts flag 2"}, "malformed"},
-		"a later acknowledged stream":           {hex("20 03 01 05 7468657265"), []string{"version 3", "speaks 1 and 2"}, "unsupported"},
-		"a bucket without resolution":           {hex("08 01 62 0000000000000000 0000000000093a80 0000000000000000"), []string{"resolution of 0 ms", "1 to"}, "invalid_bucket"},
-		"a bucket without room":                 {hex("08 01 62 00000000000003e8 0000000000000000 0000000000000000"), []string{"0 points per file", "1 to"}, "invalid_bucket"},
-		"a bucket that exists":                  {hex("08 05 7468657265 00000000000003e8 0000000000093a80 0000000000000000"), []string{"'there'", "exists"}, "bucket_exists"},
-		"a lifetime beyond what can be counted": {hex("0c 05 7468657265 ffffffffffffffff"), []string{"TTL", "0 (none) to"}, "invalid_bucket"},
+		"metrics of an unknown bucket":        {bucket(wire.OpList), create[:1], "unknown_bucket"},
+		"properties of an unknown bucket":     {bucket(wire.OpInfo), create[:1], "unknown_bucket"},
+		"deleting an unknown bucket":          {bucket(wire.OpDelete), create[:1], "unknown_bucket"},
+		"a stream into an unknown bucket":     {bucket(wire.OpStream), create, "unknown_bucket"},
+		"an acked stream into an unknown one": {bucket(wire.OpAckStream), create, "unknown_bucket"},
+		"an unknown opcode":                   {hex("63"), []string{"opcode", "99"}, "unknown_opcode"},
+		"an entry outside a stream": {hex("05 00000000 00"), []string{"opcode", "5"},
+			"unknown_opcode"},
+		"an empty frame": {hex(""), []string{"0 bytes", "no opcode"}, "malformed"},
+		"a frame that ends inside a field": {hex("07 04 66"), []string{"opcode 7", "3 bytes"},
+			"malformed"},
+		"an empty bucket name": {hex("07 00"), []string{"opcode 7", "no bucket"},
+			"malformed"},
+		"bytes behind a request": {hex("03 00"), []string{"opcode 3", "1 bytes too many"},
+			"malformed"},
+		"options out of range": {
+			hex("02 05 7468657265 0002 0178 00000000000003e8 0000000a 04 00 00"),
+			[]string{"flags 4", "0 to 3"}, "malformed"},
+		"more replicas than there are": {
+			hex("02 05 7468657265 0002 0178 00000000000003e8 0000000a 00 00 03"), []string{"r is 3", "one"},
+			"malformed"},
+		"a slot beyond all time": {
+			hex("02 05 7468657265 0002 0178 ffffffffffffffff 0000000a"), []string{"18446744073709551615"},
+			"malformed"},
+		"a frame beyond the limit": {binary.BigEndian.AppendUint32(nil, 1<<20),
+			[]string{"1048576", "limit is 65536", "split"}, "too_large"},
+		"a message of a stream beyond it": {onStream(t, entry[:100]...),
+			[]string{"1600017", "limit is 1048576", "fewer points"}, "too_large"},
+		"an unknown opcode in a stream": {onStream(t, 99), []string{"99", "byte 0 of the stream"},
+			"unknown_opcode"},
+		"writing events": {
+			hex("0d 04 6669666f 14 4c14d1120d7b16000000000008836d000000026869"),
+			[]string{"unknown bucket 'fifo'", "bucket.auto_create"}, "unknown_bucket"},
+		"reading events": {hex("0e 04 6669666f 0000000000000001 0000000000000002"),
+			[]string{"unknown bucket 'fifo'"}, "unknown_bucket"},
+		"reading filtered events": {
+			hex("11 04 6669666f 0000000000000001 0000000000000002 00"),
+			[]string{"bad filter", "ends inside a length"}, "malformed"},
+		"a UDP put": {hex("00 04 6669666f"), []string{"UDP", "open a stream"},
+			"unsupported"},
+		"a stream with timestamps": {hex("12 01 05 05 7468657265"),
+			[]string{"hpts", "'there'"}, "unsupported"},
+		"an acked stream with timestamps": {hex("20 02 05 05 7468657265"),
+			[]string{"hpts", "'there'"}, "unsupported"},
+		"a bucket with an unknown flag": {
+			hex("08 01 62 00000000000003e8 0000000000093a80 0000000000000000 02"), []string{"hpts flag 2"},
+			"malformed"},
+		"a later acknowledged stream": {hex("20 03 01 05 7468657265"),
+			[]string{"version 3", "speaks 1 and 2"}, "unsupported"},
+		"a bucket without resolution": {
+			hex("08 01 62 0000000000000000 0000000000093a80 0000000000000000"),
+			[]string{"resolution of 0 ms", "1 to"}, "invalid_bucket"},
+		"a bucket without room": {
+			hex("08 01 62 00000000000003e8 0000000000000000 0000000000000000"),
+			[]string{"0 points per file", "1 to"}, "invalid_bucket"},
+		"a bucket that exists": {
+			hex("08 05 7468657265 00000000000003e8 0000000000093a80 0000000000000000"),
+			[]string{"'there'", "exists"}, "bucket_exists"},
+		"a lifetime beyond what can be counted": {hex("0c 05 7468657265 ffffffffffffffff"),
+			[]string{"TTL", "0 (none) to"}, "invalid_bucket"},
 	}
 }
 
@@ -108,7 +141,8 @@ func TestBadRequests(t *testing.T) {
 		if a.Requests[reason] != want {
 			t.Errorf("%d requests are counted as %s, sent were %d", a.Requests[reason], reason, want)
 		}
-		if text := scrape(t, n); !strings.Contains(text, fmt.Sprintf("dalmatiner_requests_refused_total{reason=%q} %d\n", reason, want)) {
+		if text := scrape(t, n); !strings.Contains(text,
+			fmt.Sprintf("dalmatiner_requests_refused_total{reason=%q} %d\n", reason, want)) {
 			t.Errorf("/metrics does not count %d of %s", want, reason)
 		}
 	}
@@ -209,7 +243,8 @@ func TestFullDisk(t *testing.T) {
 	if ack := s.flush(); ack.Received != 2 || ack.Refused != 2 {
 		t.Errorf("answered with %+v", ack)
 	}
-	if words := get(t, n.dial(), "disk", metric, slot, 2); words[0] != point.FromInt(1) || words[1] != 0 {
+	if words := get(t, n.dial(), "disk", metric, slot, 2); words[0] != point.FromInt(1) ||
+		words[1] != 0 {
 		t.Errorf("read %x", words)
 	}
 	if row := n.account("disk"); row.Refused["disk_full"] != 2 || stored(row) != 1 {
@@ -236,15 +271,22 @@ func TestBadQueries(t *testing.T) {
 		status int
 		says   []string
 	}{
-		"SELECT max(a BUCKET there, 1m LAST 1h":          {400, []string{"line 1, column 31", `"LAST"`}},
-		"SELECT a BUCKET\n there LAST":                   {400, []string{"line 2, column 12", "span of time such as 5m"}},
-		"SELECT a BUCKET\n there LAST 1h 'x":             {400, []string{"line 2, column 16", "not closed"}},
-		"SELECT nosuch(a BUCKET there, 1m) LAST 1h":      {400, []string{"line 1, column 8", "nosuch(metric, time)"}},
-		"SELECT a BUCKET nope LAST 1h":                   {404, []string{"line 1, column 17", "'nope'"}},
-		"SELECT zz.* BUCKET there LAST 1h":               {404, []string{"line 1, column 8", "no metric 'zz'.*", "none begins with 'zz'"}},
-		"SELECT '" + long + "' BUCKET there LAST 1h":     {400, []string{"line 1, column 8", "256 bytes", "limit is 255"}},
-		"SELECT a BUCKET '" + long + "' LAST 1h":         {400, []string{"line 1, column 17", "256 bytes", "limit is 255"}},
-		"SELECT a BUCKET there LAST 100000w":             {400, []string{"points to read", "limit is 500000000", "shorter range"}},
+		"SELECT max(a BUCKET there, 1m LAST 1h": {400, []string{"line 1, column 31", `"LAST"`}},
+		"SELECT a BUCKET\n there LAST": {
+			400, []string{"line 2, column 12", "span of time such as 5m"}},
+		"SELECT a BUCKET\n there LAST 1h 'x": {
+			400, []string{"line 2, column 16", "not closed"}},
+		"SELECT nosuch(a BUCKET there, 1m) LAST 1h": {
+			400, []string{"line 1, column 8", "nosuch(metric, time)"}},
+		"SELECT a BUCKET nope LAST 1h": {404, []string{"line 1, column 17", "'nope'"}},
+		"SELECT zz.* BUCKET there LAST 1h": {
+			404, []string{"line 1, column 8", "no metric 'zz'.*", "none begins with 'zz'"}},
+		"SELECT '" + long + "' BUCKET there LAST 1h": {
+			400, []string{"line 1, column 8", "256 bytes", "limit is 255"}},
+		"SELECT a BUCKET '" + long +
+			"' LAST 1h": {400, []string{"line 1, column 17", "256 bytes", "limit is 255"}},
+		"SELECT a BUCKET there LAST 100000w": {
+			400, []string{"points to read", "limit is 500000000", "shorter range"}},
 		"SELECT 'a" + strings.Repeat("(", 100) + "LAST":  {400, []string{"line 1"}},
 		strings.Repeat("(", 5000):                        {400, []string{"line 1"}},
 		"SELECT " + strings.Repeat("(", 9000) + "LAST 1": {400, []string{"line 1"}},

@@ -75,8 +75,10 @@ func scripts(pattern string, n *node, admin ...string) testscript.Params {
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){
-			"exits": func(ts *testscript.TestScript, neg bool, args []string) { scriptExits(ts, neg, args, admin) },
-			"send":  func(ts *testscript.TestScript, _ bool, args []string) { scriptSend(ts, n, args) },
+			"exits": func(ts *testscript.TestScript, neg bool, args []string) {
+				scriptExits(ts, neg, args, admin)
+			},
+			"send": func(ts *testscript.TestScript, _ bool, args []string) { scriptSend(ts, n, args) },
 		},
 	}
 }

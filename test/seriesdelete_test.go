@@ -85,10 +85,12 @@ func TestDeletedSeriesAfterAKill(t *testing.T) {
 	if asked.code == 0 {
 		t.Errorf("deleted without --yes: %+v", asked)
 	}
-	if r := run(t, "ddb", "admin", "series", "delete", "shop", "--prefix", "web.1", "--yes", "--addr", n.http); r.code != 0 {
+	if r := run(t, "ddb", "admin", "series", "delete", "shop", "--prefix", "web.1", "--yes", "--addr",
+		n.http); r.code != 0 {
 		t.Fatalf("%+v", r)
 	}
-	if r := run(t, "ddb", "admin", "series", "delete", "shop", "'web'.'2'.2", "--yes", "--addr", n.http); r.code != 0 {
+	if r := run(t, "ddb", "admin", "series", "delete", "shop", "'web'.'2'.2", "--yes", "--addr",
+		n.http); r.code != 0 {
 		t.Fatalf("%+v", r)
 	}
 	send(slotsBefore+1, slotsBehind)

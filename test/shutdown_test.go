@@ -101,7 +101,9 @@ func stopUnderLoad(t *testing.T, stop func(*node), replays func(records int) boo
 	// They may all wait in memory for the first fsync. The second one from here on begins
 	// behind them.
 	syncs := n.figure("wal_syncs_total")
-	eventually(t, "these records are on disk", func() bool { return n.figure("wal_syncs_total") >= syncs+2 })
+	eventually(t, "these records are on disk", func() bool {
+		return n.figure("wal_syncs_total") >= syncs+2
+	})
 	stop(n)
 	all.Wait()
 	n = startNode(t, dir)

@@ -37,7 +37,8 @@ type guests struct {
 // welcome lets the good ones begin.
 func welcome(t *testing.T, n *node) *guests {
 	t.Helper()
-	g := &guests{n: n, known: newFlood(t, n, "known"), stop: make(chan struct{}), sent: make(chan error, 1), asked: make(chan struct{})}
+	g := &guests{n: n, known: newFlood(t, n, "known"), stop: make(chan struct{}),
+		sent: make(chan error, 1), asked: make(chan struct{})}
 	g.known.send(0, siegeSeries, time.Now().Unix())
 	go func() { g.sent <- g.send() }()
 	go func() {
@@ -107,29 +108,36 @@ func (g *guests) leave(t *testing.T, took time.Duration) {
 	if len(g.took) == 0 {
 		t.Fatalf("no query was answered: %q", g.refused)
 	}
-	t.Logf("beside it: %.0f points/s, slowest round %v; %d queries, median %v, slowest %v, %d refused %.1q",
+	t.Logf("beside it: %.0f points/s, slowest round %v; %d queries, median %v, slowest %v, %d "+
+		"refused %.1q",
 		float64(g.known.sent)/took.Seconds(), g.known.slowest.Round(time.Millisecond),
-		len(g.took), g.took[len(g.took)/2].Round(time.Microsecond), g.took[len(g.took)-1].Round(time.Millisecond), len(g.refused), g.refused)
+		len(g.took), g.took[len(g.took)/2].Round(time.Microsecond),
+		g.took[len(g.took)-1].Round(time.Millisecond), len(g.refused), g.refused)
 	if g.known.refused != 0 {
 		t.Errorf("%d points of known series are refused", g.known.refused)
 	}
 	if len(g.refused) > len(g.took)/4 {
-		t.Errorf("%d of %d queries were refused: %q", len(g.refused), len(g.refused)+len(g.took), g.refused[0])
+		t.Errorf("%d of %d queries were refused: %q", len(g.refused), len(g.refused)+len(g.took),
+			g.refused[0])
 	}
 }
 
 // besiege runs an attack beside good senders and queries and checks the memory.
-func besiege(t *testing.T, n *node, peak func() int64, attack func() *siege.Attack, enough func(a *siege.Attack) bool) {
+func besiege(t *testing.T, n *node, peak func() int64, attack func() *siege.Attack,
+	enough func(a *siege.Attack) bool) {
 	t.Helper()
 	g := welcome(t, n)
 	began := time.Now()
 	a := attack()
 	defer a.Close()
-	eventually(t, "the attack has lasted long enough", func() bool { return time.Since(began) >= siegeTime && enough(a) })
+	eventually(t, "the attack has lasted long enough", func() bool {
+		return time.Since(began) >= siegeTime && enough(a)
+	})
 	took := time.Since(began)
 	g.leave(t, took)
 	most := peak()
-	t.Logf("at most %d MiB; %d connections, %d MiB taken; cut off: %v", most>>20, a.Opened.Load(), a.Sent.Load()>>20, cuts(n))
+	t.Logf("at most %d MiB; %d connections, %d MiB taken; cut off: %v", most>>20, a.Opened.Load(),
+		a.Sent.Load()>>20, cuts(n))
 	if most > testMemory/10*11 {
 		t.Errorf("the process had %d MiB of its own, the limit is %d", most>>20, testMemory>>20)
 	}
@@ -152,8 +160,9 @@ func cuts(n *node) map[string]float64 {
 
 func besieged(t *testing.T, args ...string) (*node, func() int64) {
 	t.Helper()
-	n := startNode(t, t.TempDir(), append([]string{"--set", "memory.limit=256MB", "--set", "storage.min_free=0",
-		"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.pickle_addr=127.0.0.1:0"}, args...)...)
+	n := startNode(t, t.TempDir(),
+		append([]string{"--set", "memory.limit=256MB", "--set", "storage.min_free=0",
+			"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.pickle_addr=127.0.0.1:0"}, args...)...)
 	return n, watchMemory(t, n)
 }
 
@@ -167,10 +176,18 @@ func TestUnfinishedInput(t *testing.T) {
 		args []string
 		run  func(n *node) *siege.Attack
 	}{
-		{"frames of 16 MiB", []string{"--set", "tcp.max_frame=16MB"}, func(n *node) *siege.Attack { return siege.Start(n.tcp, 100, siege.Frame(16<<20)) }},
-		{"frames of 1 MiB", nil, func(n *node) *siege.Attack { return siege.Start(n.tcp, 900, siege.Frame(1<<20)) }},
-		{"entries", nil, func(n *node) *siege.Attack { return siege.Start(n.tcp, 900, siege.Entry("hold", 1<<20-64)) }},
-		{"bodies", nil, func(n *node) *siege.Attack { return siege.Start(n.http, 900, siege.Body("/", 1<<20)) }},
+		{"frames of 16 MiB", []string{"--set", "tcp.max_frame=16MB"}, func(n *node) *siege.Attack {
+			return siege.Start(n.tcp, 100, siege.Frame(16<<20))
+		}},
+		{"frames of 1 MiB", nil, func(n *node) *siege.Attack {
+			return siege.Start(n.tcp, 900, siege.Frame(1<<20))
+		}},
+		{"entries", nil, func(n *node) *siege.Attack {
+			return siege.Start(n.tcp, 900, siege.Entry("hold", 1<<20-64))
+		}},
+		{"bodies", nil, func(n *node) *siege.Attack {
+			return siege.Start(n.http, 900, siege.Body("/", 1<<20))
+		}},
 		{"pickles", nil, func(n *node) *siege.Attack {
 			return siege.Start(n.listener("graphite pickled lists"), 900, siege.Pickle(1<<20))
 		}},
@@ -192,13 +209,19 @@ func TestAnswersThatAreNotRead(t *testing.T) {
 	}{
 		{"queries", func(n *node) *siege.Attack {
 			q := url.QueryEscape("SELECT 'requests'.* BUCKET known LAST 10m")
-			return siege.Start(n.http, 200, siege.Unread([]byte("GET /?q="+q+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+			return siege.Start(n.http, 200,
+				siege.Unread([]byte("GET /?q="+q+" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
 		}},
 		{"listings", func(n *node) *siege.Attack {
-			return siege.Start(n.http, 200, siege.Unread([]byte("GET /buckets/known HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
+			return siege.Start(n.http, 200,
+				siege.Unread([]byte("GET /buckets/known HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")))
 		}},
-		{"gets", func(n *node) *siege.Attack { return siege.Start(n.tcp, 200, siege.Unread(siege.Get("known", 1<<26))) }},
-		{"lists", func(n *node) *siege.Attack { return siege.Start(n.tcp, 200, siege.Unread(siege.List("known"))) }},
+		{"gets", func(n *node) *siege.Attack {
+			return siege.Start(n.tcp, 200, siege.Unread(siege.Get("known", 1<<26)))
+		}},
+		{"lists", func(n *node) *siege.Attack {
+			return siege.Start(n.tcp, 200, siege.Unread(siege.List("known")))
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n, peak := besieged(t)
@@ -218,13 +241,16 @@ func TestIdleConnectionsMakeRoom(t *testing.T) {
 	defer tcp.Close()
 	web := siege.Start(n.http, 250, siege.Silent)
 	defer web.Close()
-	eventually(t, "all connections are open", func() bool { return tcp.Opened.Load()+web.Opened.Load() == 500 })
+	eventually(t, "all connections are open", func() bool {
+		return tcp.Opened.Load()+web.Opened.Load() == 500
+	})
 	began := time.Now()
 	eventually(t, "a sender and a query get through", func() bool {
 		out, err := n.tryPoint()
 		return err == nil && out
 	})
-	t.Logf("a new sender got through after %v; cut off: %v; at most %d MiB", time.Since(began).Round(time.Millisecond), cuts(n), peak()>>20)
+	t.Logf("a new sender got through after %v; cut off: %v; at most %d MiB",
+		time.Since(began).Round(time.Millisecond), cuts(n), peak()>>20)
 	if took := time.Since(began); took > 20*time.Second {
 		t.Errorf("idle connections locked a sender out for %v", took)
 	}
@@ -308,7 +334,8 @@ func TestSmallRequestsCostLittle(t *testing.T) {
 func TestAForeignNameReadsNothingPrivate(t *testing.T) {
 	t.Parallel()
 	n, _ := besieged(t)
-	for path, want := range map[string]int{"/admin/log": 403, "/admin/status": 403, "/debug/pprof/": 403, "/buckets": 200, "/metrics": 200} {
+	for path, want := range map[string]int{"/admin/log": 403, "/admin/status": 403,
+		"/debug/pprof/": 403, "/buckets": 200, "/metrics": 200} {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.http+path, nil)
 		if err != nil {
 			t.Fatal(err)

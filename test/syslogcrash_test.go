@@ -43,7 +43,8 @@ type syslogModel struct {
 // message returns the text of message i of a sender.
 func (m *syslogModel) message(sender, round, i int) string {
 	at := m.base.Add(time.Duration(i) * time.Millisecond).UTC().Format("2006-01-02T15:04:05.000Z")
-	return fmt.Sprintf("<13>1 %s host %s %d - - %s", at, syslogSenders[sender].name, round, m.text(sender, round, i))
+	return fmt.Sprintf("<13>1 %s host %s %d - - %s", at, syslogSenders[sender].name, round,
+		m.text(sender, round, i))
 }
 
 func (m *syslogModel) text(sender, round, i int) string {
@@ -75,7 +76,8 @@ func (m *syslogModel) send(nc net.Conn, sender, round int) {
 
 // read returns the messages that an opcode gives, 17 where there is a condition, 14 otherwise.
 // Nothing may come that was not sent (I2), none twice, and none out of order.
-func (m *syslogModel) read(t *testing.T, c *client.Client, condition string) (map[string]bool, error) {
+func (m *syslogModel) read(t *testing.T, c *client.Client, condition string) (map[string]bool,
+	error) {
 	var want *filter.Filter
 	if condition != "" {
 		var err error
@@ -107,7 +109,8 @@ func (m *syslogModel) read(t *testing.T, c *client.Client, condition string) (ma
 }
 
 // readUntilDeath reads what comes. What it has read is durable once a later write is answered.
-func (m *syslogModel) readUntilDeath(t *testing.T, n *node, c *client.Client, first chan<- struct{}) {
+func (m *syslogModel) readUntilDeath(t *testing.T, n *node, c *client.Client,
+	first chan<- struct{}) {
 	for begun := false; ; {
 		seen, err := m.read(t, c, "")
 		if err != nil {
@@ -116,7 +119,8 @@ func (m *syslogModel) readUntilDeath(t *testing.T, n *node, c *client.Client, fi
 			}
 			return
 		}
-		resp, err := http.Post("http://"+n.http+"/events/mark", "application/json", strings.NewReader("{}\n"))
+		resp, err := http.Post("http://"+n.http+"/events/mark", "application/json",
+			strings.NewReader("{}\n"))
 		if err != nil {
 			return
 		}
@@ -169,7 +173,8 @@ func (m *syslogModel) check(t *testing.T, n *node, rounds int) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if rows := a.Events.Rows; len(rows) != 1 || rows[0].Accepted+rows[0].Late != uint64(len(seen)) || rows[0].Sum() != rows[0].Received || filtered != len(seen) {
+	if rows := a.Events.Rows; len(rows) != 1 || rows[0].Accepted+rows[0].Late != uint64(len(seen)) ||
+		rows[0].Sum() != rows[0].Received || filtered != len(seen) {
 		t.Fatalf("the account says %+v, %d events are there, %d by senders", rows, len(seen), filtered)
 	}
 	return len(seen)
@@ -201,7 +206,8 @@ func TestSyslogSurvivesKill(t *testing.T) {
 	if again := m.check(t, startNode(t, dir), rounds); again != stored {
 		t.Fatalf("%d events after a stop, %d before", again, stored)
 	}
-	t.Logf("%d kills: sent %v, there %d, durable at the last kill %d, %d reads beside", rounds, m.sent, stored, len(m.durable), m.reads)
+	t.Logf("%d kills: sent %v, there %d, durable at the last kill %d, %d reads beside", rounds, m.sent,
+		stored, len(m.durable), m.reads)
 	for round := range rounds {
 		for _, s := range syslogSenders {
 			if m.sent[fmt.Sprintf("%s/%d", s.name, round)] == 0 {
@@ -228,7 +234,8 @@ func (m *syslogModel) round(t *testing.T, n *node, rng *rand.Rand, round int) {
 		all.Go(func() { m.send(nc, sender, round) })
 		senders = append(senders, nc)
 	}
-	eventually(t, "the first message makes the bucket", func() bool { // a read of none ends its connection
+	// a read of none ends its connection
+	eventually(t, "the first message makes the bucket", func() bool {
 		_, err := n.admin().Account(t.Context(), "syslog", 0)
 		return err == nil
 	})

@@ -41,7 +41,9 @@ func (m *tagModel) send(n *node, sender int, first chan<- struct{}) {
 			name := fmt.Sprintf("%d/%d", sender, (batch*tagBatch+i)%tagSeries)
 			m.sent[name]++
 			said[name] = m.sent[name]
-			fmt.Fprintf(&lines, `{"bucket":"shop","metric":[%q],"tags":{"a":"%d","ns:b":"%d","c":"%d"}}`+"\n", name, said[name], said[name], said[name])
+			fmt.Fprintf(&lines,
+				`{"bucket":"shop","metric":[%q],"tags":{"a":"%d","ns:b":"%d","c":"%d"}}`+"\n", name, said[name],
+				said[name], said[name])
 		}
 		m.mu.Unlock()
 		req, err := http.NewRequest(http.MethodPost, "http://"+n.http+"/tags", &lines)
@@ -55,7 +57,8 @@ func (m *tagModel) send(n *node, sender int, first chan<- struct{}) {
 		}
 		body, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if err != nil || resp.StatusCode != http.StatusOK || !strings.Contains(string(body), fmt.Sprintf(`"changed":%d`, tagBatch)) {
+		if err != nil || resp.StatusCode != http.StatusOK ||
+			!strings.Contains(string(body), fmt.Sprintf(`"changed":%d`, tagBatch)) {
 			return
 		}
 		m.mu.Lock()
@@ -113,14 +116,16 @@ func (m *tagModel) check(t *testing.T, n *node) (series int) {
 			continue
 		}
 		number, err := strconv.Atoi(line.Tags["a"])
-		if err != nil || len(line.Tags) != 3 || line.Tags["c"] != line.Tags["a"] || line.Tags["ns:b"] != line.Tags["a"] {
+		if err != nil || len(line.Tags) != 3 || line.Tags["c"] != line.Tags["a"] ||
+			line.Tags["ns:b"] != line.Tags["a"] {
 			t.Errorf("a line was taken in part: %+v", line)
 		}
 		seen[line.Metric[0]] = number
 	}
 	for name, number := range seen {
 		if number > m.sent[name] {
-			t.Errorf("I2: series %s has number %d, the last one that was sent is %d", name, number, m.sent[name])
+			t.Errorf("I2: series %s has number %d, the last one that was sent is %d", name, number,
+				m.sent[name])
 		}
 	}
 	for name, number := range m.acked {
@@ -145,7 +150,8 @@ func TestTagsSurviveKill(t *testing.T) {
 	}
 	rng := seeded(t)
 	dir := t.TempDir()
-	m := &tagModel{sent: make(map[string]int), acked: make(map[string]int), lines: make(map[string]bool)}
+	m := &tagModel{sent: make(map[string]int), acked: make(map[string]int),
+		lines: make(map[string]bool)}
 	args := []string{"--set", "wal.sync=always", "--set", "self_monitor=off"}
 	for round := range rounds {
 		if round%3 == 2 {
@@ -165,7 +171,8 @@ func TestTagsSurviveKill(t *testing.T) {
 	if again := m.check(t, n); again != series {
 		t.Errorf("%d series have tags after a stop, %d before", again, series)
 	}
-	t.Logf("%d kills: %d series have tags, %d lines of Graphite were sent", rounds, series, len(m.lines))
+	t.Logf("%d kills: %d series have tags, %d lines of Graphite were sent", rounds, series,
+		len(m.lines))
 	if len(m.acked) == 0 || series <= tagSenders*tagSeries {
 		t.Error("nothing was acknowledged, or no tag came with a point: the test shows nothing")
 	}

@@ -14,7 +14,8 @@ func TestTagsAreShown(t *testing.T) {
 	fillShop(t, n)
 	const eu = `{"bucket":"shop","metric":["web","eu","requests"],"name":["requests"],"tags":{"k8s:app":"shop","site":"eu"}}` + "\n"
 	const us = `{"bucket":"shop","metric":["web","us","requests"],"name":["requests"],"tags":{"site":"us"}}` + "\n"
-	in, err := n.admin().ImportTags(context.Background(), strings.NewReader(eu+us+`{"bucket":"nope","metric":["a"]}`))
+	in, err := n.admin().ImportTags(context.Background(),
+		strings.NewReader(eu+us+`{"bucket":"nope","metric":["a"]}`))
 	if err != nil || in.Lines != 3 || in.Changed != 2 || in.Refused != 1 {
 		t.Fatalf("%+v, %v", in, err)
 	}

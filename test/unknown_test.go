@@ -30,14 +30,17 @@ func TestALostRewriteInAnswers(t *testing.T) {
 	send(t, n, "shop", key(t, "whole"), base, seven...)
 	flushed(t, n)
 	// Only one of the two is written again, so that the other is whole.
-	send(t, n, "shop", key(t, "temp"), base+from, slices.Repeat([]uint64{point.FromInt(9)}, to-from)...)
+	send(t, n, "shop", key(t, "temp"), base+from,
+		slices.Repeat([]uint64{point.FromInt(9)}, to-from)...)
 	flushed(t, n)
 	n.stop()
 	flip(t, last(files(t, dir, "flush/*.seg")), 20)
 	n = startNode(t, dir, quiet...)
 
-	text := fmt.Sprintf("SELECT temp BUCKET shop, whole BUCKET shop AFTER %d FOR %ds", base*1000, count)
-	hidden, shown := ask(t, n, text, url.Values{"gaps": {"null"}}), ask(t, n, text, url.Values{"gaps": {"null"}, "damaged": {"show"}})
+	text := fmt.Sprintf("SELECT temp BUCKET shop, whole BUCKET shop AFTER %d FOR %ds", base*1000,
+		count)
+	hidden, shown := ask(t, n, text, url.Values{"gaps": {"null"}}),
+		ask(t, n, text, url.Values{"gaps": {"null"}, "damaged": {"show"}})
 	for name, r := range map[string]admin.Result{"hidden": hidden, "shown": shown} {
 		u := r.Results[0].Unknown
 		if u == nil || r.Results[1].Unknown != nil {
@@ -49,7 +52,8 @@ func TestALostRewriteInAnswers(t *testing.T) {
 				lost[int(ms/1000-base)] = true
 			}
 		}
-		if int64(len(lost)) != u.Slots || len(u.Why) != 1 || !strings.Contains(u.Why[0], "0000000000000002.seg") {
+		if int64(len(lost)) != u.Slots || len(u.Why) != 1 ||
+			!strings.Contains(u.Why[0], "0000000000000002.seg") {
 			t.Errorf("%s: unknown are %+v", name, u)
 		}
 		for i := range count {
@@ -70,11 +74,14 @@ func TestALostRewriteInAnswers(t *testing.T) {
 	if hidden.Damaged != "" || shown.Damaged != "shown" {
 		t.Errorf("damaged is %q and %q", hidden.Damaged, shown.Damaged)
 	}
-	said := `(?s).*\nunknown: series 1, \d+ slots from .* to .* \(damage in flush/0000000000000002\.seg\)\n.*:\d\d +\? +7\n.*`
+	said :=
+		`(?s).*\nunknown: series 1, \d+ slots from .* to .* \(damage in flush/0000000000000002\.seg\)\n.*:\d\d +\? +7\n.*`
 	perform(t, n, "ddb", []step{
 		{[]string{"query", text}, 0, said},
-		{[]string{"query", "--damaged", text}, 0, strings.NewReplacer(` \(`, `, with older values \(`, ` +\?`, ` +7\?`).Replace(said)},
-		{[]string{"query", "EXPLAIN " + text}, 0, `(?s).*, unknown \d+ \(damage in flush/0000000000000002\.seg\).*`},
+		{[]string{"query", "--damaged", text}, 0, strings.NewReplacer(` \(`, `, with older values \(`,
+			` +\?`, ` +7\?`).Replace(said)},
+		{[]string{"query", "EXPLAIN " + text}, 0,
+			`(?s).*, unknown \d+ \(damage in flush/0000000000000002\.seg\).*`},
 	})
 	n.stop()
 }
@@ -121,7 +128,8 @@ func perform(t *testing.T, n *node, program string, steps []step) {
 			text = r.errOut
 		}
 		if r.code != s.code || !regexp.MustCompile(`\A`+s.out+`\z`).MatchString(text) {
-			t.Errorf("%s %q ends with %d\n%s%swant %d\n%s", program, s.args, r.code, r.out, r.errOut, s.code, s.out)
+			t.Errorf("%s %q ends with %d\n%s%swant %d\n%s", program, s.args, r.code, r.out, r.errOut, s.code,
+				s.out)
 		}
 	}
 }

@@ -64,7 +64,8 @@ func TestRequestsOverASocket(t *testing.T) {
 		open = append(open, "many"...)
 		binary.BigEndian.PutUint32(open, uint32(len(open)-4))
 		entry := wire.AppendEntry(nil, metric, fifoSlot, point.FromInt(1), point.FromInt(2))
-		batch := wire.AppendBatchEnd(wire.AppendBatchPoint(wire.AppendBatchStart(nil, fifoSlot+2), metric, point.FromInt(3)))
+		batch := wire.AppendBatchEnd(wire.AppendBatchPoint(wire.AppendBatchStart(nil, fifoSlot+2), metric,
+			point.FromInt(3)))
 		all := append(append(append(open, entry...), batch...), wire.AppendFlush(nil)...)
 		s := n.socket()
 		s.send(all[:len(open)+7])
@@ -74,12 +75,15 @@ func TestRequestsOverASocket(t *testing.T) {
 		eventually(t, "three points are there", func() bool {
 			// A connection that asks before the bucket is there is closed.
 			words, err := n.dial().Get(context.Background(), "many", metric, fifoSlot, 4)
-			return err == nil && fmt.Sprint(words) == fmt.Sprint([]uint64{point.FromInt(1), point.FromInt(2), point.FromInt(3), 0})
+			return err == nil &&
+				fmt.Sprint(words) == fmt.Sprint([]uint64{point.FromInt(1), point.FromInt(2), point.FromInt(3),
+					0})
 		})
 	})
 	t.Run("points without a flush are stored when the connection ends", func(t *testing.T) {
 		s := n.socket()
-		s.send(append(frame(unhex(t, "04 ff 04 6c617374")), wire.AppendEntry(nil, metric, fifoSlot, point.FromInt(9))...))
+		s.send(append(frame(unhex(t, "04 ff 04 6c617374")),
+			wire.AppendEntry(nil, metric, fifoSlot, point.FromInt(9))...))
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -114,11 +118,15 @@ func TestGetForms(t *testing.T) {
 		"r = n":                              {get + "00 00 ff", 8, plain},
 		"hpts of a plain bucket":             {get + "01 00 ff", 16, timestamped},
 		"an aggregation, left to the client": {get + "00 01 01 03 73756d 0000003c", 8, plain},
-		"wrapped without a trace":            {"fe 0000000000000000 0000000000000000" + get + "00 02 00", 8, plain},
-		"wrapped with a trace":               {"fe 0000000000000001 0000000000000002" + get, 8, plain},
-		"count 0":                            {"02 04 6669666f 0007 026d79036b6579 00000000000003e8 00000000 00 02 00", 8, nil},
-		"an unknown metric":                  {"02 04 6669666f 0003 026d7a 00000000000003e8 0000000a", 8, make([]byte, 80)},
-		"a metric that is no part list":      {"02 04 6669666f 0003 ff6d7a 00000000000003e8 0000000a", 8, make([]byte, 80)},
+		"wrapped without a trace": {"fe 0000000000000000 0000000000000000" + get + "00 02 00",
+			8, plain},
+		"wrapped with a trace": {"fe 0000000000000001 0000000000000002" + get, 8, plain},
+		"count 0": {
+			"02 04 6669666f 0007 026d79036b6579 00000000000003e8 00000000 00 02 00", 8, nil},
+		"an unknown metric": {"02 04 6669666f 0003 026d7a 00000000000003e8 0000000a", 8,
+			make([]byte, 80)},
+		"a metric that is no part list": {"02 04 6669666f 0003 ff6d7a 00000000000003e8 0000000a", 8,
+			make([]byte, 80)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := n.socket()
@@ -150,7 +158,8 @@ func TestLongGet(t *testing.T) {
 	s.flush()
 	for _, state := range []string{"in memory", "in a segment"} {
 		c := n.socket()
-		c.ask(payload(t, wire.Request{Op: wire.OpGet, Bucket: []byte("long"), Key: metric, Slot: uint64(first), Count: count}))
+		c.ask(payload(t, wire.Request{Op: wire.OpGet, Bucket: []byte("long"), Key: metric,
+			Slot: uint64(first), Count: count}))
 		got := c.slots(8, 65_536)
 		if len(got) != count*8 {
 			t.Fatalf("%s: %d bytes, want %d", state, len(got), count*8)

@@ -1,5 +1,5 @@
-// Package state keeps what a program knows in one file, in transactions: all of one is on disk, or nothing of it. It is
-// the one package that imports bbolt.
+// Package state keeps what a program knows in one file, in transactions: all of one is on disk, or
+// nothing of it. It is the one package that imports bbolt.
 package state
 
 import (
@@ -20,7 +20,8 @@ var ErrUnknown = errors.New("it is not known")
 // Table is the name of a kind of things.
 type Table string
 
-// Migration changes a file of the layout before. It gets the transaction in which the number of the layout changes.
+// Migration changes a file of the layout before. It gets the transaction in which the number of the
+// layout changes.
 type Migration func(tx *Tx) error
 
 // File is the file. Its methods may be called concurrently: one transaction at a time writes.
@@ -31,10 +32,11 @@ const about = "about"
 
 var layoutKey = []byte("layout")
 
-// Open opens the file, or makes it, and brings it to the newest layout: that is how many migrations there are. One
-// that a newer program has written is refused.
+// Open opens the file, or makes it, and brings it to the newest layout: that is how many migrations
+// there are. One that a newer program has written is refused.
 func Open(path string, migrations []Migration) (*File, error) {
-	db, err := bbolt.Open(path, 0o600, &bbolt.Options{Timeout: 5 * time.Second, FreelistType: bbolt.FreelistMapType})
+	db, err := bbolt.Open(path, 0o600,
+		&bbolt.Options{Timeout: 5 * time.Second, FreelistType: bbolt.FreelistMapType})
 	if errors.Is(err, berrors.ErrTimeout) {
 		err = errors.New("another process has it open")
 	}
@@ -58,7 +60,8 @@ func migrate(tx *Tx, migrations []Migration) error {
 		layout = binary.BigEndian.Uint64(v)
 	}
 	if layout > uint64(len(migrations)) {
-		return fmt.Errorf("it has layout %d, and this program knows up to %d: it was written by a newer one", layout, len(migrations))
+		return fmt.Errorf("it has layout %d, and this program knows up to %d: it was written by a "+
+			"newer one", layout, len(migrations))
 	}
 	for n := layout; n < uint64(len(migrations)); n++ {
 		if err := migrations[n](tx); err != nil {
@@ -119,7 +122,9 @@ func (tx *Tx) Get(t Table, key string, v any) error {
 }
 
 // Has reports whether a thing is there.
-func (tx *Tx) Has(t Table, key string) bool { return tx.tx.Bucket([]byte(t)).Get([]byte(key)) != nil }
+func (tx *Tx) Has(t Table, key string) bool {
+	return tx.tx.Bucket([]byte(t)).Get([]byte(key)) != nil
+}
 
 // Put writes a thing.
 func (tx *Tx) Put(t Table, key string, v any) error {
@@ -149,8 +154,10 @@ func Each[V any](tx *Tx, t Table, do func(key string, v V) error) error {
 	})
 }
 
-// Backward calls do with the things of a table before a key, descending, until it wants no more. "" is behind all keys.
-func Backward[V any](tx *Tx, t Table, before string, do func(key string, v V) (more bool, err error)) error {
+// Backward calls do with the things of a table before a key, descending, until it wants no more. ""
+// is behind all keys.
+func Backward[V any](tx *Tx, t Table, before string,
+	do func(key string, v V) (more bool, err error)) error {
 	c := tx.tx.Bucket([]byte(t)).Cursor()
 	var k, b []byte
 	if behind, _ := c.Seek([]byte(before)); before == "" || behind == nil {

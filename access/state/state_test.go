@@ -27,10 +27,13 @@ func TestTransactions(t *testing.T) {
 	f, err := Open(path, migrations)
 	must(t, err)
 	must(t, f.Update(func(tx *Tx) error {
-		return errors.Join(tx.Put(things, "b", thing{2}), tx.Put(things, "a", thing{1}), tx.Put(things, "c", thing{3}), tx.Delete(things, "c"), tx.Delete(things, "d"))
+		return errors.Join(tx.Put(things, "b", thing{2}), tx.Put(things, "a", thing{1}),
+			tx.Put(things, "c", thing{3}), tx.Delete(things, "c"), tx.Delete(things, "d"))
 	}))
 	failed := errors.New("failed")
-	if err := f.Update(func(tx *Tx) error { return errors.Join(tx.Put(things, "a", thing{9}), failed) }); !errors.Is(err, failed) {
+	if err := f.Update(func(tx *Tx) error {
+		return errors.Join(tx.Put(things, "a", thing{9}), failed)
+	}); !errors.Is(err, failed) {
 		t.Error(err)
 	}
 	must(t, f.Close())
@@ -42,7 +45,8 @@ func TestTransactions(t *testing.T) {
 		if err := tx.Get(things, "a", &a); err != nil || a.A != 1 {
 			t.Error(a, err)
 		}
-		if err := tx.Get(things, "c", &a); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "thing c") {
+		if err := tx.Get(things, "c", &a); !errors.Is(err, ErrUnknown) ||
+			!strings.Contains(err.Error(), "thing c") {
 			t.Error(err)
 		}
 		return Each(tx, things, func(key string, v thing) error {
@@ -91,9 +95,11 @@ func TestBackward(t *testing.T) {
 		t.Errorf("an empty table has %q", got)
 	}
 	must(t, f.Update(func(tx *Tx) error {
-		return errors.Join(tx.Put(things, "b", thing{}), tx.Put(things, "d", thing{}), tx.Put(things, "f", thing{}))
+		return errors.Join(tx.Put(things, "b", thing{}), tx.Put(things, "d", thing{}),
+			tx.Put(things, "f", thing{}))
 	}))
-	for before, want := range map[string]string{"": "fdb", "g": "fdb", "f": "db", "e": "db", "d": "b", "b": "", "a": ""} {
+	for before, want := range map[string]string{"": "fdb", "g": "fdb", "f": "db", "e": "db", "d": "b",
+		"b": "", "a": ""} {
 		if got := backward(before, 9); got != want {
 			t.Errorf("before %q there is %q, not %q", before, got, want)
 		}
@@ -107,7 +113,9 @@ func TestMigrations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	f, err := Open(path, migrations)
 	must(t, err)
-	must(t, errors.Join(f.Update(func(tx *Tx) error { return tx.Put(things, "a", thing{1}) }), f.Close()))
+	must(t, errors.Join(f.Update(func(tx *Tx) error {
+		return tx.Put(things, "a", thing{1})
+	}), f.Close()))
 	runs := 0
 	newer := append(slices.Clone(migrations), func(tx *Tx) error {
 		runs++
@@ -127,7 +135,9 @@ func TestMigrations(t *testing.T) {
 		t.Errorf("a file of a newer layout is opened: %v", err)
 	}
 	broken := errors.New("broken")
-	if _, err := Open(path, append(slices.Clone(newer), func(tx *Tx) error { return errors.Join(tx.Put(things, "a", thing{3}), broken) })); !errors.Is(err, broken) {
+	if _, err := Open(path, append(slices.Clone(newer), func(tx *Tx) error {
+		return errors.Join(tx.Put(things, "a", thing{3}), broken)
+	})); !errors.Is(err, broken) {
 		t.Error(err)
 	}
 	f, err = Open(path, newer)

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// CA returns a configuration that trusts the CA whose certificate is in a file, in PEM, and nobody else. Without a file it is
-// nil: those of the system are trusted.
+// CA returns a configuration that trusts the CA whose certificate is in a file, in PEM, and nobody
+// else. Without a file it is nil: those of the system are trusted.
 func CA(file string) (*tls.Config, error) {
 	if file == "" {
 		return nil, nil

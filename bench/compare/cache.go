@@ -58,7 +58,8 @@ func (c *cache) have(name string, make func(dir string) error) (string, error) {
 // goBuild builds a program of a Go module, with cgo or without as its releases
 // are. The module is required by one made for the purpose, so that nothing of
 // it is in go.mod of the product.
-func (c *cache) goBuild(ctx context.Context, name, module, version, pkg, tags string, cgo bool) error {
+func (c *cache) goBuild(ctx context.Context, name, module, version, pkg, tags string,
+	cgo bool) error {
 	_, err := c.have(name, func(dir string) error {
 		mod := fmt.Sprintf("module competitor\n\ngo 1.26\n\nrequire %s %s\n", module, version)
 		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte(mod), 0o644); err != nil {
@@ -68,7 +69,8 @@ func (c *cache) goBuild(ctx context.Context, name, module, version, pkg, tags st
 		if cgo {
 			env[2] = "CGO_ENABLED=1"
 		}
-		return run(ctx, dir, env, "go", "build", "-trimpath", "-tags", tags, "-o", "program", module+"/"+pkg)
+		return run(ctx, dir, env, "go", "build", "-trimpath", "-tags", tags, "-o", "program",
+			module+"/"+pkg)
 	})
 	return err
 }
@@ -83,7 +85,8 @@ func (f *file) check(dir, pattern string) (path string, err error) {
 		return "", err
 	}
 	if len(found) != 1 {
-		return "", fmt.Errorf("%s %s: %d files were fetched as %s, want one", f.name, f.version, len(found), pattern)
+		return "", fmt.Errorf("%s %s: %d files were fetched as %s, want one", f.name, f.version,
+			len(found), pattern)
 	}
 	in, err := os.Open(found[0])
 	if err != nil {
@@ -130,7 +133,8 @@ func (c *cache) debian(ctx context.Context, name string, packages []file) error 
 // wheel unpacks a package of PyPI without what it depends on.
 func (c *cache) wheel(ctx context.Context, name string, f file) error {
 	_, err := c.have(name, func(dir string) error {
-		if err := run(ctx, dir, nil, python, "-m", "pip", "download", "--no-deps", "--only-binary", ":all:", f.name+"=="+f.version); err != nil {
+		if err := run(ctx, dir, nil, python, "-m", "pip", "download", "--no-deps", "--only-binary",
+			":all:", f.name+"=="+f.version); err != nil {
 			return err
 		}
 		path, err := f.check(dir, "*.whl")
@@ -154,7 +158,8 @@ func unzip(path, dir string) (err error) {
 // maven copies an artifact of Maven Central.
 func (c *cache) maven(ctx context.Context, name string, f file) error {
 	_, err := c.have(name, func(dir string) error {
-		err := run(ctx, dir, nil, "mvn", "-q", "-B", "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
+		err := run(ctx, dir, nil, "mvn", "-q", "-B",
+			"org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy",
 			"-Dartifact="+f.name+":"+f.version, "-DoutputDirectory="+dir)
 		if err != nil {
 			return err

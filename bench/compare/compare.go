@@ -24,7 +24,8 @@ const Space = 10 << 30
 type Options struct {
 	Only  string // competitors whose name matches this regular expression, and the store; "" is all
 	Quick bool   // a tenth of everything: to try, not to compare
-	Part  string // parts whose name matches this regular expression: load, live, day, recordings, tags; "" is all
+	// parts whose name matches this regular expression: load, live, day, recordings, tags; "" is all
+	Part  string
 	Cache string // directory of what is fetched; "" is dalmatiner-competitors in the user's cache
 }
 

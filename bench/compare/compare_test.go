@@ -138,7 +138,9 @@ func (k *sink) abandon()                                     {}
 // A sender sends every point of its span once, in the order of time.
 func TestSpan(t *testing.T) {
 	k := &sink{}
-	p := &protocol{encoder: csvLines, dial: func(context.Context, *instance) (conn, error) { return k, nil }}
+	p := &protocol{encoder: csvLines, dial: func(context.Context, *instance) (conn, error) {
+		return k, nil
+	}}
 	s, err := newSender(context.Background(), nil, p, 3, 40)
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +188,8 @@ func TestFinishWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.send(context.Background(), []byte("a ")), c.send(context.Background(), []byte("b")), c.finish(context.Background())); err != nil {
+	if err := errors.Join(c.send(context.Background(), []byte("a ")),
+		c.send(context.Background(), []byte("b")), c.finish(context.Background())); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -208,23 +211,30 @@ func TestRefusalsAreErrors(t *testing.T) {
 		http.Error(w, "out of order", http.StatusBadRequest)
 	}))
 	defer srv.Close()
-	c, err := overHTTP("p", "/write", "A", "b")(context.Background(), testServer(t, srv.Listener.Addr()))
+	c, err := overHTTP("p", "/write", "A", "b")(context.Background(),
+		testServer(t, srv.Listener.Addr()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.abandon()
-	if err := c.send(context.Background(), []byte("x")); err == nil || !strings.Contains(err.Error(), "out of order") {
+	if err := c.send(context.Background(), []byte("x")); err == nil ||
+		!strings.Contains(err.Error(), "out of order") {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestUntil(t *testing.T) {
 	asked := 0
-	if err := until(context.Background(), "x", func() (bool, error) { asked++; return asked == 2, nil }); err != nil || asked != 2 {
+	if err := until(context.Background(), "x", func() (bool, error) {
+		asked++
+		return asked == 2, nil
+	}); err != nil || asked != 2 {
 		t.Errorf("got %v after %d times", err, asked)
 	}
 	failure := errors.New("no connection")
-	if err := until(context.Background(), "x", func() (bool, error) { return false, failure }); err != failure {
+	if err := until(context.Background(), "x", func() (bool, error) {
+		return false, failure
+	}); err != failure {
 		t.Errorf("got %v", err)
 	}
 	ended, cancel := context.WithCancel(context.Background())
@@ -254,7 +264,9 @@ func TestQuestions(t *testing.T) {
 			if len(values) != q.steps() {
 				t.Errorf("%s: %d values of %q, want %d", q.what, len(values), name, q.steps())
 			}
-			for _, wrong := range []answer{{}, {name: values[1:]}, {name: append([]float64{values[0] * 1.001}, values[1:]...)}, {name: append([]float64{math.NaN()}, values[1:]...)}} {
+			for _, wrong := range []answer{{}, {name: values[1:]},
+				{name: append([]float64{values[0] * 1.001}, values[1:]...)},
+				{name: append([]float64{math.NaN()}, values[1:]...)}} {
 				for other, v := range want {
 					if _, there := wrong[other]; !there && len(wrong) > 0 {
 						wrong[other] = v
@@ -268,14 +280,17 @@ func TestQuestions(t *testing.T) {
 	}
 	q := question{agent: 2, metrics: []int{9}, from: 1000, to: 1004, every: 2}
 	it := mix().Series(2, 9)
-	if got, want := q.want(&d, false)[metricName(9)], float64(max(it.At(1002), it.At(1003))); len(got) != 2 || got[1] != want {
+	if got, want := q.want(&d, false)[metricName(9)],
+		float64(max(it.At(1002), it.At(1003))); len(got) != 2 || got[1] != want {
 		t.Errorf("got %v, want %v as the second", got, want)
 	}
-	if got, want := q.want(&d, true)[metricName(9)], float64(max(it.At(1003), it.At(1004))); len(got) != 2 || got[1] != want {
+	if got, want := q.want(&d, true)[metricName(9)],
+		float64(max(it.At(1003), it.At(1004))); len(got) != 2 || got[1] != want {
 		t.Errorf("behind their begin: got %v, want %v as the second", got, want)
 	}
 	last := d.questions()[0]
-	if begin, end := last.seconds(&d, last.steps()-1, true); begin != d.end()-last.every+1 || end != d.end() {
+	if begin, end := last.seconds(&d, last.steps()-1, true); begin != d.end()-last.every+1 ||
+		end != d.end() {
 		t.Errorf("the last step is from %d to %d, the day ends at %d", begin, end, d.end())
 	}
 }
@@ -290,11 +305,16 @@ func TestAnswers(t *testing.T) {
 		body string
 	}{
 		{"DQL", readDQL, `{"results":[{"values":[1,2.5],"coverage":1},{"values":[3,4],"coverage":1}]}`},
-		{"PromQL", readPromQL, `{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"agent":"x","metric":"000018"},"values":[[1,"3"],[2,"4"]]},{"metric":{"metric":"000004"},"values":[[1,"1"],[2,"2.5"]]}]}}`},
-		{"InfluxQL", readInfluxQL, `{"results":[{"statement_id":0,"series":[{"name":"metrics","tags":{"metric":"000004"},"columns":["time","max"],"values":[[1,1],[2,2.5]]},{"tags":{"metric":"000018"},"values":[[1,3],[2,4]]}]}]}`},
-		{"Graphite", readGraphite, `[{"target":"a","datapoints":[[1,60],[2.5,120]]},{"target":"b","datapoints":[[3.0,60],[4,120]]}]`},
-		{"QuestDB", readQuest, `{"columns":[],"dataset":[["2026","000004",1],["2026","000018",3],["2026","000004",2.5],["2026","000018",4]]}`},
-		{"ClickHouse", readClickHouse, `{"meta":[],"data":[["2026","000004",1],["2026","000004",2.5],["2026","000018",3],["2026","000018",4]]}`},
+		{"PromQL", readPromQL,
+			`{"status":"success","data":{"resultType":"matrix","result":[{"metric":{"agent":"x","metric":"000018"},"values":[[1,"3"],[2,"4"]]},{"metric":{"metric":"000004"},"values":[[1,"1"],[2,"2.5"]]}]}}`},
+		{"InfluxQL", readInfluxQL,
+			`{"results":[{"statement_id":0,"series":[{"name":"metrics","tags":{"metric":"000004"},"columns":["time","max"],"values":[[1,1],[2,2.5]]},{"tags":{"metric":"000018"},"values":[[1,3],[2,4]]}]}]}`},
+		{"Graphite", readGraphite,
+			`[{"target":"a","datapoints":[[1,60],[2.5,120]]},{"target":"b","datapoints":[[3.0,60],[4,120]]}]`},
+		{"QuestDB", readQuest,
+			`{"columns":[],"dataset":[["2026","000004",1],["2026","000018",3],["2026","000004",2.5],["2026","000018",4]]}`},
+		{"ClickHouse", readClickHouse,
+			`{"meta":[],"data":[["2026","000004",1],["2026","000004",2.5],["2026","000018",3],["2026","000018",4]]}`},
 	} {
 		got, err := c.read([]byte(c.body), q)
 		if err != nil || !reflect.DeepEqual(got, want) {
@@ -367,24 +387,38 @@ func TestChoose(t *testing.T) {
 	if chosen, err := choose(all, ""); err != nil || len(chosen) != len(all) {
 		t.Errorf("got %v, %v", chosen, err)
 	}
-	if _, err := choose(all, "nothing of that name"); err == nil || !strings.Contains(err.Error(), "QuestDB") {
+	if _, err := choose(all, "nothing of that name"); err == nil ||
+		!strings.Contains(err.Error(), "QuestDB") {
 		t.Errorf("got %v, want the names there are", err)
 	}
 }
 
 func TestTable(t *testing.T) {
 	all := competitors("bin")
-	tab := &Table{head: report.Head{Begun: time.Unix(0, 0)}, loadAfter: "Load average 0.1", sizes: quick(), quick: true, corpora: []*corpus.Corpus{{Name: "busy"}, {Name: "self"}}, bounds: []bound{{"xz", "busy", 0.1}, {"xz", "self", 0.4}, {"zstd", "busy", 0.15}}, outcomes: []*outcome{
-		{competitor: all[0], version: "1", cores: 0.01, share: 1, resting: 100 << 20, space: 0.4, timings: []timing{{2, 1, 0.5}, {4, 2, 1}, {8, 4, 2}}, recorded: []recorded{{"slots", "busy", 0.4, nil}, {"timestamps (hpts)", "busy", 0.5, nil}, {"slots", "self", 0, errors.New("half of it")}}, loads: []loaded{
-			{protocol: all[0].protocols[0].name, rows: 180, cpu: 0.1, rate: 3, peak: 200 << 20}, {protocol: graphiteProtocol, rows: 180, cpu: 0.2, rate: 2, peak: 200 << 20},
-		}},
-		{competitor: all[1], version: "2", cores: 0.04, share: 1, resting: 50 << 20, space: 0.5, timings: []timing{{9, 3, 2}}, recorded: []recorded{{"", "busy", 0.2, nil}, {"", "self", 0.8, nil}}, askErr: errors.New("cut off"), loads: []loaded{
-			{protocol: remoteWriteProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}, {protocol: graphiteProtocol, rows: 60, cpu: 0.5, rate: 1, peak: 1 << 20},
-		}},
-		{competitor: all[3], cores: 0.5, share: 0.45, resting: 50 << 20, dayErr: errors.New("gone"), loads: []loaded{{protocol: influxProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}}},
-		{competitor: all[2], skipped: errors.New("no network")},
-		{competitor: all[4], liveErr: errors.New("lost"), dayErr: errors.New("gone"), loads: []loaded{{protocol: graphiteProtocol, rows: 10, err: errors.New("too slow")}}},
-	}}
+	tab := &Table{head: report.Head{Begun: time.Unix(0, 0)}, loadAfter: "Load average 0.1",
+		sizes: quick(), quick: true, corpora: []*corpus.Corpus{{Name: "busy"}, {Name: "self"}},
+		bounds: []bound{{"xz", "busy", 0.1}, {"xz", "self", 0.4}, {"zstd", "busy", 0.15}},
+		outcomes: []*outcome{
+			{competitor: all[0], version: "1", cores: 0.01, share: 1, resting: 100 << 20, space: 0.4,
+				timings: []timing{{2, 1, 0.5}, {4, 2, 1}, {8, 4, 2}},
+				recorded: []recorded{{"slots", "busy", 0.4, nil}, {"timestamps (hpts)", "busy", 0.5, nil},
+					{"slots", "self", 0, errors.New("half of it")}}, loads: []loaded{
+					{protocol: all[0].protocols[0].name, rows: 180, cpu: 0.1, rate: 3, peak: 200 << 20},
+					{protocol: graphiteProtocol, rows: 180, cpu: 0.2, rate: 2, peak: 200 << 20},
+				}},
+			{competitor: all[1], version: "2", cores: 0.04, share: 1, resting: 50 << 20, space: 0.5,
+				timings:  []timing{{9, 3, 2}},
+				recorded: []recorded{{"", "busy", 0.2, nil}, {"", "self", 0.8, nil}},
+				askErr:   errors.New("cut off"), loads: []loaded{
+					{protocol: remoteWriteProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20},
+					{protocol: graphiteProtocol, rows: 60, cpu: 0.5, rate: 1, peak: 1 << 20},
+				}},
+			{competitor: all[3], cores: 0.5, share: 0.45, resting: 50 << 20, dayErr: errors.New("gone"),
+				loads: []loaded{{protocol: influxProtocol, rows: 60, cpu: 1, rate: 1, peak: 300 << 20}}},
+			{competitor: all[2], skipped: errors.New("no network")},
+			{competitor: all[4], liveErr: errors.New("lost"), dayErr: errors.New("gone"),
+				loads: []loaded{{protocol: graphiteProtocol, rows: 10, err: errors.New("too slow")}}},
+		}}
 	var out strings.Builder
 	tab.Render(&out)
 	var rows []string
@@ -394,15 +428,19 @@ func TestTable(t *testing.T) {
 	text := strings.Join(rows, "\n")
 	for _, want := range []string{
 		"Measured with -quick",
-		"| Dalmatiner | 0.100 | 0.0100 | 100 | 2.00 / 1.00 / 0.500 | 4.00 / 2.00 / 1.00 | 8.00 / 4.00 / 2.00 |",
+		"| Dalmatiner | 0.100 | 0.0100 | 100 | 2.00 / 1.00 / 0.500 | 4.00 / 2.00 / 1.00 | 8.00 / 4.00 " +
+			"/ 2.00 |",
 		"| bytes / point | generated | busy | self |",
 		"| Dalmatiner, slots | 0.400 | 0.400 | |",
 		"| VictoriaMetrics | 0.500 | 0.200 | 0.800 |",
-		"| VictoriaMetrics | remote write | 60 | 1.00 | 1.00 | 300 | 0.500 | 0.0400 | 50 | 9.00 / 3.00 / 2.00 | FAILED | FAILED | | 10.0 × | 1.50 × | 1.25 × | 4.00 × | 3.00 × / 4.00 × | | |",
+		"| VictoriaMetrics | remote write | 60 | 1.00 | 1.00 | 300 | 0.500 | 0.0400 | 50 | 9.00 / 3.00 " +
+			"/ 2.00 | FAILED | FAILED | | 10.0 × | 1.50 × | 1.25 × | 4.00 × | 3.00 × / 4.00 × | | |",
 		"| VictoriaMetrics | Graphite lines | 60 | 0.500 | 1.00 | 1 | | | | | | | 2.50 × | | | | | | | |",
-		"| InfluxDB | InfluxDB lines | 60 | 1.00 | 1.00 | 300 | FAILED | 0.500 (45 %) | 50 | FAILED | FAILED | FAILED | | 10.0 × | 1.50 × | | | | | |",
+		"| InfluxDB | InfluxDB lines | 60 | 1.00 | 1.00 | 300 | FAILED | 0.500 (45 %) | 50 | FAILED | " +
+			"FAILED | FAILED | | 10.0 × | 1.50 × | | | | | |",
 		"| Prometheus | SKIPPED | | | | | | | | | | | | | | | | | | |",
-		"| Graphite (carbon-cache) | Graphite lines | 10 | FAILED | | | FAILED | FAILED | | FAILED | FAILED | FAILED | | | | | | | | |",
+		"| Graphite (carbon-cache) | Graphite lines | 10 | FAILED | | | FAILED | FAILED | | FAILED | " +
+			"FAILED | FAILED | | | | | | | | |",
 		"| store | keeps | busy | self | busy × | self × |",
 		"| dalmatiner | slots | 0.400 | FAILED | 2.00 × | |",
 		"| dalmatiner | timestamps (hpts) | 0.500 | | 2.50 × | |",
@@ -422,11 +460,16 @@ func TestTable(t *testing.T) {
 		named = append(named, l.Name)
 	}
 	if want := []string{
-		"Compare/store=dalmatiner/protocol=own_stream_batches", "Compare/store=dalmatiner/protocol=Graphite_lines",
-		"Compare/store=dalmatiner/live", "Compare/store=dalmatiner/space", "Compare/store=dalmatiner/Q1", "Compare/store=dalmatiner/Q2", "Compare/store=dalmatiner/Q3",
-		"Compare/store=dalmatiner/recording=busy_slots", "Compare/store=dalmatiner/recording=busy_timestamps_hpts",
-		"Compare/store=VictoriaMetrics/protocol=remote_write", "Compare/store=VictoriaMetrics/protocol=Graphite_lines",
-		"Compare/store=VictoriaMetrics/live", "Compare/store=VictoriaMetrics/space", "Compare/store=VictoriaMetrics/Q1",
+		"Compare/store=dalmatiner/protocol=own_stream_batches",
+		"Compare/store=dalmatiner/protocol=Graphite_lines",
+		"Compare/store=dalmatiner/live", "Compare/store=dalmatiner/space", "Compare/store=dalmatiner/Q1",
+		"Compare/store=dalmatiner/Q2", "Compare/store=dalmatiner/Q3",
+		"Compare/store=dalmatiner/recording=busy_slots",
+		"Compare/store=dalmatiner/recording=busy_timestamps_hpts",
+		"Compare/store=VictoriaMetrics/protocol=remote_write",
+		"Compare/store=VictoriaMetrics/protocol=Graphite_lines",
+		"Compare/store=VictoriaMetrics/live", "Compare/store=VictoriaMetrics/space",
+		"Compare/store=VictoriaMetrics/Q1",
 		"Compare/store=VictoriaMetrics/recording=busy", "Compare/store=VictoriaMetrics/recording=self",
 		"Compare/store=InfluxDB/protocol=InfluxDB_lines", "Compare/store=InfluxDB/live",
 	}; !reflect.DeepEqual(named, want) {

@@ -38,7 +38,8 @@ func dalmatiner(bin string) *competitor {
 		ports: []string{"tcp", "http", "graphite"},
 		command: func(s *instance) (*exec.Cmd, error) {
 			absolute, err := filepath.Abs(program)
-			return exec.Command(absolute, "serve", "--data-dir", filepath.Join(s.dir, "data"), "--set", "tcp.addr="+s.addr("tcp"),
+			return exec.Command(absolute, "serve", "--data-dir", filepath.Join(s.dir, "data"), "--set",
+				"tcp.addr="+s.addr("tcp"),
 				"--set", "http.addr="+s.addr("http"), "--set", "graphite.addr="+s.addr("graphite")), err
 		},
 		ready: answers("http", "/health"),
@@ -76,7 +77,8 @@ func dalmatiner(bin string) *competitor {
 }
 
 func (s *instance) admin() *admin.Client {
-	return &admin.Client{Addr: s.addr("http"), HTTP: &http.Client{Transport: s.http.Transport, Timeout: settleTimeout}}
+	return &admin.Client{Addr: s.addr("http"),
+		HTTP: &http.Client{Transport: s.http.Transport, Timeout: settleTimeout}}
 }
 
 // answers is the check of a server that is ready once a path can be read.
@@ -88,14 +90,18 @@ func answers(port, path string) func(context.Context, *instance) error {
 }
 
 func askDQL(q *question) (port, path string) {
-	span := fmt.Sprintf("BEFORE %q FOR %ds", time.Unix(q.to, 0).UTC().Format(time.DateTime), q.to-q.from)
+	span := fmt.Sprintf("BEFORE %q FOR %ds", time.Unix(q.to, 0).UTC().Format(time.DateTime),
+		q.to-q.from)
 	if q.mean {
 		all := strings.TrimSuffix(metric.Text(key(q.agent, 0)), metric.Quoted(metricName(0))) + "*"
-		return "http", "/?q=" + url.QueryEscape(fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, %ds)) %s", all, ddbBucket, q.every, span))
+		return "http", "/?q=" +
+			url.QueryEscape(fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, %ds)) %s", all, ddbBucket, q.every,
+				span))
 	}
 	var fields []string
 	for _, i := range q.metrics {
-		fields = append(fields, fmt.Sprintf("max(%s BUCKET %s, %ds)", metric.Text(key(q.agent, i)), ddbBucket, q.every))
+		fields = append(fields, fmt.Sprintf("max(%s BUCKET %s, %ds)", metric.Text(key(q.agent, i)),
+			ddbBucket, q.every))
 	}
 	return "http", "/?q=" + url.QueryEscape("SELECT "+strings.Join(fields, ", ")+" "+span)
 }

@@ -66,7 +66,9 @@ func lines(metrics int, prefix func(i int) string, between, end string) encoder 
 
 // graphiteLines is the text of Graphite.
 func graphiteLines(agent, metrics int) encoder {
-	return lines(metrics, func(i int) string { return "agent." + agentName(agent) + ".metrics." + metricName(i) + " " }, " ", "\n")
+	return lines(metrics, func(i int) string {
+		return "agent." + agentName(agent) + ".metrics." + metricName(i) + " "
+	}, " ", "\n")
 }
 
 // influxLines is the line protocol of InfluxDB, with times in nanoseconds.
@@ -78,7 +80,9 @@ func influxLines(agent, metrics int) encoder {
 
 // csvLines is agent, metric, value, time.
 func csvLines(agent, metrics int) encoder {
-	return lines(metrics, func(i int) string { return agentName(agent) + "," + metricName(i) + "," }, ",", "\n")
+	return lines(metrics, func(i int) string {
+		return agentName(agent) + "," + metricName(i) + ","
+	}, ",", "\n")
 }
 
 // Field keys of a remote-write request: number and wire type.

@@ -130,7 +130,8 @@ func (c crowd) live(ctx context.Context) (int64, error) {
 	sent := make([]int64, len(c))
 	err := c.each(func(i int, s *sender) error {
 		begin := time.Duration(i) * time.Second / time.Duration(len(c))
-		for measure.Pause(ctx, time.Until(time.Now().Truncate(time.Second).Add(time.Second+begin))) == nil {
+		for measure.Pause(ctx,
+			time.Until(time.Now().Truncate(time.Second).Add(time.Second+begin))) == nil {
 			// A send that has begun is completed: its points count.
 			if err := s.send(context.WithoutCancel(ctx), time.Now().Unix(), 1); err != nil {
 				return err

@@ -38,10 +38,14 @@ bind-address = "%s"
 // influxDB is the package of Debian.
 func influxDB() *competitor {
 	const name = "influxdb-1.6.7"
-	packages := []file{{"influxdb", "1.6.7~rc0-1+b13", "fcfddf7937befd82264359feaeb2f46a79f9574656ee0981eb19dcc5a153f55c"}}
+	packages := []file{
+		{"influxdb", "1.6.7~rc0-1+b13",
+			"fcfddf7937befd82264359feaeb2f46a79f9574656ee0981eb19dcc5a153f55c"}}
 	var program string
 	return &competitor{
-		name: "InfluxDB", settings: "wal-fsync-delay 100ms, for which writes wait; cache 4 GB, snapshots after 3 s and full compactions after 5 s without writes, so that they end within the measurement",
+		name: "InfluxDB", settings: "wal-fsync-delay 100ms, for which writes wait; cache 4 GB, " +
+			"snapshots after 3 s and full compactions after 5 s without writes, so that they end within " +
+			"the measurement",
 		fsync: "log synced every 100 ms",
 		obtain: func(ctx context.Context, c *cache) (string, error) {
 			program = filepath.Join(c.dir, name, "usr/bin/influxd")
@@ -58,24 +62,30 @@ func influxDB() *competitor {
 			_, err := s.request(ctx, http.MethodPost, "http", "/query?q=CREATE+DATABASE+bench")
 			return err
 		},
-		protocols: []protocol{{influxProtocol, influxLines, overHTTP("http", "/write?db=bench&precision=ns")}},
-		quiet:     10 * time.Second, rows: 60,
+		protocols: []protocol{
+			{influxProtocol, influxLines, overHTTP("http", "/write?db=bench&precision=ns")}},
+		quiet: 10 * time.Second, rows: 60,
 		count: counted(influxPath("SELECT count(value) FROM metrics"), readInfluxQL),
 		logs:  []string{"wal", "influxdb.conf"},
 		ask:   askInfluxQL, answer: readInfluxQL,
-		playings: []playing{playParts(overHTTP("http", "/write?db=bench&precision=ns"), influxPart, false)},
+		playings: []playing{playParts(overHTTP("http", "/write?db=bench&precision=ns"), influxPart,
+			false)},
 	}
 }
 
-func influxPath(query string) string { return "/query?db=bench&epoch=s&q=" + url.QueryEscape(query) }
+func influxPath(query string) string {
+	return "/query?db=bench&epoch=s&q=" + url.QueryEscape(query)
+}
 
 func askInfluxQL(q *question) (port, path string) {
-	from := fmt.Sprintf("FROM metrics WHERE agent='%s' AND time >= %ds AND time < %ds", agentName(q.agent), q.from, q.to)
+	from := fmt.Sprintf("FROM metrics WHERE agent='%s' AND time >= %ds AND time < %ds",
+		agentName(q.agent), q.from, q.to)
 	if q.mean {
 		return "http", influxPath(fmt.Sprintf("SELECT mean(value) %s GROUP BY time(%ds)", from, q.every))
 	}
 	metrics := "metric='" + strings.Join(q.names(), "' OR metric='") + "'"
-	return "http", influxPath(fmt.Sprintf("SELECT max(value) %s AND (%s) GROUP BY time(%ds), metric", from, metrics, q.every))
+	return "http", influxPath(fmt.Sprintf("SELECT max(value) %s AND (%s) GROUP BY time(%ds), metric",
+		from, metrics, q.every))
 }
 
 func readInfluxQL(body []byte, _ *question) (answer, error) {

@@ -74,7 +74,8 @@ func startAsked(ctx context.Context, p *competitor, dir string) (*instance, erro
 	return launch(ctx, p, dir, p.command)
 }
 
-func launch(ctx context.Context, p *competitor, dir string, command func(*instance) (*exec.Cmd, error)) (*instance, error) {
+func launch(ctx context.Context, p *competitor, dir string,
+	command func(*instance) (*exec.Cmd, error)) (*instance, error) {
 	ports, err := freePorts(p.ports)
 	if err != nil {
 		return nil, err
@@ -232,9 +233,9 @@ func (s *instance) awaitIdle(ctx context.Context) (idle bool, err error) {
 	return true, nil
 }
 
-// usage returns the bytes on the disk of everything a server keeps, neither holes
-// in files nor the rest of their last blocks, but for directories that are named in skip: logs that are written again from their
-// start.
+// usage returns the bytes on the disk of everything a server keeps, neither holes in files nor the
+// rest of their last blocks, but for directories that are named in skip: logs that are written
+// again from their start.
 func usage(dir string, skip []string) (bytes int64, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {

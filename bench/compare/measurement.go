@@ -42,11 +42,27 @@ type sizes struct {
 
 // full is what the table is made of, quick tries whether everything works.
 func full() sizes {
-	return sizes{series: senders * 98 * 256, rows: 180, live: 54_000, liveWarm: 10 * time.Second, liveMeasured: 20 * time.Second, day: day{long: 60, wide: 2000}, tagged: 1_000_000}
+	return sizes{
+		series:       senders * 98 * 256,
+		rows:         180,
+		live:         54_000,
+		liveWarm:     10 * time.Second,
+		liveMeasured: 20 * time.Second,
+		day:          day{long: 60, wide: 2000},
+		tagged:       1_000_000,
+	}
 }
 
 func quick() sizes {
-	return sizes{series: senders * 10 * 256, rows: 180, live: 5_400, liveWarm: 5 * time.Second, liveMeasured: 15 * time.Second, day: day{long: 20, wide: 200}, tagged: 100_000}
+	return sizes{
+		series:       senders * 10 * 256,
+		rows:         180,
+		live:         5_400,
+		liveWarm:     5 * time.Second,
+		liveMeasured: 15 * time.Second,
+		day:          day{long: 20, wide: 200},
+		tagged:       100_000,
+	}
 }
 
 // day is a day of some series, and the last hour of it of many more.
@@ -115,9 +131,13 @@ func (m *measurer) measure(ctx context.Context, p *competitor, version string) *
 			break
 		}
 		var l loaded
-		l.err = m.with(ctx, p, func(s *instance) (err error) { l, err = m.load(ctx, s, &p.protocols[i]); return err })
+		l.err = m.with(ctx, p, func(s *instance) (err error) {
+			l, err = m.load(ctx, s, &p.protocols[i])
+			return err
+		})
 		l.protocol = p.protocols[i].name
-		m.Logf("  %s: %.3g CPU s per million points, %.3g M points/s, %d MiB %s%v", l.protocol, l.cpu, l.rate, l.peak>>20, l.note, orNothing(l.err))
+		m.Logf("  %s: %.3g CPU s per million points, %.3g M points/s, %d MiB %s%v", l.protocol, l.cpu,
+			l.rate, l.peak>>20, l.note, orNothing(l.err))
 		out.loads = append(out.loads, l)
 	}
 	if m.parts.MatchString(livePart) {
@@ -126,7 +146,8 @@ func (m *measurer) measure(ctx context.Context, p *competitor, version string) *
 	}
 	if m.parts.MatchString(dayPart) {
 		out.dayErr = m.with(ctx, p, func(s *instance) error { return m.loadDay(ctx, s, out) })
-		m.Logf("  day: %.3g bytes per point, queries %.3g%v%v", out.space, out.timings, orNothing(out.dayErr), orNothing(out.askErr))
+		m.Logf("  day: %.3g bytes per point, queries %.3g%v%v", out.space, out.timings,
+			orNothing(out.dayErr), orNothing(out.askErr))
 	}
 	if m.parts.MatchString(recordingsPart) {
 		m.recordings(ctx, p, out)
@@ -134,7 +155,8 @@ func (m *measurer) measure(ctx context.Context, p *competitor, version string) *
 	if m.parts.MatchString(tagsPart) && p.tagging != nil {
 		t := &taggedSeries{}
 		t.err = m.with(ctx, p, func(s *instance) error { return m.tags(ctx, s, t) })
-		m.Logf("  tags: %.3g s, %d MiB, %d MiB on disk, start %.3g s, lookups %.3g%v", t.seconds, t.resident>>20, t.disk>>20, t.start, t.timings, orNothing(t.err))
+		m.Logf("  tags: %.3g s, %d MiB, %d MiB on disk, start %.3g s, lookups %.3g%v", t.seconds,
+			t.resident>>20, t.disk>>20, t.start, t.timings, orNothing(t.err))
 		out.tags = t
 	}
 	return out
@@ -214,7 +236,8 @@ func (m *measurer) load(ctx context.Context, s *instance, p *protocol) (loaded, 
 	return out, s.counted(ctx, int64(m.series)*int64(rows+warmRows))
 }
 
-func (m *measurer) sendRows(ctx context.Context, s *instance, p *protocol, slot int64, rows int) error {
+func (m *measurer) sendRows(ctx context.Context, s *instance, p *protocol, slot int64,
+	rows int) error {
 	c, err := newCrowd(ctx, s, p, m.series)
 	if err != nil {
 		return err
@@ -326,7 +349,8 @@ func sendDay(ctx context.Context, s *instance, d *day) error {
 	}
 	for at, together := last, messagePoints/int64(d.wide); at < d.end(); at += together {
 		to := min(at+together, d.end())
-		if err := errors.Join(long.span(ctx, at, to, together), wide.span(ctx, at, to, together)); err != nil {
+		if err := errors.Join(long.span(ctx, at, to, together),
+			wide.span(ctx, at, to, together)); err != nil {
 			return err
 		}
 	}

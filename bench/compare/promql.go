@@ -27,15 +27,18 @@ func victoriaMetrics() *competitor {
 	const name, version = "victoriametrics-1.150.0", "v1.150.0"
 	var program string
 	return &competitor{
-		name: "VictoriaMetrics", settings: "-retentionPeriod=100y; it keeps answers of queries for the next time",
-		fsync: "parts written and synced within 5 s, no log",
+		name:     "VictoriaMetrics",
+		settings: "-retentionPeriod=100y; it keeps answers of queries for the next time",
+		fsync:    "parts written and synced within 5 s, no log",
 		obtain: func(ctx context.Context, c *cache) (string, error) {
 			program = filepath.Join(c.dir, name, "program")
-			return version, c.goBuild(ctx, name, "github.com/VictoriaMetrics/VictoriaMetrics", version, "app/victoria-metrics", "", true)
+			return version, c.goBuild(ctx, name, "github.com/VictoriaMetrics/VictoriaMetrics", version,
+				"app/victoria-metrics", "", true)
 		},
 		ports: []string{"http", "graphite"},
 		command: func(s *instance) (*exec.Cmd, error) {
-			return exec.Command(program, "-storageDataPath="+filepath.Join(s.dir, "data"), "-retentionPeriod=100y",
+			return exec.Command(program, "-storageDataPath="+filepath.Join(s.dir, "data"),
+				"-retentionPeriod=100y",
 				"-httpListenAddr="+s.addr("http"), "-graphiteListenAddr="+s.addr("graphite")), nil
 		},
 		ready: answers("http", "/health"),
@@ -72,11 +75,14 @@ func prometheus() *competitor {
 	const name, version = "prometheus-3.15.0", "v0.315.0"
 	var program string
 	return &competitor{
-		name: "Prometheus", settings: "--web.enable-remote-write-receiver --storage.tsdb.retention.time=10y; what is younger than 2 h stays in its head and log: the load of many series writes no block",
+		name: "Prometheus",
+		settings: "--web.enable-remote-write-receiver --storage.tsdb.retention.time=10y; what is " +
+			"younger than 2 h stays in its head and log: the load of many series writes no block",
 		fsync: "log written to the page cache, synced when a segment is full",
 		obtain: func(ctx context.Context, c *cache) (string, error) {
 			program = filepath.Join(c.dir, name, "program")
-			return "v3.15.0", c.goBuild(ctx, name, "github.com/prometheus/prometheus", version, "cmd/prometheus", "remove_all_sd", false)
+			return "v3.15.0", c.goBuild(ctx, name, "github.com/prometheus/prometheus", version,
+				"cmd/prometheus", "remove_all_sd", false)
 		},
 		ports: []string{"http"},
 		command: func(s *instance) (*exec.Cmd, error) {
@@ -84,8 +90,10 @@ func prometheus() *competitor {
 			if err := os.WriteFile(config, []byte("global: {}\n"), 0o644); err != nil {
 				return nil, err
 			}
-			return exec.Command(program, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(s.dir, "data"),
-				"--storage.tsdb.retention.time=10y", "--web.enable-remote-write-receiver", "--web.listen-address="+s.addr("http")), nil
+			return exec.Command(program, "--config.file="+config,
+				"--storage.tsdb.path="+filepath.Join(s.dir, "data"),
+				"--storage.tsdb.retention.time=10y", "--web.enable-remote-write-receiver",
+				"--web.listen-address="+s.addr("http")), nil
 		},
 		ready:     answers("http", "/-/ready"),
 		protocols: []protocol{{remoteWriteProtocol, remoteWrite, overRemoteWrite}},
@@ -101,7 +109,8 @@ func prometheus() *competitor {
 }
 
 func overRemoteWrite(ctx context.Context, s *instance) (conn, error) {
-	return overHTTP("http", "/api/v1/write", "Content-Encoding", "snappy", "Content-Type", "application/x-protobuf",
+	return overHTTP("http", "/api/v1/write", "Content-Encoding", "snappy", "Content-Type",
+		"application/x-protobuf",
 		"X-Prometheus-Remote-Write-Version", "0.1.0")(ctx, s)
 }
 
@@ -130,7 +139,8 @@ func askPromQL(q *question) (port, path string) {
 	if q.mean {
 		text = fmt.Sprintf(`avg(avg_over_time(metrics{agent="%s"}%s))`, agentName(q.agent), window)
 	} else {
-		text = fmt.Sprintf(`max_over_time(metrics{agent="%s",metric=~"%s"}%s)`, agentName(q.agent), strings.Join(q.names(), "|"), window)
+		text = fmt.Sprintf(`max_over_time(metrics{agent="%s",metric=~"%s"}%s)`, agentName(q.agent),
+			strings.Join(q.names(), "|"), window)
 	}
 	v := url.Values{"query": {text}, "step": {strconv.FormatInt(q.every, 10)},
 		"start": {strconv.FormatInt(q.from+q.every, 10)}, "end": {strconv.FormatInt(q.to, 10)}}

@@ -51,7 +51,14 @@ func (d *day) questions() []question {
 	end := d.end()
 	return []question{
 		{what: "Q1", agent: dayAgent, metrics: []int{18}, from: end - 3600, to: end, every: 60},
-		{what: "Q2", agent: dayAgent, metrics: []int{4, 6, 8, 9, 14, 18, 19}, from: end - daySeconds, to: end, every: 3600},
+		{
+			what:    "Q2",
+			agent:   dayAgent,
+			metrics: []int{4, 6, 8, 9, 14, 18, 19},
+			from:    end - daySeconds,
+			to:      end,
+			every:   3600,
+		},
 		{what: "Q3", agent: hourAgent, from: end - 3600, to: end, every: 60, mean: true},
 	}
 }
@@ -108,11 +115,13 @@ func (q *question) check(got, want answer) error {
 	}
 	for name, values := range want {
 		if len(got[name]) != len(values) {
-			return fmt.Errorf("%s: series %q has %d values, want %d", q.what, name, len(got[name]), len(values))
+			return fmt.Errorf("%s: series %q has %d values, want %d", q.what, name, len(got[name]),
+				len(values))
 		}
 		for i, v := range values {
 			if d := math.Abs(got[name][i] - v); !(d <= 1e-9*math.Abs(v)) {
-				return fmt.Errorf("%s: value %d of series %q is %v, sent was %v", q.what, i, name, got[name][i], v)
+				return fmt.Errorf("%s: value %d of series %q is %v, sent was %v", q.what, i, name, got[name][i],
+					v)
 			}
 		}
 	}
@@ -146,8 +155,10 @@ func (q *question) time(ctx context.Context, s *instance, want answer) (timing, 
 }
 
 // ask asks for a path again and again and returns how long each took.
-func (q *question) ask(ctx context.Context, s *instance, port, path string, want answer) (times []float64, err error) {
-	for started := time.Now(); len(times) <= leastRepeats || len(times) <= repeats && time.Since(started) < askFor; {
+func (q *question) ask(ctx context.Context, s *instance, port, path string,
+	want answer) (times []float64, err error) {
+	for started := time.Now(); len(times) <= leastRepeats || len(times) <= repeats &&
+		time.Since(started) < askFor; {
 		begun := time.Now()
 		body, err := s.get(ctx, port, path)
 		if err != nil {
@@ -166,7 +177,8 @@ func (q *question) ask(ctx context.Context, s *instance, port, path string, want
 }
 
 // counted asks a store how many points it has; the answer is one number.
-func counted(path string, read func(body []byte, q *question) (answer, error)) func(context.Context, *instance) (int64, error) {
+func counted(path string, read func(body []byte, q *question) (answer, error)) func(context.Context,
+	*instance) (int64, error) {
 	return func(ctx context.Context, s *instance) (int64, error) {
 		body, err := s.get(ctx, "http", path)
 		if err != nil {

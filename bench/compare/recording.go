@@ -82,7 +82,8 @@ func (m *measurer) bounds(ctx context.Context) (out []bound) {
 	for _, program := range [][]string{{"xz", "-9e", "--threads=1"}, {"zstd", "-19"}} {
 		for _, c := range m.corpora {
 			if n, err := corpus.Compressed(ctx, c, program[0], program[1:]...); err == nil {
-				out = append(out, bound{program[0] + " " + program[1], c.Name, float64(n) / float64(c.Points())})
+				out = append(out, bound{program[0] + " " + program[1], c.Name,
+					float64(n) / float64(c.Points())})
 			}
 		}
 	}
@@ -91,7 +92,8 @@ func (m *measurer) bounds(ctx context.Context) (out []bound) {
 
 // playStream is a playing over the store's own stream.
 func playStream(what string, timestamped bool) playing {
-	return playing{what: what, send: func(ctx context.Context, s *instance, c *corpus.Corpus) (int64, error) {
+	return playing{what: what, send: func(ctx context.Context, s *instance, c *corpus.Corpus) (int64,
+		error) {
 		p := load.Playback{Bucket: ddbBucket, Timestamped: timestamped}
 		return p.Send(ctx, s.addr("tcp"), c)
 	}}
@@ -106,7 +108,8 @@ type part struct {
 
 // playParts is a playing of messages that hold a stretch of time of all series
 // each. advance is whether a point hours further on follows.
-func playParts(dial func(context.Context, *instance) (conn, error), encode func(dst []byte, p *part) ([]byte, error), advance bool) playing {
+func playParts(dial func(context.Context, *instance) (conn, error),
+	encode func(dst []byte, p *part) ([]byte, error), advance bool) playing {
 	return playing{send: func(ctx context.Context, s *instance, c *corpus.Corpus) (int64, error) {
 		conn, err := dial(ctx, s)
 		if err != nil {
@@ -116,7 +119,11 @@ func playParts(dial func(context.Context, *instance) (conn, error), encode func(
 		points, err := sendParts(ctx, conn, encode, c)
 		if err == nil && advance {
 			_, last := c.Span()
-			later := &corpus.Corpus{Series: []corpus.Series{{Labels: c.Series[0].Labels, Times: []int64{last + 1000*advanceSeconds}, Values: []string{"0"}}}}
+			later := &corpus.Corpus{Series: []corpus.Series{{
+				Labels: c.Series[0].Labels,
+				Times:  []int64{last + 1000*advanceSeconds},
+				Values: []string{"0"},
+			}}}
 			var more int64
 			more, err = sendParts(ctx, conn, encode, later)
 			points += more
@@ -128,7 +135,8 @@ func playParts(dial func(context.Context, *instance) (conn, error), encode func(
 	}}
 }
 
-func sendParts(ctx context.Context, c conn, encode func([]byte, *part) ([]byte, error), rec *corpus.Corpus) (points int64, err error) {
+func sendParts(ctx context.Context, c conn, encode func([]byte, *part) ([]byte, error),
+	rec *corpus.Corpus) (points int64, err error) {
 	p := &part{rec, make([]int, len(rec.Series)), make([]int, len(rec.Series))}
 	var buf []byte
 	waiting := 0
@@ -222,7 +230,8 @@ func clickHousePart(dst []byte, p *part) ([]byte, error) {
 		s := &p.Series[i]
 		name := strings.ReplaceAll(s.String(), `"`, `""`)
 		for k := p.from[i]; k < p.to[i]; k++ {
-			dst = fmt.Appendf(dst, "\"%s\",%s,%d.%03d\n", name, s.Values[k], s.Times[k]/1000, s.Times[k]%1000)
+			dst = fmt.Appendf(dst, "\"%s\",%s,%d.%03d\n", name, s.Values[k], s.Times[k]/1000,
+				s.Times[k]%1000)
 		}
 	}
 	return dst, nil

@@ -18,9 +18,12 @@ import (
 func recording() *corpus.Corpus {
 	c := &corpus.Corpus{Name: "made", Interval: 1000}
 	for i := range 30 {
-		s := corpus.Series{Labels: []corpus.Label{{Name: "__name__", Value: "a metric"}, {Name: "n", Value: fmt.Sprint(i)}, {Name: "none", Value: ""}}}
+		s := corpus.Series{
+			Labels: []corpus.Label{{Name: "__name__", Value: "a metric"}, {Name: "n", Value: fmt.Sprint(i)},
+				{Name: "none", Value: ""}}}
 		for at := i * 100; at < 5000-i*20; at++ {
-			s.Times, s.Values = append(s.Times, 1_700_000_000_000+int64(at)*1000+int64(i%3)), append(s.Values, fmt.Sprint(at*i))
+			s.Times, s.Values = append(s.Times, 1_700_000_000_000+int64(at)*1000+int64(i%3)),
+				append(s.Values, fmt.Sprint(at*i))
 		}
 		c.Series = append(c.Series, s)
 	}
@@ -29,7 +32,8 @@ func recording() *corpus.Corpus {
 
 // sent plays a recording to a sink with texts for messages, and returns a line
 // for every sample.
-func sent(t *testing.T, c *corpus.Corpus, advance bool, encode func([]byte, *part) ([]byte, error), decode func([]byte) []string) (points int64, lines []string) {
+func sent(t *testing.T, c *corpus.Corpus, advance bool, encode func([]byte, *part) ([]byte, error),
+	decode func([]byte) []string) (points int64, lines []string) {
 	t.Helper()
 	k := &messages{}
 	dial := func(context.Context, *instance) (conn, error) { return k, nil }
@@ -63,7 +67,9 @@ func TestPlayParts(t *testing.T) {
 			want = append(want, fmt.Sprintf("__name__=a metric n=%d none= %s %d", i, s.Values[k], at))
 		}
 	}
-	points, got := sent(t, c, false, remoteWritePart, func(raw []byte) []string { return samples(t, raw) })
+	points, got := sent(t, c, false, remoteWritePart, func(raw []byte) []string {
+		return samples(t, raw)
+	})
 	if points != c.Points() || points != int64(len(got)) {
 		t.Errorf("%d points, %d lines, want %d", points, len(got), c.Points())
 	}
@@ -80,7 +86,9 @@ func TestPlayParts(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Error("other samples arrive than were sent")
 	}
-	points, got = sent(t, c, true, remoteWritePart, func(raw []byte) []string { return samples(t, raw) })
+	points, got = sent(t, c, true, remoteWritePart, func(raw []byte) []string {
+		return samples(t, raw)
+	})
 	_, end := c.Span()
 	if points != c.Points()+1 || parsed(t, got[len(got)-1]) != end+1000*advanceSeconds {
 		t.Errorf("%d points, the last is %s", points, got[len(got)-1])

@@ -11,7 +11,8 @@ import (
 
 // String returns a timing for a cell of the table.
 func (t *timing) String() string {
-	return measure.Number(t.first) + " / " + measure.Number(t.uncached) + " / " + measure.Number(t.repeated)
+	return measure.Number(t.first) + " / " + measure.Number(t.uncached) + " / " +
+		measure.Number(t.repeated)
 }
 
 // relative is the competitor that sizes are set in proportion to.
@@ -23,8 +24,10 @@ func (t *Table) renderRecordings(w io.Writer) {
 	if len(t.corpora) == 0 {
 		return
 	}
-	fmt.Fprintf(w, "\nRecordings of real series (bench/corpus/DESIGN.md), each to a new server, flushed and merged, in bytes per point; all files but logs and caches, once it has ended. "+
-		"The last columns are ratios to %s. The bounds are of a file's columns as a whole: names, times, differences of values.\n\n", relative)
+	fmt.Fprintf(w, "\nRecordings of real series (bench/corpus/DESIGN.md), each to a new server, "+
+		"flushed and merged, in bytes per point; all files but logs and caches, once it has ended. "+
+		"The last columns are ratios to %s. The bounds are of a file's columns as a whole: names, "+
+		"times, differences of values.\n\n", relative)
 	head := []string{"store", "keeps"}
 	for _, c := range t.corpora {
 		head = append(head, c.Name)
@@ -76,7 +79,8 @@ func (t *Table) boundsOf(program string) func(recording string) (space float64, 
 
 // spaces is a line of the table of recordings. of returns the space of one; not
 // ok where it failed, 0 where it was not measured.
-func (t *Table) spaces(name, what string, of func(recording string) (space float64, ok bool)) []string {
+func (t *Table) spaces(name, what string,
+	of func(recording string) (space float64, ok bool)) []string {
 	line, ratios := []string{name, what}, []string{}
 	for _, c := range t.corpora {
 		space, ok := of(c.Name)

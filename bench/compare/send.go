@@ -114,7 +114,8 @@ func (c *streamConn) abandon() { c.Close() }
 // answer comes when the server has taken the points.
 func overHTTP(port, path string, header ...string) func(context.Context, *instance) (conn, error) {
 	return func(_ context.Context, s *instance) (conn, error) {
-		return &httpConn{http.Client{Transport: &http.Transport{}, Timeout: sendTimeout}, "http://" + s.addr(port) + path, header}, nil
+		return &httpConn{http.Client{Transport: &http.Transport{}, Timeout: sendTimeout}, "http://" +
+			s.addr(port) + path, header}, nil
 	}
 }
 

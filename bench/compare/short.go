@@ -64,7 +64,8 @@ func title(o *outcome, what string) string {
 }
 
 // short is a line of sizes; what was not measured is empty.
-func (t *Table) short(name string, mix float64, of func(recording string) (space float64, ok bool)) []string {
+func (t *Table) short(name string, mix float64,
+	of func(recording string) (space float64, ok bool)) []string {
 	line := []string{name, ""}
 	if mix > 0 {
 		line[1] = measure.Number(mix)

@@ -14,12 +14,14 @@ import (
 	"time"
 )
 
-const questTable = "CREATE TABLE metrics (agent SYMBOL, metric SYMBOL CAPACITY 65536, value LONG, timestamp TIMESTAMP) TIMESTAMP(timestamp) PARTITION BY DAY WAL"
+const questTable = "CREATE TABLE metrics (agent SYMBOL, metric SYMBOL CAPACITY 65536, value " +
+	"LONG, timestamp TIMESTAMP) TIMESTAMP(timestamp) PARTITION BY DAY WAL"
 
 // questDB is the library of Maven Central, which is the whole server.
 func questDB() *competitor {
 	const name, version = "questdb-9.3.4", "9.3.4"
-	jar := file{"org.questdb:questdb", version, "939bc53ab22f93dbaa6545143a6e7c536d4904c07b7f2d381e8eef10436be062"}
+	jar := file{"org.questdb:questdb", version,
+		"939bc53ab22f93dbaa6545143a6e7c536d4904c07b7f2d381e8eef10436be062"}
 	var program string
 	return &competitor{
 		name: "QuestDB", settings: "partitions of a day, symbols without an index; -XX:+UseParallelGC",
@@ -34,8 +36,10 @@ func questDB() *competitor {
 		ports: []string{"http"},
 		command: func(s *instance) (*exec.Cmd, error) {
 			data := filepath.Join(s.dir, "data")
-			cmd := exec.Command("java", "-XX:+UseParallelGC", "-cp", program, "io.questdb.ServerMain", "-d", data)
-			cmd.Env = append(os.Environ(), "QDB_HTTP_BIND_TO="+s.addr("http"), "QDB_HTTP_MIN_ENABLED=false", "QDB_PG_ENABLED=false",
+			cmd := exec.Command("java", "-XX:+UseParallelGC", "-cp", program, "io.questdb.ServerMain", "-d",
+				data)
+			cmd.Env = append(os.Environ(), "QDB_HTTP_BIND_TO="+s.addr("http"), "QDB_HTTP_MIN_ENABLED=false",
+				"QDB_PG_ENABLED=false",
 				"QDB_LINE_TCP_ENABLED=false", "QDB_TELEMETRY_ENABLED=false")
 			return cmd, os.MkdirAll(data, 0o755)
 		},
@@ -48,15 +52,17 @@ func questDB() *competitor {
 		// It applies its log to the table behind the answers.
 		flush: func(ctx context.Context, s *instance) error {
 			return until(ctx, "its log is applied", func() (bool, error) {
-				behind, err := s.questCount(ctx, "SELECT count() FROM wal_tables() WHERE writerTxn < sequencerTxn")
+				behind, err := s.questCount(ctx,
+					"SELECT count() FROM wal_tables() WHERE writerTxn < sequencerTxn")
 				return behind == 0, err
 			})
 		},
 		count: func(ctx context.Context, s *instance) (int64, error) {
 			return s.questCount(ctx, "SELECT count() FROM metrics")
 		},
-		logs: []string{"data/db/metrics*/wal*", "data/db/metrics*/txn_seq", "data/log", "data/public", "data/conf", "data/import"},
-		ask:  askQuest, answer: readQuest,
+		logs: []string{"data/db/metrics*/wal*", "data/db/metrics*/txn_seq", "data/log", "data/public",
+			"data/conf", "data/import"},
+		ask: askQuest, answer: readQuest,
 		playings: []playing{playQuest()},
 	}
 }
@@ -82,11 +88,14 @@ func (s *instance) questCount(ctx context.Context, query string) (int64, error) 
 func (q *question) quoted() string { return "'" + strings.Join(q.names(), "', '") + "'" }
 
 func askQuest(q *question) (port, path string) {
-	where := fmt.Sprintf("FROM metrics WHERE agent = '%s' AND timestamp >= %d AND timestamp < %d", agentName(q.agent), q.from*1e6, q.to*1e6)
+	where := fmt.Sprintf("FROM metrics WHERE agent = '%s' AND timestamp >= %d AND timestamp < %d",
+		agentName(q.agent), q.from*1e6, q.to*1e6)
 	if q.mean {
-		return "http", questPath(fmt.Sprintf("SELECT timestamp, '', avg(value) %s SAMPLE BY %ds", where, q.every))
+		return "http", questPath(fmt.Sprintf("SELECT timestamp, '', avg(value) %s SAMPLE BY %ds", where,
+			q.every))
 	}
-	return "http", questPath(fmt.Sprintf("SELECT timestamp, metric, max(value) %s AND metric IN (%s) SAMPLE BY %ds", where, q.quoted(), q.every))
+	return "http", questPath(fmt.Sprintf("SELECT timestamp, metric, max(value) %s AND metric IN "+
+		"(%s) SAMPLE BY %ds", where, q.quoted(), q.every))
 }
 
 // readQuest reads rows of time, metric, value.
@@ -118,12 +127,14 @@ var clickHouseServer []byte
 // takes CSV and queries over HTTP.
 func clickHouse() *competitor {
 	const name, version = "chdb-core-26.9.0", "26.9.0"
-	wheel := file{"chdb-core", version, "707e2ec3fe0f7953bac97942eaeb7a1ed1d66b1e56ecef3f0aa2130f61f6e735"}
+	wheel := file{"chdb-core", version,
+		"707e2ec3fe0f7953bac97942eaeb7a1ed1d66b1e56ecef3f0aa2130f61f6e735"}
 	var root string
 	return &competitor{
-		name:     "ClickHouse (chdb)",
-		settings: "in process; inserts of what came within a second or of 500,000 points; MergeTree ordered by agent, metric, time; Delta, DoubleDelta and ZSTD(1); OPTIMIZE FINAL is its merge",
-		fsync:    "never (its default)",
+		name: "ClickHouse (chdb)",
+		settings: "in process; inserts of what came within a second or of 500,000 points; MergeTree " +
+			"ordered by agent, metric, time; Delta, DoubleDelta and ZSTD(1); OPTIMIZE FINAL is its merge",
+		fsync: "never (its default)",
 		obtain: func(ctx context.Context, c *cache) (string, error) {
 			root = filepath.Join(c.dir, name)
 			return version, c.wheel(ctx, name, wheel)
@@ -142,9 +153,10 @@ func clickHouse() *competitor {
 			return err
 		},
 		quiet: 5 * time.Second,
-		count: counted(clickPath("SELECT toUnixTimestamp(now()), '', count() FROM metrics FORMAT JSONCompact"), readClickHouse),
-		logs:  []string{"clickhouse.py"},
-		ask:   askClickHouse, answer: readClickHouse,
+		count: counted(clickPath("SELECT toUnixTimestamp(now()), '', count() FROM metrics FORMAT "+
+			"JSONCompact"), readClickHouse),
+		logs: []string{"clickhouse.py"},
+		ask:  askClickHouse, answer: readClickHouse,
 		playings: []playing{playClickHouse()},
 	}
 }
@@ -168,12 +180,15 @@ func (d *drained) finish(ctx context.Context) error {
 func clickPath(query string) string { return "/query?q=" + url.QueryEscape(query) }
 
 func askClickHouse(q *question) (port, path string) {
-	where := fmt.Sprintf("FROM metrics WHERE agent = '%s' AND time >= toDateTime(%d, 'UTC') AND time < toDateTime(%d, 'UTC')", agentName(q.agent), q.from, q.to)
+	where := fmt.Sprintf("FROM metrics WHERE agent = '%s' AND time >= toDateTime(%d, 'UTC') AND "+
+		"time < toDateTime(%d, 'UTC')", agentName(q.agent), q.from, q.to)
 	step := fmt.Sprintf("toStartOfInterval(time, INTERVAL %d SECOND) AS step", q.every)
 	if q.mean {
-		return "http", clickPath(fmt.Sprintf("SELECT %s, '', avg(value) %s GROUP BY step ORDER BY step FORMAT JSONCompact", step, where))
+		return "http", clickPath(fmt.Sprintf("SELECT %s, '', avg(value) %s GROUP BY step ORDER BY step "+
+			"FORMAT JSONCompact", step, where))
 	}
-	return "http", clickPath(fmt.Sprintf("SELECT %s, metric, toFloat64(max(value)) %s AND metric IN (%s) GROUP BY metric, step ORDER BY metric, step FORMAT JSONCompact",
+	return "http", clickPath(fmt.Sprintf("SELECT %s, metric, toFloat64(max(value)) %s AND metric IN "+
+		"(%s) GROUP BY metric, step ORDER BY metric, step FORMAT JSONCompact",
 		step, where, q.quoted()))
 }
 
@@ -193,7 +208,8 @@ func playQuest() playing {
 	p := playParts(overHTTP("http", "/write?precision=n"), questPart, false)
 	p.prepare = func(ctx context.Context, s *instance) error {
 		return s.all(ctx, questPath("DROP TABLE metrics"),
-			questPath("CREATE TABLE metrics (series SYMBOL CAPACITY 4096, value DOUBLE, timestamp TIMESTAMP) TIMESTAMP(timestamp) PARTITION BY DAY WAL"))
+			questPath("CREATE TABLE metrics (series SYMBOL CAPACITY 4096, value DOUBLE, timestamp "+
+				"TIMESTAMP) TIMESTAMP(timestamp) PARTITION BY DAY WAL"))
 	}
 	return p
 }
@@ -202,8 +218,10 @@ func playClickHouse() playing {
 	p := playParts(overClickHouse, clickHousePart, false)
 	p.prepare = func(ctx context.Context, s *instance) error {
 		return s.all(ctx, clickPath("DROP TABLE metrics SYNC"),
-			clickPath("CREATE TABLE metrics (series LowCardinality(String), value Float64 CODEC(Gorilla, ZSTD(1)), time DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1))) "+
-				"ENGINE = MergeTree ORDER BY (series, time) SETTINGS old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1, "+
+			clickPath("CREATE TABLE metrics (series LowCardinality(String), value Float64 CODEC(Gorilla, "+
+				"ZSTD(1)), time DateTime64(3, 'UTC') CODEC(DoubleDelta, ZSTD(1))) "+
+				"ENGINE = MergeTree ORDER BY (series, time) SETTINGS old_parts_lifetime = 1, "+
+				"cleanup_delay_period = 1, max_cleanup_delay_period = 1, "+
 				"cleanup_delay_period_random_add = 0, merge_tree_clear_old_parts_interval_seconds = 1"))
 	}
 	return p

@@ -30,7 +30,8 @@ func (t *Table) Failures() error {
 		for _, l := range o.loads {
 			errs = append(errs, named(o, l.protocol, l.err))
 		}
-		errs = append(errs, named(o, "live", o.liveErr), named(o, "day", o.dayErr), named(o, "queries", o.askErr), named(o, "recordings", o.recordingErrors()))
+		errs = append(errs, named(o, "live", o.liveErr), named(o, "day", o.dayErr),
+			named(o, "queries", o.askErr), named(o, "recordings", o.recordingErrors()))
 		if o.tags != nil {
 			errs = append(errs, named(o, "tags", o.tags.err))
 		}
@@ -46,7 +47,8 @@ func named(o *outcome, part string, err error) error {
 }
 
 var heads = []string{
-	"store", "protocol", "rows", "CPU s / M points", "M points/s", "peak MiB", "bytes / point", "cores", "MiB",
+	"store", "protocol", "rows", "CPU s / M points", "M points/s", "peak MiB", "bytes / point",
+	"cores", "MiB",
 	"Q1 ms", "Q2 ms", "Q3 ms",
 	"CPU, protocol", "CPU, best", "peak", "bytes", "cores", "Q1", "Q2", "Q3",
 }
@@ -54,13 +56,21 @@ var heads = []string{
 // Render writes the table as Markdown, its columns aligned for those who read
 // it as text.
 func (t *Table) Render(w io.Writer) {
-	fmt.Fprintf(w, "# The store beside others, %s\n\n%sAt the end: %s.%s\n\n", t.head.When(), t.head.Machine, t.loadAfter, t.warning())
+	fmt.Fprintf(w, "# The store beside others, %s\n\n%sAt the end: %s.%s\n\n", t.head.When(),
+		t.head.Machine, t.loadAfter, t.warning())
 	t.renderShort(w)
 	d := t.sizes.day
-	fmt.Fprintf(w, "## Everything\n\nSent was haggar's mix, to one store at a time. CPU, rate and peak memory: %d known series in rows of a second, as many as the column tells, as fast as they are taken, flushed and merged. "+
-		"Cores and MiB: %d series that send a point a second, for %.0f s; in parentheses the share of the points that could be sent in time, where some could not. Bytes and queries: %d series for a day and %d for its last hour, flushed and merged; "+
-		"queries over HTTP of a process that has just started: first / uncached / repeated, the latter two medians of up to %d; uncached is without answers that are kept, repeated with them; every answer compared with what was sent. "+
-		"The columns after Q3 tell how many times the store's figure it is: over the same protocol, else over each one's best; of queries uncached / repeated.\n\n",
+	fmt.Fprintf(w, "## Everything\n\nSent was haggar's mix, to one store at a time. CPU, rate and "+
+		"peak memory: %d known series in rows of a second, as many as the column tells, as fast as "+
+		"they are taken, flushed and merged. "+
+		"Cores and MiB: %d series that send a point a second, for %.0f s; in parentheses the share of "+
+		"the points that could be sent in time, where some could not. Bytes and queries: %d series for "+
+		"a day and %d for its last hour, flushed and merged; "+
+		"queries over HTTP of a process that has just started: first / uncached / repeated, the latter "+
+		"two medians of up to %d; uncached is without answers that are kept, repeated with them; every "+
+		"answer compared with what was sent. "+
+		"The columns after Q3 tell how many times the store's figure it is: over the same protocol, "+
+		"else over each one's best; of queries uncached / repeated.\n\n",
 		t.sizes.series, t.sizes.live, t.sizes.liveMeasured.Seconds(), d.long, d.wide, repeats)
 	lines := [][]string{heads}
 	for _, o := range t.outcomes {
@@ -69,9 +79,11 @@ func (t *Table) Render(w io.Writer) {
 	report.WriteTable(w, lines)
 	t.renderRecordings(w)
 	t.renderTags(w)
-	fmt.Fprintf(w, "\n| store | version | settings beside its defaults | points are on disk | notes |\n| --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(w, "\n| store | version | settings beside its defaults | points are on disk | notes "+
+		"|\n| --- | --- | --- | --- | --- |\n")
 	for _, o := range t.outcomes {
-		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", o.competitor.name, o.version, o.competitor.settings, o.competitor.fsync, cell(strings.Join(t.notes(o), "; ")))
+		fmt.Fprintf(w, "| %s | %s | %s | %s | %s |\n", o.competitor.name, o.version,
+			o.competitor.settings, o.competitor.fsync, cell(strings.Join(t.notes(o), "; ")))
 	}
 }
 
@@ -98,24 +110,29 @@ func (t *Table) Benchmarks() []report.Benchmark {
 		for _, l := range o.loads {
 			if l.err == nil {
 				add("protocol="+l.protocol, report.Value{Value: l.cpu / 1e6, Unit: "sec/point"},
-					report.Value{Value: l.rate * 1e6, Unit: report.HigherIsBetter}, report.Value{Value: float64(l.peak), Unit: "B-resident"})
+					report.Value{Value: l.rate * 1e6, Unit: report.HigherIsBetter},
+					report.Value{Value: float64(l.peak), Unit: "B-resident"})
 			}
 		}
 		if o.skipped == nil && o.liveErr == nil {
-			add("live", report.Value{Value: o.cores, Unit: "cores"}, report.Value{Value: float64(o.resting), Unit: "B-resident"})
+			add("live", report.Value{Value: o.cores, Unit: "cores"},
+				report.Value{Value: float64(o.resting), Unit: "B-resident"})
 		}
 		if o.space > 0 {
 			add("space", report.Value{Value: o.space, Unit: "B/point"})
 		}
 		for i, q := range o.timings {
-			add(fmt.Sprintf("Q%d", i+1), report.Value{Value: q.first / 1e3, Unit: "first-sec"}, report.Value{Value: q.uncached / 1e3, Unit: "uncached-sec"}, report.Value{Value: q.repeated / 1e3, Unit: "repeated-sec"})
+			add(fmt.Sprintf("Q%d", i+1), report.Value{Value: q.first / 1e3, Unit: "first-sec"},
+				report.Value{Value: q.uncached / 1e3, Unit: "uncached-sec"},
+				report.Value{Value: q.repeated / 1e3, Unit: "repeated-sec"})
 		}
 		if o.tags != nil && o.tags.err == nil {
 			o.tags.benchmarks(add)
 		}
 		for _, r := range o.recorded {
 			if r.err == nil {
-				add("recording="+strings.TrimSpace(r.name+" "+r.what), report.Value{Value: r.space, Unit: "B/point"})
+				add("recording="+strings.TrimSpace(r.name+" "+r.what),
+					report.Value{Value: r.space, Unit: "B/point"})
 			}
 		}
 	}
@@ -124,10 +141,14 @@ func (t *Table) Benchmarks() []report.Benchmark {
 
 // benchmarks returns what series with tags cost in Go's benchmark format.
 func (r *taggedSeries) benchmarks(add func(what string, values ...report.Value)) {
-	add("tags", report.Value{Value: r.seconds, Unit: "sec"}, report.Value{Value: float64(r.resident), Unit: "B-resident"}, report.Value{Value: float64(r.disk), Unit: "B-disk"})
+	add("tags", report.Value{Value: r.seconds, Unit: "sec"},
+		report.Value{Value: float64(r.resident), Unit: "B-resident"},
+		report.Value{Value: float64(r.disk), Unit: "B-disk"})
 	for i, l := range lookups() {
 		t := r.timings[i]
-		add("tags/"+l.what, report.Value{Value: t.first / 1e3, Unit: "first-sec"}, report.Value{Value: t.uncached / 1e3, Unit: "uncached-sec"}, report.Value{Value: t.repeated / 1e3, Unit: "repeated-sec"})
+		add("tags/"+l.what, report.Value{Value: t.first / 1e3, Unit: "first-sec"},
+			report.Value{Value: t.uncached / 1e3, Unit: "uncached-sec"},
+			report.Value{Value: t.repeated / 1e3, Unit: "repeated-sec"})
 	}
 }
 
@@ -135,7 +156,8 @@ func (r *taggedSeries) benchmarks(add func(what string, values ...report.Value))
 // do not depend on it in the first.
 func (t *Table) rows(o *outcome) [][]string {
 	if o.skipped != nil {
-		return [][]string{append([]string{o.competitor.name, "SKIPPED"}, slices.Repeat([]string{""}, len(heads)-2)...)}
+		return [][]string{
+			append([]string{o.competitor.name, "SKIPPED"}, slices.Repeat([]string{""}, len(heads)-2)...)}
 	}
 	own := t.outcomes[0]
 	var rows [][]string
@@ -245,7 +267,8 @@ func (t *Table) notes(o *outcome) []string {
 	for _, part := range []struct {
 		name string
 		err  error
-	}{{"live", o.liveErr}, {"day", o.dayErr}, {"queries", o.askErr}, {"recordings", o.recordingErrors()}} {
+	}{{"live", o.liveErr}, {"day", o.dayErr}, {"queries", o.askErr},
+		{"recordings", o.recordingErrors()}} {
 		if part.err != nil {
 			notes = append(notes, part.name+" FAILED: "+part.err.Error())
 		}

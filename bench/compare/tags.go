@@ -58,7 +58,8 @@ func lookups() []lookup {
 			return found == len(want)
 		}
 	}
-	rack, dc, role, item := tag{"rack", "rack-0042"}, tag{"dc", "dc-3"}, tag{"role", "role-13"}, tag{"item", "7"}
+	rack, dc, role, item := tag{"rack", "rack-0042"}, tag{"dc", "dc-3"}, tag{"role", "role-13"},
+		tag{"item", "7"}
 	return []lookup{
 		{what: "one value, few", equal: []tag{rack}, holds: value(rack)},
 		{what: "one value, a tenth", equal: []tag{dc}, holds: value(dc)},
@@ -110,7 +111,8 @@ var tagLines = tagging{
 		if l.pattern.name != "" {
 			where = append(where, fmt.Sprintf("%s =~ '%s'", l.pattern.name, l.pattern.value))
 		}
-		text := fmt.Sprintf("SELECT sum(count(%s FROM %s WHERE %s, 1s)) AFTER %d FOR 1s", taggedMetric, graphiteBucket, strings.Join(where, " AND "), at*1000)
+		text := fmt.Sprintf("SELECT sum(count(%s FROM %s WHERE %s, 1s)) AFTER %d FOR 1s", taggedMetric,
+			graphiteBucket, strings.Join(where, " AND "), at*1000)
 		return "http", "/?q=" + url.QueryEscape(text)
 	},
 }
@@ -138,7 +140,8 @@ var tagWrites = tagging{
 			where = append(where, fmt.Sprintf("%s=~%q", l.pattern.name, l.pattern.value))
 		}
 		second := strconv.FormatInt(at, 10)
-		v := url.Values{"query": {fmt.Sprintf("count(%s{%s})", taggedMetric, strings.Join(where, ","))}, "start": {second}, "end": {second}, "step": {"60"}}
+		v := url.Values{"query": {fmt.Sprintf("count(%s{%s})", taggedMetric, strings.Join(where, ","))},
+			"start": {second}, "end": {second}, "step": {"60"}}
 		return "http", "/api/v1/query_range?" + v.Encode()
 	},
 }
@@ -203,7 +206,8 @@ func (m *measurer) tags(ctx context.Context, s *instance, out *taggedSeries) err
 }
 
 // askTags starts a server on a directory and asks it for series by their tags.
-func (m *measurer) askTags(ctx context.Context, p *competitor, dir string, at int64, out *taggedSeries) error {
+func (m *measurer) askTags(ctx context.Context, p *competitor, dir string, at int64,
+	out *taggedSeries) error {
 	begun := time.Now()
 	s, err := startServer(ctx, p, dir)
 	if err != nil {
@@ -251,7 +255,8 @@ func (t *Table) renderTags(w io.Writer) {
 		}
 		line := []string{o.competitor.name, o.competitor.tagging.protocol, "FAILED"}
 		if r.err == nil {
-			line = append(line[:2], measure.Number(r.seconds), measure.Number(r.cpu), mebi(r.resident), mebi(r.disk), measure.Number(r.start), mebi(r.started))
+			line = append(line[:2], measure.Number(r.seconds), measure.Number(r.cpu), mebi(r.resident),
+				mebi(r.disk), measure.Number(r.start), mebi(r.started))
 			for i := range r.timings {
 				line = append(line, r.timings[i].String())
 			}
@@ -261,9 +266,15 @@ func (t *Table) renderTags(w io.Writer) {
 	if len(lines) == 1 {
 		return
 	}
-	fmt.Fprintf(w, "\n## Series with tags\n\n%d new series with five tags each (10, 50, 100,000, 10,000 and 10 values, of 1,000,000 series) and one point each, over one connection, to a new server. "+
-		"Seconds until all were taken; processor time and resident memory once it is flushed and idle again; all files but caches once it has ended, Prometheus' log among them, as its head has written no block; a start with all of it, and the memory then. "+
-		"Lookups are questions for the number of series that have a point at one second, `count(…)` in PromQL and `sum(count(…, 1s))` here, with the number that each finds: first / uncached / repeated, the latter two medians of up to %d; every answer compared.\n\n",
+	fmt.Fprintf(w, "\n## Series with tags\n\n%d new series with five tags each (10, 50, 100,000, "+
+		"10,000 and 10 values, of 1,000,000 series) and one point each, over one connection, to a new "+
+		"server. "+
+		"Seconds until all were taken; processor time and resident memory once it is flushed and idle "+
+		"again; all files but caches once it has ended, Prometheus' log among them, as its head has "+
+		"written no block; a start with all of it, and the memory then. "+
+		"Lookups are questions for the number of series that have a point at one second, `count(…)` in "+
+		"PromQL and `sum(count(…, 1s))` here, with the number that each finds: first / uncached / "+
+		"repeated, the latter two medians of up to %d; every answer compared.\n\n",
 		t.sizes.tagged, repeats)
 	report.WriteTable(w, lines)
 }

@@ -71,7 +71,8 @@ func benchCodec(b *testing.B, series [][]uint64) {
 			for b.Loop() {
 				each()
 			}
-			b.ReportMetric(float64((processorTime(b)-before).Nanoseconds())/float64(b.N)/float64(points), "cpu-ns/point")
+			b.ReportMetric(float64((processorTime(b)-before).Nanoseconds())/float64(b.N)/float64(points),
+				"cpu-ns/point")
 		}
 		b.Run("encode-"+form.name, func(b *testing.B) {
 			dst := make([]byte, 0, 16<<10)
@@ -96,7 +97,8 @@ func benchCodec(b *testing.B, series [][]uint64) {
 			var out [chunk.Lane]uint64
 			measure(b, len(minutes)*chunk.Lane, func() {
 				for _, i := range minutes {
-					if err := chunk.DecodeRange(out[:], bytes[i], len(encoded[i])/2/chunk.Lane*chunk.Lane); err != nil {
+					if err := chunk.DecodeRange(out[:], bytes[i],
+						len(encoded[i])/2/chunk.Lane*chunk.Lane); err != nil {
 						b.Fatal(err)
 					}
 				}

@@ -28,7 +28,8 @@ func small() *Corpus {
 	} {
 		c.Series = append(c.Series, Series{labels(fmt.Sprint("m", i)), times, values})
 	}
-	c.Series = append(c.Series, Series{labels("short"), times[1:2], []string{"5"}}, Series{Labels: labels("empty"), Times: []int64{}, Values: []string{}})
+	c.Series = append(c.Series, Series{labels("short"), times[1:2], []string{"5"}},
+		Series{Labels: labels("empty"), Times: []int64{}, Values: []string{}})
 	return c
 }
 
@@ -128,7 +129,8 @@ func TestSizesAreBounded(t *testing.T) {
 			t.Errorf("% x is read without an error", body)
 		}
 	}
-	if _, err := Decode(frame(t, make([]byte, maxPlain+1))); err == nil || !strings.Contains(err.Error(), "more than") {
+	if _, err := Decode(frame(t, make([]byte, maxPlain+1))); err == nil ||
+		!strings.Contains(err.Error(), "more than") {
 		t.Errorf("a file of more than %d bytes: %v", maxPlain, err)
 	}
 }
@@ -172,7 +174,8 @@ func FuzzPlain(f *testing.F) {
 
 func TestEachIsInOrder(t *testing.T) {
 	c := small()
-	c.Series[2].Times = []int64{c.Series[2].Times[0], c.Series[2].Times[0] + 1, c.Series[2].Times[2], c.Series[2].Times[2] + 9999}
+	c.Series[2].Times = []int64{c.Series[2].Times[0], c.Series[2].Times[0] + 1, c.Series[2].Times[2],
+		c.Series[2].Times[2] + 9999}
 	seen, last := map[string]int{}, int64(0)
 	err := c.Each(func(at int64, series, index []int) error {
 		if at <= last {
@@ -199,7 +202,8 @@ func TestEachIsInOrder(t *testing.T) {
 }
 
 func TestThin(t *testing.T) {
-	c := &Corpus{Interval: 1000, Series: []Series{{labels("a"), []int64{1000, 1999, 2000, 4500}, []string{"1", "2", "3", "4"}}}}
+	c := &Corpus{Interval: 1000,
+		Series: []Series{{labels("a"), []int64{1000, 1999, 2000, 4500}, []string{"1", "2", "3", "4"}}}}
 	if n := c.Thin(); n != 1 || !reflect.DeepEqual(c.Series[0].Values, []string{"1", "3", "4"}) {
 		t.Errorf("%d were left out, %v is left", n, c.Series[0].Values)
 	}

@@ -24,7 +24,8 @@ func Encode(c *Corpus) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	z, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression),
+		zstd.WithEncoderConcurrency(1))
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +106,8 @@ func Decode(raw []byte) (*Corpus, error) {
 	if !ok {
 		return nil, errors.New("it is no corpus of this format")
 	}
-	z, err := zstd.NewReader(bytes.NewReader(frame), zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(1<<27))
+	z, err := zstd.NewReader(bytes.NewReader(frame), zstd.WithDecoderConcurrency(1),
+		zstd.WithDecoderMaxWindow(1<<27))
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,8 @@ func benchMerge(b *testing.B, series [][]uint64) {
 // flushed returns a store that has the points of series in one flush.
 func flushed(b *testing.B, series [][]uint64) (s *store.Store, points int) {
 	o := store.DefaultOptions("/data")
-	o.FS, o.Logger, o.MinFree, o.BackgroundMerge = vfs.NewMem(), slog.New(slog.DiscardHandler), 0, false
+	o.FS, o.Logger, o.MinFree, o.BackgroundMerge = vfs.NewMem(), slog.New(slog.DiscardHandler), 0,
+		false
 	s, err := store.Open(o)
 	if err != nil {
 		b.Fatal(err)

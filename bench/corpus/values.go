@@ -60,7 +60,8 @@ func inForm(values []string, form byte) (digits []int64, ok bool) {
 	var buf []byte
 	for i, v := range values {
 		front, behind, _ := strings.Cut(v, ".")
-		n, err := strconv.ParseInt(front+behind+strings.Repeat("0", max(0, places(form)-len(behind))), 10, 64)
+		n, err := strconv.ParseInt(front+behind+strings.Repeat("0", max(0, places(form)-len(behind))), 10,
+			64)
 		if err != nil {
 			return nil, false
 		}

@@ -52,7 +52,8 @@ const Space = 2 << 30
 
 // Run measures all figures that have bounds and prints them. The table is of
 // use even where the error says that a bound is broken.
-func Run(ctx context.Context, env *server.Env, head report.Head, out io.Writer) (*report.Table, error) {
+func Run(ctx context.Context, env *server.Env, head report.Head, out io.Writer) (*report.Table,
+	error) {
 	g := &guarded{Env: env, Table: report.Table{Head: head}, bounds: bounds}
 	if err := g.measure(ctx); err != nil {
 		return nil, err
@@ -68,7 +69,8 @@ func (g *guarded) report(out io.Writer) error {
 		f := &g.Figures[i]
 		lines = append(lines, f.Cells())
 		if f.Verdict() != "ok" {
-			broken = append(broken, fmt.Sprintf("%s: %s is %v %s, the bound is %v", f.Area, f.What, f.Value, f.Unit, f.Budget))
+			broken = append(broken, fmt.Sprintf("%s: %s is %v %s, the bound is %v", f.Area, f.What, f.Value,
+				f.Unit, f.Budget))
 		}
 	}
 	report.WriteTable(out, lines)
@@ -77,9 +79,11 @@ func (g *guarded) report(out io.Writer) error {
 	}
 	switch {
 	case len(g.missing) > 0:
-		return fmt.Errorf("figures without a bound, add them to bounds in bench/guard/bounds.go:\n%s", strings.Join(g.missing, "\n"))
+		return fmt.Errorf("figures without a bound, add them to bounds in bench/guard/bounds.go:\n%s",
+			strings.Join(g.missing, "\n"))
 	case len(broken) > 0:
-		return fmt.Errorf("%d bounds are broken; where that is meant, raise them in bench/guard/bounds.go:\n%s", len(broken), strings.Join(broken, "\n"))
+		return fmt.Errorf("%d bounds are broken; where that is meant, raise them in "+
+			"bench/guard/bounds.go:\n%s", len(broken), strings.Join(broken, "\n"))
 	}
 	return nil
 }
@@ -170,7 +174,12 @@ func (g *guarded) instructions(ctx context.Context, ops []operation) error {
 		return err
 	}
 	for i, op := range ops[1:] {
-		g.add(report.Figure{Area: "instructions", What: op.name, Unit: "a point", Value: float64(counts[i+1]) / float64(op.points)}.
+		g.add(report.Figure{
+			Area:  "instructions",
+			What:  op.name,
+			Unit:  "a point",
+			Value: float64(counts[i+1]) / float64(op.points),
+		}.
 			Because("in user mode, %d points; least of %d runs", op.points, tracedRuns))
 	}
 	return nil
@@ -190,8 +199,14 @@ func (g *guarded) ratio(ctx context.Context, name string, c haggar.Config) error
 		if last, err = g.load(ctx, c); err != nil {
 			return fmt.Errorf("load of %s: %w", name, err)
 		}
-		f := report.Figure{Area: "processor time", What: name + ", ddb ÷ discard", Unit: "×", Value: last.DDB.Nanos() / last.Discard.Nanos()}.
-			Because("ddb %.1f ns a point, discard %.1f; %d M points; least of up to %d", last.DDB.Nanos(), last.Discard.Nanos(), last.DDB.Points/1e6, ratioTries)
+		f := report.Figure{
+			Area:  "processor time",
+			What:  name + ", ddb ÷ discard",
+			Unit:  "×",
+			Value: last.DDB.Nanos() / last.Discard.Nanos(),
+		}.
+			Because("ddb %.1f ns a point, discard %.1f; %d M points; least of up to %d", last.DDB.Nanos(),
+				last.Discard.Nanos(), last.DDB.Points/1e6, ratioTries)
 		if try == 0 || f.Value < best.Value {
 			best = f
 		}
@@ -200,10 +215,20 @@ func (g *guarded) ratio(ctx context.Context, name string, c haggar.Config) error
 		}
 	}
 	g.add(best)
-	g.add(report.Figure{Area: "allocations", What: "server under " + name, Unit: "1000 points", Value: 1000 * last.loading / float64(last.DDB.Points+last.DDB.Warm)}.
+	g.add(report.Figure{
+		Area:  "allocations",
+		What:  "server under " + name,
+		Unit:  "1000 points",
+		Value: 1000 * last.loading / float64(last.DDB.Points+last.DDB.Warm),
+	}.
 		Because("new series, sealing, flushing and merging included"))
 	for i, q := range queries(&c) {
-		g.add(report.Figure{Area: "allocations", What: q.What + ", after " + name, Unit: "a query", Value: last.asking[i]}.Because("over HTTP; least of %d means of %d", askedRounds, askedRuns))
+		g.add(report.Figure{
+			Area:  "allocations",
+			What:  q.What + ", after " + name,
+			Unit:  "a query",
+			Value: last.asking[i],
+		}.Because("over HTTP; least of %d means of %d", askedRounds, askedRuns))
 	}
 	return nil
 }
@@ -256,7 +281,11 @@ func queries(c *haggar.Config) []load.Query {
 	one := fmt.Sprintf("max(%s BUCKET %s, 1m)", load.Name(c, 1, 17), c.Bucket)
 	all := strings.TrimSuffix(load.Name(c, 1, 0), metric.Quoted(fmt.Sprintf("%6d", 0))) + "*"
 	return []load.Query{
-		{What: "max of a series", Text: "SELECT " + one + " " + s.DQL(), Want: [][]float64{s.Max(c, 1, 17)}},
+		{
+			What: "max of a series",
+			Text: "SELECT " + one + " " + s.DQL(),
+			Want: [][]float64{s.Max(c, 1, 17)},
+		},
 		{What: fmt.Sprintf("average of %d series", c.Metrics), Want: [][]float64{s.Mean(c, 1)},
 			Text: fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, 1m)) %s", all, c.Bucket, s.DQL())},
 	}

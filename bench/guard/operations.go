@@ -82,10 +82,12 @@ type pointCounter struct {
 	points int
 }
 
-func (c *pointCounter) Point([]byte, uint64, uint64)           { c.points++ }
-func (c *pointCounter) Points(_ []byte, _ uint64, data []byte) { c.points += len(data) / point.Size }
-func (c *pointCounter) Flush()                                 {}
-func (c *pointCounter) FlushAck(uint64)                        {}
+func (c *pointCounter) Point([]byte, uint64, uint64) { c.points++ }
+func (c *pointCounter) Points(_ []byte, _ uint64, data []byte) {
+	c.points += len(data) / point.Size
+}
+func (c *pointCounter) Flush()          {}
+func (c *pointCounter) FlushAck(uint64) {}
 
 // decoded is the number of points of a message.
 const decoded = 64
@@ -129,7 +131,8 @@ func seriesKey(i int) []byte { return haggar.Data{}.AppendKey(nil, 3, i) }
 // sessionSink hands what is decoded to a session.
 type sessionSink struct{ *intake.Session }
 
-func (s sessionSink) Flush()          { _, _ = s.Commit() } // its error comes back from the next Commit
+// its error comes back from the next Commit
+func (s sessionSink) Flush()          { _, _ = s.Commit() }
 func (s sessionSink) FlushAck(uint64) {}
 
 // appends adds rows of known series in the order of their sender: decoded,
@@ -173,7 +176,8 @@ func (ops *operations) appends() error {
 	for at := range load.GroupWidth {
 		slots = append(slots, at*size+1)
 	}
-	ops.list = append(ops.list, row("append a batch", batchOf(load.GroupWidth), 1), row("append entries", entries, slots...))
+	ops.list = append(ops.list, row("append a batch", batchOf(load.GroupWidth), 1),
+		row("append entries", entries, slots...))
 	return nil
 }
 
@@ -192,7 +196,9 @@ func (ops *operations) chunks(kind haggar.Kind, name string) error {
 			dst = e.Append(dst[:0], 0, words)
 			return nil
 		}},
-		operation{"decode a chunk, " + name, chunk.Slots, func() error { return chunk.DecodeRange(out, src, 0) }})
+		operation{"decode a chunk, " + name, chunk.Slots, func() error {
+			return chunk.DecodeRange(out, src, 0)
+		}})
 	return nil
 }
 
@@ -224,7 +230,8 @@ func (ops *operations) reads(ctx context.Context) error {
 }
 
 // fill writes a window of series into a bucket, and flushes and merges it.
-func fill(ctx context.Context, s *store.Store, bucket string, data haggar.Data, series int) (buckets.Info, error) {
+func fill(ctx context.Context, s *store.Store, bucket string, data haggar.Data,
+	series int) (buckets.Info, error) {
 	info, err := write(s, bucket, data, series)
 	if err != nil {
 		return info, err

@@ -50,12 +50,20 @@ func (g *guarded) size(ctx context.Context, name string, data haggar.Data) (err 
 		return err
 	}
 	const points = sizeSeries * window
-	note := func(bytes int64) string { return fmt.Sprintf("%.3f bits a point", 8*float64(bytes)/points) }
+	note := func(bytes int64) string {
+		return fmt.Sprintf("%.3f bits a point", 8*float64(bytes)/points)
+	}
 	flushed := s.Stats()
 	if flushed.Segments.Points != points {
 		return fmt.Errorf("%d points were written, the segments hold %d", points, flushed.Segments.Points)
 	}
-	g.add(report.Figure{Area: "size", What: name + ", flushed", Unit: "B", Value: float64(flushed.Segments.Bytes), Note: note(flushed.Segments.Bytes)})
+	g.add(report.Figure{
+		Area:  "size",
+		What:  name + ", flushed",
+		Unit:  "B",
+		Value: float64(flushed.Segments.Bytes),
+		Note:  note(flushed.Segments.Bytes),
+	})
 	if err := goOn(s, info); err != nil {
 		return err
 	}
@@ -67,9 +75,16 @@ func (g *guarded) size(ctx context.Context, name string, data haggar.Data) (err 
 	}
 	merged := s.Stats()
 	if merged.Segments.Points != points+1 {
-		return fmt.Errorf("%d points were written, the merged segments hold %d", points+1, merged.Segments.Points)
+		return fmt.Errorf("%d points were written, the merged segments hold %d", points+1,
+			merged.Segments.Points)
 	}
-	g.add(report.Figure{Area: "size", What: name + ", merged", Unit: "B", Value: float64(merged.Segments.Bytes), Note: note(merged.Segments.Bytes)})
+	g.add(report.Figure{
+		Area:  "size",
+		What:  name + ", merged",
+		Unit:  "B",
+		Value: float64(merged.Segments.Bytes),
+		Note:  note(merged.Segments.Bytes),
+	})
 	return nil
 }
 

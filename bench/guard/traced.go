@@ -188,7 +188,8 @@ func holdMonitor(pid int) (int, error) {
 	}
 	monitor := 0
 	for _, e := range tids {
-		if tid, err := strconv.Atoi(e.Name()); err == nil && tid != pid && (monitor == 0 || tid < monitor) {
+		if tid, err := strconv.Atoi(e.Name()); err == nil && tid != pid &&
+			(monitor == 0 || tid < monitor) {
 			monitor = tid
 		}
 	}

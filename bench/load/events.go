@@ -70,15 +70,18 @@ func (e *Events) At(i int) Request {
 		method = "POST"
 	}
 	return Request{
-		Host: "web-" + strconv.Itoa(int(h>>12%50)), Method: method, Path: "/shop/item/" + strconv.Itoa(int(h>>20%20_000)), Status: status,
-		Bytes: int(h >> 36 % 50_000), Micros: int(h >> 40 % 1_000_000), User: "user-" + strconv.Itoa(int(h>>16%10_000)), ID: fmt.Sprintf("%016x", mixed(int(h>>1))),
+		Host: "web-" + strconv.Itoa(int(h>>12%50)), Method: method, Path: "/shop/item/" +
+			strconv.Itoa(int(h>>20%20_000)), Status: status,
+		Bytes: int(h >> 36 % 50_000), Micros: int(h >> 40 % 1_000_000), User: "user-" +
+			strconv.Itoa(int(h>>16%10_000)), ID: fmt.Sprintf("%016x", mixed(int(h>>1))),
 	}
 }
 
 // AppendLine appends an event as a line of JSON.
 func (e *Events) AppendLine(dst []byte, i int) []byte {
 	r := e.At(i)
-	return fmt.Appendf(dst, `{"time":%d,"host":%q,"method":%q,"path":%q,"status":%d,"bytes":%d,"us":%d,"user":%q,"id":%q}`+"\n",
+	return fmt.Appendf(dst,
+		`{"time":%d,"host":%q,"method":%q,"path":%q,"status":%d,"bytes":%d,"us":%d,"user":%q,"id":%q}`+"\n",
 		e.Time(i), r.Host, r.Method, r.Path, r.Status, r.Bytes, r.Micros, r.User, r.ID)
 }
 
@@ -103,8 +106,10 @@ func (e *Events) Term(i int) wire.Event {
 // AppendSyslog appends an event as a message of RFC 5424 behind its length.
 func (e *Events) AppendSyslog(dst []byte, i int) []byte {
 	r := e.At(i)
-	m := fmt.Sprintf(`<134>1 %s %s web 4711 - [req@32473 status="%d" bytes="%d" us="%d" user="%s" id="%s"] %s %s`,
-		time.Unix(0, e.Time(i)).UTC().Format("2006-01-02T15:04:05.000000Z"), r.Host, r.Status, r.Bytes, r.Micros, r.User, r.ID, r.Method, r.Path)
+	m := fmt.Sprintf(
+		`<134>1 %s %s web 4711 - [req@32473 status="%d" bytes="%d" us="%d" user="%s" id="%s"] %s %s`,
+		time.Unix(0, e.Time(i)).UTC().Format("2006-01-02T15:04:05.000000Z"), r.Host, r.Status, r.Bytes,
+		r.Micros, r.User, r.ID, r.Method, r.Path)
 	return fmt.Appendf(dst, "%d %s", len(m), m)
 }
 
@@ -150,12 +155,22 @@ func ToldBySyslog(event []byte) (Request, error) {
 	}
 	method, path, _ := strings.Cut(m.Message, " ")
 	q := &m.Data.Req
-	return Request{Host: m.Host, Method: method, Path: path, Status: q.Status, Bytes: q.Bytes, Micros: q.Micros, User: q.User, ID: q.ID}, nil
+	return Request{
+		Host:   m.Host,
+		Method: method,
+		Path:   path,
+		Status: q.Status,
+		Bytes:  q.Bytes,
+		Micros: q.Micros,
+		User:   q.User,
+		ID:     q.ID,
+	}, nil
 }
 
 // CheckList compares an answer of GET /events with the events that are wanted: their times and what
 // they tell, by told. It returns how many there are.
-func (e *Events) CheckList(body []byte, want func(*Request) bool, told func(event []byte) (Request, error)) (found int, err error) {
+func (e *Events) CheckList(body []byte, want func(*Request) bool,
+	told func(event []byte) (Request, error)) (found int, err error) {
 	var got struct {
 		E []struct {
 			Timestamp int64
@@ -168,7 +183,8 @@ func (e *Events) CheckList(body []byte, want func(*Request) bool, told func(even
 		return 0, err
 	}
 	if got.More || got.Damaged != nil {
-		return 0, fmt.Errorf("events are missing from the answer: more %v, damaged %s", got.More, got.Damaged)
+		return 0, fmt.Errorf("events are missing from the answer: more %v, damaged %s", got.More,
+			got.Damaged)
 	}
 	for i := range e.N {
 		r := e.At(i)

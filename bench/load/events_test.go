@@ -18,7 +18,8 @@ func answer(t *testing.T, e *Events) (string, int) {
 	var list []string
 	for i := range e.N {
 		if r := e.At(i); isFailing(&r) {
-			body := strings.Replace(string(e.AppendLine(nil, i)), fmt.Sprintf(`"time":%d,`, e.Time(i)), "", 1)
+			body := strings.Replace(string(e.AppendLine(nil, i)), fmt.Sprintf(`"time":%d,`, e.Time(i)), "",
+				1)
 			list = append(list, fmt.Sprintf(`{"timestamp":%d,"event":%s}`, e.Time(i), body))
 		}
 	}
@@ -42,9 +43,10 @@ func TestEventListsAreChecked(t *testing.T) {
 		"another time":       strings.Replace(right, `"timestamp":`, `"timestamp":1`, 1),
 		"another host":       strings.Replace(right, `"web-`, `"wed-`, 1),
 		"more":               strings.Replace(right, `"t":1`, `"more":true`, 1),
-		"damage":             strings.Replace(right, `"t":1`, `"damaged":[{"start":1,"end":2,"events":1}]`, 1),
-		"no JSON":            "{",
-		"none":               `{"e":[]}`,
+		"damage": strings.Replace(right, `"t":1`,
+			`"damaged":[{"start":1,"end":2,"events":1}]`, 1),
+		"no JSON": "{",
+		"none":    `{"e":[]}`,
 	} {
 		if _, err := e.CheckList([]byte(wrong), isFailing, Told); err == nil {
 			t.Errorf("%s: the answer is taken for right", what)
@@ -67,7 +69,8 @@ func TestEventsAreTheSameInEachForm(t *testing.T) {
 		if at != e.Time(i) || w.Time != uint64(at) {
 			t.Fatalf("event %d is of %d, %d and %d", i, e.Time(i), at, w.Time)
 		}
-		if json, own := term.Root(body).AppendJSON(nil), term.Root(w.Term).AppendJSON(nil); !bytes.Equal(json, own) {
+		if json, own := term.Root(body).AppendJSON(nil),
+			term.Root(w.Term).AppendJSON(nil); !bytes.Equal(json, own) {
 			t.Fatalf("event %d is %s as JSON and %s as a term", i, json, own)
 		}
 		message := strings.Fields(string(e.AppendSyslog(nil, i)))
@@ -84,7 +87,8 @@ func TestEventsAreTheSameInEachForm(t *testing.T) {
 func TestSyslogEventsAreRead(t *testing.T) {
 	e := &Events{Start: time.Unix(0, 0), N: 1}
 	r := e.At(0)
-	event := fmt.Sprintf(`{"facility":16,"host":%q,"data":{"req@32473":{"status":"%d","bytes":"%d","us":"%d","user":%q,"id":%q}},"message":"%s %s"}`,
+	event := fmt.Sprintf(
+		`{"facility":16,"host":%q,"data":{"req@32473":{"status":"%d","bytes":"%d","us":"%d","user":%q,"id":%q}},"message":"%s %s"}`,
 		r.Host, r.Status, r.Bytes, r.Micros, r.User, r.ID, r.Method, r.Path)
 	if got, err := ToldBySyslog([]byte(event)); err != nil || got != r {
 		t.Errorf("%s tells %+v, %v, want %+v", event, got, err, r)

@@ -28,7 +28,8 @@ const (
 )
 
 // parts calls send with ranges of the events, in their order, from some connections at once.
-func (e *Events) parts(ctx context.Context, connections, size int, send func(ctx context.Context, next func() (from, to int)) error) error {
+func (e *Events) parts(ctx context.Context, connections, size int,
+	send func(ctx context.Context, next func() (from, to int)) error) error {
 	var taken atomic.Int64
 	next := func() (from, to int) {
 		to = int(taken.Add(int64(size)))
@@ -52,22 +53,23 @@ func (e *Events) parts(ctx context.Context, connections, size int, send func(ctx
 func (e *Events) Post(ctx context.Context, s *server.Server, bucket string) error {
 	httpClient := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: EventPosts}}
 	defer httpClient.CloseIdleConnections()
-	return e.parts(ctx, EventPosts, EventLines, func(ctx context.Context, next func() (from, to int)) error {
-		var body []byte
-		for {
-			from, to := next()
-			if from == to {
-				return nil
+	return e.parts(ctx, EventPosts, EventLines,
+		func(ctx context.Context, next func() (from, to int)) error {
+			var body []byte
+			for {
+				from, to := next()
+				if from == to {
+					return nil
+				}
+				body = body[:0]
+				for i := from; i < to; i++ {
+					body = e.AppendLine(body, i)
+				}
+				if err := post(ctx, httpClient, "http://"+s.HTTP+"/events/"+bucket, body, to-from); err != nil {
+					return err
+				}
 			}
-			body = body[:0]
-			for i := from; i < to; i++ {
-				body = e.AppendLine(body, i)
-			}
-			if err := post(ctx, httpClient, "http://"+s.HTTP+"/events/"+bucket, body, to-from); err != nil {
-				return err
-			}
-		}
-	})
+		})
 }
 
 func post(ctx context.Context, httpClient *http.Client, url string, body []byte, events int) error {
@@ -96,50 +98,52 @@ func post(ctx context.Context, httpClient *http.Client, url string, body []byte,
 
 // Write sends the events with opcode 13. All are stored when it returns.
 func (e *Events) Write(ctx context.Context, s *server.Server, bucket string) error {
-	return e.parts(ctx, Connections, eventList, func(ctx context.Context, next func() (from, to int)) error {
-		c, err := client.Dial(ctx, s.TCP)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		for list := make([]wire.Event, 0, eventList); ; list = list[:0] {
-			from, to := next()
-			if from == to {
-				return nil
-			}
-			for i := from; i < to; i++ {
-				list = append(list, e.Term(i))
-			}
-			if err := c.WriteEvents(ctx, bucket, list); err != nil {
+	return e.parts(ctx, Connections, eventList,
+		func(ctx context.Context, next func() (from, to int)) error {
+			c, err := client.Dial(ctx, s.TCP)
+			if err != nil {
 				return err
 			}
-		}
-	})
+			defer c.Close()
+			for list := make([]wire.Event, 0, eventList); ; list = list[:0] {
+				from, to := next()
+				if from == to {
+					return nil
+				}
+				for i := from; i < to; i++ {
+					list = append(list, e.Term(i))
+				}
+				if err := c.WriteEvents(ctx, bucket, list); err != nil {
+					return err
+				}
+			}
+		})
 }
 
 // Syslog sends the events as messages over TCP. The server may not have read all when it returns.
 func (e *Events) Syslog(ctx context.Context, addr string) error {
-	return e.parts(ctx, Connections, eventList, func(ctx context.Context, next func() (from, to int)) error {
-		var dial net.Dialer
-		c, err := dial.DialContext(ctx, "tcp", addr)
-		if err != nil {
-			return err
-		}
-		defer c.Close()
-		defer context.AfterFunc(ctx, func() { c.Close() })()
-		var part []byte
-		for {
-			from, to := next()
-			if from == to {
-				return nil
-			}
-			part = part[:0]
-			for i := from; i < to; i++ {
-				part = e.AppendSyslog(part, i)
-			}
-			if _, err := c.Write(part); err != nil {
+	return e.parts(ctx, Connections, eventList,
+		func(ctx context.Context, next func() (from, to int)) error {
+			var dial net.Dialer
+			c, err := dial.DialContext(ctx, "tcp", addr)
+			if err != nil {
 				return err
 			}
-		}
-	})
+			defer c.Close()
+			defer context.AfterFunc(ctx, func() { c.Close() })()
+			var part []byte
+			for {
+				from, to := next()
+				if from == to {
+					return nil
+				}
+				part = part[:0]
+				for i := from; i < to; i++ {
+					part = e.AppendSyslog(part, i)
+				}
+				if _, err := c.Write(part); err != nil {
+					return err
+				}
+			}
+		})
 }

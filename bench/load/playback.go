@@ -102,7 +102,8 @@ func (p *Playback) Check(ctx context.Context, addr string, c *corpus.Corpus) err
 				want[k].Time = 0
 			}
 			if got[k] != want[k] {
-				return fmt.Errorf("slot %d of %s is read as %+v, sent was %+v", begin+int64(k), s, got[k], want[k])
+				return fmt.Errorf("slot %d of %s is read as %+v, sent was %+v", begin+int64(k), s, got[k],
+					want[k])
 			}
 		}
 	}
@@ -110,7 +111,8 @@ func (p *Playback) Check(ctx context.Context, addr string, c *corpus.Corpus) err
 }
 
 // read reads slots of a series, with times 0 where the bucket keeps none.
-func (p *Playback) read(ctx context.Context, conn *client.Client, key []byte, begin int64, count int) (got []wire.Timestamped, err error) {
+func (p *Playback) read(ctx context.Context, conn *client.Client, key []byte, begin int64,
+	count int) (got []wire.Timestamped, err error) {
 	for len(got) < count {
 		n := min(count-len(got), client.MaxGet)
 		if p.Timestamped {
@@ -174,7 +176,8 @@ func (p *player) point(series int, at int64, value string) error {
 	}
 	p.points++
 	if p.Timestamped {
-		return p.stream.TimestampedBatchPoint(p.keys[series], wire.Timestamped{Word: word, Time: uint64(at) * 1e6})
+		return p.stream.TimestampedBatchPoint(p.keys[series],
+			wire.Timestamped{Word: word, Time: uint64(at) * 1e6})
 	}
 	return p.stream.BatchPoint(p.keys[series], word)
 }

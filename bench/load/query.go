@@ -33,7 +33,8 @@ func Over(from, to, every int64) Span { return Span{from, to, every} }
 
 // DQL returns the end of a query over the span.
 func (s Span) DQL() string {
-	return fmt.Sprintf("BEFORE %q FOR %ds", time.Unix(s.To, 0).UTC().Format(time.DateTime), s.To-s.From)
+	return fmt.Sprintf("BEFORE %q FOR %ds", time.Unix(s.To, 0).UTC().Format(time.DateTime),
+		s.To-s.From)
 }
 
 // Max returns the largest value of every step of a series.
@@ -94,7 +95,8 @@ func (q *Query) Check(body []byte) error {
 	}
 	for i, r := range got.Results {
 		if r.Coverage != 1 || len(r.Values) != len(q.Want[i]) {
-			return fmt.Errorf("result %d has %d values and a coverage of %v, want %d and 1", i, len(r.Values), r.Coverage, len(q.Want[i]))
+			return fmt.Errorf("result %d has %d values and a coverage of %v, want %d and 1", i,
+				len(r.Values), r.Coverage, len(q.Want[i]))
 		}
 		for j, v := range r.Values {
 			if v == nil || math.Abs(*v-q.Want[i][j]) > 1e-9*math.Abs(q.Want[i][j]) {

@@ -39,7 +39,8 @@ func (m Machine) String() string {
 		commit += " (measured by the benchmark of " + m.Source + ")"
 	}
 	return fmt.Sprintf("%s, %d cores, %s of memory, %s/%s, %s, commit %s. %s before the start.\n",
-		m.CPU, runtime.NumCPU(), m.Memory, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit, m.Load)
+		m.CPU, runtime.NumCPU(), m.Memory, runtime.GOOS, runtime.GOARCH, runtime.Version(), commit,
+		m.Load)
 }
 
 // Load tells how busy the machine was in the last minute.
@@ -104,7 +105,8 @@ func source() string {
 		return "unknown"
 	}
 	name := strings.TrimSpace(string(id))
-	if changed, err := exec.Command("git", "status", "--porcelain", "-uno").Output(); err == nil && len(changed) > 0 {
+	if changed, err := exec.Command("git", "status", "--porcelain", "-uno").Output(); err == nil &&
+		len(changed) > 0 {
 		name += "-dirty"
 	}
 	return name
@@ -118,7 +120,8 @@ func CheckSpace(dir string, need int64) error {
 		return fmt.Errorf("free space of %s: %w", dir, err)
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < need {
-		return fmt.Errorf("%s has %d MiB free and up to %d are needed: name another directory with -dir", dir, free>>20, need>>20)
+		return fmt.Errorf("%s has %d MiB free and up to %d are needed: name another directory with -dir",
+			dir, free>>20, need>>20)
 	}
 	return nil
 }

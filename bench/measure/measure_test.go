@@ -27,11 +27,13 @@ func TestMedian(t *testing.T) {
 
 func TestStat(t *testing.T) {
 	got, err := parseStat("12 (a name) R) S 7 12 12 0 -1 4194560 900 0 0 0 250 31 4 2 20 0 8 0 100")
-	want := stat{7, CPU{2500 * time.Millisecond, 310 * time.Millisecond}, CPU{40 * time.Millisecond, 20 * time.Millisecond}}
+	want := stat{7, CPU{2500 * time.Millisecond, 310 * time.Millisecond},
+		CPU{40 * time.Millisecond, 20 * time.Millisecond}}
 	if err != nil || got != want {
 		t.Errorf("got %v, %v, want %v", got, err, want)
 	}
-	for _, text := range []string{"12 (a) S 1", "12 (a) S 7 12 12 0 -1 4194560 900 0 0 0 x 31 4 2 20", ""} {
+	for _, text := range []string{"12 (a) S 1", "12 (a) S 7 12 12 0 -1 4194560 900 0 0 0 x 31 4 2 20",
+		""} {
 		if _, err := parseStat(text); err == nil {
 			t.Errorf("%q is taken", text)
 		}

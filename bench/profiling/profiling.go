@@ -48,7 +48,8 @@ func Run(ctx context.Context, env *server.Env, out io.Writer, dir string) error 
 			return fmt.Errorf("%s: %w", sent.name, err)
 		}
 		fmt.Fprintf(out, "\n%s, %v under load: %s\n", sent.name, during, file)
-		list := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", fmt.Sprintf("-nodecount=%d", top), filepath.Join(env.Bin, "ddb"), file)
+		list := exec.CommandContext(ctx, "go", "tool", "pprof", "-top", fmt.Sprintf("-nodecount=%d", top),
+			filepath.Join(env.Bin, "ddb"), file)
 		list.Stdout, list.Stderr = out, env.Log
 		if err := list.Run(); err != nil {
 			return fmt.Errorf("go tool pprof: %w", err)

@@ -17,7 +17,8 @@ type builder struct {
 }
 
 // private are labels that name a host, its users or its addresses.
-var private = []string{"address", "broadcast", "nodename", "domainname", "host", "instance", "machine_id", "mountaddr", "system_uuid", "boot_id"}
+var private = []string{"address", "broadcast", "nodename", "domainname", "host", "instance",
+	"machine_id", "mountaddr", "system_uuid", "boot_id"}
 
 // add adds a sample. A second one of a series at the same time is left out, and
 // so are file systems mounted below the root, whose names tell of the host. Its
@@ -53,6 +54,8 @@ func (b *builder) corpus(name, about string, interval int64) (*corpus.Corpus, er
 	if len(b.series) == 0 {
 		return nil, fmt.Errorf("nothing was recorded for %s", name)
 	}
-	slices.SortFunc(b.series, func(a, b corpus.Series) int { return strings.Compare(a.String(), b.String()) })
+	slices.SortFunc(b.series, func(a, b corpus.Series) int {
+		return strings.Compare(a.String(), b.String())
+	})
 	return &corpus.Corpus{Name: name, About: about, Interval: interval, Series: b.series}, nil
 }

@@ -49,7 +49,8 @@ func influxLine(b *builder, line string) error {
 	for _, field := range split(parts[1], ',') {
 		name, value, _ := strings.Cut(field, "=")
 		value = strings.TrimRight(value, "iu")
-		if _, err := strconv.ParseFloat(value, 64); err != nil || !strings.ContainsAny(value[:1], "-0123456789") {
+		if _, err := strconv.ParseFloat(value, 64); err != nil ||
+			!strings.ContainsAny(value[:1], "-0123456789") {
 			continue // a text or a truth value
 		}
 		labels[0].Value = plain(head[0]) + "_" + plain(name)
@@ -76,6 +77,8 @@ func split(line string, mark byte) []string {
 	return append(parts, line[begin:])
 }
 
-func plain(s string) string { return strings.NewReplacer(`\ `, " ", `\,`, ",", `\=`, "=").Replace(s) }
+func plain(s string) string {
+	return strings.NewReplacer(`\ `, " ", `\,`, ",", `\=`, "=").Replace(s)
+}
 
 func parseInt(s string) (int64, error) { return strconv.ParseInt(s, 10, 64) }

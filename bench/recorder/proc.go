@@ -77,7 +77,9 @@ func (p *procReader) line(line string) {
 		p.file, p.section, p.heads = file, "", nil
 		return
 	}
-	fields := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(" \t:=,()|/", r) })
+	fields := strings.FieldsFunc(line, func(r rune) bool {
+		return strings.ContainsRune(" \t:=,()|/", r)
+	})
 	switch {
 	case len(fields) == 0:
 		return
@@ -155,7 +157,8 @@ func (p *procReader) hex(fields []string) {
 
 func (p *procReader) add(row, field, text string) {
 	labels := []corpus.Label{
-		{Name: "__name__", Value: "proc_" + strings.ReplaceAll(strings.ReplaceAll(p.file, "/", "_"), "-", "_")},
+		{Name: "__name__", Value: "proc_" + strings.ReplaceAll(strings.ReplaceAll(p.file, "/", "_"), "-",
+			"_")},
 		{Name: "row", Value: row}, {Name: "field", Value: field},
 	}
 	if p.section != "" {

@@ -15,9 +15,11 @@ import (
 
 // Scraped returns the corpus of what a Prometheus has scraped of a job, with the
 // milliseconds of its scrapes. span is how far back it looks, such as 2h.
-func Scraped(ctx context.Context, addr, job, span, name, about string, interval int64) (*corpus.Corpus, error) {
+func Scraped(ctx context.Context, addr, job, span, name, about string,
+	interval int64) (*corpus.Corpus, error) {
 	query := url.Values{"query": {fmt.Sprintf("{job=%q}[%s]", job, span)}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+addr+"/api/v1/query?"+query.Encode(), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		"http://"+addr+"/api/v1/query?"+query.Encode(), nil)
 	if err != nil {
 		return nil, err
 	}

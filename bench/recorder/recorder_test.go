@@ -201,7 +201,8 @@ func TestScraped(t *testing.T) {
 	check(t, c, err, `load{cpu="1",mode="a",nodename="host-1"} 1700000000004:1.5 1700000015000:2 1700000030100:NaN
 `)
 	answer = `{"error":"no such thing"}`
-	if _, err := Scraped(t.Context(), addr, "node", "5m", "x", "y", 15_000); err == nil || !strings.Contains(err.Error(), "no such thing") {
+	if _, err := Scraped(t.Context(), addr, "node", "5m", "x", "y", 15_000); err == nil ||
+		!strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("an error of Prometheus is %v", err)
 	}
 }

@@ -45,7 +45,13 @@ var units = map[string]struct {
 const HigherIsBetter = "points/s"
 
 // higherIsBetter are the units in which more is better.
-var higherIsBetter = map[string]bool{HigherIsBetter: true, "MB/s": true, "IOPS": true, "kevents/s": true, "kseries/s": true}
+var higherIsBetter = map[string]bool{
+	HigherIsBetter: true,
+	"MB/s":         true,
+	"IOPS":         true,
+	"kevents/s":    true,
+	"kseries/s":    true,
+}
 
 // Benchmarks returns the figures as lines in Go's benchmark format: one for
 // each measurement, so that benchstat sees how they vary.
@@ -103,8 +109,10 @@ func word(text string) string {
 // writeBenchmarks writes lines in Go's benchmark format. What is not to keep
 // benchstat from comparing two files, such as the commit, is in comments.
 func writeBenchmarks(w io.Writer, h *Head, lines []Benchmark) {
-	fmt.Fprintf(w, "# commit %s, source %s, %s, %s, %s\n", h.Machine.Commit, h.Machine.Source, h.When(), runtime.Version(), h.Machine.Load)
-	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: dalmatiner/bench\ncpu: %s\n", runtime.GOOS, runtime.GOARCH, h.Machine.CPU)
+	fmt.Fprintf(w, "# commit %s, source %s, %s, %s, %s\n", h.Machine.Commit, h.Machine.Source,
+		h.When(), runtime.Version(), h.Machine.Load)
+	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: dalmatiner/bench\ncpu: %s\n", runtime.GOOS,
+		runtime.GOARCH, h.Machine.CPU)
 	better := map[string]string{}
 	for _, l := range lines {
 		for _, v := range l.Values {

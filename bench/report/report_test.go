@@ -11,7 +11,9 @@ import (
 	"dalmatiner/bench/measure"
 )
 
-var testHead = Head{Machine: measure.Machine{CPU: "a processor", Memory: "1 kB", Commit: "1234567-dirty", Source: "89abcde", Load: "Load average 0.1"}, Begun: time.Unix(0, 0)}
+var testHead = Head{
+	Machine: measure.Machine{CPU: "a processor", Memory: "1 kB", Commit: "1234567-dirty",
+		Source: "89abcde", Load: "Load average 0.1"}, Begun: time.Unix(0, 0)}
 
 func TestVerdicts(t *testing.T) {
 	for _, c := range []struct {
@@ -33,7 +35,8 @@ func TestVerdicts(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	tab := Table{Head: testHead}
-	tab.Add(Figure{Area: "ingest", What: "ddb", Value: 33.333, Samples: []float64{30, 33.333, 40}, Unit: "ns/point", Budget: 34, Note: "a|b"})
+	tab.Add(Figure{Area: "ingest", What: "ddb", Value: 33.333, Samples: []float64{30, 33.333, 40},
+		Unit: "ns/point", Budget: 34, Note: "a|b"})
 	tab.Add(Figure{Area: "rate", What: "ddb", Value: 1234.5, Unit: "points/s", Least: 2000})
 	var out strings.Builder
 	tab.Render(&out)
@@ -56,8 +59,10 @@ func TestTable(t *testing.T) {
 // takes for GOMAXPROCS, pairs of a value and a unit, a line for each sample.
 func TestBenchmarkFormat(t *testing.T) {
 	tab := Table{Head: testHead}
-	tab.Add(Median("ingest, batch stream, 10 k series", "ddb above discard", "ns/point", []float64{33.5, 30, 40}))
-	tab.Add(Figure{Area: "restart after kill -9", What: "written ÷ received, all", Value: 2, Unit: "×"})
+	tab.Add(Median("ingest, batch stream, 10 k series", "ddb above discard", "ns/point",
+		[]float64{33.5, 30, 40}))
+	tab.Add(Figure{Area: "restart after kill -9", What: "written ÷ received, all", Value: 2,
+		Unit: "×"})
 	tab.Add(Figure{Area: "rate", What: "ddb", Value: 1.5, Unit: "M points/s"})
 	tab.Add(Figure{Area: "Q", What: "memory", Value: 2, Unit: "MiB"})
 	tab.Add(Figure{Area: "allocations", What: "decode a batch", Value: 3, Unit: "a run"})
@@ -95,8 +100,10 @@ BenchmarkAllocations/server 1 3 1000points
 // A run writes files of its own, whatever is there.
 func TestSave(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
-	for i, want := range []string{"1970-01-01-1234567-dirty-steps.txt", "1970-01-01-1234567-dirty-steps-2.txt", "1970-01-01-1234567-dirty-steps-3.txt"} {
-		path, err := Save(dir, &testHead, "steps", []byte{byte('a' + i)}, []Benchmark{{"X", []Value{{float64(i), "sec"}}}})
+	for i, want := range []string{"1970-01-01-1234567-dirty-steps.txt",
+		"1970-01-01-1234567-dirty-steps-2.txt", "1970-01-01-1234567-dirty-steps-3.txt"} {
+		path, err := Save(dir, &testHead, "steps", []byte{byte('a' + i)},
+			[]Benchmark{{"X", []Value{{float64(i), "sec"}}}})
 		if err != nil || filepath.Base(path) != want {
 			t.Errorf("got %s, %v, want %s", path, err, want)
 		}
@@ -109,7 +116,8 @@ func TestSave(t *testing.T) {
 			t.Errorf("the lines are %q, %v", lines, err)
 		}
 	}
-	if path, err := Save(dir, &testHead, "", nil, nil); err != nil || filepath.Base(path) != "1970-01-01-1234567-dirty.txt" {
+	if path, err := Save(dir, &testHead, "", nil, nil); err != nil ||
+		filepath.Base(path) != "1970-01-01-1234567-dirty.txt" {
 		t.Errorf("got %s, %v", path, err)
 	}
 }

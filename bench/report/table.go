@@ -39,7 +39,8 @@ func (t *Table) Render(w io.Writer) {
 		}
 		lines = append(lines, f.Cells())
 	}
-	fmt.Fprintf(w, "# Benchmark of %s\n\n%s\n%d of %d figures miss their budget. Processor time is the server's alone; a range is the least and the most of the runs a median is of.\n\n",
+	fmt.Fprintf(w, "# Benchmark of %s\n\n%s\n%d of %d figures miss their budget. Processor time is "+
+		"the server's alone; a range is the least and the most of the runs a median is of.\n\n",
 		t.When(), t.Machine, misses, len(t.Figures))
 	WriteTable(w, lines)
 }

@@ -24,7 +24,8 @@ const (
 func chartsOfDay(c *haggar.Config) []timed {
 	end := c.Start.Unix() + dayRows
 	day := load.Over(end-dayRows, end, 300)
-	columns := timed{first: firstOfDay, Query: load.Query{What: "200 series, a day, columns of 5 m", Width: int(dayRows / day.Every)}}
+	columns := timed{first: firstOfDay, Query: load.Query{What: "200 series, a day, columns of 5 m",
+		Width: int(dayRows / day.Every)}}
 	averages := timed{first: firstOfDay, Query: load.Query{What: "200 series, a day, averages of 5 m"}}
 	var plain, avg []string
 	for i := range chartSeries {
@@ -41,7 +42,8 @@ func chartsOfDay(c *haggar.Config) []timed {
 // chartOfYear returns a year of all series in the columns of a chart.
 func chartOfYear(c *haggar.Config) timed {
 	year := load.Over(c.Start.Unix(), c.Start.Unix()+c.Steps, yearColumn)
-	q := load.Query{What: fmt.Sprintf("%d series, a year, columns of a chart", yearMetrics), Width: chartWidth}
+	q := load.Query{What: fmt.Sprintf("%d series, a year, columns of a chart", yearMetrics),
+		Width: chartWidth}
 	var reads []string
 	for i := range yearMetrics {
 		reads = append(reads, fmt.Sprintf("%s BUCKET %s", load.Name(c, 0, i), c.Bucket))

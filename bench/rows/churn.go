@@ -101,7 +101,8 @@ func (b *bench) churnDisk(ctx context.Context, s *store.Store, points int64) err
 	if _, err := s.Merge(ctx); err != nil {
 		return err
 	}
-	b.table.Add(report.Figure{Area: "churn", What: "bytes per point after merging", Unit: "B", Note: "uniform 0…999",
+	b.table.Add(report.Figure{Area: "churn", What: "bytes per point after merging", Unit: "B",
+		Note:  "uniform 0…999",
 		Value: float64(s.Stats().Segments.Bytes) / float64(points)})
 	return s.Close()
 }

@@ -90,10 +90,12 @@ func (b *bench) cluster(ctx context.Context) error {
 	const area = "cluster, ingest"
 	for i, sh := range shapes {
 		f := report.Median(area, sh.what, "ns/point", nanos[i]).
-			Because("processor time of all nodes, with what they do besides and a flush of each; %d series, %s k points", clusterSeries, measure.Number(clusterSeries*clusterRows/1e3))
+			Because("processor time of all nodes, with what they do besides and a flush of each; %d "+
+				"series, %s k points", clusterSeries, measure.Number(clusterSeries*clusterRows/1e3))
 		b.table.Add(f)
 		if sh.goal > 0 {
-			b.table.Add(report.Median(area, sh.what+" ÷ one node", "×", ratios[i]).Within(sh.goal).Because("of the same round"))
+			b.table.Add(report.Median(area, sh.what+" ÷ one node", "×", ratios[i]).Within(sh.goal).Because(
+				"of the same round"))
 		}
 	}
 	return b.clusterQueries(ctx)
@@ -124,8 +126,8 @@ func (b *bench) costOf(ctx context.Context, sh shape) (float64, error) {
 	return float64(after-before) / (clusterRows * clusterSeries), err
 }
 
-// fill sends a load behind points that are there, waits until all are acknowledged and the copies that
-// nobody waited for have come too, and flushes every node.
+// fill sends a load behind points that are there, waits until all are acknowledged and the copies
+// that nobody waited for have come too, and flushes every node.
 func (b *bench) fill(ctx context.Context, n nodes, c haggar.Config, there uint64) error {
 	sum, err := load.Send(ctx, b.Env, n[0], c)
 	if err != nil {
@@ -141,7 +143,8 @@ func (b *bench) fill(ctx context.Context, n nodes, c haggar.Config, there uint64
 			break
 		}
 		if time.Now().After(left) {
-			return fmt.Errorf("%d points were sent, %d are stored after %v: %w", want, got, settleTimeout, n[0].Accepted(ctx, c.Bucket, int64(want)))
+			return fmt.Errorf("%d points were sent, %d are stored after %v: %w", want, got, settleTimeout,
+				n[0].Accepted(ctx, c.Bucket, int64(want)))
 		}
 		if err := measure.Pause(ctx, 50*time.Millisecond); err != nil {
 			return err
@@ -151,7 +154,9 @@ func (b *bench) fill(ctx context.Context, n nodes, c haggar.Config, there uint64
 		if err := n[0].Accepted(ctx, c.Bucket, int64(want)); err != nil {
 			return err
 		}
-	} else { // a few points that were sent once may count as duplicates: docs/cluster.md, "What is not promised"
+	} else {
+		// a few points that were sent once may count as duplicates: docs/cluster.md, "What is not
+		// promised"
 		if err := measure.Pause(ctx, 500*time.Millisecond); err != nil {
 			return err
 		}
@@ -164,8 +169,8 @@ func (b *bench) fill(ctx context.Context, n nodes, c haggar.Config, there uint64
 	return nil
 }
 
-// startNodes starts the processes, and waits until each is a member. What was started is returned with
-// an error as well.
+// startNodes starts the processes, and waits until each is a member. What was started is returned
+// with an error as well.
 func (b *bench) startNodes(ctx context.Context, sh shape) (nodes, error) {
 	b.started++
 	dir := filepath.Join(b.Dir, fmt.Sprintf("cluster%d", b.started))
@@ -176,14 +181,16 @@ func (b *bench) startNodes(ctx context.Context, sh shape) (nodes, error) {
 		}
 		return nodes{s}, nil
 	}
-	// Other clusters of this machine are not to be met: the addresses are those of this process and cluster.
+	// Other clusters of this machine are not to be met: the addresses are those of this process and
+	// cluster.
 	pid := os.Getpid()
 	net := fmt.Sprintf("127.%d.%d", 16+pid%200, (pid/200*7+b.started)%250+1)
 	var out nodes
 	for i := range sh.nodes {
 		host, name := fmt.Sprintf("%s.%d", net, i+1), fmt.Sprintf("bench%d", i+1)
 		settings := []string{
-			"merge.background=off", "nodename=" + name, "cluster.listen=" + host + ":8599", fmt.Sprintf("n=%d", sh.copies),
+			"merge.background=off", "nodename=" + name, "cluster.listen=" + host + ":8599",
+			fmt.Sprintf("n=%d", sh.copies),
 			"tcp.addr=" + host + ":0", "http.addr=" + host + ":0",
 		}
 		if i > 0 {
@@ -191,10 +198,12 @@ func (b *bench) startNodes(ctx context.Context, sh shape) (nodes, error) {
 		}
 		if sh.tls {
 			certs := filepath.Join(dir, "tls")
-			if text, err := exec.CommandContext(ctx, filepath.Join(b.Bin, "ddb"), "tls", "create", "--dir", certs, name).CombinedOutput(); err != nil {
+			if text, err := exec.CommandContext(ctx, filepath.Join(b.Bin, "ddb"), "tls", "create", "--dir",
+				certs, name).CombinedOutput(); err != nil {
 				return out, fmt.Errorf("ddb tls create: %w: %s", err, text)
 			}
-			settings = append(settings, "cluster.tls_dir="+certs, "distributed_cookie=of a benchmark, no secret")
+			settings = append(settings, "cluster.tls_dir="+certs,
+				"distributed_cookie=of a benchmark, no secret")
 		}
 		s, err := b.Start(filepath.Join(dir, name), settings...)
 		if err != nil {
@@ -205,8 +214,8 @@ func (b *bench) startNodes(ctx context.Context, sh shape) (nodes, error) {
 	return out, awaitMembers(ctx, out)
 }
 
-// awaitMembers waits until every node knows all of them as members, and no change is under way nor begins
-// within a second.
+// awaitMembers waits until every node knows all of them as members, and no change is under way nor
+// begins within a second.
 func awaitMembers(ctx context.Context, n nodes) error {
 	ring := ""
 	for left := time.Now().Add(settleTimeout); ; {
@@ -219,7 +228,8 @@ func awaitMembers(ctx context.Context, n nodes) error {
 		}
 		ring = now
 		if time.Now().After(left) {
-			return fmt.Errorf("%d nodes are no cluster after %v: %s", len(n), settleTimeout, n[0].LastLines())
+			return fmt.Errorf("%d nodes are no cluster after %v: %s", len(n), settleTimeout,
+				n[0].LastLines())
 		}
 		if err := measure.Pause(ctx, time.Second); err != nil {
 			return err
@@ -227,7 +237,8 @@ func awaitMembers(ctx context.Context, n nodes) error {
 	}
 }
 
-// commonRing returns the ring that all nodes have with all of them; "" if there is none, or it changes.
+// commonRing returns the ring that all nodes have with all of them; "" if there is none, or it
+// changes.
 func commonRing(ctx context.Context, n nodes) (string, error) {
 	ring := ""
 	for i, s := range n {
@@ -275,7 +286,8 @@ func (b *bench) clusterQueries(ctx context.Context) error {
 	all := strings.TrimSuffix(load.Name(&c, 0, 0), metric.Quoted(fmt.Sprintf("%6d", 0))) + "*"
 	for i, q := range []load.Query{
 		{What: "Q1 max per minute, " + span + ", one series", Want: [][]float64{hour.Max(&c, 0, 18)},
-			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(&c, 0, 18), c.Bucket, hour.DQL())},
+			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(&c, 0, 18), c.Bucket,
+				hour.DQL())},
 		{What: "Q3 average of 2,048 series per minute, " + span, Want: [][]float64{hour.Mean(&c, 0)},
 			Text: fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, 1m)) %s", all, c.Bucket, hour.DQL())},
 	} {
@@ -299,9 +311,11 @@ func (b *bench) clusterQueries(ctx context.Context) error {
 			goal = one * q3Goal
 		}
 		const area = "cluster, query over HTTP"
-		note := fmt.Sprintf("`cache=off`, median of %d, both asked in turns; every answer compared with what was sent", repeats)
+		note := fmt.Sprintf("`cache=off`, median of %d, both asked in turns; every answer compared "+
+			"with what was sent", repeats)
 		b.table.Add(report.Median(area, q.What+", one node alone", "ms", ms[0]).Because("%s", note))
-		b.table.Add(report.Median(area, q.What+", "+shapes[2].what, "ms", ms[1]).Within(goal).Because("the same"))
+		b.table.Add(report.Median(area, q.What+", "+shapes[2].what, "ms", ms[1]).Within(goal).Because(
+			"the same"))
 	}
 	return nil
 }

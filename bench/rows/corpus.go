@@ -15,7 +15,8 @@ import (
 // what a point takes with and without its timestamp: all recordings if no name
 // is given. bounds is whether it also tells what general compressors make of
 // them.
-func Sizes(ctx context.Context, env *server.Env, dir string, names []string, bounds bool) ([]report.Figure, error) {
+func Sizes(ctx context.Context, env *server.Env, dir string, names []string,
+	bounds bool) ([]report.Figure, error) {
 	if len(names) == 0 {
 		var err error
 		if names, err = corpus.Names(dir); err != nil {
@@ -46,8 +47,10 @@ func Sizes(ctx context.Context, env *server.Env, dir string, names []string, bou
 					env.Logf("no bound by %s: %v", program[0], err)
 					continue
 				}
-				out = append(out, report.Figure{Area: corpusArea, What: c.Name + ", bound " + program[0], Unit: "B/point", Value: float64(n) / float64(c.Points()),
-					Note: "names, times with milliseconds and differences of values in columns, compressed as a whole"})
+				out = append(out, report.Figure{Area: corpusArea, What: c.Name + ", bound " + program[0],
+					Unit: "B/point", Value: float64(n) / float64(c.Points()),
+					Note: "names, times with milliseconds and differences of values in columns, compressed as a " +
+						"whole"})
 			}
 		}
 	}
@@ -67,7 +70,8 @@ const corpusArea = "disk, recordings"
 
 // corpusSize loads a corpus into a fresh store and returns its size, merged and
 // closed.
-func corpusSize(ctx context.Context, env *server.Env, c *corpus.Corpus, timestamped bool) (f report.Figure, err error) {
+func corpusSize(ctx context.Context, env *server.Env, c *corpus.Corpus,
+	timestamped bool) (f report.Figure, err error) {
 	s, err := env.Start(filepath.Join(env.Dir, "corpus"))
 	if err != nil {
 		return f, err
@@ -110,7 +114,9 @@ func corpusSize(ctx context.Context, env *server.Env, c *corpus.Corpus, timestam
 	for _, g := range segments {
 		chunks += g.ChunkBytes
 	}
-	f.Note = fmt.Sprintf("segments %.4f, chunks %.4f before blocks are compressed and equal ones shared; catalogue %.4f, rest %.4f; %d segments; %d points of %d series, all in the account and read back as they were sent; log apart",
+	f.Note = fmt.Sprintf("segments %.4f, chunks %.4f before blocks are compressed and equal ones "+
+		"shared; catalogue %.4f, rest %.4f; %d segments; %d points of %d series, all in the account "+
+		"and read back as they were sent; log apart",
 		per(u.segments), per(chunks), per(u.catalogue), per(u.rest), len(segments), points, len(c.Series))
 	return f, nil
 }

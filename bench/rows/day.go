@@ -32,7 +32,8 @@ const (
 type timed struct {
 	load.Query
 	first, warm, kept float64
-	asReady           bool // those that are kept come nearly as fast as those of a server that has the answer ready
+	// those that are kept come nearly as fast as those of a server that has the answer ready
+	asReady bool
 
 	// later are the same question for ranges that end a step later each, up to that of the
 	// query; nil where nobody asks.
@@ -72,7 +73,8 @@ func (b *bench) day(ctx context.Context) error {
 // timeQueries times each query in a new process: its first answer finds no index
 // loaded. It ends the one that is given and returns the last one, which has ended
 // as well unless there is an error.
-func (b *bench) timeQueries(ctx context.Context, s *server.Server, data string, queries []timed) (*server.Server, error) {
+func (b *bench) timeQueries(ctx context.Context, s *server.Server, data string,
+	queries []timed) (*server.Server, error) {
 	for _, q := range queries {
 		if err := s.Stop(); err != nil {
 			return s, err
@@ -94,12 +96,18 @@ func (b *bench) timeQueries(ctx context.Context, s *server.Server, data string, 
 func dayQueries(c *haggar.Config) []timed {
 	end := c.Start.Unix() + dayRows
 	hour, day := load.Over(end-3600, end, 60), load.Over(end-dayRows, end, 3600)
-	q1 := timed{first: 2, warm: 0.15, asReady: true, Query: load.Query{What: "Q1 max per minute, 1 h, one series",
-		Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(c, 2, 18), c.Bucket, hour.DQL()),
-		Want: [][]float64{hour.Max(c, 2, 18)},
-	}}
+	q1 := timed{first: 2, warm: 0.15, asReady: true,
+		Query: load.Query{What: "Q1 max per minute, 1 h, one series",
+			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(c, 2, 18), c.Bucket, hour.DQL()),
+			Want: [][]float64{hour.Max(c, 2, 18)},
+		}}
 	var fields []string
-	q2 := timed{first: 5, warm: 0.5, asReady: true, Query: load.Query{What: "Q2 max per hour, 1 d, seven series"}}
+	q2 := timed{
+		first:   5,
+		warm:    0.5,
+		asReady: true,
+		Query:   load.Query{What: "Q2 max per hour, 1 d, seven series"},
+	}
 	for _, i := range []int{4, 6, 8, 9, 18, 19, 28} {
 		fields = append(fields, fmt.Sprintf("max(%s BUCKET %s, 1h)", load.Name(c, 3, i), c.Bucket))
 		q2.Want = append(q2.Want, day.Max(c, 3, i))
@@ -112,7 +120,8 @@ func dayQueries(c *haggar.Config) []timed {
 	mean := [][]float64{means[repeats-1:]}
 	q3 := func(i int64) load.Query {
 		span := load.Over(wide.From+i*steps, wide.From+i*steps+3600, steps)
-		return load.Query{What: "Q3 average of 2,048 series per minute, 1 h", Want: [][]float64{means[i : i+3600/steps]},
+		return load.Query{What: "Q3 average of 2,048 series per minute, 1 h",
+			Want: [][]float64{means[i : i+3600/steps]},
 			Text: fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, 1m)) %s", all, c.Bucket, span.DQL())}
 	}
 	third := timed{warm: 30, kept: 0.3, Query: q3(repeats - 1)}
@@ -152,17 +161,20 @@ func (b *bench) timeQuery(ctx context.Context, s *server.Server, q *timed) error
 		return err
 	}
 	const area = "query over HTTP"
-	b.table.Add(report.Figure{Area: area, What: q.What + ", first", Unit: "ms", Value: first[0], Budget: q.first,
-		Note: "process just started, page cache as it is"})
+	b.table.Add(report.Figure{Area: area, What: q.What + ", first", Unit: "ms", Value: first[0],
+		Budget: q.first,
+		Note:   "process just started, page cache as it is"})
 	f := report.Median(area, q.What+", computed", "ms", computed).Within(q.warm)
-	f.Note = fmt.Sprintf("`cache=off`, median of %d in a row; every answer compared with what was sent", repeats)
+	f.Note = fmt.Sprintf(
+		"`cache=off`, median of %d in a row; every answer compared with what was sent", repeats)
 	b.table.Add(f)
 	atOnce, _ := measure.Median(least)
 	if q.asReady {
 		q.kept = atOnce + overReady
 	}
 	f = report.Median(area, q.What+", repeated", "ms", repeated).Within(q.kept)
-	f.Note = fmt.Sprintf("the same in a row; of a net/http server that has it ready %s", measure.Number(atOnce))
+	f.Note = fmt.Sprintf("the same in a row; of a net/http server that has it ready %s",
+		measure.Number(atOnce))
 	b.table.Add(f)
 	if q.later == nil {
 		return nil
@@ -172,7 +184,8 @@ func (b *bench) timeQuery(ctx context.Context, s *server.Server, q *timed) error
 		return err
 	}
 	f = report.Median(area, q.What+", one step later", "ms", moving[1:]).Within(stepLater)
-	f.Note = fmt.Sprintf("median of %d, each for a range one step later than the one before; the slowest %s", len(moving)-1, measure.Number(slices.Max(moving[1:])))
+	f.Note = fmt.Sprintf("median of %d, each for a range one step later than the one before; the "+
+		"slowest %s", len(moving)-1, measure.Number(slices.Max(moving[1:])))
 	b.table.Add(f)
 	return nil
 }
@@ -186,7 +199,8 @@ const (
 
 // ask asks a server so many queries over one connection, and returns how long each took in ms
 // and the last answer. They are checked when all are there: the next question comes at once.
-func ask(ctx context.Context, s *server.Server, anew bool, list ...load.Query) (ms []float64, body []byte, err error) {
+func ask(ctx context.Context, s *server.Server, anew bool, list ...load.Query) (ms []float64,
+	body []byte, err error) {
 	client := s.Client()
 	client.HTTP, client.NoCache = &http.Client{Timeout: time.Minute}, anew
 	defer client.HTTP.CloseIdleConnections()

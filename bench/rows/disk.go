@@ -64,9 +64,11 @@ func diskFigure(s *server.Server, points int64, entropy, budget float64) (report
 		return report.Figure{}, err
 	}
 	bits := func(n int64) float64 { return 8 * float64(n) / float64(points) }
-	return report.Figure{Area: "disk", Unit: "bits/point", Value: bits(u.kept()), Budget: budget, Note: fmt.Sprintf(
-		"entropy of what was sent %.2f; segments %.3f, catalogue %.3f, rest %.3f; flushed and merged; the log, %d MiB, is apart; %d M points",
-		entropy, bits(u.segments), bits(u.catalogue), bits(u.rest), u.log>>20, points/1e6)}, nil
+	return report.Figure{Area: "disk", Unit: "bits/point", Value: bits(u.kept()), Budget: budget,
+		Note: fmt.Sprintf(
+			"entropy of what was sent %.2f; segments %.3f, catalogue %.3f, rest %.3f; flushed and merged; "+
+				"the log, %d MiB, is apart; %d M points",
+			entropy, bits(u.segments), bits(u.catalogue), bits(u.rest), u.log>>20, points/1e6)}, nil
 }
 
 // diskUniform is two hours of 10 k series of uniform values.
@@ -109,7 +111,8 @@ func closed(window int64) time.Time {
 
 // mergeAll sends one point that lies windows further on, flushes and merges,
 // and checks that all points are there.
-func (b *bench) mergeAll(ctx context.Context, s *server.Server, c haggar.Config, points int64) error {
+func (b *bench) mergeAll(ctx context.Context, s *server.Server, c haggar.Config,
+	points int64) error {
 	last := c
 	last.Start = c.Start.Add(time.Duration(c.Steps+4*smallWindow) * time.Second)
 	last.Agents, last.Metrics, last.Steps = 1, 1, 1

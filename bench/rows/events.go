@@ -43,8 +43,10 @@ type eventIntake struct {
 }
 
 var eventIntakes = []eventIntake{
-	{name: "syslog", filter: "data.'req@32473'.status == '503'", format: "a message", told: load.ToldBySyslog, send: sendSyslog,
-		note: fmt.Sprintf("%d connections over TCP, RFC 5424 behind lengths; until the account has all", load.Connections)},
+	{name: "syslog", filter: "data.'req@32473'.status == '503'", format: "a message",
+		told: load.ToldBySyslog, send: sendSyslog,
+		note: fmt.Sprintf("%d connections over TCP, RFC 5424 behind lengths; until the account has all",
+			load.Connections)},
 	{name: "opcode 13", filter: "status == 503", format: "JSON", told: load.Told,
 		send: func(ctx context.Context, e *load.Events, s *server.Server) error {
 			return e.Write(ctx, s, eventBucket)
@@ -54,7 +56,8 @@ var eventIntakes = []eventIntake{
 		send: func(ctx context.Context, e *load.Events, s *server.Server) error {
 			return e.Post(ctx, s, eventBucket)
 		},
-		note: fmt.Sprintf("JSON lines, %d posts of %d at once, each durable when it is answered", load.EventPosts, load.EventLines)},
+		note: fmt.Sprintf("JSON lines, %d posts of %d at once, each durable when it is answered",
+			load.EventPosts, load.EventLines)},
 }
 
 // eventRun is a server that gets events one way.
@@ -73,7 +76,12 @@ func (b *bench) events(ctx context.Context) error {
 		n /= 10
 	}
 	for i := range eventIntakes {
-		r := &eventRun{bench: b, eventIntake: &eventIntakes[i], e: load.NewEvents(n), area: fmt.Sprintf("events, %d k", n/1000)}
+		r := &eventRun{
+			bench:       b,
+			eventIntake: &eventIntakes[i],
+			e:           load.NewEvents(n),
+			area:        fmt.Sprintf("events, %d k", n/1000),
+		}
 		if err := r.run(ctx); err != nil {
 			return fmt.Errorf("%s: %w", r.name, err)
 		}
@@ -82,7 +90,8 @@ func (b *bench) events(ctx context.Context) error {
 }
 
 func (r *eventRun) run(ctx context.Context) (err error) {
-	if r.s, err = r.Start(filepath.Join(r.Dir, "events"), "syslog.addr=127.0.0.1:0", "syslog.bucket="+eventBucket); err != nil {
+	if r.s, err = r.Start(filepath.Join(r.Dir, "events"), "syslog.addr=127.0.0.1:0",
+		"syslog.bucket="+eventBucket); err != nil {
 		return err
 	}
 	defer func() { r.s.Remove() }()
@@ -136,14 +145,25 @@ func (r *eventRun) ingest(ctx context.Context) error {
 	}
 	used := after.Sub(before)
 	per := func(d time.Duration) float64 { return float64(d) / float64(r.e.N) / 1000 }
-	r.table.Add(report.Figure{Area: r.area, What: "intake, " + r.name, Unit: "µs/event", Value: per(used.Sum())}.
+	r.table.Add(report.Figure{
+		Area:  r.area,
+		What:  "intake, " + r.name,
+		Unit:  "µs/event",
+		Value: per(used.Sum()),
+	}.
 		Because("processor time, with flushes; %.2f of it in the kernel", per(used.Sys)))
-	r.table.Add(report.Figure{Area: r.area, What: "rate, " + r.name, Unit: "k events/s", Value: float64(r.e.N) / took.Seconds() / 1000}.
+	r.table.Add(report.Figure{
+		Area:  r.area,
+		What:  "rate, " + r.name,
+		Unit:  "k events/s",
+		Value: float64(r.e.N) / took.Seconds() / 1000,
+	}.
 		Because("%s; senders share the cores", r.note))
 	return nil
 }
 
-// storedEvents returns the events that the account has as stored. It is an error when it has others.
+// storedEvents returns the events that the account has as stored. It is an error when it has
+// others.
 func storedEvents(ctx context.Context, s *server.Server) (uint64, error) {
 	a, err := s.Client().Account(ctx, "", 0)
 	if err != nil {
@@ -204,7 +224,8 @@ func (r *eventRun) disk(ctx context.Context) error {
 		}
 	}
 	var stat [4]float64
-	for i, name := range []string{"event_file_bytes", "event_file_events", "event_files", "event_merges_total"} {
+	for i, name := range []string{"event_file_bytes", "event_file_events", "event_files",
+		"event_merges_total"} {
 		var err error
 		if stat[i], err = r.s.Stat(ctx, name); err != nil {
 			return err
@@ -213,8 +234,14 @@ func (r *eventRun) disk(ctx context.Context) error {
 	if stat[1] != float64(r.e.N) {
 		return fmt.Errorf("files have %.0f events of %d", stat[1], r.e.N)
 	}
-	r.table.Add(report.Figure{Area: r.area, What: "size, " + r.name, Unit: "B/event", Value: stat[0] / float64(r.e.N)}.
-		Because("files after a flush: %.0f, merges: %.0f; %d B as %s, 16 of them a random id", stat[2], stat[3], r.sentBytes(), r.format))
+	r.table.Add(report.Figure{
+		Area:  r.area,
+		What:  "size, " + r.name,
+		Unit:  "B/event",
+		Value: stat[0] / float64(r.e.N),
+	}.
+		Because("files after a flush: %.0f, merges: %.0f; %d B as %s, 16 of them a random id", stat[2],
+			stat[3], r.sentBytes(), r.format))
 	return nil
 }
 
@@ -237,8 +264,16 @@ func (r *eventRun) counts(ctx context.Context) error {
 	start, end := r.e.Range()
 	over := load.Over(start.Unix(), end.Unix(), 60)
 	for _, q := range []load.Query{
-		{What: "count", Text: fmt.Sprintf("count(EVENTS FROM %s, 1m)", eventBucket), Want: [][]float64{r.e.PerMinute(everything)}},
-		{What: "count with a filter", Text: fmt.Sprintf("count(EVENTS FROM %s WHERE %s, 1m)", eventBucket, r.filter), Want: [][]float64{r.e.PerMinute(failing)}},
+		{
+			What: "count",
+			Text: fmt.Sprintf("count(EVENTS FROM %s, 1m)", eventBucket),
+			Want: [][]float64{r.e.PerMinute(everything)},
+		},
+		{
+			What: "count with a filter",
+			Text: fmt.Sprintf("count(EVENTS FROM %s WHERE %s, 1m)", eventBucket, r.filter),
+			Want: [][]float64{r.e.PerMinute(failing)},
+		},
 	} {
 		if err := r.restart(); err != nil {
 			return err
@@ -271,17 +306,20 @@ func (r *eventRun) list(ctx context.Context) error {
 		}
 		found, ms = n, append(ms, float64(took)/float64(time.Millisecond))
 	}
-	r.asking("GET /events with a filter", ms, fmt.Sprintf("%d of %d events, over HTTP to the last byte", found, r.e.N))
+	r.asking("GET /events with a filter", ms,
+		fmt.Sprintf("%d of %d events, over HTTP to the last byte", found, r.e.N))
 	return nil
 }
 
 // get reads the events of the range that a filter picks. It returns how many they are, and how long
 // the answer took. They must be those that are wanted.
-func (r *eventRun) get(ctx context.Context, filter string, want func(*load.Request) bool) (found int, took time.Duration, err error) {
+func (r *eventRun) get(ctx context.Context, filter string, want func(*load.Request) bool) (
+	found int, took time.Duration, err error) {
 	start, end := r.e.Range()
 	form := url.Values{
 		"bucket": {eventBucket}, "filter": {filter}, "limit": {"1000000"},
-		"start": {strconv.FormatInt(start.UnixMilli(), 10)}, "end": {strconv.FormatInt(end.UnixMilli(), 10)},
+		"start": {strconv.FormatInt(start.UnixMilli(), 10)},
+		"end":   {strconv.FormatInt(end.UnixMilli(), 10)},
 	}
 	begun := time.Now()
 	body, err := get(ctx, "http://"+r.s.HTTP+"/events?"+form.Encode())
@@ -307,7 +345,8 @@ func (r *eventRun) asking(what string, ms []float64, note string) {
 	if !r.asked {
 		return
 	}
-	r.table.Add(report.Median(r.area, what+", first", "ms", ms[:1]).Because("process just started, page cache as it is; %s", note))
+	r.table.Add(report.Median(r.area, what+", first", "ms", ms[:1]).Because("process just started, "+
+		"page cache as it is; %s", note))
 	r.table.Add(report.Median(r.area, what+", repeated", "ms", ms[1:]).Because("%s", note))
 }
 

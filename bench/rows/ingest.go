@@ -23,7 +23,8 @@ const (
 )
 
 // median returns the median of a figure over all pairs.
-func median(pairs []load.Pair, area, what, unit string, value func(*load.Pair) float64) report.Figure {
+func median(pairs []load.Pair, area, what, unit string,
+	value func(*load.Pair) float64) report.Figure {
 	var values []float64
 	for i := range pairs {
 		values = append(values, value(&pairs[i]))
@@ -46,23 +47,38 @@ func ingestRow(name string, series int, steps int64) func(*bench, context.Contex
 		}
 		area := "ingest, batch stream, " + name
 		t := b.table
-		t.Add(median(pairs, area, "ddb above discard", "ns/point", (*load.Pair).Above).Within(batchBudget).
-			Because("median of the pairs' differences; %d load.Connections of %d series, %d M points a run, flush included; final budget %d",
+		t.Add(median(pairs, area, "ddb above discard", "ns/point", (*load.Pair).Above).Within(
+			batchBudget).
+			Because("median of the pairs' differences; %d load.Connections of %d series, %d M points a "+
+				"run, flush included; final budget %d",
 				load.Connections, metrics, pairs[0].DDB.Points/1e6, batchFinal))
 		t.Add(median(pairs, area, "ddb", "ns/point", func(p *load.Pair) float64 { return p.DDB.Nanos() }).
 			Because("of it %s in the kernel; over the load and the flush behind it",
 				mid(pairs, func(p *load.Pair) float64 { return p.DDB.Per(p.DDB.CPU.Sys) })))
-		t.Add(median(pairs, area, "ddb, merging", "ns/point", func(p *load.Pair) float64 { return p.DDB.PerAll(p.DDB.Merge.Sum()) }).
+		t.Add(median(pairs, area, "ddb, merging", "ns/point", func(p *load.Pair) float64 {
+			return p.DDB.PerAll(p.DDB.Merge.Sum())
+		}).
 			Because("apart: of all points of the run, by itself at the end"))
-		t.Add(median(pairs, area, "discard", "ns/point", func(p *load.Pair) float64 { return p.Discard.Nanos() }).
+		t.Add(median(pairs, area, "discard", "ns/point", func(p *load.Pair) float64 {
+			return p.Discard.Nanos()
+		}).
 			Because("the same bytes, read and thrown away, all of it but %s in the kernel",
 				mid(pairs, func(p *load.Pair) float64 { return p.Discard.Per(p.Discard.CPU.User) })))
-		t.Add(median(pairs, area, "ddb, rate", "M points/s", func(p *load.Pair) float64 { return p.DDB.Rate() }).
-			Because("by the clock, sender on the same cores; discard %s", mid(pairs, func(p *load.Pair) float64 { return p.Discard.Rate() })))
-		t.Add(median(pairs, area, "ddb, peak memory", "MiB", func(p *load.Pair) float64 { return measure.Mebi(p.DDB.Peak) }).
+		t.Add(median(pairs, area, "ddb, rate", "M points/s", func(p *load.Pair) float64 {
+			return p.DDB.Rate()
+		}).
+			Because("by the clock, sender on the same cores; discard %s",
+				mid(pairs, func(p *load.Pair) float64 {
+					return p.Discard.Rate()
+				})))
+		t.Add(median(pairs, area, "ddb, peak memory", "MiB", func(p *load.Pair) float64 {
+			return measure.Mebi(p.DDB.Peak)
+		}).
 			Because("VmHWM; %s before the flush, %s MiB resident after it", pairs[0].DDB.Head,
 				mid(pairs, func(p *load.Pair) float64 { return measure.Mebi(p.DDB.Now) })))
-		t.Add(median(pairs, area, "ddb, garbage collection", "% of CPU", func(p *load.Pair) float64 { return p.DDB.GC * 100 }).Within(gcBudget).
+		t.Add(median(pairs, area, "ddb, garbage collection", "% of CPU", func(p *load.Pair) float64 {
+			return p.DDB.GC * 100
+		}).Within(gcBudget).
 			Because("gctrace's CPU times, which are by the clock: an upper bound"))
 		return nil
 	}
@@ -78,10 +94,13 @@ func (b *bench) entries(ctx context.Context) error {
 		return err
 	}
 	area := "ingest, entry per point, reconnects"
-	b.table.Add(median(pairs, area, "ddb above discard", "ns/point", (*load.Pair).Above).Within(entryBudget).
+	b.table.Add(median(pairs, area, "ddb above discard", "ns/point", (*load.Pair).Above).Within(
+		entryBudget).
 		Because("100 agents of 2,000 metrics, %d M points a run, discard %s", pairs[0].DDB.Points/1e6,
 			mid(pairs, func(p *load.Pair) float64 { return p.Discard.Nanos() })))
-	b.table.Add(median(pairs, area, "ddb, rate", "M points/s", func(p *load.Pair) float64 { return p.DDB.Rate() }).Because("by the clock"))
+	b.table.Add(median(pairs, area, "ddb, rate", "M points/s", func(p *load.Pair) float64 {
+		return p.DDB.Rate()
+	}).Because("by the clock"))
 	return nil
 }
 
@@ -96,9 +115,12 @@ func (b *bench) shuffled(ctx context.Context) error {
 	}
 	area := "ingest, shuffled batches, 200 k series"
 	b.table.Add(median(pairs, area, "ddb above discard", "ns/point", (*load.Pair).Above).
-		Because("%d load.Connections of %d series, %d M points a run, flush included; discard %s", c.Agents, c.Metrics,
+		Because("%d load.Connections of %d series, %d M points a run, flush included; discard %s",
+			c.Agents, c.Metrics,
 			pairs[0].DDB.Points/1e6, mid(pairs, func(p *load.Pair) float64 { return p.Discard.Nanos() })))
-	b.table.Add(median(pairs, area, "ddb, rate", "M points/s", func(p *load.Pair) float64 { return p.DDB.Rate() }).Because("by the clock"))
+	b.table.Add(median(pairs, area, "ddb, rate", "M points/s", func(p *load.Pair) float64 {
+		return p.DDB.Rate()
+	}).Because("by the clock"))
 	return nil
 }
 
@@ -110,8 +132,12 @@ func (b *bench) tiny(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table.Add(median(pairs, "ingest, three writes per point", "ddb ÷ discard", "×", func(p *load.Pair) float64 { return p.DDB.Nanos() / p.Discard.Nanos() }).
-		Within(tinyBudget).Because("100 agents of 2,000 metrics, %d M points a run; ddb %s ns/point, discard %s", pairs[0].DDB.Points/1e6,
+	b.table.Add(median(pairs, "ingest, three writes per point", "ddb ÷ discard", "×",
+		func(p *load.Pair) float64 {
+			return p.DDB.Nanos() / p.Discard.Nanos()
+		}).
+		Within(tinyBudget).Because("100 agents of 2,000 metrics, %d M points a run; ddb %s ns/point, "+
+		"discard %s", pairs[0].DDB.Points/1e6,
 		mid(pairs, func(p *load.Pair) float64 { return p.DDB.Nanos() }),
 		mid(pairs, func(p *load.Pair) float64 { return p.Discard.Nanos() })))
 	return nil

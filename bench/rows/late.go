@@ -78,13 +78,16 @@ func (b *bench) late(ctx context.Context) error {
 	if err := l.history(ctx, s, first, from); err != nil {
 		return err
 	}
-	b.Logf("  a month of %d series written in %.0f s, %d points held back", lateAgents*months, time.Since(begun).Seconds(), len(l.month))
+	b.Logf("  a month of %d series written in %.0f s, %d points held back", lateAgents*months,
+		time.Since(begun).Seconds(), len(l.month))
 	queries := lateQueries(&l.c, from)
 	before, err := askAll(ctx, s, queries, true)
 	if err != nil {
 		return err
 	}
-	plain, err := measureLate(ctx, s, queries, func() error { return l.rows(ctx, s, from, from+c.Steps, false) })
+	plain, err := measureLate(ctx, s, queries, func() error {
+		return l.rows(ctx, s, from, from+c.Steps, false)
+	})
 	if err != nil {
 		return err
 	}
@@ -280,7 +283,8 @@ func lateQueries(c *haggar.Config, end int64) []load.Query {
 		Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(c, 0, 18), c.Bucket, hour.DQL())}
 	q2 := load.Query{What: "Q2"}
 	for n, i := range []int{4, 6, 8, 9, 18, 19, 28} {
-		q2.Text += fmt.Sprintf("%smax(%s BUCKET %s, 1h)", []string{"SELECT ", ", "}[min(n, 1)], load.Name(c, 1, i), c.Bucket)
+		q2.Text += fmt.Sprintf("%smax(%s BUCKET %s, 1h)", []string{"SELECT ", ", "}[min(n, 1)],
+			load.Name(c, 1, i), c.Bucket)
 		q2.Want = append(q2.Want, day.Max(c, 1, i))
 	}
 	q2.Text += " " + day.DQL()
@@ -307,7 +311,8 @@ func (b *bench) backfill(ctx context.Context) error {
 	}
 	last := load.Uniform(backfillAgents, backfillMetrics, dayRows)
 	last.Walk = true
-	last.Start = last.Start.Add(-6 * smallWindow * time.Second) // its windows are closed once a point comes later
+	// its windows are closed once a point comes later
+	last.Start = last.Start.Add(-6 * smallWindow * time.Second)
 	past := last
 	past.Start = last.Start.Add(time.Duration(-days*dayRows) * time.Second)
 	past.Steps = days * dayRows
@@ -355,7 +360,8 @@ func (b *bench) backfill(ctx context.Context) error {
 	if want := (past.Steps + last.Steps + 1) * series; int64(stored) != want {
 		return fmt.Errorf("%d points are stored, %d were sent", stored, want)
 	}
-	if err := b.lateAfter(ctx, s, area, lateQueries(&past, past.Start.Unix()+days/2*dayRows), before); err != nil {
+	if err := b.lateAfter(ctx, s, area, lateQueries(&past, past.Start.Unix()+days/2*dayRows),
+		before); err != nil {
 		return err
 	}
 	return s.Stop()

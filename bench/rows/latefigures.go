@@ -24,7 +24,8 @@ func (w written) sub(o written) written {
 }
 
 func writtenBy(ctx context.Context, s *server.Server) (w written, err error) {
-	for name, to := range map[string]*float64{"wal_appended_bytes_total": &w.log, "flushed_bytes_total": &w.flushed, "merged_bytes_total": &w.merged} {
+	for name, to := range map[string]*float64{"wal_appended_bytes_total": &w.log,
+		"flushed_bytes_total": &w.flushed, "merged_bytes_total": &w.merged} {
 		if *to, err = s.Stat(ctx, name); err != nil {
 			return w, err
 		}
@@ -42,7 +43,8 @@ type phase struct {
 }
 
 // measureLate asks the queries in turn while do runs, and then merges.
-func measureLate(ctx context.Context, s *server.Server, queries []load.Query, do func() error) (p phase, err error) {
+func measureLate(ctx context.Context, s *server.Server, queries []load.Query,
+	do func() error) (p phase, err error) {
 	wrote, err := writtenBy(ctx, s)
 	if err != nil {
 		return p, err
@@ -98,7 +100,8 @@ const (
 
 // askAll asks the queries in turn, every askEvery, until the context ends or each was
 // asked lateAsks times, if that is bounded. It returns their sorted times in ms.
-func askAll(ctx context.Context, s *server.Server, queries []load.Query, bounded bool) ([][]float64, error) {
+func askAll(ctx context.Context, s *server.Server, queries []load.Query, bounded bool) ([][]float64,
+	error) {
 	times := make([][]float64, len(queries))
 	client := s.Client()
 	for n := 0; len(queries) > 0 && (!bounded || n < lateAsks); n++ {
@@ -128,7 +131,8 @@ func quantile(sorted []float64, q float64) float64 { return sorted[int(q*float64
 
 // both tells the median and the 99th percentile.
 func both(sorted []float64) string {
-	return fmt.Sprintf("p50 %s, p99 %s ms", measure.Number(quantile(sorted, 0.5)), measure.Number(quantile(sorted, 0.99)))
+	return fmt.Sprintf("p50 %s, p99 %s ms", measure.Number(quantile(sorted, 0.5)),
+		measure.Number(quantile(sorted, 0.99)))
 }
 
 // lateCost tells what some late points of all points of a load cost: what the
@@ -136,31 +140,58 @@ func both(sorted []float64) string {
 func (b *bench) lateCost(area string, late, all int64, plain, with *phase) {
 	w := with.wrote.sub(plain.wrote)
 	const wide = 8 // bytes of a point as it is sent
-	b.table.Add(report.Figure{Area: area, What: "written ÷ received late", Value: w.sum() / float64(late*wide), Unit: "×", Budget: writtenBudget}.
-		Because("8 bytes a point; by the store's counters log %.2f, flushes %.2f, merges %.2f; %.2f M points came late",
-			w.log/float64(late*wide), w.flushed/float64(late*wide), w.merged/float64(late*wide), float64(late)/1e6))
+	b.table.Add(report.Figure{
+		Area:   area,
+		What:   "written ÷ received late",
+		Value:  w.sum() / float64(late*wide),
+		Unit:   "×",
+		Budget: writtenBudget,
+	}.
+		Because("8 bytes a point; by the store's counters log %.2f, flushes %.2f, merges %.2f; %.2f M "+
+			"points came late",
+			w.log/float64(late*wide), w.flushed/float64(late*wide), w.merged/float64(late*wide),
+			float64(late)/1e6))
 	if all != late {
-		b.table.Add(report.Figure{Area: area, What: "written ÷ received, all", Value: with.wrote.sum() / float64(all*wide), Unit: "×"}.
+		b.table.Add(report.Figure{
+			Area:  area,
+			What:  "written ÷ received, all",
+			Value: with.wrote.sum() / float64(all*wide),
+			Unit:  "×",
+		}.
 			Because("without late points %.3f", plain.wrote.sum()/float64(all*wide)))
 	}
-	b.table.Add(report.Figure{Area: area, What: "processor, of a late point", Value: float64(with.cpu.Sub(plain.cpu).Sum()) / float64(late), Unit: "ns"}.
+	b.table.Add(report.Figure{
+		Area:  area,
+		What:  "processor, of a late point",
+		Value: float64(with.cpu.Sub(plain.cpu).Sum()) / float64(late),
+		Unit:  "ns",
+	}.
 		Because("flushes, merges and the queries meanwhile included; %.0f s by the clock", with.seconds))
-	b.table.Add(report.Figure{Area: area, What: "peak memory", Value: measure.Mebi(with.peak), Unit: "MiB"}.Because("VmHWM"))
+	b.table.Add(report.Figure{
+		Area:  area,
+		What:  "peak memory",
+		Value: measure.Mebi(with.peak),
+		Unit:  "MiB",
+	}.Because("VmHWM"))
 }
 
 // lateQueryTimes compares the queries meanwhile with those beside a load that
 // comes on time: both share the cores with the sender.
-func (b *bench) lateQueryTimes(area string, queries []load.Query, before [][]float64, plain, with *phase) {
+func (b *bench) lateQueryTimes(area string, queries []load.Query, before [][]float64, plain,
+	with *phase) {
 	for i, q := range queries {
-		b.table.Add(report.Figure{Area: area, What: q.What + " meanwhile ÷ beside points on time", Unit: "×", Budget: slowerBudget,
+		b.table.Add(report.Figure{Area: area, What: q.What + " meanwhile ÷ beside points on time",
+			Unit: "×", Budget: slowerBudget,
 			Value: quantile(with.times[i], 0.5) / quantile(plain.times[i], 0.5)}.
-			Because("meanwhile %s; beside points on time %s; without any load %s; the sender is on the same cores",
+			Because("meanwhile %s; beside points on time %s; without any load %s; the sender is on the "+
+				"same cores",
 				both(with.times[i]), both(plain.times[i]), both(before[i])))
 	}
 }
 
 // lateAfter tells what is left when everything is merged, and checks the answers.
-func (b *bench) lateAfter(ctx context.Context, s *server.Server, area string, queries []load.Query, before [][]float64) error {
+func (b *bench) lateAfter(ctx context.Context, s *server.Server, area string, queries []load.Query,
+	before [][]float64) error {
 	after, err := askAll(ctx, s, queries, true)
 	if err != nil {
 		return err
@@ -173,8 +204,10 @@ func (b *bench) lateAfter(ctx context.Context, s *server.Server, area string, qu
 		if err := queries[i].Check(body.Bytes()); err != nil {
 			return fmt.Errorf("%s after merging: %w", queries[i].What, err)
 		}
-		b.table.Add(report.Figure{Area: area, What: queries[i].What + " when merged ÷ before", Unit: "×", Budget: slowerBudget,
-			Value: quantile(after[i], 0.5) / quantile(before[i], 0.5)}.Because("%s; the answer is as sent", both(after[i])))
+		b.table.Add(report.Figure{Area: area, What: queries[i].What + " when merged ÷ before", Unit: "×",
+			Budget: slowerBudget,
+			Value:  quantile(after[i], 0.5) / quantile(before[i], 0.5)}.Because("%s; the answer is as sent",
+			both(after[i])))
 	}
 	segments, err := s.Client().Segments(ctx, "")
 	if err != nil {
@@ -188,10 +221,22 @@ func (b *bench) lateAfter(ctx context.Context, s *server.Server, area string, qu
 		points += segments[i].Points
 	}
 	sum := bytes["window"] + bytes["overlay"] + bytes["flush"]
-	b.table.Add(report.Figure{Area: area, What: "overlays left", Value: float64(count["overlay"]), Unit: "files", Budget: 4}.
-		Because("%.1f MiB; %d windows of %.1f MiB, %d flushes of %.1f MiB", measure.Mebi(bytes["overlay"]),
+	b.table.Add(report.Figure{
+		Area:   area,
+		What:   "overlays left",
+		Value:  float64(count["overlay"]),
+		Unit:   "files",
+		Budget: 4,
+	}.
+		Because("%.1f MiB; %d windows of %.1f MiB, %d flushes of %.1f MiB",
+			measure.Mebi(bytes["overlay"]),
 			count["window"], measure.Mebi(bytes["window"]), count["flush"], measure.Mebi(bytes["flush"])))
-	b.table.Add(report.Figure{Area: area, What: "size when merged", Value: 8 * float64(sum) / float64(points), Unit: "bits/point"}.
+	b.table.Add(report.Figure{
+		Area:  area,
+		What:  "size when merged",
+		Value: 8 * float64(sum) / float64(points),
+		Unit:  "bits/point",
+	}.
 		Because("segments; %d M points", points/1e6))
 	return nil
 }

@@ -30,7 +30,8 @@ func (b *bench) live(ctx context.Context) error {
 		measured = 30 * time.Second
 	}
 	c := haggar.Config{
-		Bucket: haggar.DefaultBucket, Agents: load.Connections, Metrics: 98 * load.GroupWidth, Batch: true, CacheConnections: true,
+		Bucket: haggar.DefaultBucket, Agents: load.Connections, Metrics: 98 * load.GroupWidth,
+		Batch: true, CacheConnections: true,
 		FlushInterval: time.Second, SpawnInterval: 100 * time.Millisecond, Duration: liveWarm + measured,
 	}
 	watched := make(chan watch, 1)
@@ -54,9 +55,22 @@ func (b *bench) live(ctx context.Context) error {
 		return err
 	}
 	area := "live, 200 k series, a point a second"
-	b.table.Add(report.Figure{Area: area, What: "memory", Value: measure.Mebi(w.most), Unit: "MiB", Budget: memoryBudget}.
-		Because("most that was resident from second %.0f to %.0f; at the end %s", liveWarm.Seconds(), (liveWarm + measured).Seconds(), cells))
-	b.table.Add(report.Figure{Area: area, What: "memory, peak with a flush", Value: measure.Mebi(peak), Unit: "MiB", Budget: memoryBudget}.
+	b.table.Add(report.Figure{
+		Area:   area,
+		What:   "memory",
+		Value:  measure.Mebi(w.most),
+		Unit:   "MiB",
+		Budget: memoryBudget,
+	}.
+		Because("most that was resident from second %.0f to %.0f; at the end %s", liveWarm.Seconds(),
+			(liveWarm + measured).Seconds(), cells))
+	b.table.Add(report.Figure{
+		Area:   area,
+		What:   "memory, peak with a flush",
+		Value:  measure.Mebi(peak),
+		Unit:   "MiB",
+		Budget: memoryBudget,
+	}.
 		Because("VmHWM; %.0f MiB after the flush", measure.Mebi(now)))
 	b.table.Add(report.Figure{Area: area, What: "processor", Value: w.cores, Unit: "cores"}.
 		Because("without a flush, self-metrics and collections included"))

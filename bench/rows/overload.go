@@ -42,7 +42,8 @@ func (b *bench) overload(ctx context.Context) error {
 func (b *bench) overloadOf(ctx context.Context, protocol string) error {
 	data := filepath.Join(b.Dir, "overload-"+protocol)
 	cmd := b.Command(data, "graphite.addr=127.0.0.1:0", "wal.interval=20ms",
-		"flush.bytes=16MB") // a few flushes in every window: one that has none looks like more capacity than there is
+		// a few flushes in every window: one that has none looks like more capacity than there is
+		"flush.bytes=16MB")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	s, err := server.Start(cmd, data)
 	if err != nil {
@@ -58,7 +59,8 @@ func (b *bench) overloadOf(ctx context.Context, protocol string) error {
 		return err
 	}
 	plan := overload.Plan{
-		Senders: senders, Probe: probe, Warm: overloadQuick, Window: overloadWindow, Rounds: overloadRounds, Overload: overloadDuring, Patience: time.Minute,
+		Senders: senders, Probe: probe, Warm: overloadQuick, Window: overloadWindow,
+		Rounds: overloadRounds, Overload: overloadDuring, Patience: time.Minute,
 		Stored: func() (uint64, error) { return s.Stored(ctx, bucket) },
 		CPU:    func() (time.Duration, error) { used, err := s.CPU(); return used.Sum(), err },
 	}
@@ -78,16 +80,23 @@ func (b *bench) overloadOf(ctx context.Context, protocol string) error {
 		return err
 	}
 	area := fmt.Sprintf("overload, %s, %v", protocol, plan.Overload)
-	b.table.Add(report.Figure{Area: area, What: "capacity ÷ goodput by processor time", Value: 1 / r.Rounds.CPU, Unit: "×", Budget: 1 / goodputBudget}.
-		Because("%d rounds at capacity and at 3 ×; capacity %.2f M points/s on one processor, %.1f × sent; by the clock %.2f ×", plan.Rounds, r.Capacity/1e6, r.Offered, 1/r.Rounds.Clock))
-	b.table.Add(report.Figure{Area: area, What: "the same, at a stretch", Value: 1 / r.Long.CPU, Unit: "×", Budget: 1 / goodputBudget}.
+	b.table.Add(report.Figure{Area: area, What: "capacity ÷ goodput by processor time",
+		Value: 1 / r.Rounds.CPU, Unit: "×", Budget: 1 / goodputBudget}.
+		Because("%d rounds at capacity and at 3 ×; capacity %.2f M points/s on one processor, %.1f × "+
+			"sent; by the clock %.2f ×", plan.Rounds, r.Capacity/1e6, r.Offered, 1/r.Rounds.Clock))
+	b.table.Add(report.Figure{Area: area, What: "the same, at a stretch", Value: 1 / r.Long.CPU,
+		Unit: "×", Budget: 1 / goodputBudget}.
 		Because("by the clock %.2f ×: what others take of the machine is in that", 1/r.Long.Clock))
-	b.table.Add(report.Figure{Area: area, What: "latency is back after", Value: r.Back.Seconds(), Unit: "s", Budget: backBudget}.
-		Because("median until durable %v before at 0.8 ×, %v during, %v after", r.Before, r.During, r.After))
-	b.table.Add(report.Figure{Area: area, What: "points that the account lacks", Value: missing, Unit: "points"}.
+	b.table.Add(report.Figure{Area: area, What: "latency is back after", Value: r.Back.Seconds(),
+		Unit: "s", Budget: backBudget}.
+		Because("median until durable %v before at 0.8 ×, %v during, %v after", r.Before, r.During,
+			r.After))
+	b.table.Add(report.Figure{Area: area, What: "points that the account lacks", Value: missing,
+		Unit: "points"}.
 		Because("sent %d messages; drops of the kernel are counted", r.Messages))
 	if missing != 0 {
-		return fmt.Errorf("%.0f points were sent and are neither in the account nor counted as dropped", missing)
+		return fmt.Errorf("%.0f points were sent and are neither in the account nor counted as dropped",
+			missing)
 	}
 	return s.Stop()
 }
@@ -95,7 +104,8 @@ func (b *bench) overloadOf(ctx context.Context, protocol string) error {
 var graphiteLine = regexp.MustCompile(`msg="graphite lines" addr=(\S+)`)
 
 // overloaders returns two senders of a protocol, and the bucket they write to.
-func overloaders(ctx context.Context, s *server.Server, protocol string) (senders []overload.Sender, bucket string, err error) {
+func overloaders(ctx context.Context, s *server.Server, protocol string) (senders []overload.Sender,
+	bucket string, err error) {
 	first := time.Now().Add(-overloadFirst).Unix()
 	var clock atomic.Int64
 	clock.Store(first)

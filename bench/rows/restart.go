@@ -54,7 +54,8 @@ func (b *bench) restart(ctx context.Context) error {
 	if err := evict(data); err != nil {
 		return err
 	}
-	again, err := server.Launch(b.Command(data, "tcp.addr="+s.TCP, "http.addr="+s.HTTP, "wal.sync=always", "flush.bytes=8GB"), data)
+	again, err := server.Launch(b.Command(data, "tcp.addr="+s.TCP, "http.addr="+s.HTTP,
+		"wal.sync=always", "flush.bytes=8GB"), data)
 	if err != nil {
 		return err
 	}
@@ -78,19 +79,26 @@ func (b *bench) restart(ctx context.Context) error {
 		return err
 	}
 	area := "restart after kill -9, 1 M series"
-	b.table.Add(report.Figure{Area: area, What: "to an acknowledged point", Unit: "s", Value: ingest.Seconds(), Budget: restartBudget}.
-		Because("from the start of the process, wal.sync = always; log files of %d MiB, not in the page cache; no segments", u.log>>20))
-	b.table.Add(report.Figure{Area: area, What: "to an answered query", Unit: "s", Value: query.Seconds(), Budget: answerBudget}.
-		Because("one minute of one series by HTTP; %d of %d M points were recovered, %.1f %% stood in the process's buffers",
+	b.table.Add(report.Figure{Area: area, What: "to an acknowledged point", Unit: "s",
+		Value: ingest.Seconds(), Budget: restartBudget}.
+		Because("from the start of the process, wal.sync = always; log files of %d MiB, not in the "+
+			"page cache; no segments", u.log>>20))
+	b.table.Add(report.Figure{Area: area, What: "to an answered query", Unit: "s",
+		Value: query.Seconds(), Budget: answerBudget}.
+		Because("one minute of one series by HTTP; %d of %d M points were recovered, %.1f %% stood in "+
+			"the process's buffers",
 			(recovered-1)/1e6, sent/1e6, 100*(1-float64(recovered-1)/float64(sent))))
-	b.table.Add(report.Figure{Area: area, What: "to all points in memory", Unit: "s", Value: whole.Seconds()}.
-		Because("points of known series and queries are taken meanwhile; peak memory %.0f MiB", measure.Mebi(peak)))
+	b.table.Add(report.Figure{Area: area, What: "to all points in memory", Unit: "s",
+		Value: whole.Seconds()}.
+		Because("points of known series and queries are taken meanwhile; peak memory %.0f MiB",
+			measure.Mebi(peak)))
 	return s.Stop()
 }
 
 // fillLog sends rows until the log is nearly full. The configuration it returns
 // is that of the last rows.
-func (b *bench) fillLog(ctx context.Context, s *server.Server) (c haggar.Config, sent int64, err error) {
+func (b *bench) fillLog(ctx context.Context, s *server.Server) (c haggar.Config, sent int64,
+	err error) {
 	c = load.Uniform(load.Connections, 489*load.GroupWidth, restartRows)
 	c.Start = c.Start.Add(-6 * time.Hour)
 	for last := 0.0; ; c.Start = c.Start.Add(restartRows * time.Second) {
@@ -105,7 +113,8 @@ func (b *bench) fillLog(ctx context.Context, s *server.Server) (c haggar.Config,
 		}
 		b.Logf("  the log has %.0f MiB", size/(1<<20))
 		if size < last {
-			return c, 0, fmt.Errorf("the log shrank from %.0f to %.0f bytes before it had %d: the store flushed", last, size, fullLog)
+			return c, 0, fmt.Errorf("the log shrank from %.0f to %.0f bytes before it had %d: the store "+
+				"flushed", last, size, fullLog)
 		}
 		if size >= fullLog {
 			return c, sent, nil
@@ -116,7 +125,8 @@ func (b *bench) fillLog(ctx context.Context, s *server.Server) (c haggar.Config,
 
 // firstAnswers returns how long after begun a point was acknowledged and a
 // query answered. Both are asked at once, again and again while nobody listens.
-func firstAnswers(ctx context.Context, s *server.Server, c *haggar.Config, begun time.Time) (ingest, query time.Duration, err error) {
+func firstAnswers(ctx context.Context, s *server.Server, c *haggar.Config, begun time.Time) (ingest,
+	query time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, restartTimeout)
 	defer cancel()
 	var ingestErr, queryErr error
@@ -201,11 +211,13 @@ func onePoint(ctx context.Context, addr string, c *haggar.Config) error {
 func oneQuery(ctx context.Context, s *server.Server, c *haggar.Config) error {
 	at := c.Start.Unix()
 	q := load.Query{
-		Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(c, 1, 7), c.Bucket, load.Over(at-60, at, 60).DQL()),
+		Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(c, 1, 7), c.Bucket,
+			load.Over(at-60, at, 60).DQL()),
 		Want: [][]float64{load.Over(at-60, at, 60).Max(c, 1, 7)},
 	}
 	admin := s.Client()
-	admin.HTTP = &http.Client{Timeout: restartTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
+	admin.HTTP = &http.Client{Timeout: restartTimeout,
+		Transport: &http.Transport{DisableKeepAlives: true}}
 	// Only a refusal to connect is tried again, and the client words it anew.
 	resp, err := admin.HTTP.Get("http://" + s.HTTP + "/health")
 	if err != nil {
@@ -237,7 +249,8 @@ func evict(dir string) error {
 		if err := f.Sync(); err != nil {
 			return err
 		}
-		if _, _, e := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, fadviseDontNeed, 0, 0); e != 0 {
+		if _, _, e := syscall.Syscall6(syscall.SYS_FADVISE64, f.Fd(), 0, 0, fadviseDontNeed, 0,
+			0); e != 0 {
 			return fmt.Errorf("drop %s from the page cache: %w", path, e)
 		}
 		return nil

@@ -9,7 +9,8 @@ import (
 )
 
 func TestBenchFigure(t *testing.T) {
-	out := "goos: linux\nBenchmarkStreamBatch-2     	   10000	     27007 ns/op	7035.66 MB/s	         5.401 ns/point	       0 B/op\nPASS\n"
+	out := "goos: linux\nBenchmarkStreamBatch-2     	   10000	     27007 ns/op	7035.66 " +
+		"MB/s	         5.401 ns/point	       0 B/op\nPASS\n"
 	if v, ok := benchFigure(out, "ns/point"); !ok || v != 5.401 {
 		t.Errorf("got %v %v, want 5.401", v, ok)
 	}
@@ -26,7 +27,8 @@ func TestRowsAreChosenByName(t *testing.T) {
 	if err != nil || len(chosen) != 2 {
 		t.Errorf("got %v, %v, want two rows", chosen, err)
 	}
-	if _, err := choose("nothing of that name"); err == nil || !strings.Contains(err.Error(), "ingest-200k") {
+	if _, err := choose("nothing of that name"); err == nil ||
+		!strings.Contains(err.Error(), "ingest-200k") {
 		t.Errorf("got %v, want the names there are", err)
 	}
 }
@@ -50,7 +52,8 @@ func TestEntropy(t *testing.T) {
 func TestDiskUsage(t *testing.T) {
 	dir := t.TempDir()
 	for path, size := range map[string]int{
-		"flush/1.seg": 90, "window/1.seg": 10, "overlay/1.seg": 10, "catalogue/2.sst": 7, "wal/3.wal": 1000, "MANIFEST": 3, "VERSION": 1,
+		"flush/1.seg": 90, "window/1.seg": 10, "overlay/1.seg": 10, "catalogue/2.sst": 7,
+		"wal/3.wal": 1000, "MANIFEST": 3, "VERSION": 1,
 	} {
 		path = filepath.Join(dir, path)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -61,7 +64,8 @@ func TestDiskUsage(t *testing.T) {
 		}
 	}
 	got, err := diskUsage(dir)
-	if want := (usage{segments: 110, catalogue: 7, rest: 4, log: 1000}); err != nil || got != want || got.kept() != 121 {
+	if want := (usage{segments: 110, catalogue: 7, rest: 4, log: 1000}); err != nil || got != want ||
+		got.kept() != 121 {
 		t.Errorf("got %+v, %v, want %+v", got, err, want)
 	}
 }

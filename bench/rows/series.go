@@ -26,7 +26,8 @@ const (
 	knownRows = 30 // and when it is known
 )
 
-const collectNote = "the sender is in the process; by the clock: an upper bound on a machine that does other things"
+const collectNote = "the sender is in the process; by the clock: an upper bound on a machine " +
+	"that does other things"
 
 // series is what known series cost that send nothing, and what the Go runtime's
 // collections cost beside as many that do: of a million, and of the 2.4 million of
@@ -70,7 +71,12 @@ func (b *bench) seriesOf(ctx context.Context, n int, name string) (err error) {
 	if err != nil {
 		return err
 	}
-	b.table.Add(report.Figure{Area: area, What: "garbage collection, new series", Unit: "% of CPU", Value: share}.
+	b.table.Add(report.Figure{
+		Area:  area,
+		What:  "garbage collection, new series",
+		Unit:  "% of CPU",
+		Value: share,
+	}.
 		Because("defined and %d rows sent, %s", newRows, collectNote))
 	if _, err := k.s.Flush(ctx); err != nil {
 		return err
@@ -89,11 +95,22 @@ func (b *bench) seriesOf(ctx context.Context, n int, name string) (err error) {
 	if err := b.known(k, area, "idle, after a start"); err != nil {
 		return err
 	}
-	b.table.Add(report.Figure{Area: area, What: "start after a clean stop", Unit: "s", Value: took.Seconds()})
+	b.table.Add(report.Figure{
+		Area:  area,
+		What:  "start after a clean stop",
+		Unit:  "s",
+		Value: took.Seconds(),
+	})
 	if share, err = k.send(ctx, knownRows); err != nil {
 		return err
 	}
-	b.table.Add(report.Figure{Area: area, What: "garbage collection, known series", Unit: "% of CPU", Value: share, Budget: collectBudget}.
+	b.table.Add(report.Figure{
+		Area:   area,
+		What:   "garbage collection, known series",
+		Unit:   "% of CPU",
+		Value:  share,
+		Budget: collectBudget,
+	}.
 		Because("%d rows, %s", knownRows, collectNote))
 	return nil
 }
@@ -113,8 +130,15 @@ func (b *bench) known(k *knownSeries, area, when string) error {
 	if err != nil {
 		return err
 	}
-	b.table.Add(report.Figure{Area: area, What: when, Unit: "B/series", Value: float64(now-k.before-int64(len(k.names))) / float64(k.n), Budget: knownBudget}.
-		Because("and %.1f of its name; anonymous memory of the process that the store has made, after a collection", float64(len(k.names))/float64(k.n)))
+	b.table.Add(report.Figure{
+		Area:   area,
+		What:   when,
+		Unit:   "B/series",
+		Value:  float64(now-k.before-int64(len(k.names))) / float64(k.n),
+		Budget: knownBudget,
+	}.
+		Because("and %.1f of its name; anonymous memory of the process that the store has made, after "+
+			"a collection", float64(len(k.names))/float64(k.n)))
 	return nil
 }
 
@@ -158,7 +182,8 @@ func (k *knownSeries) send(ctx context.Context, rows int) (share float64, err er
 
 // collected returns the seconds of processor time that collections took so far.
 func collected() float64 {
-	sample := []metrics.Sample{{Name: "/cpu/classes/gc/mark/dedicated:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/assist:cpu-seconds"}, {Name: "/cpu/classes/gc/pause:cpu-seconds"}}
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/mark/dedicated:cpu-seconds"},
+		{Name: "/cpu/classes/gc/mark/assist:cpu-seconds"}, {Name: "/cpu/classes/gc/pause:cpu-seconds"}}
 	metrics.Read(sample)
 	sum := 0.0
 	for _, s := range sample {

@@ -100,16 +100,30 @@ func sparseKeys() ([][]byte, error) {
 // sparseMemory adds what the store and this process have in memory now.
 func (b *bench) sparseMemory(s *store.Store, when string) error {
 	debug.FreeOSMemory()
-	rss, err := measure.Kibibytes(measure.Field(fmt.Sprintf("/proc/%d/status", os.Getpid()), "RssAnon"))
+	rss, err := measure.Kibibytes(measure.Field(fmt.Sprintf("/proc/%d/status", os.Getpid()),
+		"RssAnon"))
 	if err != nil {
 		return err
 	}
 	st := s.Stats()
 	for _, f := range []report.Figure{
-		{What: "blocks in use", Value: measure.Mebi(st.Head.Bytes), Note: "up to four open ones a group: in synthetic time the clock closes none"},
+		{
+			What:  "blocks in use",
+			Value: measure.Mebi(st.Head.Bytes),
+			Note:  "up to four open ones a group: in synthetic time the clock closes none",
+		},
 		{What: "blocks kept", Value: measure.Mebi(st.Head.Warm)},
-		{What: "encoded and late points", Value: measure.Mebi(st.Head.Sealed + st.Head.Late), Note: "flushed at 64 MiB or after 12 minutes"},
-		{What: "resident", Value: measure.Mebi(rss), Note: "of this process, which is also the sender, after a collection and without what files have mapped"},
+		{
+			What:  "encoded and late points",
+			Value: measure.Mebi(st.Head.Sealed + st.Head.Late),
+			Note:  "flushed at 64 MiB or after 12 minutes",
+		},
+		{
+			What:  "resident",
+			Value: measure.Mebi(rss),
+			Note: "of this process, which is also the sender, after a collection and without what files " +
+				"have mapped",
+		},
 	} {
 		f.Area, f.What, f.Unit = sparseArea, f.What+", "+when, "MiB"
 		b.table.Add(f)
@@ -124,8 +138,9 @@ func (b *bench) sparseFlush(ctx context.Context, s *store.Store) error {
 	}
 	st := s.Stats()
 	b.table.Add(report.Figure{
-		Area: sparseArea, What: "disk before merging", Unit: "B/point", Value: float64(st.Flushes.Bytes) / float64(st.Flushes.Points),
-		Note: fmt.Sprintf("%d flushes", st.Flushes.Count),
+		Area: sparseArea, What: "disk before merging", Unit: "B/point",
+		Value: float64(st.Flushes.Bytes) / float64(st.Flushes.Points),
+		Note:  fmt.Sprintf("%d flushes", st.Flushes.Count),
 	})
 	return nil
 }
@@ -142,12 +157,16 @@ func (b *bench) sparseMerge(ctx context.Context, s *store.Store, bucket uint64) 
 	// To a store that looks at such a clock ten times a second a block may look idle
 	// that is being written: a few points then come late.
 	st, sent := s.Stats(), int64(sparseSeries*sparseHours*60+1)
-	if c := s.Account().Total(bucket); c.Accepted+c.Late != uint64(sent) || st.Segments.Points != sent {
-		return fmt.Errorf("%d points were sent, the segments hold %d, the account is %+v", sent, st.Segments.Points, c)
+	if c := s.Account().Total(bucket); c.Accepted+c.Late != uint64(sent) ||
+		st.Segments.Points != sent {
+		return fmt.Errorf("%d points were sent, the segments hold %d, the account is %+v", sent,
+			st.Segments.Points, c)
 	}
 	b.table.Add(report.Figure{
-		Area: sparseArea, What: "disk merged", Unit: "B/point", Value: float64(st.Segments.Bytes) / float64(sent),
-		Note: fmt.Sprintf("uniform 0…1023, 10 bits; %d windows of 2 h, a chunk has 12 points; every point is in the account and in a segment", merged.Windows),
+		Area: sparseArea, What: "disk merged", Unit: "B/point",
+		Value: float64(st.Segments.Bytes) / float64(sent),
+		Note: fmt.Sprintf("uniform 0…1023, 10 bits; %d windows of 2 h, a chunk has 12 points; every "+
+			"point is in the account and in a segment", merged.Windows),
 	})
 	return nil
 }

@@ -48,7 +48,8 @@ var tagLookupRows = []struct {
 	{"a value of 100 series", "tag3 = '77'", 1},
 	{"a value of 100 k series", "tag0 = '3'", 20},
 	{"three values", "tag0 = '7' AND tag1 = '77' AND tag2 = '777'", 5},
-	{"patterns of parts in the middle of the name", "ddb:part_2 LIKE '*3' AND ddb:part_4 LIKE '*77'", 50},
+	{"patterns of parts in the middle of the name", "ddb:part_2 LIKE '*3' AND ddb:part_4 LIKE '*77'",
+		50},
 	{"a regular expression over 100 k values", "tag4 =~ '[0-9]*777'", 50},
 }
 
@@ -74,7 +75,13 @@ func (b *bench) tags(ctx context.Context) error {
 	if b.Quick {
 		groups /= 10
 	}
-	r := &taggedSeries{bench: b, s: s, data: data, c: load.Uniform(load.Connections, groups*load.GroupWidth, tagRows), n: load.Connections * groups * load.GroupWidth}
+	r := &taggedSeries{
+		bench: b,
+		s:     s,
+		data:  data,
+		c:     load.Uniform(load.Connections, groups*load.GroupWidth, tagRows),
+		n:     load.Connections * groups * load.GroupWidth,
+	}
 	defer func() { r.s.Remove() }()
 	r.c.Start = r.c.Start.Add(-time.Hour)
 	r.area = fmt.Sprintf("tags, %d k series of five", r.n/1000)
@@ -101,7 +108,13 @@ func (b *bench) tags(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.table.Add(report.Figure{Area: r.area, What: "ingest of known series, with tags ÷ without", Unit: "×", Value: with / without, Budget: tagIngestBudget}.
+	b.table.Add(report.Figure{
+		Area:   r.area,
+		What:   "ingest of known series, with tags ÷ without",
+		Unit:   "×",
+		Value:  with / without,
+		Budget: tagIngestBudget,
+	}.
 		Because("processor time, of a point; each behind a start and %d points of each series", tagRows))
 	if err := r.s.Stop(); err != nil {
 		return err
@@ -138,7 +151,8 @@ func (r *taggedSeries) ingest(ctx context.Context, how string) (nanos float64, e
 		}
 		all = append(all, one)
 	}
-	f := report.Median(r.area, "ingest of known series, "+how, "ns/point", all).Because("processor time")
+	f := report.Median(r.area, "ingest of known series, "+how, "ns/point",
+		all).Because("processor time")
 	r.table.Add(f)
 	return f.Value, nil
 }
@@ -154,7 +168,13 @@ func (r *taggedSeries) restart(what string, budget float64) error {
 		return err
 	}
 	r.s = again
-	r.table.Add(report.Figure{Area: r.area, What: what, Unit: "s", Value: time.Since(begun).Seconds(), Budget: budget})
+	r.table.Add(report.Figure{
+		Area:   r.area,
+		What:   what,
+		Unit:   "s",
+		Value:  time.Since(begun).Seconds(),
+		Budget: budget,
+	})
 	return nil
 }
 
@@ -174,9 +194,14 @@ func (r *taggedSeries) importTags(ctx context.Context) error {
 		return err
 	}
 	for i := range r.n {
-		ch := tags.Change{Key: c.AppendKey(nil, i%load.Connections, i/load.Connections), Collection: []byte(c.Bucket), Name: metric.AppendPart(nil, "m")}
+		ch := tags.Change{
+			Key:        c.AppendKey(nil, i%load.Connections, i/load.Connections),
+			Collection: []byte(c.Bucket),
+			Name:       metric.AppendPart(nil, "m"),
+		}
 		for t, of := range tagValues {
-			ch.Set = append(ch.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "tag", t)}, Value: fmt.Append(nil, i%of)})
+			ch.Set = append(ch.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "tag", t)},
+				Value: fmt.Append(nil, i%of)})
 		}
 		var err error
 		if part, err = tagline.Append(part, c.Bucket, &ch); err != nil {
@@ -188,7 +213,13 @@ func (r *taggedSeries) importTags(ctx context.Context) error {
 			}
 		}
 	}
-	r.table.Add(report.Figure{Area: r.area, What: "import over HTTP", Unit: "k series/s", Value: float64(r.n) / took.Seconds() / 1000, Least: tagImportLeast}.
+	r.table.Add(report.Figure{
+		Area:  r.area,
+		What:  "import over HTTP",
+		Unit:  "k series/s",
+		Value: float64(r.n) / took.Seconds() / 1000,
+		Least: tagImportLeast,
+	}.
 		Because("parts of %d KiB, each durable when it is answered", tagPart>>10))
 	return nil
 }
@@ -203,12 +234,19 @@ func (r *taggedSeries) memory(ctx context.Context) error {
 	for i := range r.n {
 		held -= float64(len(c.AppendKey(nil, i%load.Connections, i/load.Connections)))
 	}
-	r.table.Add(report.Figure{Area: r.area, What: "memory beside the name, after a start", Unit: "B/series", Value: held / float64(r.n), Budget: tagBytesBudget})
+	r.table.Add(report.Figure{
+		Area:   r.area,
+		What:   "memory beside the name, after a start",
+		Unit:   "B/series",
+		Value:  held / float64(r.n),
+		Budget: tagBytesBudget,
+	})
 	return nil
 }
 
 // tagLookups takes the time of lookups as queries make them, of series that have points in memory.
-func (b *bench) tagLookups(ctx context.Context, data string, c *haggar.Config, area string, n int) (err error) {
+func (b *bench) tagLookups(ctx context.Context, data string, c *haggar.Config, area string,
+	n int) (err error) {
 	s, err := store.Open(store.DefaultOptions(data))
 	if err != nil {
 		return err
@@ -241,7 +279,8 @@ func (b *bench) tagLookups(ctx context.Context, data string, c *haggar.Config, a
 			hits = 0
 			begun := time.Now()
 			err := index.Lookup(ctx, source.Lookup{
-				Collection: c.Bucket, Where: q.Fields[0].Expr.(*dql.Lookup).Where, Tags: []dql.DimVar{{Name: "tag4"}},
+				Collection: c.Bucket, Where: q.Fields[0].Expr.(*dql.Lookup).Where,
+				Tags:  []dql.DimVar{{Name: "tag4"}},
 				Start: at*1000 - 60_000, End: at * 1000,
 			}, func(source.Hit) bool { hits++; return true })
 			if err != nil {
@@ -250,7 +289,13 @@ func (b *bench) tagLookups(ctx context.Context, data string, c *haggar.Config, a
 			all = append(all, float64(time.Since(begun))/float64(time.Millisecond))
 		}
 		mid, _ := measure.Median(all)
-		b.table.Add(report.Figure{Area: area, What: "lookup of " + l.name, Unit: "ms", Value: mid, Budget: l.budget}.
+		b.table.Add(report.Figure{
+			Area:   area,
+			What:   "lookup of " + l.name,
+			Unit:   "ms",
+			Value:  mid,
+			Budget: l.budget,
+		}.
 			Because("%d series, by the finder of queries, with their values of a tag", hits))
 	}
 	return nil

@@ -37,10 +37,14 @@ func (b *bench) year(ctx context.Context) error {
 	const late = 4321 // seconds past midnight
 	shifted := load.Over(whole.From+late, whole.To-dayRows+late, dayRows)
 	s, err = b.timeQueries(ctx, s, data, []timed{
-		{first: 50, warm: 5, Query: load.Query{What: "max per day, a year, one series", Want: [][]float64{whole.Max(&c, 0, 2)},
-			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", load.Name(&c, 0, 2), c.Bucket, whole.DQL())}},
-		{Query: load.Query{What: "the same, days that begin 4321 s late", Want: [][]float64{shifted.Max(&c, 0, 2)},
-			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", load.Name(&c, 0, 2), c.Bucket, shifted.DQL())}},
+		{first: 50, warm: 5, Query: load.Query{What: "max per day, a year, one series",
+			Want: [][]float64{whole.Max(&c, 0, 2)},
+			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", load.Name(&c, 0, 2), c.Bucket,
+				whole.DQL())}},
+		{Query: load.Query{What: "the same, days that begin 4321 s late",
+			Want: [][]float64{shifted.Max(&c, 0, 2)},
+			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1d) %s", load.Name(&c, 0, 2), c.Bucket,
+				shifted.DQL())}},
 		chartOfYear(&c),
 	})
 	return err

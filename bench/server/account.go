@@ -47,7 +47,8 @@ func (s *Server) Stored(ctx context.Context, bucket string) (uint64, error) {
 	for _, row := range a.Rows {
 		if row.Bucket == bucket {
 			if n := row.Refused[account.Future.String()]; n > 0 {
-				return 0, fmt.Errorf("%d points were refused as of the future: the senders have begun too late", n)
+				return 0, fmt.Errorf("%d points were refused as of the future: the senders have begun too late",
+					n)
 			}
 			return row.Accepted + row.Duplicate + row.Conflicting + row.Late, nil
 		}
@@ -63,7 +64,8 @@ func (s *Server) Accepted(ctx context.Context, bucket string, want int64) error 
 		return err
 	}
 	for i := range account.Rows {
-		if r := &account.Rows[i]; r.Bucket == bucket && int64(r.Accepted) == want && int64(r.Received) == want {
+		if r := &account.Rows[i]; r.Bucket == bucket && int64(r.Accepted) == want &&
+			int64(r.Received) == want {
 			return nil
 		}
 	}
@@ -73,7 +75,8 @@ func (s *Server) Accepted(ctx context.Context, bucket string, want int64) error 
 // Unaccounted waits until what is under way has arrived and returns the points
 // sent that are neither received nor dropped. What the kernel drops, it drops of
 // datagrams of perMessage points; perMessage is 0 for senders over TCP.
-func (s *Server) Unaccounted(ctx context.Context, bucket string, sent int64, perMessage int) (float64, error) {
+func (s *Server) Unaccounted(ctx context.Context, bucket string, sent int64,
+	perMessage int) (float64, error) {
 	for left := time.Now().Add(10 * time.Second); ; {
 		received, err := s.Received(ctx, bucket)
 		if err != nil {
@@ -105,5 +108,6 @@ func (s *Server) HeadNote(ctx context.Context) (string, error) {
 		}
 		mib[i] = v / (1 << 20)
 	}
-	return fmt.Sprintf("open blocks had %.0f MiB, spare ones %.0f, open chunks %.0f", mib[0], mib[1], mib[2]), nil
+	return fmt.Sprintf("open blocks had %.0f MiB, spare ones %.0f, open chunks %.0f", mib[0], mib[1],
+		mib[2]), nil
 }

@@ -10,7 +10,9 @@ import (
 )
 
 // StartAnswer starts this program as the server that answers every query with body.
-func StartAnswer(body []byte) (*Server, error) { return startSelf(AnswerRole, bytes.NewReader(body)) }
+func StartAnswer(body []byte) (*Server, error) {
+	return startSelf(AnswerRole, bytes.NewReader(body))
+}
 
 // RunAnswer is the server to compare the times of queries with: it has the answer
 // before it is asked, so what is left is the client, the kernel and net/http. It

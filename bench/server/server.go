@@ -113,7 +113,8 @@ func Start(cmd *exec.Cmd, data string) (*Server, error) {
 		return nil, fmt.Errorf("%s ended at its start: %s", filepath.Base(cmd.Path), s.LastLines())
 	case <-timeout.C:
 		s.Kill()
-		return nil, fmt.Errorf("%s is not ready after %v: %s", filepath.Base(cmd.Path), readyTimeout, s.LastLines())
+		return nil, fmt.Errorf("%s is not ready after %v: %s", filepath.Base(cmd.Path), readyTimeout,
+			s.LastLines())
 	}
 }
 

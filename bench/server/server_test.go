@@ -16,8 +16,10 @@ import (
 func TestCollecting(t *testing.T) {
 	log := []string{
 		"time=x level=INFO msg=ready",
-		"gc 1 @0.012s 2%: 0.026+0.39+0.10 ms clock, 0.5+1/2/3+0.25 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P",
-		"gc 2 @0.5s 0%: 0.1+0.2+0.1 ms clock, 0.25+0/1/0+2 ms cpu, 4->4->1 MB, 4 MB goal, 0 MB stacks, 0 MB globals, 2 P (forced)",
+		"gc 1 @0.012s 2%: 0.026+0.39+0.10 ms clock, 0.5+1/2/3+0.25 ms cpu, 4->4->0 MB, 4 MB goal, 0 MB " +
+			"stacks, 0 MB globals, 2 P",
+		"gc 2 @0.5s 0%: 0.1+0.2+0.1 ms clock, 0.25+0/1/0+2 ms cpu, 4->4->1 MB, 4 MB goal, 0 MB stacks, " +
+			"0 MB globals, 2 P (forced)",
 	}
 	if got, want := collecting(log), 10*time.Millisecond; got != want {
 		t.Errorf("got %v, want %v", got, want)
@@ -54,7 +56,8 @@ func TestAnswer(t *testing.T) {
 	defer s.Close()
 	client := admin.Client{Addr: strings.TrimPrefix(s.URL, "http://"), HTTP: s.Client()}
 	var body bytes.Buffer
-	if err := client.CopyQuery(t.Context(), &body, "SELECT 'a' BUCKET b LAST 1s"); err != nil || body.String() != `{"t":0}` {
+	if err := client.CopyQuery(t.Context(), &body, "SELECT 'a' BUCKET b LAST 1s"); err != nil ||
+		body.String() != `{"t":0}` {
 		t.Errorf("got %q, %v", &body, err)
 	}
 }
@@ -67,7 +70,8 @@ func TestCommand(t *testing.T) {
 		want     string
 	}{
 		{nil, "b/ddb serve --data-dir d --set tcp.addr=127.0.0.1:0 --set http.addr=127.0.0.1:0"},
-		{[]string{"http.addr=127.0.0.1:9", "a=1"}, "b/ddb serve --data-dir d --set http.addr=127.0.0.1:9 --set a=1 --set tcp.addr=127.0.0.1:0"},
+		{[]string{"http.addr=127.0.0.1:9", "a=1"},
+			"b/ddb serve --data-dir d --set http.addr=127.0.0.1:9 --set a=1 --set tcp.addr=127.0.0.1:0"},
 	} {
 		if got := strings.Join(e.Command("d", c.settings...).Args, " "); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)

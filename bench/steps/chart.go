@@ -91,7 +91,8 @@ func (c *chart) scales() (x, y scale) {
 	case y.low > y.high: // there is nothing to draw
 		y.low, y.high = 1, 10
 	case c.log:
-		y.low, y.high = math.Pow(10, math.Floor(math.Log10(y.low))), math.Pow(10, math.Floor(math.Log10(y.high))+1)
+		y.low, y.high = math.Pow(10, math.Floor(math.Log10(y.low))),
+			math.Pow(10, math.Floor(math.Log10(y.high))+1)
 	default:
 		y.low, y.high = 0, max(y.high*1.05, 1e-9)
 	}
@@ -102,17 +103,23 @@ func (c *chart) scales() (x, y scale) {
 func (c *chart) svg() []byte {
 	x, y := c.scales()
 	px := func(v float64) float64 { return chartLeft + x.at(v)*(chartWidth-chartLeft-chartRight) }
-	py := func(v float64) float64 { return chartHeight - chartBottom - y.at(v)*(chartHeight-chartTop-chartBottom) }
+	py := func(v float64) float64 {
+		return chartHeight - chartBottom - y.at(v)*(chartHeight-chartTop-chartBottom)
+	}
 	var w bytes.Buffer
-	fmt.Fprintf(&w, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", chartWidth, chartHeight)
+	fmt.Fprintf(&w,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="12">`+"\n", chartWidth, chartHeight)
 	fmt.Fprintf(&w, `<rect width="%d" height="%d" fill="#ffffff"/>`+"\n", chartWidth, chartHeight)
-	fmt.Fprintf(&w, `<text x="%d" y="20" font-size="15" fill="#222222">%s</text>`+"\n", chartLeft, html.EscapeString(c.title))
+	fmt.Fprintf(&w, `<text x="%d" y="20" font-size="15" fill="#222222">%s</text>`+"\n", chartLeft,
+		html.EscapeString(c.title))
 	for _, v := range y.ticks() {
-		fmt.Fprintf(&w, `<path d="M%d %.1fH%d" stroke="#e4e4e4"/><text x="%d" y="%.1f" text-anchor="end" fill="#555555">%s</text>`+"\n",
+		fmt.Fprintf(&w,
+			`<path d="M%d %.1fH%d" stroke="#e4e4e4"/><text x="%d" y="%.1f" text-anchor="end" fill="#555555">%s</text>`+"\n",
 			chartLeft, py(v), chartWidth-chartRight, chartLeft-6, py(v)+4, short(v))
 	}
 	for _, v := range x.ticks() {
-		fmt.Fprintf(&w, `<text x="%.1f" y="%d" text-anchor="middle" fill="#555555">%s s</text>`+"\n", px(v), chartHeight-chartBottom+18, short(v))
+		fmt.Fprintf(&w, `<text x="%.1f" y="%d" text-anchor="middle" fill="#555555">%s s</text>`+"\n",
+			px(v), chartHeight-chartBottom+18, short(v))
 	}
 	for i, l := range c.lines {
 		for _, part := range y.parts(l.dots) {
@@ -120,9 +127,11 @@ func (c *chart) svg() []byte {
 			for _, d := range part {
 				fmt.Fprintf(&path, "%.1f,%.1f ", px(d[0]), py(d[1]))
 			}
-			fmt.Fprintf(&w, `<polyline fill="none" stroke="%s" stroke-width="1.8" points="%s"/>`+"\n", l.color, strings.TrimSpace(path.String()))
+			fmt.Fprintf(&w, `<polyline fill="none" stroke="%s" stroke-width="1.8" points="%s"/>`+"\n",
+				l.color, strings.TrimSpace(path.String()))
 		}
-		fmt.Fprintf(&w, `<text x="%d" y="38" fill="%s">■ %s</text>`+"\n", chartLeft+i*260, l.color, html.EscapeString(l.name))
+		fmt.Fprintf(&w, `<text x="%d" y="38" fill="%s">■ %s</text>`+"\n", chartLeft+i*260, l.color,
+			html.EscapeString(l.name))
 	}
 	w.WriteString("</svg>\n")
 	return w.Bytes()

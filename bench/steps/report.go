@@ -13,19 +13,29 @@ import (
 // do not tell.
 func (r *Result) Render(w io.Writer) {
 	fmt.Fprintf(w, "# Load in steps, %s\n\n%s\n", r.head.When(), r.head.Machine)
-	fmt.Fprintf(w, "%d senders of %d k series each, classic stream in batches, beside the server **on the same cores**; steps of %.0f s, of which the first %.0f s are not in the line; the server on its defaults.\n",
+	fmt.Fprintf(w, "%d senders of %d k series each, classic stream in batches, beside the server "+
+		"**on the same cores**; steps of %.0f s, of which the first %.0f s are not in the line; the "+
+		"server on its defaults.\n",
 		len(r.senders), stepParts, r.length.Seconds(), stepSettle.Seconds())
-	fmt.Fprint(w, "Met: points offered a second. Mputs: millions of points stored a second. 99p: from sending a point until another connection has read it. ",
-		"Ack 99p: of an acknowledged flush of one point, which waits for the log's sync, every `wal.interval` (1 s). ",
-		"CPU: of the server, in cores, and of the senders. IO: to and from storage, per second. Errors: points refused; a failed connection would end the run.\n\n")
-	lines := [][]string{{"Server", "Time", "Met [k]", "Mputs", "99p [us]", "CPU", "write IO", "read IO", "errors", "ack 99p [ms]", "senders' CPU", "memory"}}
+	fmt.Fprint(w, "Met: points offered a second. Mputs: millions of points stored a second. 99p: "+
+		"from sending a point until another connection has read it. ",
+		"Ack 99p: of an acknowledged flush of one point, which waits for the log's sync, every "+
+			"`wal.interval` (1 s). ",
+		"CPU: of the server, in cores, and of the senders. IO: to and from storage, per second. "+
+			"Errors: points refused; a failed connection would end the run.\n\n")
+	lines := [][]string{
+		{"Server", "Time", "Met [k]", "Mputs", "99p [us]", "CPU", "write IO", "read IO", "errors",
+			"ack 99p [ms]", "senders' CPU", "memory"}}
 	for i := range r.steps {
 		s := &r.steps[i]
 		lines = append(lines, []string{
-			"ddb", fmt.Sprintf("%d:%02d", int(s.begin.Minutes()), int(s.begin.Seconds())%60), fmt.Sprintf("%.0f", s.offered/1e3), measure.Number(s.stored() / 1e6),
+			"ddb", fmt.Sprintf("%d:%02d", int(s.begin.Minutes()), int(s.begin.Seconds())%60),
+			fmt.Sprintf("%.0f", s.offered/1e3), measure.Number(s.stored() / 1e6),
 			fmt.Sprint(p99(s.visible).Microseconds()), fmt.Sprintf("%.2f", s.cores()),
-			measure.Number(s.writtenRate()/(1<<20)) + " MiB", measure.Number(s.readRate()/(1<<20)) + " MiB", fmt.Sprint(s.errors),
-			fmt.Sprint(p99(s.durable).Milliseconds()), fmt.Sprintf("%.2f", s.senderCores()), fmt.Sprintf("%.0f MiB", measure.Mebi(s.resident)),
+			measure.Number(s.writtenRate()/(1<<20)) + " MiB", measure.Number(s.readRate()/(1<<20)) + " MiB",
+			fmt.Sprint(s.errors),
+			fmt.Sprint(p99(s.durable).Milliseconds()), fmt.Sprintf("%.2f", s.senderCores()),
+			fmt.Sprintf("%.0f MiB", measure.Mebi(s.resident)),
 		})
 	}
 	report.WriteTable(w, lines)
@@ -44,17 +54,22 @@ func (r *Result) verdict() string {
 			most = i
 		}
 	}
-	said := []string{fmt.Sprintf("On the way up it stored most, %.2f M points/s, at %.0f k offered.", r.steps[most].stored()/1e6, r.steps[most].offered/1e3)}
+	said := []string{fmt.Sprintf("On the way up it stored most, %.2f M points/s, at %.0f k offered.",
+		r.steps[most].stored()/1e6, r.steps[most].offered/1e3)}
 	for i := range r.steps[:over] {
 		for j := over + 1; j < len(r.steps); j++ {
 			if up, down := &r.steps[i], &r.steps[j]; up.offered == down.offered {
-				said = append(said, fmt.Sprintf("At %.0f k the 99p was %d us before the overload and %d us after it, stored %.3f and %.3f M points/s.",
-					up.offered/1e3, p99(up.visible).Microseconds(), p99(down.visible).Microseconds(), up.stored()/1e6, down.stored()/1e6))
+				said = append(said,
+					fmt.Sprintf("At %.0f k the 99p was %d us before the overload and %d us after it, stored "+
+						"%.3f and %.3f M points/s.",
+						up.offered/1e3, p99(up.visible).Microseconds(), p99(down.visible).Microseconds(),
+						up.stored()/1e6, down.stored()/1e6))
 			}
 		}
 	}
 	if after, ok := r.recovered(over); ok {
-		said = append(said, fmt.Sprintf("%.0f s after the last step beyond its capacity it stored what was offered.", after))
+		said = append(said,
+			fmt.Sprintf("%.0f s after the last step beyond its capacity it stored what was offered.", after))
 	} else {
 		said = append(said, "After the overload it did not store again what was offered.")
 	}
@@ -93,11 +108,14 @@ func (r *Result) Benchmarks() []report.Benchmark {
 	var out []report.Benchmark
 	for i := range r.steps {
 		s := &r.steps[i]
-		name := report.Name("steps", fmt.Sprintf("step=%02d", i+1), fmt.Sprintf("offered=%.0fk", s.offered/1e3))
+		name := report.Name("steps", fmt.Sprintf("step=%02d", i+1),
+			fmt.Sprintf("offered=%.0fk", s.offered/1e3))
 		out = append(out, report.Benchmark{Name: name, Values: []report.Value{
 			{Value: s.stored(), Unit: report.HigherIsBetter},
-			{Value: p99(s.visible).Seconds(), Unit: "sec-until-readable-p99"}, {Value: p99(s.durable).Seconds(), Unit: "sec-until-durable-p99"},
-			{Value: s.cores(), Unit: "cores"}, {Value: s.writtenRate(), Unit: "B-written/s"}, {Value: s.readRate(), Unit: "B-read/s"},
+			{Value: p99(s.visible).Seconds(), Unit: "sec-until-readable-p99"},
+			{Value: p99(s.durable).Seconds(), Unit: "sec-until-durable-p99"},
+			{Value: s.cores(), Unit: "cores"}, {Value: s.writtenRate(), Unit: "B-written/s"},
+			{Value: s.readRate(), Unit: "B-read/s"},
 			{Value: float64(s.errors), Unit: "errors"}, {Value: float64(s.resident), Unit: "B-resident"},
 		}})
 	}

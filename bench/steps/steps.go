@@ -116,7 +116,8 @@ func Run(ctx context.Context, env *server.Env, head report.Head, quick bool) (*R
 			return nil, errors.Join(fmt.Errorf("step of %.0f points/s: %w", rate, err), stop())
 		}
 		last := &r.steps[len(r.steps)-1]
-		env.Logf("  %.0f k offered, %.0f k stored, p99 %v", rate/1e3, last.stored()/1e3, p99(last.visible))
+		env.Logf("  %.0f k offered, %.0f k stored, p99 %v", rate/1e3, last.stored()/1e3,
+			p99(last.visible))
 	}
 	if err := stop(); err != nil {
 		return nil, err
@@ -194,7 +195,8 @@ func (r *Result) second(offered float64, from, to counts) {
 	visible, durable := r.took.between(from.at, to.at)
 	r.seconds = append(r.seconds, second{
 		at: to.at.Sub(r.began).Seconds(), offered: offered, stored: float64(to.stored-from.stored) / took,
-		cpu: to.cpu.Sub(from.cpu).Sum().Seconds() / took, visible: p99(visible).Seconds(), durable: p99(durable).Seconds(),
+		cpu: to.cpu.Sub(from.cpu).Sum().Seconds() / took, visible: p99(visible).Seconds(),
+		durable: p99(durable).Seconds(),
 	})
 }
 
@@ -308,5 +310,7 @@ func (s *step) cores() float64 {
 func (s *step) senderCores() float64 {
 	return s.to.sender.Sub(s.from.sender).Sum().Seconds() / s.took.Seconds()
 }
-func (s *step) readRate() float64    { return float64(s.to.read-s.from.read) / s.took.Seconds() }
-func (s *step) writtenRate() float64 { return float64(s.to.written-s.from.written) / s.took.Seconds() }
+func (s *step) readRate() float64 { return float64(s.to.read-s.from.read) / s.took.Seconds() }
+func (s *step) writtenRate() float64 {
+	return float64(s.to.written-s.from.written) / s.took.Seconds()
+}

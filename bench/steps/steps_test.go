@@ -29,7 +29,8 @@ func testSteps() *Result {
 			if i == 2 && sec < 3 {
 				stored = 0
 			}
-			r.seconds = append(r.seconds, second{at: float64(10*i + sec + 1), offered: st.offered, stored: stored, cpu: 0.5, visible: 1e-4})
+			r.seconds = append(r.seconds, second{at: float64(10*i + sec + 1), offered: st.offered,
+				stored: stored, cpu: 0.5, visible: 1e-4})
 		}
 	}
 	return r
@@ -60,7 +61,8 @@ func TestStepsTable(t *testing.T) {
 	for _, want := range []string{
 		"| Server | Time | Met [k] | Mputs | 99p [us] | CPU  | write IO | read IO | errors |",
 		"| ddb    | 0:10 | 10000   | 4.00  | 2000     | 0.00 | 1.00 MiB | 0 MiB   | 1      |",
-		"At 100 k the 99p was 1000 us before the overload and 3000 us after it, stored 0.100 and 0.100 M points/s.",
+		"At 100 k the 99p was 1000 us before the overload and 3000 us after it, stored 0.100 and 0.100 " +
+			"M points/s.",
 		"On the way up it stored most, 4.00 M points/s, at 10000 k offered.",
 		"4 s after the last step beyond its capacity it stored what was offered.",
 		"on the same cores",
@@ -74,7 +76,8 @@ func TestStepsTable(t *testing.T) {
 // Every step is a line of Go's benchmark format, by its number: rates come twice.
 func TestStepsAsBenchmarks(t *testing.T) {
 	lines := testSteps().Benchmarks()
-	if len(lines) != 3 || lines[0].Name != "Steps/step=01/offered=100k" || lines[2].Name != "Steps/step=03/offered=100k" {
+	if len(lines) != 3 || lines[0].Name != "Steps/step=01/offered=100k" ||
+		lines[2].Name != "Steps/step=03/offered=100k" {
 		t.Fatalf("got %+v", lines)
 	}
 	if v := lines[1].Values[0]; v.Value != 4e6 || v.Unit != report.HigherIsBetter {
@@ -131,7 +134,8 @@ func TestChartsAreDrawn(t *testing.T) {
 			t.Errorf("%s has %d curves, want %d", name, curves, want)
 		}
 	}
-	if out := string((&chart{title: "<none>", log: true}).svg()); !strings.Contains(out, "&lt;none&gt;") || strings.Contains(out, "NaN") {
+	if out := string((&chart{title: "<none>", log: true}).svg()); !strings.Contains(out,
+		"&lt;none&gt;") || strings.Contains(out, "NaN") {
 		t.Errorf("a chart without curves: %s", out)
 	}
 }
@@ -149,10 +153,12 @@ func TestScales(t *testing.T) {
 	if got := (scale{0, 2.1, false}).ticks(); len(got) != 5 || got[4] != 2 {
 		t.Errorf("ticks at %v, want 0 to 2", got)
 	}
-	if got := s.parts([][2]float64{{1, 5}, {2, 0}, {3, math.NaN()}, {4, 6}, {5, 7}}); len(got) != 2 || len(got[0]) != 1 || len(got[1]) != 2 {
+	if got := s.parts([][2]float64{{1, 5}, {2, 0}, {3, math.NaN()}, {4, 6}, {5, 7}}); len(got) != 2 ||
+		len(got[0]) != 1 || len(got[1]) != 2 {
 		t.Errorf("cut into %v", got)
 	}
-	for v, want := range map[float64]string{2e6: "2M", 1000: "1k", 250e-6: "250µ", 0.5: "500m", 0: "0", 12.5: "12.5"} {
+	for v, want := range map[float64]string{2e6: "2M", 1000: "1k", 250e-6: "250µ", 0.5: "500m", 0: "0",
+		12.5: "12.5"} {
 		if got := short(v); got != want {
 			t.Errorf("%v is printed as %s, want %s", v, got, want)
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 )
 
-// Print prints an error of a command line of kong: what is wrong, how the command is used, and how to
-// read more.
+// Print prints an error of a command line of kong: what is wrong, how the command is used, and how
+// to read more.
 func Print(w io.Writer, program string, err error) {
 	command, line := program, program+" <command> [flags]"
 	if of := (*kong.ParseError)(nil); errors.As(err, &of) && of.Context != nil {

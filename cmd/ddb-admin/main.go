@@ -24,5 +24,6 @@ type grammar struct {
 }
 
 func main() {
-	os.Exit(admin.Execute(context.Background(), "ddb-admin", description, config.BuildVersion(), &grammar{}, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(admin.Execute(context.Background(), "ddb-admin", description, config.BuildVersion(),
+		&grammar{}, os.Args[1:], os.Stdout, os.Stderr))
 }

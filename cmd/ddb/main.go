@@ -34,5 +34,9 @@ type grammar struct {
 }
 
 func main() {
-	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr, process{run: node.Run, signals: notify(), exit: os.Exit}))
+	os.Exit(execute(os.Args[1:], os.Stdout, os.Stderr, process{
+		run:     node.Run,
+		signals: notify(),
+		exit:    os.Exit,
+	}))
 }

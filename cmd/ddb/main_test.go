@@ -39,11 +39,13 @@ func (o *output) String() string {
 }
 
 // nodeFunc stands for node.Run.
-type nodeFunc func(ctx context.Context, cfg config.Config, ready func(tcpAddr, httpAddr string)) error
+type nodeFunc func(ctx context.Context, cfg config.Config,
+	ready func(tcpAddr, httpAddr string)) error
 
 func testProcess(signals chan os.Signal, run nodeFunc) process {
 	return process{
-		run: func(ctx context.Context, cfg config.Config, _ *slog.Logger, ready func(string, string)) error {
+		run: func(ctx context.Context, cfg config.Config, _ *slog.Logger,
+			ready func(string, string)) error {
 			return run(ctx, cfg, ready)
 		},
 		signals: signals,
@@ -61,10 +63,11 @@ func untilCancelled(ctx context.Context, _ config.Config, ready func(string, str
 func TestSignalStopsCleanly(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	var out, errOut output
-	p := testProcess(signals, func(ctx context.Context, cfg config.Config, ready func(string, string)) error {
-		signals <- syscall.SIGTERM
-		return untilCancelled(ctx, cfg, ready)
-	})
+	p := testProcess(signals,
+		func(ctx context.Context, cfg config.Config, ready func(string, string)) error {
+			signals <- syscall.SIGTERM
+			return untilCancelled(ctx, cfg, ready)
+		})
 	if code := execute([]string{"serve"}, &out, &errOut, p); code != admin.ExitOK {
 		t.Errorf("exit %d: %s", code, errOut.String())
 	}
@@ -78,12 +81,13 @@ func TestSecondSignalStopsAtOnce(t *testing.T) {
 	signals := make(chan os.Signal, 2)
 	release := make(chan struct{})
 	defer close(release)
-	p := testProcess(signals, func(ctx context.Context, _ config.Config, _ func(string, string)) error {
-		<-ctx.Done()
-		signals <- os.Interrupt
-		<-release // a node that does not come to its end
-		return nil
-	})
+	p := testProcess(signals,
+		func(ctx context.Context, _ config.Config, _ func(string, string)) error {
+			<-ctx.Done()
+			signals <- os.Interrupt
+			<-release // a node that does not come to its end
+			return nil
+		})
 	exited := -1
 	p.exit = func(code int) { exited = code }
 	signals <- os.Interrupt
@@ -99,7 +103,8 @@ func TestFailureOfTheNode(t *testing.T) {
 	p := testProcess(nil, func(context.Context, config.Config, func(string, string)) error {
 		return errors.New("fsync of wal/000001.log: no space left")
 	})
-	if code := execute([]string{"serve"}, &out, &errOut, p); code != admin.ExitFailed || !strings.Contains(errOut.String(), "fsync of wal") {
+	if code := execute([]string{"serve"}, &out, &errOut, p); code != admin.ExitFailed ||
+		!strings.Contains(errOut.String(), "fsync of wal") {
 		t.Errorf("exit %d: %s", code, errOut.String())
 	}
 	if strings.Contains(errOut.String(), "everything is on disk") {
@@ -127,8 +132,10 @@ func TestPrecedence(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cfg, log := serveWith(t, "--config", file, "--set", "late.memory=200MB", "--set", "tcp.addr=0.0.0.0:2", "--tcp-addr", "0.0.0.0:3")
-	if cfg.CachePoints != 100 || cfg.LateMemory != 200<<20 || cfg.TCPAddr != "0.0.0.0:3" || cfg.HTTPAddr != "127.0.0.1:8080" {
+	cfg, log := serveWith(t, "--config", file, "--set", "late.memory=200MB", "--set",
+		"tcp.addr=0.0.0.0:2", "--tcp-addr", "0.0.0.0:3")
+	if cfg.CachePoints != 100 || cfg.LateMemory != 200<<20 || cfg.TCPAddr != "0.0.0.0:3" ||
+		cfg.HTTPAddr != "127.0.0.1:8080" {
 		t.Errorf("got %+v", cfg)
 	}
 	if !strings.Contains(log, "bkt_dict") {
@@ -143,7 +150,8 @@ func TestPrecedence(t *testing.T) {
 // TestConfigShowIsAFile: what config show prints can be given back.
 func TestConfigShowIsAFile(t *testing.T) {
 	for _, args := range [][]string{{"config", "show"}, {"config", "show", "--all"}} {
-		showIsAFile(t, append(args, "--set", "wal.sync=always", "--set", "lifetime=100", "--data-dir", "/x"))
+		showIsAFile(t, append(args, "--set", "wal.sync=always", "--set", "lifetime=100", "--data-dir",
+			"/x"))
 	}
 }
 
@@ -158,7 +166,8 @@ func showIsAFile(t *testing.T, args []string) {
 		t.Fatal(err)
 	}
 	cfg, log := serveWith(t, "--config", file)
-	if cfg.WALSync != "always" || cfg.Lifetime != 100 || cfg.DataDir != "/x" || strings.Contains(log, "WARN") {
+	if cfg.WALSync != "always" || cfg.Lifetime != 100 || cfg.DataDir != "/x" ||
+		strings.Contains(log, "WARN") {
 		t.Errorf("got %+v, %s", cfg, log)
 	}
 }

@@ -17,7 +17,8 @@ import (
 type process struct {
 	// run runs a node until ctx is cancelled and everything is durable. It
 	// calls ready once, with the addresses that it listens on.
-	run     func(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func(tcpAddr, httpAddr string)) error
+	run func(ctx context.Context, cfg config.Config, logger *slog.Logger,
+		ready func(tcpAddr, httpAddr string)) error
 	signals <-chan os.Signal
 	exit    func(code int)
 	errOut  io.Writer
@@ -32,7 +33,8 @@ func notify() <-chan os.Signal {
 
 func execute(args []string, out, errOut io.Writer, p process) int {
 	p.errOut = errOut
-	return admin.Execute(context.Background(), "ddb", description, config.BuildVersion(), &grammar{}, args, out, errOut, &p)
+	return admin.Execute(context.Background(), "ddb", description, config.BuildVersion(), &grammar{},
+		args, out, errOut, &p)
 }
 
 // settings are the flags that say how a node is configured.
@@ -129,7 +131,8 @@ func (c *serveCommand) Run(p *process) error {
 	return nil
 }
 
-var errKilled = errors.New("stopped at once by a second interrupt: what the log holds is replayed at the next start")
+var errKilled = errors.New("stopped at once by a second interrupt: what the log holds is " +
+	"replayed at the next start")
 
 // supervise calls run and cancels its context at the first signal. A further
 // interrupt ends the process without waiting for run.
@@ -142,7 +145,8 @@ func (p *process) supervise(logger *slog.Logger, run func(context.Context) error
 	case err := <-done:
 		return err
 	case sig := <-p.signals:
-		logger.Info("stopping: making everything durable; an interrupt stops at once", "signal", sig.String())
+		logger.Info("stopping: making everything durable; an interrupt stops at once", "signal",
+			sig.String())
 		cancel()
 	}
 	for {

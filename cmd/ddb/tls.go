@@ -58,7 +58,9 @@ func (c *tlsCreateCommand) Run(env *admin.Env) error {
 		Key  string `json:"key"`
 	}{files.CA, files.Cert, files.Key}
 	return c.Write(env, made, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Made %s and %s, signed by the CA in %s.\nCopy these three to cluster.tls_dir of %s. Keep ca.key here.\n",
+		_, err := fmt.Fprintf(w,
+			"Made %s and %s, signed by the CA in %s.\nCopy these three to cluster.tls_dir of %s. Keep "+
+				"ca.key here.\n",
 			files.Cert, files.Key, files.CA, c.Node)
 		return err
 	})

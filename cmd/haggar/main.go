@@ -41,7 +41,8 @@ func run() int {
 	c.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	fmt.Fprintf(os.Stderr, "haggar: sends to %s, bucket %s: %s\n", c.Addr, c.Bucket, receiver(ctx, c.Addr))
+	fmt.Fprintf(os.Stderr, "haggar: sends to %s, bucket %s: %s\n", c.Addr, c.Bucket,
+		receiver(ctx, c.Addr))
 	if journal == "" {
 		return send(ctx, c)
 	}
@@ -59,8 +60,8 @@ func run() int {
 	return code
 }
 
-// receiver says which node listens on a TCP address, as far as the node at the default HTTP address of
-// the same host, or at DDB_ADDR, tells.
+// receiver says which node listens on a TCP address, as far as the node at the default HTTP address
+// of the same host, or at DDB_ADDR, tells.
 func receiver(ctx context.Context, addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -70,7 +71,8 @@ func receiver(ctx context.Context, addr string) string {
 	status, who := node.Who(ctx)
 	_, listens, err := net.SplitHostPort(status.TCPAddr)
 	if who == "" || err != nil || listens != port {
-		return "no node at " + node.Addr + " says that this port is its own; DDB_ADDR names the HTTP address of another"
+		return "no node at " + node.Addr +
+			" says that this port is its own; DDB_ADDR names the HTTP address of another"
 	}
 	return who
 }

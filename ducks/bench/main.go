@@ -39,7 +39,8 @@ func run() (err error) {
 	env := server.Env{Log: os.Stderr}
 	flag.StringVar(&env.Bin, "bin", "../bin", "`directory` of the built programs")
 	flag.StringVar(&env.Dir, "dir", os.TempDir(), "`directory` for a temporary one")
-	results := flag.String("results", "", "`directory` to write the results to; bench/results, with -quick bench/trial")
+	results := flag.String("results", "",
+		"`directory` to write the results to; bench/results, with -quick bench/trial")
 	quick := flag.Bool("quick", false, "short loads")
 	flag.Parse()
 	if *results == "" {

@@ -39,7 +39,8 @@ func appendBuckets(b []byte, of *replication.Buckets) []byte {
 		if k.Timestamps {
 			flags = 1
 		}
-		for _, n := range []uint64{uint64(k.Resolution), flags, uint64(k.Copies), k.Deleted, k.Created, uint64(k.Lifetime), k.Changed, uint64(k.PPF), uint64(k.Grace),
+		for _, n := range []uint64{uint64(k.Resolution), flags, uint64(k.Copies), k.Deleted, k.Created,
+			uint64(k.Lifetime), k.Changed, uint64(k.PPF), uint64(k.Grace),
 			uint64(k.Quorum.Reads), uint64(k.Quorum.Writes), k.Quorum.Changed} {
 			b = binary.AppendUvarint(b, n)
 		}
@@ -64,10 +65,16 @@ func parseBuckets(b []byte) (*replication.Buckets, error) {
 	}
 	var id uint64
 	for n := r.UpTo(maxBuckets); n > 0 && !r.Bad; n-- {
-		k := replication.Bucket{Name: string(r.Bytes(metric.MaxBucket)), Resolution: int64(r.UpTo(buckets.MaxResolution)),
-			Timestamps: r.UpTo(1) == 1, Copies: int(r.UpTo(ring.MaxCopies)), Deleted: r.Uvarint(), Created: r.Uvarint(), Lifetime: int64(r.UpTo(buckets.MaxPoints)),
+		k := replication.Bucket{Name: string(r.Bytes(metric.MaxBucket)),
+			Resolution: int64(r.UpTo(buckets.MaxResolution)),
+			Timestamps: r.UpTo(1) == 1, Copies: int(r.UpTo(ring.MaxCopies)), Deleted: r.Uvarint(),
+			Created: r.Uvarint(), Lifetime: int64(r.UpTo(buckets.MaxPoints)),
 			Changed: r.Uvarint(), PPF: int64(r.UpTo(buckets.MaxPoints)), Grace: int64(r.UpTo(math.MaxInt64)),
-			Quorum: replication.Quorum{Reads: int(r.UpTo(ring.MaxCopies)), Writes: int(r.UpTo(ring.MaxCopies)), Changed: r.Uvarint()}}
+			Quorum: replication.Quorum{
+				Reads:   int(r.UpTo(ring.MaxCopies)),
+				Writes:  int(r.UpTo(ring.MaxCopies)),
+				Changed: r.Uvarint(),
+			}}
 		if r.Bad {
 			break
 		}
@@ -101,12 +108,21 @@ func mergeBuckets(a, b []byte) ([]byte, error) {
 	mine.Merge(theirs)
 	merged := appendBuckets(nil, mine)
 	if len(merged) > maxBucketBytes {
-		return nil, fmt.Errorf("%d bytes of buckets are more than %d: delete some on one side first", len(merged), maxBucketBytes)
+		return nil, fmt.Errorf("%d bytes of buckets are more than %d: delete some on one side first",
+			len(merged), maxBucketBytes)
 	}
 	return merged, nil
 }
 
 // bucketOf returns a bucket as nodes tell each other of it, but for its clocks.
 func bucketOf(info buckets.Info) replication.Bucket {
-	return replication.Bucket{Name: info.Name, Resolution: info.Resolution, Timestamps: info.HPTS, Lifetime: info.TTL, PPF: info.PPF, Grace: info.Grace, Copies: info.Copies}
+	return replication.Bucket{
+		Name:       info.Name,
+		Resolution: info.Resolution,
+		Timestamps: info.HPTS,
+		Lifetime:   info.TTL,
+		PPF:        info.PPF,
+		Grace:      info.Grace,
+		Copies:     info.Copies,
+	}
 }

@@ -17,8 +17,8 @@ type BucketQuorum struct {
 	OwnReads, OwnWrites int // those that are set for the bucket; 0: the number of the cluster counts
 }
 
-// quorumsOf returns how many copies count under a ring. A ring and its quorums are never taken apart: with those of
-// another one a read could miss what was acknowledged.
+// quorumsOf returns how many copies count under a ring. A ring and its quorums are never taken
+// apart: with those of another one a read could miss what was acknowledged.
 func (c *Cluster) quorumsOf(v *ring.View) *quorums {
 	if q := c.counted.Load(); q != nil && q.of == v {
 		return q
@@ -37,14 +37,15 @@ func (c *Cluster) quorumsOf(v *ring.View) *quorums {
 	}
 	_, q.nextW = c.o.Quorums(q.next, q.then)
 	_, q.w = c.o.Quorums(q.n, q.members)
-	// A copy of what is read may have been on a member that is gone for good, until others have taken it over.
+	// A copy of what is read may have been on a member that is gone for good, until others have taken
+	// it over.
 	q.r, _ = c.o.Quorums(q.n, q.members+q.gone)
 	c.counted.Store(q)
 	return q
 }
 
-// numbers returns n of a bucket and w under a ring, now and when the changes under way are complete, where they are not
-// those of the ring. It may be called under any lock.
+// numbers returns n of a bucket and w under a ring, now and when the changes under way are
+// complete, where they are not those of the ring. It may be called under any lock.
 func (c *Cluster) numbers(v *ring.View, bucket uint64) replication.Numbers {
 	k, _ := c.buckets.get(bucket)
 	if k.Copies == 0 && k.Quorum.Writes == 0 {
@@ -59,8 +60,8 @@ func (c *Cluster) numbers(v *ring.View, bucket uint64) replication.Numbers {
 	return replication.Numbers{Copies: k.Copies, W: w(q.n, q.members), NextW: w(q.next, q.then)}
 }
 
-// quorumOf returns how many copies of a bucket answer a read under a ring, and how many are on disk before a write is
-// acknowledged.
+// quorumOf returns how many copies of a bucket answer a read under a ring, and how many are on disk
+// before a write is acknowledged.
 func (c *Cluster) quorumOf(v *ring.View, bucket uint64) (r, w int) {
 	k, _ := c.buckets.get(bucket)
 	q := c.quorumsOf(v)
@@ -80,22 +81,28 @@ func (c *Cluster) BucketQuorum(name string) (BucketQuorum, error) {
 	}
 	k, _ := c.buckets.get(info.ID)
 	v := c.View()
-	q := BucketQuorum{Copies: cmp.Or(k.Copies, v.Copies(ring.Current)), OwnReads: k.Quorum.Reads, OwnWrites: k.Quorum.Writes}
+	q := BucketQuorum{
+		Copies:    cmp.Or(k.Copies, v.Copies(ring.Current)),
+		OwnReads:  k.Quorum.Reads,
+		OwnWrites: k.Quorum.Writes,
+	}
 	q.Reads, q.Writes = c.quorumOf(v, info.ID)
 	return q, nil
 }
 
-// SetBucketQuorum sets r and w of a bucket on all nodes; 0 is the number of the cluster. Batches and reads from
-// now on need so many copies.
+// SetBucketQuorum sets r and w of a bucket on all nodes; 0 is the number of the cluster. Batches
+// and reads from now on need so many copies.
 func (c *Cluster) SetBucketQuorum(name string, reads, writes int) error {
 	q, err := c.BucketQuorum(name)
 	switch {
 	case err != nil:
 		return err
 	case private(name):
-		return fmt.Errorf("%w: bucket %s belongs to each node alone, so it has one copy: r and w are those of other buckets", buckets.ErrInvalid, metric.Quoted(name))
+		return fmt.Errorf("%w: bucket %s belongs to each node alone, so it has one copy: r and w are "+
+			"those of other buckets", buckets.ErrInvalid, metric.Quoted(name))
 	case min(reads, writes) < 0 || max(reads, writes) > q.Copies:
-		return fmt.Errorf("%w: r = %d and w = %d of bucket %s: each is from 1 to n, which is %d, or auto for the number of the cluster",
+		return fmt.Errorf("%w: r = %d and w = %d of bucket %s: each is from 1 to n, which is %d, or "+
+			"auto for the number of the cluster",
 			buckets.ErrInvalid, reads, writes, metric.Quoted(name), q.Copies)
 	}
 	return c.buckets.setQuorum(name, reads, writes)

@@ -9,7 +9,8 @@ import (
 	"dalmatiner/internal/model/buckets"
 )
 
-// r and w of a bucket count for it alone, on all nodes and after a restart, and can change at any time.
+// r and w of a bucket count for it alone, on all nodes and after a restart, and can change at any
+// time.
 func TestQuorumOfABucket(t *testing.T) {
 	nodes := startNodes(t, 3, func(o *Options) { o.Pace.Timeout = time.Second })
 	slot := base()
@@ -34,13 +35,15 @@ func TestQuorumOfABucket(t *testing.T) {
 	nodes[1].end()
 	nodes[1].start()
 	agree(t, nodes...)
-	if q, err := nodes[1].c.BucketQuorum("all"); err != nil || q != (BucketQuorum{Copies: 3, Reads: 1, Writes: 3, OwnReads: 1, OwnWrites: 3}) {
+	if q, err := nodes[1].c.BucketQuorum("all"); err != nil ||
+		q != (BucketQuorum{Copies: 3, Reads: 1, Writes: 3, OwnReads: 1, OwnWrites: 3}) {
 		t.Errorf("after a restart: %+v, %v", q, err)
 	}
 	write := func(n *testNode, name string, confirmed bool) {
 		t.Helper()
 		slot++
-		if got := n.write(name, 0, 30, slot, 2); got.Received() != 30 || (got.Accepted == 30) != confirmed || (got.Refused[account.Unconfirmed] == 30) == confirmed {
+		if got := n.write(name, 0, 30, slot, 2); got.Received() != 30 ||
+			(got.Accepted == 30) != confirmed || (got.Refused[account.Unconfirmed] == 30) == confirmed {
 			t.Errorf("%s through %s: %+v, confirmed is to be %v", name, n.name, got, confirmed)
 		}
 	}
@@ -48,7 +51,9 @@ func TestQuorumOfABucket(t *testing.T) {
 		write(nodes[0], name, true)
 	}
 	nodes[2].end()
-	until(t, "one is down", func() bool { return len(*nodes[0].c.ups.Load()) == 2 && len(*nodes[1].c.ups.Load()) == 2 })
+	until(t, "one is down", func() bool {
+		return len(*nodes[0].c.ups.Load()) == 2 && len(*nodes[1].c.ups.Load()) == 2
+	})
 	write(nodes[0], "all", false)
 	write(nodes[0], "usual", true)
 	up := nodes[:2]
@@ -95,8 +100,8 @@ func copiesOf(nodes []*testNode, bucket string, series int, slot uint64) (sum in
 	return sum
 }
 
-// A bucket with an n of its own has as many copies, on the first owners of the ring, wherever points come in; its
-// r and w follow from that n, and hints and comparisons keep to its owners.
+// A bucket with an n of its own has as many copies, on the first owners of the ring, wherever
+// points come in; its r and w follow from that n, and hints and comparisons keep to its owners.
 func TestCopiesOfABucket(t *testing.T) {
 	nodes := startNodes(t, 4, func(o *Options) { o.Pace.Timeout = time.Second })
 	slot := base()
@@ -104,7 +109,8 @@ func TestCopiesOfABucket(t *testing.T) {
 	copies := func(name string) int { return copiesOf(nodes, name, series, slot) }
 	ns := map[string]int{"one": 1, "two": 2, "four": 4}
 	for name, n := range ns {
-		info, err := nodes[n-1].c.Store().CreateBucket(buckets.Info{Name: name, Resolution: 1000, PPF: 604800, Copies: n})
+		info, err := nodes[n-1].c.Store().CreateBucket(buckets.Info{Name: name, Resolution: 1000,
+			PPF: 604800, Copies: n})
 		if err != nil || info.Copies != n {
 			t.Fatalf("%+v, %v", info, err)
 		}
@@ -124,7 +130,8 @@ func TestCopiesOfABucket(t *testing.T) {
 	}
 	for name, n := range ns {
 		check(name, n)
-		if q, err := nodes[3].c.BucketQuorum(name); err != nil || q.Copies != n || q.Reads != n/2+1 || q.Writes != n/2+1 {
+		if q, err := nodes[3].c.BucketQuorum(name); err != nil || q.Copies != n || q.Reads != n/2+1 ||
+			q.Writes != n/2+1 {
 			t.Errorf("%s: %+v, %v", name, q, err)
 		}
 	}
@@ -145,13 +152,17 @@ func TestCopiesOfABucket(t *testing.T) {
 	}
 	// Comparisons go on, and bring nothing where it does not belong.
 	before, _ := nodes[0].c.Figures()
-	until(t, "a further round of comparisons", func() bool { s, _ := nodes[0].c.Figures(); return s.Comparisons > before.Comparisons+80 })
+	until(t, "a further round of comparisons", func() bool {
+		s, _ := nodes[0].c.Figures()
+		return s.Comparisons > before.Comparisons+80
+	})
 	for name, n := range ns {
 		if got := copies(name); got != n*series {
 			t.Errorf("%s has %d copies of %d series", name, got, series)
 		}
 	}
-	if _, err := nodes[0].c.Store().CreateBucket(buckets.Info{Name: "sixteen", Resolution: 1000, PPF: 1, Copies: 16}); !errors.Is(err, buckets.ErrInvalid) {
+	if _, err := nodes[0].c.Store().CreateBucket(buckets.Info{Name: "sixteen", Resolution: 1000,
+		PPF: 1, Copies: 16}); !errors.Is(err, buckets.ErrInvalid) {
 		t.Errorf("n = 16: %v", err)
 	}
 	if list := nodes[1].c.Store().Buckets(); list[1].Name != "one" || list[1].Copies != 1 {

@@ -73,7 +73,8 @@ func (c *catalogue) load() error {
 	}
 	if err != nil {
 		// What the store has is enough, but for when buckets were created: that decides conflicts only.
-		c.logger.Error("what was kept of the buckets of the cluster cannot be read; it is made anew from the store", "err", err)
+		c.logger.Error("what was kept of the buckets of the cluster cannot be read; it is made anew "+
+			"from the store", "err", err)
 	}
 	last := make(map[string]uint64)
 	for _, d := range c.local.BucketDeletions() {
@@ -88,7 +89,8 @@ func (c *catalogue) load() error {
 			continue
 		}
 		if of.ID() != info.ID {
-			c.logger.Error("a bucket cannot be shared with other nodes: its id follows from a deletion that nobody knows; copy it to a new one",
+			c.logger.Error("a bucket cannot be shared with other nodes: its id follows from a deletion "+
+				"that nobody knows; copy it to a new one",
 				"bucket", info.Name)
 			continue
 		}
@@ -100,7 +102,8 @@ func (c *catalogue) load() error {
 		err = c.become(all, encoded)
 	}
 	if durable.IsFull(err) || errors.Is(err, write.ErrDiskFull) {
-		c.logger.Error("no room for the buckets of the cluster: they are read, and brought up to date when there is some", "err", err)
+		c.logger.Error("no room for the buckets of the cluster: they are read, and brought up to date "+
+			"when there is some", "err", err)
 		return nil
 	}
 	return err
@@ -145,7 +148,8 @@ func (c *catalogue) define(all *replication.Buckets) {
 	c.reading.Unlock()
 }
 
-// apply brings the store to what is known. What it could not do is done again with the next news, and now and then.
+// apply brings the store to what is known. What it could not do is done again with the next news,
+// and now and then.
 func (c *catalogue) apply() (errs error) {
 	defer func() { c.behind = errs != nil }()
 	for _, d := range c.all.Deletions() {
@@ -171,7 +175,8 @@ func (c *catalogue) apply() (errs error) {
 				continue
 			}
 			if err != nil {
-				errs = errors.Join(errs, fmt.Errorf("taking bucket %s of the cluster: %w", metric.Quoted(k.Name), err))
+				errs = errors.Join(errs,
+					fmt.Errorf("taking bucket %s of the cluster: %w", metric.Quoted(k.Name), err))
 				continue
 			}
 			info = adopted
@@ -196,7 +201,8 @@ func (c *catalogue) conflict(k replication.Bucket) {
 			name = n
 		}
 	}
-	c.logger.Warn("two buckets of one name were created on two sides of the cluster: this node has the other one; delete it, or copy it to another name",
+	c.logger.Warn("two buckets of one name were created on two sides of the cluster: this node has "+
+		"the other one; delete it, or copy it to another name",
 		"bucket", k.Name, "the_other", name, "resolution_ms", k.Resolution)
 }
 
@@ -244,19 +250,22 @@ func (c *catalogue) create(info buckets.Info) (buckets.Info, error) {
 		return buckets.Info{}, err
 	}
 	if info.Copies < 0 || info.Copies > ring.MaxCopies {
-		return buckets.Info{}, fmt.Errorf("%w: n of %s is %d: it is from 1 to %d, or left out for that of the ring",
-			buckets.ErrInvalid, metric.Quoted(info.Name), info.Copies, ring.MaxCopies)
+		return buckets.Info{},
+			fmt.Errorf("%w: n of %s is %d: it is from 1 to %d, or left out for that of the ring",
+				buckets.ErrInvalid, metric.Quoted(info.Name), info.Copies, ring.MaxCopies)
 	}
 	of := next.Create(bucketOf(info), c.clock())
 	if n := len(appendBuckets(nil, next)); n > maxBucketBytes/2 {
-		return buckets.Info{}, fmt.Errorf("%w: the buckets of the cluster take %d bytes of at most %d in what its nodes tell each other; delete some",
-			buckets.ErrInvalid, n, maxBucketBytes/2)
+		return buckets.Info{},
+			fmt.Errorf("%w: the buckets of the cluster take %d bytes of at most %d in what its nodes tell "+
+				"each other; delete some",
+				buckets.ErrInvalid, n, maxBucketBytes/2)
 	}
 	if err := c.firm(); err != nil {
 		return buckets.Info{}, err
 	}
-	// The store before the others: it refuses where memory or the disk is short. Who finds the bucket there
-	// sends points of it at once, and needs its definition.
+	// The store before the others: it refuses where memory or the disk is short. Who finds the bucket
+	// there sends points of it at once, and needs its definition.
 	c.define(next)
 	info, err = c.local.AdoptBucket(of.Info(), of.Deleted)
 	if err != nil {
@@ -269,15 +278,20 @@ func (c *catalogue) create(info buckets.Info) (buckets.Info, error) {
 
 // delete deletes a bucket on all nodes.
 func (c *catalogue) delete(name string) error {
-	return c.change(name, func(next *replication.Buckets, info buckets.Info) { next.Delete(name, c.clock()) })
+	return c.change(name, func(next *replication.Buckets, info buckets.Info) {
+		next.Delete(name, c.clock())
+	})
 }
 
 // setTTL sets the TTL of a bucket on all nodes, as store.Store.SetTTL.
 func (c *catalogue) setTTL(name string, points int64) error {
-	return c.change(name, func(next *replication.Buckets, info buckets.Info) { next.SetLifetime(info.ID, points, c.clock()) })
+	return c.change(name, func(next *replication.Buckets, info buckets.Info) {
+		next.SetLifetime(info.ID, points, c.clock())
+	})
 }
 
-func (c *catalogue) change(name string, of func(next *replication.Buckets, info buckets.Info)) error {
+func (c *catalogue) change(name string,
+	of func(next *replication.Buckets, info buckets.Info)) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	info, err := c.local.BucketByName(name)
@@ -307,9 +321,12 @@ func (c *catalogue) tell() error {
 	return c.share(c.encoded)
 }
 
-// setQuorum sets how many copies of a bucket answer a read, and confirm a write; 0 is the number of the cluster.
+// setQuorum sets how many copies of a bucket answer a read, and confirm a write; 0 is the number of
+// the cluster.
 func (c *catalogue) setQuorum(name string, reads, writes int) error {
-	return c.change(name, func(next *replication.Buckets, info buckets.Info) { next.SetQuorum(info.ID, reads, writes, c.clock()) })
+	return c.change(name, func(next *replication.Buckets, info buckets.Info) {
+		next.SetQuorum(info.ID, reads, writes, c.clock())
+	})
 }
 
 // copies returns the n of a bucket that has one of its own, else 0.

@@ -1,5 +1,5 @@
-// Package cluster is a node of a cluster: it puts gossip, connections, the protocol and the data of the
-// node together. What clients write and read goes through it, whichever nodes have the copies.
+// Package cluster is a node of a cluster: it puts gossip, connections, the protocol and the data of
+// the node together. What clients write and read goes through it, whichever nodes have the copies.
 // DESIGN.md beside it says what runs where.
 package cluster
 
@@ -68,7 +68,12 @@ func Open(o Options) (*Cluster, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	c := &Cluster{o: o, dir: o.FS.PathJoin(o.Dir, "cluster"), log: loglimit.New(o.Logger, o.Now), changing: make(chan struct{}, 1)}
+	c := &Cluster{
+		o:        o,
+		dir:      o.FS.PathJoin(o.Dir, "cluster"),
+		log:      loglimit.New(o.Logger, o.Now),
+		changing: make(chan struct{}, 1),
+	}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -93,10 +98,12 @@ func (c *Cluster) Points() write.Target { return points{c} }
 // Source reads series of all nodes.
 func (c *Cluster) Source() source.Source { return taggedSource{c.remote.Source(), lookups{c}} }
 
-// Store returns the buckets and series of the cluster. What concerns this node alone is that of its own store.
+// Store returns the buckets and series of the cluster. What concerns this node alone is that of its
+// own store.
 func (c *Cluster) Store() *Store { return &Store{Store: c.o.Store, c: c} }
 
-// Quorums returns how many copies answer a read, and how many are on disk before a write is acknowledged.
+// Quorums returns how many copies answer a read, and how many are on disk before a write is
+// acknowledged.
 func (c *Cluster) Quorums() (r, w int) {
 	q := c.quorumsOf(c.View())
 	return q.r, q.w
@@ -148,8 +155,8 @@ func (c *Cluster) put(to ring.ID, frame []byte) bool {
 	return connected && c.peers.Send(to, version, frame)
 }
 
-// Close ends the part of a node in its cluster: it stays a member. Batches under way are waited for as
-// long as they may take; whoever sends them is to be ended before.
+// Close ends the part of a node in its cluster: it stays a member. Batches under way are waited for
+// as long as they may take; whoever sends them is to be ended before.
 func (c *Cluster) Close() error {
 	var errs error
 	if c.commits != nil {

@@ -24,8 +24,11 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// dskit does not read the connections any more that come as it ends; those who handed one over wait for ever.
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/grafana/dskit/kv/memberlist.(*TCPTransport).handleConnection"))
+	// dskit does not read the connections any more that come as it ends; those who handed one over
+	// wait for ever.
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreAnyFunction(
+			"github.com/grafana/dskit/kv/memberlist.(*TCPTransport).handleConnection"))
 }
 
 // testNode is a node of a cluster in this process, which may be ended and started again.
@@ -47,8 +50,10 @@ var noUnsynced = vfs.CrashCloneCfg{}
 type noSource struct{ source.Source }
 
 func testPace() Pace {
-	return Pace{Tick: 20 * time.Millisecond, Timeout: 5 * time.Second, Resend: 100 * time.Millisecond, Compare: 200 * time.Millisecond,
-		Heartbeat: 50 * time.Millisecond, Silence: 2 * time.Second, Redial: 20 * time.Millisecond, Patience: 2 * time.Second}
+	return Pace{Tick: 20 * time.Millisecond, Timeout: 5 * time.Second, Resend: 100 * time.Millisecond,
+		Compare:   200 * time.Millisecond,
+		Heartbeat: 50 * time.Millisecond, Silence: 2 * time.Second, Redial: 20 * time.Millisecond,
+		Patience: 2 * time.Second}
 }
 
 // quorum is r and w of majorities.
@@ -67,7 +72,8 @@ func (n *testNode) start() {
 		n.t.Fatal(err)
 	}
 	o := Options{FS: n.fs, Dir: so.Dir, Store: s, Local: noSource{}, Logger: so.Logger, Now: time.Now,
-		Name: n.name, Listen: "127.0.0.1:0", Gossip: "127.0.0.1:0", Join: n.join, Partitions: 16, Copies: 3, Quorums: quorum,
+		Name: n.name, Listen: "127.0.0.1:0", Gossip: "127.0.0.1:0", Join: n.join, Partitions: 16,
+		Copies: 3, Quorums: quorum,
 		MaxHints: 1 << 20, AutoCreate: &BucketDefaults{Resolution: 1000, PPF: 604800}, Pace: testPace()}
 	o.lose = n.cut.Load
 	if n.more != nil {
@@ -109,7 +115,8 @@ func startNodes(t testing.TB, number int, more func(o *Options)) []*testNode {
 	t.Helper()
 	nodes := make([]*testNode, number)
 	for i := range nodes {
-		n := &testNode{t: t, name: fmt.Sprint("n", i), fs: vfs.NewCrashableMem(), log: testLog{t}, more: more}
+		n := &testNode{t: t, name: fmt.Sprint("n", i), fs: vfs.NewCrashableMem(), log: testLog{t},
+			more: more}
 		if i > 0 {
 			n.join = []string{nodes[0].c.Gossip().Addr()}
 		}
@@ -126,7 +133,8 @@ func agree(t testing.TB, nodes ...*testNode) {
 	t.Helper()
 	until(t, "one ring of all nodes", func() bool {
 		for _, n := range nodes {
-			if len(n.c.View().Members()) != len(nodes) || n.c.View().Version() != nodes[0].c.View().Version() || !n.c.ready() {
+			if len(n.c.View().Members()) != len(nodes) ||
+				n.c.View().Version() != nodes[0].c.View().Version() || !n.c.ready() {
 				return false
 			}
 			for _, o := range nodes {
@@ -186,17 +194,22 @@ func (n *testNode) write(bucket string, from, series int, slot uint64, value int
 	return n.writeTo(info, from, series, slot, value)
 }
 
-func (n *testNode) writeTo(info buckets.Info, from, series int, slot uint64, value int64) account.Counts {
+func (n *testNode) writeTo(info buckets.Info, from, series int, slot uint64,
+	value int64) account.Counts {
 	n.t.Helper()
 	return n.writeWord(info, from, series, slot, point.FromInt(value))
 }
 
-func (n *testNode) writeWord(info buckets.Info, from, series int, slot, word uint64) account.Counts {
+func (n *testNode) writeWord(info buckets.Info, from, series int, slot,
+	word uint64) account.Counts {
 	n.t.Helper()
 	var got account.Counts
 	reports := 0
 	p := n.c.Points()
-	s, err := p.Open(info, write.Options{Stale: true, Report: func(_ write.Token, c account.Counts) { got.Add(&c); reports++ }})
+	s, err := p.Open(info, write.Options{Stale: true, Report: func(_ write.Token, c account.Counts) {
+		got.Add(&c)
+		reports++
+	}})
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -245,12 +258,16 @@ func (n *testNode) reads(bucket string, from, series int, slot uint64, value int
 	}
 	for i := from; i < from+series; i++ {
 		var word [1]uint64
-		if err := of.Read(context.Background(), info, key(n.t, i), int64(slot), word[:]); err != nil || word[0] != point.FromInt(value) {
+		if err := of.Read(context.Background(), info, key(n.t, i), int64(slot), word[:]); err != nil ||
+			word[0] != point.FromInt(value) {
 			n.t.Errorf("series %d through %s: %x, %v, want %d", i, n.name, word, err, value)
 		}
 	}
 	seen := make(map[string]bool)
-	if err := of.Metrics(context.Background(), info, nil, func(key []byte) bool { seen[string(key)] = true; return true }); err != nil {
+	if err := of.Metrics(context.Background(), info, nil, func(key []byte) bool {
+		seen[string(key)] = true
+		return true
+	}); err != nil {
 		n.t.Errorf("metrics through %s: %v", n.name, err)
 	}
 	for i := from; i < from+series; i++ {
@@ -261,7 +278,8 @@ func (n *testNode) reads(bucket string, from, series int, slot uint64, value int
 }
 
 // everywhere waits until the stores of all nodes have a value.
-func everywhere(t testing.TB, nodes []*testNode, bucket string, from, series int, slot uint64, value int64) {
+func everywhere(t testing.TB, nodes []*testNode, bucket string, from, series int, slot uint64,
+	value int64) {
 	t.Helper()
 	for _, n := range nodes {
 		for i := from; i < from+series; i++ {

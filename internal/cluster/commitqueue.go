@@ -12,23 +12,25 @@ import (
 // outboxWait is how long rows wait at most for the answers to others of their stream.
 const outboxWait = 50 * time.Millisecond
 
-// commitQueue is the commits of one stream, in their order, and the batches of them that the protocol has not
-// been given yet. A batch costs as much as many rows. So while one of the stream waits for its answer, what
-// the stream commits is put together. Commits of which reports are wanted are not: a report is of the batches of its
-// commit alone.
+// commitQueue is the commits of one stream, in their order, and the batches of them that the
+// protocol has not been given yet. A batch costs as much as many rows. So while one of the stream
+// waits for its answer, what the stream commits is put together. Commits of which reports are
+// wanted are not: a report is of the batches of its commit alone.
 type commitQueue struct {
 	all    *commits
 	report func(write.Token, account.Counts)
-	submit func(request uint64, columns []replication.Column, rows []replication.Row) // returns at once
+	// returns at once
+	submit func(request uint64, columns []replication.Column, rows []replication.Row)
 
 	// all.mu guards these.
-	now        *commit    // that the stream adds to; nil: nothing was given out for it
-	list       []*commit  // that are not reported yet
-	added      bool       // there are rows behind the last commit
-	outbox     []outBatch // rows are added to the last one
-	underway   int        // batches that were not answered
-	submitting bool       // somebody gives batches to the protocol, and nobody else does: they stay in order
-	late       bool       // what is in the outbox has waited long enough
+	now      *commit    // that the stream adds to; nil: nothing was given out for it
+	list     []*commit  // that are not reported yet
+	added    bool       // there are rows behind the last commit
+	outbox   []outBatch // rows are added to the last one
+	underway int        // batches that were not answered
+	// somebody gives batches to the protocol, and nobody else does: they stay in order
+	submitting bool
+	late       bool // what is in the outbox has waited long enough
 	timer      *time.Timer
 
 	// reporting is held while reports are made: they come in order. It is taken before commits.mu.
@@ -47,7 +49,8 @@ type outBatch struct {
 
 // add puts points behind these, if that keeps them in order and in bounds.
 func (b *outBatch) add(o *outBatch) bool {
-	if b.points+o.points > replication.MaxRows || b.names+o.names > batchNames || len(b.rows) > 0 && len(o.columns) > 0 {
+	if b.points+o.points > replication.MaxRows || b.names+o.names > batchNames || len(b.rows) > 0 &&
+		len(o.columns) > 0 {
 		return false
 	}
 	b.columns, b.rows = append(b.columns, o.columns...), append(b.rows, o.rows...)
@@ -55,7 +58,8 @@ func (b *outBatch) add(o *outBatch) bool {
 	return true
 }
 
-func (c *commits) newQueue(report func(write.Token, account.Counts), submit func(request uint64, columns []replication.Column, rows []replication.Row)) *commitQueue {
+func (c *commits) newQueue(report func(write.Token, account.Counts),
+	submit func(request uint64, columns []replication.Column, rows []replication.Row)) *commitQueue {
 	return &commitQueue{all: c, report: report, submit: submit}
 }
 
@@ -144,7 +148,8 @@ func (q *commitQueue) pending() bool {
 }
 
 // commit completes the present commit: of its points these were refused, or are unset.
-func (q *commitQueue) commit(number uint64, refused account.Counts, refusals write.Token) write.Token {
+func (q *commitQueue) commit(number uint64, refused account.Counts,
+	refusals write.Token) write.Token {
 	c := q.all
 	c.mu.Lock()
 	of := q.current()

@@ -41,8 +41,9 @@ type request struct {
 }
 
 func newCommits(limit int) *commits {
-	return &commits{limit: max(limit, replication.MaxRows), requests: make(map[uint64]request), waiting: make(map[uint64]*commit),
-		room: make(chan struct{}), ended: make(chan struct{})}
+	return &commits{limit: max(limit, replication.MaxRows), requests: make(map[uint64]request),
+		waiting: make(map[uint64]*commit),
+		room:    make(chan struct{}), ended: make(chan struct{})}
 }
 
 // commit is what a stream handed over at once, or in turn, if nobody wants a report of each.
@@ -55,8 +56,8 @@ type commit struct {
 	done     chan struct{} // closed when it is reported
 }
 
-// reserve makes room for rows, if need be when others are done. It is false where there is none, and
-// the sender cannot wait.
+// reserve makes room for rows, if need be when others are done. It is false where there is none,
+// and the sender cannot wait.
 func (c *commits) reserve(rows int, never bool) bool {
 	for {
 		c.mu.Lock()

@@ -11,7 +11,8 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// Events are the events of the cluster: an events.Store. Those of the bucket that belongs to this node alone are its own.
+// Events are the events of the cluster: an events.Store. Those of the bucket that belongs to this
+// node alone are its own.
 type Events struct{ c *Cluster }
 
 // Events returns the events of the cluster.
@@ -32,17 +33,20 @@ func (e Events) Write(bucket string, list []events.Event) (events.Written, error
 }
 
 // Read is that of events.Store.
-func (e Events) Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+func (e Events) Read(ctx context.Context, bucket string, start, end int64,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	return e.of(bucket).Read(ctx, bucket, start, end, fn)
 }
 
 // ReadBack is that of events.Store.
-func (e Events) ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+func (e Events) ReadBack(ctx context.Context, bucket string, start, end int64,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	return e.of(bucket).ReadBack(ctx, bucket, start, end, fn)
 }
 
 // Count is that of events.Store.
-func (e Events) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error) {
+func (e Events) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64,
+	[]events.Gap, error) {
 	return e.of(bucket).Count(ctx, bucket, start, end, step)
 }
 
@@ -73,9 +77,14 @@ func openEvents(c *Cluster) {
 			info, err := o.Store.BucketByName(k.Name)
 			return info, err == nil && info.ID == id
 		},
-		Known:   func(id uint64) bool { _, ok := c.buckets.get(id); return ok },
-		Durable: func(ctx context.Context, t write.Token) error { return o.Store.Intake().WaitDurable(ctx, t) },
-		View:    c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies, Quorum: func(v *ring.View, bucket uint64) eventing.Quorum { return eventQuorum(c, v, bucket) }, Agreed: c.agreed, Name: c.nameOf, Check: c.Joined,
+		Known: func(id uint64) bool { _, ok := c.buckets.get(id); return ok },
+		Durable: func(ctx context.Context, t write.Token) error {
+			return o.Store.Intake().WaitDurable(ctx, t)
+		},
+		View: c.View, Up: c.Up, Reaches: c.reaches, Copies: c.buckets.copies,
+		Quorum: func(v *ring.View, bucket uint64) eventing.Quorum {
+			return eventQuorum(c, v, bucket)
+		}, Agreed: c.agreed, Name: c.nameOf, Check: c.Joined,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceEvents, to, request, part)
 		},

@@ -33,7 +33,8 @@ type follower struct {
 func (f *follower) begin(v *ring.View, self ring.ID, pace Pace) {
 	f.poke, f.paused, f.pulse = make(chan struct{}, 1), make(chan chan struct{}), newPulse(pace)
 	f.waits.Store(true)
-	f.linked, f.heard, f.renewed, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool), make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
+	f.linked, f.heard, f.renewed, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool),
+		make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
 	f.ups.Store(&map[ring.ID]bool{self: true})
 	f.away.Store(&map[ring.ID]bool{})
 	f.told = map[ring.ID]bool{}
@@ -42,8 +43,8 @@ func (f *follower) begin(v *ring.View, self ring.ID, pace Pace) {
 // reaches reports whether a node can be asked at all.
 func (f *follower) reaches(id ring.ID) bool { return (*f.ups.Load())[id] }
 
-// followRing looks at what gossip and connections say as it changes. At first, and after a pause, the node waits until
-// all other members are reached, but not longer than it has patience.
+// followRing looks at what gossip and connections say as it changes. At first, and after a pause,
+// the node waits until all other members are reached, but not longer than it has patience.
 func (c *Cluster) followRing() {
 	c.done.Go(func() { c.pulse.run(c.ctx, c.paused) })
 	c.done.Go(func() {
@@ -80,10 +81,13 @@ func (c *Cluster) waited() {
 	}
 }
 
-// beginAgain lets this node wait for the others as at first: it did not run for so long that they may take it for down,
-// and has missed what they said. Connections that they have ended look whole from here, so all are made again.
+// beginAgain lets this node wait for the others as at first: it did not run for so long that they
+// may take it for down, and has missed what they said. Connections that they have ended look whole
+// from here, so all are made again.
 func (c *Cluster) beginAgain() {
-	c.log.Log(slog.LevelWarn, "paused", "this node did not run for a while, and hears from the others before it serves", "at_least", c.pulse.limit)
+	c.log.Log(slog.LevelWarn, "paused",
+		"this node did not run for a while, and hears from the others before it serves", "at_least",
+		c.pulse.limit)
 	c.waits.Store(true)
 	c.input(func(t replication.Time, core *replication.Core) { core.Paused(t) })
 	c.follower.mu.Lock()
@@ -118,7 +122,8 @@ func (c *Cluster) look() (all bool) {
 	c.tags.Members(reached)
 	c.events.Members(reached)
 	away := *c.away.Load()
-	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 || !maps.Equal(c.told, away) {
+	if view.Version() != c.version || !maps.Equal(before, ups) || len(renewed) > 0 ||
+		!maps.Equal(c.told, away) {
 		c.input(func(t replication.Time, core *replication.Core) {
 			for id := range before {
 				if !ups[id] {
@@ -148,8 +153,9 @@ func (c *Cluster) look() (all bool) {
 	}
 	c.ups.Store(&ups) // what its peers keep is unknown to the protocol by now, so reads ask them
 	if c.Joined() == nil {
-		// What a node takes before it belongs to its cluster would be data, and would keep it from joining: also
-		// one that is alone in a ring of its own yet, and has heard of the buckets before the ring.
+		// What a node takes before it belongs to its cluster would be data, and would keep it from
+		// joining: also one that is alone in a ring of its own yet, and has heard of the buckets before
+		// the ring.
 		value, err := c.gossip.Get(bucketsValue)
 		if err == nil {
 			err = c.buckets.follow(value)
@@ -188,7 +194,8 @@ func (c *Cluster) keepConnections(view *ring.View) {
 			continue
 		}
 		if err := c.peers.Connect(m.ID); err != nil {
-			c.log.Log(slog.LevelError, "connect", "no connection to a member is kept", "node", m.Name, "err", err)
+			c.log.Log(slog.LevelError, "connect", "no connection to a member is kept", "node", m.Name, "err",
+				err)
 			continue
 		}
 		c.known[m.ID] = true
@@ -215,7 +222,8 @@ func (c *Cluster) reached(id ring.ID, _ uint16, up bool) {
 	wake(c.poke, true)
 }
 
-// accepted notes that a peer has connected to this node, or is connected no longer. It is called by its connection.
+// accepted notes that a peer has connected to this node, or is connected no longer. It is called by
+// its connection.
 func (f *follower) accepted(id ring.ID, up bool) {
 	f.mu.Lock()
 	f.heard[id] = up

@@ -32,8 +32,8 @@ func (d fullDisk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 	return vfs.DiskUsage{AvailBytes: 1 << 40}, nil
 }
 
-// A member whose disk is full starts: it answers reads, passes writes on to the others and keeps the connections. When
-// there is room it gets what it missed, by itself.
+// A member whose disk is full starts: it answers reads, passes writes on to the others and keeps
+// the connections. When there is room it gets what it missed, by itself.
 func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	var full atomic.Bool
 	nodes := startNodes(t, 3, func(o *Options) {
@@ -52,7 +52,8 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	lost := nodes[2].c.Self()
 	nodes[2].end()
 	down(t, lost, nodes[:2]...)
-	if err := nodes[0].c.Store().DeleteBucket("gone"); err != nil { // what it keeps of the buckets changes
+	// what it keeps of the buckets changes
+	if err := nodes[0].c.Store().DeleteBucket("gone"); err != nil {
 		t.Fatal(err)
 	}
 	full.Store(true)

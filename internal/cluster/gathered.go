@@ -8,11 +8,12 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// shortColumn is how many points a column must have on average: a shorter one costs more than its rows.
+// shortColumn is how many points a column must have on average: a shorter one costs more than its
+// rows.
 const shortColumn = 4
 
-// gathered are points of a sender that go out together: columns while series come in the order of the sender, then
-// rows. A point never comes before an earlier one of its series.
+// gathered are points of a sender that go out together: columns while series come in the order of
+// the sender, then rows. A point never comes before an earlier one of its series.
 type gathered struct {
 	number  int // of points
 	columns []replication.Column
@@ -47,15 +48,18 @@ func (g *gathered) add(o *order, id metric.SeriesID, place int, slot uint64, v r
 	}
 }
 
-// match finds the points at the start of a message that are the expected ones: kernel.MatchBatch, or kernel.MatchEntries.
+// match finds the points at the start of a message that are the expected ones: kernel.MatchBatch,
+// or kernel.MatchEntries.
 type match func(words []uint64, names []byte, expected []kernel.Span, buf []byte) (points, size int)
 
 // matched is how many points are matched at a time.
 const matched = 256
 
-// match takes the points of a slot at the start of buf, while they come in the order of the sender and their names
-// have room. They are as add would take them. It returns their bytes in buf, and those of their names.
-func (g *gathered) match(o *order, slot uint64, buf []byte, room int, match match) (size, names int) {
+// match takes the points of a slot at the start of buf, while they come in the order of the sender
+// and their names have room. They are as add would take them. It returns their bytes in buf, and
+// those of their names.
+func (g *gathered) match(o *order, slot uint64, buf []byte, room int, match match) (size,
+	names int) {
 	place, keys, expected := o.expected(min(matched, batchRows-g.number))
 	for len(expected) > 0 && int(expected[len(expected)-1].To-expected[0].From) > room {
 		expected = expected[:len(expected)/2]
@@ -112,18 +116,24 @@ func (g *gathered) endColumn(o *order) {
 	}
 	g.open = false
 	past := len(g.words)
-	c := replication.Column{Group: o.first(g.from + past - g.start), From: g.from, Slot: g.slot, Words: g.words[g.start:past:past]}
+	c := replication.Column{
+		Group: o.first(g.from + past - g.start),
+		From:  g.from,
+		Slot:  g.slot,
+		Words: g.words[g.start:past:past],
+	}
 	if o.hpts {
 		c.Times = g.times[g.start:past:past]
 	}
 	g.columns = append(g.columns, c)
 }
 
-// take returns what was gathered, and begins anew: with columns, if most of what went as rows could have been
-// in some.
+// take returns what was gathered, and begins anew: with columns, if most of what went as rows could
+// have been in some.
 func (g *gathered) take(o *order) ([]replication.Column, []replication.Row) {
 	g.endColumn(o)
 	columns, rows := g.columns, g.rows
-	*g = gathered{last: g.number, rowwise: g.rowwise && g.follows*shortColumn < len(rows)*(shortColumn-1)}
+	*g = gathered{last: g.number, rowwise: g.rowwise &&
+		g.follows*shortColumn < len(rows)*(shortColumn-1)}
 	return columns, rows
 }

@@ -16,13 +16,15 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// TestGatheredPoints: whatever comes in whatever order, each point is there once, and those of a series are in the
-// order in which they came.
+// TestGatheredPoints: whatever comes in whatever order, each point is there once, and those of a
+// series are in the order in which they came.
 func TestGatheredPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var all atomic.Int64
 		nothing := func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
-		o := &order{names: names.New(nothing, 1, func() int64 { return 0 }), all: &all, bucket: 7, hpts: rapid.Bool().Draw(t, "timestamps")}
+		o := &order{names: names.New(nothing, 1, func() int64 {
+			return 0
+		}), all: &all, bucket: 7, hpts: rapid.Bool().Draw(t, "timestamps")}
 		var g gathered
 		var q outBatch
 		want, got := make(map[metric.SeriesID]string), make(map[metric.SeriesID]string)
@@ -38,7 +40,8 @@ func TestGatheredPoints(t *testing.T) {
 		word := int64(0)
 		for range rapid.IntRange(1, 20).Draw(t, "batches") {
 			series, slots := rapid.IntRange(1, 12).Draw(t, "series"), rapid.IntRange(1, 12).Draw(t, "slots")
-			mixed, perSeries := rapid.IntRange(0, 3).Draw(t, "mixed") == 0, rapid.IntRange(0, 3).Draw(t, "per series") == 0
+			mixed, perSeries := rapid.IntRange(0, 3).Draw(t, "mixed") == 0,
+				rapid.IntRange(0, 3).Draw(t, "per series") == 0
 			drawSlots(t, o, &g, series, slots, mixed, perSeries, &word, want)
 			columns, rows := g.take(o)
 			next := outBatch{columns: columns, rows: rows, points: replication.Points(columns, rows)}
@@ -67,9 +70,12 @@ func TestGatheredPoints(t *testing.T) {
 func pointText(slot uint64, v replication.Value) string { return fmt.Sprint(slot, " ", v, "; ") }
 
 // drawSlots gathers slots of a sender, and notes in want what of each series is to come out.
-func drawSlots(t *rapid.T, o *order, g *gathered, series, slots int, mixed, perSeries bool, word *int64, want map[metric.SeriesID]string) {
-	// Without timestamps the points of a slot may come as a batch of the wire, of which many are taken at once.
-	batched, room := !o.hpts && rapid.Bool().Draw(t, "batched"), rapid.SampledFrom([]int{0, 20, 1 << 20}).Draw(t, "room")
+func drawSlots(t *rapid.T, o *order, g *gathered, series, slots int, mixed, perSeries bool,
+	word *int64, want map[metric.SeriesID]string) {
+	// Without timestamps the points of a slot may come as a batch of the wire, of which many are taken
+	// at once.
+	batched, room := !o.hpts && rapid.Bool().Draw(t, "batched"),
+		rapid.SampledFrom([]int{0, 20, 1 << 20}).Draw(t, "room")
 	if rapid.IntRange(0, 4).Draw(t, "next period") == 0 {
 		o.period++
 	}
@@ -120,8 +126,8 @@ func takeBatch(o *order, g *gathered, slot uint64, batch []byte, room int) {
 	}
 }
 
-// TestABatchIsTakenAtOnce: of a sender that keeps its order, nothing is taken point by point but what comes for the
-// first time in a period.
+// TestABatchIsTakenAtOnce: of a sender that keeps its order, nothing is taken point by point but
+// what comes for the first time in a period.
 func TestABatchIsTakenAtOnce(t *testing.T) {
 	var all atomic.Int64
 	nothing := func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
@@ -167,7 +173,8 @@ func TestABatchIsTakenAtOnce(t *testing.T) {
 	}
 }
 
-// TestSendersInOrderSendColumns: points in the order of the sender go as columns, again after a batch that was not.
+// TestSendersInOrderSendColumns: points in the order of the sender go as columns, again after a
+// batch that was not.
 func TestSendersInOrderSendColumns(t *testing.T) {
 	var all atomic.Int64
 	nothing := func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
@@ -183,9 +190,11 @@ func TestSendersInOrderSendColumns(t *testing.T) {
 		c, r := g.take(o)
 		return len(c), len(r)
 	}
-	for i, want := range []struct{ step, columns, rows int }{{1, 3, 0}, {1, 3, 0}, {7, 8, 292}, {1, 0, 300}, {1, 3, 0}} {
+	for i, want := range []struct{ step, columns, rows int }{{1, 3, 0}, {1, 3, 0}, {7, 8, 292},
+		{1, 0, 300}, {1, 3, 0}} {
 		if columns, rows := batch(3, 100, want.step); columns != want.columns || rows != want.rows {
-			t.Errorf("batch %d: %d columns and %d rows, want %d and %d", i, columns, rows, want.columns, want.rows)
+			t.Errorf("batch %d: %d columns and %d rows, want %d and %d", i, columns, rows, want.columns,
+				want.rows)
 		}
 	}
 }

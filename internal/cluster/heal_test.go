@@ -35,7 +35,8 @@ func equal(t testing.TB, nodes ...*testNode) {
 		text := ""
 		for p := range n.c.View().Partitions() {
 			for _, w := range n.c.data.Windows(replication.Share{Partition: p}) {
-				chunks, _ := n.c.data.Chunks(replication.Share{Partition: p}, w.Number, metric.SeriesID{}, replication.MaxChunks)
+				chunks, _ := n.c.data.Chunks(replication.Share{Partition: p}, w.Number, metric.SeriesID{},
+					replication.MaxChunks)
 				text += fmt.Sprint(p, w, chunks, "\n")
 			}
 		}
@@ -52,8 +53,8 @@ func equal(t testing.TB, nodes ...*testNode) {
 	})
 }
 
-// With a node down the others take writes. When it is back it gets what it missed, and then what was
-// there before its disk lost power.
+// With a node down the others take writes. When it is back it gets what it missed, and then what
+// was there before its disk lost power.
 func TestANodeIsBack(t *testing.T) {
 	nodes := startNodes(t, 3, nil)
 	slot := base()
@@ -79,7 +80,8 @@ func TestANodeIsBack(t *testing.T) {
 	}
 }
 
-// A node that did not run for a while begins with the others as after a start, before it answers anything.
+// A node that did not run for a while begins with the others as after a start, before it answers
+// anything.
 func TestAPausedNodeBeginsAgain(t *testing.T) {
 	nodes := startNodes(t, 3, nil)
 	slot := base()
@@ -160,7 +162,8 @@ func TestDeletedWhileDown(t *testing.T) {
 			t.Fatalf("series %d: %+v, %v", i, r, err)
 		}
 	}
-	if _, err := nodes[0].c.Store().DeleteSeries(ctx, "b", deletion.Choice{Key: key(t, 99)}, false); !errors.Is(err, deletion.ErrUnknownSeries) {
+	if _, err := nodes[0].c.Store().DeleteSeries(ctx, "b", deletion.Choice{Key: key(t, 99)},
+		false); !errors.Is(err, deletion.ErrUnknownSeries) {
 		t.Errorf("an unknown series: %v", err)
 	}
 	nodes[2].start()
@@ -245,10 +248,13 @@ func TestStaleMarkersOnBothSides(t *testing.T) {
 	for _, n := range nodes {
 		for i := range 30 {
 			of, plain, marked := n.c.Store(), [1]uint64{}, [1]uint64{}
-			err := errors.Join(of.Read(t.Context(), info, key(t, i), int64(slot)+1, plain[:]), of.ReadWithStale(t.Context(), info, key(t, i), int64(slot)+1, marked[:], nil))
+			err := errors.Join(of.Read(t.Context(), info, key(t, i), int64(slot)+1, plain[:]),
+				of.ReadWithStale(t.Context(), info, key(t, i), int64(slot)+1, marked[:], nil))
 			want := [3]uint64{point.FromInt(5), point.Stale, point.FromInt(6)}[i/10]
-			if hidden := want; err != nil || marked[0] != want || hidden != point.Stale && plain[0] != want || hidden == point.Stale && plain[0] != point.Unset {
-				t.Errorf("series %d through %s: %x and %x, want %x: %v", i, n.name, plain[0], marked[0], want, err)
+			if hidden := want; err != nil || marked[0] != want || hidden != point.Stale &&
+				plain[0] != want || hidden == point.Stale && plain[0] != point.Unset {
+				t.Errorf("series %d through %s: %x and %x, want %x: %v", i, n.name, plain[0], marked[0], want,
+					err)
 			}
 		}
 	}
@@ -268,7 +274,8 @@ func TestUnconfirmed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if total := nodes[0].store.Account().Total(info.ID); total.Refused[account.Unconfirmed] != 10 || total.Accepted != 10 {
+	if total := nodes[0].store.Account().Total(info.ID); total.Refused[account.Unconfirmed] != 10 ||
+		total.Accepted != 10 {
 		t.Errorf("the account has %+v", total)
 	}
 	nodes[0].cut.Store(false)
@@ -278,12 +285,15 @@ func TestUnconfirmed(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	nodes := startNodes(t, 1, nil)
 	p := nodes[0].c.Points()
-	info, err := nodes[0].c.Store().CreateBucket(buckets.Info{Name: "h", Resolution: 1000, PPF: 10, TTL: 1000, HPTS: true})
+	info, err := nodes[0].c.Store().CreateBucket(buckets.Info{Name: "h", Resolution: 1000, PPF: 10,
+		TTL: 1000, HPTS: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var got account.Counts
-	s, err := p.Open(info, write.Options{Report: func(_ write.Token, c account.Counts) { got.Add(&c) }})
+	s, err := p.Open(info, write.Options{Report: func(_ write.Token, c account.Counts) {
+		got.Add(&c)
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -306,7 +316,8 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := account.Counts{Accepted: 1, Duplicate: 1, Unset: 1}
-	for _, r := range []account.Reason{account.Expired, account.Future, account.EmptyName, account.BadType, account.BadTimestamp} {
+	for _, r := range []account.Reason{account.Expired, account.Future, account.EmptyName,
+		account.BadType, account.BadTimestamp} {
 		want.Refused[r] = 1
 	}
 	if got != want {

@@ -9,8 +9,8 @@ import (
 // inboxBytes is what waits in an inbox at most, in bytes of frames. One message may be longer.
 const inboxBytes = 1 << 20
 
-// inbox is the messages of one peer that the protocol has not taken yet, in their order. A message may wait
-// long for the protocol, and the frames behind it must not: calls are answered meanwhile.
+// inbox is the messages of one peer that the protocol has not taken yet, in their order. A message
+// may wait long for the protocol, and the frames behind it must not: calls are answered meanwhile.
 type inbox struct {
 	mu      sync.Mutex
 	list    []arrival
@@ -25,7 +25,8 @@ type arrival struct {
 	bytes   int
 }
 
-// put adds a message. It waits while there is no room. It reports whether the caller is to see to it that run is called.
+// put adds a message. It waits while there is no room. It reports whether the caller is to see to
+// it that run is called.
 func (b *inbox) put(a arrival) (start bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

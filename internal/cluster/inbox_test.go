@@ -16,12 +16,16 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// TestCallsDoNotWaitForTheProtocol: while the protocol is busy, the calls behind a message are handled. Messages come
-// to it in their order, and the connection waits where too many do.
+// TestCallsDoNotWaitForTheProtocol: while the protocol is busy, the calls behind a message are
+// handled. Messages come to it in their order, and the connection waits where too many do.
 func TestCallsDoNotWaitForTheProtocol(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		registry := names.New(func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }, 1<<20, func() int64 { return 0 })
-		encoder := message.NewEncoder(registry, func(uint64) (replication.Bucket, bool) { return replication.Bucket{}, false }, 1, maxFrame)
+		registry := names.New(func(metric.SeriesID) (uint64, []byte, bool) {
+			return 0, nil, false
+		}, 1<<20, func() int64 { return 0 })
+		encoder := message.NewEncoder(registry, func(uint64) (replication.Bucket, bool) {
+			return replication.Bucket{}, false
+		}, 1, maxFrame)
 		frame := func(m replication.Message) []byte {
 			b, err := encoder.Append([]byte{channelMessage}, m)
 			if err != nil {
@@ -33,7 +37,8 @@ func TestCallsDoNotWaitForTheProtocol(t *testing.T) {
 		busy := make(chan struct{})
 		var got []replication.Message
 		var calls []string
-		w := &wires{of: make(map[ring.ID]*line), log: loglimit.New(slog.New(slog.DiscardHandler), time.Now),
+		w := &wires{of: make(map[ring.ID]*line),
+			log:        loglimit.New(slog.New(slog.DiscardHandler), time.Now),
 			newDecoder: func() *message.Decoder { return message.NewDecoder(registry) },
 			newEncoder: func() *message.Encoder { return nil },
 			receive: func(_ ring.ID, m replication.Message) {
@@ -50,8 +55,10 @@ func TestCallsDoNotWaitForTheProtocol(t *testing.T) {
 			w.handle(from, fmt.Appendf([]byte{channelCall}, "call %d", i))
 		}
 		synctest.Wait()
-		if len(got) > 0 || !slices.Equal(calls, []string{"call 0", "call 1", "call 2", "call 3", "call 4"}) {
-			t.Fatalf("while the protocol is busy: %d messages and the calls %q, want none and five", len(got), calls)
+		if len(got) > 0 ||
+			!slices.Equal(calls, []string{"call 0", "call 1", "call 2", "call 3", "call 4"}) {
+			t.Fatalf("while the protocol is busy: %d messages and the calls %q, want none and five",
+				len(got), calls)
 		}
 
 		close(busy)
@@ -63,7 +70,8 @@ func TestCallsDoNotWaitForTheProtocol(t *testing.T) {
 	})
 }
 
-// TestAFullInboxMakesItsPeerWait: messages beyond its bound wait, though one may be longer than that, and none is lost.
+// TestAFullInboxMakesItsPeerWait: messages beyond its bound wait, though one may be longer than
+// that, and none is lost.
 func TestAFullInboxMakesItsPeerWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		busy := make(chan struct{})
@@ -85,10 +93,12 @@ func TestAFullInboxMakesItsPeerWait(t *testing.T) {
 				put(bytes)
 			}
 		}()
-		for step, want := range []struct{ taken, received int }{{2, 0}, {3, 1}, {4, 2}, {5, 3}, {5, 4}, {5, 5}} {
+		for step, want := range []struct{ taken, received int }{{2, 0}, {3, 1}, {4, 2}, {5, 3}, {5, 4},
+			{5, 5}} {
 			synctest.Wait()
 			if taken != want.taken || received != want.received {
-				t.Fatalf("step %d: %d messages are taken and %d received, want %d and %d", step, taken, received, want.taken, want.received)
+				t.Fatalf("step %d: %d messages are taken and %d received, want %d and %d", step, taken,
+					received, want.taken, want.received)
 			}
 			if step < 5 {
 				busy <- struct{}{}

@@ -23,8 +23,9 @@ const (
 	bucketsFile = "buckets"
 )
 
-// identity returns the id of a data directory, which it makes at the first start. A damaged one is an
-// error: with another id the node would be another member, and its copies would count for nobody.
+// identity returns the id of a data directory, which it makes at the first start. A damaged one is
+// an error: with another id the node would be another member, and its copies would count for
+// nobody.
 func identity(fsys vfs.FS, dir string) (ring.ID, error) {
 	path := fsys.PathJoin(dir, idFile)
 	text, err := durable.ReadFile(fsys, path)
@@ -38,8 +39,10 @@ func identity(fsys vfs.FS, dir string) (ring.ID, error) {
 	}
 	var id ring.ID
 	word, _, _ := strings.Cut(string(text), " ")
-	if n, err := hex.Decode(id[:], []byte(word[:min(len(word), 2*len(id))])); err != nil || n != len(id) || string(text) != idText(id) {
-		return ring.ID{}, fmt.Errorf("%s is damaged: restore it from a backup; without one empty the data directory, and let the node join anew "+
+	if n, err := hex.Decode(id[:], []byte(word[:min(len(word), 2*len(id))])); err != nil ||
+		n != len(id) || string(text) != idText(id) {
+		return ring.ID{}, fmt.Errorf("%s is damaged: restore it from a backup; without one empty the "+
+			"data directory, and let the node join anew "+
 			"and replace what it was", path)
 	}
 	return id, nil
@@ -50,7 +53,8 @@ func idText(id ring.ID) string { return fmt.Sprintf("%s %016x\n", id, xxh3.Hash(
 
 // keep writes a file with a checksum in front.
 func keep(fsys vfs.FS, dir, name string, plain []byte) error {
-	return durable.WriteFile(fsys, dir, name, append(binary.LittleEndian.AppendUint64(nil, xxh3.Hash(plain)), plain...))
+	return durable.WriteFile(fsys, dir, name,
+		append(binary.LittleEndian.AppendUint64(nil, xxh3.Hash(plain)), plain...))
 }
 
 // kept reads what keep has written; nil if it never did.

@@ -28,7 +28,8 @@ func TestIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range text {
-		for _, damaged := range [][]byte{text[:i], append(append(bytes.Clone(text[:i]), text[i]^1), text[i+1:]...)} {
+		for _, damaged := range [][]byte{
+			text[:i], append(append(bytes.Clone(text[:i]), text[i]^1), text[i+1:]...)} {
 			if err := durable.WriteFile(fs, "", idFile, damaged); err != nil {
 				t.Fatal(err)
 			}
@@ -49,10 +50,15 @@ func drawBuckets(t *rapid.T) *replication.Buckets {
 			b.Delete(name.Draw(t, "name"), clock.Draw(t, "clock"))
 			continue
 		}
-		b.Create(replication.Bucket{Name: name.Draw(t, "name"), Resolution: rapid.Int64Range(1, 3).Draw(t, "resolution"), Timestamps: rapid.Bool().Draw(t, "hpts"),
-			Lifetime: rapid.Int64Range(0, 2).Draw(t, "ttl"), PPF: rapid.Int64Range(1, 2).Draw(t, "ppf"), Grace: rapid.Int64Range(0, 1).Draw(t, "grace"), Copies: rapid.IntRange(0, 3).Draw(t, "n")}, clock.Draw(t, "clock"))
+		b.Create(replication.Bucket{Name: name.Draw(t, "name"),
+			Resolution: rapid.Int64Range(1, 3).Draw(t, "resolution"),
+			Timestamps: rapid.Bool().Draw(t, "hpts"),
+			Lifetime:   rapid.Int64Range(0, 2).Draw(t, "ttl"), PPF: rapid.Int64Range(1, 2).Draw(t, "ppf"),
+			Grace: rapid.Int64Range(0, 1).Draw(t, "grace"), Copies: rapid.IntRange(0, 3).Draw(t, "n")},
+			clock.Draw(t, "clock"))
 		if all := b.All(); rapid.Bool().Draw(t, "quorum") && len(all) > 0 {
-			b.SetQuorum(all[0].ID(), rapid.IntRange(0, 15).Draw(t, "r"), rapid.IntRange(0, 15).Draw(t, "w"), clock.Draw(t, "clock"))
+			b.SetQuorum(all[0].ID(), rapid.IntRange(0, 15).Draw(t, "r"), rapid.IntRange(0, 15).Draw(t, "w"),
+				clock.Draw(t, "clock"))
 		}
 	}
 	return b

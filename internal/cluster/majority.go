@@ -13,14 +13,15 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// What a node asks of the members before and after it creates or deletes a bucket: the first byte of the request. What
-// follows is a name, or what is known of one.
+// What a node asks of the members before and after it creates or deletes a bucket: the first byte
+// of the request. What follows is a name, or what is known of one.
 const (
 	bucketsOf   = 1 // what they know of a name
 	bucketsKeep = 2 // to keep what follows; it is on disk when they answer
 )
 
-// majority are the members that decide which buckets there are, as a node asks them and answers them.
+// majority are the members that decide which buckets there are, as a node asks them and answers
+// them.
 type majority struct{ *Cluster }
 
 // create creates a bucket. The error is as that of store.Store.CreateBucket and of change.
@@ -38,9 +39,9 @@ func (c majority) create(info buckets.Info) (created buckets.Info, err error) {
 	return created, err
 }
 
-// change creates or deletes a bucket by do. More than half of the members say first what they know of its
-// name, so that two sides of a split network never both change it; and as many have the change on disk before the
-// answer. The error wraps buckets.ErrNoMajority where fewer do.
+// change creates or deletes a bucket by do. More than half of the members say first what they know
+// of its name, so that two sides of a split network never both change it; and as many have the
+// change on disk before the answer. The error wraps buckets.ErrNoMajority where fewer do.
 func (c majority) change(name string, do func() error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.o.Pace.Timeout)
 	defer cancel()
@@ -48,7 +49,8 @@ func (c majority) change(name string, do func() error) error {
 	case c.changing <- struct{}{}:
 		defer func() { <-c.changing }()
 	case <-ctx.Done():
-		return fmt.Errorf("%w: other changes of buckets still wait for members; try again", buckets.ErrNoMajority)
+		return fmt.Errorf("%w: other changes of buckets still wait for members; try again",
+			buckets.ErrNoMajority)
 	}
 	if err := c.ask(ctx, append([]byte{bucketsOf}, name...), c.buckets.learnEncoded); err != nil {
 		return fmt.Errorf("bucket %s is left as it is: %w", metric.Quoted(name), err)
@@ -57,19 +59,23 @@ func (c majority) change(name string, do func() error) error {
 		return err
 	}
 	if err := c.ask(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.named(name)), nil); err != nil {
-		return fmt.Errorf("this node has changed bucket %s, and tells the others when they answer: %w", metric.Quoted(name), err)
+		return fmt.Errorf("this node has changed bucket %s, and tells the others when they answer: %w",
+			metric.Quoted(name), err)
 	}
 	return nil
 }
 
-// ask asks the members that this node reaches, and returns when more than half of all have answered. Their
-// answers are given to take, one at a time.
+// ask asks the members that this node reaches, and returns when more than half of all have
+// answered. Their answers are given to take, one at a time.
 func (c majority) ask(ctx context.Context, request []byte, take func(answer []byte) error) error {
 	v := c.View()
 	counting := ring.Counting(v)
-	reached := slices.DeleteFunc(slices.Clone(counting), func(id ring.ID) bool { return id != c.id && !c.reaches(id) })
+	reached := slices.DeleteFunc(slices.Clone(counting), func(id ring.ID) bool {
+		return id != c.id && !c.reaches(id)
+	})
 	few := func(of []ring.ID, do string) error {
-		return fmt.Errorf("%w: %d of %d members %s, and more than half are needed; try again when more are up",
+		return fmt.Errorf("%w: %d of %d members %s, and more than half are needed; try again when more "+
+			"are up",
 			buckets.ErrNoMajority, len(of), len(counting), do)
 	}
 	if !ring.Majority(v, in(reached)) {
@@ -94,7 +100,8 @@ func (c majority) ask(ctx context.Context, request []byte, take func(answer []by
 		if a.err == nil {
 			agreed = append(agreed, a.of)
 		} else {
-			c.log.Log(slog.LevelWarn, "majority", "a member does not agree to the change of a bucket", "node", c.nameOf(a.of), "err", a.err)
+			c.log.Log(slog.LevelWarn, "majority", "a member does not agree to the change of a bucket",
+				"node", c.nameOf(a.of), "err", a.err)
 		}
 	}
 	if !ring.Majority(v, in(agreed)) {
@@ -136,7 +143,11 @@ func (c majority) serve(request []byte, reply func(part []byte) error) error {
 			return c.buckets.learnEncoded(body)
 		}
 	}
-	return &call.Error{Peer: c.id, Code: call.Failed, Text: "it does not know this question about buckets"}
+	return &call.Error{
+		Peer: c.id,
+		Code: call.Failed,
+		Text: "it does not know this question about buckets",
+	}
 }
 
 // named returns what is known of the buckets of one name, and of their deletion.

@@ -23,8 +23,8 @@ func (n *testNode) knows(name string) bool {
 	return err == nil
 }
 
-// A bucket is created and deleted only while more than half of the members answer, and is on the disks of as many
-// when that is answered.
+// A bucket is created and deleted only while more than half of the members answer, and is on the
+// disks of as many when that is answered.
 func TestBucketsNeedAMajority(t *testing.T) {
 	nodes := startNodes(t, 3, func(o *Options) { o.Pace.Timeout = time.Second })
 	if err := nodes[0].create("b"); err != nil {
@@ -41,16 +41,19 @@ func TestBucketsNeedAMajority(t *testing.T) {
 	}
 	nodes[2].end()
 	down(t, second, nodes[0])
-	if err := nodes[0].create("alone"); !errors.Is(err, buckets.ErrNoMajority) || nodes[0].knows("alone") {
+	if err := nodes[0].create("alone"); !errors.Is(err, buckets.ErrNoMajority) ||
+		nodes[0].knows("alone") {
 		t.Errorf("creation by one of three nodes: %v, known: %v", err, nodes[0].knows("alone"))
 	}
-	if _, err := nodes[0].c.Points().EnsureBucket("sent"); !errors.Is(err, buckets.ErrNoMajority) || nodes[0].knows("sent") {
+	if _, err := nodes[0].c.Points().EnsureBucket("sent"); !errors.Is(err, buckets.ErrNoMajority) ||
+		nodes[0].knows("sent") {
 		t.Errorf("points for a new bucket: %v, known: %v", err, nodes[0].knows("sent"))
 	}
 	if _, err := nodes[0].c.Points().EnsureBucket("b"); err != nil {
 		t.Errorf("points for a bucket that is there: %v", err)
 	}
-	if err := nodes[0].c.Store().DeleteBucket("b"); !errors.Is(err, buckets.ErrNoMajority) || !nodes[0].knows("b") {
+	if err := nodes[0].c.Store().DeleteBucket("b"); !errors.Is(err, buckets.ErrNoMajority) ||
+		!nodes[0].knows("b") {
 		t.Errorf("deletion by one of three nodes: %v, known: %v", err, nodes[0].knows("b"))
 	}
 	nodes[1].start()
@@ -63,12 +66,17 @@ func TestBucketsNeedAMajority(t *testing.T) {
 // agree2 waits until two nodes of a larger ring see each other.
 func agree2(t *testing.T, a, b *testNode) {
 	t.Helper()
-	until(t, "two nodes see each other", func() bool { return a.c.Up(b.c.Self()) && b.c.Up(a.c.Self()) })
+	until(t, "two nodes see each other", func() bool {
+		return a.c.Up(b.c.Self()) && b.c.Up(a.c.Self())
+	})
 }
 
 // Members that do not answer count for no majority, though they look up.
 func TestBucketsOfNodesThatAreNotHeard(t *testing.T) {
-	nodes := startNodes(t, 3, func(o *Options) { o.Pace.Timeout = 500 * time.Millisecond; o.Pace.Silence = 20 * time.Second })
+	nodes := startNodes(t, 3, func(o *Options) {
+		o.Pace.Timeout = 500 * time.Millisecond
+		o.Pace.Silence = 20 * time.Second
+	})
 	if err := nodes[0].create("b"); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +84,8 @@ func TestBucketsOfNodesThatAreNotHeard(t *testing.T) {
 	if err := nodes[0].create("c"); !errors.Is(err, buckets.ErrNoMajority) || nodes[0].knows("c") {
 		t.Errorf("creation unheard by the others: %v, known: %v", err, nodes[0].knows("c"))
 	}
-	if err := nodes[0].c.Store().DeleteBucket("b"); !errors.Is(err, buckets.ErrNoMajority) || !nodes[0].knows("b") {
+	if err := nodes[0].c.Store().DeleteBucket("b"); !errors.Is(err, buckets.ErrNoMajority) ||
+		!nodes[0].knows("b") {
 		t.Errorf("deletion unheard by the others: %v, known: %v", err, nodes[0].knows("b"))
 	}
 }
@@ -106,8 +115,8 @@ func TestAChangeLearnsWhatOthersKnow(t *testing.T) {
 	}
 }
 
-// Points and events of a bucket that was deleted elsewhere are refused by the owners that know it: nothing counts as
-// accepted that is thrown away.
+// Points and events of a bucket that was deleted elsewhere are refused by the owners that know it:
+// nothing counts as accepted that is thrown away.
 func TestOwnersRefuseWhatWasDeleted(t *testing.T) {
 	nodes := startNodes(t, 3, nil)
 	slot := base()
@@ -125,12 +134,15 @@ func TestOwnersRefuseWhatWasDeleted(t *testing.T) {
 		}
 	}
 	for _, series := range []int{30, 3000} { // the second in columns, too
-		if got := nodes[0].writeTo(info, 0, series, slot+1, 2); got.Refused[account.BucketDeleted] != uint64(series) || got.Received() != uint64(series) {
+		if got := nodes[0].writeTo(info, 0, series, slot+1,
+			2); got.Refused[account.BucketDeleted] != uint64(series) || got.Received() != uint64(series) {
 			t.Errorf("%d points of a deleted bucket: %+v", series, got)
 		}
 	}
-	written, err := nodes[0].c.Events().Write("b", []events.Event{{Time: time.Now().UnixNano(), Body: []byte{131, 106}}})
-	if err != nil || written.Counts.Refused[account.BucketDeleted] != 1 || written.Counts.Received() != 1 {
+	written, err := nodes[0].c.Events().Write("b",
+		[]events.Event{{Time: time.Now().UnixNano(), Body: []byte{131, 106}}})
+	if err != nil || written.Counts.Refused[account.BucketDeleted] != 1 ||
+		written.Counts.Received() != 1 {
 		t.Errorf("an event of a deleted bucket: %+v, %v", written.Counts, err)
 	}
 }

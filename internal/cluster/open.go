@@ -31,8 +31,9 @@ const (
 	maxNames   = 64 << 20 // bytes, unless they are in use
 	rowsPart   = 16       // of memory.limit for rows that wait for their copies
 	maxHeld    = 256 << 20
-	maxFound   = 64      // differences that reads have met in a tick; of more, those that are met again
-	maxHints   = 1 << 20 // in number; their bytes are bounded by Options.MaxHints
+	// differences that reads have met in a tick; of more, those that are met again
+	maxFound = 64
+	maxHints = 1 << 20 // in number; their bytes are bounded by Options.MaxHints
 
 	callsServed, callsOfOne, callsWaiting = 16, 8, 256
 )
@@ -47,7 +48,11 @@ func (c *Cluster) open() (err error) {
 		return err
 	}
 	if o.TLS != nil {
-		if c.keeper, err = certs.Load(*o.TLS, certs.KeeperOptions{Interval: time.Minute, Now: o.Now, Log: o.Logger}); err != nil {
+		if c.keeper, err = certs.Load(*o.TLS, certs.KeeperOptions{
+			Interval: time.Minute,
+			Now:      o.Now,
+			Log:      o.Logger,
+		}); err != nil {
 			return err
 		}
 	}
@@ -91,8 +96,10 @@ func (c *Cluster) openGossip() (err error) {
 	text, _ := o.cookie()
 	c.gossip, err = gossip.Open(gossip.Options{
 		Node: ring.Candidate{ID: c.id, Name: o.Name, Addresses: addresses, Zone: o.Zone,
-			Protocol: ring.Protocol{Min: protocol, Max: protocol}, Partitions: o.Partitions, HasData: c.buckets.any()},
-		Copies: o.Copies, Listen: o.Gossip, Join: o.Join, Cookie: text, FS: o.FS, Dir: c.dir, Logger: o.Logger,
+			Protocol: ring.Protocol{Min: protocol, Max: protocol}, Partitions: o.Partitions,
+			HasData: c.buckets.any()},
+		Copies: o.Copies, Listen: o.Gossip, Join: o.Join, Cookie: text, FS: o.FS, Dir: c.dir,
+		Logger:    o.Logger,
 		Heartbeat: o.Pace.Heartbeat, Timeout: o.Pace.Silence,
 		Values: append([]gossip.Value{{Name: bucketsValue, Merge: mergeBuckets}}, o.Values...),
 	})
@@ -103,11 +110,27 @@ func (c *Cluster) openGossip() (err error) {
 func (c *Cluster) openData(start time.Time) error {
 	o := &c.o
 	c.commits = newCommits(int(o.Memory.Share(rowsPart, maxHeld) / rowBytes))
-	o.Memory.Add(memory.Pool{Name: "cluster-rows", Holds: "rows of batches that wait for their copies", Limit: int64(c.commits.limit) * rowBytes, Use: c.commits.held})
-	o.Memory.Add(memory.Pool{Name: "cluster-names", Holds: "names of series that nodes speak of", Limit: maxNames, Use: c.names.Bytes})
-	o.Memory.Add(memory.Pool{Name: "cluster-orders", Holds: "the order in which senders name series", Limit: orderBytes, Use: c.ordered.Load})
+	o.Memory.Add(memory.Pool{
+		Name:  "cluster-rows",
+		Holds: "rows of batches that wait for their copies",
+		Limit: int64(c.commits.limit) * rowBytes,
+		Use:   c.commits.held,
+	})
+	o.Memory.Add(memory.Pool{
+		Name:  "cluster-names",
+		Holds: "names of series that nodes speak of",
+		Limit: maxNames,
+		Use:   c.names.Bytes,
+	})
+	o.Memory.Add(memory.Pool{
+		Name:  "cluster-orders",
+		Holds: "the order in which senders name series",
+		Limit: orderBytes,
+		Use:   c.ordered.Load,
+	})
 	copies, err := replica.Open(replica.Options{
-		FS: o.FS, Dir: c.dir, Local: o.Store, Points: o.Store.Intake(), Names: c.names, Codec: message.NewChanges(c.names),
+		FS: o.FS, Dir: c.dir, Local: o.Store, Points: o.Store.Intake(), Names: c.names,
+		Codec:     message.NewChanges(c.names),
 		Partition: func(id metric.SeriesID) int { return c.View().Partition(id) },
 		Copies:    func() int { return c.View().Copies(ring.Current) }, Own: c.buckets.copies,
 		Known:   func(id uint64) bool { _, ok := c.buckets.get(id); return ok },
@@ -117,14 +140,18 @@ func (c *Cluster) openData(start time.Time) error {
 	if err != nil {
 		return err
 	}
-	c.runtime = runtime{data: copies, self: c.id, pace: o.Pace, start: start, now: o.Now, fatal: o.OnFatal,
-		send: func(to ring.ID, m replication.Message) { c.wires.send(to, m) }, reply: c.commits.answered,
-		toSync: make(chan struct{}, 1), toFile: make(chan struct{}, 1), toSum: make(chan struct{}, 1), found: make(chan difference, maxFound)}
+	c.runtime = runtime{data: copies, self: c.id, pace: o.Pace, start: start, now: o.Now,
+		fatal: o.OnFatal,
+		send:  func(to ring.ID, m replication.Message) { c.wires.send(to, m) }, reply: c.commits.answered,
+		toSync: make(chan struct{}, 1), toFile: make(chan struct{}, 1), toSum: make(chan struct{}, 1),
+		found: make(chan difference, maxFound)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	view := c.View()
 	q := c.quorumsOf(view)
-	c.core = replication.New(replication.Config{Self: c.id, Boot: copies.Boot(), W: q.w, R: q.r, NextW: q.nextW, MaxHints: maxHints, Bucket: c.numbers, Classes: c.buckets.classes,
-		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(), CompareMS: o.Pace.Compare.Milliseconds(), DropMS: o.Pace.Drop.Milliseconds(),
+	c.core = replication.New(replication.Config{Self: c.id, Boot: copies.Boot(), W: q.w, R: q.r,
+		NextW: q.nextW, MaxHints: maxHints, Bucket: c.numbers, Classes: c.buckets.classes,
+		Timeout: o.Pace.Timeout.Milliseconds(), Resend: o.Pace.Resend.Milliseconds(),
+		CompareMS: o.Pace.Compare.Milliseconds(), DropMS: o.Pace.Drop.Milliseconds(),
 		ComparePoints: int(int64(o.Pace.MoveRate) * int64(o.Pace.Tick) / int64(time.Second))},
 		copies, view, c.time())
 	c.publish()
@@ -137,7 +164,9 @@ func (c *Cluster) openWires() (err error) {
 	o := &c.o
 	boot := c.data.Boot()
 	c.wires = &wires{put: c.put, learn: c.learn, log: c.log, of: make(map[ring.ID]*line),
-		newEncoder: func() *message.Encoder { return message.NewEncoder(c.names, c.buckets.get, boot, maxFrame-1) },
+		newEncoder: func() *message.Encoder {
+			return message.NewEncoder(c.names, c.buckets.get, boot, maxFrame-1)
+		},
 		newDecoder: func() *message.Decoder { return message.NewDecoder(c.names) },
 		receive: func(from ring.ID, m replication.Message) {
 			c.input(func(t replication.Time, core *replication.Core) { core.Receive(t, from, m) })
@@ -148,21 +177,28 @@ func (c *Cluster) openWires() (err error) {
 			}
 		}}
 	c.remote, err = remote.New(remote.Options{
-		Self: c.id, View: c.View, Up: c.Up, Reaches: c.reaches, R: func(v *ring.View, bucket uint64) int { r, _ := c.quorumOf(v, bucket); return r }, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.Joined,
+		Self: c.id, View: c.View, Up: c.Up, Reaches: c.reaches, R: func(v *ring.View, bucket uint64) int {
+			r, _ := c.quorumOf(v, bucket)
+			return r
+		}, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.Joined,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceReads, to, request, part)
 		},
-		Local: o.Local, Private: private, Store: o.Store, Incarnation: o.Store.Incarnation, Hints: c.hints, HintKeys: c.data.HintKeys, Holders: c.mayKeep,
-		Differs: func(bucket uint64, id metric.SeriesID, _, _ int64) { differ(c, bucket, id) }, Delay: o.Pace.Repair,
+		Local: o.Local, Private: private, Store: o.Store, Incarnation: o.Store.Incarnation,
+		Hints: c.hints, HintKeys: c.data.HintKeys, Holders: c.mayKeep,
+		Differs: func(bucket uint64, id metric.SeriesID, _, _ int64) {
+			differ(c, bucket, id)
+		}, Delay: o.Pace.Repair,
 	})
 	if err != nil {
 		return err
 	}
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // it never fails
-	c.calls, err = call.New(call.Options{Serve: func(ctx context.Context, from ring.ID, request []byte, reply func([]byte) error) error {
-		return serve(ctx, c, from, request, reply)
-	}, Boot: binary.LittleEndian.Uint64(random[:]),
+	c.calls, err = call.New(call.Options{
+		Serve: func(ctx context.Context, from ring.ID, request []byte, reply func([]byte) error) error {
+			return serve(ctx, c, from, request, reply)
+		}, Boot: binary.LittleEndian.Uint64(random[:]),
 		Send: func(to ring.ID, frame []byte) bool {
 			return c.put(to, slices.Insert(slices.Clone(frame), 0, channelCall))
 		},
@@ -172,8 +208,11 @@ func (c *Cluster) openWires() (err error) {
 	}
 	_, cookie := o.cookie()
 	options := peer.Options{
-		Self: c.id, Name: o.Name, Cluster: "dalmatiner", Protocol: ring.Protocol{Min: protocol, Max: protocol}, Cookie: cookie,
-		Address: c.addresses, Handler: func(from ring.ID, _ uint16, frame []byte) { c.wires.handle(from, frame) }, Reached: c.reached, Accepted: c.accepted,
+		Self: c.id, Name: o.Name, Cluster: "dalmatiner",
+		Protocol: ring.Protocol{Min: protocol, Max: protocol}, Cookie: cookie,
+		Address: c.addresses, Handler: func(from ring.ID, _ uint16, frame []byte) {
+			c.wires.handle(from, frame)
+		}, Reached: c.reached, Accepted: c.accepted,
 		MaxFrame: maxFrame, QueueBytes: queueBytes, MaxPeers: ring.MaxMembers, HalfOpen: 64,
 		Handshake: o.Pace.Silence, Alive: o.Pace.Heartbeat, Silence: o.Pace.Silence,
 		Backoff: peer.Backoff{First: o.Pace.Redial, Max: 20 * o.Pace.Redial}, Logger: o.Logger,

@@ -15,8 +15,8 @@ import (
 	"dalmatiner/internal/store"
 )
 
-// SelfMetrics is the bucket in which a node keeps its own figures. It belongs to that node alone, and
-// makes it none with data.
+// SelfMetrics is the bucket in which a node keeps its own figures. It belongs to that node alone,
+// and makes it none with data.
 const SelfMetrics = "dalmatinerdb"
 
 // protocol is the version of what nodes say to each other.
@@ -38,12 +38,13 @@ type Options struct {
 	OnFatal func(error)
 
 	Name, Zone string
-	Listen     string   // address for connections of nodes
-	Advertise  []string // addresses under which others reach Listen; the address itself if there are none
-	Gossip     string   // address for gossip: another port than that of Listen
-	Join       []string // where other nodes listen for gossip
-	Cookie     string   // distributed_cookie, the same on all nodes
-	TLS        *certs.Files
+	Listen     string // address for connections of nodes
+	// addresses under which others reach Listen; the address itself if there are none
+	Advertise []string
+	Gossip    string   // address for gossip: another port than that of Listen
+	Join      []string // where other nodes listen for gossip
+	Cookie    string   // distributed_cookie, the same on all nodes
+	TLS       *certs.Files
 
 	Partitions int // ring_size
 	Copies     int // n of a cluster that this node founds
@@ -75,23 +76,28 @@ type BucketDefaults struct {
 
 // Pace says how fast a node notices and repeats.
 type Pace struct {
-	Tick      time.Duration // how often the protocol looks at the time
-	Timeout   time.Duration // of a batch and a read
-	Resend    time.Duration // what was not answered is sent again after this
-	Compare   time.Duration // between comparisons with other copies
-	Repair    time.Duration // points are at least so old where a read that meets another in a copy has it repaired
+	Tick    time.Duration // how often the protocol looks at the time
+	Timeout time.Duration // of a batch and a read
+	Resend  time.Duration // what was not answered is sent again after this
+	Compare time.Duration // between comparisons with other copies
+	// points are at least so old where a read that meets another in a copy has it repaired
+	Repair    time.Duration
 	Heartbeat time.Duration // of gossip
 	Silence   time.Duration // without a sign of life a node is down after this
 	Redial    time.Duration // the first wait after a connection that failed
 	Drop      time.Duration // what others own is kept after all of them have it
-	MoveRate  int           // points a second that comparisons exchange at most; 0: some hundred thousand
-	Patience  time.Duration // after a start a node waits at most this long for the others before it serves
+	// points a second that comparisons exchange at most; 0: some hundred thousand
+	MoveRate int
+	// after a start a node waits at most this long for the others before it serves
+	Patience time.Duration
 }
 
 // DefaultPace is for networks of machines.
 func DefaultPace() Pace {
-	return Pace{Tick: 100 * time.Millisecond, Timeout: 10 * time.Second, Resend: time.Second, Compare: 10 * time.Second, Repair: 15 * time.Second,
-		Heartbeat: time.Second, Silence: 5 * time.Second, Redial: 200 * time.Millisecond, Patience: 5 * time.Second, Drop: 15 * time.Minute}
+	return Pace{Tick: 100 * time.Millisecond, Timeout: 10 * time.Second, Resend: time.Second,
+		Compare: 10 * time.Second, Repair: 15 * time.Second,
+		Heartbeat: time.Second, Silence: 5 * time.Second, Redial: 200 * time.Millisecond,
+		Patience: 5 * time.Second, Drop: 15 * time.Minute}
 }
 
 // complete fills in what was left out.
@@ -121,14 +127,17 @@ func (o *Options) check() error {
 	case o.Name == "":
 		return errors.New("a node of a cluster needs a name: set nodename")
 	case o.Cookie != "" && len(o.Cookie) < minCookie:
-		return errors.New("distributed_cookie is too short: give at least 16 random characters, the same on all nodes")
+		return errors.New("distributed_cookie is too short: give at least 16 random characters, the " +
+			"same on all nodes")
 	case !o.Store.Intake().Durable():
-		return errors.New("wal.sync = off does not go with a cluster, whose copies are on disk before they count: set it to interval or always")
+		return errors.New("wal.sync = off does not go with a cluster, whose copies are on disk before " +
+			"they count: set it to interval or always")
 	}
 	return nil
 }
 
-// noCookie stands for the cookie of nodes that have none. They can be reached from their own machine only.
+// noCookie stands for the cookie of nodes that have none. They can be reached from their own
+// machine only.
 const noCookie = "nodes on one machine that were given no cookie"
 
 // cookie returns the cookie as gossip takes it, and as connections do.

@@ -39,8 +39,9 @@ const (
 	notedBytes  = 120      // with its place, and the id in a group, but for its key
 )
 
-// expected returns the place of the series that comes next while the sender keeps its order, and the keys from there
-// on, n at most, for kernel.MatchBatch: up to the first whose name is to be noted.
+// expected returns the place of the series that comes next while the sender keeps its order, and
+// the keys from there on, n at most, for kernel.MatchBatch: up to the first whose name is to be
+// noted.
 func (o *order) expected(n int) (place int, keys []byte, spans []kernel.Span) {
 	if place = o.at; place == len(o.list) {
 		place = 0 // it begins anew
@@ -52,7 +53,8 @@ func (o *order) expected(n int) (place int, keys []byte, spans []kernel.Span) {
 	return place, o.keys, o.spans[place:past]
 }
 
-// series returns the id of a series, whose name is known in this period, and its place in the order, -1 if it has none.
+// series returns the id of a series, whose name is known in this period, and its place in the
+// order, -1 if it has none.
 func (o *order) series(key []byte) (id metric.SeriesID, place int) {
 	if o.at < len(o.list) && string(o.list[o.at].key) == string(key) {
 		o.at++
@@ -100,7 +102,8 @@ func (o *order) find(key []byte) (metric.SeriesID, int) {
 	o.places[id] = uint32(len(o.list))
 	o.list = append(o.list, n)
 	o.keys = append(o.keys, key...)
-	o.spans = append(o.spans, kernel.Span{From: uint32(len(o.keys) - len(key)), To: uint32(len(o.keys))})
+	o.spans = append(o.spans,
+		kernel.Span{From: uint32(len(o.keys) - len(key)), To: uint32(len(o.keys))})
 	o.at = len(o.list)
 	return id, o.at - 1
 }

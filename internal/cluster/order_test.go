@@ -12,8 +12,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// TestOrdersOfSenders: whatever order the keys of a stream come in, each has its id, and its name is known as long as
-// it is used, though few names fit.
+// TestOrdersOfSenders: whatever order the keys of a stream come in, each has its id, and its name
+// is known as long as it is used, though few names fit.
 func TestOrdersOfSenders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := int64(0)
@@ -42,12 +42,15 @@ func TestOrdersOfSenders(t *testing.T) {
 				}
 			}
 			for _, key := range list {
-				if bucket, got, ok := o.names.Lookup(metric.ValuesOf(7, key, false)); !ok || bucket != 7 || string(got) != string(key) {
+				if bucket, got, ok := o.names.Lookup(metric.ValuesOf(7, key, false)); !ok || bucket != 7 ||
+					string(got) != string(key) {
 					t.Fatalf("%q is %q of bucket %d, %v", key, got, bucket, ok)
 				}
 			}
 		}
-		if got, want := all.Load(), notedBytes*int64(len(o.list))+int64(len(o.list)*len(keys[0])); got != want || len(o.list) > len(keys) {
+		if got, want := all.Load(),
+			notedBytes*int64(len(o.list))+int64(len(o.list)*len(keys[0])); got != want ||
+			len(o.list) > len(keys) {
 			t.Errorf("%d bytes are counted, %d entries are kept", got, len(o.list))
 		}
 	})

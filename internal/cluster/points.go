@@ -37,7 +37,12 @@ func (p points) EnsureBucket(name string) (buckets.Info, error) {
 	if err := c.Joined(); err != nil {
 		return buckets.Info{}, err // with a bucket it would have data, and could not join
 	}
-	info, err = majority{c}.create(buckets.Info{Name: name, Resolution: d.Resolution, PPF: d.PPF, TTL: d.TTL})
+	info, err = majority{c}.create(buckets.Info{
+		Name:       name,
+		Resolution: d.Resolution,
+		PPF:        d.PPF,
+		TTL:        d.TTL,
+	})
 	if errors.Is(err, buckets.ErrExists) {
 		return c.o.Store.BucketByName(name) // somebody else was faster
 	}
@@ -57,27 +62,34 @@ func (p points) Open(info buckets.Info, how write.Options) (write.Stream, error)
 	if err != nil {
 		return nil, err
 	}
-	return &stream{c: c, info: info, how: how, admission: admission, commits: c.commits.newQueue(how.Report, func(request uint64, columns []replication.Column, rows []replication.Row) {
-		c.submit(request, replication.Batch{Bucket: info.ID, Columns: columns, Rows: rows})
-	}), order: order{names: c.names, all: &c.ordered, bucket: info.ID, hpts: info.HPTS}}, nil
+	return &stream{c: c, info: info, how: how, admission: admission,
+		commits: c.commits.newQueue(how.Report, func(request uint64, columns []replication.Column,
+			rows []replication.Row) {
+			c.submit(request, replication.Batch{Bucket: info.ID, Columns: columns, Rows: rows})
+		}), order: order{names: c.names, all: &c.ordered, bucket: info.ID, hpts: info.HPTS}}, nil
 }
 
-// Joined returns an error while the node cannot take points, because it owns none. One that is to join others
-// and has found none yet is alone in a ring of its own: with data in it that would be a second cluster for ever.
+// Joined returns an error while the node cannot take points, because it owns none. One that is to
+// join others and has found none yet is alone in a ring of its own: with data in it that would be a
+// second cluster for ever.
 func (c *Cluster) Joined() error {
 	view := c.View()
 	_, is := view.Member(c.id)
-	others := slices.DeleteFunc(slices.Clone(c.o.Join), func(addr string) bool { return addr == c.gossip.Addr() })
+	others := slices.DeleteFunc(slices.Clone(c.o.Join), func(addr string) bool {
+		return addr == c.gossip.Addr()
+	})
 	switch {
 	case is && len(view.Members()) == 1 && len(others) > 0 && !c.buckets.any():
 		why := "it looks at " + strings.Join(others, " and ")
 		if missing := c.gossip.NotFound(); len(missing) > 0 {
 			why = errors.Join(missing...).Error()
 		}
-		return fmt.Errorf("node %s has not found its cluster yet: %s; the first node of a new cluster has no cluster.join",
+		return fmt.Errorf("node %s has not found its cluster yet: %s; the first node of a new cluster "+
+			"has no cluster.join",
 			metric.Quoted(c.o.Name), strings.ReplaceAll(why, "\n", "; "))
 	case !is:
-		return fmt.Errorf("node %s is no member of its cluster yet: let it join with ddb admin cluster join, plan and commit on a member", metric.Quoted(c.o.Name))
+		return fmt.Errorf("node %s is no member of its cluster yet: let it join with ddb admin cluster "+
+			"join, plan and commit on a member", metric.Quoted(c.o.Name))
 	}
 	return nil
 }

@@ -27,7 +27,8 @@ type data interface {
 	Close() error
 }
 
-// runtime runs the protocol: it gives it what comes in, one input at a time, and sends what comes out.
+// runtime runs the protocol: it gives it what comes in, one input at a time, and sends what comes
+// out.
 type runtime struct {
 	data  data
 	self  ring.ID
@@ -91,7 +92,8 @@ func (r *runtime) input(do func(t replication.Time, core *replication.Core)) {
 		}
 	}
 	r.publish()
-	adopt, prepare := r.core.Background().AwaitsFiles() || r.data.AdoptDue(), r.core.Background().AwaitsDigests()
+	adopt, prepare := r.core.Background().AwaitsFiles() || r.data.AdoptDue(),
+		r.core.Background().AwaitsDigests()
 	r.mu.Unlock()
 	wake(r.toFile, adopt)
 	wake(r.toSum, prepare)
@@ -115,7 +117,8 @@ func wake(who chan struct{}, look bool) {
 	}
 }
 
-// publish lets reads and events see what this node has heard of the others, before anything is sent that follows from it.
+// publish lets reads and events see what this node has heard of the others, before anything is sent
+// that follows from it.
 func (r *runtime) publish() {
 	if h := r.core.Heard(r.latest.Load()); h != nil {
 		r.latest.Store(h)
@@ -125,13 +128,15 @@ func (r *runtime) publish() {
 // mayKeep returns the members that may keep hints of a partition.
 func (r *runtime) mayKeep(partition int) []ring.ID { return r.latest.Load().Holders[partition] }
 
-// agreed reports whether all members that are up know a ring, or a later one: else nothing is acknowledged under it.
+// agreed reports whether all members that are up know a ring, or a later one: else nothing is
+// acknowledged under it.
 func (r *runtime) agreed(v *ring.View) bool {
 	h := r.latest.Load()
 	return h.Agreed && h.Version == v.Version()
 }
 
-// run starts what goes on by itself. While this node waits for others, no time passes for the protocol.
+// run starts what goes on by itself. While this node waits for others, no time passes for the
+// protocol.
 func (r *runtime) run(waits *atomic.Bool) {
 	r.done.Go(r.syncLog)
 	r.done.Go(r.adoptChunks)
@@ -156,7 +161,8 @@ func (r *runtime) run(waits *atomic.Bool) {
 func (r *runtime) tick() {
 	r.input(func(t replication.Time, core *replication.Core) {
 		r.tellDifferences(t)
-		core.Background().Pace(r.throttle.next(time.Duration(t.Steady)*time.Millisecond, core.Background().Moved()))
+		core.Background().Pace(r.throttle.next(time.Duration(t.Steady)*time.Millisecond,
+			core.Background().Moved()))
 		core.Tick(t)
 	})
 }
@@ -215,8 +221,8 @@ func (r *runtime) syncLog() {
 	}
 }
 
-// adoptChunks tells the protocol which chunks of other nodes are in files. What cannot be put there, on a full disk for
-// instance, waits, and what follows from it with it.
+// adoptChunks tells the protocol which chunks of other nodes are in files. What cannot be put
+// there, on a full disk for instance, waits, and what follows from it with it.
 func (r *runtime) adoptChunks() {
 	for {
 		select {

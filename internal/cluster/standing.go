@@ -10,14 +10,17 @@ import (
 
 // Standing is how far this node is under a ring.
 type Standing struct {
-	Left   int                    // partitions that the ring gives it, and of which it does not have everything
-	Events int                    // nodes from which it has not fetched all events that the ring gives it
+	// partitions that the ring gives it, and of which it does not have everything
+	Left int
+	// nodes from which it has not fetched all events that the ring gives it
+	Events int
 	Moves  []replication.Progress // shares on their way to it, and those that it gave up and still has
 	Hints  []replication.HintInfo // what it keeps for others
 	Start  time.Time              // when the clock of Moves was 0
 }
 
-// Standing returns how far this node is under a ring; false if the protocol has not heard of that ring.
+// Standing returns how far this node is under a ring; false if the protocol has not heard of that
+// ring.
 func (c *Cluster) Standing(under ring.Version) (Standing, bool) {
 	c.runtime.mu.Lock()
 	defer c.runtime.mu.Unlock()
@@ -25,7 +28,12 @@ func (c *Cluster) Standing(under ring.Version) (Standing, bool) {
 	if stats.Ring != under || view.Version() != under {
 		return Standing{}, false
 	}
-	s := Standing{Start: c.start, Left: c.core.Left(), Events: c.events.Left(view, c.buckets.classes()), Moves: c.core.Progress()}
+	s := Standing{
+		Start:  c.start,
+		Left:   c.core.Left(),
+		Events: c.events.Left(view, c.buckets.classes()),
+		Moves:  c.core.Progress(),
+	}
 	if stats.Hints > 0 {
 		s.Hints = slices.Clone(c.data.Hints())
 	}

@@ -18,8 +18,9 @@ type Store struct {
 	c *Cluster
 }
 
-// CreateBucket creates a bucket on all nodes, on those that are down when they are back. More than half of the members
-// have it when it returns: where fewer answer the error wraps buckets.ErrNoMajority.
+// CreateBucket creates a bucket on all nodes, on those that are down when they are back. More than
+// half of the members have it when it returns: where fewer answer the error wraps
+// buckets.ErrNoMajority.
 func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if private(info.Name) {
 		return s.Store.CreateBucket(info)
@@ -46,8 +47,8 @@ func (s *Store) BucketByName(name string) (buckets.Info, error) {
 	return info, err
 }
 
-// DeleteBucket deletes a bucket with all it holds, on all nodes. More than half of the members know it when it returns:
-// where fewer answer the error wraps buckets.ErrNoMajority.
+// DeleteBucket deletes a bucket with all it holds, on all nodes. More than half of the members know
+// it when it returns: where fewer answer the error wraps buckets.ErrNoMajority.
 func (s *Store) DeleteBucket(name string) error {
 	if private(name) {
 		return s.Store.DeleteBucket(name)
@@ -74,10 +75,13 @@ func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
 // reads are those of a bucket: of this node alone, or over all.
 type reads interface {
 	Metrics(ctx context.Context, bucket buckets.Info, prefix []byte, fn func(key []byte) bool) error
-	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64, err error)
+	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64,
+		err error)
 	Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error
-	ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
-	ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
+	ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values,
+		timestamps []uint64) error
+	ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values,
+		timestamps []uint64) error
 }
 
 func (s *Store) reads(bucket buckets.Info) reads {
@@ -88,37 +92,43 @@ func (s *Store) reads(bucket buckets.Info) reads {
 }
 
 // Metrics lists the metrics of all nodes: see remote.Remote.
-func (s *Store) Metrics(ctx context.Context, bucket buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+func (s *Store) Metrics(ctx context.Context, bucket buckets.Info, prefix []byte,
+	fn func(key []byte) bool) error {
 	return s.reads(bucket).Metrics(ctx, bucket, prefix, fn)
 }
 
 // Extent is store.Store.Extent over the copies that a read needs.
-func (s *Store) Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64, err error) {
+func (s *Store) Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first,
+	past int64, err error) {
 	return s.reads(bucket).Extent(ctx, bucket, key, from, n)
 }
 
 // Read is store.Store.Read over the copies that a read needs.
-func (s *Store) Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error {
+func (s *Store) Read(ctx context.Context, bucket buckets.Info, key []byte, from int64,
+	dst []uint64) error {
 	return s.reads(bucket).Read(ctx, bucket, key, from, dst)
 }
 
 // ReadTimestamped is store.Store.ReadTimestamped over the copies that a read needs.
-func (s *Store) ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+func (s *Store) ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64,
+	values, timestamps []uint64) error {
 	return s.reads(bucket).ReadTimestamped(ctx, bucket, key, from, values, timestamps)
 }
 
 // ReadWithStale is store.Store.ReadWithStale over the copies that a read needs.
-func (s *Store) ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+func (s *Store) ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64,
+	values, timestamps []uint64) error {
 	return s.reads(bucket).ReadWithStale(ctx, bucket, key, from, values, timestamps)
 }
 
 // deletedTogether is how many series one batch deletes.
 const deletedTogether = 4096
 
-// DeleteSeries deletes series with all their points, wherever the copies are. Nodes that are down learn of
-// it before they serve. Result counts series; segments are a matter of each node. After an error each
-// series is whole or gone.
-func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error) {
+// DeleteSeries deletes series with all their points, wherever the copies are. Nodes that are down
+// learn of it before they serve. Result counts series; segments are a matter of each node. After an
+// error each series is whole or gone.
+func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice,
+	dryRun bool) (deletion.Result, error) {
 	if private(bucket) {
 		return s.Store.DeleteSeries(ctx, bucket, choice, dryRun)
 	}
@@ -140,7 +150,8 @@ func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion
 		return deletion.Result{}, err
 	}
 	if len(all) == 0 && !choice.Prefix {
-		return deletion.Result{}, fmt.Errorf("%w %s in bucket %s", deletion.ErrUnknownSeries, metric.Text(choice.Key), metric.Quoted(bucket))
+		return deletion.Result{}, fmt.Errorf("%w %s in bucket %s", deletion.ErrUnknownSeries,
+			metric.Text(choice.Key), metric.Quoted(bucket))
 	}
 	result := deletion.Result{Series: int64(len(all))}
 	for done := 0; done < len(all) && !dryRun; {
@@ -164,7 +175,8 @@ func (c *Cluster) deleteSeries(ctx context.Context, bucket uint64, ids []metric.
 	select {
 	case r := <-answer:
 		if _, w := c.quorumOf(c.View(), bucket); !r.Done {
-			return fmt.Errorf("deleting %d series: fewer than w = %d copies have confirmed it within %s; delete them again when more nodes are up",
+			return fmt.Errorf("deleting %d series: fewer than w = %d copies have confirmed it within %s; "+
+				"delete them again when more nodes are up",
 				len(ids), w, c.o.Pace.Timeout)
 		}
 		return nil

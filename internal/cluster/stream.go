@@ -46,7 +46,9 @@ func (s *stream) Point(key []byte, slot uint64, raw uint64) {
 func (s *stream) Batch(slot uint64, buf []byte) int { return s.match(slot, buf, kernel.MatchBatch) }
 
 // Entries takes points that come in the order of the sender: see wire.Points.
-func (s *stream) Entries(slot uint64, buf []byte) int { return s.match(slot, buf, kernel.MatchEntries) }
+func (s *stream) Entries(slot uint64, buf []byte) int {
+	return s.match(slot, buf, kernel.MatchEntries)
+}
 
 func (s *stream) match(slot uint64, buf []byte, match match) int {
 	if s.info.HPTS || s.how.Timestamps {

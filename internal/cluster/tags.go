@@ -18,7 +18,8 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// Tags are the tags of the cluster: this node has all of them, and what it is told goes to all nodes.
+// Tags are the tags of the cluster: this node has all of them, and what it is told goes to all
+// nodes.
 type Tags struct {
 	*tagstore.Store
 	c *Cluster
@@ -27,7 +28,8 @@ type Tags struct {
 // Tags returns the tags of the cluster.
 func (c *Cluster) Tags() Tags { return Tags{c.o.Store.Tags(), c} }
 
-// Apply takes changes: see tagging.Tagging. Those of a bucket that belongs to this node alone are refused.
+// Apply takes changes: see tagging.Tagging. Those of a bucket that belongs to this node alone are
+// refused.
 func (t Tags) Apply(ctx context.Context, list []tags.Change) (tagstore.Applied, error) {
 	own := make(map[uint64]bool)
 	for _, info := range t.c.o.Store.Buckets() {
@@ -37,7 +39,10 @@ func (t Tags) Apply(ctx context.Context, list []tags.Change) (tagstore.Applied, 
 	taken, at := make([]tags.Change, 0, len(list)), make([]int, 0, len(list))
 	for i := range list {
 		if own[list[i].Bucket] {
-			refused = append(refused, tagstore.Refusal{At: i, Err: fmt.Errorf("%w: bucket %s of a cluster has no tags: it belongs to each node alone", tags.ErrLimit, SelfMetrics)})
+			refused = append(refused,
+				tagstore.Refusal{At: i,
+					Err: fmt.Errorf("%w: bucket %s of a cluster has no tags: it belongs to each node alone",
+						tags.ErrLimit, SelfMetrics)})
 			continue
 		}
 		taken, at = append(taken, list[i]), append(at, i)
@@ -63,8 +68,8 @@ func (t Tags) Ready() error {
 	return t.c.tags.Ready()
 }
 
-// Tagger takes the tags that come with points. They are not waited for: what is lost on the way to other
-// nodes they get by comparisons.
+// Tagger takes the tags that come with points. They are not waited for: what is lost on the way to
+// other nodes they get by comparisons.
 func (t Tags) Tagger() write.Tagger { return tagstore.Tagger{Of: t.Store, Through: t} }
 
 // Exchanged says what nodes tell each other of tags.
@@ -78,7 +83,8 @@ func openTags(c *Cluster) {
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceTags, to, request, part)
 		},
-		Define: c.buckets.defined, Learn: c.buckets.learnDefined, Delete: func(ctx context.Context, bucket uint64, list []deletion.At) error {
+		Define: c.buckets.defined, Learn: c.buckets.learnDefined,
+		Delete: func(ctx context.Context, bucket uint64, list []deletion.At) error {
 			return deleteTagged(ctx, c, bucket, list)
 		},
 		Exist: func(ctx context.Context, bucket uint64, keys [][]byte) ([]bool, error) {
@@ -91,8 +97,8 @@ func openTags(c *Cluster) {
 	o.Store.Tags().Share(tagging.NodeOf(c.id), c.tags.Gone)
 }
 
-// deleteTagged does deletions that another node told of with tags. The protocol has to know of them: it may
-// be asked for points from before.
+// deleteTagged does deletions that another node told of with tags. The protocol has to know of
+// them: it may be asked for points from before.
 func deleteTagged(ctx context.Context, c *Cluster, bucket uint64, list []deletion.At) error {
 	of, ok := c.buckets.get(bucket)
 	if !ok {
@@ -151,12 +157,14 @@ const (
 )
 
 // ask asks a service of another node.
-func ask(ctx context.Context, c *Cluster, service byte, to ring.ID, request []byte, part func([]byte) error) error {
+func ask(ctx context.Context, c *Cluster, service byte, to ring.ID, request []byte,
+	part func([]byte) error) error {
 	return c.calls.Ask(ctx, to, append([]byte{service}, request...), part)
 }
 
 // serve answers a request of another node.
-func serve(ctx context.Context, c *Cluster, from ring.ID, request []byte, reply func(part []byte) error) error {
+func serve(ctx context.Context, c *Cluster, from ring.ID, request []byte,
+	reply func(part []byte) error) error {
 	if len(request) > 0 {
 		switch body := request[1:]; request[0] {
 		case serviceReads:

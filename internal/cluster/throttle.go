@@ -15,8 +15,9 @@ const (
 	slowestPace    = 1.0 / 32             // a move goes on, however busy the node is
 )
 
-// throttle slows down what moves while one in a hundred reads of other nodes takes more than twice as long here as it
-// does when nothing moves. Reads may take longer for other reasons, so it never stands still.
+// throttle slows down what moves while one in a hundred reads of other nodes takes more than twice
+// as long here as it does when nothing moves. Reads may take longer for other reasons, so it never
+// stands still.
 type throttle struct {
 	mu    sync.Mutex
 	reads []time.Duration // of this period
@@ -35,7 +36,8 @@ func (t *throttle) read(took time.Duration) {
 	}
 }
 
-// next returns the share of their pace at which points may move from now on. So many have moved until now.
+// next returns the share of their pace at which points may move from now on. So many have moved
+// until now.
 func (t *throttle) next(now time.Duration, moved uint64) float64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestMovesYieldToReads: moves slow down while one in a hundred reads takes more than twice as long as without them, and
-// only then, and go on at full pace afterwards.
+// TestMovesYieldToReads: moves slow down while one in a hundred reads takes more than twice as long
+// as without them, and only then, and go on at full pace afterwards.
 func TestMovesYieldToReads(t *testing.T) {
 	var h throttle
 	now, moved := time.Duration(0), uint64(0)
@@ -71,12 +71,14 @@ func TestMovesYieldToReads(t *testing.T) {
 	}
 }
 
-// TestShortReadsDoNotSlowMoves: reads that nobody waits for slow nothing down, however much longer they take.
+// TestShortReadsDoNotSlowMoves: reads that nobody waits for slow nothing down, however much longer
+// they take.
 func TestShortReadsDoNotSlowMoves(t *testing.T) {
 	var short throttle
 	for i, moves := range []uint64{0, 0, 1, 2} {
 		for range 100 {
-			short.read([]time.Duration{10 * time.Microsecond, 10 * time.Microsecond, 2 * time.Millisecond, 2 * time.Millisecond}[i])
+			short.read([]time.Duration{10 * time.Microsecond, 10 * time.Microsecond, 2 * time.Millisecond,
+				2 * time.Millisecond}[i])
 		}
 		if got := short.next(time.Duration(i)*throttlePeriod, moves); got != 1 {
 			t.Errorf("the pace is %v in period %d", got, i)

@@ -84,7 +84,8 @@ func (w *wires) send(to ring.ID, m replication.Message) {
 	defer p.out.Unlock()
 	frame, err := p.encoder.Append(append(p.frame[:0], channelMessage), m)
 	if err != nil {
-		w.log.Log(slog.LevelWarn, "encode", "a message to another node is not sent", "peer", to.String(), "err", err)
+		w.log.Log(slog.LevelWarn, "encode", "a message to another node is not sent", "peer", to.String(),
+			"err", err)
 		return
 	}
 	p.encoder.Sent(w.put(to, frame))
@@ -118,7 +119,8 @@ func (w *wires) handle(from ring.ID, frame []byte) {
 }
 
 func (w *wires) malformed(from ring.ID, err error) {
-	w.log.Log(slog.LevelWarn, "decode", "a message of another node is passed over", "peer", from.String(), "err", err)
+	w.log.Log(slog.LevelWarn, "decode", "a message of another node is passed over", "peer",
+		from.String(), "err", err)
 }
 
 // message takes a message. Its buckets are here before its rows are. The protocol gets it later.

@@ -37,7 +37,8 @@ func checkCluster(c *config.Config) error {
 		return fmt.Errorf("cluster.listen = %s: %w", k.Listen, err)
 	}
 	if ip := net.ParseIP(host); k.Advertise == "" && (host == "" || ip != nil && ip.IsUnspecified()) {
-		return fmt.Errorf("cluster.listen = %s names no address under which other nodes reach this one: set cluster.advertise to it", k.Listen)
+		return fmt.Errorf("cluster.listen = %s names no address under which other nodes reach this "+
+			"one: set cluster.advertise to it", k.Listen)
 	}
 	return nil
 }
@@ -53,13 +54,17 @@ func (n *node) openCluster() (*clusterPart, error) {
 		return nil, err
 	}
 	o := cluster.Options{
-		FS: vfs.Default, Dir: n.cfg.DataDir, Store: n.store, Local: newSource(n.store, n.store.Tags().Index(), n.rec, &n.status.read),
+		FS: vfs.Default, Dir: n.cfg.DataDir, Store: n.store,
+		Local:  newSource(n.store, n.store.Tags().Index(), n.rec, &n.status.read),
 		Logger: n.logger, Now: time.Now, Memory: n.memory.budget, OnFatal: n.fail,
-		Name: n.cfg.Node, Zone: c.Zone, Listen: c.Listen, Gossip: c.GossipAddr(), Join: c.Seeds(), Cookie: cookie,
-		Partitions: c.RingSize, Copies: c.FirstCopies(), Quorums: c.Quorums, MaxHints: c.HintsMax, MinFree: n.cfg.MinFree,
-		Values: members.Values(), Pace: cluster.DefaultPace(),
+		Name: n.cfg.Node, Zone: c.Zone, Listen: c.Listen, Gossip: c.GossipAddr(), Join: c.Seeds(),
+		Cookie:     cookie,
+		Partitions: c.RingSize, Copies: c.FirstCopies(), Quorums: c.Quorums, MaxHints: c.HintsMax,
+		MinFree: n.cfg.MinFree,
+		Values:  members.Values(), Pace: cluster.DefaultPace(),
 	}
-	o.Pace.Heartbeat, o.Pace.Silence, o.Pace.Repair, o.Pace.MoveRate, o.Pace.Drop = c.Heartbeat, c.Timeout, c.Repair, c.MoveRate, c.DropAfter
+	o.Pace.Heartbeat, o.Pace.Silence, o.Pace.Repair, o.Pace.MoveRate, o.Pace.Drop = c.Heartbeat,
+		c.Timeout, c.Repair, c.MoveRate, c.DropAfter
 	if c.Advertise != "" {
 		o.Advertise = []string{c.Advertise}
 	}
@@ -67,7 +72,11 @@ func (n *node) openCluster() (*clusterPart, error) {
 		o.TLS = &certs.Files{CA: ca, Cert: cert, Key: key}
 	}
 	if n.cfg.AutoCreate {
-		o.AutoCreate = &cluster.BucketDefaults{Resolution: n.cfg.Resolution.Milliseconds(), PPF: n.cfg.PointsPerFile, TTL: n.cfg.Lifetime}
+		o.AutoCreate = &cluster.BucketDefaults{
+			Resolution: n.cfg.Resolution.Milliseconds(),
+			PPF:        n.cfg.PointsPerFile,
+			TTL:        n.cfg.Lifetime,
+		}
 	}
 	part, err := cluster.Open(o)
 	if errors.Is(err, os.ErrNotExist) && o.TLS != nil {
@@ -77,12 +86,25 @@ func (n *node) openCluster() (*clusterPart, error) {
 		return nil, err
 	}
 	p := &clusterPart{Cluster: part}
-	p.members = members.Start(members.Options{Self: part.Self(), Gossip: part.Gossip(), News: n.news(part), Classes: part.Classes, Hold: part.HoldMoves, Rest: part.Maintain, Rate: int64(c.MoveRate), Now: time.Now, Logger: n.logger, Every: c.Heartbeat})
+	p.members = members.Start(members.Options{
+		Self:    part.Self(),
+		Gossip:  part.Gossip(),
+		News:    n.news(part),
+		Classes: part.Classes,
+		Hold:    part.HoldMoves,
+		Rest:    part.Maintain,
+		Rate:    int64(c.MoveRate),
+		Now:     time.Now,
+		Logger:  n.logger,
+		Every:   c.Heartbeat,
+	})
 	if err := part.Joined(); err != nil {
-		n.logger.Info("looking for the cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "err", err)
+		n.logger.Info("looking for the cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(),
+			"err", err)
 		return p, nil
 	}
-	n.logger.Info("part of a cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "ring", part.View().Version().String(), "members", len(part.View().Members()))
+	n.logger.Info("part of a cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(), "ring",
+		part.View().Version().String(), "members", len(part.View().Members()))
 	return p, nil
 }
 
@@ -95,7 +117,14 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 		}
 		st := n.store.Stats()
 		points, bytes := holds(&st)
-		out := members.News{Left: s.Left, Events: s.Events, Hints: len(s.Hints), Points: points, Bytes: bytes + n.store.Events().Stats().FileBytes, Free: st.FreeDisk}
+		out := members.News{
+			Left:   s.Left,
+			Events: s.Events,
+			Hints:  len(s.Hints),
+			Points: points,
+			Bytes:  bytes + n.store.Events().Stats().FileBytes,
+			Free:   st.FreeDisk,
+		}
 		wall := func(steady int64) int64 {
 			if steady == 0 {
 				return 0
@@ -104,7 +133,8 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 		}
 		for _, m := range s.Moves {
 			if m.Started > 0 && !m.Done {
-				out.Transfers = append(out.Transfers, members.Transfer{Partition: m.Partition, From: m.From, To: m.To,
+				out.Transfers = append(out.Transfers, members.Transfer{Partition: m.Partition, From: m.From,
+					To:      m.To,
 					Started: wall(m.Started), Last: wall(m.Last), Points: m.Points, Bytes: m.Bytes})
 			}
 		}
@@ -118,7 +148,13 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 			if !known {
 				at = len(out.Transfers)
 				hints[kept{h.For, h.Partition}] = at
-				out.Transfers = append(out.Transfers, members.Transfer{Hints: true, Partition: h.Partition, From: part.Self(), To: h.For, Started: wall(1)})
+				out.Transfers = append(out.Transfers, members.Transfer{
+					Hints:     true,
+					Partition: h.Partition,
+					From:      part.Self(),
+					To:        h.For,
+					Started:   wall(1),
+				})
 			}
 			out.Transfers[at].Size += 8 * int64(h.Rows)
 		}
@@ -126,8 +162,8 @@ func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, boo
 	}
 }
 
-// holds returns about how many points the store has, and how many bytes they take or will take on disk. What is in
-// memory counts with its size there, which is no less.
+// holds returns about how many points the store has, and how many bytes they take or will take on
+// disk. What is in memory counts with its size there, which is no less.
 func holds(st *store.Stats) (points, bytes int64) {
 	open, encoded := st.Head.Bytes+st.Head.Late, st.Head.Sealed
 	points, bytes = st.Segments.Points+open/point.Size, st.Segments.Bytes+open+encoded
@@ -153,7 +189,12 @@ func (p *clusterPart) operator() *clusterroutes.Operator {
 	if p == nil {
 		return nil
 	}
-	return &clusterroutes.Operator{Node: p.Cluster, Gossip: p.Gossip(), Members: p.members, Now: time.Now}
+	return &clusterroutes.Operator{
+		Node:    p.Cluster,
+		Gossip:  p.Gossip(),
+		Members: p.members,
+		Now:     time.Now,
+	}
 }
 
 // line is what the status of the node says of the cluster.
@@ -162,7 +203,12 @@ func (p *clusterPart) line() *admin.ClusterLine {
 		return nil
 	}
 	v := p.View()
-	out := &admin.ClusterLine{Ring: v.Version().String(), Changing: v.Changing(), Copies: v.Copies(ring.Current), Down: []string{}}
+	out := &admin.ClusterLine{
+		Ring:     v.Version().String(),
+		Changing: v.Changing(),
+		Copies:   v.Copies(ring.Current),
+		Down:     []string{},
+	}
 	out.Reads, out.Writes = p.Quorums()
 	if err := p.Joined(); err != nil {
 		out.Joining = err.Error()

@@ -17,8 +17,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// freeAddr returns an address that nobody listens on. Its port is below those that the system gives to connections: one of
-// these may be taken before it is listened on.
+// freeAddr returns an address that nobody listens on. Its port is below those that the system gives
+// to connections: one of these may be taken before it is listened on.
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	const first, past = 10_000, 32_000
@@ -58,10 +58,13 @@ func (r *running) ask(t *testing.T, method, path string) (int, string) {
 }
 
 func (r *running) operator() *admin.Client {
-	return &admin.Client{Addr: r.http, HTTP: &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}}
+	return &admin.Client{
+		Addr: r.http, HTTP: &http.Client{
+			Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}}
 }
 
-// awaitMembers waits until a node says that these are the members, all up, and nothing is under way.
+// awaitMembers waits until a node says that these are the members, all up, and nothing is under
+// way.
 func (r *running) awaitMembers(t *testing.T, names ...string) {
 	t.Helper()
 	deadline, tick := time.After(patience), time.NewTicker(20*time.Millisecond)
@@ -88,8 +91,8 @@ func (r *running) awaitMembers(t *testing.T, names ...string) {
 	}
 }
 
-// TestThreeNodesInOneProcess: nodes that know one of them become one store. What one got is read from
-// each, also when another has left; what a cluster cannot do yet is refused.
+// TestThreeNodesInOneProcess: nodes that know one of them become one store. What one got is read
+// from each, also when another has left; what a cluster cannot do yet is refused.
 func TestThreeNodesInOneProcess(t *testing.T) {
 	seed, ctx := freeAddr(t), context.Background()
 	var nodes []*running
@@ -97,7 +100,8 @@ func TestThreeNodesInOneProcess(t *testing.T) {
 		nodes = append(nodes, startWith(t, t.TempDir(), name, func(c *config.Config) {
 			c.SelfMonitor, c.WALInterval = false, 10*time.Millisecond
 			k := &c.Cluster
-			k.Listen, k.Gossip, k.Heartbeat, k.Timeout = freeAddr(t), freeAddr(t), 100*time.Millisecond, 10*time.Second
+			k.Listen, k.Gossip, k.Heartbeat, k.Timeout = freeAddr(t), freeAddr(t), 100*time.Millisecond,
+				10*time.Second
 			if i == 0 {
 				k.Gossip = seed
 			} else {
@@ -118,13 +122,15 @@ func TestThreeNodesInOneProcess(t *testing.T) {
 	read := func(from ...*running) {
 		t.Helper()
 		for _, n := range from {
-			if got := n.query(t, "SELECT max(a.series BUCKET shared, 10m) LAST 10m"); !slices.Equal(got, []float64{42}) {
+			if got := n.query(t, "SELECT max(a.series BUCKET shared, 10m) LAST 10m"); !slices.Equal(got,
+				[]float64{42}) {
 				t.Errorf("read %v", got)
 			}
 		}
 	}
 	read(nodes...)
-	if _, text := nodes[2].ask(t, "GET", "/metrics"); !strings.Contains(text, "dalmatiner_cluster_members_up 3\n") ||
+	if _, text := nodes[2].ask(t, "GET", "/metrics"); !strings.Contains(text,
+		"dalmatiner_cluster_members_up 3\n") ||
 		!strings.Contains(text, `dalmatiner_cluster_peer_connected{node="n1"} 1`) {
 		t.Error("figures of the cluster are missing")
 	}
@@ -137,7 +143,8 @@ func TestThreeNodesInOneProcess(t *testing.T) {
 		t.Errorf("%+v, %v", audit, err)
 	}
 
-	if _, err := nodes[0].operator().StageChange(ctx, "set-n", admin.ClusterChange{Copies: 2}); err != nil {
+	if _, err := nodes[0].operator().StageChange(ctx, "set-n",
+		admin.ClusterChange{Copies: 2}); err != nil {
 		t.Fatal(err)
 	}
 	commit(t, nodes[0])
@@ -163,7 +170,9 @@ func quorumOfABucket(t *testing.T, c *admin.Client) {
 		t.Errorf("%+v, %v", q, err)
 	}
 	w = 4
-	if _, err := c.BucketQuorum(context.Background(), admin.BucketQuorum{Name: "shared", OwnWrites: &w}); err == nil || !strings.Contains(err.Error(), "from 1 to n, which is 3") {
+	if _, err := c.BucketQuorum(context.Background(),
+		admin.BucketQuorum{Name: "shared", OwnWrites: &w}); err == nil ||
+		!strings.Contains(err.Error(), "from 1 to n, which is 3") {
 		t.Errorf("w = 4 of 3 copies: %v", err)
 	}
 }
@@ -175,10 +184,12 @@ func commit(t *testing.T, n *running) {
 	if err != nil || len(plan.Changes) != 1 {
 		t.Fatalf("%+v, %v", plan, err)
 	}
-	if _, err := n.operator().CommitChanges(context.Background(), admin.ClusterCommit{Ring: "9-00000000"}); err == nil {
+	if _, err := n.operator().CommitChanges(context.Background(),
+		admin.ClusterCommit{Ring: "9-00000000"}); err == nil {
 		t.Error("a plan of another ring was committed")
 	}
-	if _, err := n.operator().CommitChanges(context.Background(), admin.ClusterCommit{Ring: plan.Ring, Staged: plan.Staged}); err != nil {
+	if _, err := n.operator().CommitChanges(context.Background(),
+		admin.ClusterCommit{Ring: plan.Ring, Staged: plan.Staged}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -14,10 +14,12 @@ import (
 	"dalmatiner/internal/host/config"
 )
 
-// TestEventsOfAClusterAreThoseOfOneNode: the same events, given to any node of a cluster and to a node on its own,
-// make the same answers, byte for byte, at each node.
+// TestEventsOfAClusterAreThoseOfOneNode: the same events, given to any node of a cluster and to a
+// node on its own, make the same answers, byte for byte, at each node.
 func TestEventsOfAClusterAreThoseOfOneNode(t *testing.T) {
-	one := startWith(t, t.TempDir(), "one", func(c *config.Config) { c.SelfMonitor, c.WALInterval = false, 10*time.Millisecond })
+	one := startWith(t, t.TempDir(), "one", func(c *config.Config) {
+		c.SelfMonitor, c.WALInterval = false, 10*time.Millisecond
+	})
 	t.Cleanup(func() { one.end(t) })
 	nodes := startThree(t, func(int, *config.Config) {})
 	random := rand.New(rand.NewPCG(3, 4))
@@ -26,7 +28,8 @@ func TestEventsOfAClusterAreThoseOfOneNode(t *testing.T) {
 	var lines []string
 	seconds := random.Perm(5 * 3600)
 	for i := range 300 {
-		body := fmt.Sprintf(`{"time":%d,"host":"h%d","level":%d,"text":%q}`+"\n", at(seconds[i]), i%7, i%3, strings.Repeat("x", random.IntN(400)))
+		body := fmt.Sprintf(`{"time":%d,"host":"h%d","level":%d,"text":%q}`+"\n", at(seconds[i]), i%7,
+			i%3, strings.Repeat("x", random.IntN(400)))
 		lines = append(lines, body)
 	}
 	for len(lines) > 0 {
@@ -47,9 +50,12 @@ func TestEventsOfAClusterAreThoseOfOneNode(t *testing.T) {
 		paths = append(paths,
 			fmt.Sprintf("/events?bucket=app&start=%d&end=%d", from, to),
 			fmt.Sprintf("/events?bucket=app&start=%d&end=%d&order=desc&limit=17", from, to),
-			fmt.Sprintf("/events?bucket=app&start=%d&end=%d&limit=20&filter=%s", from, to, url.QueryEscape("host == h3")),
-			"/?q="+url.QueryEscape(fmt.Sprintf("SELECT EVENTS FROM app WHERE level == 2 BETWEEN %d AND %d", from, to)),
-			"/?q="+url.QueryEscape(fmt.Sprintf("SELECT count(EVENTS FROM app, 10m) BETWEEN %d AND %d", from, to)))
+			fmt.Sprintf("/events?bucket=app&start=%d&end=%d&limit=20&filter=%s", from, to,
+				url.QueryEscape("host == h3")),
+			"/?q="+url.QueryEscape(fmt.Sprintf("SELECT EVENTS FROM app WHERE level == 2 BETWEEN %d AND %d",
+				from, to)),
+			"/?q="+url.QueryEscape(fmt.Sprintf("SELECT count(EVENTS FROM app, 10m) BETWEEN %d AND %d", from,
+				to)))
 	}
 	for _, path := range paths {
 		want := one.answer(t, path)
@@ -89,7 +95,8 @@ func TestALiveTailOfACluster(t *testing.T) {
 		t.Fatal(got)
 	}
 	for i := range 9 {
-		if status, text := nodes[i%3].post(t, "/events/app", fmt.Sprintf(`{"n":"e%d"}`+"\n", i)); status != http.StatusOK {
+		if status, text := nodes[i%3].post(t, "/events/app",
+			fmt.Sprintf(`{"n":"e%d"}`+"\n", i)); status != http.StatusOK {
 			t.Fatal(text)
 		}
 		if got := next(); !strings.Contains(got, fmt.Sprintf(`{"n":"e%d"}`, i)) {
@@ -112,13 +119,15 @@ func TestSyslogToACluster(t *testing.T) {
 	}
 	defer conn.Close()
 	for i := range 5 {
-		if _, err := fmt.Fprintf(conn, "<13>1 %s web1 app - - - message %d\n", time.Now().UTC().Format(time.RFC3339Nano), i); err != nil {
+		if _, err := fmt.Fprintf(conn, "<13>1 %s web1 app - - - message %d\n",
+			time.Now().UTC().Format(time.RFC3339Nano), i); err != nil {
 			t.Fatal(err)
 		}
 	}
 	start := time.Now().Add(-time.Hour).UnixMilli()
 	until(t, "the messages at another node", func() bool {
-		status, text := nodes[2].ask(t, http.MethodGet, fmt.Sprintf("/events?bucket=syslog&start=%d", start))
+		status, text := nodes[2].ask(t, http.MethodGet,
+			fmt.Sprintf("/events?bucket=syslog&start=%d", start))
 		return status == http.StatusOK && strings.Count(text, "message ") == 5
 	})
 }

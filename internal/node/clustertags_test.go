@@ -27,7 +27,8 @@ func startThree(t *testing.T, change func(i int, c *config.Config)) []*running {
 		nodes = append(nodes, startWith(t, t.TempDir(), name, func(c *config.Config) {
 			c.SelfMonitor, c.WALInterval = false, 10*time.Millisecond
 			k := &c.Cluster
-			k.Listen, k.Gossip, k.Heartbeat, k.Timeout = freeAddr(t), freeAddr(t), 100*time.Millisecond, 10*time.Second
+			k.Listen, k.Gossip, k.Heartbeat, k.Timeout = freeAddr(t), freeAddr(t), 100*time.Millisecond,
+				10*time.Second
 			if i == 0 {
 				k.Gossip = seed
 			} else {
@@ -89,8 +90,8 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// tagOperations draws changes of tags, removals among them, and sends each to a node on its own and to some
-// node of a cluster.
+// tagOperations draws changes of tags, removals among them, and sends each to a node on its own and
+// to some node of a cluster.
 func tagOperations(t *testing.T, random *rand.Rand, one *running, nodes []*running, number int) {
 	t.Helper()
 	for range number {
@@ -105,21 +106,25 @@ func tagOperations(t *testing.T, random *rand.Rand, one *running, nodes []*runni
 		case 1:
 			line += fmt.Sprintf(`,"replace":true,"tags":{"site":"s%d"}`, random.IntN(3))
 		default:
-			line += fmt.Sprintf(`,"name":["cpu"],"tags":{"site":"s%d","k8s:app":"a%d"}`, random.IntN(3), random.IntN(2))
+			line += fmt.Sprintf(`,"name":["cpu"],"tags":{"site":"s%d","k8s:app":"a%d"}`, random.IntN(3),
+				random.IntN(2))
 		}
 		line += "}\n"
 		want, wantText := one.post(t, "/tags", line)
 		got, gotText := nodes[random.IntN(len(nodes))].post(t, "/tags", line)
 		if got != want || gotText != wantText {
-			t.Fatalf("%s the cluster answers %d %s, a node on its own %d %s", line, got, gotText, want, wantText)
+			t.Fatalf("%s the cluster answers %d %s, a node on its own %d %s", line, got, gotText, want,
+				wantText)
 		}
 	}
 }
 
-// TestTagsOfAClusterAreThoseOfOneNode: the same changes and points, given to any node of a cluster and to a node
-// on its own, make the same answers, byte for byte, at each node.
+// TestTagsOfAClusterAreThoseOfOneNode: the same changes and points, given to any node of a cluster
+// and to a node on its own, make the same answers, byte for byte, at each node.
 func TestTagsOfAClusterAreThoseOfOneNode(t *testing.T) {
-	one := startWith(t, t.TempDir(), "one", func(c *config.Config) { c.SelfMonitor, c.WALInterval = false, 10*time.Millisecond })
+	one := startWith(t, t.TempDir(), "one", func(c *config.Config) {
+		c.SelfMonitor, c.WALInterval = false, 10*time.Millisecond
+	})
 	t.Cleanup(func() { one.end(t) })
 	nodes := startThree(t, func(int, *config.Config) {})
 	random := rand.New(rand.NewPCG(1, 2))
@@ -144,17 +149,21 @@ func TestTagsOfAClusterAreThoseOfOneNode(t *testing.T) {
 	}
 	var paths []string
 	for _, q := range queries {
-		paths = append(paths, "/?q="+url.QueryEscape(fmt.Sprintf("%s BETWEEN %d000 AND %d000", q, now-5, now+30)),
+		paths = append(paths,
+			"/?q="+url.QueryEscape(fmt.Sprintf("%s BETWEEN %d000 AND %d000", q, now-5, now+30)),
 			"/?q="+url.QueryEscape(fmt.Sprintf("%s BETWEEN %d000 AND %d000", q, now-9000, now-8000)))
 	}
-	paths = append(paths, "/collections", "/collections/fleet/metrics", "/collections/other/metrics", "/collections/fleet/namespaces",
-		"/collections/fleet/namespaces/k8s/tags", "/tags/collections", "/tags/names", "/tags/names?collection=other", "/tags/values?name=site",
+	paths = append(paths, "/collections", "/collections/fleet/metrics", "/collections/other/metrics",
+		"/collections/fleet/namespaces",
+		"/collections/fleet/namespaces/k8s/tags", "/tags/collections", "/tags/names",
+		"/tags/names?collection=other", "/tags/values?name=site",
 		"/tags/top?by=names", "/tags/top?by=values", "/tags/top?by=buckets", "/tags/top?by=prefixes")
 	for round := range 3 {
 		tagOperations(t, random, one, nodes, 15)
 		if round == 2 {
 			for _, n := range []*running{one, nodes[1]} {
-				if status, text := n.post(t, "/admin/series/delete", `{"bucket":"fleet","metric":"cpu.m3"}`); status != http.StatusOK {
+				if status, text := n.post(t, "/admin/series/delete",
+					`{"bucket":"fleet","metric":"cpu.m3"}`); status != http.StatusOK {
 					t.Fatalf("%d %s", status, text)
 				}
 			}
@@ -163,15 +172,18 @@ func TestTagsOfAClusterAreThoseOfOneNode(t *testing.T) {
 			want := one.answer(t, path)
 			for i, n := range nodes {
 				if n.answer(t, path) != want {
-					until(t, fmt.Sprintf("node %d to answer %s\n%s\nit answers\n%s", i, path, want, n.answer(t, path)), func() bool { return n.answer(t, path) == want })
+					until(t, fmt.Sprintf("node %d to answer %s\n%s\nit answers\n%s", i, path, want,
+						n.answer(t, path)), func() bool {
+						return n.answer(t, path) == want
+					})
 				}
 			}
 		}
 	}
 }
 
-// TestTagsOfSendersReachAllNodes: a sender of Graphite's lines gives tags to one node; another one finds the series by
-// them. What it sends again costs nothing between nodes.
+// TestTagsOfSendersReachAllNodes: a sender of Graphite's lines gives tags to one node; another one
+// finds the series by them. What it sends again costs nothing between nodes.
 func TestTagsOfSendersReachAllNodes(t *testing.T) {
 	addr := freeAddr(t)
 	nodes := startThree(t, func(i int, c *config.Config) {
@@ -205,7 +217,9 @@ func TestTagsOfSendersReachAllNodes(t *testing.T) {
 	told := func() string {
 		_, text := nodes[0].ask(t, http.MethodGet, "/metrics")
 		lines := strings.Split(text, "\n")
-		return lines[slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "dalmatiner_cluster_tag_changes_told_total ") })]
+		return lines[slices.IndexFunc(lines, func(l string) bool {
+			return strings.HasPrefix(l, "dalmatiner_cluster_tag_changes_told_total ")
+		})]
 	}
 	before := told()
 	for at := range int64(5) {

@@ -6,7 +6,8 @@ import (
 	"dalmatiner/internal/api/httpapi/ducksproxy"
 )
 
-// openDucks makes what hands requests of the page on to a ducks, if one is known. Nobody is asked yet: it may start later.
+// openDucks makes what hands requests of the page on to a ducks, if one is known. Nobody is asked
+// yet: it may start later.
 func (n *node) openDucks() (err error) {
 	if n.cfg.Ducks.URL == nil {
 		return nil

@@ -18,9 +18,12 @@ func TestHeapPace(t *testing.T) {
 	for i, step := range []struct {
 		cycles uint64
 		want   int
-	}{{busyCycles, usualPercent}, {calmCycles + 1, usualPercent}, {calmCycles, frugalPercent}, {3 * calmCycles, frugalPercent},
-		{busyCycles - 1, frugalPercent}, {busyCycles, usualPercent}, {0, frugalPercent}, {calmCycles, leastPercent}, {0, leastPercent},
-		{3 * calmCycles, leastPercent}, {busyCycles, usualPercent}, {0, frugalPercent}, {0, leastPercent}} {
+	}{{busyCycles, usualPercent}, {calmCycles + 1, usualPercent}, {calmCycles, frugalPercent},
+		{3 * calmCycles, frugalPercent},
+		{busyCycles - 1, frugalPercent}, {busyCycles, usualPercent}, {0, frugalPercent},
+		{calmCycles, leastPercent}, {0, leastPercent},
+		{3 * calmCycles, leastPercent}, {busyCycles, usualPercent}, {0, frugalPercent},
+		{0, leastPercent}} {
 		cycles += step.cycles
 		now = now.Add(paceEvery - 1)
 		p.at(now, cycles+100) // not yet

@@ -32,6 +32,7 @@ func newHTTPConns(limit int, log *loglimit.Logger) *httpConns {
 func (c *httpConns) register(reg *prometheus.Registry) {
 	registerConns(reg, "http", "HTTP connections", c.Set)
 	reg.MustRegister(prometheus.NewCounterFunc(
-		prometheus.CounterOpts{Name: "dalmatiner_http_connections_refused_total", Help: "HTTP connections closed because too many were open and none idle."},
+		prometheus.CounterOpts{Name: "dalmatiner_http_connections_refused_total",
+			Help: "HTTP connections closed because too many were open and none idle."},
 		func() float64 { return float64(c.turned.Load()) }))
 }

@@ -17,7 +17,9 @@ import (
 // place is free again when another one ends or has answered and is idle.
 func TestHTTPConnectionsHaveALimit(t *testing.T) {
 	c := newHTTPConns(2, loglimit.New(slog.New(slog.DiscardHandler), time.Now))
-	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok")) }))
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("ok"))
+	}))
 	s.Listener = c.Listener(s.Listener)
 	s.Start()
 	defer s.Close()

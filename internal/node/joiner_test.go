@@ -10,15 +10,16 @@ import (
 	"dalmatiner/internal/host/config"
 )
 
-// A node that looks for a cluster where nobody is says so wherever somebody looks, and is neither ready nor a ring of its
-// own. Once somebody is there it is both.
+// A node that looks for a cluster where nobody is says so wherever somebody looks, and is neither
+// ready nor a ring of its own. Once somebody is there it is both.
 func TestAJoinerThatFindsNobody(t *testing.T) {
 	seed, ctx := freeAddr(t), context.Background()
 	start := func(name string, first bool) *running {
 		n := startWith(t, t.TempDir(), name, func(c *config.Config) {
 			c.SelfMonitor = false
 			k := &c.Cluster
-			k.Listen, k.Gossip, k.Heartbeat, k.Timeout = freeAddr(t), freeAddr(t), 50*time.Millisecond, 500*time.Millisecond
+			k.Listen, k.Gossip, k.Heartbeat, k.Timeout = freeAddr(t), freeAddr(t), 50*time.Millisecond,
+				500*time.Millisecond
 			if first {
 				k.Gossip = seed
 			} else {
@@ -38,8 +39,10 @@ func TestAJoinerThatFindsNobody(t *testing.T) {
 		t.Errorf("the status: ready %v, %+v, %v", st.Ready, st.Cluster, err)
 	}
 	c, err := joiner.operator().Cluster(ctx)
-	if err != nil || c.Agree || len(c.Members) != 1 || c.Members[0].Share != 0 || c.Members[0].State != "joining" ||
-		len(c.Refused) != 1 || !strings.Contains(c.Refused[0], seed) || strings.Contains(c.Text, "100.0") || !strings.Contains(c.Text, "Ring ready: false") {
+	if err != nil || c.Agree || len(c.Members) != 1 || c.Members[0].Share != 0 ||
+		c.Members[0].State != "joining" ||
+		len(c.Refused) != 1 || !strings.Contains(c.Refused[0], seed) ||
+		strings.Contains(c.Text, "100.0") || !strings.Contains(c.Text, "Ring ready: false") {
 		t.Errorf("the status of the cluster: %+v, %v", c, err)
 	}
 	first := start("n1", true)

@@ -30,15 +30,20 @@ type keptTrial struct {
 
 // keptFields are what is asked, over a bucket.
 var keptFields = []string{
-	"'m'.'0' BUCKET %s", "'m'.'3' BUCKET %s", "avg('m'.* BUCKET %s, 60s)", "sum(avg('m'.* BUCKET %s, 30s))", "max('m'.'1' BUCKET %s, 20s)",
-	"count('m'.* BUCKET %s, 60s)", "first('m'.* BUCKET %s, 20s)", "last('m'.'0' BUCKET %s, 60s)", "max(sum('m'.* BUCKET %s, 60s))",
-	"rate('m'.* BUCKET %s)", "sum('m'.* BUCKET %s)", "empty('m'.'2' BUCKET %s, 20s)", "avg('m'.* BUCKET %s SHIFT BY 100s, 60s)",
-	"percentile('m'.* BUCKET %s, 0.9, 60s)", "sum(rate('m'.* BUCKET %s, 60s))", "avg(derivate('m'.* BUCKET %s), 20s)", "avg('m'.* BUCKET %s, 5s)",
+	"'m'.'0' BUCKET %s", "'m'.'3' BUCKET %s", "avg('m'.* BUCKET %s, 60s)",
+	"sum(avg('m'.* BUCKET %s, 30s))", "max('m'.'1' BUCKET %s, 20s)",
+	"count('m'.* BUCKET %s, 60s)", "first('m'.* BUCKET %s, 20s)", "last('m'.'0' BUCKET %s, 60s)",
+	"max(sum('m'.* BUCKET %s, 60s))",
+	"rate('m'.* BUCKET %s)", "sum('m'.* BUCKET %s)", "empty('m'.'2' BUCKET %s, 20s)",
+	"avg('m'.* BUCKET %s SHIFT BY 100s, 60s)",
+	"percentile('m'.* BUCKET %s, 0.9, 60s)", "sum(rate('m'.* BUCKET %s, 60s))",
+	"avg(derivate('m'.* BUCKET %s), 20s)", "avg('m'.* BUCKET %s, 5s)",
 	"increase('m'.'1' BUCKET %s, 30s)", "avg('m'.*.'sub' BUCKET %s, 60s)",
 }
 
-// TestKeptResultsEqualComputed: over a real store, with points on time, late and long ago, series that come and
-// go, lifetimes, deleted buckets, flushes and merges, an engine with a cache answers as one without.
+// TestKeptResultsEqualComputed: over a real store, with points on time, late and long ago, series
+// that come and go, lifetimes, deleted buckets, flushes and merges, an engine with a cache answers
+// as one without.
 func TestKeptResultsEqualComputed(t *testing.T) {
 	p := newPairNode(t)
 	p.setClock(t, pairFrom+2000)
@@ -46,9 +51,12 @@ func TestKeptResultsEqualComputed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n++
 		engine := func(cache *query.Cache) *query.Engine {
-			return &query.Engine{Source: p.source(), Now: func() time.Time { return time.Unix(p.now.Load(), 0) }, Cache: cache}
+			return &query.Engine{Source: p.source(), Now: func() time.Time {
+				return time.Unix(p.now.Load(), 0)
+			}, Cache: cache}
 		}
-		k := &keptTrial{T: rt, node: p, cached: engine(query.NewCache(4 << 20)), plain: engine(nil), bucket: fmt.Sprintf("b%d", n), now: pairFrom + 2000}
+		k := &keptTrial{T: rt, node: p, cached: engine(query.NewCache(4 << 20)), plain: engine(nil),
+			bucket: fmt.Sprintf("b%d", n), now: pairFrom + 2000}
 		k.begin()
 		k.dashboard()
 		for range rapid.IntRange(5, 60).Draw(rt, "steps") {
@@ -66,7 +74,8 @@ func TestKeptResultsEqualComputed(t *testing.T) {
 	}
 }
 
-// setClock sets the clock, and waits until the store has seen it: slots ahead of its clock are live to it.
+// setClock sets the clock, and waits until the store has seen it: slots ahead of its clock are live
+// to it.
 func (n *pairNode) setClock(t *testing.T, now int64) {
 	t.Helper()
 	n.now.Store(now)
@@ -84,7 +93,9 @@ func (k *keptTrial) must(err error) {
 	}
 }
 
-func (k *keptTrial) int(name string, most int) int { return rapid.IntRange(0, most).Draw(k.T, name) }
+func (k *keptTrial) int(name string, most int) int {
+	return rapid.IntRange(0, most).Draw(k.T, name)
+}
 
 // begin makes the bucket with some series, and draws what is asked.
 func (k *keptTrial) begin() {
@@ -100,8 +111,8 @@ func (k *keptTrial) begin() {
 	}
 }
 
-// dashboard asks the same again, a step later, and behind a change, so that whole results and steps are met
-// whatever is drawn.
+// dashboard asks the same again, a step later, and behind a change, so that whole results and steps
+// are met whatever is drawn.
 func (k *keptTrial) dashboard() {
 	field := fmt.Sprintf("avg('m'.* BUCKET %s, 60s)", k.bucket)
 	for _, start := range []int64{0, 0, 60} {
@@ -189,7 +200,8 @@ func (k *keptTrial) ask() {
 // compare asks both engines for ten minutes from a start on.
 func (k *keptTrial) compare(field string, start int64) {
 	text := fmt.Sprintf("SELECT %s AFTER %d FOR 600s", field, 1000*(pairFrom/60*60+start))
-	got, want := answerOf(k.cached.Query(k.Context(), text, query.Options{})), answerOf(k.plain.Query(k.Context(), text, query.Options{}))
+	got, want := answerOf(k.cached.Query(k.Context(), text, query.Options{})),
+		answerOf(k.plain.Query(k.Context(), text, query.Options{}))
 	if got != want {
 		k.Fatalf("%s:\n%s\nwant\n%s", text, got, want)
 	}
@@ -207,12 +219,14 @@ func answerOf(r *query.Result, err error) string {
 	return out
 }
 
-// TestStepsHoldBesideSenders: a dashboard that asks every minute for the last hour finds the steps of before,
-// beside senders who are on time and one who is always a day behind.
+// TestStepsHoldBesideSenders: a dashboard that asks every minute for the last hour finds the steps
+// of before, beside senders who are on time and one who is always a day behind.
 func TestStepsHoldBesideSenders(t *testing.T) {
 	p := newPairNode(t)
 	cache := query.NewCache(1 << 20)
-	e := &query.Engine{Source: p.source(), Now: func() time.Time { return time.Unix(p.now.Load(), 0) }, Cache: cache}
+	e := &query.Engine{Source: p.source(), Now: func() time.Time {
+		return time.Unix(p.now.Load(), 0)
+	}, Cache: cache}
 	const minutes, first = 20, pairFrom / 60 * 60
 	write := func(name string, from, past int64) {
 		p.write("b", name, from-pairFrom, past-pairFrom, func(int64) uint64 { return point.FromInt(1) })

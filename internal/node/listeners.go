@@ -89,10 +89,12 @@ func (d *listeners) serve(n *node) {
 		tagger = n.cluster.Tags().Tagger()
 	}
 	d.graphite = graphite.New(graphite.Options{
-		Points: n.points, Tags: tagger, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
+		Points: n.points, Tags: tagger, Memory: n.store.Memory(), Account: n.store.Account(),
+		Now:    n.store.Now,
 		Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
 		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),
-		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall, MaxFuture: n.cfg.MaxFuture, Ahead: n.ahead,
+		Idle: n.cfg.GraphiteIdle, InputStall: n.cfg.InputStall, MaxFuture: n.cfg.MaxFuture,
+		Ahead: n.ahead,
 	})
 	start := func(what string, serve func() error) {
 		d.serving.Go(func() {
@@ -110,12 +112,18 @@ func (d *listeners) serve(n *node) {
 	}
 	if d.pickle != nil {
 		start("graphite pickle listener", func() error { return d.graphite.ServePickle(d.pickle) })
-		n.logger.Info("graphite pickled lists", "addr", d.pickle.Addr().String(), "bucket", n.cfg.GraphiteBucket)
+		n.logger.Info("graphite pickled lists", "addr", d.pickle.Addr().String(), "bucket",
+			n.cfg.GraphiteBucket)
 		n.warnExposed("graphite.pickle_addr", d.pickle.Addr(), "write")
 	}
 	d.syslog.serve(n, start)
 	if d.put != nil {
-		d.udp = ddbudp.New(ddbudp.Options{Points: n.points, Account: n.store.Account(), Logger: n.logger, Monitor: n.rec}, d.put)
+		d.udp = ddbudp.New(ddbudp.Options{
+			Points:  n.points,
+			Account: n.store.Account(),
+			Logger:  n.logger,
+			Monitor: n.rec,
+		}, d.put)
 		start("UDP sockets", d.udp.Serve)
 		n.logger.Info("udp put", "addr", d.put.Addr().String(), "listeners", n.cfg.UDPListeners)
 		n.warnExposed("udp.addr", d.put.Conns()[0].LocalAddr(), "write")
@@ -126,8 +134,10 @@ func (d *listeners) serve(n *node) {
 // reportBuffer says when the system gave a socket less than was asked for.
 func (n *node) reportBuffer(s *datagram.Sockets) {
 	if got := int64(s.Buffer()); got < n.cfg.UDPReadBuffer {
-		n.logger.Warn("the receive buffer of a UDP socket is smaller than udp.read_buffer; raise net.core.rmem_max",
-			"addr", s.Addr().String(), "buffer", config.FormatSize(got), "wanted", config.FormatSize(n.cfg.UDPReadBuffer))
+		n.logger.Warn("the receive buffer of a UDP socket is smaller than udp.read_buffer; raise "+
+			"net.core.rmem_max",
+			"addr", s.Addr().String(), "buffer", config.FormatSize(got), "wanted",
+			config.FormatSize(n.cfg.UDPReadBuffer))
 	}
 }
 
@@ -146,7 +156,8 @@ func (d *listeners) shutdown(acc *account.Account) {
 func (d *listeners) countDrops(acc *account.Account) {
 	d.dropsMu.Lock()
 	defer d.dropsMu.Unlock()
-	sockets := map[string]*datagram.Sockets{"graphite_udp_kernel_drop": d.packets, "udp_kernel_drop": d.put}
+	sockets := map[string]*datagram.Sockets{"graphite_udp_kernel_drop": d.packets,
+		"udp_kernel_drop": d.put}
 	if d.syslog != nil {
 		sockets["syslog_udp_kernel_drop"] = d.syslog.packets
 	}
@@ -163,24 +174,41 @@ func (d *listeners) countDrops(acc *account.Account) {
 // register adds the counters of the listeners that are on to /metrics.
 func (d *listeners) register(reg *prometheus.Registry) {
 	counter := func(name, help string, value func() float64) {
-		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + name, Help: help}, value))
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + name,
+			Help: help}, value))
 	}
 	if d.text != nil || d.pickle != nil {
 		st := d.graphite.Stats()
 		registerConns(reg, "graphite", "connections of Graphite senders", d.graphite.Connections())
-		counter("graphite_read_bytes_total", "Bytes received from Graphite senders.", func() float64 { return float64(st.BytesRead.Load()) })
-		counter("graphite_lines_total", "Lines received, refused ones included.", func() float64 { return float64(st.Lines.Load()) })
-		counter("graphite_frames_total", "Pickled lists received, refused ones included.", func() float64 { return float64(st.Frames.Load()) })
-		counter("graphite_datagrams_total", "Datagrams of lines received.", func() float64 { return float64(st.Datagrams.Load()) })
-		counter("graphite_udp_kernel_drop_total", "Datagrams of lines that the kernel dropped because they came too fast.",
+		counter("graphite_read_bytes_total", "Bytes received from Graphite senders.", func() float64 {
+			return float64(st.BytesRead.Load())
+		})
+		counter("graphite_lines_total", "Lines received, refused ones included.", func() float64 {
+			return float64(st.Lines.Load())
+		})
+		counter("graphite_frames_total", "Pickled lists received, refused ones included.",
+			func() float64 {
+				return float64(st.Frames.Load())
+			})
+		counter("graphite_datagrams_total", "Datagrams of lines received.", func() float64 {
+			return float64(st.Datagrams.Load())
+		})
+		counter("graphite_udp_kernel_drop_total",
+			"Datagrams of lines that the kernel dropped because they came too fast.",
 			func() float64 { return float64(d.graphite.KernelDrops()) })
 	}
 	d.syslog.register(reg)
 	if d.udp != nil {
 		st := d.udp.Stats()
-		counter("udp_datagrams_total", "Datagrams of points received, refused ones included.", func() float64 { return float64(st.Datagrams.Load()) })
-		counter("udp_read_bytes_total", "Bytes received in datagrams of points.", func() float64 { return float64(st.BytesRead.Load()) })
-		counter("udp_kernel_drop_total", "Datagrams of points that the kernel dropped because they came too fast.",
+		counter("udp_datagrams_total", "Datagrams of points received, refused ones included.",
+			func() float64 {
+				return float64(st.Datagrams.Load())
+			})
+		counter("udp_read_bytes_total", "Bytes received in datagrams of points.", func() float64 {
+			return float64(st.BytesRead.Load())
+		})
+		counter("udp_kernel_drop_total",
+			"Datagrams of points that the kernel dropped because they came too fast.",
 			func() float64 { return float64(d.udp.KernelDrops()) })
 	}
 }

@@ -21,7 +21,8 @@ const lookupSeries = 1_000_000
 
 // lookupKey is the key of series i: four parts.
 func lookupKey(dst []byte, i int) []byte {
-	for _, p := range []string{"base", fmt.Sprintf("host-%06d", i/10), "cpu", fmt.Sprint("core", i%10)} {
+	for _, p := range []string{"base", fmt.Sprintf("host-%06d", i/10), "cpu",
+		fmt.Sprint("core", i%10)} {
 		dst = append(append(dst, byte(len(p))), p...)
 	}
 	return dst
@@ -54,7 +55,8 @@ func taggedStore(b *testing.B) *store.Store {
 		w.Point(key, uint64(time.Now().Unix()), point.FromInt(1))
 		c := tags.Change{Bucket: info.ID, Key: key, Collection: []byte("c"), Name: []byte("\x03cpu")}
 		for j, of := range []int{10, 100, 1000, 10_000, 100_000} {
-			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "tag", j)}, Value: fmt.Append(nil, "value-", i/10%of, ".net")})
+			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "tag", j)},
+				Value: fmt.Append(nil, "value-", i/10%of, ".net")})
 		}
 		if list = append(list, c); len(list) == 1000 {
 			if _, err := s.Tags().Apply(context.Background(), list); err != nil {
@@ -79,7 +81,8 @@ func BenchmarkLookup(b *testing.B) {
 		return &dql.Cond{Op: dql.CondEqual, Tag: tag(n), Value: fmt.Sprint("value-", v, ".net")}
 	}
 	part := func(n int, v string) *dql.Cond {
-		return &dql.Cond{Op: dql.CondEqual, Tag: dql.DimVar{Namespace: "ddb", Name: fmt.Sprint("part_", n)}, Value: v}
+		return &dql.Cond{Op: dql.CondEqual,
+			Tag: dql.DimVar{Namespace: "ddb", Name: fmt.Sprint("part_", n)}, Value: v}
 	}
 	and := func(l, r *dql.Cond) *dql.Cond { return &dql.Cond{Op: dql.CondAnd, Left: l, Right: r} }
 	for _, c := range []struct {
@@ -91,11 +94,13 @@ func BenchmarkLookup(b *testing.B) {
 		{"100k", equal(0, 3), 100_000},
 		{"three", and(and(equal(0, 7), equal(1, 77)), equal(2, 777)), 1000},
 		{"middle-part-glob", and(and(part(1, "base"), part(2, "host-000777")), part(3, "cpu")), 10},
-		{"regexp-of-100k", &dql.Cond{Op: dql.CondMatch, Tag: tag(4), Value: "value-[0-9]*77[.]n.*"}, 10_000},
+		{"regexp-of-100k", &dql.Cond{Op: dql.CondMatch, Tag: tag(4), Value: "value-[0-9]*77[.]n.*"},
+			10_000},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			now := time.Now().UnixMilli()
-			l := seam.Lookup{Collection: "c", Where: c.where, Tags: []dql.DimVar{tag(4)}, Start: now - 60_000, End: now}
+			l := seam.Lookup{Collection: "c", Where: c.where, Tags: []dql.DimVar{tag(4)},
+				Start: now - 60_000, End: now}
 			for b.Loop() {
 				hits := 0
 				err := src.index.Lookup(context.Background(), l, func(seam.Hit) bool { hits++; return true })
@@ -108,8 +113,8 @@ func BenchmarkLookup(b *testing.B) {
 	}
 }
 
-// BenchmarkLookedUp asks the engine for ten seconds of the series that a lookup finds: what a series
-// costs beside its points.
+// BenchmarkLookedUp asks the engine for ten seconds of the series that a lookup finds: what a
+// series costs beside its points.
 func BenchmarkLookedUp(b *testing.B) {
 	s := taggedStore(b)
 	cfg := config.Default()
@@ -121,7 +126,8 @@ func BenchmarkLookedUp(b *testing.B) {
 	}{
 		{"10k", "SELECT ALL FROM c WHERE tag1 = 'value-7.net' LAST 10s", 10_000},
 		{"100k", "SELECT ALL FROM c WHERE tag0 = 'value-3.net' LAST 10s", 100_000},
-		{"grouped", "SELECT ALL FROM c WHERE tag0 = 'value-3.net' GROUP BY $tag2 USING sum LAST 10s", 100_000},
+		{"grouped", "SELECT ALL FROM c WHERE tag0 = 'value-3.net' GROUP BY $tag2 USING sum LAST 10s",
+			100_000},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			b.ReportAllocs()

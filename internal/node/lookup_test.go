@@ -28,8 +28,9 @@ func TestLookupsInAStore(t *testing.T) {
 	for _, name := range []string{"a.old", "a.now", "a.never"} {
 		info, err := p.store.BucketByName("b")
 		p.must(err)
-		index.Apply(&tags.Change{Bucket: info.ID, Key: pairKey(t, name), Collection: []byte("c"), Name: pairKey(t, "m"),
-			Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: []byte(name)}}})
+		index.Apply(&tags.Change{Bucket: info.ID, Key: pairKey(t, name), Collection: []byte("c"),
+			Name: pairKey(t, "m"),
+			Set:  []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: []byte(name)}}})
 	}
 	e := &query.Engine{
 		Source: newSource(p.store, index, monitor.New(), new(atomic.Int64)),
@@ -56,7 +57,8 @@ func TestLookupsInAStore(t *testing.T) {
 		find("SELECT m FROM c WHERE host =~ 'a[.]o.*' AS $host LAST 3d", "'a.old'")
 		find("SELECT m FROM c AS $host LAST 3d", "'a.now' 'a.old'")
 		find("SELECT ALL FROM plain LAST 10s", "ALL FROM 'plain'")
-		find("SELECT x FROM plain WHERE ddb:part_1 = x LAST 10s", "'x' FROM 'plain' WHERE 'ddb':'part_1' = 'x'")
+		find("SELECT x FROM plain WHERE ddb:part_1 = x LAST 10s",
+			"'x' FROM 'plain' WHERE 'ddb':'part_1' = 'x'")
 	}
 	check()
 	p.flush()

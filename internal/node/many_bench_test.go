@@ -21,7 +21,8 @@ func BenchmarkMany(b *testing.B) {
 	end := loadMany(b, dir)
 	n := &node{cfg: config.Default(), rec: monitor.New(), store: storetest.Open(b, benchOptions(dir))}
 	engine := n.engine()
-	text := fmt.Sprintf("SELECT avg(avg('series'.* BUCKET b, 1m)) BEFORE %q FOR 1h", time.Unix(end, 0).UTC().Format(time.DateTime))
+	text := fmt.Sprintf("SELECT avg(avg('series'.* BUCKET b, 1m)) BEFORE %q FOR 1h",
+		time.Unix(end, 0).UTC().Format(time.DateTime))
 	b.ReportAllocs()
 	for b.Loop() {
 		r, err := engine.Query(b.Context(), text, query.Options{NoCache: true})

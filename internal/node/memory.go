@@ -49,7 +49,8 @@ func newMemory(c *config.Config) *processMemory {
 	}
 	b := memory.New(limit, time.Now, func(bytes int64) { debug.SetMemoryLimit(bytes) })
 	queries := b.NewLeases(memory.LeaseOptions{
-		Name: "queries", Holds: "plans, rounds and results of queries, lists, answers that are being read; refused at the limit",
+		Name: "queries", Holds: "plans, rounds and results of queries, lists, answers that are being " +
+			"read; refused at the limit",
 		Limit: limit / queryPart, Small: smallQuery, Stall: c.ReplyStall,
 	})
 	return &processMemory{budget: b, queries: queries}

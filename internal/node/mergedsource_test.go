@@ -132,7 +132,8 @@ func (s mergedSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (
 
 // lay lays the words of all parts over each other: the largest word of a slot counts, and a
 // slot is unknown where damage took it from one part and no other has it.
-func (s mergedSeries) lay(from int64, dst []uint64, read func(part seam.Series, words []uint64) (query.Cost, error)) (all query.Cost, err error) {
+func (s mergedSeries) lay(from int64, dst []uint64,
+	read func(part seam.Series, words []uint64) (query.Cost, error)) (all query.Cost, err error) {
 	clear(dst)
 	words := make([]uint64, len(dst))
 	var unknown []query.Unknown
@@ -152,7 +153,8 @@ func (s mergedSeries) lay(from int64, dst []uint64, read func(part seam.Series, 
 			if dst[slot-from] != point.Unset {
 				continue
 			}
-			if n := len(all.Unknown); n > 0 && all.Unknown[n-1].Past == slot && all.Unknown[n-1].Why == u.Why {
+			if n := len(all.Unknown); n > 0 && all.Unknown[n-1].Past == slot &&
+				all.Unknown[n-1].Why == u.Why {
 				all.Unknown[n-1].Past++
 			} else {
 				all.Unknown = append(all.Unknown, query.Unknown{From: slot, Past: slot + 1, Why: u.Why})
@@ -164,7 +166,8 @@ func (s mergedSeries) lay(from int64, dst []uint64, read func(part seam.Series, 
 
 // Aggregate takes a step from the part that alone has something in it, and adds up its slots
 // where several have.
-func (s mergedSeries) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (all query.Cost, err error) {
+func (s mergedSeries) Aggregate(ctx context.Context, from, step int64,
+	dst []chunk.Header) (all query.Cost, err error) {
 	parts, unknown := make([][]chunk.Header, len(s)), make([][]query.Unknown, len(s))
 	for i, part := range s {
 		parts[i] = make([]chunk.Header, len(dst))
@@ -201,7 +204,8 @@ func (s mergedSeries) Aggregate(ctx context.Context, from, step int64, dst []chu
 }
 
 // addUp is Aggregate of the slots of one step, read one by one.
-func (s mergedSeries) addUp(ctx context.Context, from, past int64, h *chunk.Header) (all query.Cost, err error) {
+func (s mergedSeries) addUp(ctx context.Context, from, past int64, h *chunk.Header) (all query.Cost,
+	err error) {
 	var tree sumtree.Tree
 	for at := max(from, 0); at < past; {
 		number := at / chunk.Slots

@@ -59,12 +59,19 @@ type node struct {
 // Run runs a node until ctx ends or it can no longer keep its promises; in
 // both cases everything that can be made durable is. ready is called with the
 // addresses the node listens on once it answers.
-func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func(tcpAddr, httpAddr string)) (err error) {
+func Run(ctx context.Context, cfg config.Config, logger *slog.Logger,
+	ready func(tcpAddr, httpAddr string)) (err error) {
 	if err := checkCluster(&cfg); err != nil {
 		return err
 	}
 	recent, logger := keepRecent(logger)
-	n := &node{cfg: cfg, logger: logger, recent: recent, rec: monitor.New(), failed: make(chan error, 8)}
+	n := &node{
+		cfg:    cfg,
+		logger: logger,
+		recent: recent,
+		rec:    monitor.New(),
+		failed: make(chan error, 8),
+	}
 	if err := n.openDucks(); err != nil {
 		return err
 	}
@@ -108,13 +115,14 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger, ready func
 func listen(key, addr string) (net.Listener, error) {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w; choose another address with --%s", key, err, strings.ReplaceAll(key, ".", "-"))
+		return nil, fmt.Errorf("%s: %w; choose another address with --%s", key, err,
+			strings.ReplaceAll(key, ".", "-"))
 	}
 	return ln, nil
 }
 
-// inUse adds to the error of an address that is taken which node answers there, and which process has
-// the data directory in use: most often it is the one that has the address as well.
+// inUse adds to the error of an address that is taken which node answers there, and which process
+// has the data directory in use: most often it is the one that has the address as well.
 func inUse(ctx context.Context, err error, cfg *config.Config) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
@@ -129,7 +137,8 @@ func inUse(ctx context.Context, err error, cfg *config.Config) error {
 	return err
 }
 
-// dialable returns where a node answers that listens on an address: on all of them is on the loopback.
+// dialable returns where a node answers that listens on an address: on all of them is on the
+// loopback.
 func dialable(addr string) string {
 	host, port, err := net.SplitHostPort(addr)
 	if ip := net.ParseIP(host); err == nil && (host == "" || ip != nil && ip.IsUnspecified()) {
@@ -146,10 +155,16 @@ func (n *node) storeOptions() (store.Options, error) {
 	}
 	o := store.DefaultOptions(c.DataDir)
 	o.Logger = n.logger
-	o.UnknownBuckets = store.UnknownBuckets{Create: c.AutoCreate, Resolution: c.Resolution.Milliseconds(), PPF: c.PointsPerFile, TTL: c.Lifetime}
+	o.UnknownBuckets = store.UnknownBuckets{
+		Create:     c.AutoCreate,
+		Resolution: c.Resolution.Milliseconds(),
+		PPF:        c.PointsPerFile,
+		TTL:        c.Lifetime,
+	}
 	o.CachePoints, o.HeadGrace, o.MaxFuture = c.CachePoints, c.HeadGrace, c.MaxFuture
 	o.WALSync, o.WALInterval, o.WALMaxSize = mode, c.WALInterval, c.WALMaxSize
-	o.FlushBytes, o.FlushInterval, o.LateMemory, o.MinFree = c.FlushBytes, c.FlushInterval, c.LateMemory, c.MinFree
+	o.FlushBytes, o.FlushInterval, o.LateMemory, o.MinFree = c.FlushBytes, c.FlushInterval,
+		c.LateMemory, c.MinFree
 	if o.MaxOpenFiles = c.MaxOpenFiles; o.MaxOpenFiles == config.MaxOpenFilesAuto {
 		o.MaxOpenFiles = openFiles()
 	}
@@ -172,16 +187,19 @@ func (n *node) fail(err error) {
 	}
 }
 
-func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func(tcpAddr, httpAddr string)) error {
+func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
+	ready func(tcpAddr, httpAddr string)) error {
 	n.status.begin(n, tcpLn.Addr(), httpLn.Addr())
 	told := loglimit.New(n.logger, time.Now)
 	defer told.Close()
 	n.ahead = ahead.New(told)
 	shared, events := n.shared()
 	n.tcp = ddbtcp.New(ddbtcp.Options{
-		Points: n.points, Store: shared, Events: events, Logger: n.logger, Monitor: n.rec, Memory: n.memory.queries,
-		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame), MaxSlots: n.cfg.TCPMaxSlots,
-		Idle: n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
+		Points: n.points, Store: shared, Events: events, Logger: n.logger, Monitor: n.rec,
+		Memory:         n.memory.queries,
+		MaxConnections: n.cfg.TCPMaxConnections, MaxFrame: int(n.cfg.TCPMaxFrame),
+		MaxSlots: n.cfg.TCPMaxSlots,
+		Idle:     n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
 		Ahead: n.ahead, NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
 	n.listeners.serve(n)
@@ -193,7 +211,8 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener, ready func
 		}
 	}()
 	go func() {
-		if err := n.http.Serve(open.Listener(httpLn)); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		if err := n.http.Serve(open.Listener(httpLn)); err != nil &&
+			!errors.Is(err, http.ErrServerClosed) {
 			n.fail(fmt.Errorf("http listener: %w", err))
 		}
 	}()
@@ -237,13 +256,15 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 	return errors.Join(n.cluster.Close(), n.store.Close())
 }
 
-// sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its own.
+// sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
+// own.
 type sharedStore interface {
 	ddbtcp.Store
 	httpapi.Store
 }
 
-// shared returns what clients read and change: what all nodes of a cluster have, or this node where it is on its own.
+// shared returns what clients read and change: what all nodes of a cluster have, or this node where
+// it is on its own.
 func (n *node) shared() (sharedStore, events.Store) {
 	if n.cluster != nil {
 		return n.cluster.Store(), n.cluster.Events()
@@ -271,10 +292,18 @@ func (n *node) handler(open *httpConns) http.Handler {
 	}
 	shared, events := n.shared()
 	return httpapi.New(httpapi.Options{
-		Store: shared, Neighbours: httpapi.Neighbours{Cluster: n.cluster.operator(), Ducks: n.ducks, Ahead: n.ahead}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(), Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store), Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
+		Store: shared, Neighbours: httpapi.Neighbours{
+			Cluster: n.cluster.operator(),
+			Ducks:   n.ducks,
+			Ahead:   n.ahead,
+		}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(),
+		Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store),
+		Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
-		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof, Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
-		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall, n.cfg.HTTPMaxBody), ReplyStall: n.cfg.ReplyStall,
+		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof,
+		Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
+		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall,
+			n.cfg.HTTPMaxBody), ReplyStall: n.cfg.ReplyStall,
 	})
 }
 
@@ -287,7 +316,12 @@ func (n *node) engine() *query.Engine {
 		// have little more than one each, and leave ingest its share.
 		Readers: query.NewReaders(runtime.GOMAXPROCS(0) - 1),
 		Cache:   n.results,
-		Limits:  query.Limits{MaxPoints: n.cfg.QueryMaxPoints, MaxSeries: n.cfg.QueryMaxSeries, MaxOutput: n.cfg.QueryMaxOutput, MaxMemory: n.cfg.QueryMaxMemory},
+		Limits: query.Limits{
+			MaxPoints: n.cfg.QueryMaxPoints,
+			MaxSeries: n.cfg.QueryMaxSeries,
+			MaxOutput: n.cfg.QueryMaxOutput,
+			MaxMemory: n.cfg.QueryMaxMemory,
+		},
 	}
 	if n.cluster != nil {
 		e.Source, e.Events = n.cluster.Source(), n.cluster.Events()

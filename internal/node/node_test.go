@@ -25,10 +25,12 @@ import (
 	"dalmatiner/internal/store/storetest"
 )
 
-// TestMain leaves out connections that dskit's transport had accepted when it was shut down: each waits for
-// ever for somebody to take its packet. A process ends with them.
+// TestMain leaves out connections that dskit's transport had accepted when it was shut down: each
+// waits for ever for somebody to take its packet. A process ends with them.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/grafana/dskit/kv/memberlist.(*TCPTransport).handleConnection"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction(
+			"github.com/grafana/dskit/kv/memberlist.(*TCPTransport).handleConnection"))
 }
 
 const patience = time.Minute
@@ -167,7 +169,8 @@ func TestTwoNodesInOneProcess(t *testing.T) {
 					t.Errorf("node %d slot %d holds %x", i, j, w)
 				}
 			}
-			if got := n.query(t, "SELECT max('my'.'metric' BUCKET 'b', 10m) LAST 10m"); !slices.Contains(got, float64(value)) {
+			if got := n.query(t, "SELECT max('my'.'metric' BUCKET 'b', 10m) LAST 10m"); !slices.Contains(got,
+				float64(value)) {
 				t.Errorf("node %d answers %v, want %d", i, got, value)
 			}
 		}
@@ -182,7 +185,8 @@ func selfNode(t *testing.T) (*node, *selfWriter) {
 	t.Helper()
 	o := storetest.Options()
 	st := storetest.Open(t, o)
-	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st, points: st.Intake()}
+	n := &node{cfg: config.Default(), logger: o.Logger, rec: monitor.New(), store: st,
+		points: st.Intake()}
 	n.cfg.Node = "me"
 	w := &selfWriter{n: n}
 	if err := w.open(); err != nil {
@@ -233,20 +237,23 @@ func TestSelfMonitorWritesTheNamesOfTheOriginal(t *testing.T) {
 	n, w := selfNode(t)
 	now := time.Now()
 	ingest(t, n, "b", now.Unix(), now.Unix()+1, now.Unix()+10000)
-	operations := []string{"get", "mput", "list_buckets", "list_metrics", "mstore.read", "mstore.write"}
+	operations := []string{"get", "mput", "list_buckets", "list_metrics", "mstore.read",
+		"mstore.write"}
 	for op := range operations {
 		n.rec.Observe(monitor.Op(op), 250*time.Microsecond)
 	}
 	if err := w.write(now); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int64{"mps": 2, "drop.write": 1, "account.b.accepted": 2, "account.b.refused.future": 1} {
+	for path, want := range map[string]int64{"mps": 2, "drop.write": 1, "account.b.accepted": 2,
+		"account.b.refused.future": 1} {
 		if got := own(t, n, now, strings.Split(path, ".")...); got != point.FromInt(want) {
 			t.Errorf("%s is %x, want %d", path, got, want)
 		}
 	}
 	for _, op := range operations {
-		for _, figure := range strings.Fields("max mean median min p50 p75 p90 p95 p99 p999 p9999 count") {
+		for _, figure := range strings.Fields(
+			"max mean median min p50 p75 p90 p95 p99 p999 p9999 count") {
 			if own(t, n, now, append(strings.Split(op, "."), figure)...) == 0 {
 				t.Errorf("%s.%s was not written", op, figure)
 			}
@@ -301,8 +308,12 @@ func TestTakenAddress(t *testing.T) {
 	dir := t.TempDir()
 	c.DataDir, c.TCPAddr, c.HTTPAddr = dir, "127.0.0.1:0", n.http
 	var out bytes.Buffer
-	err := Run(context.Background(), c, slog.New(slog.NewTextHandler(&out, nil)), func(string, string) { t.Error("the node is ready") })
-	if err == nil || !strings.Contains(err.Error(), "http.addr") || !strings.Contains(err.Error(), "--http-addr") {
+	err := Run(context.Background(), c, slog.New(slog.NewTextHandler(&out, nil)),
+		func(string, string) {
+			t.Error("the node is ready")
+		})
+	if err == nil || !strings.Contains(err.Error(), "http.addr") ||
+		!strings.Contains(err.Error(), "--http-addr") {
 		t.Errorf("error: %v", err)
 	}
 }

@@ -84,13 +84,16 @@ func benchOptions(dir string) store.Options {
 // loadDay writes a day of some series into a directory, merges it, and returns
 // where it ends, in Unix seconds.
 func loadDay(b *testing.B, dir string) int64 {
-	return loadSlots(b, dir, benchSeries, daySeconds, 3600, func(slot, series int64) int64 { return slot*7919%1000 + series })
+	return loadSlots(b, dir, benchSeries, daySeconds, 3600, func(slot, series int64) int64 {
+		return slot*7919%1000 + series
+	})
 }
 
 // loadSlots writes that many slots of that many series into a directory, step slots of a series at
 // a time, with what value says of each, and merges them. It returns where they end, in Unix
 // seconds.
-func loadSlots(b *testing.B, dir string, series, slots, step int64, value func(slot, series int64) int64) int64 {
+func loadSlots(b *testing.B, dir string, series, slots, step int64,
+	value func(slot, series int64) int64) int64 {
 	b.Helper()
 	s, err := store.Open(benchOptions(dir))
 	if err != nil {
@@ -119,7 +122,8 @@ func loadSlots(b *testing.B, dir string, series, slots, step int64, value func(s
 			x.Points(key, uint64(at), data)
 		}
 	}
-	x.Point([]byte("\x05later"), uint64(from+daySeconds+8*3600), point.FromInt(1)) // the window is over
+	// the window is over
+	x.Point([]byte("\x05later"), uint64(from+daySeconds+8*3600), point.FromInt(1))
 	if err := x.Close(); err != nil {
 		b.Fatal(err)
 	}
@@ -172,7 +176,8 @@ func skipHead(r *bufio.Reader) (length int64, err error) {
 		}
 		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
 			_, err = fmt.Sscan(string(value), &length)
-		} else if bytes.HasPrefix(line, []byte("HTTP/1.1 ")) && !bytes.Contains(line, []byte(http.StatusText(http.StatusOK))) {
+		} else if bytes.HasPrefix(line, []byte("HTTP/1.1 ")) &&
+			!bytes.Contains(line, []byte(http.StatusText(http.StatusOK))) {
 			err = fmt.Errorf("%s", line)
 		}
 		if err != nil {

@@ -22,7 +22,8 @@ func BenchmarkManyCached(b *testing.B) {
 		name  string
 		opt   query.Options
 		later int64 // s
-	}{{"without", query.Options{NoCache: true}, 0}, {"again", query.Options{}, 0}, {"later", query.Options{}, 60}} {
+	}{{"without", query.Options{NoCache: true}, 0}, {"again", query.Options{}, 0},
+		{"later", query.Options{}, 60}} {
 		b.Run(c.name, func(b *testing.B) {
 			e := (&node{rec: monitor.New(), store: s, results: query.NewCache(64 << 20)}).engine()
 			ask := func(at int64) {

@@ -47,8 +47,11 @@ func TestQueryCacheIsCounted(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("figures are\n%q\nwant\n%q", got, want)
 	}
-	i := slices.IndexFunc(budget.Pools(), func(u memory.Usage) bool { return u.Name == "query-results" })
+	i := slices.IndexFunc(budget.Pools(), func(u memory.Usage) bool {
+		return u.Name == "query-results"
+	})
 	if i < 0 || budget.Pools()[i].Limit != 16<<20 || c.Limit() != 16<<20 {
-		t.Errorf("the limit is %d, pools are %+v; want a sixteenth of the memory", c.Limit(), budget.Pools())
+		t.Errorf("the limit is %d, pools are %+v; want a sixteenth of the memory", c.Limit(),
+			budget.Pools())
 	}
 }

@@ -28,13 +28,15 @@ type recentLog struct {
 // keepRecent returns a logger that also keeps the last lines.
 func keepRecent(logger *slog.Logger) (*recentLog, *slog.Logger) {
 	r := &recentLog{}
-	fields := slog.NewTextHandler(&r.text, &slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutHead})
+	fields := slog.NewTextHandler(&r.text,
+		&slog.HandlerOptions{Level: slog.LevelDebug, ReplaceAttr: withoutHead})
 	return r, slog.New(&recentHandler{recent: r, fields: fields, next: logger.Handler()})
 }
 
 // withoutHead drops what a line has fields of its own for.
 func withoutHead(groups []string, a slog.Attr) slog.Attr {
-	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey || a.Key == slog.MessageKey) {
+	if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey ||
+		a.Key == slog.MessageKey) {
 		return slog.Attr{}
 	}
 	return a

@@ -18,8 +18,10 @@ func TestRecentLogKeepsTheLastLines(t *testing.T) {
 	for i := range recentLines + 10 {
 		logger.Info(fmt.Sprintf("line %d", i), "i", i)
 		got := recent.list()
-		if n := min(i+1, recentLines); len(got) != n || got[n-1].Number != uint64(i+1) || got[0].Number != uint64(i+2-n) {
-			t.Fatalf("after %d lines: %d of them, %d to %d", i+1, len(got), got[0].Number, got[len(got)-1].Number)
+		if n := min(i+1, recentLines); len(got) != n || got[n-1].Number != uint64(i+1) ||
+			got[0].Number != uint64(i+2-n) {
+			t.Fatalf("after %d lines: %d of them, %d to %d", i+1, len(got), got[0].Number,
+				got[len(got)-1].Number)
 		}
 	}
 	if n := strings.Count(out.String(), "\n"); n != recentLines+10 {
@@ -28,7 +30,8 @@ func TestRecentLogKeepsTheLastLines(t *testing.T) {
 }
 
 func TestRecentLogShowsFields(t *testing.T) {
-	if _, silent := keepRecent(slog.New(slog.DiscardHandler)); silent.Enabled(t.Context(), slog.LevelError) {
+	if _, silent := keepRecent(slog.New(slog.DiscardHandler)); silent.Enabled(t.Context(),
+		slog.LevelError) {
 		t.Error("lines are kept that the log drops")
 	}
 	var out bytes.Buffer
@@ -36,7 +39,8 @@ func TestRecentLogShowsFields(t *testing.T) {
 	logger.With("a", 1).WithGroup("g").Warn("two words", "text", "b c", "time", "kept")
 	logger.Error(strings.Repeat("é", maxLogText))
 	got := recent.list()
-	if len(got) != 2 || got[0].Level != "WARN" || got[0].Message != "two words" || got[0].Fields != `a=1 g.text="b c" g.time=kept` {
+	if len(got) != 2 || got[0].Level != "WARN" || got[0].Message != "two words" ||
+		got[0].Fields != `a=1 g.text="b c" g.time=kept` {
 		t.Errorf("got %+v", got)
 	}
 	if n := len(got[1].Message); n > maxLogText+3 || !strings.HasSuffix(got[1].Message, "é…") {

@@ -73,7 +73,11 @@ func (w *selfWriter) open() error {
 		return nil
 	}
 	if errors.Is(err, buckets.ErrUnknown) {
-		info, err = w.n.store.CreateBucket(buckets.Info{Name: selfBucket, Resolution: selfResolution, PPF: selfPPF})
+		info, err = w.n.store.CreateBucket(buckets.Info{
+			Name:       selfBucket,
+			Resolution: selfResolution,
+			PPF:        selfPPF,
+		})
 	}
 	if err != nil {
 		return err
@@ -192,7 +196,8 @@ func delta(now, before account.Counts) account.Counts {
 	}
 	d := account.Counts{
 		Accepted: now.Accepted - before.Accepted, Duplicate: now.Duplicate - before.Duplicate,
-		Conflicting: now.Conflicting - before.Conflicting, Late: now.Late - before.Late, Unset: now.Unset - before.Unset,
+		Conflicting: now.Conflicting - before.Conflicting, Late: now.Late - before.Late,
+		Unset: now.Unset - before.Unset,
 	}
 	for i := range d.Refused {
 		d.Refused[i] = now.Refused[i] - before.Refused[i]

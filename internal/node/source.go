@@ -46,7 +46,9 @@ func (s *source) Offers() query.Offers {
 	return query.Offers{Aggregates: true, Older: true, Together: s, Index: &s.index}
 }
 
-func (s *source) Bucket(name string) (query.Bucket, error) { return s.handleOf(s.store.Bucket(name)) }
+func (s *source) Bucket(name string) (query.Bucket, error) {
+	return s.handleOf(s.store.Bucket(name))
+}
 
 // Tagged implements finder.Buckets.
 func (s *source) Tagged(id uint64) (query.Bucket, error) {
@@ -59,7 +61,8 @@ func (s *source) Tagged(id uint64) (query.Bucket, error) {
 }
 
 // May implements finder.Buckets.
-func (s *source) May(ctx context.Context, b query.Bucket, keys [][]byte, from, past int64, may []bool) error {
+func (s *source) May(ctx context.Context, b query.Bucket, keys [][]byte, from, past int64,
+	may []bool) error {
 	err := b.(*bucket).handle.May(ctx, keys, from, past, may)
 	if errors.Is(err, buckets.ErrUnknown) { // it was deleted just now
 		clear(may)
@@ -153,7 +156,8 @@ func (h *series) ReadOlder(ctx context.Context, from int64, dst []uint64) (query
 
 func (h *series) WithStale() seam.Series { return &series{h.source, h.handle.WithStale()} }
 
-func (h *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (h *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (query.Cost,
+	error) {
 	start := time.Now()
 	st, err := h.handle.Aggregate(ctx, from, step, dst)
 	h.source.took(start, st.Points)
@@ -162,19 +166,22 @@ func (h *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.He
 
 // AggregateEach notes of each series how long it took, and of the first one what all have in
 // common.
-func (s *source) AggregateEach(ctx context.Context, list []seam.Series, from, step int64, dst []chunk.Header, each func(i int, cost query.Cost, err error) error) error {
-	handles, took, slots := make([]store.Series, len(list)), make([]time.Duration, 0, len(list)), int64(0)
+func (s *source) AggregateEach(ctx context.Context, list []seam.Series, from, step int64,
+	dst []chunk.Header, each func(i int, cost query.Cost, err error) error) error {
+	handles, took, slots := make([]store.Series, len(list)), make([]time.Duration, 0, len(list)),
+		int64(0)
 	for i, h := range list {
 		handles[i] = h.(*series).handle
 	}
 	start := time.Now()
-	err := s.store.AggregateEach(ctx, handles, from, step, dst, func(i int, st reader.Stats, err error) error {
-		took = append(took, time.Since(start))
-		slots += st.Points
-		err = each(i, costOf(st), err)
-		start = time.Now()
-		return err
-	})
+	err := s.store.AggregateEach(ctx, handles, from, step, dst,
+		func(i int, st reader.Stats, err error) error {
+			took = append(took, time.Since(start))
+			slots += st.Points
+			err = each(i, costOf(st), err)
+			start = time.Now()
+			return err
+		})
 	s.rec.Observe(monitor.StoreRead, took...)
 	s.read.Add(slots)
 	return err
@@ -187,7 +194,13 @@ func (s *source) took(start time.Time, slots int64) {
 }
 
 func costOf(st reader.Stats) query.Cost {
-	cost := query.Cost{Headers: st.Headers, Rollups: st.Rollups, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
+	cost := query.Cost{
+		Headers:     st.Headers,
+		Rollups:     st.Rollups,
+		Decoded:     st.Points,
+		Bytes:       st.Bytes,
+		MoreUnknown: st.MoreUnknown,
+	}
 	for _, u := range st.Unknown {
 		cost.Unknown = append(cost.Unknown, query.Unknown{From: u.From, Past: u.Past, Why: u.Why})
 	}
@@ -199,13 +212,17 @@ func registerTCP(reg *prometheus.Registry, srv *ddbtcp.Server) {
 	st := srv.Stats()
 	registerConns(reg, "tcp", "TCP connections", srv.Connections())
 	reg.MustRegister(
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_requests_total", Help: "Request frames."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_requests_total",
+			Help: "Request frames."},
 			func() float64 { return float64(st.Requests.Load()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_read_bytes_total", Help: "Bytes received over TCP."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_read_bytes_total",
+			Help: "Bytes received over TCP."},
 			func() float64 { return float64(st.BytesRead.Load()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_flushes_total", Help: "Flushes of streams."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_tcp_flushes_total",
+			Help: "Flushes of streams."},
 			func() float64 { return float64(st.Flushes.Load()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_tcp_coalescing", Help: "Streams whose small pieces are read together."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_tcp_coalescing",
+			Help: "Streams whose small pieces are read together."},
 			func() float64 { return float64(st.Coalescing.Load()) }),
 	)
 }
@@ -213,16 +230,20 @@ func registerTCP(reg *prometheus.Registry, srv *ddbtcp.Server) {
 // registerConns adds the connections of a listener to /metrics.
 func registerConns(reg *prometheus.Registry, listener, what string, set *conns.Set) {
 	reg.MustRegister(
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + listener + "_connections", Help: "Open " + what + "."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + listener + "_connections",
+			Help: "Open " + what + "."},
 			func() float64 { return float64(set.Open()) }),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + listener + "_connections_limit", Help: "Limit of open " + what + "."},
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "dalmatiner_" + listener +
+			"_connections_limit", Help: "Limit of open " + what + "."},
 			func() float64 { return float64(set.Limit()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + listener + "_accepted_total", Help: "Accepted " + what + "."},
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + listener +
+			"_accepted_total", Help: "Accepted " + what + "."},
 			func() float64 { return float64(set.Accepted()) }),
 	)
 	for _, why := range conns.CutReasons() {
 		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "dalmatiner_connections_cut_total", Help: "Connections that the node ended by itself, by listener and reason.",
+			Name:        "dalmatiner_connections_cut_total",
+			Help:        "Connections that the node ended by itself, by listener and reason.",
 			ConstLabels: prometheus.Labels{"listener": listener, "reason": why},
 		}, func() float64 { return float64(set.Cuts(why)) }))
 	}

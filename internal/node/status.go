@@ -82,15 +82,22 @@ func (n *node) report() admin.Status {
 	heap := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}}
 	metrics.Read(heap)
 	return admin.Status{
-		Version: n.cfg.Version, Node: n.cfg.Node, Ready: n.up.Load() && (n.cluster == nil || n.cluster.Joined() == nil), DataDir: absolute(n.cfg.DataDir),
+		Version: n.cfg.Version, Node: n.cfg.Node, Ready: n.up.Load() &&
+			(n.cluster == nil || n.cluster.Joined() == nil), DataDir: absolute(n.cfg.DataDir),
 		UptimeS: time.Since(s.began).Seconds(), TCPAddr: s.tcpAddr, HTTPAddr: s.httpAddr,
 		StatusNeighbours: admin.StatusNeighbours{Cluster: n.cluster.line(), Ducks: n.ducksAddress()},
 		Buckets:          st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
 		RSSBytes: residentBytes(), HeapBytes: int64(heap[0].Value.Uint64()),
-		HeadBytes:    st.Head.Bytes + st.Head.Warm + st.Head.Sealed + st.Head.Late,
-		StatusMemory: admin.StatusMemory{MemoryLimit: st.Memory.Limit, MemoryUsed: st.Memory.Used, MemoryLevel: st.Memory.Level.String(), SendersHeld: st.Senders.Held},
-		Segments:     st.Segments.Count, SegmentBytes: st.Segments.Bytes, SegmentPoints: st.Segments.Points,
-		WALSync: n.cfg.WALSync, WALBytes: st.WALBytes, WALUnsynced: st.WAL.Unsynced,
+		HeadBytes: st.Head.Bytes + st.Head.Warm + st.Head.Sealed + st.Head.Late,
+		StatusMemory: admin.StatusMemory{
+			MemoryLimit: st.Memory.Limit,
+			MemoryUsed:  st.Memory.Used,
+			MemoryLevel: st.Memory.Level.String(),
+			SendersHeld: st.Senders.Held,
+		},
+		Segments: st.Segments.Count, SegmentBytes: st.Segments.Bytes,
+		SegmentPoints: st.Segments.Points,
+		WALSync:       n.cfg.WALSync, WALBytes: st.WALBytes, WALUnsynced: st.WAL.Unsynced,
 		Flushes: st.Flushes.Count, SinceFlushS: st.Flushes.Since.Seconds(),
 		FreeDisk: st.FreeDisk, DiskFull: st.DiskFull, Damage: st.Damage,
 	}
@@ -133,6 +140,7 @@ func (n *node) warnExposed(key string, addr net.Addr, can string) {
 	if ip := net.ParseIP(host); ip != nil && ip.IsLoopback() {
 		return
 	}
-	n.logger.Warn("anyone who reaches this port can "+can+": keep it behind a firewall, or listen on 127.0.0.1",
+	n.logger.Warn("anyone who reaches this port can "+can+": keep it behind a firewall, or listen "+
+		"on 127.0.0.1",
 		"key", key, "addr", addr.String())
 }

@@ -38,7 +38,8 @@ func (l *syslogListener) serve(n *node, start func(what string, serve func() err
 	c := n.cfg.Syslog
 	_, shared := n.shared()
 	l.server = syslog.New(syslog.Options{
-		Events: shared, Buckets: n.points, Memory: n.store.Memory(), Account: n.store.Account(), Now: n.store.Now,
+		Events: shared, Buckets: n.points, Memory: n.store.Memory(), Account: n.store.Account(),
+		Now:    n.store.Now,
 		Logger: n.logger, Bucket: c.Bucket, Zone: c.Zone, MaxFuture: n.cfg.MaxFuture, Ahead: n.ahead,
 		MaxConnections: c.MaxConnections, Idle: c.Idle, InputStall: n.cfg.InputStall,
 	})
@@ -67,12 +68,24 @@ func (l *syslogListener) register(reg *prometheus.Registry) {
 		name, help string
 		value      func() float64
 	}{
-		{"syslog_read_bytes_total", "Bytes received from syslog senders.", func() float64 { return float64(st.BytesRead.Load()) }},
-		{"syslog_messages_total", "Messages of syslog received, refused ones included.", func() float64 { return float64(st.Messages.Load()) }},
-		{"syslog_ahead_total", "Messages of syslog stored with the time of arrival, because theirs was too far ahead.", func() float64 { return float64(st.Ahead.Load()) }},
-		{"syslog_udp_kernel_drop_total", "Datagrams of syslog that the kernel dropped because they came too fast.", func() float64 { return float64(l.server.KernelDrops()) }},
+		{"syslog_read_bytes_total", "Bytes received from syslog senders.", func() float64 {
+			return float64(st.BytesRead.Load())
+		}},
+		{"syslog_messages_total", "Messages of syslog received, refused ones included.", func() float64 {
+			return float64(st.Messages.Load())
+		}},
+		{"syslog_ahead_total",
+			"Messages of syslog stored with the time of arrival, because theirs was too far ahead.",
+			func() float64 {
+				return float64(st.Ahead.Load())
+			}},
+		{"syslog_udp_kernel_drop_total",
+			"Datagrams of syslog that the kernel dropped because they came too fast.", func() float64 {
+				return float64(l.server.KernelDrops())
+			}},
 	} {
-		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + c.name, Help: c.help}, c.value))
+		reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "dalmatiner_" + c.name,
+			Help: c.help}, c.value))
 	}
 }
 
@@ -93,7 +106,8 @@ func listenBoth(key, addr string, buffer int) (net.Listener, *datagram.Sockets, 
 		}
 		closed := ln.Close()
 		if port != "0" || try == portTries || closed != nil {
-			return nil, nil, fmt.Errorf("%s: %w; choose another address with --set %s=HOST:PORT", key, err, key)
+			return nil, nil, fmt.Errorf("%s: %w; choose another address with --set %s=HOST:PORT", key, err,
+				key)
 		}
 	}
 }

@@ -47,7 +47,8 @@ func newPairNode(t *testing.T) *pairNode {
 	p.now.Store(pairFrom)
 	p.o.FS, p.o.Logger = vfs.NewMem(), slog.New(slog.DiscardHandler)
 	p.o.Now = func() time.Time { return time.Unix(p.now.Load(), 0) }
-	p.o.MinFree, p.o.BackgroundMerge, p.o.FlushInterval, p.o.MaxFuture = 0, false, math.MaxInt64, 1000*time.Hour
+	p.o.MinFree, p.o.BackgroundMerge, p.o.FlushInterval, p.o.MaxFuture = 0, false, math.MaxInt64,
+		1000*time.Hour
 	p.open()
 	t.Cleanup(func() { p.must(p.store.Close()) })
 	return p
@@ -169,7 +170,9 @@ func newPair(t *testing.T) (one *pairNode, two [2]*pairNode) {
 
 // engineOf runs queries at the time when all is written.
 func engineOf(of query.Source) *query.Engine {
-	return &query.Engine{Source: of, Now: func() time.Time { return time.Unix(pairFrom+pairSlots, 0) }, Readers: query.NewReaders(2)}
+	return &query.Engine{Source: of, Now: func() time.Time {
+		return time.Unix(pairFrom+pairSlots, 0)
+	}, Readers: query.NewReaders(2)}
 }
 
 // sameAnswer compares two answers bit for bit.
@@ -184,12 +187,16 @@ func sameAnswer(t *testing.T, text string, opt query.Options, a, b query.Source)
 		return nil
 	}
 	if len(got.Series) != len(want.Series) || !reflect.DeepEqual(got.Missing, want.Missing) {
-		t.Fatalf("%s: %d series, %v missing; of one node %d, %v", text, len(got.Series), got.Missing, len(want.Series), want.Missing)
+		t.Fatalf("%s: %d series, %v missing; of one node %d, %v", text, len(got.Series), got.Missing,
+			len(want.Series), want.Missing)
 	}
 	for i := range got.Series {
 		g, w := got.Series[i], want.Series[i]
-		for _, pair := range [][2][]float64{{g.Values, w.Values}, {g.Confidence, w.Confidence}, {g.Min, w.Min}, {g.Max, w.Max}} {
-			if !slices.EqualFunc(pair[0], pair[1], func(x, y float64) bool { return math.Float64bits(x) == math.Float64bits(y) }) {
+		for _, pair := range [][2][]float64{{g.Values, w.Values}, {g.Confidence, w.Confidence},
+			{g.Min, w.Min}, {g.Max, w.Max}} {
+			if !slices.EqualFunc(pair[0], pair[1], func(x, y float64) bool {
+				return math.Float64bits(x) == math.Float64bits(y)
+			}) {
 				t.Fatalf("%s: series %s has\n%v, of one node\n%v", text, g.Name, pair[0], pair[1])
 			}
 		}
@@ -209,14 +216,21 @@ func TestTwoNodesAnswerAsOne(t *testing.T) {
 	t.Run("listings", func(t *testing.T) { sameListings(t, both, single) })
 	t.Run("queries", func(t *testing.T) {
 		for _, text := range []string{
-			"m.1 BUCKET b", "m.3 BUCKET b", "m.* BUCKET b", "left.here BUCKET only", "*.here BUCKET only + m.2 BUCKET b",
-			"sum(m.* BUCKET b)", "avg(avg(m.* BUCKET b, 60s))", "sum(m.7 BUCKET b, 720s)", "sum(m.* BUCKET b, 7200s)", "max(m.* BUCKET b, 3h)",
-			"min(m.3 BUCKET b, 17s)", "count(m.11 BUCKET b, 1000s)", "first(m.5 BUCKET b, 999s)", "last(m.9 BUCKET b, 16s)", "empty(m.3 BUCKET b, 5000s)",
-			"percentile(m.3 BUCKET b, 0.9, 1000s)", "stddev(m.2 BUCKET b, 1000s)", "derivate(m.3 BUCKET b)", "max(quantile(m.* BUCKET b, 0.5), 600s)",
-			"avg(m.3 BUCKET b SHIFT BY 4321s, 100s)", "nothing.here BUCKET b", "m.77 BUCKET b + m.1 BUCKET b", "m.1 BUCKET bb", "m.1 BUCKET only",
+			"m.1 BUCKET b", "m.3 BUCKET b", "m.* BUCKET b", "left.here BUCKET only",
+			"*.here BUCKET only + m.2 BUCKET b",
+			"sum(m.* BUCKET b)", "avg(avg(m.* BUCKET b, 60s))", "sum(m.7 BUCKET b, 720s)",
+			"sum(m.* BUCKET b, 7200s)", "max(m.* BUCKET b, 3h)",
+			"min(m.3 BUCKET b, 17s)", "count(m.11 BUCKET b, 1000s)", "first(m.5 BUCKET b, 999s)",
+			"last(m.9 BUCKET b, 16s)", "empty(m.3 BUCKET b, 5000s)",
+			"percentile(m.3 BUCKET b, 0.9, 1000s)", "stddev(m.2 BUCKET b, 1000s)", "derivate(m.3 BUCKET b)",
+			"max(quantile(m.* BUCKET b, 0.5), 600s)",
+			"avg(m.3 BUCKET b SHIFT BY 4321s, 100s)", "nothing.here BUCKET b",
+			"m.77 BUCKET b + m.1 BUCKET b", "m.1 BUCKET bb", "m.1 BUCKET only",
 		} {
-			for _, opt := range []query.Options{{}, {Confidence: true, NoAggregates: true}, {Width: 50}, {Confidence: true}, {Older: true}, {Compat: true}} {
-				sameAnswer(t, fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, pairFrom-100, pairFrom+pairSlots+50), opt, both, single)
+			for _, opt := range []query.Options{{}, {Confidence: true, NoAggregates: true}, {Width: 50},
+				{Confidence: true}, {Older: true}, {Compat: true}} {
+				sameAnswer(t, fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, pairFrom-100,
+					pairFrom+pairSlots+50), opt, both, single)
 			}
 		}
 		sameAnswer(t, "SELECT m.* BUCKET b LAST 2h TOP 3 BY avg()", query.Options{}, both, single)
@@ -229,7 +243,8 @@ func TestTwoNodesAnswerAsOne(t *testing.T) {
 			past := from + 1 + random.Int64N(pairFrom+pairSlots-from+100)
 			fn := []string{"sum", "avg", "min", "max", "count", "first", "last"}[random.IntN(7)]
 			what := []string{"m.*", "m.3", "m.7", "m.11", "m.2", "m.1"}[random.IntN(6)]
-			text := fmt.Sprintf("SELECT %s(%s BUCKET b, %ds) BETWEEN %d000 AND %d000", fn, what, []int64{16, 60, 720, 1000, 7200, 99_999}[random.IntN(6)], from, past)
+			text := fmt.Sprintf("SELECT %s(%s BUCKET b, %ds) BETWEEN %d000 AND %d000", fn, what,
+				[]int64{16, 60, 720, 1000, 7200, 99_999}[random.IntN(6)], from, past)
 			if sameAnswer(t, text, query.Options{Confidence: random.IntN(2) == 0}, both, single) != nil {
 				answered++
 			}
@@ -263,7 +278,8 @@ func sameListings(t *testing.T, both, single query.Source) {
 			}
 			slices.SortFunc(lists[i], bytes.Compare)
 		}
-		if infos[0] != infos[1] || len(lists[1]) == 0 || !slices.EqualFunc(lists[0], lists[1], bytes.Equal) {
+		if infos[0] != infos[1] || len(lists[1]) == 0 ||
+			!slices.EqualFunc(lists[0], lists[1], bytes.Equal) {
 			t.Fatalf("bucket %+v with %q, of one node %+v with %q", infos[0], lists[0], infos[1], lists[1])
 		}
 	}
@@ -295,10 +311,12 @@ func TestAHoleOfOneNode(t *testing.T) {
 	damaged.must(damaged.o.FS.Remove("/data/" + lost))
 	damaged.open()
 	both := merged{damaged.source(), other.source()}
-	for _, text := range []string{"%s BUCKET h", "sum(%s BUCKET h, 60s)", "avg(%s BUCKET h, 3600s)", "max(%s BUCKET h, 1000s)"} {
+	for _, text := range []string{"%s BUCKET h", "sum(%s BUCKET h, 60s)", "avg(%s BUCKET h, 3600s)",
+		"max(%s BUCKET h, 1000s)"} {
 		text := fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, pairFrom, pairFrom+5000)
 		for _, opt := range []query.Options{{}, {NoAggregates: true, Confidence: true}, {Older: true}} {
-			if r := sameAnswer(t, fmt.Sprintf(text, "h.1"), opt, both, whole.source()); r.Series[0].Unknown != nil {
+			if r := sameAnswer(t, fmt.Sprintf(text, "h.1"), opt, both,
+				whole.source()); r.Series[0].Unknown != nil {
 				t.Errorf("h.1, %s: the copy leaves %v unknown", text, r.Series[0].Unknown)
 			}
 			r := sameAnswer(t, fmt.Sprintf(text, "h.0"), opt, both, damaged.source())
@@ -318,7 +336,8 @@ func TestHandlesOfADeletedBucket(t *testing.T) {
 	p.must(err)
 	series := b.Series(pairKey(t, "m"))
 	words := make([]uint64, 10)
-	if _, err := series.Read(t.Context(), pairFrom, words); err != nil || words[9] != point.FromInt(1) {
+	if _, err := series.Read(t.Context(), pairFrom, words); err != nil ||
+		words[9] != point.FromInt(1) {
 		t.Fatalf("%x, %v", words, err)
 	}
 	p.must(p.store.DeleteBucket("b"))
@@ -328,7 +347,10 @@ func TestHandlesOfADeletedBucket(t *testing.T) {
 		_, olderErr := series.ReadOlder(t.Context(), pairFrom, words)
 		_, addErr := series.Aggregate(t.Context(), pairFrom, 10, make([]chunk.Header, 1))
 		_, existErr := series.Exists(t.Context())
-		listErr := b.Metrics(t.Context(), nil, func(key []byte) bool { t.Errorf("a metric %q", key); return true })
+		listErr := b.Metrics(t.Context(), nil, func(key []byte) bool {
+			t.Errorf("a metric %q", key)
+			return true
+		})
 		for i, err := range []error{readErr, olderErr, addErr, existErr, listErr} {
 			if !errors.Is(err, buckets.ErrUnknown) {
 				t.Errorf("call %d: %v", i, err)

@@ -35,7 +35,8 @@ func TestAlignedRangesCoverWhatIsAsked(t *testing.T) {
 		now := 3*730*day + rapid.Int64Range(0, day).Draw(rt, "now")
 		fields := []string{"x BUCKET " + bucket}
 		for range rapid.IntRange(0, 3).Draw(rt, "fields") {
-			fields = append(fields, fmt.Sprintf("avg(x BUCKET %s, %s)", bucket, rapid.SampledFrom(spans).Draw(rt, "span")))
+			fields = append(fields,
+				fmt.Sprintf("avg(x BUCKET %s, %s)", bucket, rapid.SampledFrom(spans).Draw(rt, "span")))
 		}
 		end, text := now, fmt.Sprintf("SELECT %s LAST %dms", strings.Join(fields, ", "), length)
 		if rapid.Bool().Draw(rt, "past") {
@@ -52,8 +53,10 @@ func TestAlignedRangesCoverWhatIsAsked(t *testing.T) {
 			last := s.Start + (n-1)*s.Resolution
 			// A range is cut to whole slots of the bucket, so what covers it may begin within one.
 			slot := s.BucketResolution
-			if s.Start > end-length || last+s.Resolution < end-end%slot || last >= end || len(s.Values) > width {
-				rt.Fatalf("%s, width %d: %s has %d values every %d ms from %d to %d, asked for %d to %d", text, width,
+			if s.Start > end-length || last+s.Resolution < end-end%slot || last >= end ||
+				len(s.Values) > width {
+				rt.Fatalf("%s, width %d: %s has %d values every %d ms from %d to %d, asked for %d to %d", text,
+					width,
 					s.Name, n, s.Resolution, s.Start, last+s.Resolution, end-length, end)
 			}
 		}

@@ -16,11 +16,17 @@ import (
 func TestCacheSideBySide(t *testing.T) {
 	m := newBucket(t)
 	for i := range 7 {
-		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 { return n * int64(i+1) % 1009 }))
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 {
+			return n * int64(i+1) % 1009
+		}))
 	}
-	e := &query.Engine{Source: sourceOf(newHistoried(m)), Now: func() time.Time { return time.Unix(9000, 0) },
+	e := &query.Engine{Source: sourceOf(newHistoried(m)), Now: func() time.Time {
+		return time.Unix(9000, 0)
+	},
 		Cache: query.NewCache(400_000), Readers: query.NewReaders(2)}
-	text := func(i int) string { return fmt.Sprintf("SELECT avg(avg(m.* BUCKET b, 1m)) AFTER %d FOR 1h", i*60_000) }
+	text := func(i int) string {
+		return fmt.Sprintf("SELECT avg(avg(m.* BUCKET b, 1m)) AFTER %d FOR 1h", i*60_000)
+	}
 	var want [40]string
 	for i := range want {
 		want[i] = dump(e.Query(t.Context(), text(i+1), query.Options{NoCache: true}))
@@ -44,7 +50,8 @@ func TestCacheSideBySide(t *testing.T) {
 		})
 	}
 	all.Wait()
-	for _, o := range []resultcache.Outcome{resultcache.HitWhole, resultcache.HitSteps, resultcache.Missed, resultcache.Dropped} {
+	for _, o := range []resultcache.Outcome{resultcache.HitWhole, resultcache.HitSteps,
+		resultcache.Missed, resultcache.Dropped} {
 		if e.Cache.Counted(o) == 0 {
 			t.Errorf("outcome %d did not come", o)
 		}

@@ -38,8 +38,8 @@ type request struct {
 	whole, parts string // keys in the cache; empty without one
 }
 
-// parsed is a text that was parsed. It is kept with the answer: to parse a short query takes as long as to
-// find what it asks for. Nobody changes what it points to.
+// parsed is a text that was parsed. It is kept with the answer: to parse a short query takes as
+// long as to find what it asks for. Nobody changes what it points to.
 type parsed struct {
 	key      string
 	q        dql.Query
@@ -226,7 +226,8 @@ func (r *request) compute(ctx context.Context) (*Result, error) {
 }
 
 // resume answers the request with steps that are kept. basis is that of the result.
-func (r *request) resume(ctx context.Context, k *keptSteps, basis resultcache.Basis) (*Result, error) {
+func (r *request) resume(ctx context.Context, k *keptSteps, basis resultcache.Basis) (*Result,
+	error) {
 	p := k.Plan()
 	if err := r.lend(p.Memory); err != nil {
 		return nil, err
@@ -256,7 +257,8 @@ func (r *request) env(basis resultcache.Basis) exec.Env {
 
 // result makes the result of a run, and keeps what of it would be the same now.
 func (r *request) result(p *plan.Plan, ran *exec.Result, basis resultcache.Basis) *Result {
-	out := &Result{Start: r.times.Start, Until: r.end(), QueryTime: r.Now().Sub(r.began), Series: ran.Series, Stats: ran.Stats, Plan: ran.Explained,
+	out := &Result{Start: r.times.Start, Until: r.end(), QueryTime: r.Now().Sub(r.began),
+		Series: ran.Series, Stats: ran.Stats, Plan: ran.Explained,
 		Missing: p.Missing, Unmatched: p.Unmatched, Compat: r.opt.Compat, Older: r.opt.Older}
 	if basis == nil {
 		return out
@@ -271,7 +273,12 @@ func (r *request) result(p *plan.Plan, ran *exec.Result, basis resultcache.Basis
 		if p := r.parsed; p != nil && p.timeless == "" {
 			r.Cache.Put(p.key, &parsed{p.key, p.q, r.timeless()})
 		}
-		r.Cache.Put(r.whole, &answer{Result: *out, size: p.Size, basis: basis, bytes: basis.Bytes() + bytesOf(out.Series)})
+		r.Cache.Put(r.whole, &answer{
+			Result: *out,
+			size:   p.Size,
+			basis:  basis,
+			bytes:  basis.Bytes() + bytesOf(out.Series),
+		})
 	}
 	return out
 }
@@ -323,7 +330,8 @@ func bytesOf(list []Series) int64 {
 	n := int64(0)
 	for i := range list {
 		s := &list[i]
-		n += seriesBytes + int64(len(s.Name)+len(s.Metric)) + 8*int64(cap(s.Values)+len(s.Times)+cap(s.Min)+cap(s.Max)+cap(s.Confidence)+2*cap(s.Exact))
+		n += seriesBytes + int64(len(s.Name)+len(s.Metric)) +
+			8*int64(cap(s.Values)+len(s.Times)+cap(s.Min)+cap(s.Max)+cap(s.Confidence)+2*cap(s.Exact))
 		for _, star := range s.Stars {
 			n += 16 + int64(len(star))
 		}

@@ -36,7 +36,9 @@ func dump(r *query.Result, err error) string {
 		b.WriteString("\n")
 	}
 	for _, s := range r.Series {
-		fmt.Fprintln(&b, s.Name, s.Start, s.Resolution, s.Points, s.LastPoint, r.Ended(&s), math.Float64bits(s.Coverage), s.Metadata, s.Bucket, metric.Text(s.Metric), s.Stars, s.Interval, s.BucketResolution)
+		fmt.Fprintln(&b, s.Name, s.Start, s.Resolution, s.Points, s.LastPoint, r.Ended(&s),
+			math.Float64bits(s.Coverage), s.Metadata, s.Bucket, metric.Text(s.Metric), s.Stars, s.Interval,
+			s.BucketResolution)
 		bits("values", s.Values)
 		fmt.Fprintln(&b, "  exact", s.Exact)
 		bits("min", s.Min)
@@ -92,7 +94,8 @@ func TestCacheChangesNothing(t *testing.T) {
 }
 
 func newCacheTrial(t *testing.T, rt *rapid.T) *cacheTrial {
-	c := &cacheTrial{T: rt, generator: generator{t: rt}, now: rapid.Int64Range(1, 3_000_000).Draw(rt, "now")}
+	c := &cacheTrial{T: rt, generator: generator{t: rt},
+		now: rapid.Int64Range(1, 3_000_000).Draw(rt, "now")}
 	c.source = newHistoried(c.generator.source(t))
 	if rapid.Bool().Draw(rt, "all of it is past") {
 		c.now += 2_000_000
@@ -118,8 +121,11 @@ func newCacheTrial(t *testing.T, rt *rapid.T) *cacheTrial {
 		c.source.load("b", key, rapid.SampledFrom([]int64{0, 0, 450}).Draw(rt, "begin"), words)
 	}
 	c.fix()
-	c.engine = (&query.Engine{Source: sourceOf(c.source), Now: func() time.Time { return time.UnixMilli(c.now) },
-		Cache: query.NewCache(rapid.SampledFrom([]int64{20_000, 1 << 20, 1 << 20, 1 << 20}).Draw(rt, "limit"))}).WithRounds(rapid.Int64Range(1, 300).Draw(rt, "rounds"))
+	c.engine = (&query.Engine{Source: sourceOf(c.source), Now: func() time.Time {
+		return time.UnixMilli(c.now)
+	},
+		Cache: query.NewCache(rapid.SampledFrom([]int64{20_000, 1 << 20, 1 << 20, 1 << 20}).Draw(rt,
+			"limit"))}).WithRounds(rapid.Int64Range(1, 300).Draw(rt, "rounds"))
 	for range rapid.IntRange(1, 3).Draw(rt, "queries") {
 		c.asked = append(c.asked, c.newQuery())
 	}
@@ -131,7 +137,8 @@ func (c *cacheTrial) newQuery() *trialQuery {
 	if rapid.Bool().Draw(c.T, "plain") {
 		return c.newPlainQuery()
 	}
-	opt := query.Options{Compat: rapid.IntRange(0, 9).Draw(c.T, "compat") == 0, Confidence: rapid.Bool().Draw(c.T, "sure")}
+	opt := query.Options{Compat: rapid.IntRange(0, 9).Draw(c.T, "compat") == 0,
+		Confidence: rapid.Bool().Draw(c.T, "sure")}
 	if rapid.IntRange(0, 5).Draw(c.T, "columns") == 0 {
 		opt.Width = rapid.IntRange(1, 50).Draw(c.T, "width")
 	}
@@ -147,7 +154,8 @@ func (c *cacheTrial) newQuery() *trialQuery {
 	if rapid.IntRange(0, 9).Draw(c.T, "top") == 0 {
 		limit = " TOP 1 BY max()"
 	}
-	from, span := rapid.Int64Range(0, 900).Draw(c.T, "from"), rapid.Int64Range(1, 900).Draw(c.T, "span")
+	from, span := rapid.Int64Range(0, 900).Draw(c.T, "from"),
+		rapid.Int64Range(1, 900).Draw(c.T, "span")
 	return &trialQuery{step: int64(size), opt: opt, text: func(shift int64) string {
 		return fmt.Sprintf("%s AFTER %d FOR %ds%s", text, 1000*(from+shift), span, limit)
 	}}
@@ -157,12 +165,14 @@ func (c *cacheTrial) newQuery() *trialQuery {
 func (c *cacheTrial) newPlainQuery() *trialQuery {
 	size := rapid.SampledFrom([]int{16, 20, 60, 5, 1}).Draw(c.T, "size")
 	of := "m.* BUCKET b" + c.oneOf("", "", " SHIFT BY 7s")
-	field := fmt.Sprintf("%s(%s, %ds)", c.oneOf("avg", "sum", "max", "count", "first", "last", "rate", "rate", "increase", "percentile"), of, size)
+	field := fmt.Sprintf("%s(%s, %ds)", c.oneOf("avg", "sum", "max", "count", "first", "last", "rate",
+		"rate", "increase", "percentile"), of, size)
 	switch {
 	case strings.HasPrefix(field, "percentile"):
 		field = fmt.Sprintf("percentile(%s, 0.9, %ds)", of, size)
 	case size == 1:
-		field = fmt.Sprintf(c.oneOf("%s", "%s", "rate(%s)", "derivate(%s)", "abs(%s)", "fill(%s, zero)", "increase(rate(%s))", "max(derivate(%s), 4s)"), of)
+		field = fmt.Sprintf(c.oneOf("%s", "%s", "rate(%s)", "derivate(%s)", "abs(%s)", "fill(%s, zero)",
+			"increase(rate(%s))", "max(derivate(%s), 4s)"), of)
 	case rapid.IntRange(0, 9).Draw(c.T, "twice") == 0:
 		field = fmt.Sprintf("increase(%s, %ds)", field, 2*size)
 		size *= 2
@@ -170,7 +180,8 @@ func (c *cacheTrial) newPlainQuery() *trialQuery {
 	if rapid.Bool().Draw(c.T, "joined") {
 		field = fmt.Sprintf(c.oneOf("sum(%s)", "avg(%s)", "max(%s)", "quantile(%s, 0.5)"), field)
 	}
-	from, span := rapid.Int64Range(0, 400).Draw(c.T, "from"), rapid.Int64Range(int64(2*size), 600).Draw(c.T, "span")
+	from, span := rapid.Int64Range(0, 400).Draw(c.T, "from"),
+		rapid.Int64Range(int64(2*size), 600).Draw(c.T, "span")
 	opt := query.Options{Confidence: rapid.Bool().Draw(c.T, "sure"),
 		NoAggregates: rapid.IntRange(0, 3).Draw(c.T, "slot by slot") == 0}
 	if strings.Contains(field, "4s") {
@@ -196,7 +207,9 @@ func (c *cacheTrial) steps(size int) string {
 	if rapid.IntRange(0, 5).Draw(c.T, "twice") == 0 {
 		size *= 2
 	}
-	window := fmt.Sprintf("%s(%s, %ds)", c.oneOf("avg", "avg", "sum", "max", "min", "count", "first", "last", "empty"), c.oneOf("m.* BUCKET b", "m.0 BUCKET b", "m.1 BUCKET b", "m.* BUCKET b SHIFT BY 7s", c.selector()), size)
+	window := fmt.Sprintf("%s(%s, %ds)", c.oneOf("avg", "avg", "sum", "max", "min", "count", "first",
+		"last", "empty"), c.oneOf("m.* BUCKET b", "m.0 BUCKET b", "m.1 BUCKET b",
+		"m.* BUCKET b SHIFT BY 7s", c.selector()), size)
 	switch c.oneOf("window", "sum", "avg", "list", "scalar", "confidence") {
 	case "sum", "avg":
 		return fmt.Sprintf("%s(%s)", c.oneOf("sum", "avg", "max"), window)
@@ -212,13 +225,15 @@ func (c *cacheTrial) steps(size int) string {
 
 // fix moves the slot below which points are late.
 func (c *cacheTrial) fix() {
-	c.source.fixed = rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64, 400, 1000, 1500}).Draw(c.T, "fixed")
+	c.source.fixed = rapid.SampledFrom([]int64{math.MaxInt64, math.MaxInt64, 400, 1000, 1500}).Draw(
+		c.T, "fixed")
 }
 
 // step does one of what may happen.
 func (c *cacheTrial) step() {
 	names := slices.Sorted(maps.Keys(c.source.series[1]))
-	name := string(metric.AppendPart(metric.AppendPart(nil, c.oneOf("m", "m", "m", "other")), fmt.Sprint(rapid.IntRange(0, 6).Draw(c.T, "name"))))
+	name := string(metric.AppendPart(metric.AppendPart(nil, c.oneOf("m", "m", "m", "other")),
+		fmt.Sprint(rapid.IntRange(0, 6).Draw(c.T, "name"))))
 	if rapid.IntRange(0, 5).Draw(c.T, "longer") == 0 {
 		name = string(metric.AppendPart([]byte(name), "part"))
 	}
@@ -233,7 +248,8 @@ func (c *cacheTrial) step() {
 		}
 		return list
 	}
-	switch c.oneOf("ask", "ask", "ask", "ask", "ask", "ask", "on time", "late", "remove", "clock", "fix") {
+	switch c.oneOf("ask", "ask", "ask", "ask", "ask", "ask", "on time", "late", "remove", "clock",
+		"fix") {
 	case "ask":
 		c.ask()
 	case "on time":
@@ -263,7 +279,8 @@ func (c *cacheTrial) ask() {
 	text := q.text(q.shift)
 	without := q.opt
 	without.NoCache = true
-	got, want := dump(c.engine.Query(c.T.Context(), text, q.opt)), dump(c.engine.Query(c.T.Context(), text, without))
+	got, want := dump(c.engine.Query(c.T.Context(), text, q.opt)),
+		dump(c.engine.Query(c.T.Context(), text, without))
 	if got != want {
 		c.T.Fatalf("%s at %d with %+v:\n%s\nwant\n%s", text, c.now, q.opt, got, want)
 	}
@@ -274,7 +291,9 @@ func (c *cacheTrial) ask() {
 func TestEachGrammarIsKeptApart(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, ints(100, func(n int64) int64 { return n }))
-	e := &query.Engine{Source: sourceOf(newHistoried(m)), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 20)}
+	e := &query.Engine{Source: sourceOf(newHistoried(m)), Now: func() time.Time {
+		return time.Unix(9000, 0)
+	}, Cache: query.NewCache(1 << 20)}
 	for i := range 6 {
 		text, opt := "SELECT m BUCKET b - 1 - 2 AFTER 0 FOR 1m", query.Options{Compat: i/2%2 == 1}
 		got := dump(e.Query(t.Context(), text, opt))

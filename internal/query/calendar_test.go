@@ -58,7 +58,8 @@ func localWindow(t time.Time, step string) string {
 // however they are read, in rounds of any length.
 func TestCalendarWindowsEqualAWalk(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		zoneName := rapid.SampledFrom([]string{"UTC", "Europe/Zagreb", "America/New_York", "America/Havana",
+		zoneName := rapid.SampledFrom([]string{"UTC", "Europe/Zagreb", "America/New_York",
+			"America/Havana",
 			"Australia/Lord_Howe", "Asia/Kathmandu"}).Draw(rt, "zone")
 		zone, err := calendar.Zone(zoneName)
 		if err != nil {
@@ -83,8 +84,10 @@ func TestCalendarWindowsEqualAWalk(t *testing.T) {
 		m.load("b", key(t, "m", "0"), first, words)
 		m.load("b", key(t, "m", "1"), first, words)
 		shift := rapid.SampledFrom([]int64{0, 0, 3_600_000, 86_400_000, 1_234_567}).Draw(rt, "shift")
-		start := first*res + shift + rapid.Int64Range(0, int64(n)).Draw(rt, "from")*res + rapid.SampledFrom([]int64{0, 1, res - 1}).Draw(rt, "ms")
-		end := start + rapid.Int64Range(0, int64(n)+100).Draw(rt, "length")*res + rapid.SampledFrom([]int64{1, res - 1}).Draw(rt, "ms")
+		start := first*res + shift + rapid.Int64Range(0, int64(n)).Draw(rt, "from")*res +
+			rapid.SampledFrom([]int64{0, 1, res - 1}).Draw(rt, "ms")
+		end := start + rapid.Int64Range(0, int64(n)+100).Draw(rt, "length")*res +
+			rapid.SampledFrom([]int64{1, res - 1}).Draw(rt, "ms")
 		of := fmt.Sprintf("m.0 BUCKET b SHIFT BY %d", shift)
 		var names, fields []string
 		for range rapid.IntRange(1, 3).Draw(rt, "fields") {
@@ -92,7 +95,8 @@ func TestCalendarWindowsEqualAWalk(t *testing.T) {
 			names, fields = append(names, name), append(fields, fmt.Sprintf("%s(%s, %s)", name, of, step))
 		}
 		fields = append(fields, fmt.Sprintf("sum(sum(m.* BUCKET b SHIFT BY %d, %s)) / 2", shift, step))
-		text := fmt.Sprintf(`SELECT %s BETWEEN %d AND %d TZ "%s"`, strings.Join(fields, ", "), start, end, zoneName)
+		text := fmt.Sprintf(`SELECT %s BETWEEN %d AND %d TZ "%s"`, strings.Join(fields, ", "), start, end,
+			zoneName)
 		for _, without := range []bool{false, true} {
 			e := engine(adder{m}, end+1).WithRounds(rapid.Int64Range(1, 900).Draw(rt, "rounds"))
 			e.Readers = query.NewReaders(rapid.IntRange(0, 3).Draw(rt, "readers"))
@@ -116,8 +120,10 @@ func TestCalendarWindowsEqualAWalk(t *testing.T) {
 
 // compareWindows compares a series with what a walk finds.
 func compareWindows(s query.Series, name string, times []int64, windows []window) error {
-	if !slices.Equal(s.Times, times) || len(s.Values) != len(times) || len(s.Confidence) != len(times) {
-		return fmt.Errorf("%d values and %d confidences of %d windows", len(s.Values), len(s.Confidence), len(times))
+	if !slices.Equal(s.Times, times) || len(s.Values) != len(times) ||
+		len(s.Confidence) != len(times) {
+		return fmt.Errorf("%d values and %d confidences of %d windows", len(s.Values), len(s.Confidence),
+			len(times))
 	}
 	for j, got := range s.Values {
 		w := windows[j]
@@ -143,7 +149,8 @@ type window struct {
 
 // walk puts every slot of a range into the window it begins in, and checks that it is of that day,
 // week, month or year.
-func walk(rt *rapid.T, words []uint64, first, res, shift, start, end int64, times []int64, zone *time.Location, step string) []window {
+func walk(rt *rapid.T, words []uint64, first, res, shift, start, end int64, times []int64,
+	zone *time.Location, step string) []window {
 	list := make([]window, len(times))
 	from, past := floor(start-shift, res), floor(end-shift, res)
 	for slot := from; slot < past; slot++ {
@@ -152,7 +159,8 @@ func walk(rt *rapid.T, words []uint64, first, res, shift, start, end int64, time
 		for times[i] > at {
 			i--
 		}
-		if a, b := localWindow(time.UnixMilli(times[i]).In(zone), step), localWindow(time.UnixMilli(at).In(zone), step); a != b {
+		if a, b := localWindow(time.UnixMilli(times[i]).In(zone), step),
+			localWindow(time.UnixMilli(at).In(zone), step); a != b {
 			rt.Fatalf("%v of %s is in the window of %s", time.UnixMilli(at).In(zone), b, a)
 		}
 		list[i].slots++
@@ -175,7 +183,8 @@ func TestAlignedCalendarWindows(t *testing.T) {
 	for _, width := range []int{0, 100} {
 		e := engine(m, now)
 		e.Cache = query.NewCache(1 << 20)
-		r, err := e.Query(t.Context(), `SELECT sum(m BUCKET b, 1d), sum(m BUCKET b, 1mo), sum(m BUCKET b, 6h) LAST 1mo TZ "Europe/Zagreb"`,
+		r, err := e.Query(t.Context(),
+			`SELECT sum(m BUCKET b, 1d), sum(m BUCKET b, 1mo), sum(m BUCKET b, 6h) LAST 1mo TZ "Europe/Zagreb"`,
 			query.Options{Align: true, Width: width})
 		if err != nil {
 			t.Fatal(err)
@@ -186,22 +195,29 @@ func TestAlignedCalendarWindows(t *testing.T) {
 			if s.Times != nil {
 				last = s.Times[len(s.Values)-1]
 			}
-			got += fmt.Sprintf("%d from %s to %s, ", len(s.Values), time.UnixMilli(s.Start).UTC().Format("01-02 15:04"), time.UnixMilli(last).UTC().Format("01-02 15:04"))
+			got += fmt.Sprintf("%d from %s to %s, ", len(s.Values),
+				time.UnixMilli(s.Start).UTC().Format("01-02 15:04"),
+				time.UnixMilli(last).UTC().Format("01-02 15:04"))
 		}
-		want := "51 from 09-30 22:00 to 11-19 23:00, 2 from 09-30 22:00 to 10-31 23:00, 203 from 09-30 22:00 to 11-20 10:00, "
+		want := "51 from 09-30 22:00 to 11-19 23:00, 2 from 09-30 22:00 to 10-31 23:00, 203 from 09-30 " +
+			"22:00 to 11-20 10:00, "
 		if width > 0 {
-			want = "32 from 10-19 22:00 to 11-19 23:00, 2 from 09-30 22:00 to 10-31 23:00, 63 from 10-20 10:00 to 11-20 10:00, "
+			want = "32 from 10-19 22:00 to 11-19 23:00, 2 from 09-30 22:00 to 10-31 23:00, 63 from 10-20 " +
+				"10:00 to 11-20 10:00, "
 		}
 		if got != want {
 			t.Errorf("width %d: %s\nwant %s", width, got, want)
 		}
 	}
-	_, err := engine(m, now).Query(t.Context(), `SELECT sum(m BUCKET b, 1d) LAST 1y`, query.Options{Width: 100})
+	_, err := engine(m, now).Query(t.Context(), `SELECT sum(m BUCKET b, 1d) LAST 1y`,
+		query.Options{Width: 100})
 	if err != nil {
 		t.Errorf("days of 24 hours do share columns: %v", err)
 	}
-	_, err = engine(m, now).Query(t.Context(), `SELECT sum(m BUCKET b, 1d) LAST 1y TZ UTC`, query.Options{Width: 100})
-	if err == nil || !strings.Contains(err.Error(), "at least 366 spans of 1d, which cannot share a column, the limit is 100") {
+	_, err = engine(m, now).Query(t.Context(), `SELECT sum(m BUCKET b, 1d) LAST 1y TZ UTC`,
+		query.Options{Width: 100})
+	if err == nil || !strings.Contains(err.Error(),
+		"at least 366 spans of 1d, which cannot share a column, the limit is 100") {
 		t.Errorf("more days than columns: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ type leaving struct {
 	reads int
 }
 
-func (l *leaving) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (l *leaving) Read(ctx context.Context, b query.Info, key []byte, from int64,
+	dst []uint64) (query.Cost, error) {
 	if l.reads++; l.reads == 3 {
 		l.leave()
 	}

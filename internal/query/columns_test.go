@@ -32,7 +32,8 @@ func TestConfidencesAndColumns(t *testing.T) {
 				rt.Skip()
 			}
 			ask := func(o query.Options) []query.Series {
-				r, err := e.WithRounds(rapid.Int64Range(1, 300).Draw(rt, "rounds")).Query(context.Background(), text, o)
+				r, err := e.WithRounds(rapid.Int64Range(1, 300).Draw(rt, "rounds")).Query(context.Background(),
+					text, o)
 				if err != nil {
 					rt.Fatalf("%s with %+v: %v", text, o, err)
 				}
@@ -78,7 +79,8 @@ func TestLongColumns(t *testing.T) {
 		e := engine(adder{m}, now.UnixMilli())
 		shift := rapid.SampledFrom([]string{"", " SHIFT BY 777s"}).Draw(rt, "shift")
 		begin := rapid.Int64Range(1, 40_000_000).Draw(rt, "begin")
-		text := fmt.Sprintf("SELECT m BUCKET b%s BETWEEN %d AND %d", shift, begin, begin+rapid.Int64Range(0, 50_000_000).Draw(rt, "length"))
+		text := fmt.Sprintf("SELECT m BUCKET b%s BETWEEN %d AND %d", shift, begin,
+			begin+rapid.Int64Range(0, 50_000_000).Draw(rt, "length"))
 		ask := func(e *query.Engine, o query.Options) query.Series {
 			r, err := e.Query(context.Background(), text, o)
 			if err != nil {
@@ -86,7 +88,8 @@ func TestLongColumns(t *testing.T) {
 			}
 			return r.Series[0]
 		}
-		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"), Width: rapid.IntRange(1, 100).Draw(rt, "width")}
+		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"),
+			Width: rapid.IntRange(1, 100).Draw(rt, "width")}
 		full := ask(e, query.Options{Confidence: true})
 		got := ask(e.WithRounds(rapid.SampledFrom([]int64{100, 7000, 100_000}).Draw(rt, "rounds")), opt)
 		compareColumns(rt, text, full, got, opt.Width, opt.Confidence)
@@ -94,7 +97,8 @@ func TestLongColumns(t *testing.T) {
 			rt.Fatalf("%s: columns of %d ms begin at %d", text, got.Resolution, got.Start)
 		}
 		if got.Coverage != full.Coverage || got.Interval != full.Interval {
-			rt.Fatalf("%s: coverage %v and a point every %d ms, want %v and %d", text, got.Coverage, got.Interval, full.Coverage, full.Interval)
+			rt.Fatalf("%s: coverage %v and a point every %d ms, want %v and %d", text, got.Coverage,
+				got.Interval, full.Coverage, full.Interval)
 		}
 	})
 }
@@ -104,7 +108,8 @@ func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "m"), 0, nil)
 	e := (query.Engine{Source: sourceOf(adder{m}), Now: time.Now}).WithRounds(1)
-	for _, text := range []string{"avg(m BUCKET b, 16s), m BUCKET b", "m BUCKET b, avg(m BUCKET b, 16s)"} {
+	for _, text := range []string{"avg(m BUCKET b, 16s), m BUCKET b",
+		"m BUCKET b, avg(m BUCKET b, 16s)"} {
 		r, err := e.Query(t.Context(), "SELECT "+text+" BETWEEN 16000 AND 33000", query.Options{Width: 1})
 		if err != nil {
 			t.Fatal(err)
@@ -122,15 +127,18 @@ func TestColumnsOfSpansOfTwoSizes(t *testing.T) {
 func compareColumns(t *rapid.T, text string, whole, got query.Series, width int, sure bool) {
 	n := len(whole.Values)
 	if len(got.Values) > width || got.Resolution%whole.Resolution != 0 {
-		t.Fatalf("%s: %d columns of %d ms for a width of %d", text, len(got.Values), got.Resolution, width)
+		t.Fatalf("%s: %d columns of %d ms for a width of %d", text, len(got.Values), got.Resolution,
+			width)
 	}
 	step := int(got.Resolution / whole.Resolution)
 	first := step // values in the first column
 	if got.Start != whole.Start {
 		first = step - int((whole.Start/whole.Resolution*whole.Resolution-got.Start)/whole.Resolution)
 		// Another field of the text may be the one that is shifted.
-		if step < 1440 || step%720 != 0 || got.Start > whole.Start || first < 1 || !strings.Contains(text, "SHIFT") && got.Start%got.Resolution != 0 {
-			t.Fatalf("%s: columns of %d values begin at %d, the range at %d", text, step, got.Start, whole.Start)
+		if step < 1440 || step%720 != 0 || got.Start > whole.Start || first < 1 ||
+			!strings.Contains(text, "SHIFT") && got.Start%got.Resolution != 0 {
+			t.Fatalf("%s: columns of %d values begin at %d, the range at %d", text, step, got.Start,
+				whole.Start)
 		}
 	} else if step > 1 && step%720 != 0 && (n+step-2)/(step-1) <= width {
 		t.Fatalf("%s: %d values per column, %d would fit into %d", text, step, step-1, width)
@@ -147,7 +155,8 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 		if k == 0 {
 			l, h = math.NaN(), math.NaN()
 		}
-		avg, low, high, conf = append(avg, a/k), append(low, l), append(high, h), append(conf, c/float64(to-from))
+		avg, low, high, conf = append(avg, a/k), append(low, l), append(high, h),
+			append(conf, c/float64(to-from))
 	}
 	scale := 0.0
 	for _, v := range whole.Values {
@@ -167,7 +176,9 @@ func compareColumns(t *rapid.T, text string, whole, got query.Series, width int,
 func TestWidthIsLimited(t *testing.T) {
 	m := newBucket(t)
 	m.load("b", key(t, "x"), 0, nil)
-	e := &query.Engine{Source: sourceOf(m), Now: func() time.Time { return time.UnixMilli(4_000_000) }, Limits: query.Limits{MaxOutput: 30}}
+	e := &query.Engine{Source: sourceOf(m), Now: func() time.Time {
+		return time.UnixMilli(4_000_000)
+	}, Limits: query.Limits{MaxOutput: 30}}
 	ask := func(width int) error {
 		_, err := e.Query(context.Background(), "SELECT x BUCKET b LAST 1h", query.Options{Width: width})
 		return err

@@ -36,12 +36,15 @@ func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 		}
 		shift := rapid.SampledFrom([]string{"", "", " SHIFT BY 777s"}).Draw(rt, "shift")
 		begin := rapid.Int64Range(1, 3_000_000).Draw(rt, "begin")
-		times := fmt.Sprintf(" BETWEEN %d AND %d", begin, begin+rapid.Int64Range(1000, 9_000_000).Draw(rt, "length"))
-		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"), Width: rapid.IntRange(1, 100).Draw(rt, "width")}
+		times := fmt.Sprintf(" BETWEEN %d AND %d", begin,
+			begin+rapid.Int64Range(1000, 9_000_000).Draw(rt, "length"))
+		opt := query.Options{Confidence: rapid.Bool().Draw(rt, "sure"),
+			Width: rapid.IntRange(1, 100).Draw(rt, "width")}
 		now := time.UnixMilli(90_000_000)
 		ask := func(what string, slots bool) query.Series {
 			opt.NoAggregates = slots
-			e := engine(adder{m}, now.UnixMilli()).WithRounds(rapid.SampledFrom([]int64{1, 100, 7000}).Draw(rt, "rounds"))
+			e := engine(adder{m}, now.UnixMilli()).WithRounds(
+				rapid.SampledFrom([]int64{1, 100, 7000}).Draw(rt, "rounds"))
 			r, err := e.Query(context.Background(), "SELECT m BUCKET b"+shift+what+times, opt)
 			if err != nil {
 				rt.Fatal(err)
@@ -49,11 +52,14 @@ func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 			return r.Series[0]
 		}
 		first := ask("", false)
-		for _, what := range []string{"", ", derivate(m BUCKET b" + shift + ")", ", sum(m BUCKET b" + shift + ", 5s), m BUCKET b SHIFT BY 1s"} {
+		for _, what := range []string{"", ", derivate(m BUCKET b" + shift + ")", ", sum(m BUCKET b" +
+			shift + ", 5s), m BUCKET b SHIFT BY 1s"} {
 			for _, slots := range []bool{false, true} {
 				got := ask(what, slots)
-				if got.Start != first.Start || got.Resolution != first.Resolution || !sameBits(got.Values, first.Values) ||
-					!sameBits(got.Min, first.Min) || !sameBits(got.Max, first.Max) || !sameBits(got.Confidence, first.Confidence) {
+				if got.Start != first.Start || got.Resolution != first.Resolution ||
+					!sameBits(got.Values, first.Values) ||
+					!sameBits(got.Min, first.Min) || !sameBits(got.Max, first.Max) ||
+					!sameBits(got.Confidence, first.Confidence) {
 					rt.Fatalf("%s with %+v beside %q:\n%+v, alone\n%+v", times, opt, what, got, first)
 				}
 			}
@@ -75,10 +81,12 @@ func checkColumnSums(t *testing.T) func(rt *rapid.T) {
 // Of a column with NaN what lies before the first point does not count either.
 func TestColumnWithNaNBehindAGap(t *testing.T) {
 	m := newBucket(t)
-	m.load("b", key(t, "m"), 500, []uint64{point.FromFloat(8), point.FromFloat(math.NaN()), point.FromFloat(1), point.FromFloat(3)})
+	m.load("b", key(t, "m"), 500, []uint64{point.FromFloat(8), point.FromFloat(math.NaN()),
+		point.FromFloat(1), point.FromFloat(3)})
 	e := query.Engine{Source: sourceOf(adder{m}), Now: time.Now}
 	for _, slots := range []bool{false, true} {
-		r, err := e.Query(t.Context(), "SELECT m BUCKET b BETWEEN 1 AND 504000", query.Options{Width: 1, NoAggregates: slots})
+		r, err := e.Query(t.Context(), "SELECT m BUCKET b BETWEEN 1 AND 504000",
+			query.Options{Width: 1, NoAggregates: slots})
 		if err != nil || r.Series[0].Values[0] != 4 {
 			t.Errorf("without aggregates %v: average %v, want 4, error %v", slots, r.Series[0].Values, err)
 		}
@@ -93,7 +101,8 @@ func TestColumnsKeepTheFirstZero(t *testing.T) {
 		m.load("b", key(t, "m"), 0, []uint64{point.FromFloat(zeros[0]), point.FromFloat(zeros[1])})
 		e := query.Engine{Source: sourceOf(adder{m}), Now: time.Now}
 		for _, slots := range []bool{false, true} {
-			r, err := e.Query(t.Context(), "SELECT m BUCKET b BETWEEN 0 AND 2000", query.Options{Width: 1, NoAggregates: slots})
+			r, err := e.Query(t.Context(), "SELECT m BUCKET b BETWEEN 0 AND 2000",
+				query.Options{Width: 1, NoAggregates: slots})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,21 +125,26 @@ func TestManySeriesHaveOneSum(t *testing.T) {
 		m.load("b", key(t, "m", fmt.Sprint(i)), 0, words)
 	}
 	now := time.UnixMilli(20_000)
-	for _, of := range []string{"m.*", "sum(m.*, 3s)", "m.*, m.7, max(m.*)", "sum(m.*), m.1 - m.2, avg(m.*), m.3 - m.4, m.5"} {
+	for _, of := range []string{"m.*", "sum(m.*, 3s)", "m.*, m.7, max(m.*)",
+		"sum(m.*), m.1 - m.2, avg(m.*), m.3 - m.4, m.5"} {
 		for _, fn := range []string{"sum", "avg"} {
 			text := "SELECT " + fn + "(" + of + ") BETWEEN 1 AND 20000"
-			text = strings.NewReplacer("m.*", "m.* BUCKET b", "m.1", "m.1 BUCKET b", "m.2", "m.2 BUCKET b", "m.3", "m.3 BUCKET b",
+			text = strings.NewReplacer("m.*", "m.* BUCKET b", "m.1", "m.1 BUCKET b", "m.2", "m.2 BUCKET b",
+				"m.3", "m.3 BUCKET b",
 				"m.4", "m.4 BUCKET b", "m.5", "m.5 BUCKET b", "m.7", "m.7 BUCKET b").Replace(text)
 			want, err := reference.Evaluate(plain{m}, text, now, reference.Old{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			e := (query.Engine{Source: sourceOf(adder{m}), Now: func() time.Time { return now }, Readers: query.NewReaders(2)}).WithRounds(7)
+			e := (query.Engine{Source: sourceOf(adder{m}), Now: func() time.Time {
+				return now
+			}, Readers: query.NewReaders(2)}).WithRounds(7)
 			got, err := e.Query(t.Context(), text, query.Options{Confidence: true})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !sameBits(got.Series[0].Values, want[0].Values) || !sameBits(got.Series[0].Confidence, want[0].Confidence) {
+			if !sameBits(got.Series[0].Values, want[0].Values) ||
+				!sameBits(got.Series[0].Confidence, want[0].Confidence) {
 				t.Errorf("%s:\n%v, want\n%v", text, got.Series[0].Values, want[0].Values)
 			}
 		}

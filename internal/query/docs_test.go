@@ -211,7 +211,8 @@ func functionTable(t *testing.T, e *query.Engine, group string) string {
 		for _, s := range r.Series {
 			results = append(results, values(s))
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", signature, f.About, f.Example, strings.Join(results, "; "))
+		fmt.Fprintf(&b, "| `%s` | %s | `%s` | %s |\n", signature, f.About, f.Example,
+			strings.Join(results, "; "))
 	}
 	return b.String()
 }
@@ -221,7 +222,8 @@ func functionTable(t *testing.T, e *query.Engine, group string) string {
 func TestFunctionsAreDescribed(t *testing.T) {
 	seen := map[string]bool{}
 	for _, f := range query.Functions() {
-		if f.About == "" || f.Example == "" || f.Since == "" || f.Group == "" || len(f.Signature) == 0 || f.Returns == "" {
+		if f.About == "" || f.Example == "" || f.Since == "" || f.Group == "" || len(f.Signature) == 0 ||
+			f.Returns == "" {
 			t.Errorf("incomplete: %+v", f)
 		}
 		if seen[f.Help] {
@@ -229,7 +231,8 @@ func TestFunctionsAreDescribed(t *testing.T) {
 		}
 		seen[f.Help] = true
 	}
-	for _, want := range []string{"avg(metric, time) -> metric", "sum(metric*) -> metric", "histogram(metric, integer, integer, time) -> histogram"} {
+	for _, want := range []string{"avg(metric, time) -> metric", "sum(metric*) -> metric",
+		"histogram(metric, integer, integer, time) -> histogram"} {
 		if !seen[want] {
 			t.Errorf("%s is not there", want)
 		}

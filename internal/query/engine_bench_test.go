@@ -9,7 +9,8 @@ import (
 	"dalmatiner/internal/query/dql"
 )
 
-const nwait = "SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h"
+const nwait = "SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, " +
+	"1m) LAST 1h"
 
 // benchQuery reports the time per point that the query covers.
 func benchQuery(b *testing.B, m *memory, text string) {
@@ -34,7 +35,8 @@ func days(b *testing.B, n int) []uint64 {
 func BenchmarkMaxOfAnHour(b *testing.B) {
 	m := newMemory(b)
 	m.addBucket("tachyon", 1000, 0)
-	m.load("tachyon", key(b, "cloud", "zones", "cpu", "nwait", "e2be6f6c-2005-4f2d-aff9-f427b9"), 365*86400, days(b, 1))
+	m.load("tachyon", key(b, "cloud", "zones", "cpu", "nwait", "e2be6f6c-2005-4f2d-aff9-f427b9"),
+		365*86400, days(b, 1))
 	benchQuery(b, m, nwait)
 }
 
@@ -44,7 +46,8 @@ func BenchmarkMaxOfADayOfSeven(b *testing.B) {
 	text := "SELECT"
 	for i := range 7 {
 		m.load("tachyon", key(b, "cloud", fmt.Sprint(i)), 365*86400, days(b, 1))
-		text += fmt.Sprintf("%s max(cloud.%d BUCKET tachyon, 1h)", map[bool]string{true: ",", false: ""}[i > 0], i)
+		text += fmt.Sprintf("%s max(cloud.%d BUCKET tachyon, 1h)",
+			map[bool]string{true: ",", false: ""}[i > 0], i)
 	}
 	benchQuery(b, m, text+" LAST 1d")
 }
@@ -77,8 +80,10 @@ func BenchmarkFunctions(b *testing.B) {
 		m.load("b", key(b, "a", fmt.Sprint(i)), 365*86400, days(b, 1))
 	}
 	for _, f := range []string{
-		"avg(x, 1m)", "percentile(x, 0.9, 1m)", "percentile(x, 0.9, 1h)", "stddev(x, 1m)", "first_above(x, 500, 1m)", "increase(x, 1m)",
-		"max(derivate(x), 1m)", "max(mavg(x, 1m), 1m)", "max(ewma(x, 0.1), 1m)", "max(fill(x, linear), 1m)", "mean(histogram(x, 1000, 3, 1m))",
+		"avg(x, 1m)", "percentile(x, 0.9, 1m)", "percentile(x, 0.9, 1h)", "stddev(x, 1m)",
+		"first_above(x, 500, 1m)", "increase(x, 1m)",
+		"max(derivate(x), 1m)", "max(mavg(x, 1m), 1m)", "max(ewma(x, 0.1), 1m)",
+		"max(fill(x, linear), 1m)", "mean(histogram(x, 1000, 3, 1m))",
 		"max(quantile(a.* BUCKET b, 0.9), 1m)", "max(topk(a.* BUCKET b, 2), 1m)",
 	} {
 		b.Run(f, func(b *testing.B) { benchQuery(b, m, "SELECT "+f+" ALIAS a.0 BUCKET b AS x LAST 1d") })

@@ -60,7 +60,8 @@ func (c *eventCounts) Read(ctx context.Context, from int64, dst []uint64) (sourc
 		skip := min(-begin/c.steps.Length, int64(len(dst)))
 		dst, from, begin = dst[skip:], from+skip, begin+skip*c.steps.Length
 	}
-	start, end := nanoseconds(begin), nanoseconds(min(begin+int64(len(dst))*c.steps.Length, c.steps.Until))
+	start, end := nanoseconds(begin),
+		nanoseconds(min(begin+int64(len(dst))*c.steps.Length, c.steps.Until))
 	step := nanoseconds(c.steps.Length)
 	if end <= start {
 		return source.Cost{}, nil
@@ -82,7 +83,8 @@ func (c *eventCounts) Read(ctx context.Context, from int64, dst []uint64) (sourc
 }
 
 // count returns the counts of steps. Events are read only where the filter has to see them.
-func (c *eventCounts) count(ctx context.Context, start, end, step int64) ([]int64, []events.Gap, error) {
+func (c *eventCounts) count(ctx context.Context, start, end, step int64) ([]int64, []events.Gap,
+	error) {
 	if c.all {
 		return c.store.Count(ctx, c.bucket, start, end, step)
 	}
@@ -103,7 +105,11 @@ func unknownSteps(gaps []events.Gap, start, end, step int64) (list []source.Unkn
 		if last < first {
 			continue
 		}
-		u := source.Unknown{From: int64(uint64(first-start) / uint64(step)), Past: int64(uint64(last-start)/uint64(step)) + 1, Why: lostEvents}
+		u := source.Unknown{
+			From: int64(uint64(first-start) / uint64(step)),
+			Past: int64(uint64(last-start)/uint64(step)) + 1,
+			Why:  lostEvents,
+		}
 		if n := len(list); n > 0 && u.From <= list[n-1].Past {
 			list[n-1].Past = max(list[n-1].Past, u.Past)
 			continue
@@ -117,11 +123,13 @@ func unknownSteps(gaps []events.Gap, start, end, step int64) (list []source.Unkn
 func (c *eventCounts) WithStale() source.Series { return c }
 
 // ReadOlder implements source.Series: of events there are no older ones below.
-func (c *eventCounts) ReadOlder(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
+func (c *eventCounts) ReadOlder(ctx context.Context, from int64, dst []uint64) (source.Cost,
+	error) {
 	return c.Read(ctx, from, dst)
 }
 
 // Aggregate implements source.Series. Plans do not ask for it.
-func (c *eventCounts) Aggregate(context.Context, int64, int64, []chunk.Header) (source.Cost, error) {
+func (c *eventCounts) Aggregate(context.Context, int64, int64, []chunk.Header) (source.Cost,
+	error) {
 	panic("query: aggregates of numbers of events")
 }

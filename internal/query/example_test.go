@@ -61,11 +61,14 @@ func (thermometer) Aggregate(context.Context, int64, int64, []chunk.Header) (que
 }
 
 func kitchen() *query.Engine {
-	return &query.Engine{Source: thermometer{}, Now: func() time.Time { return time.UnixMilli(86_400_000) }}
+	return &query.Engine{Source: thermometer{}, Now: func() time.Time {
+		return time.UnixMilli(86_400_000)
+	}}
 }
 
 func ExampleEngine_Query() {
-	r, err := kitchen().Query(context.Background(), "SELECT avg(*.degrees BUCKET home, 5s) AS $1 BETWEEN 1 AND 20000", query.Options{})
+	r, err := kitchen().Query(context.Background(),
+		"SELECT avg(*.degrees BUCKET home, 5s) AS $1 BETWEEN 1 AND 20000", query.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -79,7 +82,9 @@ func ExampleEngine_Query() {
 
 // EXPLAIN runs a query and returns its plan in place of the values.
 func ExampleEngine_Query_explain() {
-	r, err := kitchen().Query(context.Background(), "EXPLAIN SELECT max(x, 10s) - min(x, 10s) ALIAS kitchen.degrees BUCKET home AS x LAST 30s", query.Options{})
+	r, err := kitchen().Query(context.Background(),
+		"EXPLAIN SELECT max(x, 10s) - min(x, 10s) ALIAS kitchen.degrees BUCKET home AS x LAST 30s",
+		query.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -98,7 +103,8 @@ func ExampleEngine_Query_explain() {
 func ExampleLimitError() {
 	e := kitchen()
 	e.Limits.MaxPoints = 3600
-	_, err := e.Query(context.Background(), "SELECT kitchen.degrees BUCKET home LAST 2h", query.Options{})
+	_, err := e.Query(context.Background(), "SELECT kitchen.degrees BUCKET home LAST 2h",
+		query.Options{})
 	var limit *query.LimitError
 	var at *dql.Error
 	if errors.As(err, &limit) && errors.As(err, &at) {

@@ -32,7 +32,8 @@ func (g *generator) below(n int) int {
 // now draws the time at which a query is asked: mostly one at which there are points.
 func (g *generator) now() time.Time {
 	ms := rapid.Int64Range(1, 3_000_000).Draw(g.t, "now")
-	return time.UnixMilli(rapid.SampledFrom([]int64{900_000, 1_500_500, 3_000_000, ms}).Draw(g.t, "asked"))
+	return time.UnixMilli(rapid.SampledFrom([]int64{900_000, 1_500_500, 3_000_000, ms}).Draw(g.t,
+		"asked"))
 }
 
 // source makes two buckets with series of all kinds.
@@ -123,22 +124,28 @@ func (g *generator) query() string {
 		fields = append(fields, g.expr(3))
 	}
 	at := func() string {
-		return g.oneOf("NOW", "1", "800000", "1000500", "1200s AGO", `"1970-01-01 00:10:00"`, `"1970-01-01 02:10:00 +0200"`)
+		return g.oneOf("NOW", "1", "800000", "1000500", "1200s AGO", `"1970-01-01 00:10:00"`,
+			`"1970-01-01 02:10:00 +0200"`)
 	}
-	span := fmt.Sprintf("%d%s", rapid.IntRange(-1, 900).Draw(g.t, "span"), g.oneOf("ms", "s", "s", "s"))
+	span := fmt.Sprintf("%d%s", rapid.IntRange(-1, 900).Draw(g.t, "span"),
+		g.oneOf("ms", "s", "s", "s"))
 	span = g.oneOf(span, span, "5m", "900s", "1900s")
-	times := g.oneOf("LAST "+span, "AFTER "+at()+" FOR "+span, "BEFORE "+at()+" FOR "+span, "BETWEEN "+at()+" AND "+at())
+	times := g.oneOf("LAST "+span, "AFTER "+at()+" FOR "+span, "BEFORE "+at()+" FOR "+span,
+		"BETWEEN "+at()+" AND "+at())
 	text := "SELECT " + strings.Join(fields, ", ") + " " + times
 	if g.exact && rapid.IntRange(0, 3).Draw(g.t, "limit") == 0 {
-		text += g.oneOf(" TOP ", " BOTTOM ") + g.oneOf("1", "2", "3") + " BY " + g.oneOf("max()", "sum()", "median()", "percentile(0.2)", "last()", "count()")
+		text += g.oneOf(" TOP ", " BOTTOM ") + g.oneOf("1", "2", "3") + " BY " +
+			g.oneOf("max()", "sum()", "median()", "percentile(0.2)", "last()", "count()")
 	}
 	return text
 }
 
 func (g *generator) selector() string {
-	s := g.oneOf("m.0", "m.1", "m.2", "m.none", "m.*", "*.1") + " BUCKET " + g.oneOf("b", "b", "b", "c")
+	s := g.oneOf("m.0", "m.1", "m.2", "m.none", "m.*", "*.1") + " BUCKET " +
+		g.oneOf("b", "b", "b", "c")
 	if rapid.IntRange(0, 4).Draw(g.t, "shift") == 0 {
-		s += fmt.Sprintf(" SHIFT BY %d%s", rapid.IntRange(-20, 400).Draw(g.t, "by"), g.oneOf("", "s", "ms"))
+		s += fmt.Sprintf(" SHIFT BY %d%s", rapid.IntRange(-20, 400).Draw(g.t, "by"),
+			g.oneOf("", "s", "ms"))
 	}
 	return s
 }
@@ -147,7 +154,8 @@ func (g *generator) expr(depth int) string {
 	if depth == 0 {
 		return g.selector()
 	}
-	kinds := []string{"select", "window", "window", "list", "many", "binary", "scalar", "sharp", "sharp", "sharp", "smooth",
+	kinds := []string{"select", "window", "window", "list", "many", "binary", "scalar", "sharp",
+		"sharp", "sharp", "smooth",
 		"joined spans"}
 	if !g.exact {
 		kinds = append(kinds, "avg", "quotient", "divide", "into", "confidence", "rounding", "rounding")
@@ -158,9 +166,11 @@ func (g *generator) expr(depth int) string {
 	case "window":
 		if rapid.Bool().Draw(g.t, "like c") {
 			// The resolution of the other bucket, so that both combine.
-			return fmt.Sprintf("%s(m.%s BUCKET b, 7s)", g.oneOf("min", "max", "sum", "count"), g.oneOf("0", "1", "*"))
+			return fmt.Sprintf("%s(m.%s BUCKET b, 7s)", g.oneOf("min", "max", "sum", "count"),
+				g.oneOf("0", "1", "*"))
 		}
-		return fmt.Sprintf("%s(%s, %d%s)", g.oneOf("min", "max", "sum", "count"), sub(), rapid.IntRange(1, 40).Draw(g.t, "n"), g.oneOf("s", "s", "s", "m"))
+		return fmt.Sprintf("%s(%s, %d%s)", g.oneOf("min", "max", "sum", "count"), sub(),
+			rapid.IntRange(1, 40).Draw(g.t, "n"), g.oneOf("s", "s", "s", "m"))
 	case "sharp":
 		// Where a rounding error can be a leap there must be none before.
 		if g.exact {
@@ -174,13 +184,15 @@ func (g *generator) expr(depth int) string {
 	case "avg":
 		return fmt.Sprintf("avg(%s, %ds)", sub(), rapid.IntRange(1, 100).Draw(g.t, "n"))
 	case "many":
-		return fmt.Sprintf("%s(m.0 BUCKET b, m.%s BUCKET b, %s, %s)", g.oneOf("sum", "min", "max", "diff"), g.oneOf("*", "1"), g.selector(), sub())
+		return fmt.Sprintf("%s(m.0 BUCKET b, m.%s BUCKET b, %s, %s)",
+			g.oneOf("sum", "min", "max", "diff"), g.oneOf("*", "1"), g.selector(), sub())
 	case "joined spans":
 		return g.joinedSpans(sub)
 	case "list":
 		return fmt.Sprintf("%s(%s, %s)", g.oneOf("sum", "min", "max", "diff"), sub(), sub())
 	case "binary":
-		return fmt.Sprintf("(%s %s (%s)%s)", sub(), g.oneOf("+", "-"), sub(), g.oneOf("", "", "", " ON 1", " ON (1, 2)"))
+		return fmt.Sprintf("(%s %s (%s)%s)", sub(), g.oneOf("+", "-"), sub(),
+			g.oneOf("", "", "", " ON 1", " ON (1, 2)"))
 	case "scalar":
 		return fmt.Sprintf("(%s %s %s)", sub(), g.oneOf("+", "-", "*"), number)
 	case "divide":
@@ -213,9 +225,11 @@ func (g *generator) joinedSpans(sub func() string) string {
 	case "operator":
 		return fmt.Sprintf("(%s %s (%s))", side(), g.oneOf("+", "-"), side())
 	case "topk":
-		return fmt.Sprintf("%s(%s, %s, %s)", g.oneOf("topk", "bottomk"), side(), side(), g.oneOf("1", "2"))
+		return fmt.Sprintf("%s(%s, %s, %s)", g.oneOf("topk", "bottomk"), side(), side(),
+			g.oneOf("1", "2"))
 	case "before":
-		return fmt.Sprintf("increase(%s(%s, %s), %s)", g.oneOf("max", "sum"), side(), side(), g.oneOf("1m", "5m"))
+		return fmt.Sprintf("increase(%s(%s, %s), %s)", g.oneOf("max", "sum"), side(), side(),
+			g.oneOf("1m", "5m"))
 	}
 	return fmt.Sprintf("%s(%s, %s)", g.oneOf("sum", "min", "max", "diff"), side(), side())
 }
@@ -224,7 +238,8 @@ func (g *generator) joinedSpans(sub func() string) string {
 // are such that every other order of adding them up gives another sum.
 func spanSeries(t *rapid.T, exact bool) (words []uint64) {
 	for range rapid.IntRange(0, 8).Draw(t, "runs") {
-		words = append(words, make([]uint64, rapid.SampledFrom([]int{0, 1, 5, 30, 200, 900}).Draw(t, "gap"))...)
+		words = append(words,
+			make([]uint64, rapid.SampledFrom([]int{0, 1, 5, 30, 200, 900}).Draw(t, "gap"))...)
 		n := rapid.SampledFrom([]int{1, 2, 20, 100, 300}).Draw(t, "set")
 		v := rapid.Int64Range(-1_000_000, 1_000_000).Draw(t, "value")
 		for i := range n {
@@ -234,7 +249,8 @@ func spanSeries(t *rapid.T, exact bool) (words []uint64) {
 			case i%5 == 0 && v%7 == 0:
 				w = point.FromFloat(math.NaN())
 			case v%5 == 0:
-				w = point.FromFloat([]float64{1e300, -1e300, 1e-300, 0.1, math.Copysign(0, -1), 5e-324, 1e16}[i*i%7])
+				w = point.FromFloat([]float64{1e300, -1e300, 1e-300, 0.1, math.Copysign(0, -1), 5e-324,
+					1e16}[i*i%7])
 			case v%11 == 0:
 				w = point.FromFloat([]float64{math.Inf(1), 1, math.Inf(-1)}[i*i%3])
 			case v%2 == 0:
@@ -256,15 +272,19 @@ func (g *generator) span() string {
 // errors. Integers stay whole.
 func (g *generator) sharp(of string) string {
 	number := g.oneOf("0", "-3", "100", "2.5")
-	switch g.oneOf("median", "percentile", "find", "find conf", "growth", "steps", "quantile", "topk", "replace", "histogram", "log", "top of it") {
+	switch g.oneOf("median", "percentile", "find", "find conf", "growth", "steps", "quantile", "topk",
+		"replace", "histogram", "log", "top of it") {
 	case "median":
 		return fmt.Sprintf("median(%s, %s)", of, g.span())
 	case "percentile":
-		return fmt.Sprintf("percentile(%s, %s, %s)", of, g.oneOf("0.0", "0.25", "0.9", "1", "0"), g.span())
+		return fmt.Sprintf("percentile(%s, %s, %s)", of, g.oneOf("0.0", "0.25", "0.9", "1", "0"),
+			g.span())
 	case "find":
-		return fmt.Sprintf("%s_%s(%s, %s, %s)", g.oneOf("first", "last", "count"), g.oneOf("above", "below"), of, number, g.span())
+		return fmt.Sprintf("%s_%s(%s, %s, %s)", g.oneOf("first", "last", "count"),
+			g.oneOf("above", "below"), of, number, g.span())
 	case "find conf":
-		return fmt.Sprintf("%s_%s_conf(%s, 0.3717, %s)", g.oneOf("first", "last", "count"), g.oneOf("above", "below"), of, g.span())
+		return fmt.Sprintf("%s_%s_conf(%s, 0.3717, %s)", g.oneOf("first", "last", "count"),
+			g.oneOf("above", "below"), of, g.span())
 	case "growth":
 		return fmt.Sprintf("increase(%s, %s)", of, g.span())
 	case "steps":
@@ -272,12 +292,15 @@ func (g *generator) sharp(of string) string {
 	case "quantile":
 		return fmt.Sprintf("quantile(%s, %s, %s)", of, g.selector(), g.oneOf("0.5", "0", "0.99", "1"))
 	case "topk":
-		return fmt.Sprintf("%s(%s, %s, %s)", g.oneOf("topk", "bottomk"), of, g.selector(), g.oneOf("1", "2", "5"))
+		return fmt.Sprintf("%s(%s, %s, %s)", g.oneOf("topk", "bottomk"), of, g.selector(),
+			g.oneOf("1", "2", "5"))
 	case "replace":
 		return fmt.Sprintf("replace_below_confidence(%s, 0.3717, %s)", of, g.oneOf("-1", "7"))
 	case "histogram":
-		h := fmt.Sprintf("histogram(%s, %s, %s, %s)", of, g.oneOf("2", "100", "3000", "1000000"), g.oneOf("1", "2", "3"), g.span())
-		return g.oneOf("min("+h+")", "max("+h+")", "median("+h+")", "percentile("+h+", 90.0)", "percentile("+h+", 0)")
+		h := fmt.Sprintf("histogram(%s, %s, %s, %s)", of, g.oneOf("2", "100", "3000", "1000000"),
+			g.oneOf("1", "2", "3"), g.span())
+		return g.oneOf("min("+h+")", "max("+h+")", "median("+h+")", "percentile("+h+", 90.0)",
+			"percentile("+h+", 0)")
 	case "log":
 		if !g.exact {
 			return fmt.Sprintf("%s(%s)", g.oneOf("log10_scale", "sqrt_scale", "rate"), of)
@@ -318,5 +341,6 @@ func (g *generator) rounding(of string) string {
 	case "steps":
 		return fmt.Sprintf("derivate(%s)", of)
 	}
-	return fmt.Sprintf("%s(histogram(%s, 2000, %s, %s))", g.oneOf("mean", "stddev"), g.selector(), g.oneOf("1", "2", "3"), g.span())
+	return fmt.Sprintf("%s(histogram(%s, 2000, %s, %s))", g.oneOf("mean", "stddev"), g.selector(),
+		g.oneOf("1", "2", "3"), g.span())
 }

@@ -54,7 +54,9 @@ type script struct {
 // runScript returns text with the results of its queries filled in.
 func runScript(t *testing.T, text string) string {
 	s := &script{t: t, source: newMemory(t)}
-	s.engine = &query.Engine{Source: sourceOf(s.source), Events: &s.events, Now: func() time.Time { return time.UnixMilli(s.now) }}
+	s.engine = &query.Engine{Source: sourceOf(s.source), Events: &s.events, Now: func() time.Time {
+		return time.UnixMilli(s.now)
+	}}
 	var out strings.Builder
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	for i := 0; i < len(lines); i++ {
@@ -104,7 +106,8 @@ func (s *script) command(words []string) {
 	case words[0] == "event" && len(words) >= 4:
 		s.event(words[1], s.number(words[2]), strings.Join(words[3:], " "))
 	case words[0] == "gap" && len(words) == 4:
-		s.events.Gaps = append(s.events.Gaps, events.Gap{Start: s.number(words[1]), End: s.number(words[2]), Events: s.number(words[3])})
+		s.events.Gaps = append(s.events.Gaps,
+			events.Gap{Start: s.number(words[1]), End: s.number(words[2]), Events: s.number(words[3])})
 	case words[0] == "compat" && len(words) == 1:
 		s.both = true
 	case words[0] == "rounds" && len(words) == 2:
@@ -112,7 +115,8 @@ func (s *script) command(words []string) {
 	case words[0] == "bucket" && len(words) == 4:
 		s.source.addBucket(words[1], s.number(words[2]), s.number(words[3]))
 	case words[0] == "limits" && len(words) == 5:
-		s.engine.Limits = query.Limits{MaxPoints: s.number(words[1]), MaxSeries: s.number(words[2]), MaxOutput: s.number(words[3]), MaxMemory: s.number(words[4])}
+		s.engine.Limits = query.Limits{MaxPoints: s.number(words[1]), MaxSeries: s.number(words[2]),
+			MaxOutput: s.number(words[3]), MaxMemory: s.number(words[4])}
 	case words[0] == "load" && len(words) >= 5 && words[3][0] == '@':
 		q, err := dql.Parse("SELECT " + words[2] + " BUCKET x LAST 1s")
 		if err != nil {
@@ -177,7 +181,8 @@ func (s *script) query(text string, opt query.Options) string {
 	if err != nil {
 		kind := "error"
 		for name, target := range map[string]error{
-			"unsupported": query.ErrUnsupported, "no results": query.ErrNoResults, "unknown bucket": query.ErrUnknownBucket,
+			"unsupported": query.ErrUnsupported, "no results": query.ErrNoResults,
+			"unknown bucket": query.ErrUnknownBucket,
 		} {
 			if errors.Is(err, target) {
 				kind = name
@@ -214,7 +219,8 @@ func (s *script) query(text string, opt query.Options) string {
 		}
 	}
 	for _, u := range r.Unmatched {
-		fmt.Fprintf(&out, "unmatched %s at %d: %s and %d more\n", u.Selector, u.Pos, strings.Join(u.Series, ", "), u.More)
+		fmt.Fprintf(&out, "unmatched %s at %d: %s and %d more\n", u.Selector, u.Pos,
+			strings.Join(u.Series, ", "), u.More)
 	}
 	for _, m := range r.Missing {
 		fmt.Fprintf(&out, "missing %s at %d: %s %q\n", m.Selector, m.Pos, m.Reason, m.Near)
@@ -226,10 +232,13 @@ func (s *script) query(text string, opt query.Options) string {
 func TestHitsAreSortedByKey(t *testing.T) {
 	m := newBucket(t)
 	for i := range 50 {
-		m.load("b", key(t, "a", fmt.Sprintf("%02d", i)), 0, ints(1, func(int64) int64 { return int64(i) }))
+		m.load("b", key(t, "a", fmt.Sprintf("%02d", i)), 0, ints(1, func(int64) int64 {
+			return int64(i)
+		}))
 	}
 	e := &query.Engine{Source: sourceOf(m), Now: time.Now}
-	r, err := e.Query(context.Background(), "SELECT a.* BUCKET b AS $2 BETWEEN 1 AND 1000", query.Options{})
+	r, err := e.Query(context.Background(), "SELECT a.* BUCKET b AS $2 BETWEEN 1 AND 1000",
+		query.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,5 +66,6 @@ func (h *historied) write(bucket, key string, from int64, words []uint64) {
 func (h *historied) remove(bucket, key string) {
 	b := h.buckets[bucket]
 	delete(h.series[b.ID], key)
-	h.changes[b.ID] = append(h.changes[b.ID], change{0, math.MaxInt64, []string{key[:len(key)-h.blurred]}})
+	h.changes[b.ID] = append(h.changes[b.ID],
+		change{0, math.MaxInt64, []string{key[:len(key)-h.blurred]}})
 }

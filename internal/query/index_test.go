@@ -45,7 +45,8 @@ func (b tagBuckets) Tagged(id uint64) (source.Bucket, error) {
 	return nil, query.ErrUnknownBucket
 }
 
-func (b tagBuckets) May(_ context.Context, of source.Bucket, keys [][]byte, from, past int64, may []bool) error {
+func (b tagBuckets) May(_ context.Context, of source.Bucket, keys [][]byte, from, past int64,
+	may []bool) error {
 	for i, key := range keys {
 		r, ok := b.series[of.Info().ID][string(key)]
 		may[i] = ok && r.from < past && from < r.from+int64(len(r.words))
@@ -60,14 +61,17 @@ func (s *script) tag(words []string) {
 		s.t.Fatal(err)
 	}
 	keyOf := func(i int) []byte { return q.Fields[i].Expr.(*dql.Select).Metric.Key }
-	c := tags.Change{Bucket: s.source.buckets[words[2]].ID, Key: keyOf(1), Collection: []byte(words[0]), Name: keyOf(0)}
+	c := tags.Change{Bucket: s.source.buckets[words[2]].ID, Key: keyOf(1),
+		Collection: []byte(words[0]), Name: keyOf(0)}
 	for _, word := range words[4:] {
 		name, value, _ := strings.Cut(word, "=")
 		namespace, name, found := strings.Cut(name, ":")
 		if !found {
 			namespace, name = "", namespace
 		}
-		c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)}, Value: []byte(value)})
+		c.Set = append(c.Set,
+			tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)},
+				Value: []byte(value)})
 	}
 	s.index.Tags.Apply(&c)
 }
@@ -89,7 +93,9 @@ func TestLookupsAreLimited(t *testing.T) {
 		t.Errorf("20 series: %v", err)
 	}
 	e.Source = sourceOf(brokenIndex{m})
-	if _, err := e.Query(context.Background(), "SELECT ALL FROM c LAST 1s", query.Options{}); !errors.Is(err, errBroken) || !strings.Contains(err.Error(), metric.Quoted("c")) {
+	if _, err := e.Query(context.Background(), "SELECT ALL FROM c LAST 1s",
+		query.Options{}); !errors.Is(err, errBroken) ||
+		!strings.Contains(err.Error(), metric.Quoted("c")) {
 		t.Errorf("a broken index: %v", err)
 	}
 }

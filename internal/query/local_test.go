@@ -15,7 +15,9 @@ import (
 // the range begins, if that is a multiple of 60 s.
 func localExpr(t *rapid.T, depth int) string {
 	pick := func(list ...string) string { return rapid.SampledFrom(list).Draw(t, "choice") }
-	selector := func() string { return "m." + pick("0", "1", "2") + " BUCKET b" + pick("", "", " SHIFT BY 7s") }
+	selector := func() string {
+		return "m." + pick("0", "1", "2") + " BUCKET b" + pick("", "", " SHIFT BY 7s")
+	}
 	if depth == 0 {
 		return selector()
 	}
@@ -23,7 +25,8 @@ func localExpr(t *rapid.T, depth int) string {
 	span := pick("2s", "10s", "20s", "30s", "1m")
 	switch pick("span", "span", "steps", "mavg", "operator", "quantile", "all", "all spans", "zero") {
 	case "span":
-		fn := pick("sum", "avg", "min", "last", "first", "count", "empty", "increase", "rate", "variance", "median")
+		fn := pick("sum", "avg", "min", "last", "first", "count", "empty", "increase", "rate", "variance",
+			"median")
 		return fmt.Sprintf("%s(%s, %s)", fn, sub(), span)
 	case "steps":
 		return fmt.Sprintf("%s(%s)", pick("derivate", "increase", "rate", "confidence", "abs"), sub())
@@ -78,7 +81,8 @@ func checkLocal(t *testing.T, rt *rapid.T) (compared int) {
 		}
 		e.Now = func() time.Time { return time.UnixMilli(4_000_000) }
 		return e.WithRounds(rapid.Int64Range(1, 900).Draw(rt, "rounds")).Query(t.Context(),
-			fmt.Sprintf("SELECT %s BETWEEN %d AND %d", text, start*1000, end*1000), query.Options{Confidence: true})
+			fmt.Sprintf("SELECT %s BETWEEN %d AND %d", text, start*1000, end*1000),
+			query.Options{Confidence: true})
 	}
 	whole, err := ask(early)
 	if err != nil { // such as mixed resolutions
@@ -92,7 +96,8 @@ func checkLocal(t *testing.T, rt *rapid.T) (compared int) {
 		w := whole.Series[i]
 		skip := (late - early) * 1000 / int(s.Resolution)
 		if !sameBits(s.Values, w.Values[skip:]) || !sameBits(s.Confidence, w.Confidence[skip:]) {
-			rt.Fatalf("%s from %d and from %d to %d:\n%v\n%v", text, early, late, end, w.Values[skip:], s.Values)
+			rt.Fatalf("%s from %d and from %d to %d:\n%v\n%v", text, early, late, end, w.Values[skip:],
+				s.Values)
 		}
 		compared += len(s.Values)
 	}

@@ -27,7 +27,8 @@ func TestAPlanNeverChanges(t *testing.T) {
 		source := adder{g.source(t)}
 		text, width := g.query(), rapid.SampledFrom([]int{0, 0, 9, 100}).Draw(rt, "width")
 		if rapid.IntRange(0, 2).Draw(rt, "long columns") == 0 { // that begin at multiples of their length
-			text = fmt.Sprintf("SELECT m.0 BUCKET b, %s BETWEEN %d AND 3000000", g.selector(), rapid.IntRange(1, 1_000_000).Draw(rt, "begin"))
+			text = fmt.Sprintf("SELECT m.0 BUCKET b, %s BETWEEN %d AND 3000000", g.selector(),
+				rapid.IntRange(1, 1_000_000).Draw(rt, "begin"))
 			width = 1
 		}
 		q, err := dql.Parse(text)
@@ -42,11 +43,13 @@ func TestAPlanNeverChanges(t *testing.T) {
 			Range: times,
 			Shown: plan.Shown{
 				Confidence: rapid.Bool().Draw(rt, "sure"),
-				Compat:     rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Explain: rapid.IntRange(0, 9).Draw(rt, "explain") == 0,
+				Compat:     rapid.IntRange(0, 4).Draw(rt, "compat") == 0,
+				Explain:    rapid.IntRange(0, 9).Draw(rt, "explain") == 0,
 			},
 			Limits: query.Limits{}.Stricter(query.Limits{}), Now: 3_000_000,
-			Width:   width,
-			Readers: rapid.IntRange(0, 2).Draw(rt, "readers"), RoundSlots: rapid.Int64Range(1, 300).Draw(rt, "rounds"), AloneSlots: -1,
+			Width:      width,
+			Readers:    rapid.IntRange(0, 2).Draw(rt, "readers"),
+			RoundSlots: rapid.Int64Range(1, 300).Draw(rt, "rounds"), AloneSlots: -1,
 		}
 		p, err := plan.Make(t.Context(), sourceOf(source), q, opt)
 		if err != nil {
@@ -80,13 +83,17 @@ func TestAPlanNeverChanges(t *testing.T) {
 }
 
 func sameResult(a, b *exec.Result) bool {
-	if a.Stats != b.Stats || len(a.Series) != len(b.Series) || (a.Explained == nil) != (b.Explained == nil) {
+	if a.Stats != b.Stats || len(a.Series) != len(b.Series) ||
+		(a.Explained == nil) != (b.Explained == nil) {
 		return false
 	}
 	for i, s := range a.Series {
 		o := b.Series[i]
-		if s.Name != o.Name || s.Start != o.Start || s.Resolution != o.Resolution || s.Points != o.Points || s.LastPoint != o.LastPoint || s.HeldUntil != o.HeldUntil || s.Coverage != o.Coverage || s.Interval != o.Interval ||
-			!sameBits(s.Values, o.Values) || !sameBits(s.Min, o.Min) || !sameBits(s.Max, o.Max) || !sameBits(s.Confidence, o.Confidence) {
+		if s.Name != o.Name || s.Start != o.Start || s.Resolution != o.Resolution ||
+			s.Points != o.Points || s.LastPoint != o.LastPoint || s.HeldUntil != o.HeldUntil ||
+			s.Coverage != o.Coverage || s.Interval != o.Interval ||
+			!sameBits(s.Values, o.Values) || !sameBits(s.Min, o.Min) || !sameBits(s.Max, o.Max) ||
+			!sameBits(s.Confidence, o.Confidence) {
 			return false
 		}
 	}

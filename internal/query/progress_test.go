@@ -15,7 +15,8 @@ type watched struct {
 	shares   []float64
 }
 
-func (w *watched) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (w *watched) Read(ctx context.Context, b query.Info, key []byte, from int64,
+	dst []uint64) (query.Cost, error) {
 	w.shares = append(w.shares, w.progress.Share())
 	return w.memory.Read(ctx, b, key, from, dst)
 }
@@ -27,7 +28,8 @@ func TestProgress(t *testing.T) {
 	source := &watched{memory: m, progress: &query.Progress{}}
 	e := &query.Engine{Source: sourceOf(source), Now: time.Now}
 	opt := query.Options{Progress: source.progress, NoAggregates: true}
-	if _, err := e.Query(t.Context(), "SELECT max(a BUCKET b, 1m) AFTER 100000 FOR 100000s", opt); err != nil {
+	if _, err := e.Query(t.Context(), "SELECT max(a BUCKET b, 1m) AFTER 100000 FOR 100000s",
+		opt); err != nil {
 		t.Fatal(err)
 	}
 	if share := source.progress.Share(); share != 1 {

@@ -34,13 +34,16 @@ func checkEngine(t *testing.T) func(rt *rapid.T) {
 			e.Source = sourceOf(adder{source})
 		}
 		e.Readers = query.NewReaders(rapid.IntRange(0, 3).Draw(rt, "readers"))
-		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0, Restart: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "restart")}
+		old := reference.Old{Compat: rapid.IntRange(0, 2).Draw(rt, "compat") == 0,
+			Restart: rapid.SampledFrom([]int64{2, 3, 50, 1000}).Draw(rt, "restart")}
 		if old.Compat { // the original has no ON
 			text = strings.NewReplacer(" ON 1", "", " ON (1, 2)", "").Replace(text)
 		}
 		rounds := rapid.Int64Range(1, 300).Draw(rt, "rounds")
-		opt := query.Options{Compat: old.Compat, Confidence: true, NoAggregates: rapid.IntRange(0, 9).Draw(rt, "without") == 0}
-		got, err := e.WithRounds(rounds).WithCompatSlots(old.Restart).Query(context.Background(), text, opt)
+		opt := query.Options{Compat: old.Compat, Confidence: true,
+			NoAggregates: rapid.IntRange(0, 9).Draw(rt, "without") == 0}
+		got, err := e.WithRounds(rounds).WithCompatSlots(old.Restart).Query(context.Background(), text,
+			opt)
 		want, wantErr := reference.Evaluate(plain{source}, text, now, old)
 		switch {
 		case wantErr == nil && len(want) == 0:
@@ -73,7 +76,8 @@ func sameError(got, want error) bool {
 		return got != nil && strings.Contains(got.Error(), "division by the constant 0")
 	}
 	if errors.Is(want, reference.ErrPairs) {
-		return got != nil && (strings.Contains(got.Error(), "belong") || strings.Contains(got.Error(), "ON "))
+		return got != nil &&
+			(strings.Contains(got.Error(), "belong") || strings.Contains(got.Error(), "ON "))
 	}
 	return errors.Is(got, want)
 }

@@ -216,7 +216,8 @@ func (r *request) planOptions() plan.Options {
 	return plan.Options{
 		Shown: plan.Shown{Explain: opt.Explain, Compat: opt.Compat, Confidence: opt.Confidence},
 		Range: r.times, Limits: e.Limits.Stricter(opt.Limits), Now: r.began.UnixMilli(),
-		Zone: r.zone, Events: r.counter(), Asked: r.length, Width: opt.Width, Memory: opt.Memory, NoAggregates: opt.NoAggregates, Older: opt.Older,
+		Zone: r.zone, Events: r.counter(), Asked: r.length, Width: opt.Width, Memory: opt.Memory,
+		NoAggregates: opt.NoAggregates, Older: opt.Older,
 		Readers:    e.Readers.Most(),
 		RoundSlots: e.roundSlots, CompatSlots: e.compatSlots, AloneSlots: e.aloneSlots,
 	}

@@ -18,7 +18,8 @@ func TestEqualReadsHappenOnce(t *testing.T) {
 	m.load("b", key(t, "b"), 0, ints(n, func(i int64) int64 { return i }))
 	m.noteReads()
 	r, err := engine(m, n*1000).Query(context.Background(),
-		"SELECT max(x, 1h), avg(x, 1h), max(x, 1h) - sum(max(* BUCKET b, 1h)) ALIAS a BUCKET b AS x BETWEEN 1 AND NOW", query.Options{})
+		"SELECT max(x, 1h), avg(x, 1h), max(x, 1h) - sum(max(* BUCKET b, 1h)) ALIAS a BUCKET b AS x "+
+			"BETWEEN 1 AND NOW", query.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +105,8 @@ func TestMemoryFollowsTheResult(t *testing.T) {
 	e := engine(m, year*1000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	r, err := e.Query(context.Background(), "SELECT max(a BUCKET b, 1d), sum(a BUCKET b, 1d) LAST 52w", query.Options{})
+	r, err := e.Query(context.Background(), "SELECT max(a BUCKET b, 1d), sum(a BUCKET b, 1d) LAST 52w",
+		query.Options{})
 	runtime.ReadMemStats(&after)
 	if err != nil {
 		t.Fatal(err)

@@ -23,7 +23,8 @@ type meeting struct {
 	reached chan struct{}
 }
 
-func (m *meeting) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (m *meeting) Read(ctx context.Context, b query.Info, key []byte, from int64,
+	dst []uint64) (query.Cost, error) {
 	m.mu.Lock()
 	if m.under++; m.under > m.most {
 		if m.most = m.under; m.most == m.want {
@@ -47,7 +48,9 @@ func (m *meeting) Read(ctx context.Context, b query.Info, key []byte, from int64
 func manySeries(t *testing.T, n int) *memory {
 	m := newBucket(t)
 	for i := range n {
-		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(5000, func(k int64) int64 { return k * int64(i) % 1009 }))
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(5000, func(k int64) int64 {
+			return k * int64(i) % 1009
+		}))
 	}
 	return m
 }
@@ -60,7 +63,8 @@ func TestSeriesAreReadSideBySide(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	m := &meeting{memory: manySeries(t, 60), want: 4, reached: make(chan struct{})}
-	e := (query.Engine{Source: sourceOf(m), Now: time.Now, Readers: query.NewReaders(3)}).WithRounds(500)
+	e := (query.Engine{Source: sourceOf(m), Now: time.Now, Readers: query.NewReaders(3)}).WithRounds(
+		500)
 	r, err := e.Query(ctx, seriesFirst, query.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +114,8 @@ type failing struct {
 
 var errLost = errors.New("lost")
 
-func (f *failing) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (f *failing) Read(ctx context.Context, b query.Info, key []byte, from int64,
+	dst []uint64) (query.Cost, error) {
 	if string(key) == f.key && from >= f.from {
 		return query.Cost{}, errLost
 	}
@@ -121,7 +126,8 @@ func TestAnErrorOfAReaderEndsTheQuery(t *testing.T) {
 	m := manySeries(t, 30)
 	for i := range 30 {
 		f := &failing{memory: m, key: string(key(t, "m", fmt.Sprint(i))), from: 2000}
-		e := (query.Engine{Source: sourceOf(f), Now: time.Now, Readers: query.NewReaders(2)}).WithRounds(500)
+		e := (query.Engine{Source: sourceOf(f), Now: time.Now, Readers: query.NewReaders(2)}).WithRounds(
+			500)
 		if _, err := e.Query(t.Context(), seriesFirst, query.Options{}); !errors.Is(err, errLost) {
 			t.Fatalf("series %d cannot be read: %v", i, err)
 		}
@@ -137,16 +143,19 @@ type watching struct {
 
 func (w *watching) look() {
 	free := int64(w.readers.Free())
-	for seen := w.fewest.Load(); free < seen && !w.fewest.CompareAndSwap(seen, free); seen = w.fewest.Load() {
+	for seen := w.fewest.Load(); free < seen &&
+		!w.fewest.CompareAndSwap(seen, free); seen = w.fewest.Load() {
 	}
 }
 
-func (w *watching) Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (w *watching) Read(ctx context.Context, b query.Info, key []byte, from int64,
+	dst []uint64) (query.Cost, error) {
 	w.look()
 	return w.adder.Read(ctx, b, key, from, dst)
 }
 
-func (w *watching) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (w *watching) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
+	dst []chunk.Header) (query.Cost, error) {
 	w.look()
 	return w.adder.Aggregate(ctx, b, key, from, step, dst)
 }
@@ -158,12 +167,14 @@ func TestLittleIsReadAlone(t *testing.T) {
 		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(100, func(k int64) int64 { return k }))
 	}
 	for text, free := range map[string]int64{
-		"SELECT max(m.1 BUCKET b, 1m), max(m.2 BUCKET b, 1m), max(m.3 BUCKET b, 1m) BETWEEN 0 AND 3600000":  3,
-		"SELECT max(m.1 BUCKET b, 1h), max(m.2 BUCKET b, 1h), max(m.3 BUCKET b, 1h) BETWEEN 0 AND 86400000": 3, // 360 headers
-		"SELECT max(m.* BUCKET b, 1h) BETWEEN 0 AND 86400000":                                               0,
-		"SELECT max(m.* BUCKET b, 1m) BETWEEN 0 AND 3600000":                                                0,
-		"SELECT m.1 BUCKET b, m.2 BUCKET b, m.3 BUCKET b BETWEEN 0 AND 3600000":                             3,
-		"SELECT m.1 BUCKET b, m.2 BUCKET b, m.3 BUCKET b, m.4 BUCKET b BETWEEN 0 AND 86400000":              0,
+		"SELECT max(m.1 BUCKET b, 1m), max(m.2 BUCKET b, 1m), max(m.3 BUCKET b, 1m) BETWEEN 0 AND 3600000": 3,
+		// 360 headers
+		"SELECT max(m.1 BUCKET b, 1h), max(m.2 BUCKET b, 1h), max(m.3 BUCKET b, 1h) BETWEEN 0 AND " +
+			"86400000": 3,
+		"SELECT max(m.* BUCKET b, 1h) BETWEEN 0 AND 86400000":                                  0,
+		"SELECT max(m.* BUCKET b, 1m) BETWEEN 0 AND 3600000":                                   0,
+		"SELECT m.1 BUCKET b, m.2 BUCKET b, m.3 BUCKET b BETWEEN 0 AND 3600000":                3,
+		"SELECT m.1 BUCKET b, m.2 BUCKET b, m.3 BUCKET b, m.4 BUCKET b BETWEEN 0 AND 86400000": 0,
 	} {
 		w := &watching{adder: adder{m}, readers: query.NewReaders(3)}
 		w.fewest.Store(3)

@@ -31,10 +31,12 @@ type flat interface {
 // What a flat source may offer besides, and query.Index.
 type (
 	flatAggregates interface {
-		Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error)
+		Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
+			dst []chunk.Header) (query.Cost, error)
 	}
 	flatOlder interface {
-		ReadOlder(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error)
+		ReadOlder(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost,
+			error)
 	}
 	flatHistory interface {
 		Mark(b query.Info) source.Mark
@@ -72,7 +74,8 @@ func (s flatSource) Offers() (o query.Offers) {
 }
 
 // AggregateEach leaves nothing in dst of the series before.
-func (s flatSource) AggregateEach(ctx context.Context, list []source.Series, from, step int64, dst []chunk.Header, each func(i int, cost query.Cost, err error) error) error {
+func (s flatSource) AggregateEach(ctx context.Context, list []source.Series, from, step int64,
+	dst []chunk.Header, each func(i int, cost query.Cost, err error) error) error {
 	for i, of := range list {
 		clear(dst)
 		cost, err := of.Aggregate(ctx, from, step, dst)
@@ -119,7 +122,8 @@ func (s flatSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (qu
 
 func (s flatSeries) WithStale() source.Series { return s }
 
-func (s flatSeries) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (s flatSeries) Aggregate(ctx context.Context, from, step int64,
+	dst []chunk.Header) (query.Cost, error) {
 	return s.b.of.(flatAggregates).Aggregate(ctx, s.b.info, s.key, from, step, dst)
 }
 
@@ -154,7 +158,9 @@ func (m *memory) noteReads() { m.reads = make(map[string]int) }
 
 // engine asks a source at a time in unix ms.
 func engine(source flat, now int64) *query.Engine {
-	return &query.Engine{Source: sourceOf(source), Now: func() time.Time { return time.UnixMilli(now) }}
+	return &query.Engine{Source: sourceOf(source), Now: func() time.Time {
+		return time.UnixMilli(now)
+	}}
 }
 
 func (m *memory) addBucket(name string, resolution, ttl int64) {
@@ -175,7 +181,8 @@ func (m *memory) Bucket(name string) (query.Info, error) {
 	return b, nil
 }
 
-func (m *memory) Metrics(_ context.Context, b query.Info, prefix []byte, fn func([]byte) bool) error {
+func (m *memory) Metrics(_ context.Context, b query.Info, prefix []byte,
+	fn func([]byte) bool) error {
 	for key := range m.series[b.ID] {
 		if k := []byte(key); bytes.HasPrefix(k, prefix) && !fn(k) {
 			return nil
@@ -191,7 +198,8 @@ func (m *memory) Exists(_ context.Context, b query.Info, key []byte) (bool, erro
 
 func (m *memory) BucketNames() []string { return slices.Sorted(maps.Keys(m.buckets)) }
 
-func (m *memory) Read(_ context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error) {
+func (m *memory) Read(_ context.Context, b query.Info, key []byte, from int64,
+	dst []uint64) (query.Cost, error) {
 	if from < 0 || len(dst) == 0 || len(dst) > query.MaxRead {
 		m.t.Errorf("Read of %d slots from %d", len(dst), from)
 	}
@@ -235,7 +243,8 @@ func ints(n int, f func(i int64) int64) []uint64 {
 // adder is a memory that adds up slots itself, chunk by chunk.
 type adder struct{ *memory }
 
-func (a adder) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64, dst []chunk.Header) (query.Cost, error) {
+func (a adder) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
+	dst []chunk.Header) (query.Cost, error) {
 	var cost query.Cost
 	var tree sumtree.Tree
 	for i := range dst {

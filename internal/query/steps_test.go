@@ -20,10 +20,14 @@ import (
 func TestOneStepLater(t *testing.T) {
 	m := newBucket(t)
 	for i := range 5 {
-		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 { return n * int64(i+1) % 1009 }))
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 {
+			return n * int64(i+1) % 1009
+		}))
 	}
 	h := newHistoried(m)
-	e := &query.Engine{Source: sourceOf(h), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 20)}
+	e := &query.Engine{Source: sourceOf(h), Now: func() time.Time {
+		return time.Unix(9000, 0)
+	}, Cache: query.NewCache(1 << 20)}
 	for i := range 3 {
 		text := fmt.Sprintf("SELECT avg(avg(m.* BUCKET b, 1m)) AFTER %d FOR 1h", (10+i)*60_000)
 		got := dump(e.Query(t.Context(), text, query.Options{}))
@@ -34,17 +38,19 @@ func TestOneStepLater(t *testing.T) {
 			t.Errorf("%s: %d answers are made of steps, want %d", text, hits, i)
 		}
 	}
-	r, err := e.Query(t.Context(), "EXPLAIN SELECT avg(avg(m.* BUCKET b, 1m)) AFTER 900000 FOR 1h", query.Options{})
+	r, err := e.Query(t.Context(), "EXPLAIN SELECT avg(avg(m.* BUCKET b, 1m)) AFTER 900000 FOR 1h",
+		query.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Split(r.Plan.String(), "\n")[1], "from the cache: 57 of 60 steps"; got != want {
+	if got, want := strings.Split(r.Plan.String(), "\n")[1],
+		"from the cache: 57 of 60 steps"; got != want {
 		t.Errorf("EXPLAIN says %q, want %q", got, want)
 	}
 }
 
-// TestStepsOfAll asks queries of each kind again for later ranges: those of which steps are kept are
-// answered with steps, and all as by an engine without a cache.
+// TestStepsOfAll asks queries of each kind again for later ranges: those of which steps are kept
+// are answered with steps, and all as by an engine without a cache.
 func TestStepsOfAll(t *testing.T) {
 	m := newBucket(t)
 	for i := range 5 {
@@ -80,7 +86,9 @@ func TestStepsOfAll(t *testing.T) {
 	} {
 		h := newHistoried(m)
 		h.fixed = 5970 // the end of the range is live
-		e := &query.Engine{Source: sourceOf(h), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 22)}
+		e := &query.Engine{Source: sourceOf(h), Now: func() time.Time {
+			return time.Unix(9000, 0)
+		}, Cache: query.NewCache(1 << 22)}
 		for i := range 3 {
 			text := fmt.Sprintf("SELECT %s AFTER %d FOR 1h", c.field, (40+6*i)*60_000)
 			opt := query.Options{Width: c.width}
@@ -100,19 +108,22 @@ func TestStepsOfAll(t *testing.T) {
 	}
 }
 
-// TestOneTextForAll: many ask the same texts of a moving range beside each other, which share one tree, and
-// have the answers of an engine without a cache.
+// TestOneTextForAll: many ask the same texts of a moving range beside each other, which share one
+// tree, and have the answers of an engine without a cache.
 func TestOneTextForAll(t *testing.T) {
 	m := newBucket(t)
 	for i := range 5 {
-		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 { return n * int64(i+1) % 1009 }))
+		m.load("b", key(t, "m", fmt.Sprint(i)), 0, ints(8000, func(n int64) int64 {
+			return n * int64(i+1) % 1009
+		}))
 	}
 	var now atomic.Int64
 	now.Store(6000)
 	clock := func() time.Time { return time.Unix(now.Load(), 0) }
 	e := &query.Engine{Source: sourceOf(newHistoried(m)), Now: clock, Cache: query.NewCache(1 << 20)}
 	texts := []string{
-		"SELECT avg(avg(m.* BUCKET b, 1m)) AFTER 600000 FOR 1h", "SELECT m.1 BUCKET b, sum(rate(m.* BUCKET b)) AS x METADATA {a: $1} LAST 10m",
+		"SELECT avg(avg(m.* BUCKET b, 1m)) AFTER 600000 FOR 1h",
+		"SELECT m.1 BUCKET b, sum(rate(m.* BUCKET b)) AS x METADATA {a: $1} LAST 10m",
 		"SELECT max(m.* BUCKET b, 20s) AS $1 LAST 30m", "SELECT m.* BUCKET b LAST 5m TOP 2 BY max()",
 	}
 	var all sync.WaitGroup
@@ -130,7 +141,8 @@ func TestOneTextForAll(t *testing.T) {
 	all.Wait()
 	for _, text := range texts {
 		got := dump(e.Query(t.Context(), text, query.Options{Align: true}))
-		if want := dump(e.Query(t.Context(), text, query.Options{Align: true, NoCache: true})); got != want {
+		if want := dump(e.Query(t.Context(), text,
+			query.Options{Align: true, NoCache: true})); got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", text, got, want)
 		}
 	}
@@ -140,12 +152,16 @@ func TestOneTextForAll(t *testing.T) {
 func TestNamesOfOthers(t *testing.T) {
 	m := newBucket(t)
 	words := ints(100, func(n int64) int64 { return n })
-	for _, k := range [][]byte{key(t, "web", "1", "load"), key(t, "web", "2", "load"), key(t, "db", "load")} {
+	for _, k := range [][]byte{key(t, "web", "1", "load"), key(t, "web", "2", "load"),
+		key(t, "db", "load")} {
 		m.load("b", k, 0, words)
 	}
 	h := newHistoried(m)
-	e := &query.Engine{Source: sourceOf(h), Now: func() time.Time { return time.Unix(9000, 0) }, Cache: query.NewCache(1 << 20)}
-	fields := []string{"web.*.load BUCKET b", "db.load BUCKET b", "*.load BUCKET b", "web.1.load BUCKET b"}
+	e := &query.Engine{Source: sourceOf(h), Now: func() time.Time {
+		return time.Unix(9000, 0)
+	}, Cache: query.NewCache(1 << 20)}
+	fields := []string{"web.*.load BUCKET b", "db.load BUCKET b", "*.load BUCKET b",
+		"web.1.load BUCKET b"}
 	ask := func() (found []bool) {
 		for _, field := range fields {
 			before := e.Cache.Counted(resultcache.HitWhole)
@@ -209,7 +225,8 @@ func TestAlignedRanges(t *testing.T) {
 		text := fmt.Sprintf("SELECT %s LAST %dms", fields, rapid.IntRange(1, 900_000).Draw(rt, "span"))
 		r, err := e.Query(t.Context(), text, opt)
 		// A field without series counts as well, and so do those that topk leaves out.
-		if err != nil || len(r.Unmatched) > 0 || strings.Contains(text, "topk") || strings.Contains(text, "bottomk") {
+		if err != nil || len(r.Unmatched) > 0 || strings.Contains(text, "topk") ||
+			strings.Contains(text, "bottomk") {
 			return
 		}
 		opt.Align = false
@@ -224,7 +241,8 @@ func TestAlignedRanges(t *testing.T) {
 		}
 		for _, s := range r.Series {
 			if r.Start%longest != 0 || r.Start > plain.Start || r.Start <= plain.Start-2*900_000 {
-				rt.Fatalf("%s begins at %d, with %d ms between values; without alignment it is %d", text, r.Start, s.Resolution, plain.Start)
+				rt.Fatalf("%s begins at %d, with %d ms between values; without alignment it is %d", text,
+					r.Start, s.Resolution, plain.Start)
 			}
 		}
 	}
@@ -250,7 +268,8 @@ func TestEndsOfAlignedRanges(t *testing.T) {
 		{"sum(m BUCKET b, 1m) LAST 10m", 0, 360_000, 1_020_000},
 		{"sum(m BUCKET b, 1m), sum(m BUCKET b, 90s) LAST 10m", 0, 360_000, 1_020_000},
 		{"sum(m BUCKET b, 4m), sum(m BUCKET b, 3m) LAST 10m", 0, 240_000, 1_200_000}, // not 12 minutes
-		{"sum(m BUCKET b, 1m) LAST 30s", 0, 970_500, 1_000_500},                      // shorter than a step
+		// shorter than a step
+		{"sum(m BUCKET b, 1m) LAST 30s", 0, 970_500, 1_000_500},
 		{"m BUCKET b LAST 600s", 100, 399_000, 1_001_000},
 		{"avg(max(m BUCKET b, 20s) * 2, 1m) AFTER 125000 FOR 2m", 0, 120_000, 245_000},
 	} {
@@ -259,7 +278,8 @@ func TestEndsOfAlignedRanges(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := r.Series[0]
-		if end := r.Start + int64(len(s.Values))*s.Resolution; r.Start != c.start || end != c.end && end-c.end >= s.Resolution {
+		if end := r.Start + int64(len(s.Values))*s.Resolution; r.Start != c.start || end != c.end &&
+			end-c.end >= s.Resolution {
 			t.Errorf("%s: from %d to %d, want %d to %d", c.text, r.Start, end, c.start, c.end)
 		}
 	}

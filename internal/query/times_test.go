@@ -23,12 +23,15 @@ func TestRangesOfMilliseconds(t *testing.T) {
 		now := time.UnixMilli(rapid.Int64Range(0, 2000).Draw(rt, "now"))
 		at := func(name string) string {
 			n := rapid.Int64Range(0, 2500).Draw(rt, name)
-			return rapid.SampledFrom([]string{"NOW", fmt.Sprint(n), fmt.Sprint(n % 3), fmt.Sprintf("%dms AGO", n),
+			return rapid.SampledFrom([]string{"NOW", fmt.Sprint(n), fmt.Sprint(n % 3),
+				fmt.Sprintf("%dms AGO", n),
 				`"1970-01-01 00:00:01"`, `"1970-01-01 01:00:02 +0100"`}).Draw(rt, name+" form")
 		}
 		span := fmt.Sprintf("%dms", rapid.IntRange(-2, 100).Draw(rt, "span"))
-		text := "SELECT m BUCKET b " + rapid.SampledFrom([]string{"LAST " + span, "AFTER " + at("after") + " FOR " + span,
-			"BEFORE " + at("before") + " FOR " + span, "BETWEEN " + at("from") + " AND " + at("to")}).Draw(rt, "range")
+		text := "SELECT m BUCKET b " +
+			rapid.SampledFrom([]string{"LAST " + span, "AFTER " + at("after") + " FOR " + span,
+				"BEFORE " + at("before") + " FOR " + span, "BETWEEN " + at("from") + " AND " + at("to")}).Draw(
+				rt, "range")
 		e := engine(m, now.UnixMilli())
 		old := reference.Old{Compat: rapid.IntRange(0, 4).Draw(rt, "compat") == 0, Restart: 100_000}
 		got, err := e.Query(t.Context(), text, query.Options{Compat: old.Compat, Confidence: true})
@@ -40,7 +43,8 @@ func TestRangesOfMilliseconds(t *testing.T) {
 			rt.Fatalf("%s: %v", text, err)
 		}
 		if err := (&generator{t: rt, exact: true}).compare(got, got.Series[0], want[0]); err != nil {
-			rt.Fatalf("%s at %d: %v\ngot  %v\nwant %v", text, now.UnixMilli(), err, got.Series[0].Values, want[0].Values)
+			rt.Fatalf("%s at %d: %v\ngot  %v\nwant %v", text, now.UnixMilli(), err, got.Series[0].Values,
+				want[0].Values)
 		}
 	})
 }
@@ -104,7 +108,8 @@ func TestTheLatestTime(t *testing.T) {
 	const latest = 253402300799999
 	m := newMemory(t)
 	m.addBucket("b", 1, 0)
-	m.load("b", key(t, "m"), latest-3, []uint64{point.FromInt(1), point.FromInt(2), point.FromInt(3), point.FromInt(4)})
+	m.load("b", key(t, "m"), latest-3, []uint64{point.FromInt(1), point.FromInt(2), point.FromInt(3),
+		point.FromInt(4)})
 	e := engine(m, latest+10)
 	for times, want := range map[string]string{
 		fmt.Sprintf("AFTER %d FOR 2ms", latest-2):            "[2 3]",
@@ -119,7 +124,8 @@ func TestTheLatestTime(t *testing.T) {
 			t.Errorf("%s: %s, want %s", times, got, want)
 		}
 	}
-	_, err := e.Query(t.Context(), fmt.Sprintf("SELECT m BUCKET b AFTER %d FOR 3ms", latest-2), query.Options{})
+	_, err := e.Query(t.Context(), fmt.Sprintf("SELECT m BUCKET b AFTER %d FOR 3ms", latest-2),
+		query.Options{})
 	if err == nil || !strings.Contains(err.Error(), "year 9999") {
 		t.Errorf("a range that ends behind it: %v", err)
 	}

@@ -94,7 +94,8 @@ func BenchmarkAggregate(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				var err error
-				if stats, err = of.Aggregate(context.Background(), first+tc.from+tc.unalignment, tc.step, dst); err != nil {
+				if stats, err = of.Aggregate(context.Background(), first+tc.from+tc.unalignment, tc.step,
+					dst); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -103,7 +104,8 @@ func BenchmarkAggregate(b *testing.B) {
 					b.Fatalf("step %d has %d slots", i, dst[i].Count)
 				}
 			}
-			b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(tc.step)/float64(tc.steps), "ns/slot")
+			b.ReportMetric(b.Elapsed().Seconds()*1e9/float64(b.N)/float64(tc.step)/float64(tc.steps),
+				"ns/slot")
 			b.ReportMetric(float64(stats.Rollups), "rollups")
 			b.ReportMetric(float64(stats.Headers), "headers")
 			b.ReportMetric(float64(stats.Points), "decoded")

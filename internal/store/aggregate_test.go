@@ -161,10 +161,13 @@ func (m *aggregateModel) check() {
 		series := m.r.IntN(2)
 		first := (m.from + m.r.Int64N(past-m.from)) / chunk.Slots
 		end := min(first+1+m.r.Int64N(300), past/chunk.Slots+1)
-		if got, want := mustDigest(m.t, m.s, info, key(series), first, end), naiveDigest(m.t, m.s, info, key(series), 0, first, end); got != want {
-			m.t.Fatalf("series %d: digest %x of %d chunks from %d on, want %x", series, got, end-first, first, want)
+		if got, want := mustDigest(m.t, m.s, info, key(series), first, end),
+			naiveDigest(m.t, m.s, info, key(series), 0, first, end); got != want {
+			m.t.Fatalf("series %d: digest %x of %d chunks from %d on, want %x", series, got, end-first,
+				first, want)
 		}
-		step := []int64{1 + m.r.Int64N(3), 60, 3600, 720, 7200, 86400, 1 + m.r.Int64N(200_000)}[m.r.IntN(7)]
+		step := []int64{1 + m.r.Int64N(3), 60, 3600, 720, 7200, 86400,
+			1 + m.r.Int64N(200_000)}[m.r.IntN(7)]
 		from := m.from - 1000 + m.r.Int64N(past-m.from)
 		if m.r.IntN(2) == 0 {
 			from -= from % step
@@ -187,12 +190,14 @@ func (m *aggregateModel) check() {
 			clear(words)
 			for at := int64(0); at < step; at += MaxRead {
 				part := words[at:min(step, at+MaxRead)]
-				if err := m.s.Read(context.Background(), info, key(series), from+int64(i)*step+at, part); err != nil {
+				if err := m.s.Read(context.Background(), info, key(series), from+int64(i)*step+at,
+					part); err != nil {
 					m.t.Fatal(err)
 				}
 			}
 			if err := equalBits(dst[i], naive(words, from+int64(i)*step)); err != nil {
-				m.t.Fatalf("series %d, %d steps of %d from epoch%+d, step %d: %v", series, n, step, from-epoch, i, err)
+				m.t.Fatalf("series %d, %d steps of %d from epoch%+d, step %d: %v", series, n, step, from-epoch,
+					i, err)
 			}
 		}
 	}
@@ -204,7 +209,8 @@ func TestAggregatesEqualTheSlots(t *testing.T) {
 	var stats reader.Stats
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
-		m := &aggregateModel{t: t, clock: newTestClock(), from: epoch, stats: &stats, r: rand.New(rand.NewPCG(seed, 9))}
+		m := &aggregateModel{t: t, clock: newTestClock(), from: epoch, stats: &stats,
+			r: rand.New(rand.NewPCG(seed, 9))}
 		m.floats = rapid.SampledFrom([]int{0, 0, 30, 100}).Draw(t, "floats")
 		m.wild = rapid.Bool().Draw(t, "wild")
 		m.o = testOptions(vfs.NewMem(), m.clock)
@@ -246,7 +252,8 @@ func TestAggregatesEqualTheSlots(t *testing.T) {
 // was in its chunks whatever becomes of them.)
 func TestAggregatesOverDamage(t *testing.T) {
 	t.Parallel()
-	for part, steps := range map[string][]int64{"rollups": {7200, daySlots}, "data": {60, 3600}, "index": {60, 3600}} {
+	for part, steps := range map[string][]int64{"rollups": {7200, daySlots}, "data": {60, 3600},
+		"index": {60, 3600}} {
 		t.Run(part, func(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
 			o := testOptions(fs, clock)
@@ -390,12 +397,14 @@ func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
 			for {
 				n := written.Load()
 				dst := make([]chunk.Header, n/step)
-				if _, err := s.Series(info, key(0)).Aggregate(context.Background(), epoch, step, dst); err != nil {
+				if _, err := s.Series(info, key(0)).Aggregate(context.Background(), epoch, step,
+					dst); err != nil {
 					t.Error(err)
 					return
 				}
 				for i := range dst {
-					if h := &dst[i]; h.Count != int(step) || point.Int(h.First) != int64(i)*step || point.Int(h.Last) != int64(i+1)*step-1 {
+					if h := &dst[i]; h.Count != int(step) || point.Int(h.First) != int64(i)*step ||
+						point.Int(h.Last) != int64(i+1)*step-1 {
 						t.Errorf("step %d of %d of %d slots: %+v", i, step, n, h)
 						return
 					}
@@ -429,15 +438,18 @@ func TestAggregatesOverFarRanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		for _, from := range []int64{reader.MinFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1, buckets.MaxSlot, buckets.MaxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
-			for _, step := range []int64{1, 2, 720, 1 << 31, buckets.MaxSlot, 1 << 61, 1 << 62, math.MaxInt64} {
+		for _, from := range []int64{reader.MinFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1,
+			buckets.MaxSlot, buckets.MaxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
+			for _, step := range []int64{1, 2, 720, 1 << 31, buckets.MaxSlot, 1 << 61, 1 << 62,
+				math.MaxInt64} {
 				dst := make([]chunk.Header, 5)
 				if _, err := s.Series(info, key(0)).Aggregate(t.Context(), from, step, dst); err != nil {
 					t.Fatalf("from %d, step %d: %v", from, step, err)
 				}
 				for i := range dst {
 					// In numbers that do not overflow.
-					begin := new(big.Int).Add(big.NewInt(from), new(big.Int).Mul(big.NewInt(step), big.NewInt(int64(i))))
+					begin := new(big.Int).Add(big.NewInt(from),
+						new(big.Int).Mul(big.NewInt(step), big.NewInt(int64(i))))
 					off := new(big.Int).Sub(big.NewInt(epoch), begin)
 					want := off.Sign() >= 0 && off.Cmp(big.NewInt(step)) < 0
 					if h := dst[i]; want != (h.Count == 1) || want && int64(h.FirstOff) != off.Int64() {
@@ -448,7 +460,8 @@ func TestAggregatesOverFarRanges(t *testing.T) {
 		}
 		mustFlush(t, s)
 	}
-	if _, err := s.Series(info, key(0)).Aggregate(t.Context(), reader.MinFrom-1, 1, make([]chunk.Header, 1)); err == nil || !strings.Contains(err.Error(), "the lowest is") {
+	if _, err := s.Series(info, key(0)).Aggregate(t.Context(), reader.MinFrom-1, 1,
+		make([]chunk.Header, 1)); err == nil || !strings.Contains(err.Error(), "the lowest is") {
 		t.Errorf("from below the lowest slot: %v", err)
 	}
 }

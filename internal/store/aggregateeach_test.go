@@ -23,24 +23,25 @@ func aggregateEach(t fataler, s *Store, info buckets.Info, list []int, from, ste
 	}
 	dst, alone, next := make([]chunk.Header, n), make([]chunk.Header, n), 0
 	dst[0].Count = 77 // what was there goes
-	err := s.AggregateEach(context.Background(), handles, from, step, dst, func(i int, _ reader.Stats, err error) error {
-		if err != nil || i != next {
-			t.Fatalf("series %d of %v comes behind %d, %v", i, list, next, err)
-		}
-		next++
-		if _, err := handles[i].Aggregate(context.Background(), from, step, alone); err != nil {
-			t.Fatalf("%v", err)
-		}
-		for k := range dst {
-			if dst[k].Rises && !alone[k].Rises { // not known of the one, which the other has read
-				alone[k].Rises = slotsOf(t, handles[i], from+int64(k)*step, step).Rises
+	err := s.AggregateEach(context.Background(), handles, from, step, dst,
+		func(i int, _ reader.Stats, err error) error {
+			if err != nil || i != next {
+				t.Fatalf("series %d of %v comes behind %d, %v", i, list, next, err)
 			}
-			if err := equalBits(dst[k], alone[k]); err != nil {
-				t.Fatalf("series %d of %v, step %d of %d from epoch%+d: %v", i, list, k, step, from-epoch, err)
+			next++
+			if _, err := handles[i].Aggregate(context.Background(), from, step, alone); err != nil {
+				t.Fatalf("%v", err)
 			}
-		}
-		return nil
-	})
+			for k := range dst {
+				if dst[k].Rises && !alone[k].Rises { // not known of the one, which the other has read
+					alone[k].Rises = slotsOf(t, handles[i], from+int64(k)*step, step).Rises
+				}
+				if err := equalBits(dst[k], alone[k]); err != nil {
+					t.Fatalf("series %d of %v, step %d of %d from epoch%+d: %v", i, list, k, step, from-epoch, err)
+				}
+			}
+			return nil
+		})
 	if err != nil || next != len(list) {
 		t.Fatalf("%d of %d series, %v", next, len(list), err)
 	}
@@ -80,25 +81,32 @@ func TestAggregateEachEnds(t *testing.T) {
 	stop := errors.New("enough")
 	handles := []Series{s.Series(info, key(0)), s.Series(info, key(1)), s.Series(info, key(0))}
 	calls := 0
-	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10), func(int, reader.Stats, error) error {
-		if calls++; calls == 2 {
-			return stop
-		}
-		return nil
-	})
+	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10),
+		func(int, reader.Stats, error) error {
+			if calls++; calls == 2 {
+				return stop
+			}
+			return nil
+		})
 	if !errors.Is(err, stop) || calls != 2 {
 		t.Errorf("%d calls, %v", calls, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	err = s.AggregateEach(ctx, handles, epoch, 60, make([]chunk.Header, 10), func(_ int, _ reader.Stats, err error) error { return err })
+	err = s.AggregateEach(ctx, handles, epoch, 60, make([]chunk.Header, 10),
+		func(_ int, _ reader.Stats, err error) error {
+			return err
+		})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("given up: %v", err)
 	}
 	if err := s.Close(); err != nil { // waits for readers
 		t.Fatal(err)
 	}
-	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10), func(_ int, _ reader.Stats, err error) error { return err })
+	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10),
+		func(_ int, _ reader.Stats, err error) error {
+			return err
+		})
 	if err == nil {
 		t.Error("a closed store has aggregates")
 	}

@@ -34,7 +34,8 @@ func cloneMem(t *testing.T, from vfs.FS, file string, bit int64) *vfs.MemFS {
 // one thing.
 func reportNames(r *fsck.Report, file string) bool {
 	for _, d := range append(r.Damages, r.Expected...) {
-		if d.File == file || d.File == datadir.Catalogue && strings.HasPrefix(file, datadir.Catalogue+"/") {
+		if d.File == file || d.File == datadir.Catalogue &&
+			strings.HasPrefix(file, datadir.Catalogue+"/") {
 			return true
 		}
 	}
@@ -71,7 +72,8 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, kind := range []string{datadir.Version, manifest.FirstName, manifest.SecondName, datadir.WAL, datadir.Flush, datadir.SegmentDirs[manifest.Window], datadir.Catalogue} {
+	for _, kind := range []string{datadir.Version, manifest.FirstName, manifest.SecondName,
+		datadir.WAL, datadir.Flush, datadir.SegmentDirs[manifest.Window], datadir.Catalogue} {
 		if kinds[kind] < flips {
 			t.Errorf("%d flips in %s, want %d or more", kinds[kind], kind, flips)
 		}

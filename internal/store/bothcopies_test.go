@@ -64,7 +64,8 @@ func checkSays(r *fsck.Report) *sayings {
 	for _, d := range r.Damages {
 		switch {
 		case d.Part == "edit":
-			l.damage = append(l.damage, manifest.Place{File: d.File, Offset: d.Offset, Bytes: d.Length, Reason: d.Detail}.String())
+			l.damage = append(l.damage, manifest.Place{File: d.File, Offset: d.Offset, Bytes: d.Length,
+				Reason: d.Detail}.String())
 		case d.Part == "edits":
 			l.damage = append(l.damage, d.Detail)
 		case d.Part == "file" && strings.HasSuffix(d.File, ".seg"):
@@ -90,11 +91,13 @@ func checkThenOpen(t *testing.T, what string, o Options) (*Store, fsck.Report) {
 	said, says := checkSays(&report), new(sayings)
 	o.Logger = slog.New(says)
 	s := mustOpen(t, o)
-	for _, l := range []struct{ check, start []string }{{said.damage, says.damage}, {said.expected, says.expected}} {
+	for _, l := range []struct{ check, start []string }{{said.damage, says.damage},
+		{said.expected, says.expected}} {
 		slices.Sort(l.check)
 		slices.Sort(l.start)
 		if !slices.Equal(l.check, l.start) {
-			t.Fatalf("%s: the check says\n%s\nand the start\n%s", what, strings.Join(l.check, "\n"), strings.Join(l.start, "\n"))
+			t.Fatalf("%s: the check says\n%s\nand the start\n%s", what, strings.Join(l.check, "\n"),
+				strings.Join(l.start, "\n"))
 		}
 	}
 	return s, report
@@ -116,7 +119,8 @@ func merged(t *testing.T) (*vfs.MemFS, Options) {
 	sendNoise(t, s, "deleted", epoch, epoch+30)
 	sendNoise(t, s, "gone", epoch, epoch+30)
 	mustFlush(t, s)
-	if _, err := s.DeleteSeries(t.Context(), "deleted", deletion.Choice{Key: key(0)}, false); err != nil {
+	if _, err := s.DeleteSeries(t.Context(), "deleted", deletion.Choice{Key: key(0)},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.DeleteBucket("gone"); err != nil {
@@ -163,7 +167,8 @@ func TestEveryByteOfBothCopies(t *testing.T) {
 	for name, damage := range pairDamages {
 		t.Run(name, func(t *testing.T) {
 			for _, at := range damagedAt(name, whole) {
-				o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+				o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100,
+					RNG: rand.New(rand.NewPCG(1, 1))})
 				for _, name := range []string{manifest.FirstName, manifest.SecondName} {
 					if err := durable.WriteFile(o.FS, o.Dir, name, damage(slices.Clone(whole), at)); err != nil {
 						t.Fatal(err)
@@ -193,7 +198,8 @@ func damagedAt(name string, whole []byte) (places []int) {
 		if next := bytes.Index(whole[at:], marker); next < 0 {
 			break
 		} else if at += next; !testing.Short() || n%5 == 0 {
-			places = append(places, at-1, at, at+4+n%12) // of the edit before, the marker, length, checksum or number
+			// of the edit before, the marker, length, checksum or number
+			places = append(places, at-1, at, at+4+n%12)
 		}
 		at += len(marker)
 	}
@@ -208,7 +214,8 @@ func testDamagedPair(t *testing.T, what string, o Options) {
 		t.Fatalf("%s: %d points are missing; the check says %v, %v", what, n, said.Damages, said.Expected)
 	}
 	if n := missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+31); n != 0 {
-		t.Fatalf("%s: %d newer points are missing; the check says %v, %v", what, n, said.Damages, said.Expected)
+		t.Fatalf("%s: %d newer points are missing; the check says %v, %v", what, n, said.Damages,
+			said.Expected)
 	}
 	if lost := s.Account().Lost(); len(lost) > 0 {
 		t.Fatalf("%s: counted as lost: %+v", what, lost)

@@ -35,7 +35,9 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 		return buckets.Info{}, err
 	}
 	if info.Copies != 0 {
-		return buckets.Info{}, fmt.Errorf("%w: n of %s is %d, but this node is on its own and has one copy: leave n out", buckets.ErrInvalid, metric.Quoted(info.Name), info.Copies)
+		return buckets.Info{},
+			fmt.Errorf("%w: n of %s is %d, but this node is on its own and has one copy: leave n out",
+				buckets.ErrInvalid, metric.Quoted(info.Name), info.Copies)
 	}
 	info, err := s.buckets.Create(info, s.addBucket)
 	if err != nil {
@@ -60,7 +62,12 @@ func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
 		return buckets.Info{}, fmt.Errorf("%w, and bucket.auto_create is off", err)
 	}
 	o := &s.o.UnknownBuckets
-	info, err = s.CreateBucket(buckets.Info{Name: name, Resolution: o.Resolution, PPF: o.PPF, TTL: o.TTL})
+	info, err = s.CreateBucket(buckets.Info{
+		Name:       name,
+		Resolution: o.Resolution,
+		PPF:        o.PPF,
+		TTL:        o.TTL,
+	})
 	if errors.Is(err, buckets.ErrExists) {
 		return s.BucketByName(name) // somebody else was faster
 	}
@@ -98,7 +105,9 @@ func (s *Store) DeleteBucket(name string) error {
 	if err := s.replay.All(context.Background()); err != nil {
 		return err
 	}
-	err = s.columns.DeleteBucket(b, func() buckets.Deletion { return s.buckets.Deletion(b, s.o.Now()) }, s.logDeletion)
+	err = s.columns.DeleteBucket(b, func() buckets.Deletion {
+		return s.buckets.Deletion(b, s.o.Now())
+	}, s.logDeletion)
 	if err != nil {
 		return fmt.Errorf("deleting %s: %w", metric.Quoted(name), err)
 	}

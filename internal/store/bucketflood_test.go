@@ -27,7 +27,8 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 	for ; refusal == nil && made < 100_000; made++ {
 		info, err := s.EnsureBucket(fmt.Sprintf("flood-%d", made))
 		if err != nil {
-			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "memory.limit") || !strings.Contains(err.Error(), "MiB") {
+			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), "memory.limit") ||
+				!strings.Contains(err.Error(), "MiB") {
 				t.Fatalf("bucket %d: %v", made, err)
 			}
 			break
@@ -41,7 +42,8 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Logf("%d buckets, %d bytes of names, %d in use", made, s.columns.Names().Bytes(), s.o.Memory.Used())
+	t.Logf("%d buckets, %d bytes of names, %d in use", made, s.columns.Names().Bytes(),
+		s.o.Memory.Used())
 	if refusal == nil || made < 1000 {
 		t.Fatalf("%d buckets and none refused: %v", made, refusal)
 	}
@@ -52,7 +54,8 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 	if !errors.As(err, &refusal) || refusal.TooLarge {
 		t.Errorf("a bucket by hand: %v", err)
 	}
-	if _, err := s.CreateBucket(buckets.Info{Name: "known", Resolution: 1000, PPF: 3600}); !errors.Is(err, buckets.ErrExists) {
+	if _, err := s.CreateBucket(buckets.Info{Name: "known", Resolution: 1000, PPF: 3600}); !errors.Is(
+		err, buckets.ErrExists) {
 		t.Errorf("a bucket that exists: %v", err)
 	}
 	if _, err := s.EnsureBucket("flood-0"); err != nil {

@@ -72,7 +72,8 @@ func TestACreatedAgainBucketHasAnotherID(t *testing.T) {
 		for n := range 8 {
 			info := mustCreate(t, s, "b", 1000, false)
 			if was, ok := seen[info.ID]; ok {
-				t.Fatalf("seed %d: the bucket has the id %x for the %dth and for the %dth time", seed, info.ID, was, n)
+				t.Fatalf("seed %d: the bucket has the id %x for the %dth and for the %dth time", seed, info.ID,
+					was, n)
 			}
 			seen[info.ID] = n
 			x := mustSession(t, s, "b")
@@ -137,13 +138,16 @@ func TestBucketsOfOneIDAreRefused(t *testing.T) {
 	t.Parallel()
 	o := testOptions(vfs.NewCrashableMem(), newTestClock())
 	s := mustOpen(t, o)
-	few := func(name string, _ int64, _ bool, deleted uint64) uint64 { return uint64(name[0]) + deleted }
+	few := func(name string, _ int64, _ bool, deleted uint64) uint64 {
+		return uint64(name[0]) + deleted
+	}
 	s.buckets.Hash = few
 	mustCreate(t, s, "a1", 1000, false)
 	refused := func(why string) {
 		t.Helper()
 		_, err := s.CreateBucket(buckets.Info{Name: "a2", Resolution: 1000, PPF: 100})
-		if !errors.Is(err, buckets.ErrInvalid) || !strings.Contains(err.Error(), "a2") || !strings.Contains(err.Error(), why) || s.buckets.Get("a2") != nil {
+		if !errors.Is(err, buckets.ErrInvalid) || !strings.Contains(err.Error(), "a2") ||
+			!strings.Contains(err.Error(), why) || s.buckets.Get("a2") != nil {
 			t.Errorf("a2, want %q: %v", why, err)
 		}
 	}
@@ -188,7 +192,8 @@ func TestLostDeletionsGiveNoIDAgain(t *testing.T) {
 			flipByte(t, fs, s.path(manifest.SecondName), 40)
 		}, false},
 		{"removed", func(t *testing.T, fs *vfs.MemFS, s *Store) {
-			if err := errors.Join(fs.Remove(s.path(manifest.FirstName)), fs.Remove(s.path(manifest.SecondName))); err != nil {
+			if err := errors.Join(fs.Remove(s.path(manifest.FirstName)),
+				fs.Remove(s.path(manifest.SecondName))); err != nil {
 				t.Fatal(err)
 			}
 		}, true},
@@ -212,7 +217,8 @@ func TestLostDeletionsGiveNoIDAgain(t *testing.T) {
 			name := "new"
 			info := mustCreate(t, s, name, 1000, false)
 			if other := info.ID != want; i == 0 && other != c.other {
-				t.Errorf("%s: the bucket has the id %x, that of a node without damage is %x", c.name, info.ID, want)
+				t.Errorf("%s: the bucket has the id %x, that of a node without damage is %x", c.name, info.ID,
+					want)
 			} else if i > 0 && !other {
 				t.Errorf("%s: the id %x is given again", c.name, info.ID)
 			}

@@ -25,7 +25,8 @@ func catalogueSaid(t *testing.T, what string, fs vfs.FS, clock *testClock) bool 
 		t.Errorf("%s: the start counts %d: %v", what, n, names)
 	}
 	if checked != started {
-		t.Errorf("%s: damage for the check: %v (%v), for the start: %v", what, checked, report.Damages, started)
+		t.Errorf("%s: damage for the check: %v (%v), for the start: %v", what, checked, report.Damages,
+			started)
 	}
 	s.Crash()
 	report = mustCheck(t, fs, "/data")
@@ -80,7 +81,9 @@ func TestACrashInTheFirstStartIsNoDamage(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if n := uint64(len(crashes)); !over {
-			crashes = append(crashes, fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(n%3) * 50, RNG: rand.New(rand.NewPCG(5, n))}))
+			crashes = append(crashes,
+				fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(n%3) * 50,
+					RNG: rand.New(rand.NewPCG(5, n))}))
 		}
 		return nil
 	})), clock))

@@ -81,7 +81,9 @@ func mergeRows(t *testing.T, s *Store, clock *testClock) {
 		t.Fatal(err)
 	}
 	// The merge that the flush asked for may have done it before.
-	merged := slices.ContainsFunc(s.versions.Latest().Segments, func(seg *version.Segment) bool { return seg.Meta.Kind == manifest.Window })
+	merged := slices.ContainsFunc(s.versions.Latest().Segments, func(seg *version.Segment) bool {
+		return seg.Meta.Kind == manifest.Window
+	})
 	if !merged {
 		t.Fatal("no window was written")
 	}
@@ -145,7 +147,8 @@ func TestCheckOfAWholeStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 || r.Points != rowSeries*rowSlots*3/4 || len(r.Expected) != 0 {
+	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 || r.Points != rowSeries*rowSlots*3/4 ||
+		len(r.Expected) != 0 {
 		t.Errorf("after a clean stop: %+v", r)
 	}
 }
@@ -218,11 +221,13 @@ func TestCheckRefuses(t *testing.T) {
 	o := testOptions(fs, newTestClock())
 	s := fillRows(t, o)
 	defer s.Crash()
-	if _, err := fsck.CheckDir(t.Context(), fs, "/data", fsck.Options{}); err == nil || !strings.Contains(err.Error(), "running node") {
+	if _, err := fsck.CheckDir(t.Context(), fs, "/data", fsck.Options{}); err == nil ||
+		!strings.Contains(err.Error(), "running node") {
 		t.Errorf("a directory in use: %v", err)
 	}
 	for _, dir := range []string{"/nowhere", "/data/lost+found"} {
-		if _, err := fsck.CheckDir(t.Context(), fs, dir, fsck.Options{}); !errors.Is(err, fsck.ErrNoStore) {
+		if _, err := fsck.CheckDir(t.Context(), fs, dir, fsck.Options{}); !errors.Is(err,
+			fsck.ErrNoStore) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
@@ -257,7 +262,8 @@ func TestCheckBesideFlushes(t *testing.T) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(1000*steps - 999)}, false); steps > 1 && err != nil {
+		if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(1000*steps - 999)},
+			false); steps > 1 && err != nil {
 			t.Fatal(err)
 		}
 		clock.advance(3 * time.Hour)
@@ -340,7 +346,9 @@ func TestCheckWithAFailingDisk(t *testing.T) {
 	f.fail(".seg", errorfs.OpFileReadAt)
 	op := NewOperations(s)
 	r, err := op.Check(t.Context(), fsck.Options{})
-	if err != nil || r.Damaged != 2 || !strings.Contains(r.Damages[0].String(), "flush/0000000000000001.seg: offset 0, file: cannot be read") {
+	if err != nil || r.Damaged != 2 ||
+		!strings.Contains(r.Damages[0].String(),
+			"flush/0000000000000001.seg: offset 0, file: cannot be read") {
 		t.Errorf("%v, %+v", err, r.Damages)
 	}
 	info, err := s.BucketByName("rows")
@@ -350,7 +358,9 @@ func TestCheckWithAFailingDisk(t *testing.T) {
 	dst := make([]uint64, 10)
 	_, before := s.Damage()
 	if err := s.Read(t.Context(), info, key(1), epoch, dst); err == nil {
-		if _, after := s.Damage(); after == before || slices.ContainsFunc(dst, func(w uint64) bool { return w != 0 }) {
+		if _, after := s.Damage(); after == before || slices.ContainsFunc(dst, func(w uint64) bool {
+			return w != 0
+		}) {
 			t.Errorf("reads %x without an error or a count", dst)
 		}
 	}

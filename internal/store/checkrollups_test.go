@@ -42,7 +42,8 @@ func TestWrongRollupsAreFound(t *testing.T) {
 			rewriteRollups(t, fs, "/data/window/"+names[0], change)
 			r := mustCheck(t, fs, "/data")
 			if !slices.ContainsFunc(r.Damages, func(d fsck.Damage) bool {
-				return strings.HasPrefix(d.Part, "rollups") && strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
+				return strings.HasPrefix(d.Part, "rollups") &&
+					strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
 					strings.Contains(d.Detail, "10 chunks from")
 			}) {
 				t.Fatalf("not found among %v", r.Damages)
@@ -85,7 +86,8 @@ func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 
 // rewriteRollups writes a window again, with one entry of the rollup Small of
 // every series changed or left out.
-func rewriteRollups(t *testing.T, fs vfs.FS, path string, change func(h *chunk.Header, digest *uint64) bool) {
+func rewriteRollups(t *testing.T, fs vfs.FS, path string,
+	change func(h *chunk.Header, digest *uint64) bool) {
 	t.Helper()
 	r, err := segment.Open(fs, path)
 	if err != nil {
@@ -132,14 +134,18 @@ func rewriteRollups(t *testing.T, fs vfs.FS, path string, change func(h *chunk.H
 	err = r.Each(func(bucket uint64, h segment.Hash, number int64, data []byte) error {
 		if h != last {
 			last = h
-			if err := errors.Join(copyRollups(segment.Small, bucket, h), copyRollups(segment.Large, bucket, h)); err != nil {
+			if err := errors.Join(copyRollups(segment.Small, bucket, h),
+				copyRollups(segment.Large, bucket, h)); err != nil {
 				return err
 			}
 		}
 		header, err := chunk.ParseHeader(data)
 		return errors.Join(err, w.Add(bucket, h, number, header.Count, data))
 	})
-	if err := errors.Join(err, r.Series(func(e segment.Series) error { w.AddSeries(e); return nil })); err != nil {
+	if err := errors.Join(err, r.Series(func(e segment.Series) error {
+		w.AddSeries(e)
+		return nil
+	})); err != nil {
 		t.Fatal(err)
 	}
 	buckets, err := r.Buckets()

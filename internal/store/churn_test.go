@@ -51,10 +51,12 @@ type churnPoint struct {
 }
 
 func newChurn(t fataler, r *rand.Rand, timestamps bool, ttl int64) *churn {
-	c := &churn{t: t, r: r, ttl: ttl, deleted: map[int]int{}, named: map[int]bool{}, gone: map[int]bool{}, clock: newTestClock(), fs: vfs.NewCrashableMem()}
+	c := &churn{t: t, r: r, ttl: ttl, deleted: map[int]int{}, named: map[int]bool{},
+		gone: map[int]bool{}, clock: newTestClock(), fs: vfs.NewCrashableMem()}
 	c.o = testOptions(c.fs, c.clock)
 	s := mustOpen(t, c.o)
-	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: timestamps}); err != nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl,
+		HPTS: timestamps}); err != nil {
 		t.Fatalf("bucket: %v", err)
 	}
 	if err := s.Close(); err != nil {
@@ -174,7 +176,10 @@ func (c *churn) names() map[string]int {
 		c.t.Fatalf("%v", err)
 	}
 	names := make(map[string]int)
-	if err := c.s.Metrics(context.Background(), info, nil, func(k []byte) bool { names[string(k)]++; return true }); err != nil {
+	if err := c.s.Metrics(context.Background(), info, nil, func(k []byte) bool {
+		names[string(k)]++
+		return true
+	}); err != nil {
 		c.t.Fatalf("names: %v", err)
 	}
 	return names
@@ -281,7 +286,8 @@ func (c *churn) check() {
 		return is[p.series][p.slot-lo], true
 	})
 	if !ok {
-		c.t.Fatalf("no crash leaves what is there of %d points, %d of them durable, when the account has %d more", len(c.sent), c.acked, n)
+		c.t.Fatalf("no crash leaves what is there of %d points, %d of them durable, when the account "+
+			"has %d more", len(c.sent), c.acked, n)
 	}
 	there := c.sent[:c.acked:c.acked]
 	for i, p := range c.sent[c.acked:] {
@@ -296,7 +302,8 @@ func (c *churn) check() {
 		for k, w := range is[i] {
 			at := place{i, lo + int64(k)}
 			if w != want[at] {
-				c.t.Fatalf("series %d slot epoch%+d holds %x, want %x after %d points", i, at.slot-epoch, w, want[at], len(c.sent))
+				c.t.Fatalf("series %d slot epoch%+d holds %x, want %x after %d points", i, at.slot-epoch, w,
+					want[at], len(c.sent))
 			}
 			names[i] = names[i] || w != 0
 		}
@@ -351,7 +358,8 @@ func (c *churn) checkNames(want map[int]bool) {
 	}
 }
 
-var churnSteps = []string{"round", "round", "turnover", "turnover", "return", "delete", "delete", "wait", "flush", "merge", "sync",
+var churnSteps = []string{"round", "round", "turnover", "turnover", "return", "delete", "delete",
+	"wait", "flush", "merge", "sync",
 	"crash", "crash in flush", "lose catalogue", "reopen", "end of all"}
 
 // endOfAll lets all series fall silent until none is left, where they expire.
@@ -382,7 +390,8 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 	t.Parallel()
 	reused, forgotten := int64(0), int64(0)
 	rapid.Check(t, func(t *rapid.T) {
-		c := newChurn(t, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)), rapid.Bool().Draw(t, "timestamps"), rapid.SampledFrom([]int64{0, 0, 9_000}).Draw(t, "ttl"))
+		c := newChurn(t, rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3)),
+			rapid.Bool().Draw(t, "timestamps"), rapid.SampledFrom([]int64{0, 0, 9_000}).Draw(t, "ttl"))
 		defer func() { c.s.Crash() }()
 		c.born(200)
 		c.born(56)
@@ -429,7 +438,8 @@ func TestChurnKeepsEveryPointWithItsName(t *testing.T) {
 				c.checkNames(nil)
 			}
 			st := c.s.Stats()
-			reused, forgotten = max(reused, st.Inactive.Deactivations), max(forgotten, st.Deleted.Series+st.Deleted.Expired)
+			reused, forgotten = max(reused, st.Inactive.Deactivations),
+				max(forgotten, st.Deleted.Series+st.Deleted.Expired)
 		}
 		report, err := NewOperations(c.s).Check(context.Background(), fsck.Options{})
 		if err != nil || report.Damaged > 0 {
@@ -463,7 +473,8 @@ func TestChurnLeavesTheNumberOfGroups(t *testing.T) {
 	c.round()
 	st := c.s.Stats()
 	if st.Groups > 4 || st.Inactive.Series < (rounds-live)*head.Width*2/live/2 {
-		t.Errorf("%d groups for %d series at a time; %d of %d series have no column", st.Groups, 2*head.Width, st.Inactive.Series, st.Series)
+		t.Errorf("%d groups for %d series at a time; %d of %d series have no column", st.Groups,
+			2*head.Width, st.Inactive.Series, st.Series)
 	}
 	c.check()
 	c.crash(0)

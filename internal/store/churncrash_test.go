@@ -131,7 +131,8 @@ func TestChurnWithoutTheManifest(t *testing.T) {
 		for i := range c.batches[len(c.batches)-1].past {
 			for k, w := range readAll(t, c.s, "b", i, from, int(c.clock.Now().Unix()-from)+1) {
 				if p := (churnPoint{i, from + int64(k), w}); w != 0 && !sent[p] {
-					t.Fatalf("seed %d: series %d has %x in slot epoch%+d, which was never sent", seed, i, w, p.slot-epoch)
+					t.Fatalf("seed %d: series %d has %x in slot epoch%+d, which was never sent", seed, i, w,
+						p.slot-epoch)
 				}
 			}
 		}
@@ -195,7 +196,9 @@ func TestChurnBesideFlushes(t *testing.T) {
 	const senders, window, rounds, pace = 3, 200, 48, 4
 	c := newChurn(t, rand.New(rand.NewPCG(1, 1)), false, 0)
 	defer func() { c.s.Crash() }()
-	word := func(series int, slot int64) uint64 { return point.FromInt(int64(series)<<20 + slot - epoch) }
+	word := func(series int, slot int64) uint64 {
+		return point.FromInt(int64(series)<<20 + slot - epoch)
+	}
 	var flushes, done atomic.Int64
 	var all sync.WaitGroup
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -241,7 +244,8 @@ func TestChurnBesideFlushes(t *testing.T) {
 		}
 	}
 	info, _ := c.s.BucketByName("b")
-	if got := c.s.Account().Total(info.ID); got.Received() != uint64(len(want)) || got.Duplicate+got.Conflicting != 0 {
+	if got := c.s.Account().Total(info.ID); got.Received() != uint64(len(want)) ||
+		got.Duplicate+got.Conflicting != 0 {
 		t.Errorf("%d points were sent, the account has %+v", len(want), got)
 	}
 	for range 2 {

@@ -28,10 +28,13 @@ func (s *Store) newCompactor() *compaction.Compactor {
 	known := knownSeries{s}
 	return compaction.New(compaction.Options{
 		Now: s.o.Now, Clock: s.clock, Logger: s.o.Logger,
-		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.disk.Manifest, Account: s.ledger.Points(), Damage: &s.damage,
+		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.disk.Manifest,
+		Account: s.ledger.Points(), Damage: &s.damage,
 		Buckets: known, Series: known,
-		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.disk.Log.Sync, Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
-		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error) {
+		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.disk.Log.Sync,
+		Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
+		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool,
+			error) {
 			return s.reader.AnyUnknown(ctx, reader.Series{Bucket: bucket, ID: id}, from, past)
 		},
 		Free: s.pressure.Free, MinFree: s.o.MinFree, MaxFile: s.o.maxMergedFile,
@@ -136,7 +139,8 @@ func (k knownSeries) Unheld(hashes []segment.Hash) []segment.Hash {
 	})
 }
 
-// Drop lets those of the series go of which the head holds nothing. The caller has the gate of flushes.
+// Drop lets those of the series go of which the head holds nothing. The caller has the gate of
+// flushes.
 func (k knownSeries) Drop(bucket uint64, ids []metric.SeriesID) error {
 	b := k.s.buckets.ID(bucket)
 	if b == nil {

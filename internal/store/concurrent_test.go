@@ -136,7 +136,8 @@ func TestFlushesBesideSendersAndReaders(t *testing.T) {
 	if _, err := s.EnsureBucket("b"); err != nil {
 		t.Fatal(err)
 	}
-	b := beside{senders: 3, series: 2, slots: 25000, crowd: 20, first: epoch - 25000, done: make(chan struct{})}
+	b := beside{senders: 3, series: 2, slots: 25000, crowd: 20, first: epoch - 25000,
+		done: make(chan struct{})}
 	b.run(t, s, 40)
 	if _, err := s.Flush(context.Background()); err != nil {
 		t.Error(err)

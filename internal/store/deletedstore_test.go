@@ -87,8 +87,10 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		d := newDeletedStore(t)
 		n := d.incarnation()
-		if st := d.s.Stats(); st.Deleted.Tombstones != 0 || st.Deleted.Remembered != 1 || st.Deleted.Incarnations != 1 || n == 0 {
-			t.Fatalf("%d tombstones, %d remembered, %d incarnations, %d", st.Deleted.Tombstones, st.Deleted.Remembered, st.Deleted.Incarnations, n)
+		if st := d.s.Stats(); st.Deleted.Tombstones != 0 || st.Deleted.Remembered != 1 ||
+			st.Deleted.Incarnations != 1 || n == 0 {
+			t.Fatalf("%d tombstones, %d remembered, %d incarnations, %d", st.Deleted.Tombstones,
+				st.Deleted.Remembered, st.Deleted.Incarnations, n)
 		}
 		d.clock.advance(incarnation.TTL - 4*24*time.Hour)
 		if late {
@@ -105,8 +107,10 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 			if got := d.incarnation(); got != want {
 				t.Errorf("late %t, reopened %t: incarnation %d, want %d", late, reopened, got, want)
 			}
-			if st := d.s.Stats(); (st.Deleted.Remembered == 0) != late || (st.Deleted.Incarnations == 0) != late || st.Deleted.Forgotten != 0 {
-				t.Errorf("late %t: %d remembered, %d incarnations, %d forgotten early", late, st.Deleted.Remembered, st.Deleted.Incarnations, st.Deleted.Forgotten)
+			if st := d.s.Stats(); (st.Deleted.Remembered == 0) != late ||
+				(st.Deleted.Incarnations == 0) != late || st.Deleted.Forgotten != 0 {
+				t.Errorf("late %t: %d remembered, %d incarnations, %d forgotten early", late,
+					st.Deleted.Remembered, st.Deleted.Incarnations, st.Deleted.Forgotten)
 			}
 			if err := d.s.Close(); err != nil {
 				t.Fatal(err)
@@ -187,7 +191,10 @@ func (d *deletedStore) mustBeDeleted(t *testing.T, when string, n uint64) {
 		t.Fatal(err)
 	}
 	listed := map[string]bool{}
-	if err := d.s.Metrics(t.Context(), info, nil, func(k []byte) bool { listed[string(k)] = true; return true }); err != nil {
+	if err := d.s.Metrics(t.Context(), info, nil, func(k []byte) bool {
+		listed[string(k)] = true
+		return true
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if listed[string(key(0))] || !listed[string(key(1))] {

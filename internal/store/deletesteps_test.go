@@ -101,7 +101,8 @@ func (d *deleteSteps) check() {
 	for series := range d.want {
 		for i, slot := range d.sent {
 			if got, want := readAll(d.t, d.s, "b", series, slot, 1)[0], d.want[series][slot]; got != want {
-				d.t.Fatalf("after %v series %d holds %x in the slot of point %d, want %x", d.done, series, got, i, want)
+				d.t.Fatalf("after %v series %d holds %x in the slot of point %d, want %x", d.done, series, got,
+					i, want)
 			}
 		}
 	}
@@ -112,10 +113,13 @@ func (d *deleteSteps) check() {
 func TestDeletionsBetweenMerges(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []string{
-		"send2 flush send1 delete1 merge delete2 merge send2", // the flush is noted as clean of the first deletion alone
+		// the flush is noted as clean of the first deletion alone
+		"send2 flush send1 delete1 merge delete2 merge send2",
 		"send2 flush pass send1 flush delete1 round delete2 round send2 flush round",
-		"send2 flush delete2 send2 flush pass send1 flush merge", // the flush behind the deletion has its number
-		"send2 send1 flush pass send1 flush merge delete2 merge send2 flush pass send1 flush merge delete1 merge",
+		// the flush behind the deletion has its number
+		"send2 flush delete2 send2 flush pass send1 flush merge",
+		"send2 send1 flush pass send1 flush merge delete2 merge send2 flush pass send1 flush merge " +
+			"delete1 merge",
 		"send1 send2 flush send1 send2 delete1 merge delete2 merge send2",
 		"send1 send2 flush delete1 merge delete2 merge send2 flush merge",
 		"send1 flush send2 flush delete1 merge delete2 merge merge send1 send2 merge",
@@ -134,7 +138,8 @@ func TestDeletionsBetweenMerges(t *testing.T) {
 			d.do(step)
 		}
 		if st := d.s.Stats(); st.Deleted.Tombstones != 0 {
-			t.Errorf("%d tombstones are left after %v: something deleted is not freed", st.Deleted.Tombstones, d.done)
+			t.Errorf("%d tombstones are left after %v: something deleted is not freed",
+				st.Deleted.Tombstones, d.done)
 		}
 		d.s.Crash()
 	}
@@ -143,7 +148,8 @@ func TestDeletionsBetweenMerges(t *testing.T) {
 // The same with steps by chance.
 func TestDeletionsByChance(t *testing.T) {
 	t.Parallel()
-	steps := []string{"flush", "flush", "flush", "merge", "merge", "round", "pass", "pass", "reopen", "crash"}
+	steps := []string{"flush", "flush", "flush", "merge", "merge", "round", "pass", "pass", "reopen",
+		"crash"}
 	for i := range 3 {
 		steps = append(steps, fmt.Sprintf("send%d", i), fmt.Sprintf("delete%d", i))
 	}

@@ -13,7 +13,8 @@ import (
 )
 
 // naiveDigest is the definition of Digest over the words that reads give.
-func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation uint64, from, past int64) (sum uint64) {
+func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation uint64, from,
+	past int64) (sum uint64) {
 	t.Helper()
 	id := metric.Series(info.ID, key)
 	if info.HPTS {
@@ -30,8 +31,10 @@ func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		sum += chunk.DigestOfSeries(id, incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(words[:], 0))
-		sum += chunk.DigestOfSeries(id.Timestamp(), incarnation) * chunk.NumberedDigest(number, chunk.DigestWords(timestamps[:], 0))
+		sum += chunk.DigestOfSeries(id, incarnation) * chunk.NumberedDigest(number,
+			chunk.DigestWords(words[:], 0))
+		sum += chunk.DigestOfSeries(id.Timestamp(), incarnation) * chunk.NumberedDigest(number,
+			chunk.DigestWords(timestamps[:], 0))
 	}
 	return sum
 }
@@ -67,12 +70,14 @@ func TestDigestStaysAsPointsMove(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := int64(epoch / chunk.Slots)
-	ranges := [][2]int64{{number, number + 28}, {number + 3, number + 17}, {number + 5, number + 6}, {0, 1 << 50}, {-5, number + 1}}
+	ranges := [][2]int64{{number, number + 28}, {number + 3, number + 17}, {number + 5, number + 6},
+		{0, 1 << 50}, {-5, number + 1}}
 	var want []uint64
 	for _, r := range ranges {
 		want = append(want, mustDigest(t, s, info, key(0), r[0], r[1]))
 	}
-	if want[0] != naiveDigest(t, s, info, key(0), 0, number, number+28) || want[0] != want[3] || want[0] == want[1] || want[2] == 0 {
+	if want[0] != naiveDigest(t, s, info, key(0), 0, number, number+28) || want[0] != want[3] ||
+		want[0] == want[1] || want[2] == 0 {
 		t.Fatalf("digests %x", want)
 	}
 	same := func(when string) {

@@ -51,7 +51,8 @@ func (q *quota) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 	return &quotaFile{f, q, name}, err
 }
 
-func (q *quota) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (q *quota) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (
+	vfs.File, error) {
 	f, err := q.FS.OpenReadWrite(name, c, opts...)
 	return &quotaFile{f, q, name}, err
 }
@@ -160,7 +161,8 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 		if stored += total.Received - total.Refused; others == 2 && total.Refused != 2 {
 			t.Errorf("%d of 2 points were refused where there is no space", total.Refused)
 		}
-		if n := missingNoise(t, s, "a", epoch, past-1); n > 3 { // the last slot was refused in part or altogether
+		// the last slot was refused in part or altogether
+		if n := missingNoise(t, s, "a", epoch, past-1); n > 3 {
 			t.Errorf("%d words are missing on the full disk", n)
 		}
 		if n := fatals.Load(); n != 0 {
@@ -184,7 +186,8 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 	if got := counts.Stored(); got != stored+1 {
 		t.Errorf("%d points are in the account, %d were stored", got, stored+1)
 	}
-	if refused := counts.Refused[account.DiskFull]; refused == 0 || counts.Received() != counts.Stored()+refused {
+	if refused := counts.Refused[account.DiskFull]; refused == 0 ||
+		counts.Received() != counts.Stored()+refused {
 		t.Errorf("%+v", counts)
 	}
 	if err := s.Close(); err != nil {
@@ -273,7 +276,8 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 			defer func() { s.Crash() }()
 			sendNoise(t, s, "a", epoch, epoch+300)
 			f.set(func(op errorfs.Op) error {
-				if (op.Kind == kind || kind == errorfs.OpFileSync && op.Kind == errorfs.OpFileSyncData) && strings.HasSuffix(op.Path, ".sst") {
+				if (op.Kind == kind || kind == errorfs.OpFileSync && op.Kind == errorfs.OpFileSyncData) &&
+					strings.HasSuffix(op.Path, ".sst") {
 					return syscall.ENOSPC
 				}
 				return nil
@@ -366,7 +370,8 @@ func TestAStartOnAFullDisk(t *testing.T) {
 		t.Errorf("deleting the bucket: %v", err)
 	}
 	if n := missingNoise(t, s, "a", epoch, epoch+10); n != 0 || fatals.Load() != 0 {
-		t.Fatalf("%d words are missing, the store ended %d times: %v", n, fatals.Load(), s.pressure.Failed())
+		t.Fatalf("%d words are missing, the store ended %d times: %v", n, fatals.Load(),
+			s.pressure.Failed())
 	}
 	q.others.Store(0)
 	s.pressure.CheckDisk()

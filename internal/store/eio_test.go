@@ -19,19 +19,26 @@ import (
 // every kind, once and always, at a start and while the store runs.
 var (
 	eioFiles = map[string]string{ // a part of the path
-		"LOCK": "/data/LOCK", "VERSION": "/data/VERSION", "MANIFEST": "/data/MANIFEST", "second copy": "/data/MANIFEST.2", "log": "/data/wal",
-		"segments": "/data/flush", "windows": "/data/window", "overlays": "/data/overlay", "set aside": "/data/lost+found",
-		"catalogue": "/data/catalogue", "table of the catalogue": ".sst", "MANIFEST of the catalogue": "/data/catalogue/MANIFEST",
-		"marker of the catalogue": "/data/catalogue/marker",
-		"directory":               "/data", // and everything below
+		"LOCK": "/data/LOCK", "VERSION": "/data/VERSION", "MANIFEST": "/data/MANIFEST",
+		"second copy": "/data/MANIFEST.2", "log": "/data/wal",
+		"segments": "/data/flush", "windows": "/data/window", "overlays": "/data/overlay",
+		"set aside": "/data/lost+found",
+		"catalogue": "/data/catalogue", "table of the catalogue": ".sst",
+		"MANIFEST of the catalogue": "/data/catalogue/MANIFEST",
+		"marker of the catalogue":   "/data/catalogue/marker",
+		"directory":                 "/data", // and everything below
 	}
 	eioOps = map[string][]errorfs.OpKind{
-		"open": {errorfs.OpOpen, errorfs.OpOpenDir}, "create": {errorfs.OpCreate, errorfs.OpReuseForWrite},
-		"read": {errorfs.OpFileRead, errorfs.OpFileReadAt}, "stat": {errorfs.OpStat, errorfs.OpFileStat},
+		"open":   {errorfs.OpOpen, errorfs.OpOpenDir},
+		"create": {errorfs.OpCreate, errorfs.OpReuseForWrite},
+		"read":   {errorfs.OpFileRead, errorfs.OpFileReadAt},
+		"stat":   {errorfs.OpStat, errorfs.OpFileStat},
 		"write":  {errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFilePreallocate},
 		"sync":   {errorfs.OpFileSync, errorfs.OpFileSyncData, errorfs.OpFileSyncTo, errorfs.OpFileFlush},
-		"rename": {errorfs.OpRename}, "link": {errorfs.OpLink}, "remove": {errorfs.OpRemove, errorfs.OpRemoveAll},
-		"list": {errorfs.OpList}, "mkdir": {errorfs.OpMkdirAll}, "lock": {errorfs.OpLock}, "close": {errorfs.OpFileClose},
+		"rename": {errorfs.OpRename}, "link": {errorfs.OpLink},
+		"remove": {errorfs.OpRemove, errorfs.OpRemoveAll},
+		"list":   {errorfs.OpList}, "mkdir": {errorfs.OpMkdirAll}, "lock": {errorfs.OpLock},
+		"close": {errorfs.OpFileClose},
 	}
 )
 
@@ -125,7 +132,8 @@ func (h *history) checkServed(t *testing.T, s *Store, what string) (missing int)
 // cannot be read, the older one shows.
 func (h *history) wrote(series int, slot int64, word uint64) bool {
 	for _, w := range h.writes {
-		if i := slot - w.slot; w.series == series && i >= 0 && i < int64(len(w.words)) && w.words[i] == word {
+		if i := slot - w.slot; w.series == series && i >= 0 && i < int64(len(w.words)) &&
+			w.words[i] == word {
 			return true
 		}
 	}
@@ -139,7 +147,8 @@ func TestADeviceThatFailsAtAStart(t *testing.T) {
 	clock := newTestClock()
 	origin, h := eioStore(t, clock)
 	eachFault(t, 35, func(t *testing.T, part string, kinds []errorfs.OpKind) (met bool) {
-		for only := int32(0); only < eioTimes() && failAtAStart(t, clock, origin, h, part, kinds, only); only++ {
+		for only := int32(0); only < eioTimes() &&
+			failAtAStart(t, clock, origin, h, part, kinds, only); only++ {
 			met = true
 		}
 		return met
@@ -153,7 +162,8 @@ func whole(fs *vfs.MemFS) *vfs.MemFS {
 
 // failAtAStart is one start with failures and one behind it. It reports whether
 // there were any.
-func failAtAStart(t *testing.T, clock *testClock, origin *vfs.MemFS, h *history, part string, kinds []errorfs.OpKind, only int32) bool {
+func failAtAStart(t *testing.T, clock *testClock, origin *vfs.MemFS, h *history, part string,
+	kinds []errorfs.OpKind, only int32) bool {
 	f := newFaults(whole(origin))
 	o := testOptions(f.fs, clock)
 	o.BackgroundMerge, o.Logger = false, slog.New(slog.NewTextHandler(io.Discard, nil))
@@ -201,7 +211,8 @@ func checkpoint(part string) bool {
 
 // eachFault runs fn for the cells of the matrix; it reports whether the operation
 // was met. At least so many cells must have been.
-func eachFault(t *testing.T, cells int, fn func(t *testing.T, part string, kinds []errorfs.OpKind) bool) {
+func eachFault(t *testing.T, cells int,
+	fn func(t *testing.T, part string, kinds []errorfs.OpKind) bool) {
 	t.Helper()
 	met := 0
 	for file, part := range eioFiles {
@@ -224,14 +235,16 @@ func TestADeviceThatFailsWhileRunning(t *testing.T) {
 	t.Parallel()
 	origin, h := eioStore(t, newTestClock())
 	eachFault(t, 20, func(t *testing.T, part string, kinds []errorfs.OpKind) (met bool) {
-		for only := int32(0); only < eioTimes() && failWhileRunning(t, origin, h.fork(), part, kinds, only); only++ {
+		for only := int32(0); only < eioTimes() && failWhileRunning(t, origin, h.fork(), part, kinds,
+			only); only++ {
 			met = true
 		}
 		return met
 	})
 }
 
-func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string, kinds []errorfs.OpKind, only int32) bool {
+func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
+	kinds []errorfs.OpKind, only int32) bool {
 	clock := newTestClock()
 	f := newFaults(whole(origin))
 	o := testOptions(f.fs, clock)
@@ -256,13 +269,16 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string, 
 			acked = len(h.writes)
 		} else {
 			// Callers of the log hear of its end a moment before the store does.
-			eventually(t, "the store has failed with its log", func() bool { return s.pressure.Failed() != nil })
+			eventually(t, "the store has failed with its log", func() bool {
+				return s.pressure.Failed() != nil
+			})
 		}
 		_, flushErr := s.Flush(t.Context())
 		_, mergeErr := s.Merge(t.Context())
 		if s.pressure.Failed() == nil {
 			h.checkServed(t, s, fmt.Sprintf("failure %d", only))
-		} else if err := errors.Join(err, flushErr, mergeErr); err == nil || !strings.Contains(err.Error(), "/data") {
+		} else if err := errors.Join(err, flushErr, mergeErr); err == nil ||
+			!strings.Contains(err.Error(), "/data") {
 			t.Errorf("failure %d: the store has failed and says %v", only, err)
 		}
 	}

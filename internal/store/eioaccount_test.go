@@ -104,7 +104,9 @@ func sums(s *Store) (lost, recovered uint64) {
 func TestAPassingReadErrorLosesNothingThatIsServed(t *testing.T) {
 	t.Parallel()
 	clock := newTestClock()
-	reads := map[errorfs.OpKind]bool{errorfs.OpFileRead: true, errorfs.OpFileReadAt: true, errorfs.OpOpen: true, errorfs.OpStat: true, errorfs.OpList: true, errorfs.OpFileStat: true, errorfs.OpOpenDir: true}
+	reads := map[errorfs.OpKind]bool{errorfs.OpFileRead: true, errorfs.OpFileReadAt: true,
+		errorfs.OpOpen: true, errorfs.OpStat: true, errorfs.OpList: true, errorfs.OpFileStat: true,
+		errorfs.OpOpenDir: true}
 	for _, without := range []string{"", "catalogue"} {
 		origin := namedStore(t, clock, without)
 		for i, end := range []string{"crash", "flush", "close", "crash", "flush", "close"} {
@@ -119,7 +121,8 @@ func TestAPassingReadErrorLosesNothingThatIsServed(t *testing.T) {
 					f := newFaults(whole(origin))
 					failing := ""
 					f.set(func(op errorfs.Op) error {
-						if c := int64(0); reads[op.Kind] && strings.Contains(op.Path, part) && (readsBytes(op.Kind) || !strings.Contains(op.Path, "/catalogue")) {
+						if c := int64(0); reads[op.Kind] && strings.Contains(op.Path, part) &&
+							(readsBytes(op.Kind) || !strings.Contains(op.Path, "/catalogue")) {
 							if c = n.Add(1); c < k || !all && c > k {
 								return nil
 							}
@@ -131,7 +134,9 @@ func TestAPassingReadErrorLosesNothingThatIsServed(t *testing.T) {
 					o := testOptions(f.fs, clock)
 					o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 					byHand(&o)
-					passingFailure(t, f, o, end, all, func() string { return fmt.Sprintf("read %d, %s", k, failing) })
+					passingFailure(t, f, o, end, all, func() string {
+						return fmt.Sprintf("read %d, %s", k, failing)
+					})
 					hit = n.Load() >= k
 				}
 				if k < 5 {
@@ -176,10 +181,12 @@ func passingFailure(t *testing.T, f *faults, o Options, end string, all bool, wh
 		}
 		l, r := sums(s)
 		if l-r != missing {
-			t.Errorf("%s: start %d: %d points are missing, the account has lost %d and recovered %d (in the failing start %d and %d)", what(), start, missing, l, r, lost, recovered)
+			t.Errorf("%s: start %d: %d points are missing, the account has lost %d and recovered %d (in "+
+				"the failing start %d and %d)", what(), start, missing, l, r, lost, recovered)
 		}
 		if missing > 0 && !all {
-			t.Errorf("%s: start %d: %d points are missing after a failure that went away", what(), start, missing)
+			t.Errorf("%s: start %d: %d points are missing after a failure that went away", what(), start,
+				missing)
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 // Intake.
 func (s *Store) Events() *events.Local { return s.events }
 
-// eventReadsPart of the memory limit is what reads of events hold of files, maxEventReads without one.
+// eventReadsPart of the memory limit is what reads of events hold of files, maxEventReads without
+// one.
 const (
 	eventReadsPart = 8
 	maxEventReads  = 512 << 20
@@ -25,12 +26,15 @@ func newEvents(s *Store) (*events.Local, error) {
 	return events.New(events.Options{
 		FS: s.o.FS, Dir: s.o.Dir, Of: s.dir.Of(), Logger: s.o.Logger, Now: s.clock.Unix,
 		MaxFuture: s.o.MaxFuture, MaxFile: s.o.maxMergedFile, TakeNumber: s.dir.TakeNumber,
-		Bucket: s.BucketByName, ByID: func(id uint64) (buckets.Info, bool) { return known.BucketByID(id) },
+		Bucket: s.BucketByName, ByID: func(id uint64) (buckets.Info, bool) {
+			return known.BucketByID(id)
+		},
 		Log: s.ledger, Account: s.ledger.Events(),
 		Wait: s.pressure.Wait, DiskFull: s.pressure.DiskFull, Pending: s.pressure.AddEvents,
 		Damage: s.damage.Report,
 		Memory: s.o.Memory.NewLeases(memory.LeaseOptions{
-			Name: "event-reads", Holds: "blocks of files of events that are being read; at the limit reads wait",
+			Name:  "event-reads",
+			Holds: "blocks of files of events that are being read; at the limit reads wait",
 			Limit: s.o.Memory.Share(eventReadsPart, maxEventReads), Small: 2 << 20,
 		}),
 		Yields: func(busy bool) bool { return s.upkeep.Yields(busy) },

@@ -35,7 +35,8 @@ func (h *eventHistory) send(t testing.TB, s *Store, r *rand.Rand, clock *testClo
 	t.Helper()
 	var list []events.Event
 	for range 1 + r.IntN(40) {
-		e := events.Event{Time: clock.now.Load() - r.Int64N(1e9), Body: fmt.Appendf(nil, "event %d %x", len(h.sent)+len(list), r.Uint64())}
+		e := events.Event{Time: clock.now.Load() - r.Int64N(1e9),
+			Body: fmt.Appendf(nil, "event %d %x", len(h.sent)+len(list), r.Uint64())}
 		if r.IntN(2) == 0 {
 			for i := range e.ID {
 				e.ID[i] = byte(r.Uint32())
@@ -67,10 +68,11 @@ func (h *eventHistory) send(t testing.TB, s *Store, r *rand.Rand, clock *testClo
 
 func readEvents(t testing.TB, s *Store, bucket string) (list []events.Event, gaps []events.Gap) {
 	t.Helper()
-	gaps, err := s.Events().Read(context.Background(), bucket, 0, math.MaxInt64, func(e *events.Event) error {
-		list = append(list, events.Event{Time: e.Time, ID: e.ID, Body: bytes.Clone(e.Body)})
-		return nil
-	})
+	gaps, err := s.Events().Read(context.Background(), bucket, 0, math.MaxInt64,
+		func(e *events.Event) error {
+			list = append(list, events.Event{Time: e.Time, ID: e.ID, Body: bytes.Clone(e.Body)})
+			return nil
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +92,8 @@ func (h *eventHistory) check(t testing.TB, s *Store) {
 		t.Fatalf("gaps %v", gaps)
 	}
 	if len(got) < h.acked || len(got) > len(h.sent) {
-		t.Fatalf("%d events are stored of %d that were sent, %d acknowledged", len(got), len(h.sent), h.acked)
+		t.Fatalf("%d events are stored of %d that were sent, %d acknowledged", len(got), len(h.sent),
+			h.acked)
 	}
 	want := slices.Clone(h.sent[:len(got)])
 	slices.SortFunc(want, func(a, b events.Event) int { return eventfile.Compare(&a, &b) })
@@ -114,7 +117,8 @@ func (h *eventHistory) check(t testing.TB, s *Store) {
 
 func eventBucket(t testing.TB, s *Store) {
 	t.Helper()
-	if _, err := s.CreateBucket(buckets.Info{Name: "e", Resolution: 1000, PPF: 3600, Grace: int64(time.Second)}); err != nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "e", Resolution: 1000, PPF: 3600,
+		Grace: int64(time.Second)}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -218,7 +222,8 @@ func TestEventsAnyCrashLeavesAPrefix(t *testing.T) {
 					t.Fatal(err)
 				}
 			case 2:
-				clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101), RNG: rand.New(rand.NewPCG(seed, r.Uint64()))})
+				clone := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: r.IntN(101),
+					RNG: rand.New(rand.NewPCG(seed, r.Uint64()))})
 				s.Crash()
 				fs = clone
 				o.FS = fs
@@ -310,7 +315,8 @@ func TestAMissingFileOfEventsStaysAGap(t *testing.T) {
 		if len(gaps) != 1 || gaps[0].Events != int64(lost) || len(got) != 0 {
 			t.Fatalf("%d events, gaps %v", len(got), gaps)
 		}
-		if l := s.Events().Account().Lost(); len(l) != 1 || l[0].Cause != events.LostFile || l[0].Points != uint64(lost) {
+		if l := s.Events().Account().Lost(); len(l) != 1 || l[0].Cause != events.LostFile ||
+			l[0].Points != uint64(lost) {
 			t.Fatalf("%+v", l)
 		}
 		if err := s.Close(); err != nil {
@@ -326,7 +332,8 @@ func TestLostLogRecordsOfEventsAreGaps(t *testing.T) {
 	body := bytes.Repeat([]byte("event"), 400)
 	const batches = 30
 	for i := range batches {
-		if _, err := s.Events().Write("e", []events.Event{{Time: clock.now.Load() + int64(i), Body: body}}); err != nil {
+		if _, err := s.Events().Write("e",
+			[]events.Event{{Time: clock.now.Load() + int64(i), Body: body}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.disk.Log.Sync(); err != nil {
@@ -388,7 +395,9 @@ func TestASnapshotHasTheEvents(t *testing.T) {
 	if err := fs.MkdirAll("/restored", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: fs, From: s.path(datadir.Snapshots, "one"), To: "/restored"}); err != nil {
+	if _, err := snapshot.Restore(context.Background(),
+		snapshot.RestoreOptions{FS: fs, From: s.path(datadir.Snapshots, "one"),
+			To: "/restored"}); err != nil {
 		t.Fatal(err)
 	}
 	o.Dir = "/restored"

@@ -19,7 +19,8 @@ func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
 	o := testOptions(vfs.NewCrashableMem(), clock)
 	byHand(&o)
 	s := mustOpen(t, o)
-	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: 3600}); err != nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000,
+		TTL: 3600}); err != nil {
 		t.Fatal(err)
 	}
 	x := mustSession(t, s, "b")
@@ -44,7 +45,10 @@ func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
 			t.Fatal(err)
 		}
 		n := 0
-		if err := s.Metrics(context.Background(), info, nil, func([]byte) bool { n++; return true }); err != nil {
+		if err := s.Metrics(context.Background(), info, nil, func([]byte) bool {
+			n++
+			return true
+		}); err != nil {
 			t.Fatal(err)
 		}
 		if st := s.Stats(); st.Series != 0 || n != 0 {

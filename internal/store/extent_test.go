@@ -52,19 +52,23 @@ func TestExtentHoldsEveryPoint(t *testing.T) {
 			}
 			for p := range set {
 				if p[0] == series && p[1] >= from && p[1] < from+n && (p[1] < first || p[1] >= past) {
-					t.Fatalf("seed %d: series %d has slot %d, outside of [%d,%d) of [%d,%d)", seed, series, p[1], first, past, from, from+n)
+					t.Fatalf("seed %d: series %d has slot %d, outside of [%d,%d) of [%d,%d)", seed, series, p[1],
+						first, past, from, from+n)
 				}
 			}
 		}
 		const most = 1 << 32
-		if first, past, err := s.Extent(t.Context(), info, key(99), 0, most); first != past || err != nil {
+		if first, past, err := s.Extent(t.Context(), info, key(99), 0, most); first != past ||
+			err != nil {
 			t.Errorf("an unknown metric: [%d,%d) %v", first, past, err)
 		}
 		// What may hold points is narrow beside what was asked for.
-		if first, past, err := s.Extent(t.Context(), info, key(0), 0, most); err != nil || past-first > 400_000 {
+		if first, past, err := s.Extent(t.Context(), info, key(0), 0, most); err != nil ||
+			past-first > 400_000 {
 			t.Errorf("seed %d: all time: [%d,%d) %v", seed, first, past, err)
 		}
-		if first, past, err := s.Extent(t.Context(), info, key(0), 10, 1000); first != past || err != nil {
+		if first, past, err := s.Extent(t.Context(), info, key(0), 10, 1000); first != past ||
+			err != nil {
 			t.Errorf("seed %d: long ago: [%d,%d) %v", seed, first, past, err)
 		}
 		if err := s.Close(); err != nil {

@@ -137,7 +137,8 @@ func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.check(t, s, "b", len(h.writes))
-			eventually(t, "no sealed blocks and no late points are left", func() bool { // a sealer counts what it sealed a moment later
+			// a sealer counts what it sealed a moment later
+			eventually(t, "no sealed blocks and no late points are left", func() bool {
 				u := s.Stats()
 				return u.Head.Sealed == 0 && u.Head.Late == 0
 			})
@@ -261,7 +262,8 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 // known. The restart finds everything, once.
 func TestAFailedCommitEndsTheStore(t *testing.T) {
 	t.Parallel()
-	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileSyncData} {
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileWrite, errorfs.OpFileSync,
+		errorfs.OpFileSyncData} {
 		clock, r := newTestClock(), rand.New(rand.NewPCG(3, 4))
 		mem := vfs.NewCrashableMem()
 		f := newFaults(mem)
@@ -331,7 +333,8 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 	for range 2 {
 		s = mustOpen(t, o)
 		lost := s.Account().Lost()
-		if len(lost) != 1 || lost[0].Cause != compaction.LostSegment || stored != 0 && lost[0].Points != stored {
+		if len(lost) != 1 || lost[0].Cause != compaction.LostSegment || stored != 0 &&
+			lost[0].Points != stored {
 			t.Errorf("lost points: %+v", lost)
 		}
 		stored = lost[0].Points
@@ -425,15 +428,18 @@ func TestNoPermissionSaysWhatToDo(t *testing.T) {
 		})
 		if kind == errorfs.OpList {
 			_, err := fsck.CheckDir(t.Context(), f.fs, "/data", fsck.Options{})
-			_, rerr := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: f.fs, From: "/data", To: "/new"})
+			_, rerr := snapshot.Restore(t.Context(),
+				snapshot.RestoreOptions{FS: f.fs, From: "/data", To: "/new"})
 			for _, err := range []error{err, rerr} {
-				if !errors.Is(err, oserror.ErrPermission) || errors.Is(err, fsck.ErrNoStore) || !strings.Contains(err.Error(), "run this as the user that owns it") {
+				if !errors.Is(err, oserror.ErrPermission) || errors.Is(err, fsck.ErrNoStore) ||
+					!strings.Contains(err.Error(), "run this as the user that owns it") {
 					t.Errorf("reading: %v", err)
 				}
 			}
 			continue
 		}
-		if _, err := Open(testOptions(f.fs, newTestClock())); !errors.Is(err, oserror.ErrPermission) || !strings.Contains(err.Error(), "data directory /data: ") ||
+		if _, err := Open(testOptions(f.fs, newTestClock())); !errors.Is(err, oserror.ErrPermission) ||
+			!strings.Contains(err.Error(), "data directory /data: ") ||
 			!strings.Contains(err.Error(), "give it to the user that runs ddb") {
 			t.Errorf("start: %v", err)
 		}

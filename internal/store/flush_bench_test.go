@@ -22,7 +22,8 @@ func BenchmarkFlush(b *testing.B) {
 
 func benchmarkFlush(b *testing.B, series, rows int) {
 	o := DefaultOptions(b.TempDir())
-	o.Logger, o.MinFree, o.MaxFuture = slog.New(slog.NewTextHandler(io.Discard, nil)), 0, 1000*time.Hour
+	o.Logger, o.MinFree, o.MaxFuture = slog.New(slog.NewTextHandler(io.Discard, nil)), 0,
+		1000*time.Hour
 	o.BackgroundMerge, o.FlushBytes, o.FlushInterval = false, 1<<40, 1000*time.Hour
 	var took time.Duration // of processors
 	o.flushStep = func(step int) {

@@ -16,14 +16,15 @@ import (
 	"dalmatiner/internal/testkit/filetest"
 )
 
-// twins returns two stores that were filled alike, each with other values: their files have the same
-// names.
+// twins returns two stores that were filled alike, each with other values: their files have the
+// same names.
 func twins(t *testing.T) (one, two *oldRun) {
 	t.Helper()
 	clock := newTestClock()
 	runs := [2]*oldRun{}
 	for i := range runs {
-		x := &oldRun{t: t, r: rand.New(rand.NewPCG(uint64(i), 9)), clock: clock, mem: vfs.NewCrashableMem(), tags: tagModel{}}
+		x := &oldRun{t: t, r: rand.New(rand.NewPCG(uint64(i), 9)), clock: clock,
+			mem: vfs.NewCrashableMem(), tags: tagModel{}}
 		x.s = mustOpen(t, x.options(x.mem))
 		eventBucket(t, x.s)
 		tagBucket(t, x.s, "b")
@@ -61,8 +62,8 @@ func filesOf(t *testing.T, fs vfs.FS) (all []string) {
 	return all
 }
 
-// TestAFileOfAnotherDirectory puts each file of a twin in the place of the own one of that name: it is
-// named and set aside, nothing of it is served, and all that the other files have is.
+// TestAFileOfAnotherDirectory puts each file of a twin in the place of the own one of that name: it
+// is named and set aside, nothing of it is served, and all that the other files have is.
 func TestAFileOfAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	one, two := twins(t)
@@ -81,7 +82,9 @@ func TestAFileOfAnotherDirectory(t *testing.T) {
 		}
 		s := mustOpen(t, one.options(fs))
 		one.onlyOwn(s, file)
-		if named, _ := s.Damage(); !strings.Contains(fmt.Sprint(named), file) || !strings.Contains(fmt.Sprint(named), "of the data directory") && !strings.Contains(fmt.Sprint(named), "belongs to log") {
+		if named, _ := s.Damage(); !strings.Contains(fmt.Sprint(named), file) ||
+			!strings.Contains(fmt.Sprint(named), "of the data directory") &&
+				!strings.Contains(fmt.Sprint(named), "belongs to log") {
 			t.Errorf("%s: the start says %q", file, named)
 		}
 		s.Crash()
@@ -119,8 +122,10 @@ func (x *oldRun) onlyOwn(s *Store, what string) {
 	want := x.points.state(len(x.points.writes))
 	for series := range modelSeries {
 		for i, got := range readAll(x.t, s, "b", series, modelFrom, modelSlots) {
-			if w := want[[2]int64{int64(series), modelFrom + int64(i)}]; got != 0 && got != w && !x.sent(series, modelFrom+int64(i), got) {
-				x.t.Fatalf("%s: series %d slot %d holds %x, which was never sent here", what, series, modelFrom+int64(i), got)
+			if w := want[[2]int64{int64(series), modelFrom + int64(i)}]; got != 0 && got != w &&
+				!x.sent(series, modelFrom+int64(i), got) {
+				x.t.Fatalf("%s: series %d slot %d holds %x, which was never sent here", what, series,
+					modelFrom+int64(i), got)
 			}
 		}
 	}
@@ -128,7 +133,8 @@ func (x *oldRun) onlyOwn(s *Store, what string) {
 
 func (x *oldRun) sent(series int, slot int64, word uint64) bool {
 	return slices.ContainsFunc(x.points.writes, func(w call) bool {
-		return w.series == series && slot >= w.slot && slot < w.slot+int64(len(w.words)) && w.words[slot-w.slot] == word
+		return w.series == series && slot >= w.slot && slot < w.slot+int64(len(w.words)) &&
+			w.words[slot-w.slot] == word
 	})
 }
 

@@ -25,9 +25,11 @@ import (
 // and a check finds no damage.
 func TestDeletedSeriesNeverComeBack(t *testing.T) {
 	t.Parallel()
-	steps := []string{"send", "send", "send", "delete", "delete", "flush", "merge", "merge all", "wait", "reopen", "crash", "crash", "lose catalogue", "verify"}
+	steps := []string{"send", "send", "send", "delete", "delete", "flush", "merge", "merge all",
+		"wait", "reopen", "crash", "crash", "lose catalogue", "verify"}
 	rapid.Check(t, func(t *rapid.T) {
-		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
+		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"),
+			rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
 			rapid.Bool().Draw(t, "background"), rapid.Bool().Draw(t, "hpts"))
 		defer m.end()
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
@@ -50,7 +52,8 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	}
 	m.closeSession()
 	before := m.s.Stats().Segments.Points
-	if _, err := m.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: forgetKey(3)}, false); err != nil {
+	if _, err := m.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: forgetKey(3)},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	points := int64(len(m.truth[string(forgetKey(3))]))
@@ -67,7 +70,8 @@ func TestMergesFreeDeletedSeries(t *testing.T) {
 	m.check()
 	st := m.s.Stats()
 	if st.Deleted.Tombstones != 0 || st.Deleted.Points < points || st.Segments.Points >= before {
-		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after", st.Deleted.Tombstones, st.Deleted.Points, points, before, st.Segments.Points)
+		t.Errorf("%d tombstones, %d points deleted of %d, %d in segments before, %d after",
+			st.Deleted.Tombstones, st.Deleted.Points, points, before, st.Segments.Points)
 	}
 	for _, seg := range m.s.versions.Latest().Segments {
 		for _, b := range m.s.buckets.All() {
@@ -99,7 +103,8 @@ func TestManyDeletedSeriesAreFreedInTheBackground(t *testing.T) {
 	m.closeSession()
 	m.merge(true)
 	names := m.list()
-	if _, err := m.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: forgetKey(0)[:4], Prefix: true}, false); err != nil {
+	if _, err := m.s.DeleteSeries(context.Background(), "b",
+		deletion.Choice{Key: forgetKey(0)[:4], Prefix: true}, false); err != nil {
 		t.Fatal(err)
 	}
 	clear(m.truth)
@@ -194,7 +199,8 @@ func TestCrashInADeletion(t *testing.T) {
 		clone := f.cloneAt(mem, n)
 		s.o.deleteSlice = 100
 		prefix, _ := metric.Key("series")
-		if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true}, false); err != nil {
+		if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true},
+			false); err != nil {
 			t.Fatal(err)
 		}
 		f.clear()
@@ -213,12 +219,16 @@ func TestCrashInADeletion(t *testing.T) {
 			t.Fatal(err)
 		}
 		listed := map[string]bool{}
-		if err := s.Metrics(context.Background(), info, nil, func(key []byte) bool { listed[string(key)] = true; return true }); err != nil {
+		if err := s.Metrics(context.Background(), info, nil, func(key []byte) bool {
+			listed[string(key)] = true
+			return true
+		}); err != nil {
 			t.Fatal(err)
 		}
 		for i := range 600 {
 			got := readAll(t, s, "b", i, epoch, 1)[0]
-			if listed[string(key(i))] != (got == point.FromInt(int64(i+1))) || !listed[string(key(i))] && got != 0 {
+			if listed[string(key(i))] != (got == point.FromInt(int64(i+1))) || !listed[string(key(i))] &&
+				got != 0 {
 				t.Fatalf("series %d is listed %v and holds %x", i, listed[string(key(i))], got)
 			}
 		}
@@ -286,7 +296,8 @@ func TestDeletingBesideSenders(t *testing.T) {
 	}
 	dst := make([]uint64, 1)
 	for i := range width {
-		if err := s.Read(context.Background(), info, forgetKey(i), epoch+rounds, dst); err != nil || dst[0] != point.FromInt(rounds+1) {
+		if err := s.Read(context.Background(), info, forgetKey(i), epoch+rounds, dst); err != nil ||
+			dst[0] != point.FromInt(rounds+1) {
 			t.Errorf("%s holds %x, %v", metric.Text(forgetKey(i)), dst[0], err)
 		}
 	}
@@ -306,7 +317,8 @@ func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
 	if _, err := x.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(1)}, false); err != nil {
+	if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(1)},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	x.Point(key(0), epoch+1, point.FromInt(1))

@@ -47,12 +47,14 @@ type forgetModel struct {
 
 func newForgetModel(t fataler, seed uint64, ttl int64, background, hpts bool) *forgetModel {
 	m := &forgetModel{t: t, clock: newTestClock(), fs: vfs.NewCrashableMem(), from: epoch, ttl: ttl,
-		truth: make(map[string]map[int64]uint64), lives: make(map[string]uint64), was: make(map[string]uint64), r: rand.New(rand.NewPCG(seed, 7))}
+		truth: make(map[string]map[int64]uint64), lives: make(map[string]uint64),
+		was: make(map[string]uint64), r: rand.New(rand.NewPCG(seed, 7))}
 	m.o = testOptions(m.fs, m.clock)
 	m.o.BackgroundMerge = background
 	m.o.MaxFuture = 1e6 * time.Hour // a tick under way may set the coarse clock back for a moment
 	m.s = mustOpen(t, m.o)
-	if _, err := m.s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl, HPTS: hpts}); err != nil {
+	if _, err := m.s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: ttl,
+		HPTS: hpts}); err != nil {
 		t.Fatalf("%v", err)
 	}
 	return m
@@ -121,8 +123,8 @@ func (m *forgetModel) closeSession() {
 	m.open = nil
 }
 
-// pauseMerges lets no merge begin until resume is called. A start lets series go that are gone, as a merge does, and
-// what waits for it must not keep it from that.
+// pauseMerges lets no merge begin until resume is called. A start lets series go that are gone, as
+// a merge does, and what waits for it must not keep it from that.
 func (m *forgetModel) pauseMerges() (resume func()) {
 	if err := m.s.Replayed(context.Background()); err != nil {
 		m.t.Fatalf("%v", err)
@@ -150,7 +152,8 @@ func (m *forgetModel) delete() {
 			m.t.Fatalf("deleting a series that is not there: %v, %v", err, dryErr)
 		}
 	case err != nil || dryErr != nil || got.Series != listed || dry.Series != listed:
-		m.t.Fatalf("deleting %s: %d series, %v (dry run %d, %v), listed %d", metric.Text(choice.Key), got.Series, err, dry.Series, dryErr, listed)
+		m.t.Fatalf("deleting %s: %d series, %v (dry run %d, %v), listed %d", metric.Text(choice.Key),
+			got.Series, err, dry.Series, dryErr, listed)
 	}
 	m.deleted += got.Series
 	m.wereDeleted(names)
@@ -208,7 +211,8 @@ func (m *forgetModel) check() {
 		key := forgetKey(i)
 		points, known := m.truth[string(key)]
 		visible := 0
-		for at := max(m.from-10, lo-10, m.recent); at < past; at += MaxRead { // what is hidden by the lifetime begins at lo
+		// what is hidden by the lifetime begins at lo
+		for at := max(m.from-10, lo-10, m.recent); at < past; at += MaxRead {
 			part := dst[:min(MaxRead, past-at)]
 			if err := m.s.Read(context.Background(), info, key, at, part); err != nil {
 				m.t.Fatalf("%v", err)
@@ -228,7 +232,8 @@ func (m *forgetModel) check() {
 			}
 		}
 		if !known && listed[string(key)] || visible > 0 && !listed[string(key)] {
-			m.t.Fatalf("%s: known %v, %d points, listed %v", metric.Text(key), known, visible, listed[string(key)])
+			m.t.Fatalf("%s: known %v, %d points, listed %v", metric.Text(key), known, visible,
+				listed[string(key)])
 		}
 	}
 	m.checkLives(listed)
@@ -277,7 +282,8 @@ func (m *forgetModel) merge(all bool) {
 func (m *forgetModel) crash(lostCatalogue bool) {
 	m.t.Helper()
 	// A merge in the background may be the one that crashes: it has its own source.
-	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101), RNG: rand.New(rand.NewPCG(m.r.Uint64(), m.r.Uint64()))}
+	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: m.r.IntN(101),
+		RNG: rand.New(rand.NewPCG(m.r.Uint64(), m.r.Uint64()))}
 	if err := m.s.disk.Log.Sync(); err != nil {
 		m.t.Fatalf("%v", err)
 	}
@@ -355,8 +361,9 @@ func (m *forgetModel) step(what string) {
 	m.check()
 }
 
-// cloneAt keeps what a crash would leave before the n-th operation from now on, and returns what gives that; nil
-// while there were fewer. Compactions of the catalogue count in goroutines of their own.
+// cloneAt keeps what a crash would leave before the n-th operation from now on, and returns what
+// gives that; nil while there were fewer. Compactions of the catalogue count in goroutines of their
+// own.
 func (f *faults) cloneAt(mem *vfs.MemFS, n int) (kept func() *vfs.MemFS) {
 	var mu sync.Mutex
 	var clone *vfs.MemFS
@@ -366,7 +373,8 @@ func (f *faults) cloneAt(mem *vfs.MemFS, n int) (kept func() *vfs.MemFS) {
 		defer mu.Unlock()
 		if op.Kind.ReadOrWrite() != errorfs.OpIsRead {
 			if count++; count == n {
-				clone = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(uint64(n), 1))})
+				clone = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50,
+					RNG: rand.New(rand.NewPCG(uint64(n), 1))})
 			}
 		}
 		return nil

@@ -37,8 +37,9 @@ type frozenScript struct {
 }
 
 const (
-	frozenPast = epoch + 2*daySlots + 2*3600 // the first slot behind two days and a window of two hours
-	frozenEnd  = frozenPast + 3*3600         // and behind all others
+	// the first slot behind two days and a window of two hours
+	frozenPast = epoch + 2*daySlots + 2*3600
+	frozenEnd  = frozenPast + 3*3600 // and behind all others
 )
 
 func (f *frozenScript) put(bucket string, series, slot int64, w uint64) {
@@ -112,7 +113,8 @@ func (f *frozenScript) run() {
 	f.do(func(s *Store) error {
 		_, err := s.CreateBucket(buckets.Info{Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true})
 		if err == nil {
-			_, err = s.CreateBucket(buckets.Info{Name: "slow \x00\xff", Resolution: 60_000, PPF: 1440, TTL: 500_000, Grace: 5e9})
+			_, err = s.CreateBucket(buckets.Info{Name: "slow \x00\xff", Resolution: 60_000, PPF: 1440,
+				TTL: 500_000, Grace: 5e9})
 		}
 		return err
 	})
@@ -201,7 +203,8 @@ func (f *frozenScript) rest() {
 }
 
 func newScript(t *testing.T, s *Store, clock *testClock) *frozenScript {
-	return &frozenScript{t: t, s: s, clock: clock, words: map[string]map[[2]int64]uint64{}, timestamps: map[[2]int64]uint64{}, sessions: map[string]*intake.Session{}}
+	return &frozenScript{t: t, s: s, clock: clock, words: map[string]map[[2]int64]uint64{},
+		timestamps: map[[2]int64]uint64{}, sessions: map[string]*intake.Session{}}
 }
 
 // makeFrozen runs the script, ends it like kill -9, and copies the files.
@@ -213,7 +216,8 @@ func makeFrozen(t *testing.T) {
 	s := mustOpen(t, o)
 	newScript(t, s, clock).run()
 	s.Crash()
-	for _, dir := range []string{"", datadir.WAL, datadir.Flush, "window", "overlay", datadir.Catalogue} {
+	for _, dir := range []string{"", datadir.WAL, datadir.Flush, "window", "overlay",
+		datadir.Catalogue} {
 		names, err := mem.List("/data/" + dir)
 		if err != nil {
 			t.Fatal(err)
@@ -287,8 +291,13 @@ func (f *frozenScript) check(s *Store, what string) {
 			names[string(key(int(p[0])))] = true
 		}
 		var got []string
-		err = s.Metrics(f.t.Context(), info, nil, func(key []byte) bool { got = append(got, string(key)); return true })
-		if err != nil || len(got) != len(names) || slices.ContainsFunc(got, func(name string) bool { return !names[name] }) {
+		err = s.Metrics(f.t.Context(), info, nil, func(key []byte) bool {
+			got = append(got, string(key))
+			return true
+		})
+		if err != nil || len(got) != len(names) || slices.ContainsFunc(got, func(name string) bool {
+			return !names[name]
+		}) {
 			f.t.Errorf("%s: bucket %q lists %q, want %d names: %v", what, bucket, got, len(names), err)
 		}
 		f.checkPoints(s, what, info, words)
@@ -298,7 +307,8 @@ func (f *frozenScript) check(s *Store, what string) {
 	}
 }
 
-func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info, words map[[2]int64]uint64) {
+func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info,
+	words map[[2]int64]uint64) {
 	f.t.Helper()
 	past := int64(frozenEnd * 1000 / info.Resolution)
 	left := len(words)
@@ -317,7 +327,8 @@ func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info, wor
 			for i, got := range values {
 				p := [2]int64{series, at + int64(i)}
 				if got != words[p] || info.HPTS && timestamps[i] != f.timestamps[p] {
-					f.t.Fatalf("%s: bucket %q series %d slot %d holds %x at %d, held %x at %d", what, info.Name, p[0], p[1], got, timestamps[i], words[p], f.timestamps[p])
+					f.t.Fatalf("%s: bucket %q series %d slot %d holds %x at %d, held %x at %d", what, info.Name,
+						p[0], p[1], got, timestamps[i], words[p], f.timestamps[p])
 				}
 				if got != point.Unset {
 					left--
@@ -376,7 +387,8 @@ func TestFrozenDirectory(t *testing.T) {
 	if frozen.Missing("account.txt") {
 		frozen.Same(t, "account.txt", []byte(accountText(s)))
 	}
-	if state, _, err := manifest.Inspect(mem, "/data", origin.Directory{}); err != nil || len(state.Tombstones) == 0 {
+	if state, _, err := manifest.Inspect(mem, "/data", origin.Directory{}); err != nil ||
+		len(state.Tombstones) == 0 {
 		t.Errorf("no tombstones: %v", err)
 	}
 	kinds := map[string]int{}

@@ -14,7 +14,8 @@ func TestAMergeLosesNoPointsOfADeletedBucket(t *testing.T) {
 	for name, steps := range map[string]string{
 		"bucket": "b", "series": "sb", "series twice": "spsb", "points": "pb", "points of others": "ob",
 		"again": "bp", "series and again": "sbp", "series again, bucket again": "spbp",
-		"merge between": "smb", "merge between and again": "smbp", "twice": "bpb", "all of it": "sopbpsob",
+		"merge between": "smb", "merge between and again": "smbp", "twice": "bpb",
+		"all of it": "sopbpsob",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,7 +58,9 @@ func deletedBucketStarts(t *testing.T, steps string) {
 		}
 	}
 	again := steps[len(steps)-1] == 'p'
-	startWithoutCatalogue(t, mem, clock, s, func(start int, s *Store) { checkDeletedBucket(t, s, start, again) })
+	startWithoutCatalogue(t, mem, clock, s, func(start int, s *Store) {
+		checkDeletedBucket(t, s, start, again)
+	})
 }
 
 // checkDeletedBucket finds what was deleted gone, and one point where the bucket was created again.

@@ -31,7 +31,8 @@ func TestAMergeKeepsTheNamesThatTheLogNeeds(t *testing.T) {
 			}
 			x.Close()
 		}
-		if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(gone)}, false); err != nil {
+		if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(gone)},
+			false); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -62,14 +63,16 @@ func openNamed(t *testing.T, mem *vfs.MemFS, clock *testClock) *Store {
 }
 
 // startWithoutCatalogue crashes a store of openNamed, takes its catalogue away and starts it three
-// times, the second time to flush. Each start must have lost nothing and find no other damage, and a
-// check behind it none; look is given each.
-func startWithoutCatalogue(t *testing.T, mem *vfs.MemFS, clock *testClock, s *Store, look func(start int, s *Store)) {
+// times, the second time to flush. Each start must have lost nothing and find no other damage, and
+// a check behind it none; look is given each.
+func startWithoutCatalogue(t *testing.T, mem *vfs.MemFS, clock *testClock, s *Store,
+	look func(start int, s *Store)) {
 	t.Helper()
 	err := s.disk.Log.Sync()
 	mem = whole(mem)
 	s.Crash()
-	if err := errors.Join(err, mem.RemoveAll("/data/catalogue"), durable.SyncDir(mem, "/data")); err != nil {
+	if err := errors.Join(err, mem.RemoveAll("/data/catalogue"),
+		durable.SyncDir(mem, "/data")); err != nil {
 		t.Fatal(err)
 	}
 	for start, ends := range []func(*Store) *vfs.MemFS{
@@ -103,7 +106,10 @@ func namesOf(t *testing.T, s *Store) (names []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Metrics(t.Context(), info, nil, func(k []byte) bool { names = append(names, string(k)); return true }); err != nil {
+	if err := s.Metrics(t.Context(), info, nil, func(k []byte) bool {
+		names = append(names, string(k))
+		return true
+	}); err != nil {
 		t.Fatal(err)
 	}
 	return names

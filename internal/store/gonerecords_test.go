@@ -47,7 +47,8 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 				}
 			}
 			w.release()
-			if lost := w.s.Account().Lost(); len(lost) != 1 || lost[0] != (account.Loss{Cause: replay.LostInReplay, Points: p.Counts.Stored()}) {
+			if lost := w.s.Account().Lost(); len(lost) != 1 ||
+				lost[0] != (account.Loss{Cause: replay.LostInReplay, Points: p.Counts.Stored()}) {
 				t.Errorf("lost: %+v, want %d points", lost, p.Counts.Stored())
 			}
 			if _, n := w.s.Damage(); n != 1 {
@@ -102,7 +103,8 @@ func (w *halfRead) checkGone(group uint32, first, last int64) {
 				continue
 			}
 			if got != 0 || ref.Inactive() || ref.Group() != group || slot < first || slot > last {
-				w.t.Fatalf("series %d slot %d is %x, unknown %v; want %x: the record of group %d had slots %d to %d",
+				w.t.Fatalf("series %d slot %d is %x, unknown %v; want %x: the record of group %d had slots "+
+					"%d to %d",
 					series, slot, got, unknown[i], w.want[series][i], group, first, last)
 			}
 		}

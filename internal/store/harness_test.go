@@ -23,7 +23,9 @@ import (
 
 // An Open of pebble that fails leaves one goroutine behind.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction(
+			"github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
 // Crash closes the store as a kill would leave it, but for what the operating
@@ -80,7 +82,9 @@ func (s *Store) path(elem ...string) string {
 }
 
 // lostPath is where a segment goes that is set aside.
-func (s *Store) lostPath(file string) string { return s.path(datadir.LostFound, s.o.FS.PathBase(file)) }
+func (s *Store) lostPath(file string) string {
+	return s.path(datadir.LostFound, s.o.FS.PathBase(file))
+}
 
 func mustOpen(t fataler, o Options) *Store {
 	t.Helper()
@@ -172,7 +176,8 @@ func (h *history) add(w call) {
 
 // fork returns a history that begins with this one and leaves it as it is.
 func (h *history) fork() *history {
-	return &history{writes: slices.Clone(h.writes), points: slices.Clone(h.points), commits: slices.Clone(h.commits)}
+	return &history{writes: slices.Clone(h.writes), points: slices.Clone(h.points),
+		commits: slices.Clone(h.commits)}
 }
 
 // state returns the last value of every (series, slot) after n writes, or its stale marker.

@@ -63,7 +63,8 @@ func TestManySeriesHavePoints(t *testing.T) {
 			if len(set[i]) == 0 {
 				continue
 			}
-			if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(i)}, false); err != nil {
+			if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(i)},
+				false); err != nil {
 				t.Fatal(err)
 			}
 			clear(set[i])

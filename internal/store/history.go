@@ -6,7 +6,8 @@ import (
 	marks "dalmatiner/internal/model/history"
 )
 
-// Mark is a moment in the history of a bucket. The zero Mark is none, of which nothing is known later.
+// Mark is a moment in the history of a bucket. The zero Mark is none, of which nothing is known
+// later.
 type Mark struct {
 	head    marks.Mark
 	changes uint64 // of what hides parts of segments, and of what is known to be damaged
@@ -24,8 +25,8 @@ func MarkOf(n [5]uint64) Mark {
 	return Mark{marks.Mark{Life: n[0], Count: n[1]}, n[2], int64(n[3]), int64(n[4])}
 }
 
-// Mark returns the present moment of the bucket. It is the zero Mark where reads may change by themselves:
-// during the replay of the log, and while names of series could not be read.
+// Mark returns the present moment of the bucket. It is the zero Mark where reads may change by
+// themselves: during the replay of the log, and while names of series could not be read.
 func (h Bucket) Mark() Mark {
 	if h.s.replay.Behind() || h.s.disk.Catalogue.NamesUnread() {
 		return Mark{}
@@ -33,14 +34,15 @@ func (h Bucket) Mark() Mark {
 	v := h.s.versions.Latest()
 	damaged, _ := h.s.damage.Met(h.b.ID)
 	return Mark{
-		head: h.b.History.Mark(h.s.clock.Unix() / int64(time.Millisecond) / h.b.Resolution), changes: v.Changes(h.b.ID) + damaged,
+		head:    h.b.History.Mark(h.s.clock.Unix() / int64(time.Millisecond) / h.b.Resolution),
+		changes: v.Changes(h.b.ID) + damaged,
 		expired: v.Expired(h.b.ID), at: h.s.clock.Unix(),
 	}
 }
 
-// Since says what of the bucket did not change between a mark and the call, as reads see it that begin
-// behind the mark: from a slot on, up to which other one each series has the words it had, or none. Points
-// that have outlived the bucket's lifetime at the time of the call are no change.
+// Since says what of the bucket did not change between a mark and the call, as reads see it that
+// begin behind the mark: from a slot on, up to which other one each series has the words it had, or
+// none. Points that have outlived the bucket's lifetime at the time of the call are no change.
 func (h Bucket) Since(m Mark, from int64) marks.Unchanged {
 	nothing := marks.Forgotten()
 	if h.check() != nil {
@@ -55,8 +57,10 @@ func (h Bucket) Since(m Mark, from int64) marks.Unchanged {
 		return nothing // a series may be back of which the name was lost, or which a hole covers
 	}
 	oldest, _ := h.s.columns.Admitted(h.b)
-	if gone := v.Expired(h.b.ID); h.b.TTL() > 0 && h.s.clock.Unix() < m.at || gone > m.expired && gone > int64(oldest) {
-		return nothing // the clock went back, or the lifetime has grown: older points are read again, or not
+	if gone := v.Expired(h.b.ID); h.b.TTL() > 0 && h.s.clock.Unix() < m.at || gone > m.expired &&
+		gone > int64(oldest) {
+		// the clock went back, or the lifetime has grown: older points are read again, or not
+		return nothing
 	}
 	return u
 }

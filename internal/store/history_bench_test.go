@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/codec/point"
 )
 
-// BenchmarkMarkAndSince is a mark of a bucket of 200,000 series, and the question what has not changed since
-// an older one.
+// BenchmarkMarkAndSince is a mark of a bucket of 200,000 series, and the question what has not
+// changed since an older one.
 func BenchmarkMarkAndSince(b *testing.B) {
 	o := testOptions(vfs.NewMem(), newTestClock())
 	byHand(&o)

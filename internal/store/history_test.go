@@ -66,14 +66,18 @@ func (m *meta) compare(s *seen) int64 {
 	m.must(err)
 	from := m.buckets[s.bucket].slot(m.now()) - r.Int64N(3000)
 	now, names, lowest := m.wordsOf(s.bucket), m.namesOf(h), m.buckets[s.bucket].lowest(m.now())
-	u := h.Since(s.mark, from) // behind the reads: what a merge in the background drops between them is a change, too
+	// behind the reads: what a merge in the background drops between them is a change, too
+	u := h.Since(s.mark, from)
 	for series := range modelSeries {
 		slots := maps.Clone(s.words[series])
 		maps.Copy(slots, now[series])
 		for slot := range slots {
-			if was, is := s.words[series][slot], now[series][slot]; slot >= max(lowest, from) && slot < u.Below && was != is {
-				m.Fatalf("bucket %d series %d slot epoch%+d holds %x, and %x at the mark behind %d operations; nothing changed from epoch%+d to epoch%+d",
-					s.bucket, series, slot-m.buckets[s.bucket].slot(epoch), is, was, s.ops, from-m.buckets[s.bucket].slot(epoch), u.Below-m.buckets[s.bucket].slot(epoch))
+			if was, is := s.words[series][slot], now[series][slot]; slot >= max(lowest, from) &&
+				slot < u.Below && was != is {
+				m.Fatalf("bucket %d series %d slot epoch%+d holds %x, and %x at the mark behind %d "+
+					"operations; nothing changed from epoch%+d to epoch%+d",
+					s.bucket, series, slot-m.buckets[s.bucket].slot(epoch), is, was, s.ops,
+					from-m.buckets[s.bucket].slot(epoch), u.Below-m.buckets[s.bucket].slot(epoch))
 			}
 		}
 	}
@@ -91,19 +95,24 @@ func (m *meta) namesOf(h Bucket) map[string]bool {
 	return names
 }
 
-// compareNames finds out whether no name came or went but those that begin with one of some prefixes.
+// compareNames finds out whether no name came or went but those that begin with one of some
+// prefixes.
 func (m *meta) compareNames(s *seen, names map[string]bool, changed []string) {
 	may := func(name string) bool {
-		return slices.ContainsFunc(changed, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		return slices.ContainsFunc(changed, func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		})
 	}
 	for name := range names {
 		if !s.names[name] && !may(name) {
-			m.Fatalf("there is %q since the mark behind %d operations, and only %q are said to have changed", name, s.ops, changed)
+			m.Fatalf("there is %q since the mark behind %d operations, and only %q are said to have changed",
+				name, s.ops, changed)
 		}
 	}
 	for name := range s.names {
 		if !names[name] && !may(name) {
-			m.Fatalf("%q is gone since the mark behind %d operations, and only %q are said to have changed", name, s.ops, changed)
+			m.Fatalf("%q is gone since the mark behind %d operations, and only %q are said to have changed",
+				name, s.ops, changed)
 		}
 	}
 }
@@ -121,7 +130,9 @@ var markOps = map[string]struct {
 	"advance": {6, 0, func(m *meta, _ metaOp) { m.step(time.Minute) }},
 	"hours":   {2, 3, func(m *meta, o metaOp) { m.step(time.Duration(o.n) * time.Hour) }},
 	"back":    {2, 3600, func(m *meta, o metaOp) { m.step(-time.Duration(o.n) * time.Second) }},
-	"ttl":     {4, 5, func(m *meta, o metaOp) { m.setTTL(o.bucket, []int64{0, 30, 300, 3000, 30_000, 300_000}[o.n]) }},
+	"ttl": {4, 5, func(m *meta, o metaOp) {
+		m.setTTL(o.bucket, []int64{0, 30, 300, 3000, 30_000, 300_000}[o.n])
+	}},
 	"flush":   {3, 0, func(m *meta, _ metaOp) { m.must(m.flush()) }},
 	"merge":   {3, 0, func(m *meta, _ metaOp) { m.must(m.merge()) }},
 	"tick":    {2, 0, func(m *meta, _ metaOp) { m.s.upkeep.EverySecond() }},
@@ -139,7 +150,8 @@ func (m *meta) onTime(o metaOp) {
 		return
 	}
 	for range 1 + r.IntN(8) {
-		w := call{series: r.IntN(modelSeries), slot: b.slot(m.now()) - int64(r.IntN(3)), words: []uint64{point.FromInt(r.Int64N(100))}}
+		w := call{series: r.IntN(modelSeries), slot: b.slot(m.now()) - int64(r.IntN(3)),
+			words: []uint64{point.FromInt(r.Int64N(100))}}
 		b.timestamp(r, &w)
 		m.put(b, x, w)
 	}
@@ -147,7 +159,8 @@ func (m *meta) onTime(o metaOp) {
 	m.must(err)
 }
 
-// drawMarkOps draws a script of a few kinds of operations: of all kinds, few would meet their likes.
+// drawMarkOps draws a script of a few kinds of operations: of all kinds, few would meet their
+// likes.
 func drawMarkOps(t *rapid.T) []metaOp {
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(markOps)) {
@@ -156,7 +169,8 @@ func drawMarkOps(t *rapid.T) []metaOp {
 		}
 	}
 	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) metaOp {
-		o := metaOp{kind: rapid.SampledFrom(kinds).Draw(t, "kind"), bucket: rapid.IntRange(0, 5).Draw(t, "bucket") / 5}
+		o := metaOp{kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
+			bucket: rapid.IntRange(0, 5).Draw(t, "bucket") / 5}
 		o.n = rapid.Int64Range(0, markOps[o.kind].most).Draw(t, "n")
 		return o
 	}), 5, 60).Draw(t, "script")
@@ -169,7 +183,8 @@ func TestMarksSayWhatChanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		script := drawMarkOps(t)
 		every := rapid.IntRange(1, 4).Draw(t, "every")
-		m := &meta{t: t, st: drawSettings(t), mem: vfs.NewCrashableMem(), clock: newTestClock(), steady: newTestClock(), dir: "/data"}
+		m := &meta{t: t, st: drawSettings(t), mem: vfs.NewCrashableMem(), clock: newTestClock(),
+			steady: newTestClock(), dir: "/data"}
 		m.open()
 		defer func() { m.s.Crash() }()
 		var all []*seen
@@ -195,8 +210,8 @@ func TestMarksSayWhatChanged(t *testing.T) {
 	t.Logf("something was known %d times", known)
 }
 
-// TestMarksLast: whatever moves points and columns changes nothing since a mark, and senders on time
-// change nothing below what they send.
+// TestMarksLast: whatever moves points and columns changes nothing since a mark, and senders on
+// time change nothing below what they send.
 func TestMarksLast(t *testing.T) {
 	clock := newTestClock()
 	o := testOptions(vfs.NewMem(), clock)
@@ -254,8 +269,10 @@ func TestMarksLast(t *testing.T) {
 		}
 	}
 	for i, m := range all {
-		if u := h.Since(m, 0); u.Below > slots[i] || u.Below < slots[i]-int64(len(all)-i)/10 || u.Names != nil {
-			t.Errorf("since slot epoch%+d nothing changed below epoch%+d; %v", slots[i]-epoch, u.Below-epoch, u.Names)
+		if u := h.Since(m, 0); u.Below > slots[i] || u.Below < slots[i]-int64(len(all)-i)/10 ||
+			u.Names != nil {
+			t.Errorf("since slot epoch%+d nothing changed below epoch%+d; %v", slots[i]-epoch, u.Below-epoch,
+				u.Names)
 		}
 	}
 }

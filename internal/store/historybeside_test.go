@@ -105,7 +105,8 @@ func (b *markedBeside) read(h Bucket) (known int) {
 		for i := range was[series] {
 			slot := from + int64(i)
 			if was[series][i] != is[series][i] && slot < below && slot >= oldest {
-				b.t.Fatalf("series %d slot %d held %x and then %x, nothing changed below %d", series, slot, was[series][i], is[series][i], below)
+				b.t.Fatalf("series %d slot %d held %x and then %x, nothing changed below %d", series, slot,
+					was[series][i], is[series][i], below)
 			}
 			any = any || was[series][i] != 0 && slot < below
 		}
@@ -116,8 +117,9 @@ func (b *markedBeside) read(h Bucket) (known int) {
 	return known
 }
 
-// TestMarksBesideSenders: beside senders on time and late, deletions, lifetimes, flushes and merges, two
-// reads between a mark and the question what has not changed since have the same words there.
+// TestMarksBesideSenders: beside senders on time and late, deletions, lifetimes, flushes and
+// merges, two reads between a mark and the question what has not changed since have the same words
+// there.
 func TestMarksBesideSenders(t *testing.T) {
 	b := &markedBeside{t: t, clock: newTestClock()}
 	o := testOptions(vfs.NewMem(), b.clock)
@@ -137,7 +139,8 @@ func TestMarksBesideSenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := 0
-	for deadline := time.Now().Add(time.Minute); known < 3000 && !t.Failed() && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(time.Minute); known < 3000 && !t.Failed() &&
+		time.Now().Before(deadline); {
 		known += b.read(h)
 	}
 	t.Logf("%d rounds, %d series were unchanged", b.rounds.Load(), known)
@@ -154,8 +157,9 @@ func readMarked(t *testing.T, h Bucket, from int64) (words [4][]uint64) {
 	return words
 }
 
-// TestMarksBesideDamage: what is read while the device does not give all of it, does not count as unchanged,
-// neither for a mark before nor for the read's own, and a merge that leaves out damage is a change.
+// TestMarksBesideDamage: what is read while the device does not give all of it, does not count as
+// unchanged, neither for a mark before nor for the read's own, and a merge that leaves out damage
+// is a change.
 func TestMarksBesideDamage(t *testing.T) {
 	clock, _, f, o := faultyDevice()
 	s := mustOpen(t, o)
@@ -177,7 +181,8 @@ func TestMarksBesideDamage(t *testing.T) {
 			t.Fatal("the device gives everything")
 		}
 		if unchanged(before) || unchanged(m) {
-			t.Errorf("unchanged is what was read before: %v, and what was read around damage: %v", unchanged(before), unchanged(m))
+			t.Errorf("unchanged is what was read before: %v, and what was read around damage: %v",
+				unchanged(before), unchanged(m))
 		}
 	}
 	f.clear()

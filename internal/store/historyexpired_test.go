@@ -12,8 +12,8 @@ import (
 	marks "dalmatiner/internal/model/history"
 )
 
-// outlivedBucket returns a store with bucket b of n slots, of which merges have dropped those that had
-// outlived it, and which keeps all from now on.
+// outlivedBucket returns a store with bucket b of n slots, of which merges have dropped those that
+// had outlived it, and which keeps all from now on.
 func outlivedBucket(t *testing.T, n int64) *Store {
 	t.Helper()
 	clock := newTestClock()
@@ -21,7 +21,8 @@ func outlivedBucket(t *testing.T, n int64) *Store {
 	byHand(&o)
 	s := mustOpen(t, o)
 	t.Cleanup(s.Crash)
-	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000, TTL: 40_000}); err != nil {
+	if _, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 1000,
+		TTL: 40_000}); err != nil {
 		t.Fatal(err)
 	}
 	x := mustSession(t, s, "b")
@@ -54,9 +55,9 @@ func outlivedBucket(t *testing.T, n int64) *Store {
 	return s
 }
 
-// TestMarksKnowWhatMergesDropped: a mark has the slot below which merges have dropped what was too old, and
-// says nothing any more once they have dropped what is within the lifetime of now. A lifetime that grows
-// while a merge runs brings that about.
+// TestMarksKnowWhatMergesDropped: a mark has the slot below which merges have dropped what was too
+// old, and says nothing any more once they have dropped what is within the lifetime of now. A
+// lifetime that grows while a merge runs brings that about.
 func TestMarksKnowWhatMergesDropped(t *testing.T) {
 	t.Parallel()
 	const slots = 30_000
@@ -73,7 +74,9 @@ func TestMarksKnowWhatMergesDropped(t *testing.T) {
 	if dropped == 0 || dropped == slots || m.expired < epoch+dropped {
 		t.Fatalf("%d slots were dropped, the mark has %d", dropped, m.expired-epoch)
 	}
-	expire := func(slot int64) { s.versions.Publish(func(v *version.Version) { v.Expire(h.b.ID, epoch+slot) }) }
+	expire := func(slot int64) {
+		s.versions.Publish(func(v *version.Version) { v.Expire(h.b.ID, epoch+slot) })
+	}
 	unchanged := func(m Mark) bool { return h.Since(m, epoch).Below != marks.Nothing }
 	if expire(m.expired - epoch); !unchanged(m) {
 		t.Error("nothing was dropped, and nothing is known")

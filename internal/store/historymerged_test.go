@@ -58,12 +58,14 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 	must(h, err)
 	look := func() (Mark, int) {
 		m, got := h.Mark(), make([]chunk.Header, 1)
-		if _, err := s.Series(h.Info(), key(1)).Aggregate(t.Context(), begin, segment.FewChunks*chunk.Slots, got); err != nil {
+		if _, err := s.Series(h.Info(), key(1)).Aggregate(t.Context(), begin,
+			segment.FewChunks*chunk.Slots, got); err != nil {
 			t.Error(err)
 		}
 		return m, got[0].Count
 	}
-	must(s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(2)}, false)) // so that the window is written anew
+	// so that the window is written anew
+	must(s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(2)}, false))
 	pass(5 * time.Hour)
 	send(key(1), clock.Now().Unix())
 	mustFlush(t, s)

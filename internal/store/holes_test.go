@@ -145,7 +145,8 @@ func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bo
 		}
 		for i := range want {
 			if is[i] != unknown[i] {
-				h.t.Fatalf("%s: %s of series %d has slot %d unknown: %v, want %v", what, how, n, i, is[i], unknown[i])
+				h.t.Fatalf("%s: %s of series %d has slot %d unknown: %v, want %v", what, how, n, i, is[i],
+					unknown[i])
 			}
 		}
 	}
@@ -166,8 +167,11 @@ func (h *holeLayers) checkSeries(what string, n int, want []uint64, unknown []bo
 		for i := range dst {
 			lo, hi := int64(i)*step, min(int64(i+1)*step, int64(len(want)))
 			sum := chunk.Summarize(want[lo:hi], 0)
-			if dst[i].Count != sum.Count || dst[i].Count > 0 && (dst[i].First != sum.First || dst[i].Last != sum.Last || dst[i].Min != sum.Min || dst[i].Max != sum.Max) {
-				h.t.Fatalf("%s: step %d of %d slots of series %d is %+v, want %+v", what, i, step, n, dst[i], sum)
+			if dst[i].Count != sum.Count || dst[i].Count > 0 &&
+				(dst[i].First != sum.First || dst[i].Last != sum.Last || dst[i].Min != sum.Min ||
+					dst[i].Max != sum.Max) {
+				h.t.Fatalf("%s: step %d of %d slots of series %d is %+v, want %+v", what, i, step, n, dst[i],
+					sum)
 			}
 		}
 	}

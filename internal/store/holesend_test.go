@@ -18,7 +18,8 @@ import (
 
 // lostRewrite has three series, and a file that was lost and lay over the first chunk of
 // series 1. It returns the file and where it was put.
-func lostRewrite(t *testing.T) (h *holeLayers, file, aside string, gone map[int]bool, hole unknownDeleteSequence) {
+func lostRewrite(t *testing.T) (h *holeLayers, file, aside string, gone map[int]bool,
+	hole unknownDeleteSequence) {
 	h = newHoleLayers(t)
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	file = "/data/" + h.put([]int{1}, 100, 200)
@@ -186,7 +187,9 @@ func TestSnapshotsKeepHoles(t *testing.T) {
 			t.Fatal(err)
 		}
 		h.s.Crash()
-		if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: h.o.FS, From: "/data/snapshots/snap", To: "/restored", AllowDamage: true}); err != nil {
+		if _, err := snapshot.Restore(t.Context(),
+			snapshot.RestoreOptions{FS: h.o.FS, From: "/data/snapshots/snap", To: "/restored",
+				AllowDamage: true}); err != nil {
 			t.Fatal(err)
 		}
 		h.o.Dir = "/restored"
@@ -232,7 +235,8 @@ func TestAnyZeroed4KiB(t *testing.T) {
 	}
 	h.checkSpared(image, metas, last)
 	for i := range metas {
-		size, step := fileSize(t, image, "/data/"+datadir.Segment(metas[i].Kind, metas[i].Seq)), int64(512)
+		size, step := fileSize(t, image, "/data/"+datadir.Segment(metas[i].Kind, metas[i].Seq)),
+			int64(512)
 		if testing.Short() {
 			step = 2048
 		}
@@ -243,7 +247,8 @@ func TestAnyZeroed4KiB(t *testing.T) {
 				t.Fatal(ok, err)
 			}
 			zero(t, o.FS, "/data/"+datadir.Segment(metas[i].Kind, metas[i].Seq), at, min(4096, size-at))
-			what := fmt.Sprintf("%s, 4 KiB at %d of %d", datadir.Segment(metas[i].Kind, metas[i].Seq), at, size)
+			what := fmt.Sprintf("%s, 4 KiB at %d of %d", datadir.Segment(metas[i].Kind, metas[i].Seq), at,
+				size)
 			z := &holeLayers{t: t, s: mustOpen(t, o), clock: h.clock, o: o, merges: h.merges}
 			z.checkNoOlder(what, &metas[i], last)
 			z.put([]int{1}, 2000, 2001)
@@ -262,7 +267,8 @@ func TestAnyZeroed4KiB(t *testing.T) {
 
 // checkSpared zeroes some bytes at many places: where only rollups, names or tombstones are
 // damaged no point is missing and none is unknown.
-func (h *holeLayers) checkSpared(image vfs.FS, metas []manifest.Segment, last func(n int, slot int64) uint64) {
+func (h *holeLayers) checkSpared(image vfs.FS, metas []manifest.Segment,
+	last func(n int, slot int64) uint64) {
 	h.t.Helper()
 	spared := map[string]int{}
 	for i := range metas {
@@ -305,7 +311,8 @@ func (h *holeLayers) checkAll(what string, last func(n int, slot int64) uint64) 
 
 // checkNoOlder wants every slot to be the last write or nothing, the latter only in a
 // range of the damaged segment.
-func (h *holeLayers) checkNoOlder(what string, damaged *manifest.Segment, last func(n int, slot int64) uint64) {
+func (h *holeLayers) checkNoOlder(what string, damaged *manifest.Segment,
+	last func(n int, slot int64) uint64) {
 	h.t.Helper()
 	info, err := h.s.BucketByName("b")
 	if err != nil {
@@ -327,9 +334,11 @@ func (h *holeLayers) checkNoOlder(what string, damaged *manifest.Segment, last f
 			switch want := last(n, int64(slot)); {
 			case w == want:
 			case w != 0:
-				h.t.Fatalf("%s: series %d slot %d is %d, want %d or nothing", what, n, slot, point.Int(w), point.Int(want))
+				h.t.Fatalf("%s: series %d slot %d is %d, want %d or nothing", what, n, slot, point.Int(w),
+					point.Int(want))
 			case !holdsSlot(damaged, info.ID, epoch+int64(slot)):
-				h.t.Fatalf("%s: series %d slot %d is missing, which the damaged file does not hold", what, n, slot)
+				h.t.Fatalf("%s: series %d slot %d is missing, which the damaged file does not hold", what, n,
+					slot)
 			}
 		}
 		h.checkSeries(what, n, got, unknown)
@@ -404,7 +413,9 @@ func TestHolesOfManyLosses(t *testing.T) {
 				h.s = mustOpen(t, h.o)
 				layer := len(h.words) - 1
 				gone[layer] = true
-				holes = append(holes, unknownDeleteSequence{n, from - from%chunk.Slots, (past + chunk.Slots - 1) / chunk.Slots * chunk.Slots, layer})
+				holes = append(holes,
+					unknownDeleteSequence{n, from - from%chunk.Slots,
+						(past + chunk.Slots - 1) / chunk.Slots * chunk.Slots, layer})
 			case 3:
 				h.merge()
 			case 4:

@@ -48,7 +48,8 @@ func TestAnInactiveSeriesReturnsUnderAHole(t *testing.T) {
 	h.check("returned and opened again", gone, hole)
 	h.silence(0)
 	h.check("another one inactive", gone, hole)
-	file := h.put([]int{0}, chunk.Slots+10, chunk.Slots+20) // returns, below what the bucket has flushed
+	// returns, below what the bucket has flushed
+	file := h.put([]int{0}, chunk.Slots+10, chunk.Slots+20)
 	layer := len(h.words) - 1
 	h.s.Crash()
 	if err := h.o.FS.Remove("/data/" + file); err != nil {

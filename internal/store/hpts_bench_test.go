@@ -21,9 +21,15 @@ func BenchmarkTimestampedSize(b *testing.B) {
 	}{
 		{"plain", nil},
 		{"begin of the slot", func(*rand.Rand, int) uint64 { return 0 }},
-		{"a phase per series", func(_ *rand.Rand, series int) uint64 { return uint64(series) * 7_654_321 % second }},
-		{"jitter of 100 us", func(r *rand.Rand, series int) uint64 { return uint64(series)*1e6 + r.Uint64N(100_000) }},
-		{"jitter of 1 ms", func(r *rand.Rand, series int) uint64 { return uint64(series)*1e6 + r.Uint64N(1_000_000) }},
+		{"a phase per series", func(_ *rand.Rand, series int) uint64 {
+			return uint64(series) * 7_654_321 % second
+		}},
+		{"jitter of 100 us", func(r *rand.Rand, series int) uint64 {
+			return uint64(series)*1e6 + r.Uint64N(100_000)
+		}},
+		{"jitter of 1 ms", func(r *rand.Rand, series int) uint64 {
+			return uint64(series)*1e6 + r.Uint64N(1_000_000)
+		}},
 		{"random in the slot", func(r *rand.Rand, _ int) uint64 { return r.Uint64N(second) }},
 	}
 	const series, slots = 200, 1440

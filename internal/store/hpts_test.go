@@ -55,7 +55,8 @@ func (h *history) checkTimestamps(t fataler, s *Store, info buckets.Info, n int)
 	words, timestamps := h.state(n), h.timestampsAt(n)
 	gotWords, gotTimestamps := make([]uint64, modelSlots), make([]uint64, modelSlots)
 	for series := range modelSeries {
-		if err := s.ReadWithStale(context.Background(), info, key(series), modelFrom, gotWords, gotTimestamps); err != nil {
+		if err := s.ReadWithStale(context.Background(), info, key(series), modelFrom, gotWords,
+			gotTimestamps); err != nil {
 			t.Fatalf("read: %v", err)
 		}
 		for i := range gotWords {
@@ -138,7 +139,8 @@ func TestTimestampsStayWithTheirValues(t *testing.T) {
 		timestampedBucket(t, l.s)
 		crashed := false
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
-			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "hours", "merge", "crash", "reopen"}).Draw(t, "step")
+			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "hours", "merge",
+				"crash", "reopen"}).Draw(t, "step")
 			crashed = crashed || step == "crash"
 			switch {
 			case l.step(step):
@@ -229,11 +231,13 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	wantMetrics(t, s, info, metrics, metrics*slots+1)
 	values, timestamps := make([]uint64, slots), make([]uint64, slots)
 	for i := range metrics {
-		if err := s.ReadTimestamped(context.Background(), info, key(i), epoch, values, timestamps); err != nil {
+		if err := s.ReadTimestamped(context.Background(), info, key(i), epoch, values,
+			timestamps); err != nil {
 			t.Fatal(err)
 		}
 		for slot := range slots {
-			if values[slot] != point.FromInt(int64(i)) || timestamps[slot] != uint64(epoch+slot)*second+uint64(i) {
+			if values[slot] != point.FromInt(int64(i)) ||
+				timestamps[slot] != uint64(epoch+slot)*second+uint64(i) {
 				t.Fatalf("metric %d slot %d holds %x at %d", i, slot, values[slot], timestamps[slot])
 			}
 		}
@@ -306,19 +310,37 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 		send func(x *intake.Session)
 		want account.Counts
 	}{
-		"the same value and timestamp": {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 5}), account.Counts{Accepted: 1, Duplicate: 1}},
-		"another timestamp":            {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 6}), account.Counts{Accepted: 1, Conflicting: 1}},
-		"another value":                {send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, two, begin + 5}), account.Counts{Accepted: 1, Conflicting: 1}},
-		"unset with a timestamp":       {send([3]uint64{slot, point.Unset, begin + 5}, [3]uint64{slot, point.Unset, 1}), account.Counts{Unset: 2}},
-		"a timestamp of another year":  {send([3]uint64{slot, one, begin + far}, [3]uint64{slot, one, begin - far}, [3]uint64{slot, one, 0}), refused(account.Counts{}, account.BadTimestamp, 3)},
-		"a slot of the future":         {send([3]uint64{slot + 5000, one, begin}), refused(account.Counts{}, account.Future, 1)},
-		"a slot beyond the timestamps": {send([3]uint64{1 << 60, one, begin}), refused(account.Counts{}, account.Future, 1)},
-		"an undefined type":            {send([3]uint64{slot, 3 << 56, begin}), refused(account.Counts{}, account.BadType, 1)},
-		"an entry":                     {entry(key(0), slot, one, begin, two, begin+second+1, 0, 9), account.Counts{Accepted: 2, Unset: 1}},
-		"an entry with a bad one":      {entry(key(0), slot, one, begin, two, 7, 3<<56, 0, one, begin), refused(refused(account.Counts{Accepted: 2}, account.BadTimestamp, 1), account.BadType, 1)},
-		"an entry into the future":     {entry(key(0), slot+599, one, begin, one, begin, one, begin), refused(account.Counts{Accepted: 2}, account.Future, 1)},
-		"an entry without a name":      {entry(nil, slot, one, begin, one, begin), refused(account.Counts{}, account.EmptyName, 2)},
-		"an entry beyond all slots":    {entry(key(0), 1<<64-1, one, begin, one, begin), refused(account.Counts{}, account.Future, 2)},
+		"the same value and timestamp": {
+			send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 5}),
+			account.Counts{Accepted: 1, Duplicate: 1}},
+		"another timestamp": {
+			send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 6}),
+			account.Counts{Accepted: 1, Conflicting: 1}},
+		"another value": {
+			send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, two, begin + 5}),
+			account.Counts{Accepted: 1, Conflicting: 1}},
+		"unset with a timestamp": {
+			send([3]uint64{slot, point.Unset, begin + 5}, [3]uint64{slot, point.Unset, 1}),
+			account.Counts{Unset: 2}},
+		"a timestamp of another year": {
+			send([3]uint64{slot, one, begin + far}, [3]uint64{slot, one, begin - far},
+				[3]uint64{slot, one, 0}), refused(account.Counts{}, account.BadTimestamp, 3)},
+		"a slot of the future": {send([3]uint64{slot + 5000, one, begin}),
+			refused(account.Counts{}, account.Future, 1)},
+		"a slot beyond the timestamps": {send([3]uint64{1 << 60, one, begin}),
+			refused(account.Counts{}, account.Future, 1)},
+		"an undefined type": {send([3]uint64{slot, 3 << 56, begin}),
+			refused(account.Counts{}, account.BadType, 1)},
+		"an entry": {entry(key(0), slot, one, begin, two, begin+second+1, 0, 9),
+			account.Counts{Accepted: 2, Unset: 1}},
+		"an entry with a bad one": {entry(key(0), slot, one, begin, two, 7, 3<<56, 0, one, begin),
+			refused(refused(account.Counts{Accepted: 2}, account.BadTimestamp, 1), account.BadType, 1)},
+		"an entry into the future": {entry(key(0), slot+599, one, begin, one, begin, one, begin),
+			refused(account.Counts{Accepted: 2}, account.Future, 1)},
+		"an entry without a name": {entry(nil, slot, one, begin, one, begin),
+			refused(account.Counts{}, account.EmptyName, 2)},
+		"an entry beyond all slots": {entry(key(0), 1<<64-1, one, begin, one, begin),
+			refused(account.Counts{}, account.Future, 2)},
 		"plain": {func(x *intake.Session) {
 			x.Point(key(0), slot, one)
 			x.Points(key(0), slot, point.Append(point.Append(nil, one), two))
@@ -358,10 +380,12 @@ func TestTimestampsOfAPlainBucket(t *testing.T) {
 		t.Fatal(err)
 	}
 	values, timestamps := make([]uint64, 3), []uint64{9, 9, 9}
-	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
+	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values,
+		timestamps); err != nil {
 		t.Fatal(err)
 	}
-	if values[1] != point.FromInt(7) || timestamps[0] != 0 || timestamps[1] != (epoch+1)*second || timestamps[2] != 0 {
+	if values[1] != point.FromInt(7) || timestamps[0] != 0 || timestamps[1] != (epoch+1)*second ||
+		timestamps[2] != 0 {
 		t.Errorf("read %x at %d", values, timestamps)
 	}
 }
@@ -391,7 +415,8 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	s = mustOpen(t, o)
 	for i, name := range names {
 		var value, timestamp [1]uint64
-		if err := s.ReadTimestamped(context.Background(), info, name, epoch, value[:], timestamp[:]); err != nil {
+		if err := s.ReadTimestamped(context.Background(), info, name, epoch, value[:],
+			timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
 		if value[0] != point.FromInt(int64(i)) || timestamp[0] != epoch*second+uint64(i) {
@@ -435,7 +460,8 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 	}()
 	for last := int64(-1); last < rounds-1; {
 		var value, timestamp [1]uint64
-		if err := s.ReadTimestamped(context.Background(), info, key(1), epoch, value[:], timestamp[:]); err != nil {
+		if err := s.ReadTimestamped(context.Background(), info, key(1), epoch, value[:],
+			timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
 		if value[0] == point.Unset {

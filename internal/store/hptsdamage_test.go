@@ -84,7 +84,8 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 
 // checkLostPairs wants no points of the first series, and its values where only the
 // timestamps are damaged.
-func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool, before [700][2]uint64) {
+func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool,
+	before [700][2]uint64) {
 	t.Helper()
 	for i, p := range readPairsOf(t, s, info) {
 		if p != [2]uint64{} {
@@ -116,7 +117,8 @@ func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, time
 
 // checkOtherReads wants from aggregates, listings and, where nothing is unknown, reads
 // of older values what a read of values alone gives.
-func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool, values []uint64) {
+func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool,
+	values []uint64) {
 	t.Helper()
 	steps := make([]chunk.Header, len(values)/20)
 	if _, err := s.Series(info, key(0)).Aggregate(t.Context(), epoch, 20, steps); err != nil {
@@ -146,7 +148,8 @@ func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, tim
 func readPairsOf(t *testing.T, s *Store, info buckets.Info) (pairs [700][2]uint64) {
 	t.Helper()
 	values, timestamps := make([]uint64, len(pairs)), make([]uint64, len(pairs))
-	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values, timestamps); err != nil {
+	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values,
+		timestamps); err != nil {
 		t.Fatal(err)
 	}
 	for i := range pairs {

@@ -29,10 +29,12 @@ import (
 // has a lower clock than one before it.
 func TestIncarnationIsTheLastDeletion(t *testing.T) {
 	t.Parallel()
-	steps := []string{"send", "send", "send", "delete", "delete", "delete", "flush", "merge", "merge all", "wait", "clock back", "month",
+	steps := []string{"send", "send", "send", "delete", "delete", "delete", "flush", "merge",
+		"merge all", "wait", "clock back", "month",
 		"reopen", "crash", "lose catalogue", "lose a copy", "lose both copies", "restore", "stored"}
 	rapid.Check(t, func(t *rapid.T) {
-		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
+		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"),
+			rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
 			rapid.Bool().Draw(t, "background"), rapid.Bool().Draw(t, "hpts"))
 		defer m.end()
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
@@ -97,14 +99,15 @@ func (m *forgetModel) loseManifest(both bool) {
 
 // checkStartClock compares what a start without a MANIFEST knows of deletions with the model. Two
 // things stand in the MANIFEST alone until the next segment is written, and where the clock was set
-// back they may be missed: up to which time deletions are forgotten, so that one is remembered again
-// whose series has not come back since; and the time of an earlier start without a MANIFEST
+// back they may be missed: up to which time deletions are forgotten, so that one is remembered
+// again whose series has not come back since; and the time of an earlier start without a MANIFEST
 // (TestOnlyAClockThatNobodyHasIsForgotten, TestADeletionMayBeRememberedAgain).
 func (m *forgetModel) checkStartClock() {
 	m.t.Helper()
 	b, now, listed := m.s.buckets.Get("b"), m.clock.Now(), m.list()
 	for k, was := range m.was {
-		if m.lives[k] == 0 && !listed[k] && was > incarnation.Expired(now) && m.s.incarnationOf(b.ID, []byte(k)) == was {
+		if m.lives[k] == 0 && !listed[k] && was > incarnation.Expired(now) &&
+			m.s.incarnationOf(b.ID, []byte(k)) == was {
 			m.lives[k] = was
 		}
 	}
@@ -114,7 +117,8 @@ func (m *forgetModel) checkStartClock() {
 	}
 	last := m.s.columns.Deletions.Last()
 	if highest := max(m.last, lowest); last < lowest || last > highest {
-		m.t.Fatalf("a start without a MANIFEST has %d as the highest clock, want %d to %d", last, lowest, highest)
+		m.t.Fatalf("a start without a MANIFEST has %d as the highest clock, want %d to %d", last, lowest,
+			highest)
 	}
 	m.last = last
 }
@@ -131,16 +135,17 @@ func (m *forgetModel) restore() {
 		m.t.Fatalf("%v", err)
 	}
 	m.o.Dir += "+"
-	if _, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: m.fs, From: from, To: m.o.Dir}); err != nil {
+	if _, err := snapshot.Restore(context.Background(),
+		snapshot.RestoreOptions{FS: m.fs, From: from, To: m.o.Dir}); err != nil {
 		m.t.Fatalf("%v", err)
 	}
 	m.s = mustOpen(m.t, m.o)
 }
 
-// checkLives compares the incarnations in memory, and the digest of a series, with
-// the last deletions. Those of series that are not there may be forgotten after
-// their time. That may have been over once, before the clock was set back: a start without a MANIFEST
-// goes by what segments say of the deletions that had to be remembered when they were written.
+// checkLives compares the incarnations in memory, and the digest of a series, with the last
+// deletions. Those of series that are not there may be forgotten after their time. That may have
+// been over once, before the clock was set back: a start without a MANIFEST goes by what segments
+// say of the deletions that had to be remembered when they were written.
 func (m *forgetModel) checkLives(listed map[string]bool) {
 	m.t.Helper()
 	b, now := m.s.buckets.Get("b"), m.clock.Now()
@@ -160,15 +165,18 @@ func (m *forgetModel) checkLives(listed map[string]bool) {
 			m.lives[k], want = got, got
 		}
 		if got != want {
-			m.t.Fatalf("%s is in incarnation %d, its last deletion was at %d, it is %d", metric.Text([]byte(k)), got, want, now.UnixNano())
+			m.t.Fatalf("%s is in incarnation %d, its last deletion was at %d, it is %d",
+				metric.Text([]byte(k)), got, want, now.UnixNano())
 		}
 	}
 	m.listed = listed
 	k := forgetKey(m.r.IntN(24))
 	past := now.Unix()/chunk.Slots + 1
 	from := max(past-30, 0)
-	if want, got := naiveDigest(m.t, m.s, b.Info(), k, m.lives[string(k)], from, past), mustDigest(m.t, m.s, b.Info(), k, from, past); got != want {
-		m.t.Fatalf("%s in incarnation %d has the digest %x, want %x", metric.Text(k), m.lives[string(k)], got, want)
+	if want, got := naiveDigest(m.t, m.s, b.Info(), k, m.lives[string(k)], from, past),
+		mustDigest(m.t, m.s, b.Info(), k, from, past); got != want {
+		m.t.Fatalf("%s in incarnation %d has the digest %x, want %x", metric.Text(k), m.lives[string(k)],
+			got, want)
 	}
 }
 
@@ -181,7 +189,8 @@ func (m *forgetModel) checkStored() {
 	m.checkLives(listed)
 	err := m.s.disk.Catalogue.Load(func(e segment.Series) error {
 		if len(e.Key) > 0 && listed[string(e.Key)] && e.Incarnation != m.lives[string(e.Key)] {
-			return fmt.Errorf("the catalogue has %s in incarnation %d, want %d", metric.Text(e.Key), e.Incarnation, m.lives[string(e.Key)])
+			return fmt.Errorf("the catalogue has %s in incarnation %d, want %d", metric.Text(e.Key),
+				e.Incarnation, m.lives[string(e.Key)])
 		}
 		return nil
 	})
@@ -192,7 +201,8 @@ func (m *forgetModel) checkStored() {
 	for _, seg := range m.s.versions.Latest().Segments {
 		err := seg.Reader.Series(func(e segment.Series) error {
 			b := m.s.buckets.ID(e.Bucket)
-			if e.DeleteSequence == 0 && seg.PurgedThrough() >= m.s.columns.Tombstones(b.ID).DeleteSequence(metric.SeriesID(e.Hash)) {
+			if e.DeleteSequence == 0 &&
+				seg.PurgedThrough() >= m.s.columns.Tombstones(b.ID).DeleteSequence(metric.SeriesID(e.Hash)) {
 				if k := string(e.Key); e.Since >= since[k] { // the last definition
 					found[k], since[k] = e.Incarnation, e.Since
 				}
@@ -205,7 +215,8 @@ func (m *forgetModel) checkStored() {
 	}
 	for k := range listed {
 		if found[k] != m.lives[k] {
-			m.t.Fatalf("segments have %s in incarnation %d, want %d", metric.Text([]byte(k)), found[k], m.lives[k])
+			m.t.Fatalf("segments have %s in incarnation %d, want %d", metric.Text([]byte(k)), found[k],
+				m.lives[k])
 		}
 	}
 }
@@ -242,7 +253,8 @@ func TestDigestsAgreeWhateverIsFlushed(t *testing.T) {
 			k := forgetKey(i)
 			a, b := mustDigest(t, two[0].s, info, k, 0, 1<<40), mustDigest(t, two[1].s, info, k, 0, 1<<40)
 			if a != b || two[0].lives[string(k)] != two[1].lives[string(k)] {
-				t.Fatalf("%s: digests %x and %x, incarnations %d and %d", metric.Text(k), a, b, two[0].lives[string(k)], two[1].lives[string(k)])
+				t.Fatalf("%s: digests %x and %x, incarnations %d and %d", metric.Text(k), a, b,
+					two[0].lives[string(k)], two[1].lives[string(k)])
 			}
 		}
 	})
@@ -284,8 +296,10 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 				t.Errorf("series %d is in incarnation %d", i, of(i))
 			}
 		}
-		if st := s.Stats(); st.Deleted.Remembered+st.Deleted.Tombstones != 4 || st.Deleted.Forgotten != forgotten {
-			t.Errorf("%d remembered, %d tombstones, %d forgotten", st.Deleted.Remembered, st.Deleted.Tombstones, st.Deleted.Forgotten)
+		if st := s.Stats(); st.Deleted.Remembered+st.Deleted.Tombstones != 4 ||
+			st.Deleted.Forgotten != forgotten {
+			t.Errorf("%d remembered, %d tombstones, %d forgotten", st.Deleted.Remembered,
+				st.Deleted.Tombstones, st.Deleted.Forgotten)
 		}
 	}
 	check(3)
@@ -318,7 +332,8 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	n := incarnation.Next(0, clock.Now())
 	for i := range 2 { // as the log has it without the record of the deletion of the first
 		ref, _ := s.columns.Index.Lookup(b.SeriesID(key(i)))
-		if _, err := s.disk.Log.Append(logrecord.AppendSeries(nil, b.ID, ref.Group(), ref.Column(), uint64(1-i)*n, key(i))); err != nil {
+		if _, err := s.disk.Log.Append(logrecord.AppendSeries(nil, b.ID, ref.Group(), ref.Column(),
+			uint64(1-i)*n, key(i))); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,7 +58,8 @@ func TestADeviceThatCannotRead(t *testing.T) {
 		t.Errorf("%d words are missing; one block of several cannot be read", missing)
 	}
 	names, n := s.Damage()
-	if st := s.Stats(); n == 0 || st.ReadErrors == 0 || !strings.Contains(strings.Join(names, " "), flushed) {
+	if st := s.Stats(); n == 0 || st.ReadErrors == 0 ||
+		!strings.Contains(strings.Join(names, " "), flushed) {
 		t.Errorf("%d damages, %d read errors: %v", n, st.ReadErrors, names)
 	}
 	before := s.Stats().Segments.Count
@@ -102,7 +103,8 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	if missing == 0 || missing >= 3*720 {
 		t.Errorf("%d words are missing; one block of several cannot be read", missing)
 	}
-	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
+	if lost := s.Account().Lost(); !slices.Equal(lost,
+		[]account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
 		t.Errorf("%d words are missing, the account says %+v", missing, lost)
 	}
 	if _, err := mem.Stat(s.lostPath(flushed)); err != nil {
@@ -147,7 +149,8 @@ func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
 	}
 	var failed, retried atomic.Int32
 	f.set(func(op errorfs.Op) error {
-		if !strings.Contains(op.Path, "/data/wal") || op.Kind.ReadOrWrite() == errorfs.OpIsRead && op.Kind != errorfs.OpOpenDir {
+		if !strings.Contains(op.Path, "/data/wal") || op.Kind.ReadOrWrite() == errorfs.OpIsRead &&
+			op.Kind != errorfs.OpOpenDir {
 			return nil
 		}
 		if failed.Load() > 0 && op.Kind != errorfs.OpFileClose {
@@ -168,7 +171,8 @@ func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
 	}
 	acked := slot - 1
 	eventually(t, "the fatal error is reported", func() bool { return fatals.Load() == 1 })
-	if !errors.Is(s.pressure.Failed(), syscall.EIO) || !strings.Contains(s.pressure.Failed().Error(), "takes no more records until a restart") {
+	if !errors.Is(s.pressure.Failed(), syscall.EIO) ||
+		!strings.Contains(s.pressure.Failed().Error(), "takes no more records until a restart") {
 		t.Errorf("the failure reads %q", s.pressure.Failed())
 	}
 	if err := send(slot); err == nil {

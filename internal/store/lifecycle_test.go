@@ -99,7 +99,8 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 			flushed := make(chan error, 1)
 			var once sync.Once
 			f.set(func(op errorfs.Op) error {
-				if strings.Contains(op.Path, "/wal/") && (op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSync) {
+				if strings.Contains(op.Path, "/wal/") &&
+					(op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSync) {
 					once.Do(func() {
 						go func() {
 							_, err := s.Flush(context.Background())
@@ -287,7 +288,8 @@ func TestUseAfterClose(t *testing.T) {
 	if err := s.DeleteBucket("b"); err == nil {
 		t.Error("a bucket was deleted")
 	}
-	if err := s.Read(context.Background(), info, key(1), epoch, make([]uint64, 10)); !errors.Is(err, ErrClosed) {
+	if err := s.Read(context.Background(), info, key(1), epoch, make([]uint64, 10)); !errors.Is(err,
+		ErrClosed) {
 		t.Errorf("read: %v", err)
 	}
 	_ = s.Stats()

@@ -28,7 +28,8 @@ func TestResolutionsAndLimits(t *testing.T) {
 		words = point.Append(words, point.FromInt(i+1))
 	}
 	now := clock.Now().UnixMilli()
-	for name, resolution := range map[string]int64{"ms": 1, "odd": 7, "hour": 3600_000, "year": buckets.MaxResolution} {
+	for name, resolution := range map[string]int64{"ms": 1, "odd": 7, "hour": 3600_000,
+		"year": buckets.MaxResolution} {
 		info, err := s.CreateBucket(buckets.Info{Name: name, Resolution: resolution, PPF: 100})
 		if err != nil {
 			t.Fatal(err)
@@ -52,8 +53,10 @@ func TestResolutionsAndLimits(t *testing.T) {
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if c = s.Account().Total(info.ID); c.Refused[account.EmptyName] != 9000 || x.Totals().Received != 27000 || c.Received() != 27000 {
-			t.Errorf("%s: %d points without a name, %d received", name, c.Refused[account.EmptyName], c.Received())
+		if c = s.Account().Total(info.ID); c.Refused[account.EmptyName] != 9000 ||
+			x.Totals().Received != 27000 || c.Received() != 27000 {
+			t.Errorf("%s: %d points without a name, %d received", name, c.Refused[account.EmptyName],
+				c.Received())
 		}
 	}
 	check := func() {
@@ -96,7 +99,8 @@ func TestReadsBeyondAllSlots(t *testing.T) {
 		t.Fatal(err)
 	}
 	info, _ := s.BucketByName("b")
-	for _, from := range []int64{math.MinInt64, -100, -3, 0, buckets.MaxSlot, math.MaxInt64 - 10, math.MaxInt64} {
+	for _, from := range []int64{math.MinInt64, -100, -3, 0, buckets.MaxSlot, math.MaxInt64 - 10,
+		math.MaxInt64} {
 		dst := make([]uint64, 10)
 		if err := s.Read(context.Background(), info, key(1), from, dst); err != nil {
 			t.Errorf("from %d: %v", from, err)
@@ -131,7 +135,9 @@ func TestTTLHidesAndRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	x.Point(key(1), epoch-11, point.FromInt(2))
-	x.Points(key(1), epoch-12, point.Append(point.Append(point.Append(nil, point.FromInt(3)), point.FromInt(3)), point.FromInt(3)))
+	x.Points(key(1), epoch-12,
+		point.Append(point.Append(point.Append(nil, point.FromInt(3)), point.FromInt(3)),
+			point.FromInt(3)))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -52,7 +52,8 @@ type logWorld struct {
 }
 
 func newLogWorld(t *testing.T, seed uint64) *logWorld {
-	w := &logWorld{t: t, r: rand.New(rand.NewPCG(seed, 77)), clock: newTestClock(), mem: vfs.NewCrashableMem()}
+	w := &logWorld{t: t, r: rand.New(rand.NewPCG(seed, 77)), clock: newTestClock(),
+		mem: vfs.NewCrashableMem()}
 	w.o = testOptions(w.mem, w.clock)
 	w.o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	byHand(&w.o)
@@ -176,7 +177,8 @@ func (w *logWorld) hurt(file string, positions map[int][][2]int64) {
 	w.t.Helper()
 	var can []int
 	for i := range w.sent {
-		if !w.sent[i].segment && !w.sent[i].lost && len(positions[i]) == 1 { // twice the same bit would mend it
+		// twice the same bit would mend it
+		if !w.sent[i].segment && !w.sent[i].lost && len(positions[i]) == 1 {
 			can = append(can, i)
 		}
 	}
@@ -197,7 +199,9 @@ func (w *logWorld) hurt(file string, positions map[int][][2]int64) {
 			continue
 		}
 		past = from + 1 + w.r.Int64N(400)
-		if slices.ContainsFunc(w.spared, func(p [2]int64) bool { return 64+p[0]-1 < past && from < 64+p[1]-1 }) {
+		if slices.ContainsFunc(w.spared, func(p [2]int64) bool {
+			return 64+p[0]-1 < past && from < 64+p[1]-1
+		}) {
 			continue // without its definition a series is not known
 		}
 		clear(data[from:min(past, int64(len(data)))])
@@ -209,7 +213,8 @@ func (w *logWorld) hurt(file string, positions map[int][][2]int64) {
 			}
 		}
 	}
-	f, err := w.mem.OpenReadWrite(file, vfs.WriteCategoryUnspecified) // in place: a store may have it open
+	// in place: a store may have it open
+	f, err := w.mem.OpenReadWrite(file, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -288,8 +293,10 @@ func (w *logWorld) check(what string) (hiddenSlots int) {
 					hiddenSlots++
 				}
 				if words[slot] != want || unknown[slot] && !mayBe || hidden && !unknown[slot] {
-					w.t.Fatalf("%s: bucket %d series %d slot %d holds %d, unknown %v; want %d, unknown %v (may be: %v)\n%s",
-						what, bucket, series, slot, point.Int(words[slot]), unknown[slot], point.Int(want), hidden, mayBe, w.story(bucket, slot))
+					w.t.Fatalf("%s: bucket %d series %d slot %d holds %d, unknown %v; want %d, unknown %v (may "+
+						"be: %v)\n%s",
+						what, bucket, series, slot, point.Int(words[slot]), unknown[slot], point.Int(want), hidden,
+						mayBe, w.story(bucket, slot))
 				}
 			}
 			w.checkSums(what, bucket, int(series), words)
@@ -306,13 +313,16 @@ func (w *logWorld) checkSums(what string, bucket, series int, words []uint64) {
 	}
 	for _, step := range []int64{7, logHoleSlots} {
 		dst := make([]chunk.Header, (logHoleSlots+step-1)/step)
-		if _, err := w.s.Series(info, key(series)).Aggregate(w.t.Context(), epoch, step, dst); err != nil {
+		if _, err := w.s.Series(info, key(series)).Aggregate(w.t.Context(), epoch, step,
+			dst); err != nil {
 			w.t.Fatal(err)
 		}
 		for i := range dst {
 			lo, hi := int64(i)*step, min(int64(i+1)*step, logHoleSlots)
-			if sum := chunk.Summarize(words[lo:hi], 0); dst[i].Count != sum.Count || sum.Count > 0 && (dst[i].Min != sum.Min || dst[i].Max != sum.Max) {
-				w.t.Fatalf("%s: step %d of %d slots of bucket %d series %d is %+v, want %+v", what, i, step, bucket, series, dst[i], sum)
+			if sum := chunk.Summarize(words[lo:hi], 0); dst[i].Count != sum.Count || sum.Count > 0 &&
+				(dst[i].Min != sum.Min || dst[i].Max != sum.Max) {
+				w.t.Fatalf("%s: step %d of %d slots of bucket %d series %d is %+v, want %+v", what, i, step,
+					bucket, series, dst[i], sum)
 			}
 		}
 	}
@@ -328,12 +338,14 @@ func (w *logWorld) checkOlder(what string) {
 		}
 		for series := range int64(logHoleSeries) {
 			got := make([]uint64, logHoleSlots)
-			if _, err := w.s.Series(info, key(int(series))).ReadOlder(w.t.Context(), epoch, got); err != nil {
+			if _, err := w.s.Series(info, key(int(series))).ReadOlder(w.t.Context(), epoch,
+				got); err != nil {
 				w.t.Fatal(err)
 			}
 			for slot := range int64(logHoleSlots) {
 				if _, older, hidden, _ := w.truth(bucket, series, slot); hidden && got[slot] != older {
-					w.t.Fatalf("%s: the older value of bucket %d series %d slot %d is %d, want %d\n%s", what, bucket, series, slot,
+					w.t.Fatalf("%s: the older value of bucket %d series %d slot %d is %d, want %d\n%s", what,
+						bucket, series, slot,
 						point.Int(got[slot]), point.Int(older), w.story(bucket, slot))
 				}
 			}
@@ -347,7 +359,8 @@ func (w *logWorld) story(bucket int, slot int64) (text string) {
 	text = strings.Join(names, "\n") + "\n"
 	for i := range w.sent {
 		if c := &w.sent[i]; c.bucket == bucket && c.lo <= slot && slot <= c.hi {
-			text += fmt.Sprintf("commit %d at %d, slots %d to %d, segment %v, lost %v:", i, c.lsn, c.lo, c.hi, c.segment, c.lost)
+			text += fmt.Sprintf("commit %d at %d, slots %d to %d, segment %v, lost %v:", i, c.lsn, c.lo,
+				c.hi, c.segment, c.lost)
 			for series := range int64(logHoleSeries) {
 				if word, ok := c.words[[2]int64{series, slot}]; ok {
 					text += fmt.Sprintf(" series %d = %d", series, point.Int(word))
@@ -388,7 +401,9 @@ func (w *logWorld) restored() {
 	}
 	w.s.Crash()
 	w.o.Dir = "/other"
-	if _, err := snapshot.Restore(w.t.Context(), snapshot.RestoreOptions{FS: w.mem, From: "/data/snapshots/one", To: w.o.Dir, AllowDamage: true}); err != nil {
+	if _, err := snapshot.Restore(w.t.Context(),
+		snapshot.RestoreOptions{FS: w.mem, From: "/data/snapshots/one", To: w.o.Dir,
+			AllowDamage: true}); err != nil {
 		w.t.Fatal(err)
 	}
 	w.open()

@@ -62,7 +62,8 @@ func TestAColumnGivenBackOutlivesTheCatalogue(t *testing.T) {
 		t.Fatal("no column was taken")
 	}
 	for i := head.Width; i < head.Width+columns.MinReuse; i++ {
-		if _, err := c.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
+		if _, err := c.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(i)},
+			false); err != nil {
 			t.Fatal(err)
 		}
 		c.deleted[i], c.named[i] = len(c.sent), false

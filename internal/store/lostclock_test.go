@@ -16,15 +16,16 @@ import (
 )
 
 // Both copies of the MANIFEST are lost, and once more where the clock was set back since. The first
-// start takes its time for the deletions that may be lost. The second knows that time when a segment
-// was written in between, else not. What got a clock or an id behind that time keeps it: it is in a
-// segment or in the log.
+// start takes its time for the deletions that may be lost. The second knows that time when a
+// segment was written in between, else not. What got a clock or an id behind that time keeps it: it
+// is in a segment or in the log.
 func TestOnlyAClockThatNobodyHasIsForgotten(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		name  string
-		use   func(t *testing.T, s *Store) // what happens between the losses
-		known bool                         // the second start knows the time of the first, if that was closed
+		name string
+		use  func(t *testing.T, s *Store) // what happens between the losses
+		// the second start knows the time of the first, if that was closed
+		known bool
 	}{
 		{"nothing", func(*testing.T, *Store) {}, false},
 		{"empty bucket", func(t *testing.T, s *Store) { _ = mustSession(t, s, "new").Close() }, false},
@@ -95,7 +96,8 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 		if err := s.DeleteBucket("new"); err != nil {
 			t.Fatal(err)
 		}
-		if again, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: b.Resolution, PPF: b.PPF}); err == nil && again.ID == b.ID {
+		if again, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: b.Resolution,
+			PPF: b.PPF}); err == nil && again.ID == b.ID {
 			t.Errorf("another bucket has the id of a deleted one")
 		} else if err != nil && !errors.Is(err, buckets.ErrInvalid) {
 			t.Error(err)
@@ -104,8 +106,8 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 }
 
 // A deletion still hides something when its time is over, so no flush forgets it. A start without a
-// MANIFEST does, and says so: a series that begins anew from then on is in no incarnation, and a check
-// must not take its older name for damage.
+// MANIFEST does, and says so: a series that begins anew from then on is in no incarnation, and a
+// check must not take its older name for damage.
 func TestAStartSaysWhatItForgets(t *testing.T) {
 	clock, fs := newTestClock(), vfs.NewMem()
 	o := testOptions(fs, clock)
@@ -134,8 +136,8 @@ func TestAStartSaysWhatItForgets(t *testing.T) {
 	}
 }
 
-// The same where only a name in a segment says the deletion: a merge has replaced the flush that said
-// it of itself, and has carried on its identity.
+// The same where only a name in a segment says the deletion: a merge has replaced the flush that
+// said it of itself, and has carried on its identity.
 func TestAStartSaysWhichNameItForgets(t *testing.T) {
 	t.Parallel()
 	clock, fs := newTestClock(), vfs.NewMem()
@@ -171,7 +173,8 @@ func TestAStartSaysWhichNameItForgets(t *testing.T) {
 		t.Error("no segment names the deletion: nothing is tried")
 	}
 	if got := s.columns.Deletions.Forgotten(); state.RememberAfter < deleted || got < deleted {
-		t.Errorf("deletions are forgotten up to %d, in memory to %d, want %d", state.RememberAfter, got, deleted)
+		t.Errorf("deletions are forgotten up to %d, in memory to %d, want %d", state.RememberAfter, got,
+			deleted)
 	}
 }
 
@@ -276,7 +279,8 @@ func sendKey(t *testing.T, s *Store, bucket string, series int) {
 // mustDelete deletes a series of bucket "b".
 func mustDelete(t *testing.T, s *Store, series int) {
 	t.Helper()
-	if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(series)}, false); err != nil {
+	if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(series)},
+		false); err != nil {
 		t.Fatal(err)
 	}
 }

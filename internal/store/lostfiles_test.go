@@ -52,8 +52,8 @@ func withoutLog(t *testing.T, s *Store, o Options) *Store {
 	return s
 }
 
-// TestALostFileOfEventsOutlivesKills: a missing file is a gap, counted and named by a check, however
-// often the node is killed, before and behind the flush that notes it.
+// TestALostFileOfEventsOutlivesKills: a missing file is a gap, counted and named by a check,
+// however often the node is killed, before and behind the flush that notes it.
 func TestALostFileOfEventsOutlivesKills(t *testing.T) {
 	t.Parallel()
 	mem := vfs.NewCrashableMem()
@@ -75,7 +75,8 @@ func TestALostFileOfEventsOutlivesKills(t *testing.T) {
 		if _, gaps := readEvents(t, s, "e"); len(gaps) != 1 || gaps[0].Events != int64(lost) {
 			t.Fatalf("%s: gaps %v of %d events", what, gaps, lost)
 		}
-		if l := s.Events().Account().Lost(); len(l) != 1 || l[0].Cause != events.LostFile || l[0].Points != uint64(lost) {
+		if l := s.Events().Account().Lost(); len(l) != 1 || l[0].Cause != events.LostFile ||
+			l[0].Points != uint64(lost) {
 			t.Fatalf("%s: the account has %+v", what, l)
 		}
 		if i == 3 {
@@ -83,7 +84,8 @@ func TestALostFileOfEventsOutlivesKills(t *testing.T) {
 		}
 		mem = killed(s, mem)
 		o.FS = mem
-		if r := mustCheck(t, mem, "/data"); !strings.Contains(fmt.Sprint(r.Damages), fmt.Sprintf("%d items are lost", lost)) {
+		if r := mustCheck(t, mem, "/data"); !strings.Contains(fmt.Sprint(r.Damages),
+			fmt.Sprintf("%d items are lost", lost)) {
 			t.Fatalf("%s: the check says %v", what, r.Damages)
 		}
 	}
@@ -98,8 +100,8 @@ func TestALostFileOfEventsOutlivesKills(t *testing.T) {
 	}
 }
 
-// TestLostTagsOutliveKills: what both copies of a file of tags lack stays counted, and a check names
-// it, however often the node is killed, before and behind the merge that replaces the file.
+// TestLostTagsOutliveKills: what both copies of a file of tags lack stays counted, and a check
+// names it, however often the node is killed, before and behind the merge that replaces the file.
 func TestLostTagsOutliveKills(t *testing.T) {
 	t.Parallel()
 	for _, missing := range []bool{false, true} {

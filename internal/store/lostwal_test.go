@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/store/snapshot"
 )
 
-// TestALogThatIsGoneIsSaid: where all of the log is removed, before the first flush or behind one, a
-// check and the start say so, once; a store that never wrote to it, its snapshot and what is restored
-// from that are whole.
+// TestALogThatIsGoneIsSaid: where all of the log is removed, before the first flush or behind one,
+// a check and the start say so, once; a store that never wrote to it, its snapshot and what is
+// restored from that are whole.
 func TestALogThatIsGoneIsSaid(t *testing.T) {
 	t.Parallel()
 	for _, flushed := range []bool{false, true} {
@@ -31,11 +31,13 @@ func TestALogThatIsGoneIsSaid(t *testing.T) {
 		if err := fs.RemoveAll("/data/" + datadir.WAL); err != nil {
 			t.Fatal(err)
 		}
-		if r := mustCheck(t, fs, "/data"); r.Damaged == 0 || !strings.Contains(r.Damages[0].Detail, "all of it is missing") {
+		if r := mustCheck(t, fs, "/data"); r.Damaged == 0 ||
+			!strings.Contains(r.Damages[0].Detail, "all of it is missing") {
 			t.Errorf("flushed %t: the check says %v", flushed, r.Damages)
 		}
 		s = mustOpen(t, o)
-		if named, n := s.Damage(); n == 0 || !strings.Contains(strings.Join(named, ";"), "log: all of it is missing") {
+		if named, n := s.Damage(); n == 0 ||
+			!strings.Contains(strings.Join(named, ";"), "log: all of it is missing") {
 			t.Errorf("flushed %t: the start says %q", flushed, named)
 		}
 		s.Crash()
@@ -64,7 +66,8 @@ func TestALogWithoutARecordIsWhole(t *testing.T) {
 		}
 		s.Crash()
 	}
-	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: "/data/snapshots/x", To: "/restored"}); err != nil {
+	if _, err := snapshot.Restore(t.Context(),
+		snapshot.RestoreOptions{FS: fs, From: "/data/snapshots/x", To: "/restored"}); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/store/reader"
 )
 
-// May sets may[i] where metric i has a point in the slots [from, past), or may have had one there that damage
-// took, and clears it where there is none. Few series have to be looked at one by one.
+// May sets may[i] where metric i has a point in the slots [from, past), or may have had one there
+// that damage took, and clears it where there is none. Few series have to be looked at one by one.
 func (h Bucket) May(ctx context.Context, keys [][]byte, from, past int64, may []bool) error {
 	err := h.Have(ctx, keys, from, past, may)
 	for i := 0; i < len(keys) && err == nil; i++ {

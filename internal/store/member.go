@@ -52,7 +52,9 @@ func (m Member) addBucket(info buckets.Info) error {
 	if err != nil {
 		return err
 	}
-	err = m.s.ledger.Change(logrecord.AppendBucket(nil, &info), func() { m.s.buckets.Add(m.s.newBucket(info)) })
+	err = m.s.ledger.Change(logrecord.AppendBucket(nil, &info), func() {
+		m.s.buckets.Add(m.s.newBucket(info))
+	})
 	if err != nil {
 		giveBack()
 	}
@@ -65,7 +67,8 @@ func (m Member) addBucket(info buckets.Info) error {
 func (m Member) DeleteBucketAt(name string, clock uint64) error {
 	s := m.s
 	if len(name) == 0 || len(name) > metric.MaxBucket {
-		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", buckets.ErrInvalid, len(name), metric.MaxBucket)
+		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", buckets.ErrInvalid, len(name),
+			metric.MaxBucket)
 	}
 	if s.buckets.LastDeletion(name) >= clock {
 		return nil
@@ -104,7 +107,8 @@ func (m Member) BucketDeletions() []buckets.Deletion { return m.s.buckets.Deleti
 
 // DeleteSeriesAt does deletions of series again that another node has made, as
 // deletion.Deleter.DeleteAt. The token stands for all of it.
-func (m Member) DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (write.Token, error) {
+func (m Member) DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (write.Token,
+	error) {
 	last, err := m.s.deletions.DeleteAt(ctx, bucket, list)
 	return write.Token{Position: uint64(last)}, err
 }
@@ -114,8 +118,8 @@ func (m Member) DropSeries(bucket uint64, ids []metric.SeriesID) error {
 	return m.s.deletions.Drop(context.Background(), bucket, ids)
 }
 
-// Expect says that a chunk of a series is about to be adopted: until it was, the series stays, with points or not. It
-// reports false, and nothing is expected, if there is no such series.
+// Expect says that a chunk of a series is about to be adopted: until it was, the series stays, with
+// points or not. It reports false, and nothing is expected, if there is no such series.
 func (m Member) Expect(id metric.SeriesID) bool { return m.s.deletions.Expect(id) }
 
 // Adopt takes chunks in that were expected, as flush.Flusher.Adopt. After an error they still are.
@@ -153,14 +157,15 @@ func (m Member) Incarnations(fn func(bucket uint64, id metric.SeriesID, incarnat
 	}
 }
 
-// Replayed returns when all that the log had at the start is in memory: until then streams that never
-// wait refuse points of new series. The error is that of ctx, or of the log.
+// Replayed returns when all that the log had at the start is in memory: until then streams that
+// never wait refuse points of new series. The error is that of ctx, or of the log.
 func (m Member) Replayed(ctx context.Context) error { return m.s.replay.All(ctx) }
 
 // EachSeries calls fn for every series, with the id of its values and its key, until fn returns
 // false: bucket by bucket, in no particular order. fn must not keep or change the key. The error
 // is that of ctx.
-func (m Member) EachSeries(ctx context.Context, fn func(info buckets.Info, id metric.SeriesID, key []byte) bool) error {
+func (m Member) EachSeries(ctx context.Context,
+	fn func(info buckets.Info, id metric.SeriesID, key []byte) bool) error {
 	for _, b := range m.s.buckets.All() {
 		info := b.Info()
 		if !eachSeries(ctx, b, func(id metric.SeriesID, key []byte) bool { return fn(info, id, key) }) {
@@ -170,7 +175,8 @@ func (m Member) EachSeries(ctx context.Context, fn func(info buckets.Info, id me
 	return ctx.Err()
 }
 
-func eachSeries(ctx context.Context, b *columns.Bucket, fn func(id metric.SeriesID, key []byte) bool) bool {
+func eachSeries(ctx context.Context, b *columns.Bucket,
+	fn func(id metric.SeriesID, key []byte) bool) bool {
 	all, names := b.Names()
 	for _, cols := range all {
 		if ctx.Err() != nil {

@@ -13,8 +13,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// bucketNews is what one node tells another of a bucket: a creation behind a deletion of its name, or
-// a deletion.
+// bucketNews is what one node tells another of a bucket: a creation behind a deletion of its name,
+// or a deletion.
 type bucketNews struct {
 	name       string
 	resolution int64 // of a creation; 0 for a deletion
@@ -29,10 +29,12 @@ func (n bucketNews) tell(t fataler, s *Store) {
 		}
 		return
 	}
-	info, err := s.AdoptBucket(buckets.Info{Name: n.name, Resolution: n.resolution, PPF: 100, HPTS: n.resolution == 2000}, n.clock)
+	info, err := s.AdoptBucket(buckets.Info{Name: n.name, Resolution: n.resolution, PPF: 100,
+		HPTS: n.resolution == 2000}, n.clock)
 	switch {
 	case err == nil:
-		if want := metric.BucketID(n.name, n.resolution, n.resolution == 2000, n.clock); info.ID != want || info.Name != n.name || info.PPF != 100 {
+		if want := metric.BucketID(n.name, n.resolution, n.resolution == 2000,
+			n.clock); info.ID != want || info.Name != n.name || info.PPF != 100 {
 			t.Fatalf("%+v is adopted as %+v, want the id %x", n, info, want)
 		}
 	case !errors.Is(err, buckets.ErrUnknown):
@@ -52,8 +54,9 @@ func bucketState(s *Store) string {
 	return fmt.Sprint(ids, clocks)
 }
 
-// In whatever order two stores are told of creations and deletions, however often, and with crashes and
-// flushes in between: both end with the same buckets, those that follow from the last deletions.
+// In whatever order two stores are told of creations and deletions, however often, and with crashes
+// and flushes in between: both end with the same buckets, those that follow from the last
+// deletions.
 func TestBucketsOfOtherNodesConverge(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,8 +108,8 @@ func TestBucketsOfOtherNodesConverge(t *testing.T) {
 	})
 }
 
-// bucketStateOf is the bucketState that all news lead to. Who creates a bucket knows of the deletion
-// before, and so does who is told of it.
+// bucketStateOf is the bucketState that all news lead to. Who creates a bucket knows of the
+// deletion before, and so does who is told of it.
 func bucketStateOf(live map[string]bucketNews, last map[string]uint64) string {
 	ids := map[string]uint64{}
 	for name, n := range live {
@@ -127,10 +130,12 @@ func TestBucketsOfOtherNodesInConflict(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.AdoptBucket(buckets.Info{Name: "b", Resolution: 2000, PPF: 10}, 40); !errors.Is(err, buckets.ErrExists) {
+	if _, err := s.AdoptBucket(buckets.Info{Name: "b", Resolution: 2000, PPF: 10}, 40); !errors.Is(err,
+		buckets.ErrExists) {
 		t.Errorf("another bucket of that name: %v", err)
 	}
-	if again, err := s.AdoptBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 99}, 40); err != nil || again != first {
+	if again, err := s.AdoptBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 99},
+		40); err != nil || again != first {
 		t.Errorf("the same bucket is %+v, was %+v; %v", again, first, err)
 	}
 	for _, at := range []uint64{0, 39, 40} {
@@ -138,10 +143,12 @@ func TestBucketsOfOtherNodesInConflict(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := s.AdoptBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 10}, 39); !errors.Is(err, buckets.ErrUnknown) {
+	if _, err := s.AdoptBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 10}, 39); !errors.Is(err,
+		buckets.ErrUnknown) {
 		t.Errorf("a bucket that was deleted: %v", err)
 	}
-	for _, err := range []error{s.DeleteBucketAt("", 1), s.DeleteBucketAt(string(make([]byte, metric.MaxBucket+1)), 1)} {
+	for _, err := range []error{s.DeleteBucketAt("", 1),
+		s.DeleteBucketAt(string(make([]byte, metric.MaxBucket+1)), 1)} {
 		if !errors.Is(err, buckets.ErrInvalid) {
 			t.Error(err)
 		}
@@ -154,7 +161,8 @@ func TestBucketsOfOtherNodesInConflict(t *testing.T) {
 	}
 	next := mustCreate(t, s, "b", 1000, false)
 	d := s.BucketDeletions()
-	if len(d) != 1 || d[0] != (buckets.Deletion{ID: first.ID, Clock: uint64(clock.Now().UnixNano()), Name: "b"}) {
+	if len(d) != 1 || d[0] != (buckets.Deletion{ID: first.ID, Clock: uint64(clock.Now().UnixNano()),
+		Name: "b"}) {
 		t.Fatalf("deletions %+v", d)
 	}
 	if want := metric.BucketID("b", 1000, false, d[0].Clock); next.ID != want {

@@ -99,8 +99,8 @@ func TestCopiesCountApart(t *testing.T) {
 	}
 }
 
-// Copies are not judged by age: the node that took them from a sender has done that. Slots that cannot
-// be are refused.
+// Copies are not judged by age: the node that took them from a sender has done that. Slots that
+// cannot be are refused.
 func TestCopiesAreNotJudged(t *testing.T) {
 	t.Parallel()
 	o := testOptions(vfs.NewMem(), newTestClock())
@@ -110,7 +110,8 @@ func TestCopiesAreNotJudged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, slot := range []int64{epoch - 5000, epoch + int64(o.MaxFuture/time.Second) + 500, buckets.MaxSlot} {
+	for _, slot := range []int64{epoch - 5000, epoch + int64(o.MaxFuture/time.Second) + 500,
+		buckets.MaxSlot} {
 		sendCopies(t, s, true, 1, slot, 1)
 		sendCopies(t, s, false, 1, slot, 1)
 	}

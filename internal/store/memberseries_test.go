@@ -18,15 +18,17 @@ import (
 	"dalmatiner/internal/store/deletion"
 )
 
-// Deletions of other nodes and series that are given up, beside all else that happens to series: the
-// last deletion of each counts, whichever comes first, one that is not news changes nothing, and what
-// was given up keeps its incarnation and shows only what was written since.
+// Deletions of other nodes and series that are given up, beside all else that happens to series:
+// the last deletion of each counts, whichever comes first, one that is not news changes nothing,
+// and what was given up keeps its incarnation and shows only what was written since.
 func TestDeletionsOfOtherNodes(t *testing.T) {
 	t.Parallel()
-	steps := []string{"send", "send", "send", "elsewhere", "elsewhere", "drop", "drop", "delete", "flush", "merge", "merge all", "wait", "clock back", "month",
+	steps := []string{"send", "send", "send", "elsewhere", "elsewhere", "drop", "drop", "delete",
+		"flush", "merge", "merge all", "wait", "clock back", "month",
 		"reopen", "crash", "lose catalogue", "lose a copy", "lose both copies", "restore", "stored"}
 	rapid.Check(t, func(t *rapid.T) {
-		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"), rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
+		m := newForgetModel(t, rapid.Uint64().Draw(t, "seed"),
+			rapid.SampledFrom([]int64{0, 0, 30_000}).Draw(t, "ttl"),
 			rapid.Bool().Draw(t, "background"), rapid.Bool().Draw(t, "hpts"))
 		defer m.end()
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
@@ -113,7 +115,8 @@ func (m *forgetModel) drop() {
 }
 
 // A crash at any operation of the disk leaves each series whole or gone, and gone for good once the
-// token was waited for. What was deleted at an incarnation that this store never had begins anew in it.
+// token was waited for. What was deleted at an incarnation that this store never had begins anew in
+// it.
 func TestDeletionsElsewhereSurviveCrashes(t *testing.T) {
 	t.Parallel()
 	const n = 12
@@ -146,7 +149,8 @@ func TestDeletionsElsewhereSurviveCrashes(t *testing.T) {
 		left := clone()
 		done := left == nil
 		if done {
-			left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: at % 2 * 50, RNG: rand.New(rand.NewPCG(uint64(at), 1))})
+			left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: at % 2 * 50,
+				RNG: rand.New(rand.NewPCG(uint64(at), 1))})
 		}
 		f.clear()
 		s.Crash()
@@ -165,7 +169,8 @@ func TestDeletionsElsewhereSurviveCrashes(t *testing.T) {
 			}
 		}
 		if done && (s.Incarnation(b.ID, absent) != foreign || b.Counts().Series != before-n) {
-			t.Fatalf("crash %d: incarnation %d of a series that was never here, want %d; %d series", at, s.Incarnation(b.ID, absent), foreign, b.Counts().Series)
+			t.Fatalf("crash %d: incarnation %d of a series that was never here, want %d; %d series", at,
+				s.Incarnation(b.ID, absent), foreign, b.Counts().Series)
 		}
 		s.Crash()
 	}
@@ -191,13 +196,15 @@ func TestDroppedSeriesComeBackEmpty(t *testing.T) {
 	}
 	send(0, 1)
 	b := s.buckets.Get("b")
-	if _, err := s.DeleteSeriesAt(t.Context(), b.ID, []deletion.At{{ID: b.SeriesID(key(1)), Incarnation: 77}}); err != nil {
+	if _, err := s.DeleteSeriesAt(t.Context(), b.ID,
+		[]deletion.At{{ID: b.SeriesID(key(1)), Incarnation: 77}}); err != nil {
 		t.Fatal(err)
 	}
 	send(1, 2)
 	mustFlush(t, s)
 	send(2, 3)
-	if err := s.DropSeries(b.ID, []metric.SeriesID{b.SeriesID(key(0)), b.SeriesID(key(1)), b.SeriesID(key(9))}); err != nil {
+	if err := s.DropSeries(b.ID, []metric.SeriesID{b.SeriesID(key(0)), b.SeriesID(key(1)),
+		b.SeriesID(key(9))}); err != nil {
 		t.Fatal(err)
 	}
 	send(3, 4)
@@ -248,7 +255,10 @@ func checkDropped(t *testing.T, s *Store) {
 		}
 	}
 	all := map[metric.SeriesID]uint64{}
-	s.Incarnations(func(bucket uint64, id metric.SeriesID, n uint64) bool { all[id] = n; return bucket == b.ID })
+	s.Incarnations(func(bucket uint64, id metric.SeriesID, n uint64) bool {
+		all[id] = n
+		return bucket == b.ID
+	})
 	if len(all) != 1 || all[b.SeriesID(key(1))] != 77 {
 		t.Errorf("incarnations %v", all)
 	}
@@ -290,15 +300,21 @@ func TestEachSeries(t *testing.T) {
 		t.Errorf("%d series of %d, %v", n, len(want), err)
 	}
 	n = 0
-	if err := s.EachSeries(t.Context(), func(buckets.Info, metric.SeriesID, []byte) bool { n++; return n < 5 }); err != nil || n != 5 {
+	if err := s.EachSeries(t.Context(), func(buckets.Info, metric.SeriesID, []byte) bool {
+		n++
+		return n < 5
+	}); err != nil || n != 5 {
 		t.Errorf("%d series, %v", n, err)
 	}
 	gone, stop := context.WithCancel(t.Context())
 	stop()
-	if err := s.EachSeries(gone, func(buckets.Info, metric.SeriesID, []byte) bool { return true }); !errors.Is(err, context.Canceled) {
+	if err := s.EachSeries(gone, func(buckets.Info, metric.SeriesID, []byte) bool {
+		return true
+	}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if _, err := s.DeleteSeriesAt(t.Context(), 5, []deletion.At{{Incarnation: 1}}); !errors.Is(err, buckets.ErrUnknown) {
+	if _, err := s.DeleteSeriesAt(t.Context(), 5, []deletion.At{{Incarnation: 1}}); !errors.Is(err,
+		buckets.ErrUnknown) {
 		t.Error(err)
 	}
 	if err := s.DropSeries(5, []metric.SeriesID{{}}); !errors.Is(err, buckets.ErrUnknown) {

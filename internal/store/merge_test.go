@@ -89,7 +89,8 @@ func TestMergesKeepEveryPoint(t *testing.T) {
 		defer func() { m.s.Crash() }()
 		m.send(1)
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"send", "send", "flush", "merge", "crash", "reopen"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"send", "send", "flush", "merge", "crash", "reopen"}).Draw(t,
+				"step") {
 			case "send":
 				m.send(1 + m.r.IntN(8))
 				m.flush()
@@ -247,7 +248,8 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 	}
 	for _, seg := range s.versions.Latest().Segments {
 		for _, r := range seg.Meta.Ranges {
-			if b := s.buckets.ID(r.Bucket); b == nil || b.Name == "short" && seg.Meta.Kind != manifest.Flush {
+			if b := s.buckets.ID(r.Bucket); b == nil || b.Name == "short" &&
+				seg.Meta.Kind != manifest.Flush {
 				t.Errorf("%s still holds chunks %d to %d of bucket %d", seg.Name(), r.First, r.Past, r.Bucket)
 			}
 		}
@@ -332,8 +334,10 @@ func TestCutFilesKeepTimestamps(t *testing.T) {
 				t.Fatal(err)
 			}
 			for j := range values {
-				if want := (uint64(epoch)+uint64(j))*second + uint64(i); values[j] != point.FromInt(int64(i)) || timestamps[j] != want {
-					t.Fatalf("%s: metric %d slot %d holds %x at %d, want it at %d", what, i, j, values[j], timestamps[j], want)
+				if want := (uint64(epoch)+uint64(j))*second + uint64(i); values[j] != point.FromInt(int64(i)) ||
+					timestamps[j] != want {
+					t.Fatalf("%s: metric %d slot %d holds %x at %d, want it at %d", what, i, j, values[j],
+						timestamps[j], want)
 				}
 			}
 		}

@@ -200,7 +200,9 @@ func TestMergesKeepOffTheReserve(t *testing.T) {
 		t.Errorf("a merge without space: %v", err)
 	}
 	left := mergedFiles(t, s, mem)
-	gone := slices.DeleteFunc(slices.Clone(windows), func(name string) bool { return slices.Contains(left, name) })
+	gone := slices.DeleteFunc(slices.Clone(windows), func(name string) bool {
+		return slices.Contains(left, name)
+	})
 	if len(gone) == 0 {
 		t.Errorf("the windows were %v and are %v, want those of b to go", windows, left)
 	}
@@ -264,9 +266,11 @@ func testDamagedSource(t *testing.T, restart bool) {
 	if _, err := mem.Stat(s.path(datadir.LostFound, mem.PathBase(flushed))); err != nil {
 		t.Errorf("it was not set aside: %v", err)
 	}
-	missing := missingNoise(t, s, "a", epoch, epoch+660) + missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	missing := missingNoise(t, s, "a", epoch, epoch+660) +
+		missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
 	lost := s.Account().Lost()
-	if missing == 0 || !slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
+	if missing == 0 ||
+		!slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
 		t.Errorf("%d words are missing, the account says %+v", missing, lost)
 	}
 	if n := missingNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600); n != 0 {

@@ -141,7 +141,8 @@ func (m *meta) Fatalf(format string, args ...any) {
 	for _, o := range m.done {
 		text = append(text, o.String())
 	}
-	m.t.Fatalf("%s\nscript: %s\nunder: %s", fmt.Sprintf(format, args...), strings.Join(text, " "), &m.st)
+	m.t.Fatalf("%s\nscript: %s\nunder: %s", fmt.Sprintf(format, args...), strings.Join(text, " "),
+		&m.st)
 }
 
 func (m *meta) must(err error) {
@@ -248,8 +249,10 @@ func (m *meta) refused(b *metaBucket, x *intake.Session, w call) bool {
 	if after.Refused[account.Memory] == before.Refused[account.Memory] {
 		return false
 	}
-	if n := after.RefusedTotal() - before.RefusedTotal(); n != uint64(len(w.words)) || b.sure(w.series) {
-		m.Fatalf("of %d points of series %d, %d were refused for lack of memory", len(w.words), w.series, n)
+	if n := after.RefusedTotal() - before.RefusedTotal(); n != uint64(len(w.words)) ||
+		b.sure(w.series) {
+		m.Fatalf("of %d points of series %d, %d were refused for lack of memory", len(w.words), w.series,
+			n)
 	}
 	for reason := range after.Refused {
 		m.counts.Refused[reason] += after.Refused[reason] - before.Refused[reason]
@@ -280,7 +283,9 @@ func (m *meta) forgetAll(i int, choice deletion.Choice) {
 	if out.Series < sure || out.Series > named {
 		m.Fatalf("%d series are deleted by %q, want %d to %d", out.Series, choice.Key, sure, named)
 	}
-	maps.DeleteFunc(b.cells, func(series int, _ map[int64]metaCell) bool { return choice.Takes(key(series)) })
+	maps.DeleteFunc(b.cells, func(series int, _ map[int64]metaCell) bool {
+		return choice.Takes(key(series))
+	})
 }
 
 // check compares every answer.
@@ -315,7 +320,8 @@ func (m *meta) check() {
 	for _, c := range m.s.Account().Totals() {
 		sum.Add(&c)
 	}
-	if sum.Stored() != m.counts.Accepted || sum.Unset != m.counts.Unset || sum.Refused != m.counts.Refused {
+	if sum.Stored() != m.counts.Accepted || sum.Unset != m.counts.Unset ||
+		sum.Refused != m.counts.Refused {
 		m.Fatalf("the account says %+v, want %+v with all that was stored as accepted", sum, m.counts)
 	}
 	if names, n := m.s.Damage(); n != 0 {
@@ -355,7 +361,8 @@ func (m *meta) checkSeries(b *metaBucket, series int) {
 	values, timestamps := make([]uint64, MaxRead), make([]uint64, MaxRead)
 	for at := from; at < past; at += MaxRead {
 		n := min(MaxRead, past-at)
-		m.must(m.s.ReadWithStale(context.Background(), b.info, key(series), at, values[:n], timestamps[:n]))
+		m.must(m.s.ReadWithStale(context.Background(), b.info, key(series), at, values[:n],
+			timestamps[:n]))
 		for j, got := range values[:n] {
 			if got == point.Unset {
 				continue
@@ -383,14 +390,16 @@ func (m *meta) checkSeries(b *metaBucket, series int) {
 		for slot := range cells {
 			m.checkCell(b, series, slot)
 		}
-		m.Fatalf("%s series %d: %d points are in reads of a slot and not in a long one", b.info.Name, series, -found)
+		m.Fatalf("%s series %d: %d points are in reads of a slot and not in a long one", b.info.Name,
+			series, -found)
 	}
 }
 
 // checkCell compares a point that was sent.
 func (m *meta) checkCell(b *metaBucket, series int, slot int64) {
 	c := b.cells[series][slot]
-	if got := readAll(m, m.s, b.info.Name, series, slot, 1)[0]; got != c.word && (c.sure || got != point.Unset) {
+	if got := readAll(m, m.s, b.info.Name, series, slot, 1)[0]; got != c.word &&
+		(c.sure || got != point.Unset) {
 		m.Fatalf("%s series %d (%s) slot epoch%+d holds %x, want %x", b.info.Name,
 			series, metric.Text(key(series)), slot-b.slot(epoch), got, c.word)
 	}
@@ -405,8 +414,11 @@ func (m *meta) checkAggregates(b *metaBucket, series int) {
 	}
 	first := from / chunk.Slots
 	end := min(first+150, b.past/chunk.Slots+1)
-	if got, want := mustDigest(m, m.s, b.info, key(series), first, end), naiveDigest(m, m.s, b.info, key(series), m.s.incarnationOf(b.info.ID, key(series)), first, end); got != want {
-		m.Fatalf("%s series %d: digest %x of %d chunks from epoch%+d on, want %x", b.info.Name, series, got, end-first, first*chunk.Slots-b.slot(epoch), want)
+	if got, want := mustDigest(m, m.s, b.info, key(series), first, end),
+		naiveDigest(m, m.s, b.info, key(series), m.s.incarnationOf(b.info.ID, key(series)), first,
+			end); got != want {
+		m.Fatalf("%s series %d: digest %x of %d chunks from epoch%+d on, want %x", b.info.Name, series,
+			got, end-first, first*chunk.Slots-b.slot(epoch), want)
 	}
 	step := []int64{1 + r.Int64N(100), 60, chunk.Slots, 7200, 86_400}[r.IntN(5)]
 	from += r.Int64N(b.past - from)
@@ -421,7 +433,8 @@ func (m *meta) checkAggregates(b *metaBucket, series int) {
 	for i := range dst {
 		want := naive(words[i*int(step):(i+1)*int(step)], from+int64(i)*step)
 		if err := equalBits(dst[i], want); err != nil {
-			m.Fatalf("%s series %d step %d of %d from epoch%+d: %v", b.info.Name, series, i, step, from-b.slot(epoch), err)
+			m.Fatalf("%s series %d step %d of %d from epoch%+d: %v", b.info.Name, series, i, step,
+				from-b.slot(epoch), err)
 		}
 	}
 }

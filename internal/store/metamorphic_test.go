@@ -76,7 +76,8 @@ func drawOp(t *rapid.T) metaOp {
 		}
 	}
 	slices.Sort(kinds)
-	o := metaOp{kind: rapid.SampledFrom(kinds).Draw(t, "kind"), bucket: rapid.IntRange(0, metaBuckets-1).Draw(t, "bucket")}
+	o := metaOp{kind: rapid.SampledFrom(kinds).Draw(t, "kind"),
+		bucket: rapid.IntRange(0, metaBuckets-1).Draw(t, "bucket")}
 	o.n = rapid.Int64Range(0, metaOps[o.kind].most).Draw(t, "n")
 	return o
 }
@@ -101,7 +102,8 @@ func drawSettings(t *rapid.T) settings {
 	st.o.FlushInterval = time.Duration(one("flush.interval", 1, 720, 36_000)) * time.Second
 	st.o.MaxOpenFiles = int(one("storage.max_open_files", 1, 2, 1024))
 	st.o.BlockCache = one("storage.block_cache", 0, 256<<10, 64<<20)
-	st.o.WALSync = wal.SyncMode(one("wal.sync", int64(wal.Always), int64(wal.Interval), int64(wal.Off)))
+	st.o.WALSync = wal.SyncMode(one("wal.sync", int64(wal.Always), int64(wal.Interval),
+		int64(wal.Off)))
 	st.o.BackgroundMerge = rapid.Bool().Draw(t, "merge.background")
 	st.o.MinFree, st.o.WALInterval = 0, time.Millisecond
 	st.mergedFile = one("merged file", 64, compaction.DefaultMaxFile)
@@ -111,15 +113,20 @@ func drawSettings(t *rapid.T) settings {
 
 func (st *settings) String() string {
 	o := &st.o
-	return fmt.Sprintf("cache_points=%d flush.bytes=%d late.memory=%d wal.max_size=%d head.grace=%v age=%v flush.interval=%v storage.max_open_files=%d storage.block_cache=%d wal.sync=%v merge.background=%v merged file=%d memory.limit=%d",
-		o.CachePoints, o.FlushBytes, o.LateMemory, o.WALMaxSize, o.HeadGrace, o.HeadMaxAge, o.FlushInterval, o.MaxOpenFiles, o.BlockCache, o.WALSync, o.BackgroundMerge, st.mergedFile, st.memory)
+	return fmt.Sprintf("cache_points=%d flush.bytes=%d late.memory=%d wal.max_size=%d head.grace=%v "+
+		"age=%v flush.interval=%v storage.max_open_files=%d storage.block_cache=%d wal.sync=%v "+
+		"merge.background=%v merged file=%d memory.limit=%d",
+		o.CachePoints, o.FlushBytes, o.LateMemory, o.WALMaxSize, o.HeadGrace, o.HeadMaxAge,
+		o.FlushInterval, o.MaxOpenFiles, o.BlockCache, o.WALSync, o.BackgroundMerge, st.mergedFile,
+		st.memory)
 }
 
 // make creates a bucket: with timestamps or without, of seconds or coarser. It returns nil where
 // the bucket is refused for lack of memory, and there is none then.
 func (m *meta) make(i int, n int64) *metaBucket {
 	b := &metaBucket{cells: map[int]map[int64]metaCell{}, first: 1 << 60}
-	b.info = buckets.Info{Name: metaName(i), Resolution: []int64{1000, 1000, 10_000}[n%3], PPF: 604800, HPTS: n/3%2 == 0}
+	b.info = buckets.Info{Name: metaName(i), Resolution: []int64{1000, 1000, 10_000}[n%3], PPF: 604800,
+		HPTS: n/3%2 == 0}
 	info, err := m.s.CreateBucket(b.info)
 	if refusal := (*memory.Refusal)(nil); m.short() && errors.As(err, &refusal) {
 		return nil
@@ -205,7 +212,8 @@ func (m *meta) churn(o metaOp) {
 	}
 	first := modelSeries + int(o.n%1000)*50
 	for series := first; series < first+50; series++ {
-		m.put(b, x, call{series: series, slot: b.slot(m.now()), words: []uint64{point.FromInt(int64(series))}})
+		m.put(b, x, call{series: series, slot: b.slot(m.now()),
+			words: []uint64{point.FromInt(int64(series))}})
 	}
 	m.hangUp(o.bucket)
 }
@@ -231,7 +239,8 @@ func (m *meta) restart(metaOp) {
 func (m *meta) crash(o metaOp) {
 	m.hangUpAll()
 	m.must(m.s.disk.Log.Sync())
-	clone := m.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(o.n), RNG: rand.New(rand.NewPCG(uint64(o.n), 2))})
+	clone := m.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: int(o.n),
+		RNG: rand.New(rand.NewPCG(uint64(o.n), 2))})
 	m.s.Crash()
 	m.mem = clone
 	m.open()
@@ -270,7 +279,8 @@ func (m *meta) restore(o metaOp) {
 	m.s.Crash()
 	m.dirs++
 	m.dir = fmt.Sprintf("/restored%d", m.dirs)
-	_, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: m.mem, From: m.saved.dir, To: m.dir, Link: o.n == 1})
+	_, err := snapshot.Restore(context.Background(),
+		snapshot.RestoreOptions{FS: m.mem, From: m.saved.dir, To: m.dir, Link: o.n == 1})
 	m.must(err)
 	m.counts = m.saved.counts
 	for i, b := range m.saved.buckets {
@@ -349,7 +359,8 @@ func TestARebuiltCatalogueHasNoNamesOfNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		st := drawSettings(t)
 		st.o.CachePoints, st.o.FlushBytes, st.o.FlushInterval, st.memory = 1, 200, time.Second, 0
-		m := &meta{t: t, st: st, mem: vfs.NewCrashableMem(), clock: newTestClock(), steady: newTestClock(), dir: "/data"}
+		m := &meta{t: t, st: st, mem: vfs.NewCrashableMem(), clock: newTestClock(),
+			steady: newTestClock(), dir: "/data"}
 		m.open()
 		defer func() { m.s.Crash() }()
 		for _, o := range []metaOp{{"write", 1, 2}, {"beside", 0, 0}, {"prefix", 1, 0}, {"uncat", 0, 0}} {
@@ -367,7 +378,8 @@ func TestSettingsMakeNoDifference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		script := rapid.SliceOfN(rapid.Custom(drawOp), 1, 30).Draw(t, "script")
 		for range 2 {
-			m := &meta{t: t, st: drawSettings(t), mem: vfs.NewCrashableMem(), clock: newTestClock(), steady: newTestClock(), dir: "/data"}
+			m := &meta{t: t, st: drawSettings(t), mem: vfs.NewCrashableMem(), clock: newTestClock(),
+				steady: newTestClock(), dir: "/data"}
 			m.open()
 			func() {
 				defer func() { m.s.Crash() }()

@@ -51,14 +51,17 @@ func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
 		s.o.Memory.Look()
 		// The catalogue takes its own memory when it likes, and nothing of the flood
 		// before the next flush.
-		points := poolUse(s, "head-tables") + poolUse(s, "unpredicted-points") + s.flusher.Need() - s.columns.Unflushed.Need()
+		points := poolUse(s, "head-tables") + poolUse(s, "unpredicted-points") +
+			s.flusher.Need() - s.columns.Unflushed.Need()
 		used, stored := s.o.Memory.Used()-(poolUse(s, "catalogue")-catalogue)-points, i
-		t.Logf("names of %d bytes: %d series, %d bytes in use, and %d for points", bytes, stored, used, points)
+		t.Logf("names of %d bytes: %d series, %d bytes in use, and %d for points", bytes, stored, used,
+			points)
 		if mark := int64(testLimit) / 100 * 85; used >= mark || stored < 1000 {
 			for _, p := range s.o.Memory.Pools() {
 				t.Log(p.Name, p.Use)
 			}
-			t.Errorf("names of %d bytes: %d series and %d bytes in use, new ones are to be refused at %d", bytes, stored, used, mark)
+			t.Errorf("names of %d bytes: %d series and %d bytes in use, new ones are to be refused at %d",
+				bytes, stored, used, mark)
 		}
 		s.Crash()
 	}
@@ -109,9 +112,11 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 		}
 		s.columns.Unflushed.PutBack(changes)
 		count, took := counted()-count, heap()-was
-		t.Logf("names of %d bytes: %d MiB counted, %d taken and %d to be taken", bytes, count>>20, took>>20, naming>>20)
+		t.Logf("names of %d bytes: %d MiB counted, %d taken and %d to be taken", bytes, count>>20,
+			took>>20, naming>>20)
 		if need := took + naming; count < need || count > 3*need {
-			t.Errorf("names of %d bytes: %d bytes count, %d are taken and %d will be", bytes, count, took, naming)
+			t.Errorf("names of %d bytes: %d bytes count, %d are taken and %d will be", bytes, count, took,
+				naming)
 		}
 		s.Crash()
 	}

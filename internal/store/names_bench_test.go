@@ -31,7 +31,8 @@ func BenchmarkMetrics(b *testing.B) {
 			b.Fatal(err)
 		}
 		for i := range each {
-			x.Point(keyOf(b, fmt.Sprintf("host%02d", sender), fmt.Sprint("metric", i)), uint64(time.Now().Unix()), point.FromInt(1))
+			x.Point(keyOf(b, fmt.Sprintf("host%02d", sender), fmt.Sprint("metric", i)),
+				uint64(time.Now().Unix()), point.FromInt(1))
 		}
 		if err := x.Close(); err != nil {
 			b.Fatal(err)

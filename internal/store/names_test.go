@@ -43,9 +43,13 @@ func TestMetricsOfAPrefix(t *testing.T) {
 				key := rapid.SampledFrom(keys).Draw(rt, "key")
 				prefix = key[:rapid.IntRange(0, len(key)).Draw(rt, "length")]
 			}
-			prefix = append(slices.Clip(prefix), rapid.SampledFrom([]string{"", "a", "\x01"}).Draw(rt, "more")...)
+			prefix = append(slices.Clip(prefix), rapid.SampledFrom([]string{"", "a", "\x01"}).Draw(rt,
+				"more")...)
 			var got, want [][]byte
-			if err := h.Metrics(t.Context(), prefix, func(key []byte) bool { got = append(got, bytes.Clone(key)); return true }); err != nil {
+			if err := h.Metrics(t.Context(), prefix, func(key []byte) bool {
+				got = append(got, bytes.Clone(key))
+				return true
+			}); err != nil {
 				rt.Fatal(err)
 			}
 			for _, key := range keys {

@@ -49,7 +49,8 @@ func (x *oldRun) options(fs vfs.FS) Options {
 }
 
 func newOldRun(t *testing.T, seed uint64) *oldRun {
-	x := &oldRun{t: t, r: rand.New(rand.NewPCG(seed, 9)), clock: newTestClock(), mem: vfs.NewCrashableMem(), tags: tagModel{}}
+	x := &oldRun{t: t, r: rand.New(rand.NewPCG(seed, 9)), clock: newTestClock(),
+		mem: vfs.NewCrashableMem(), tags: tagModel{}}
 	x.s = mustOpen(t, x.options(x.mem))
 	eventBucket(t, x.s)
 	tagBucket(t, x.s, "b")
@@ -72,7 +73,8 @@ func (x *oldRun) write() {
 		sendSome(x.t, x.s, &x.points, x.r, x.clock)
 	}
 	if x.r.IntN(4) > 0 {
-		c := setTag(tagBucket(x.t, x.s, "b"), x.r.IntN(40), string(rune('p'+x.r.IntN(3))), fmt.Sprint(x.r.IntN(100)))
+		c := setTag(tagBucket(x.t, x.s, "b"), x.r.IntN(40), string(rune('p'+x.r.IntN(3))),
+			fmt.Sprint(x.r.IntN(100)))
 		mustTag(x.t, x.s, c)
 		x.tags.apply("b", &c)
 	}
@@ -144,7 +146,9 @@ func removedFiles(t *testing.T, before, after vfs.FS) (gone []string) {
 		}
 	}
 	gone = slices.DeleteFunc(gone, func(name string) bool { return there[name] || there[name+".1"] })
-	if len(gone) > 0 && !slices.ContainsFunc(gone, func(name string) bool { return name[:16] != gone[0][:16] }) {
+	if len(gone) > 0 && !slices.ContainsFunc(gone, func(name string) bool {
+		return name[:16] != gone[0][:16]
+	}) {
 		return nil
 	}
 	return gone
@@ -185,10 +189,12 @@ func (x *oldRun) check(old oldManifest) {
 	got, gaps := readEvents(t, s, "e")
 	named, _ := s.Damage()
 	if len(got) != len(h.sent) || len(gaps) > 0 {
-		t.Errorf("%s: %d events of %d are there, gaps %v; the start says %q", old.when, len(got), len(h.sent), gaps, named)
+		t.Errorf("%s: %d events of %d are there, gaps %v; the start says %q", old.when, len(got),
+			len(h.sent), gaps, named)
 	}
 	if tags := tagsOf(t, s); !tags.equal(x.tags) {
-		t.Errorf("%s: %d tags are there, not %d; the start says %q", old.when, len(tags), len(x.tags), named)
+		t.Errorf("%s: %d tags are there, not %d; the start says %q", old.when, len(tags), len(x.tags),
+			named)
 	}
 	if gone := removedFiles(t, before, fs); len(gone) > 0 {
 		t.Errorf("%s: %q were removed; the start says %q", old.when, gone, named)

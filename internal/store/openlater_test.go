@@ -24,7 +24,8 @@ var refusedReads = map[string][]errorfs.OpKind{
 
 func refuse(f *faults, file string, kinds []errorfs.OpKind) {
 	f.set(func(op errorfs.Op) error {
-		if slices.Contains(kinds, op.Kind) && strings.HasSuffix(op.Path, file) && !strings.Contains(op.Path, datadir.LostFound) {
+		if slices.Contains(kinds, op.Kind) && strings.HasSuffix(op.Path, file) &&
+			!strings.Contains(op.Path, datadir.LostFound) {
 			return &injected{op.Path}
 		}
 		return nil
@@ -58,7 +59,9 @@ func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
 			t.Errorf("%d words are missing, the segment has %d", n, 3*720)
 		}
 	}
-	if names, n := s.Damage(); n == 0 || s.Stats().ReadErrors == 0 || !strings.Contains(strings.Join(names, " "), file) || !strings.Contains(strings.Join(names, " "), "the device cannot") {
+	if names, n := s.Damage(); n == 0 || s.Stats().ReadErrors == 0 ||
+		!strings.Contains(strings.Join(names, " "), file) ||
+		!strings.Contains(strings.Join(names, " "), "the device cannot") {
 		t.Errorf("%d damages: %v", n, names)
 	}
 	if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
@@ -111,7 +114,8 @@ func TestAFooterThatIsNeverRead(t *testing.T) {
 	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
 		t.Errorf("%d words are missing, the segment had %d", n, 3*720)
 	}
-	if lost := s.Account().Lost(); !slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: 3 * 720}}) {
+	if lost := s.Account().Lost(); !slices.Equal(lost,
+		[]account.Loss{{Cause: compaction.LostBlocks, Points: 3 * 720}}) {
 		t.Errorf("the account says %+v", lost)
 	}
 	if _, err := mem.Stat(s.lostPath(file)); err != nil {
@@ -137,7 +141,8 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(mem.Remove(s.path(manifest.FirstName)), mem.Remove(s.path(manifest.SecondName)), mem.RemoveAll(s.path(datadir.WAL))); err != nil {
+	if err := errors.Join(mem.Remove(s.path(manifest.FirstName)),
+		mem.Remove(s.path(manifest.SecondName)), mem.RemoveAll(s.path(datadir.WAL))); err != nil {
 		t.Fatal(err)
 	}
 	refuse(f, file, kinds)
@@ -154,7 +159,8 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 		t.Errorf("it does not stay: %v", err)
 	}
 	s.Crash()
-	if state, _, err := manifest.Inspect(mem, o.Dir, origin.Directory{}); err != nil || !state.Suspect {
+	if state, _, err := manifest.Inspect(mem, o.Dir, origin.Directory{}); err != nil ||
+		!state.Suspect {
 		t.Errorf("the next start will not look for it: %v", err)
 	}
 	f.clear()
@@ -198,7 +204,8 @@ func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
 			n += dst[i].Count
 		}
 		long := make([]chunk.Header, 1)
-		if _, err := s.Series(info, key(1)).Aggregate(t.Context(), epoch-epoch%7200, 7200, long); err != nil {
+		if _, err := s.Series(info, key(1)).Aggregate(t.Context(), epoch-epoch%7200, 7200,
+			long); err != nil {
 			t.Fatal(err)
 		}
 		return n + long[0].Count

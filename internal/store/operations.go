@@ -98,8 +98,10 @@ func (op *Operations) Caches() []Cache {
 		list = append(list, Cache{Name: p.Name, Holds: p.Holds, Bytes: p.Use, Limit: p.Limit})
 	}
 	f := op.s.files.Stats()
-	list = append(list, Cache{Name: "segment-files", Holds: "open files of segments; the one not read for longest is closed at the limit",
-		Bytes: f.Open, Limit: f.Limit, Unit: "files"})
+	list = append(list,
+		Cache{Name: "segment-files",
+			Holds: "open files of segments; the one not read for longest is closed at the limit",
+			Bytes: f.Open, Limit: f.Limit, Unit: "files"})
 	return list
 }
 
@@ -108,7 +110,9 @@ type inUse struct{ s *Store }
 
 func (u inUse) Names(take func(segment.Series) error) error { return u.s.disk.Catalogue.Load(take) }
 
-func (u inUse) Tombstones(bucket uint64) version.Tombstones { return u.s.columns.Tombstones(bucket) }
+func (u inUse) Tombstones(bucket uint64) version.Tombstones {
+	return u.s.columns.Tombstones(bucket)
+}
 
 func (u inUse) HasBucket(id uint64) bool { return u.s.buckets.ID(id) != nil }
 
@@ -123,5 +127,9 @@ func (u inUse) Still(fill func(snapshot.Parts) error) error {
 	if err := u.s.pressure.Failed(); err != nil {
 		return err
 	}
-	return fill(snapshot.Parts{Manifest: u.s.disk.Manifest, Catalogue: u.s.disk.Catalogue, Log: u.s.disk.Log})
+	return fill(snapshot.Parts{
+		Manifest:  u.s.disk.Manifest,
+		Catalogue: u.s.disk.Catalogue,
+		Log:       u.s.disk.Log,
+	})
 }

@@ -39,7 +39,8 @@ type Options struct {
 	LateMemory    int64         // late points that cause a flush
 	MinFree       int64         // with less free disk, points are refused
 	MaxOpenFiles  int           // of segments; those read last stay open
-	BlockCache    int64         // bytes of verified blocks of segments that are kept for reads; 0 keeps none
+	// bytes of verified blocks of segments that are kept for reads; 0 keeps none
+	BlockCache int64
 
 	// Memory is the budget of the process; nil counts and limits nothing. Flushes,
 	// late points and the blocks of BlockCache stay below a share of it whatever
@@ -115,7 +116,13 @@ func DefaultOptions(dir string) Options {
 		BackgroundMerge: true,
 		OnFatal:         func(error) {},
 		FlushTook:       func(time.Duration) {},
-		hooks:           hooks{maxPositions: replay.MaxPositions, maxMergedFile: compaction.DefaultMaxFile, maxTombstones: deletion.DefaultMax, deleteSlice: deletion.DefaultSlice, flushStep: func(int) {}},
+		hooks: hooks{
+			maxPositions:  replay.MaxPositions,
+			maxMergedFile: compaction.DefaultMaxFile,
+			maxTombstones: deletion.DefaultMax,
+			deleteSlice:   deletion.DefaultSlice,
+			flushStep:     func(int) {},
+		},
 	}
 }
 

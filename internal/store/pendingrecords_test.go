@@ -51,7 +51,8 @@ const smallRounds = 64 << 10
 // no flush is due.
 func newUnread(t *testing.T, seed uint64) *halfRead {
 	t.Helper()
-	w := &halfRead{t: t, r: rand.New(rand.NewPCG(seed, 4)), clock: newTestClock(), fs: vfs.NewCrashableMem()}
+	w := &halfRead{t: t, r: rand.New(rand.NewPCG(seed, 4)), clock: newTestClock(),
+		fs: vfs.NewCrashableMem()}
 	w.o = testOptions(w.fs, w.clock)
 	w.s = mustOpen(t, w.o)
 	var sent account.Counts
@@ -91,7 +92,8 @@ func (w *halfRead) open(fs *vfs.MemFS) {
 	w.s.flusher.Gate().Unlock()
 	for group := range uint32(40) {
 		if now.Of(group) < w.replayPositions.Of(group) {
-			w.t.Fatalf("the replay position of group %d fell from %d to %d", group, w.replayPositions.Of(group), now.Of(group))
+			w.t.Fatalf("the replay position of group %d fell from %d to %d", group,
+				w.replayPositions.Of(group), now.Of(group))
 		}
 	}
 	w.replayPositions = now
@@ -133,7 +135,8 @@ func (w *halfRead) readOne(series int) {
 	w.t.Helper()
 	for i, got := range readAll(w.t, w.s, "b", series, modelFrom, modelSlots) {
 		if got != w.want[series][i] {
-			w.t.Fatalf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got, w.want[series][i])
+			w.t.Fatalf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got,
+				w.want[series][i])
 		}
 	}
 }
@@ -251,7 +254,8 @@ func TestBringingBesideTheReplay(t *testing.T) {
 				}
 				for i, got := range dst {
 					if got != w.want[series][i] {
-						t.Errorf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got, w.want[series][i])
+						t.Errorf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got,
+							w.want[series][i])
 						return
 					}
 				}
@@ -299,7 +303,8 @@ func TestNewSeriesWaitForTheReplay(t *testing.T) {
 	if _, err := w.s.Flush(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("a flush before the log is in memory: %v", err)
 	}
-	if _, err := w.s.DeleteSeries(ctx, "b", deletion.Choice{Key: key(3)}, false); !errors.Is(err, context.Canceled) {
+	if _, err := w.s.DeleteSeries(ctx, "b", deletion.Choice{Key: key(3)}, false); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("a deletion before the log is in memory: %v", err)
 	}
 	done := make(chan error, 1)

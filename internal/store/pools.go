@@ -59,29 +59,59 @@ func (s *Store) addPools() {
 	}
 	s.columns.Arrivals.Begin(s.clock.Unix(), arrivals)
 	for _, p := range []memory.Pool{
-		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 { rows, _, _ := s.arenas.Bytes(); return rows }, OffHeap: true},
-		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 { _, tables, _ := s.arenas.Bytes(); return tables }},
-		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse", Use: func() int64 { _, _, warm := s.arenas.Bytes(); return warm }, OffHeap: true},
-		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.pressure.Sealed, OffHeap: true},
-		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit", Limit: 2 * s.o.LateMemory, Use: s.pressure.Late},
-		{Name: "events", Holds: "events not yet flushed, with sealed blocks senders wait at the limit", Limit: 2 * s.o.FlushBytes, Use: s.events.Unflushed},
+		{Name: "head-blocks", Holds: "blocks in use: points not yet encoded", Use: func() int64 {
+			rows, _, _ := s.arenas.Bytes()
+			return rows
+		}, OffHeap: true},
+		{Name: "head-tables", Holds: "blocks in use of which few cells are set", Use: func() int64 {
+			_, tables, _ := s.arenas.Bytes()
+			return tables
+		}},
+		{Name: "head-blocks-warm", Holds: "empty blocks, and room for encoded chunks, kept for reuse",
+			Use: func() int64 {
+				_, _, warm := s.arenas.Bytes()
+				return warm
+			}, OffHeap: true},
+		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit",
+			Limit: 2 * s.o.FlushBytes, Use: s.pressure.Sealed, OffHeap: true},
+		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit",
+			Limit: 2 * s.o.LateMemory, Use: s.pressure.Late},
+		{Name: "events", Holds: "events not yet flushed, with sealed blocks senders wait at the limit",
+			Limit: 2 * s.o.FlushBytes, Use: s.events.Unflushed},
 		{Name: "event-indexes", Holds: "indexes of files of events", Use: s.events.IndexBytes},
-		{Name: "unpredicted-points", Holds: "points of senders without an order, to be looked up together", Limit: intake.MaxBytes, Use: s.intake.Bytes},
+		{Name: "unpredicted-points",
+			Holds: "points of senders without an order, to be looked up together", Limit: intake.MaxBytes,
+			Use: s.intake.Bytes},
 		{Name: "flush", Holds: "what a flush takes beside what it flushes", Use: s.flusher.Need},
-		{Name: "segment-indexes", Holds: "directories and index leaves of segments that were read; dropped at the limit", Limit: index, Use: s.upkeep.IndexBytes},
-		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once", Limit: s.o.BlockCache, Use: s.files.Kept},
-		{Name: "merges", Holds: "index and names of the segment that a merge writes; a block of each file of events that one reads", Limit: s.o.maxMergedFile,
+		{Name: "segment-indexes",
+			Holds: "directories and index leaves of segments that were read; dropped at the limit",
+			Limit: index, Use: s.upkeep.IndexBytes},
+		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once",
+			Limit: s.o.BlockCache, Use: s.files.Kept},
+		{Name: "merges", Holds: "index and names of the segment that a merge writes; a block of each " +
+			"file of events that one reads", Limit: s.o.maxMergedFile,
 			Use: func() int64 { return s.merges.OutputBytes() + s.events.Merger.Bytes() }},
-		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those on their way into memory", Use: s.replay.Bytes},
-		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 { return wal.Buffers }},
+		{Name: "replay", Holds: "after a crash: where the log has the points of each group, and those " +
+			"on their way into memory", Use: s.replay.Bytes},
+		{Name: "log", Holds: "buffers of the log", Limit: wal.Buffers, Use: func() int64 {
+			return wal.Buffers
+		}},
 		tagPool(s.tags),
-		{Name: "new-series", Holds: "which series are new; those beyond the limit are not counted as new", Limit: arrivals, Use: s.columns.Arrivals.Bytes},
-		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit", Limit: minutes, Use: func() int64 { return points.Bytes() + copies.Bytes() }},
-		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory, Use: func() int64 { return catalogue.Memory }},
+		{Name: "new-series", Holds: "which series are new; those beyond the limit are not counted as new",
+			Limit: arrivals, Use: s.columns.Arrivals.Bytes},
+		{Name: "account", Holds: "minutes of the account; a bucket keeps fewer near the limit",
+			Limit: minutes, Use: func() int64 {
+				return points.Bytes() + copies.Bytes()
+			}},
+		{Name: "catalogue", Holds: "tables and cache of the catalogue", Limit: catalogue.Memory,
+			Use: func() int64 {
+				return catalogue.Memory
+			}},
 	} {
 		m.Add(p)
 	}
-	s.columns.Use(m.NewStock(memory.StockOptions{Name: "names", Holds: "buckets, names of series and their index; new ones are refused at the limit", Limit: names}))
+	s.columns.Use(m.NewStock(memory.StockOptions{Name: "names", Holds: "buckets, names of series " +
+		"and their index; new ones are refused at the limit", Limit: names}))
 }
 
 // Memory returns the budget of the process.

@@ -45,7 +45,8 @@ func newCuts(t *testing.T, seed uint64) *cuts {
 	c.o.MinFree = 0
 	c.o.WALSync = []wal.SyncMode{wal.Always, wal.Interval}[c.rng.IntN(2)]
 	c.o.WALInterval = time.Duration(pick(1, 5)) * time.Millisecond
-	c.o.WALMaxSize, c.o.FlushBytes, c.o.LateMemory = pick(64<<10, 16<<20), pick(4<<10, 1<<20), pick(16<<10, 1<<20)
+	c.o.WALMaxSize, c.o.FlushBytes, c.o.LateMemory = pick(64<<10, 16<<20), pick(4<<10, 1<<20),
+		pick(16<<10, 1<<20)
 	c.o.FlushInterval = time.Duration(pick(20, 720_000)) * time.Millisecond
 	c.o.BackgroundMerge = c.rng.IntN(2) == 0
 	c.turnOn(vfs.NewCrashableMem())
@@ -54,7 +55,8 @@ func newCuts(t *testing.T, seed uint64) *cuts {
 		t.Fatal(err)
 	}
 	now := time.Now().Unix() - 48*3600
-	c.b = new(oracle.Book).Add(oracle.Bucket{Name: "b", Resolution: 1000, First: now - now%7200, Slots: 720})
+	c.b = new(oracle.Book).Add(oracle.Bucket{Name: "b", Resolution: 1000, First: now - now%7200,
+		Slots: 720})
 	for i := range 2 + c.rng.IntN(7) {
 		c.b.NewSeries(key(i))
 	}
@@ -79,7 +81,8 @@ func (c *cuts) open() {
 // cutAt cuts the power before the n-th change of a file from now on, and sends what
 // that leaves: what was synced, and of the rest so many percent.
 func (c *cuts) cutAt(n int, percent ...int) <-chan *vfs.MemFS {
-	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent[c.rng.IntN(len(percent))], RNG: rand.New(rand.NewPCG(c.rng.Uint64(), 1))}
+	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent[c.rng.IntN(len(percent))],
+		RNG: rand.New(rand.NewPCG(c.rng.Uint64(), 1))}
 	left := make(chan *vfs.MemFS, 1)
 	c.f.set(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsRead {
@@ -159,7 +162,8 @@ func (c *cuts) send(over <-chan struct{}) {
 		}
 		if m := c.b.Series[c.rng.IntN(len(c.b.Series))]; m.Written() && !m.Deleting {
 			m.SetDeleting()
-			if _, err := c.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: m.Key}, false); err == nil {
+			if _, err := c.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: m.Key},
+				false); err == nil {
 				c.told(m.Deleted)
 			}
 		}
@@ -241,7 +245,10 @@ func (c *cuts) compare(settle bool) {
 		m.Judge(raw, oracle.Clock{}, settle, found)
 	}
 	var names []string
-	if err := c.s.Metrics(context.Background(), info, nil, func(k []byte) bool { names = append(names, string(k)); return true }); err != nil {
+	if err := c.s.Metrics(context.Background(), info, nil, func(k []byte) bool {
+		names = append(names, string(k))
+		return true
+	}); err != nil {
 		c.t.Fatal(err)
 	}
 	c.b.JudgeNames(names, oracle.Clock{}, func(*oracle.Series) bool { return false }, found)

@@ -72,7 +72,8 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	}
 	serve()
 	c, k := s.total(t, "flood"), s.total(t, "known")
-	if c.Received() != uint64(sent) || c.Refused[account.Memory] == 0 || c.Refused[account.Memory] != c.RefusedTotal() || c.Stored() < 10_000 {
+	if c.Received() != uint64(sent) || c.Refused[account.Memory] == 0 ||
+		c.Refused[account.Memory] != c.RefusedTotal() || c.Stored() < 10_000 {
 		t.Errorf("of %d points of new series the account has %+v", sent, c)
 	}
 	if k.RefusedTotal() != 0 || k.Stored() != (slot-epoch)*series {
@@ -123,7 +124,8 @@ func TestOpenBlocksCountWhatTheirFlushTakes(t *testing.T) {
 			if _, err := x.Commit(); err != nil {
 				t.Fatal(err)
 			}
-			if err := s.flusher.Sealed(); err != nil { // it names the series, and their points stay in blocks
+			// it names the series, and their points stay in blocks
+			if err := s.flusher.Sealed(); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -142,9 +144,11 @@ func TestOpenBlocksCountWhatTheirFlushTakes(t *testing.T) {
 	eventually(t, "all blocks are sealed", func() bool { return s.arenas.InUse() == 0 })
 	s.flusher.Count()
 	s.o.Memory.Look()
-	t.Logf("%d series: blocks of %d bytes, a flush needs %d; sealed %d, it needs %d; %d in use", i, blocks, open, s.pressure.Sealed(), s.flusher.Need(), s.o.Memory.Used())
+	t.Logf("%d series: blocks of %d bytes, a flush needs %d; sealed %d, it needs %d; %d in use", i,
+		blocks, open, s.pressure.Sealed(), s.flusher.Need(), s.o.Memory.Used())
 	if sealed := s.flusher.Need(); sealed > open || sealed < blocks {
-		t.Errorf("a flush needs %d bytes for %d series behind the sealing, and was to need %d", sealed, i, open)
+		t.Errorf("a flush needs %d bytes for %d series behind the sealing, and was to need %d", sealed, i,
+			open)
 	}
 	if used := s.o.Memory.Used(); used > testLimit || i < 50_000 {
 		t.Errorf("%d bytes in use with %d series, the limit is %d", used, i, testLimit)
@@ -165,7 +169,8 @@ func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
 func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	s := openPressed(t, nil)
 	// First: at the end of the memory no bucket is made.
-	nonBlocking, patient := mustSessionWith(t, s.Store, "b", write.Options{NeverWait: true}), mustSession(t, s.Store, "b")
+	nonBlocking, patient := mustSessionWith(t, s.Store, "b", write.Options{NeverWait: true}),
+		mustSession(t, s.Store, "b")
 	extra := make(chan int64, 1)
 	extra <- testLimit
 	s.o.Memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
@@ -204,7 +209,8 @@ func (s *pressedStore) defineSeries(t *testing.T, bucket string, n int) {
 	owners := s.columns.NewOwnership(0, &s.damage)
 	group := s.columns.Groups.Next()
 	for i := range n {
-		owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: group, Column: i, Key: key(i)}, 0, 0, false)
+		owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: group, Column: i, Key: key(i)}, 0, 0,
+			false)
 	}
 }
 
@@ -224,8 +230,8 @@ func TestNamesHaveAShare(t *testing.T) {
 	}
 }
 
-// Under pressure the loaded indexes go, and the blocks of segments that were kept, blocks close early, and a merge yields;
-// it is done when the pressure is gone, and it ends when it is told to.
+// Under pressure the loaded indexes go, and the blocks of segments that were kept, blocks close
+// early, and a merge yields; it is done when the pressure is gone, and it ends when it is told to.
 func TestRelief(t *testing.T) {
 	// The merge that a flush asks for would load indexes again.
 	s := openPressed(t, func(o *Options) { o.BackgroundMerge = false })
@@ -245,7 +251,8 @@ func TestRelief(t *testing.T) {
 		readAll(t, s.Store, "b", 0, epoch, 1)
 	}
 	if s.upkeep.WatchIndexes(); s.upkeep.IndexBytes() == 0 || s.files.Kept() == 0 {
-		t.Fatalf("%d bytes of the index are loaded, %d of blocks kept", s.upkeep.IndexBytes(), s.files.Kept())
+		t.Fatalf("%d bytes of the index are loaded, %d of blocks kept", s.upkeep.IndexBytes(),
+			s.files.Kept())
 	}
 	x.Point(key(0), epoch+20, point.FromInt(2))
 	if err := x.Close(); err != nil {
@@ -285,7 +292,8 @@ func TestRelief(t *testing.T) {
 	if s.upkeep.Yields(false) || !s.upkeep.Yields(true) {
 		t.Error("a merge yields to nobody, or not where others compute all the time")
 	}
-	if got := readAll(t, s.Store, "b", 0, epoch, 21); got[0] != point.FromInt(1) || got[20] != point.FromInt(2) {
+	if got := readAll(t, s.Store, "b", 0, epoch, 21); got[0] != point.FromInt(1) ||
+		got[20] != point.FromInt(2) {
 		t.Errorf("series 0 holds %x", got)
 	}
 }

@@ -52,8 +52,8 @@ func (h Bucket) check() error {
 // Series returns a handle of a metric, whether or not there is one. It does not keep key.
 func (h Bucket) Series(key []byte) Series { return Series{of: h, id: h.b.SeriesID(key)} }
 
-// Have sets has[i] where metric i certainly has a point in the slots [from, past), in memory or in a
-// file. It is cheap, and says nothing of the others.
+// Have sets has[i] where metric i certainly has a point in the slots [from, past), in memory or in
+// a file. It is cheap, and says nothing of the others.
 func (h Bucket) Have(ctx context.Context, keys [][]byte, from, past int64, has []bool) error {
 	if err := h.check(); err != nil {
 		return err
@@ -149,7 +149,8 @@ func (h Series) Read(ctx context.Context, from int64, dst []uint64) error {
 // ReadCounted is Read, and says what it took: slots decoded, and the bytes of
 // their chunks in files. What is in memory is not decoded. It names the slots that are
 // unset in dst because damage took what was there (reader.Stats.Unknown).
-func (h Series) ReadCounted(ctx context.Context, from int64, dst []uint64) (st reader.Stats, err error) {
+func (h Series) ReadCounted(ctx context.Context, from int64, dst []uint64) (st reader.Stats,
+	err error) {
 	of, err := h.now()
 	if err == nil {
 		err = h.of.s.reader.Read(ctx, of, from, dst, &st)
@@ -159,7 +160,8 @@ func (h Series) ReadCounted(ctx context.Context, from int64, dst []uint64) (st r
 
 // ReadOlder is ReadCounted, but where slots are unknown dst has what lies below what
 // was lost: points that are intact and may have been overwritten.
-func (h Series) ReadOlder(ctx context.Context, from int64, dst []uint64) (st reader.Stats, err error) {
+func (h Series) ReadOlder(ctx context.Context, from int64, dst []uint64) (st reader.Stats,
+	err error) {
 	of, err := h.now()
 	if err == nil {
 		err = h.of.s.reader.ReadOlder(ctx, of, from, dst, &st)
@@ -167,11 +169,11 @@ func (h Series) ReadOlder(ctx context.Context, from int64, dst []uint64) (st rea
 	return st, err
 }
 
-// ReadTimestamped is Read with the timestamps of the set slots in nanoseconds:
-// those that came with the points, or the begin of the slot in a bucket without
-// timestamps, and of a stale marker. len(timestamps) is that of values. A point whose timestamp is lost to damage
-// is left out.
-func (h Series) ReadTimestamped(ctx context.Context, from int64, values, timestamps []uint64) error {
+// ReadTimestamped is Read with the timestamps of the set slots in nanoseconds: those that came with
+// the points, or the begin of the slot in a bucket without timestamps, and of a stale marker.
+// len(timestamps) is that of values. A point whose timestamp is lost to damage is left out.
+func (h Series) ReadTimestamped(ctx context.Context, from int64, values,
+	timestamps []uint64) error {
 	of, err := h.now()
 	if err != nil {
 		return err
@@ -195,7 +197,8 @@ func (h Series) ReadTimestamped(ctx context.Context, from int64, values, timesta
 
 // Aggregate fills dst with the aggregates of the slots, step by step, as
 // reader.Reader.Aggregate does.
-func (h Series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (reader.Stats, error) {
+func (h Series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (reader.Stats,
+	error) {
 	of, err := h.now()
 	if err != nil {
 		return reader.Stats{}, err
@@ -205,7 +208,8 @@ func (h Series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Hea
 
 // AggregateEach is Series.Aggregate for series one after the other, as
 // reader.Reader.AggregateEach does it.
-func (s *Store) AggregateEach(ctx context.Context, list []Series, from, step int64, dst []chunk.Header, each func(i int, st reader.Stats, err error) error) error {
+func (s *Store) AggregateEach(ctx context.Context, list []Series, from, step int64,
+	dst []chunk.Header, each func(i int, st reader.Stats, err error) error) error {
 	all := make([]reader.Series, len(list))
 	for i, h := range list {
 		of, err := h.now()
@@ -248,17 +252,20 @@ func (h Series) DigestCounted(ctx context.Context, from, past int64) (uint64, re
 }
 
 // Read is Series.Read for a protocol that names bucket and metric in each request.
-func (s *Store) Read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) error {
+func (s *Store) Read(ctx context.Context, info buckets.Info, key []byte, from int64,
+	dst []uint64) error {
 	return s.Series(info, key).Read(ctx, from, dst)
 }
 
 // ReadTimestamped is Series.ReadTimestamped, likewise.
-func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+func (s *Store) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64,
+	values, timestamps []uint64) error {
 	return s.Series(info, key).ReadTimestamped(ctx, from, values, timestamps)
 }
 
 // ReadWithStale is Read, or ReadTimestamped where timestamps is not nil, with stale markers.
-func (s *Store) ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+func (s *Store) ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64,
+	values, timestamps []uint64) error {
 	h := s.Series(info, key).WithStale()
 	if timestamps == nil {
 		return h.Read(ctx, from, values)
@@ -267,11 +274,13 @@ func (s *Store) ReadWithStale(ctx context.Context, info buckets.Info, key []byte
 }
 
 // Extent is Series.Extent, likewise.
-func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first, past int64, err error) {
+func (s *Store) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first,
+	past int64, err error) {
 	return s.Series(info, key).Extent(ctx, from, n)
 }
 
 // Metrics is Bucket.Metrics, likewise.
-func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+func (s *Store) Metrics(ctx context.Context, info buckets.Info, prefix []byte,
+	fn func(key []byte) bool) error {
 	return s.handle(info).Metrics(ctx, prefix, fn)
 }

@@ -45,7 +45,8 @@ func TestAReadSaysWhatItTook(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, few := read(0, slots), read(100, 10)
-	if all.Points < 500 || all.Bytes == 0 || few.Points != 10 || few.Bytes == 0 || few.Bytes > all.Bytes {
+	if all.Points < 500 || all.Bytes == 0 || few.Points != 10 || few.Bytes == 0 ||
+		few.Bytes > all.Bytes {
 		t.Errorf("all: %+v, ten slots: %+v", all, few)
 	}
 }

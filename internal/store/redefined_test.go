@@ -91,7 +91,9 @@ func TestASeriesSentAgainTellsOfALostDeletion(t *testing.T) {
 	if n == 0 {
 		t.Fatal("no incarnation")
 	}
-	if got := damageRecords(t, fs, func(p *logrecord.Record) bool { return p.Kind == logrecord.SeriesDeleted }); got != 2 {
+	if got := damageRecords(t, fs, func(p *logrecord.Record) bool {
+		return p.Kind == logrecord.SeriesDeleted
+	}); got != 2 {
 		t.Fatalf("%d copies of the record of the deletion, want 2", got)
 	}
 	for _, when := range []string{"the first start", "the second start"} {
@@ -107,7 +109,8 @@ func TestASeriesSentAgainTellsOfALostDeletion(t *testing.T) {
 					want = point.Unset
 				}
 				if w != want || unknown[i] {
-					t.Fatalf("%s: slot %d of series %d holds %x, unknown %t, want %x", when, i, series, w, unknown[i], want)
+					t.Fatalf("%s: slot %d of series %d holds %x, unknown %t, want %x", when, i, series, w,
+						unknown[i], want)
 				}
 			}
 		}

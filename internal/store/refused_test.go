@@ -12,8 +12,8 @@ import (
 	"dalmatiner/internal/write/intake"
 )
 
-// TestRefusedPointsMakeNoSeries: a series of which every point was refused is not there, whatever way
-// its points came and whatever for they were refused; one good point among bad ones makes it.
+// TestRefusedPointsMakeNoSeries: a series of which every point was refused is not there, whatever
+// way its points came and whatever for they were refused; one good point among bad ones makes it.
 func TestRefusedPointsMakeNoSeries(t *testing.T) {
 	t.Parallel()
 	const far, past, now = epoch + 5000, epoch - 5000, epoch
@@ -30,25 +30,41 @@ func TestRefusedPointsMakeNoSeries(t *testing.T) {
 		series int
 		send   func(x *intake.Session, i int)
 	}{
-		"ahead":               {send: func(x *intake.Session, i int) { x.Point(key(i), far, one) }},
-		"ahead in many slots": {send: func(x *intake.Session, i int) { x.Point(key(i), far+uint64(i*7919%5000), one) }},
-		"expired":             {send: func(x *intake.Session, i int) { x.Point(key(i), past, one) }},
-		"an undefined type":   {send: func(x *intake.Session, i int) { x.Point(key(i), now, bad) }},
-		"entries ahead":       {send: func(x *intake.Session, i int) { x.Points(key(i), far, data(one, one)) }},
+		"ahead": {send: func(x *intake.Session, i int) { x.Point(key(i), far, one) }},
+		"ahead in many slots": {send: func(x *intake.Session, i int) {
+			x.Point(key(i), far+uint64(i*7919%5000), one)
+		}},
+		"expired":           {send: func(x *intake.Session, i int) { x.Point(key(i), past, one) }},
+		"an undefined type": {send: func(x *intake.Session, i int) { x.Point(key(i), now, bad) }},
+		"entries ahead": {send: func(x *intake.Session, i int) {
+			x.Points(key(i), far, data(one, one))
+		}},
 		"entries of both sides": {send: func(x *intake.Session, i int) {
 			x.Points(key(i), past, data(one, bad))
 			x.Points(key(i), far, data(one, bad))
 		}},
-		"entries beyond all slots": {send: func(x *intake.Session, i int) { x.Points(key(i), 1<<64-1, data(one, one)) }},
-		"entries of bad types":     {send: func(x *intake.Session, i int) { x.Points(key(i), now, data(bad, bad)) }},
-		"one that is good":         {series: 1000, send: func(x *intake.Session, i int) { x.Points(key(i), now, data(bad, bad, one)) }},
-		"timestamps ahead":         {hpts: true, send: func(x *intake.Session, i int) { x.Timestamped(key(i), far, one, far*second) }},
-		"timestamps of elsewhere":  {hpts: true, send: func(x *intake.Session, i int) { x.Timestamped(key(i), now, one, 7) }},
+		"entries beyond all slots": {send: func(x *intake.Session, i int) {
+			x.Points(key(i), 1<<64-1, data(one, one))
+		}},
+		"entries of bad types": {send: func(x *intake.Session, i int) {
+			x.Points(key(i), now, data(bad, bad))
+		}},
+		"one that is good": {series: 1000, send: func(x *intake.Session, i int) {
+			x.Points(key(i), now, data(bad, bad, one))
+		}},
+		"timestamps ahead": {hpts: true, send: func(x *intake.Session, i int) {
+			x.Timestamped(key(i), far, one, far*second)
+		}},
+		"timestamps of elsewhere": {hpts: true, send: func(x *intake.Session, i int) {
+			x.Timestamped(key(i), now, one, 7)
+		}},
 		"entries with timestamps": {hpts: true, send: func(x *intake.Session, i int) {
 			x.TimestampedPoints(key(i), now, data(one, 7, bad, begin+second))
 			x.TimestampedPoints(key(i), far, data(one, far*second, one, far*second+1))
 		}},
-		"points of Graphite ahead": {hpts: true, send: func(x *intake.Session, i int) { x.Point(key(i), far, one) }},
+		"points of Graphite ahead": {hpts: true, send: func(x *intake.Session, i int) {
+			x.Point(key(i), far, one)
+		}},
 		"one good timestamp": {hpts: true, series: 1000, send: func(x *intake.Session, i int) {
 			x.TimestampedPoints(key(i), now, data(one, 7, one, begin+second))
 		}},
@@ -57,7 +73,8 @@ func TestRefusedPointsMakeNoSeries(t *testing.T) {
 			t.Parallel()
 			s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 			defer s.Crash()
-			info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 604800, TTL: 3600, HPTS: c.hpts})
+			info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 604800, TTL: 3600,
+				HPTS: c.hpts})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,7 +86,10 @@ func TestRefusedPointsMakeNoSeries(t *testing.T) {
 				t.Fatal(err)
 			}
 			listed := 0
-			if err := s.Metrics(context.Background(), info, nil, func([]byte) bool { listed++; return true }); err != nil {
+			if err := s.Metrics(context.Background(), info, nil, func([]byte) bool {
+				listed++
+				return true
+			}); err != nil {
 				t.Fatal(err)
 			}
 			if n := s.BucketStats(info.ID).Series; listed != c.series || n != int64(c.series) {

@@ -15,10 +15,13 @@ import (
 // newReplay returns the replay of the log behind what a start has found.
 func (s *Store) newReplay(found replay.Found, ownerless, lost *flush.Losses) *replay.Replay {
 	return replay.New(replay.Options{
-		Log: s.disk.Log, Ledger: s.ledger, Columns: s.columns, Buckets: s.buckets, Dir: s.dir, Clock: s.clock,
-		Flusher: s.flusher, Pressure: s.pressure, Sealers: s.sealers, Damage: &s.damage, Logger: s.o.Logger,
-		Ownerless: ownerless, Lost: lost, Sides: []replay.Side{s.tags, events.Side{Local: s.events}}, LostEvents: s.events.ReplayLost,
-		NewBucket: s.newBucket, DropGroups: s.dropGroups,
+		Log: s.disk.Log, Ledger: s.ledger, Columns: s.columns, Buckets: s.buckets, Dir: s.dir,
+		Clock:   s.clock,
+		Flusher: s.flusher, Pressure: s.pressure, Sealers: s.sealers, Damage: &s.damage,
+		Logger:    s.o.Logger,
+		Ownerless: ownerless, Lost: lost, Sides: []replay.Side{s.tags, events.Side{Local: s.events}},
+		LostEvents: s.events.ReplayLost,
+		NewBucket:  s.newBucket, DropGroups: s.dropGroups,
 		Deleted:  func(d *columns.Deletion) { s.deletions.Count(d) },
 		AddHoles: s.addHoles,
 		DropIdle: func(ctx context.Context) error { return s.merges.DropIdle(ctx) },
@@ -37,10 +40,12 @@ func (s *Store) addHoles(holes []hole.Hole) error {
 	if len(holes) == 0 {
 		return nil
 	}
-	if permanent, err := s.disk.Manifest.Settle(manifest.Edit{AddHoles: holes, NextSeq: s.dir.NextNumber()}); err != nil {
+	if permanent, err := s.disk.Manifest.Settle(manifest.Edit{
+		AddHoles: holes, NextSeq: s.dir.NextNumber()}); err != nil {
 		return err
 	} else if !permanent {
-		s.o.Logger.Warn("the holes that lost records of the log leave wait for room on the disk", "holes", len(holes))
+		s.o.Logger.Warn("the holes that lost records of the log leave wait for room on the disk", "holes",
+			len(holes))
 	}
 	s.versions.Publish(func(v *version.Version) { v.ShowHoles(s.Buckets(), s.disk.Manifest.Holes()) })
 	return nil

@@ -85,7 +85,8 @@ func TestReplayOfManyGroups(t *testing.T) {
 		for series := 0; series < len(want); series += 7 {
 			for i, got := range readAll(t, s, "b", series, modelFrom, modelSlots) {
 				if got != want[series][i] {
-					t.Fatalf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got, want[series][i])
+					t.Fatalf("series %d, slot epoch%+d: %x, want %x", series, int64(i)+modelFrom-epoch, got,
+						want[series][i])
 				}
 			}
 		}

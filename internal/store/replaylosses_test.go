@@ -209,7 +209,8 @@ func (w *halfRead) comeBack(lost uint64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if total := w.s.Account().Total(info.ID); total.Received() != w.received || total.Stored() != w.received {
+	if total := w.s.Account().Total(info.ID); total.Received() != w.received ||
+		total.Stored() != w.received {
 		w.t.Fatalf("%d points were sent, the account has %+v", w.received, total)
 	}
 	if err := w.s.Close(); err != nil {

@@ -76,7 +76,9 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 			done <- w.s.Read(ctx, info, key(w.known[0]), modelFrom, make([]uint64, modelSlots))
 		}()
 	}
-	eventually(t, "the readers wait", func() bool { return w.s.pressure.Waiting() == int64(cap(done)) })
+	eventually(t, "the readers wait", func() bool {
+		return w.s.pressure.Waiting() == int64(cap(done))
+	})
 	cancel()
 	for range cap(done) {
 		if err := <-done; !errors.Is(err, context.Canceled) {

@@ -14,7 +14,8 @@ import (
 // Points that come on time are accepted and not late, whatever the resolution.
 func TestOnTimeIsNotLate(t *testing.T) {
 	t.Parallel()
-	for _, step := range []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 15 * time.Minute, 6 * time.Hour} {
+	for _, step := range []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second,
+		time.Minute, 15 * time.Minute, 6 * time.Hour} {
 		clock := newTestClock()
 		s := mustOpen(t, testOptions(vfs.NewMem(), clock))
 		info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: step.Milliseconds(), PPF: 1000})
@@ -55,7 +56,8 @@ func TestBlockHeight(t *testing.T) {
 		t.Helper()
 		o.CachePoints = cachePoints
 		if got := o.blockHeight(resolution.Milliseconds()); got != want || chunk.Slots%got != 0 {
-			t.Errorf("cache_points %d, a point every %v: height %d, want %d", cachePoints, resolution, got, want)
+			t.Errorf("cache_points %d, a point every %v: height %d, want %d", cachePoints, resolution, got,
+				want)
 		}
 	}
 	f(60, time.Second, 60)

@@ -20,11 +20,13 @@ func TestCrashInARestore(t *testing.T) {
 	var crashes []*vfs.MemFS
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpRename || op.Kind == errorfs.OpRemoveAll {
-			crashes = append(crashes, mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
+			crashes = append(crashes,
+				mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))}))
 		}
 		return nil
 	}))
-	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
+	if _, err := snapshot.Restore(t.Context(),
+		snapshot.RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
 		t.Fatal(err)
 	}
 	if len(crashes) < 6 {
@@ -77,7 +79,8 @@ func TestARestoreSyncsItsMovesFirst(t *testing.T) {
 		}
 		return nil
 	}))
-	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
+	if _, err := snapshot.Restore(t.Context(),
+		snapshot.RestoreOptions{FS: fs, From: o.Dir, To: "/new"}); err != nil {
 		t.Fatal(err)
 	}
 	if moved == 0 || !removed {

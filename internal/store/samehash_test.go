@@ -20,7 +20,8 @@ func TestSameHash(t *testing.T) {
 		b := s.buckets.Get("b")
 		owners := s.columns.NewOwnership(0, &s.damage)
 		define := func(key []byte, column int) {
-			owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: 0, Column: column, Key: key}, 0, 0, false)
+			owners.Define(b, &logrecord.Record{Bucket: b.ID, Group: 0, Column: column, Key: key}, 0, 0,
+				false)
 		}
 		define(key(7), 9)
 		if inactive {

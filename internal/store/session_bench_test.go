@@ -20,14 +20,17 @@ func BenchmarkSessionPoint(b *testing.B) { benchmarkSession(b, func([]int) {}) }
 // order each time, so that none is predicted.
 func BenchmarkSessionShuffled(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 2))
-	benchmarkSession(b, func(order []int) { r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] }) })
+	benchmarkSession(b, func(order []int) {
+		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	})
 }
 
 // benchmarkSession sends rows of points in orders that next changes.
 func benchmarkSession(b *testing.B, next func(order []int)) {
 	const series = 20_000
 	o := DefaultOptions(b.TempDir())
-	o.FS, o.Logger, o.MinFree, o.MaxFuture = vfs.Default, slog.New(slog.NewTextHandler(io.Discard, nil)), 0, 1000*time.Hour
+	o.FS, o.Logger, o.MinFree, o.MaxFuture = vfs.Default,
+		slog.New(slog.NewTextHandler(io.Discard, nil)), 0, 1000*time.Hour
 	s, err := Open(o)
 	if err != nil {
 		b.Fatal(err)

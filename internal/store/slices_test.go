@@ -39,7 +39,8 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 		done := make(chan error, 1)
 		before := s.Stats().Deleted.Series
 		go func() {
-			got, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true}, false)
+			got, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true},
+				false)
 			if err == nil && got.Series != width {
 				err = errors.New("not all were deleted")
 			}

@@ -42,8 +42,10 @@ func TestRestoreReadsBack(t *testing.T) {
 		t.Errorf("%+v", snap)
 	}
 	for to, link := range map[string]bool{"/copied": false, "/linked": true} {
-		r, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: to, Link: link})
-		if err != nil || r.Files != snap.Files || r.Bytes != snap.Bytes || r.Linked > 0 != link || r.Check.Points == 0 {
+		r, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: to,
+			Link: link})
+		if err != nil || r.Files != snap.Files || r.Bytes != snap.Bytes || r.Linked > 0 != link ||
+			r.Check.Points == 0 {
 			t.Fatalf("%s: %v, %+v", to, err, r)
 		}
 		o := testOptions(fs, clock)
@@ -112,8 +114,10 @@ func TestSnapshotBesideSenders(t *testing.T) {
 		}
 		restored := restoreInto(t, fs, snap.Dir, "/"+name, clock)
 		after := restored.Account().Total(info.ID)
-		if after.Received() < before.Received() || after.Received()%rowSeries != 0 && after.Received() == 0 {
-			t.Errorf("%d points in the account of the snapshot, %d before it", after.Received(), before.Received())
+		if after.Received() < before.Received() || after.Received()%rowSeries != 0 &&
+			after.Received() == 0 {
+			t.Errorf("%d points in the account of the snapshot, %d before it", after.Received(),
+				before.Received())
 		}
 		checkMinutes(t, restored, info.ID, after)
 		for i := range rowSeries {
@@ -134,7 +138,8 @@ func TestSnapshotBesideSenders(t *testing.T) {
 
 func restoreInto(t *testing.T, fs vfs.FS, from, to string, clock *testClock) *Store {
 	t.Helper()
-	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: from, To: to}); err != nil {
+	if _, err := snapshot.Restore(t.Context(),
+		snapshot.RestoreOptions{FS: fs, From: from, To: to}); err != nil {
 		t.Fatal(err)
 	}
 	o := testOptions(fs, clock)
@@ -148,7 +153,8 @@ func TestSnapshotNames(t *testing.T) {
 	s := fillRows(t, testOptions(fs, newTestClock()))
 	defer func() { s.Crash() }()
 	op := NewOperations(s)
-	for _, name := range []string{"", ".", "..", ".hidden", "a/b", "a b", "ä", "x.tmp", "a\x00", strings.Repeat("x", 101)} {
+	for _, name := range []string{"", ".", "..", ".hidden", "a/b", "a b", "ä", "x.tmp", "a\x00",
+		strings.Repeat("x", 101)} {
 		if _, err := op.Snapshot(t.Context(), name); !errors.Is(err, snapshot.ErrName) {
 			t.Errorf("%q: %v", name, err)
 		}
@@ -194,7 +200,8 @@ func TestAFailedSnapshotLeavesNothing(t *testing.T) {
 		part string
 		kind errorfs.OpKind
 	}{
-		{"snapshots/x.tmp", errorfs.OpMkdirAll}, {"flush/", errorfs.OpLink}, {"snapshots/x.tmp/MANIFEST", errorfs.OpCreate},
+		{"snapshots/x.tmp", errorfs.OpMkdirAll}, {"flush/", errorfs.OpLink},
+		{"snapshots/x.tmp/MANIFEST", errorfs.OpCreate},
 		{"snapshots/x.tmp/wal", errorfs.OpFileSync}, {"snapshots/x", errorfs.OpRename},
 	} {
 		f.fail(fault.part, fault.kind)
@@ -241,20 +248,23 @@ func TestRestoreRefuses(t *testing.T) {
 	}
 	filetest.FlipBit(t, fs, snap.Dir+"/flush/"+names[0], 1000)
 	r, err := try(snap.Dir, "/new")
-	if !errors.Is(err, snapshot.ErrDamaged) || len(r.Check.Damages) == 0 || r.Check.Damages[0].File != "flush/"+names[0] {
+	if !errors.Is(err, snapshot.ErrDamaged) || len(r.Check.Damages) == 0 ||
+		r.Check.Damages[0].File != "flush/"+names[0] {
 		t.Errorf("%v, %+v", err, r)
 	}
 	if left, err := fs.List("/new"); err != nil || len(left) != 0 {
 		t.Errorf("a refused restore leaves %v, %v", left, err)
 	}
-	if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: "/new", AllowDamage: true}); err != nil {
+	if _, err := snapshot.Restore(t.Context(),
+		snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: "/new", AllowDamage: true}); err != nil {
 		t.Fatal(err)
 	}
 	o := testOptions(fs, clock)
 	o.Dir = "/new"
 	restored := mustOpen(t, o)
 	defer restored.Crash()
-	if missing := checkRows(t, restored, rowSlots*3/4); missing == 0 || missing == rowSeries*rowSlots*3/4 {
+	if missing := checkRows(t, restored, rowSlots*3/4); missing == 0 ||
+		missing == rowSeries*rowSlots*3/4 {
 		t.Errorf("%d words are missing behind one damaged block", missing)
 	}
 }

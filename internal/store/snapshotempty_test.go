@@ -21,7 +21,8 @@ func TestSnapshotOfAnEmptyStore(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Dir = "/restored"
-	if _, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: o.Dir}); err != nil {
+	if _, err := snapshot.Restore(context.Background(),
+		snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: o.Dir}); err != nil {
 		t.Fatal(err)
 	}
 	s = mustOpen(t, o)

@@ -20,7 +20,9 @@ func TestRestoreShowsNoDeletedSeries(t *testing.T) {
 	t.Parallel()
 	for _, flushed := range []bool{false, true} {
 		for _, merged := range []bool{false, true} {
-			t.Run(fmt.Sprintf("flushed %v, merged %v", flushed, merged), func(t *testing.T) { testRestoreDeleted(t, flushed, merged) })
+			t.Run(fmt.Sprintf("flushed %v, merged %v", flushed, merged), func(t *testing.T) {
+				testRestoreDeleted(t, flushed, merged)
+			})
 		}
 	}
 }
@@ -81,7 +83,8 @@ func testRestoreDeleted(t *testing.T, flushed, merged bool) {
 	}
 	for _, lost := range []bool{false, true} {
 		to := fmt.Sprint("/restored", lost)
-		if _, err := snapshot.Restore(t.Context(), snapshot.RestoreOptions{FS: fs, From: s.path(datadir.Snapshots, "one"), To: to}); err != nil {
+		if _, err := snapshot.Restore(t.Context(),
+			snapshot.RestoreOptions{FS: fs, From: s.path(datadir.Snapshots, "one"), To: to}); err != nil {
 			t.Fatal(err)
 		}
 		if lost {

@@ -20,7 +20,8 @@ import (
 
 // spoil writes a segment anew in which one chunk of a series is what no encoder
 // makes, and every checksum is right. It returns the points that are lost.
-func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte, number int64) (points int) {
+func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte,
+	number int64) (points int) {
 	t.Helper()
 	r, err := segment.Open(fs, path)
 	if err != nil {
@@ -68,8 +69,8 @@ func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte, numb
 	return points
 }
 
-// recommit has the MANIFEST say of a segment, which a test has written again, what it is now. Nobody
-// has the store open.
+// recommit has the MANIFEST say of a segment, which a test has written again, what it is now.
+// Nobody has the store open.
 func recommit(t *testing.T, fs vfs.FS, path string) {
 	t.Helper()
 	r, err := segment.Open(fs, path)
@@ -132,7 +133,8 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != lost {
 		t.Errorf("%d words are missing after the merge, want %d", n, lost)
 	}
-	if got := s.Account().Lost(); !slices.Equal(got, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(lost)}}) {
+	if got := s.Account().Lost(); !slices.Equal(got,
+		[]account.Loss{{Cause: compaction.LostBlocks, Points: uint64(lost)}}) {
 		t.Errorf("%d words are missing, the account says %+v", lost, got)
 	}
 	if _, err := mem.Stat(s.lostPath(flushed)); err != nil {

@@ -11,8 +11,8 @@ import (
 	"dalmatiner/internal/codec/point"
 )
 
-// staleSlots are those of the markers that TestSeriesOfStaleMarkers sends, one in each of 30 chunks:
-// so many that a window has rollups of them.
+// staleSlots are those of the markers that TestSeriesOfStaleMarkers sends, one in each of 30
+// chunks: so many that a window has rollups of them.
 func staleSlots() (slots []int64) {
 	for i := range int64(30) {
 		slots = append(slots, epoch+i*chunk.Slots+7*i)
@@ -20,8 +20,8 @@ func staleSlots() (slots []int64) {
 	return slots
 }
 
-// Of a series with stale markers alone there is no point for anybody but who asks for markers, in memory, in
-// flushes, in windows and their rollups. One with values before them has these.
+// Of a series with stale markers alone there is no point for anybody but who asks for markers, in
+// memory, in flushes, in windows and their rollups. One with values before them has these.
 func TestSeriesOfStaleMarkers(t *testing.T) {
 	t.Parallel()
 	clock := newTestClock()
@@ -88,7 +88,8 @@ func checkStale(t *testing.T, s *Store, when string) {
 	}
 	slots := staleSlots()
 	first, n := slots[0]-100, slots[len(slots)-1]+200-slots[0]
-	plain, marked := [2][]uint64{make([]uint64, n), make([]uint64, n)}, [2][]uint64{make([]uint64, n), make([]uint64, n)}
+	plain, marked := [2][]uint64{make([]uint64, n), make([]uint64, n)},
+		[2][]uint64{make([]uint64, n), make([]uint64, n)}
 	want := [2][]uint64{make([]uint64, n), make([]uint64, n)}
 	for _, slot := range slots {
 		want[0][slot-first] = point.Stale

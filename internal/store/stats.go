@@ -128,7 +128,8 @@ func (s *Store) Stats() Stats {
 		Inactive: InactiveStats{Deactivations: s.columns.Deactivated()},
 		Deleted: DeletedStats{
 			Series: deleted.Series, Expired: deleted.Expired, Points: deleted.Points + merged.PointsDeleted,
-			Tombstones: s.deletions.Tombstones(), Remembered: s.disk.Manifest.Remembered(), Forgotten: flushed.Forgotten,
+			Tombstones: s.deletions.Tombstones(), Remembered: s.disk.Manifest.Remembered(),
+			Forgotten: flushed.Forgotten,
 		},
 		Head: HeadStats{
 			Bytes: rows + tables, Warm: warm, Sealed: s.pressure.Sealed(), Late: s.pressure.Late(),
@@ -143,8 +144,13 @@ func (s *Store) Stats() Stats {
 		},
 		Merges: MergeStats{Count: merged.Merges, Bytes: merged.Bytes},
 		Replay: ReplayStats{Records: s.replay.Records(), Left: s.replay.Left()},
-		Memory: MemoryStats{Pools: s.o.Memory.Pools(), Used: s.o.Memory.Used(), Limit: s.o.Memory.Limit(), Level: s.o.Memory.Level()},
-		WAL:    s.disk.Log.Stats(), WALBytes: s.disk.Log.Size(),
+		Memory: MemoryStats{
+			Pools: s.o.Memory.Pools(),
+			Used:  s.o.Memory.Used(),
+			Limit: s.o.Memory.Limit(),
+			Level: s.o.Memory.Level(),
+		},
+		WAL: s.disk.Log.Stats(), WALBytes: s.disk.Log.Size(),
 		FreeDisk: s.pressure.FreeDisk(), DiskFull: s.pressure.DiskFull(),
 		ReadErrors: s.damage.ReadErrors(),
 	}

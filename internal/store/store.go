@@ -31,8 +31,9 @@ import (
 
 // Store is an open data directory. Its methods may be called concurrently.
 //
-// Lock order: that of merges, the gate of flushes, the creation of a bucket, bucket.mu, ledger.commit, versions.publishing,
-// a group's lock, the log's, buckets.mu, groups.mu, that of what is unflushed, versions.mu.
+// Lock order: that of merges, the gate of flushes, the creation of a bucket, bucket.mu,
+// ledger.commit, versions.publishing, a group's lock, the log's, buckets.mu, groups.mu, that of
+// what is unflushed, versions.mu.
 type Store struct {
 	Member
 
@@ -80,8 +81,8 @@ func (s *Store) Close() error {
 	return errors.Join(flushErr, s.shutdown(true))
 }
 
-// startWorkers starts what runs beside the store. Merges begin when the replay is over: only then is
-// it known what is deleted.
+// startWorkers starts what runs beside the store. Merges begin when the replay is over: only then
+// is it known what is deleted.
 func (s *Store) startWorkers() {
 	s.sealers.Start()
 	s.workers.Go(func() { s.flusher.Run(s.stop) })
@@ -116,7 +117,8 @@ func (s *Store) shutdown(orderly bool) error {
 func (s *Store) ReleaseSenders() { s.pressure.Release() }
 
 // DeleteSeries deletes series with all their points, as deletion.Deleter.Delete.
-func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error) {
+func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice,
+	dryRun bool) (deletion.Result, error) {
 	return s.deletions.Delete(ctx, bucket, choice, dryRun)
 }
 

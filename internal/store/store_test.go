@@ -31,7 +31,8 @@ func TestAnyCrashLeavesAPrefix(t *testing.T) {
 		})
 		defer func() { l.s.Crash() }()
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
-			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "sync", "crash", "reopen", "crowd"}).Draw(t, "step")
+			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "sync", "crash",
+				"reopen", "crowd"}).Draw(t, "step")
 			switch {
 			case l.step(step):
 			case step == "send":

@@ -18,7 +18,8 @@ type place struct {
 // before is what places held before these points; one that cannot be read may hold
 // anything. Several choices can explain what is read, since a point may make no
 // difference; it is false when none does.
-func survivors(last []churnPoint, n int, before map[place]uint64, is func(place) (word uint64, read bool)) (left []bool, ok bool) {
+func survivors(last []churnPoint, n int, before map[place]uint64,
+	is func(place) (word uint64, read bool)) (left []bool, ok bool) {
 	places := make(map[place][]int)
 	var order []place
 	for i, p := range last {
@@ -48,7 +49,8 @@ func survivors(last []churnPoint, n int, before map[place]uint64, is func(place)
 
 // possible returns how many of the points of a place with the given numbers there
 // can be.
-func possible(last []churnPoint, numbers []int, before uint64, at place, is func(place) (uint64, bool)) (n []int) {
+func possible(last []churnPoint, numbers []int, before uint64, at place,
+	is func(place) (uint64, bool)) (n []int) {
 	word, read := is(at)
 	for k, state := 0, before; ; k++ {
 		if !read || state == word {
@@ -68,7 +70,8 @@ func choose(left []bool, numbers []int, n int) {
 }
 
 // chooseAll chooses of open places one of their ways each, so that the points are n.
-func chooseAll(left []bool, n int, open []place, ways map[place][]int, places map[place][]int) bool {
+func chooseAll(left []bool, n int, open []place, ways map[place][]int,
+	places map[place][]int) bool {
 	reached := make([][]int, len(open)+1) // by place and sum: the way taken there + 1
 	reached[0] = make([]int, n+1)
 	reached[0][0] = 1
@@ -170,7 +173,8 @@ func (h *history) torn(t fataler, s *Store, commit []call, points int) (there []
 		return words[p.series][p.slot-modelFrom], true
 	})
 	if !ok {
-		t.Fatalf("the account holds %d points of %d behind a commit, which no crash leaves (I3)", points, len(last))
+		t.Fatalf("the account holds %d points of %d behind a commit, which no crash leaves (I3)", points,
+			len(last))
 	}
 	for i, p := range last {
 		if left[i] {

@@ -26,7 +26,8 @@ func TestALongRowInABase(t *testing.T) {
 	for i := range 3 {
 		c := setTag(b, 1, "first", "x")
 		for j := range 40 {
-			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "t", i, "-", j)}, Value: []byte(strings.Repeat(fmt.Sprintf("%02d", j), 2000))})
+			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "t", i, "-", j)},
+				Value: []byte(strings.Repeat(fmt.Sprintf("%02d", j), 2000))})
 		}
 		mustTag(t, s, c)
 		want.apply("b", &c)
@@ -60,7 +61,10 @@ func TestMergesForgetRemovals(t *testing.T) {
 	c.Removed = []tags.TagName{{Name: []byte("gone")}}
 	mustTag(t, s, c)
 	removals := func() (n int) {
-		if err := s.Tags().Walk(func(c *tags.Change) error { n += len(c.Removed); return nil }); err != nil {
+		if err := s.Tags().Walk(func(c *tags.Change) error {
+			n += len(c.Removed)
+			return nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		return n
@@ -80,8 +84,8 @@ func TestMergesForgetRemovals(t *testing.T) {
 	}
 }
 
-// TestAMergeOfTagsThatFails: whichever write of a base fails, nothing is lost and nothing counts that is
-// not whole; the next merge takes place.
+// TestAMergeOfTagsThatFails: whichever write of a base fails, nothing is lost and nothing counts
+// that is not whole; the next merge takes place.
 func TestAMergeOfTagsThatFails(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -91,7 +95,8 @@ func TestAMergeOfTagsThatFails(t *testing.T) {
 		var left atomic.Int64
 		left.Store(1 << 40)
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if strings.Contains(op.Path, ".base") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && left.Add(-1) == -1 {
+			if strings.Contains(op.Path, ".base") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite &&
+				left.Add(-1) == -1 {
 				return syscall.ENOSPC
 			}
 			return nil
@@ -105,7 +110,8 @@ func TestAMergeOfTagsThatFails(t *testing.T) {
 			t.Fatalf("write %d fails: %v", n, r.Damages)
 		}
 		st := s.Tags().Stats()
-		if err == nil && st.Files != 1 || err != nil && (st.Files == 1 || !errors.Is(err, syscall.ENOSPC)) {
+		if err == nil && st.Files != 1 || err != nil &&
+			(st.Files == 1 || !errors.Is(err, syscall.ENOSPC)) {
 			t.Fatalf("write %d fails: %+v, %v", n, st, err)
 		}
 		if err := s.tags.Merge(ctx, true); err != nil {
@@ -124,14 +130,16 @@ func TestAMergeOfTagsThatFails(t *testing.T) {
 	}
 }
 
-// TestAMergeWithoutItsCommit: where the MANIFEST takes no edit, a merge says so and replaces nothing.
+// TestAMergeWithoutItsCommit: where the MANIFEST takes no edit, a merge says so and replaces
+// nothing.
 func TestAMergeWithoutItsCommit(t *testing.T) {
 	t.Parallel()
 	clock := newTestClock()
 	mem, want := taggedDir(t, clock)
 	var fails atomic.Bool
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if fails.Load() && strings.Contains(op.Path, "MANIFEST") && op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
+		if fails.Load() && strings.Contains(op.Path, "MANIFEST") &&
+			op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 			return syscall.EIO
 		}
 		return nil

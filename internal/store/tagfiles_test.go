@@ -139,7 +139,8 @@ func TestBothCopiesOfTags(t *testing.T) {
 				t.Fatal(err)
 			}
 			s.Crash()
-			if r := mustCheck(t, fs, "/data"); r.Damaged != 1 || !strings.Contains(fmt.Sprint(r.Damages), "items are lost") {
+			if r := mustCheck(t, fs, "/data"); r.Damaged != 1 ||
+				!strings.Contains(fmt.Sprint(r.Damages), "items are lost") {
 				t.Fatalf("%s: after the start the check says %v", names[i], r.Damages)
 			}
 			s = mustOpen(t, tagOptions(fs, clock))
@@ -192,7 +193,8 @@ func TestTagsInASnapshot(t *testing.T) {
 	s.Crash()
 	for _, link := range []bool{false, true} {
 		to := fmt.Sprint("/restored", link)
-		r, err := snapshot.Restore(context.Background(), snapshot.RestoreOptions{FS: fs, From: "/data/snapshots/snap", To: to, Link: link})
+		r, err := snapshot.Restore(context.Background(),
+			snapshot.RestoreOptions{FS: fs, From: "/data/snapshots/snap", To: to, Link: link})
 		if err != nil || r.Check.TagEntries == 0 {
 			t.Fatalf("restore: %+v, %v", r, err)
 		}
@@ -262,7 +264,8 @@ func TestTagsBesideAll(t *testing.T) {
 	done := make(chan error, 1)
 	go func() {
 		for i := range 200 {
-			if _, err := s.Tags().Apply(context.Background(), []tags.Change{setTag(b, i%20, "host", fmt.Sprint(i))}); err != nil {
+			if _, err := s.Tags().Apply(context.Background(),
+				[]tags.Change{setTag(b, i%20, "host", fmt.Sprint(i))}); err != nil {
 				done <- err
 				return
 			}

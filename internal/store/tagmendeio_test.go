@@ -23,7 +23,8 @@ func TestACopyOfTagsThatCannotBeMended(t *testing.T) {
 	var failing atomic.Bool
 	failing.Store(true)
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if failing.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && strings.Contains(op.Path, "tags/") {
+		if failing.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite &&
+			strings.Contains(op.Path, "tags/") {
 			return syscall.EIO
 		}
 		return nil

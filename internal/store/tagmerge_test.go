@@ -13,8 +13,8 @@ import (
 	"dalmatiner/internal/disk/manifest"
 )
 
-// TestMergesOfTagsAreDue: a merge comes when the files of changes have half as many bytes as the base,
-// and a least number of bytes, or when they are many.
+// TestMergesOfTagsAreDue: a merge comes when the files of changes have half as many bytes as the
+// base, and a least number of bytes, or when they are many.
 func TestMergesOfTagsAreDue(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
@@ -48,7 +48,8 @@ func TestMergesOfTagsAreDue(t *testing.T) {
 				merges++
 			}
 			if err := s.tags.Maintain(ctx); err != nil || s.Tags().Stats().Merges != merges {
-				t.Fatalf("at least %d bytes, flush %d: %d merges, want %d: base %d, %d changes of %d bytes; %v", least, i, s.Tags().Stats().Merges, merges, base, n, changes, err)
+				t.Fatalf("at least %d bytes, flush %d: %d merges, want %d: base %d, %d changes of %d bytes; %v",
+					least, i, s.Tags().Stats().Merges, merges, base, n, changes, err)
 			}
 		}
 		if merges == 0 || merges == int64(flushes) {
@@ -65,20 +66,22 @@ func TestMissingTagsAreCounted(t *testing.T) {
 	defer s.Crash()
 	s.tags.Missing([]manifest.LostFile{
 		{FileName: manifest.FileName{Kind: manifest.EventFile}, Items: 100},
-		{FileName: manifest.FileName{Kind: manifest.TagChanges}, Items: 3}, {FileName: manifest.FileName{Kind: manifest.TagBase}, Items: 4},
+		{FileName: manifest.FileName{Kind: manifest.TagChanges}, Items: 3},
+		{FileName: manifest.FileName{Kind: manifest.TagBase}, Items: 4},
 	}, false)
 	if n := s.Tags().Stats().Lost; n != 7 {
 		t.Errorf("%d are counted, want 7", n)
 	}
 }
 
-// TestTagsOfAnUnknownBucket: where damage took all that names a bucket, its tags are named, counted and
-// not served.
+// TestTagsOfAnUnknownBucket: where damage took all that names a bucket, its tags are named, counted
+// and not served.
 func TestTagsOfAnUnknownBucket(t *testing.T) {
 	t.Parallel()
 	clock := newTestClock()
 	fs, want := taggedDir(t, clock)
-	for _, name := range []string{manifest.FirstName, manifest.SecondName, "wal", "flush", "window", "overlay", "catalogue", "events"} {
+	for _, name := range []string{manifest.FirstName, manifest.SecondName, "wal", "flush", "window",
+		"overlay", "catalogue", "events"} {
 		if err := fs.RemoveAll("/data/" + name); err != nil && !os.IsNotExist(err) {
 			t.Fatal(err)
 		}
@@ -89,7 +92,8 @@ func TestTagsOfAnUnknownBucket(t *testing.T) {
 		t.Errorf("%v is served", got)
 	}
 	named, _ := s.Damage()
-	if !strings.Contains(fmt.Sprint(named), fmt.Sprintf("the tags of %d series of it are not served", len(want))) || s.Tags().Stats().Lost != int64(len(want)) {
+	if !strings.Contains(fmt.Sprint(named), fmt.Sprintf("the tags of %d series of it are not served",
+		len(want))) || s.Tags().Stats().Lost != int64(len(want)) {
 		t.Errorf("the start says %q, and counts %+v", named, s.Tags().Stats())
 	}
 }

@@ -41,7 +41,8 @@ func TestACheckWritesTagsAgain(t *testing.T) {
 		was := filetest.Read(t, fs, "/data/tags/"+name)
 		damageTags(t, fs, name)
 		r, err := op.Check(context.Background(), fsck.Options{})
-		if err != nil || !slices.Equal(r.Rewritten, []string{"tags/" + name}) || r.NotRewritten != "" || r.Damaged != 1 {
+		if err != nil || !slices.Equal(r.Rewritten, []string{"tags/" + name}) || r.NotRewritten != "" ||
+			r.Damaged != 1 {
 			t.Fatalf("%s: %+v, %v", name, r, err)
 		}
 		if !bytes.Equal(filetest.Read(t, fs, "/data/tags/"+name), was) {
@@ -56,7 +57,8 @@ func TestACheckWritesTagsAgain(t *testing.T) {
 		if st := s.Tags().Stats(); st.Rewritten != int64(i+1) || st.Lost != 0 {
 			t.Errorf("%s: %+v", name, st)
 		}
-		if r, err := op.Check(context.Background(), fsck.Options{}); err != nil || r.Damaged > 0 || len(r.Rewritten) > 0 {
+		if r, err := op.Check(context.Background(), fsck.Options{}); err != nil || r.Damaged > 0 ||
+			len(r.Rewritten) > 0 {
 			t.Fatalf("%s: the next check says %+v, %v", name, r, err)
 		}
 	}
@@ -120,7 +122,8 @@ func TestLostTagsAreCounted(t *testing.T) {
 		fs    vfs.FS
 		names []string
 		text  string
-	}{{clone, changes, "1000 changes of tags"}, {whole, tagFiles(t, whole), "1000 series with their tags"}} {
+	}{{clone, changes, "1000 changes of tags"},
+		{whole, tagFiles(t, whole), "1000 series with their tags"}} {
 		for _, missing := range []bool{false, true} {
 			fs := test.fs
 			if !missing {
@@ -138,7 +141,8 @@ func TestLostTagsAreCounted(t *testing.T) {
 			if st := s.Tags().Stats(); st.Lost != 1000 {
 				t.Errorf("%+v", st)
 			}
-			if named, _ := s.Damage(); !strings.Contains(fmt.Sprint(named), test.text+" are lost in both copies") {
+			if named, _ := s.Damage(); !strings.Contains(fmt.Sprint(named),
+				test.text+" are lost in both copies") {
 				t.Errorf("the start says %q, not %s", named, test.text)
 			}
 			s.Crash()

@@ -15,7 +15,8 @@ func (s *Store) Tags() *tagstore.Store { return s.tags }
 func newTags(s *Store) *tagstore.Store {
 	return tagstore.New(tagstore.Options{
 		FS: s.o.FS, Dir: s.o.Dir, Logger: s.o.Logger, Now: s.o.Now, Shared: s.o.SharedTags,
-		Of: s.dir.Of, Ledger: s.ledger, Pressure: s.pressure, Memory: s.o.Memory, Damage: &s.damage, Deletions: &s.columns.Deletions,
+		Of: s.dir.Of, Ledger: s.ledger, Pressure: s.pressure, Memory: s.o.Memory, Damage: &s.damage,
+		Deletions: &s.columns.Deletions,
 		Incarnation: func(bucket uint64, key []byte) (n uint64, ok bool) {
 			b := s.buckets.ID(bucket)
 			if b != nil && b.Incarnations.Len() > 0 {
@@ -33,6 +34,7 @@ func newTags(s *Store) *tagstore.Store {
 
 // tagPool is the memory of tags.
 func tagPool(t *tagstore.Store) memory.Pool {
-	return memory.Pool{Name: "tags", Holds: "tags of series with their index, and changes of them not yet flushed",
+	return memory.Pool{
+		Name: "tags", Holds: "tags of series with their index, and changes of them not yet flushed",
 		Use: func() int64 { return t.Index().Bytes() + t.Unflushed() }}
 }

@@ -17,9 +17,11 @@ const taggedSeries = 1 << 20
 // fiveTags appends changes that give series from a number on five tags: of 10 to 100,000 values.
 func fiveTags(dst []tags.Change, bucket uint64, from, n int) []tags.Change {
 	for i := from; i < from+n; i++ {
-		c := tags.Change{Bucket: bucket, Key: key(i), Collection: []byte("metrics"), Name: []byte("\x03cpu")}
+		c := tags.Change{Bucket: bucket, Key: key(i), Collection: []byte("metrics"),
+			Name: []byte("\x03cpu")}
 		for j, of := range []int{10, 100, 1000, 10_000, 100_000} {
-			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "tag", j)}, Value: fmt.Append(nil, "value-", i%of)})
+			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "tag", j)},
+				Value: fmt.Append(nil, "value-", i%of)})
 		}
 		dst = append(dst, c)
 	}

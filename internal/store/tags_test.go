@@ -101,7 +101,8 @@ func (m tagModel) String() string {
 }
 
 func setTag(b buckets.Info, series int, name, value string) tags.Change {
-	return tags.Change{Bucket: b.ID, Key: key(series), Collection: []byte("c"), Set: []tags.Tag{{TagName: tags.TagName{Name: []byte(name)}, Value: []byte(value)}}}
+	return tags.Change{Bucket: b.ID, Key: key(series), Collection: []byte("c"),
+		Set: []tags.Tag{{TagName: tags.TagName{Name: []byte(name)}, Value: []byte(value)}}}
 }
 
 func mustTag(t fataler, s *Store, list ...tags.Change) {
@@ -161,7 +162,8 @@ type tagRun struct {
 }
 
 func testTagsAfterCrashes(t *testing.T, seed uint64) {
-	x := &tagRun{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), clock: newTestClock(), mem: vfs.NewCrashableMem(), states: []tagModel{{}}}
+	x := &tagRun{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 2)), clock: newTestClock(),
+		mem: vfs.NewCrashableMem(), states: []tagModel{{}}}
 	x.s = mustOpen(t, tagOptions(x.mem, x.clock))
 	for range 120 {
 		x.clock.advance(time.Duration(x.r.IntN(3)) * time.Second) // the clock may stand still
@@ -202,7 +204,8 @@ func (x *tagRun) step() {
 		x.must(w.Close())
 	case n < 15:
 		k := key(x.r.IntN(4))
-		if _, err := x.s.DeleteSeries(ctx, b.Name, deletion.Choice{Key: k}, false); err == nil { // it has points
+		// it has points
+		if _, err := x.s.DeleteSeries(ctx, b.Name, deletion.Choice{Key: k}, false); err == nil {
 			next.drop(b.Name, k)
 			x.states = []tagModel{next}
 		}
@@ -241,14 +244,16 @@ func (x *tagRun) restart() {
 		x.must(x.s.Close())
 		x.durable()
 	} else {
-		after := x.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: x.r.IntN(101), RNG: rand.New(rand.NewPCG(x.r.Uint64(), 3))})
+		after := x.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: x.r.IntN(101),
+			RNG: rand.New(rand.NewPCG(x.r.Uint64(), 3))})
 		x.s.Crash()
 		x.mem = after
 	}
 	x.s = mustOpen(x.t, tagOptions(x.mem, x.clock))
 	got := tagsOf(x.t, x.s)
 	if !slices.ContainsFunc(x.states, got.equal) {
-		x.t.Fatalf("seed %d: after a start there is\n%v\nwhich is none of %d states, the last\n%v", x.seed, got, len(x.states), x.last())
+		x.t.Fatalf("seed %d: after a start there is\n%v\nwhich is none of %d states, the last\n%v",
+			x.seed, got, len(x.states), x.last())
 	}
 	if names, n := x.s.Damage(); n > 0 {
 		x.t.Fatalf("seed %d: a crash is named as damage: %q", x.seed, names)
@@ -260,7 +265,8 @@ func (x *tagRun) restart() {
 // a flush, and after a merge.
 func TestCrashInAFlushOfTags(t *testing.T) {
 	t.Parallel()
-	steps := []int{flush.StepCaptured, flush.StepLogSynced, flush.StepSegmentSynced, flush.StepSidesSynced, flush.StepCatalogue, flush.StepCommitted, flush.StepLogTrimmed}
+	steps := []int{flush.StepCaptured, flush.StepLogSynced, flush.StepSegmentSynced,
+		flush.StepSidesSynced, flush.StepCatalogue, flush.StepCommitted, flush.StepLogTrimmed}
 	for _, step := range steps {
 		clock, mem := newTestClock(), vfs.NewCrashableMem()
 		s := mustOpen(t, tagOptions(mem, clock))
@@ -324,18 +330,21 @@ func TestTagsWhileMemoryIsShort(t *testing.T) {
 	gone.Set, gone.Removed = nil, []tags.TagName{known.Set[0].TagName}
 	list := []tags.Change{setTag(b, 2, "host", "a"), setTag(b, 1, "dc", "eu"), known, gone}
 	a, err := s.Tags().Apply(context.Background(), list)
-	if err != nil || a.Changed != 2 || len(a.Refused) != 2 || a.Refused[0].At != 0 || a.Refused[1].At != 1 {
+	if err != nil || a.Changed != 2 || len(a.Refused) != 2 || a.Refused[0].At != 0 ||
+		a.Refused[1].At != 1 {
 		t.Fatalf("%+v, %v", a, err)
 	}
 	for _, r := range a.Refused {
-		if text := r.Err.Error(); !errors.As(r.Err, new(*memory.Refusal)) || !strings.Contains(text, "of 1024 MiB") || !strings.Contains(text, "memory.limit") {
+		if text := r.Err.Error(); !errors.As(r.Err, new(*memory.Refusal)) ||
+			!strings.Contains(text, "of 1024 MiB") || !strings.Contains(text, "memory.limit") {
 			t.Errorf("refused as %q", text)
 		}
 	}
 	if st := s.Tags().Stats(); st.NoMemory != 2 || st.Invalid != 0 {
 		t.Errorf("%+v", st)
 	}
-	if _, err := (tagstore.Tagger{Of: s.Tags()}).Tag(context.Background(), list[:2], false); !errors.As(err, new(*memory.Refusal)) {
+	if _, err := (tagstore.Tagger{Of: s.Tags()}).Tag(context.Background(), list[:2],
+		false); !errors.As(err, new(*memory.Refusal)) {
 		t.Errorf("a protocol is told %v", err)
 	}
 	set(0)

@@ -35,7 +35,8 @@ type undurable struct {
 }
 
 func newUndurable(t *testing.T) *undurable {
-	u := &undurable{t: t, fs: vfs.NewCrashableMem(), clock: newTestClock(), want: map[int]map[int64]uint64{}}
+	u := &undurable{t: t, fs: vfs.NewCrashableMem(), clock: newTestClock(),
+		want: map[int]map[int64]uint64{}}
 	u.o = testOptions(u.fs, u.clock)
 	byHand(&u.o)
 	u.s = mustOpen(t, u.o)
@@ -71,7 +72,8 @@ func (u *undurable) sync() {
 // delete deletes a series for good.
 func (u *undurable) delete(series int) {
 	u.t.Helper()
-	if _, err := u.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(series)}, false); err != nil {
+	if _, err := u.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(series)},
+		false); err != nil {
 		u.t.Fatal(err)
 	}
 	delete(u.want, series)
@@ -153,7 +155,9 @@ func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
 		"bucket": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
 			d := u.s.buckets.Deletion(b, u.clock.Now())
-			return u.s.ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), func() { u.s.columns.DeletedBucket(b, d) })
+			return u.s.ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), func() {
+				u.s.columns.DeletedBucket(b, d)
+			})
 		},
 		"lifetime": func(u *undurable) error {
 			b := u.s.buckets.Get("b")
@@ -375,7 +379,10 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	u.check("the first block") // replays it
 	for _, g := range u.s.columns.Groups.All() {
 		late := uint64(u.s.disk.Log.End())
-		closed := g.CloseBlocks(func(first uint64, _, _ int64) bool { defer func() { late = 0 }(); return late > 0 })
+		closed := g.CloseBlocks(func(first uint64, _, _ int64) bool {
+			defer func() { late = 0 }()
+			return late > 0
+		})
 		u.s.sealers.Applied(g, head.Applied{Closed: closed})
 	}
 	// The second reading has begun, and opens its first file.

@@ -45,7 +45,8 @@ func (m *unpredictedModel) point(series, slot int64) {
 func (m *unpredictedModel) step(t *rapid.T) {
 	series := rapid.Int64Range(0, 600).Draw(t, "series")
 	slot := rapid.Int64Range(0, unpredictedSlots).Draw(t, "slot")
-	switch rapid.SampledFrom([]string{"row", "row", "mixed", "mixed", "one", "points", "commit"}).Draw(t, "step") {
+	switch rapid.SampledFrom([]string{"row", "row", "mixed", "mixed", "one", "points", "commit"}).Draw(
+		t, "step") {
 	case "row":
 		for i := range rapid.Int64Range(1, 300).Draw(t, "length") {
 			m.point(series+i, slot)

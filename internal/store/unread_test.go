@@ -70,7 +70,8 @@ func testUnreadNames(t *testing.T, merge bool) {
 	})
 	s = mustOpen(t, o)
 	check(1)
-	if list, n := s.Damage(); n == 0 || s.Stats().ReadErrors == 0 || !strings.Contains(strings.Join(list, " "), names[1]) {
+	if list, n := s.Damage(); n == 0 || s.Stats().ReadErrors == 0 ||
+		!strings.Contains(strings.Join(list, " "), names[1]) {
 		t.Errorf("%d damages: %v", n, list)
 	}
 	reopen() // and again
@@ -117,7 +118,9 @@ func TestADamagedEditBringsNoSeriesBack(t *testing.T) {
 	t.Parallel()
 	for _, merge := range []bool{false, true} {
 		for _, lost := range []bool{false, true} {
-			t.Run(fmt.Sprintf("merge %v, catalogue lost %v", merge, lost), func(t *testing.T) { testDamagedEdit(t, merge, lost) })
+			t.Run(fmt.Sprintf("merge %v, catalogue lost %v", merge, lost), func(t *testing.T) {
+				testDamagedEdit(t, merge, lost)
+			})
 		}
 	}
 }
@@ -180,7 +183,8 @@ func testDamagedEdit(t *testing.T, merge, lost bool) {
 	}
 	for at, n := 0, 0; n < edits; n++ {
 		at += bytes.Index(text[at:], marker) + 1
-		o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+		o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100,
+			RNG: rand.New(rand.NewPCG(1, 1))})
 		flipByte(t, o.FS, s.path(manifest.FirstName), int64(at+14))
 		flipByte(t, o.FS, s.path(manifest.SecondName), int64(at+14))
 		if lost {

@@ -20,9 +20,12 @@ import (
 // noRoomFor makes the disk full for what is written below a path, and leaves it as it is
 // for the rest: GetDiskUsage says nothing of it, as with a quota.
 func noRoomFor(parts ...string) func(errorfs.Op) error {
-	kinds := []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFilePreallocate}
+	kinds := []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileWriteAt,
+		errorfs.OpFilePreallocate}
 	return func(op errorfs.Op) error {
-		if slices.Contains(kinds, op.Kind) && slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(op.Path, p) }) {
+		if slices.Contains(kinds, op.Kind) && slices.ContainsFunc(parts, func(p string) bool {
+			return strings.HasPrefix(op.Path, p)
+		}) {
 			return syscall.ENOSPC
 		}
 		return nil
@@ -67,7 +70,8 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 	}
 	read := func(when string) {
 		t.Helper()
-		if n := missingNoise(t, s, "a", epoch, epoch+1440) + missingNoise(t, s, "a", from, from+60); n != 0 {
+		if n := missingNoise(t, s, "a", epoch, epoch+1440) +
+			missingNoise(t, s, "a", from, from+60); n != 0 {
 			t.Fatalf("%s: %d words are missing", when, n)
 		}
 		if n := fatals.Load(); n != 0 {
@@ -174,7 +178,8 @@ func TestAStartWithNothingFree(t *testing.T) {
 			}
 			s.Crash()
 			s = mustOpen(t, o)
-			if n := missingNoise(t, s, "a", epoch, epoch+300) + missingNoise(t, s, "a", epoch+301, epoch+400); n != 0 {
+			if n := missingNoise(t, s, "a", epoch, epoch+300) +
+				missingNoise(t, s, "a", epoch+301, epoch+400); n != 0 {
 				t.Errorf("%d words are missing after a restart", n)
 			}
 		})

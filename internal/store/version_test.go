@@ -99,20 +99,23 @@ var looks = map[string]func(p *stepped, from, n int64) []int64{
 	},
 	"aggregate": func(p *stepped, from, n int64) []int64 {
 		steps := make([]chunk.Header, n/60)
-		if _, err := p.s.Series(p.info, key(0)).Aggregate(context.Background(), from, 60, steps); err != nil {
+		if _, err := p.s.Series(p.info, key(0)).Aggregate(context.Background(), from, 60,
+			steps); err != nil {
 			p.t.Error(err)
 		}
 		return ofSteps(steps)
 	},
 	"aggregate together": func(p *stepped, from, n int64) (out []int64) {
-		list := []Series{p.s.Series(p.info, key(7)), p.s.Series(p.info, key(0)), p.s.Series(p.info, key(8))}
+		list := []Series{p.s.Series(p.info, key(7)), p.s.Series(p.info, key(0)),
+			p.s.Series(p.info, key(8))}
 		steps := make([]chunk.Header, n/60)
-		err := p.s.AggregateEach(context.Background(), list, from, 60, steps, func(i int, _ reader.Stats, err error) error {
-			if i == 1 {
-				out = ofSteps(steps)
-			}
-			return err
-		})
+		err := p.s.AggregateEach(context.Background(), list, from, 60, steps,
+			func(i int, _ reader.Stats, err error) error {
+				if i == 1 {
+					out = ofSteps(steps)
+				}
+				return err
+			})
 		if err != nil {
 			p.t.Error(err)
 		}

@@ -93,7 +93,8 @@ func newWideWorld(t *testing.T) *wideWorld {
 		}
 		w.hashes[segment.Hash(b.SeriesID(key(i)))] = i
 		if deleted(i) {
-			if _, err := w.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
+			if _, err := w.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)},
+				false); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -257,7 +258,8 @@ func (w *wideWorld) lossOf(fs vfs.FS, f *wideFile) loss {
 		if len(held) == 0 {
 			w.t.Fatalf("a leaf without series at %d", d.Offset)
 		}
-		first, past := held[0], wideKey{hash: segment.Hash(bytes.Repeat([]byte{0xff}, len(segment.Hash{})))}
+		first, past := held[0],
+			wideKey{hash: segment.Hash(bytes.Repeat([]byte{0xff}, len(segment.Hash{})))}
 		if i := slices.Index(all, held[len(held)-1]) + 1; i < len(all) {
 			past = all[i]
 		}
@@ -284,7 +286,8 @@ func (w *wideWorld) lossOf(fs vfs.FS, f *wideFile) loss {
 }
 
 // expect returns what slots of a series are when a file has lost something.
-func (w *wideWorld) expect(n int, id metric.SeriesID, damaged *wideFile, l *loss) (words []uint64, unknown []bool) {
+func (w *wideWorld) expect(n int, id metric.SeriesID, damaged *wideFile, l *loss) (words []uint64,
+	unknown []bool) {
 	words, unknown = make([]uint64, wideSlots), make([]bool, wideSlots)
 	for layer := range w.words {
 		if deleted(n) && (layer < len(w.words)-1 || !again(n)) {
@@ -334,7 +337,8 @@ func TestAZeroedKiBHidesWhatItHeld(t *testing.T) {
 		step = zeroedBytes * 5
 	}
 	alone := make(map[string]int) // places at which one kind alone was damaged
-	named := 0                    // places at which names of the window were, which are shorter than that
+	// places at which names of the window were, which are shorter than that
+	named := 0
 	for layer := range w.words {
 		f := w.fileOf(layer)
 		size, step := int64(len(f.data)), step
@@ -357,8 +361,11 @@ func TestAZeroedKiBHidesWhatItHeld(t *testing.T) {
 					alone[fmt.Sprint(layer, " ", part)]++
 				}
 			}
-			z := &wideWorld{holeLayers: &holeLayers{t: t, s: mustOpen(t, o), clock: w.clock, o: o, words: w.words, merges: w.merges}, files: w.files, hashes: w.hashes, slots: w.slots, bucket: w.bucket}
-			what := fmt.Sprintf("%s, 1 KiB at %d of %d, %v", datadir.Segment(f.meta.Kind, f.meta.Seq), at, size, slices.Sorted(maps.Keys(l.parts)))
+			z := &wideWorld{holeLayers: &holeLayers{t: t, s: mustOpen(t, o), clock: w.clock, o: o,
+				words: w.words, merges: w.merges}, files: w.files, hashes: w.hashes, slots: w.slots,
+				bucket: w.bucket}
+			what := fmt.Sprintf("%s, 1 KiB at %d of %d, %v", datadir.Segment(f.meta.Kind, f.meta.Seq), at,
+				size, slices.Sorted(maps.Keys(l.parts)))
 			z.checkLoss(what, f, &l)
 			if n%4 == 0 {
 				z.merge()
@@ -370,7 +377,8 @@ func TestAZeroedKiBHidesWhatItHeld(t *testing.T) {
 		}
 	}
 	t.Logf("places by layer and part: %v", alone)
-	if !testing.Short() && (alone["0 rollups"] < 3 || named < 1 || alone["0 data"] < 2 || alone["0 index"] < 3 || alone["2 series"] < 3) {
+	if !testing.Short() && (alone["0 rollups"] < 3 || named < 1 || alone["0 data"] < 2 ||
+		alone["0 index"] < 3 || alone["2 series"] < 3) {
 		t.Errorf("places by layer and part: %v", alone)
 	}
 	w.s = mustOpen(t, w.o)

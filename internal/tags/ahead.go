@@ -54,7 +54,8 @@ func (a *ahead) name(x *Index, place int, n *TagName) (number uint32, ok bool) {
 		a.names = append(a.names, aheadName{})
 	}
 	last := &a.names[place]
-	if !last.ok || string(last.Name) != string(n.Name) || string(last.Namespace) != string(n.Namespace) {
+	if !last.ok || string(last.Name) != string(n.Name) ||
+		string(last.Namespace) != string(n.Namespace) {
 		a.text = appendName(a.text[:0], *n)
 		last.TagName = *n
 		last.number, last.ok = x.names.find(a.text)

@@ -76,7 +76,12 @@ func (b *Block) Check() error {
 // which they were written.
 func (b *Block) next(r *row) error {
 	f := &b.rest
-	*r = row{key: f.text(metric.MaxKey), bucket: f.below(len(b.buckets)), collection: f.below(len(b.collections)), tags: r.tags[:0]}
+	*r = row{
+		key:        f.text(metric.MaxKey),
+		bucket:     f.below(len(b.buckets)),
+		collection: f.below(len(b.collections)),
+		tags:       r.tags[:0],
+	}
 	flags := f.byte()
 	b.timestamps = b.timestamps[:0]
 	for n := f.number(maxBlock); n > 0 && !f.bad; n-- {
@@ -109,7 +114,8 @@ func (b *Block) next(r *row) error {
 		r.tags = append(r.tags, g)
 	}
 	b.rows--
-	f.check(len(r.tags) == tags && len(r.key) > 0 && flags < rowOneTimestamp && len(b.timestamps) > 0 && r.swept() && (b.rows > 0 || len(f.rest) == 0))
+	f.check(len(r.tags) == tags && len(r.key) > 0 && flags < rowOneTimestamp &&
+		len(b.timestamps) > 0 && r.swept() && (b.rows > 0 || len(f.rest) == 0))
 	if f.bad {
 		b.rows = 0
 		return ErrBlock
@@ -131,7 +137,8 @@ func (b *Block) timestamp(f *fields) timestamp {
 
 // swept reports whether a row has nothing that other registers hide.
 func (r *row) swept() bool {
-	if r.left.some && (r.seen.some && r.seen.compare(r.left) <= 0 || r.cleared.some && r.cleared.compare(r.left) <= 0 || r.named.some && r.named.compare(r.left) <= 0) {
+	if r.left.some && (r.seen.some && r.seen.compare(r.left) <= 0 || r.cleared.some &&
+		r.cleared.compare(r.left) <= 0 || r.named.some && r.named.compare(r.left) <= 0) {
 		return false
 	}
 	if !r.seen.some {

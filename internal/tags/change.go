@@ -13,13 +13,15 @@ const (
 	MaxNamespace  = 255 // bytes of a tag's namespace
 	MaxTagName    = 1024
 	MaxValue      = 4096
-	MaxTags       = 1024 // tags of a series in a collection, and those that a change sets or removes together
+	// tags of a series in a collection, and those that a change sets or removes together
+	MaxTags = 1024
 )
 
 // Change is what one sender said at one moment of one series in one collection.
 //
-// A series belongs to every collection of which a change was applied, until one with Leave has
-// a higher timestamp. The timestamp of all that a change says is (Clock, Node), compared in this order.
+// A series belongs to every collection of which a change was applied, until one with Leave has a
+// higher timestamp. The timestamp of all that a change says is (Clock, Node), compared in this
+// order.
 type Change struct {
 	Bucket     uint64 // id of the bucket, of package buckets
 	Key        []byte // of the series, as it is stored
@@ -80,7 +82,8 @@ func (c *Change) Check() error {
 			return err
 		}
 		if n := len(c.Set[i].Value); n > MaxValue {
-			return invalid("the value of tag %s has %d bytes, the limit is %d", c.Set[i].TagName, n, MaxValue)
+			return invalid("the value of tag %s has %d bytes, the limit is %d", c.Set[i].TagName, n,
+				MaxValue)
 		}
 	}
 	for i := range c.Removed {
@@ -98,7 +101,8 @@ func (n TagName) check() error {
 	case len(n.Name) > MaxTagName:
 		return invalid("the name of a tag has %d bytes, the limit is %d", len(n.Name), MaxTagName)
 	case len(n.Namespace) > MaxNamespace:
-		return invalid("the namespace of tag %s has %d bytes, the limit is %d", metric.Quoted(string(n.Name)), len(n.Namespace), MaxNamespace)
+		return invalid("the namespace of tag %s has %d bytes, the limit is %d",
+			metric.Quoted(string(n.Name)), len(n.Namespace), MaxNamespace)
 	}
 	return nil
 }

@@ -26,8 +26,10 @@ func tag(namespace, name, value string) Tag {
 var someChanges = []Change{
 	{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 2, Node: 3},
 	{
-		Bucket: 0xfedcba9876543210, Key: []byte("\x03web\x03cpu"), Collection: []byte("metrics"), Name: []byte("\x03cpu"),
-		Set:     []Tag{tag("", "host", "web1"), tag("label", "db", ""), tag("a:b", "\x00\xff", strings.Repeat("v", 200))},
+		Bucket: 0xfedcba9876543210, Key: []byte("\x03web\x03cpu"), Collection: []byte("metrics"),
+		Name: []byte("\x03cpu"),
+		Set: []Tag{tag("", "host", "web1"), tag("label", "db", ""),
+			tag("a:b", "\x00\xff", strings.Repeat("v", 200))},
 		Removed: []TagName{tagName("", "old")},
 		Replace: true, Clock: 1_700_000_000_000_000_001, Node: 1 << 63,
 	},
@@ -45,7 +47,9 @@ func TestFrozenChanges(t *testing.T) {
 
 // anyText is nil where it is empty.
 func anyText(min, max int) *rapid.Generator[[]byte] {
-	return rapid.Map(rapid.SliceOfN(rapid.Byte(), min, max), func(b []byte) []byte { return append([]byte(nil), b...) })
+	return rapid.Map(rapid.SliceOfN(rapid.Byte(), min, max), func(b []byte) []byte {
+		return append([]byte(nil), b...)
+	})
 }
 
 func drawTagName(t *rapid.T) TagName {
@@ -55,8 +59,10 @@ func drawTagName(t *rapid.T) TagName {
 func TestChangesSurviveTheirBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Change{
-			Bucket: rapid.Uint64().Draw(t, "bucket"), Clock: rapid.Uint64().Draw(t, "clock"), Node: rapid.Uint64().Draw(t, "node"),
-			Key: anyText(1, 300).Draw(t, "key"), Collection: anyText(1, MaxCollection).Draw(t, "collection"),
+			Bucket: rapid.Uint64().Draw(t, "bucket"), Clock: rapid.Uint64().Draw(t, "clock"),
+			Node:       rapid.Uint64().Draw(t, "node"),
+			Key:        anyText(1, 300).Draw(t, "key"),
+			Collection: anyText(1, MaxCollection).Draw(t, "collection"),
 		}
 		if c.Leave = rapid.Bool().Draw(t, "leave"); !c.Leave {
 			c.Replace, c.Name = rapid.Bool().Draw(t, "replace"), anyText(0, 5).Draw(t, "name")
@@ -106,7 +112,9 @@ func TestChecksNameTheLimit(t *testing.T) {
 	f("no name", func(c *Change) { c.Set = []Tag{tag("a", "", "b")} })
 	f("no name", func(c *Change) { c.Removed = []TagName{{}} })
 	f("1024", func(c *Change) { c.Set = []Tag{{TagName: TagName{Name: long(MaxTagName)}}} })
-	f("'n' has 256", func(c *Change) { c.Removed = []TagName{{Namespace: long(MaxNamespace), Name: []byte("n")}} })
+	f("'n' has 256", func(c *Change) {
+		c.Removed = []TagName{{Namespace: long(MaxNamespace), Name: []byte("n")}}
+	})
 	f("'a':'b' has 4097", func(c *Change) { c.Set = []Tag{tag("a", "b", string(long(MaxValue)))} })
 	f("1025 tags", func(c *Change) {
 		for range MaxTags/2 + 1 {

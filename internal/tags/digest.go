@@ -15,7 +15,8 @@ const Ranges = 1024
 // RangeOf returns the range that a hash lies in.
 func RangeOf(hash uint32) int { return int(hash >> 22) }
 
-// Digests are sums of digests of series, one for each range: two indexes that know the same have equal ones.
+// Digests are sums of digests of series, one for each range: two indexes that know the same have
+// equal ones.
 type Digests [Ranges]uint64
 
 // Copies compares an index with those of other nodes, which are to know the same.
@@ -38,8 +39,8 @@ type digests struct {
 	times  []timestamp
 }
 
-// KeepDigests makes the index keep digests of its series. It is called once, and takes about a second for
-// a million series.
+// KeepDigests makes the index keep digests of its series. It is called once, and takes about a
+// second for a million series.
 func (c Copies) KeepDigests() {
 	x := c.Of
 	x.mu.Lock()
@@ -76,7 +77,8 @@ func (k *digests) add(x *Index, r *row, times uint64) {
 	}
 }
 
-// digest returns the digest of a row: that of the changes that make it, which are the same in each index.
+// digest returns the digest of a row: that of the changes that make it, which are the same in each
+// index.
 func (k *digests) digest(x *Index, r *row) uint64 {
 	k.times = r.timestamps(k.times[:0])
 	k.buf = appendRow(k.buf[:0], &k.change, r, k.times, indexTexts{x})
@@ -107,8 +109,8 @@ func (r *row) timestamps(dst []timestamp) []timestamp {
 // digestRows is how many rows SeriesDigests looks at before it lets others at the index.
 const digestRows = 256
 
-// SeriesDigests returns the digests of the series whose hashes lie from one to another one, by their
-// ids: of about most at a time, and then those up to a lower hash, which it returns as well.
+// SeriesDigests returns the digests of the series whose hashes lie from one to another one, by
+// their ids: of about most at a time, and then those up to a lower hash, which it returns as well.
 func (c Copies) SeriesDigests(from, through uint32, most int) (list []Digest, reached uint32) {
 	x := c.Of
 	ids := sortedFrom(x, from, through)
@@ -200,9 +202,10 @@ func (c Copies) WalkID(id uint64, fn func(*Change) error) error {
 	return x.walk(&w, ids, fn)
 }
 
-// EachCollection calls fn with the key of a series and each collection that it is in. Both are valid during
-// the call, and fn must not call the index.
-func (c Copies) EachCollection(bucket uint64, series metric.SeriesID, fn func(key, collection []byte)) {
+// EachCollection calls fn with the key of a series and each collection that it is in. Both are
+// valid during the call, and fn must not call the index.
+func (c Copies) EachCollection(bucket uint64, series metric.SeriesID,
+	fn func(key, collection []byte)) {
 	x := c.Of
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -213,7 +216,8 @@ func (c Copies) EachCollection(bucket uint64, series metric.SeriesID, fn func(ke
 	s := x.byKey.search(shortID(series))
 	for id, ok := s.next(); ok; id, ok = s.next() {
 		b, c, key, _ := keyOf(x.rows.Get(x.at[id]))
-		if b == number && metric.Series(bucket, key).Value() == series.Value() && x.inCollection.Set(c).Contains(id) {
+		if b == number && metric.Series(bucket, key).Value() == series.Value() &&
+			x.inCollection.Set(c).Contains(id) {
 			fn(key, x.collections.text(c))
 		}
 	}

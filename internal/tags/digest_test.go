@@ -10,8 +10,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Digests that are kept are those of what the index has, whatever it went through: an index that is made
-// from its changes, in another order, has the same. So has the list of series, cut anywhere.
+// Digests that are kept are those of what the index has, whatever it went through: an index that is
+// made from its changes, in another order, has the same. So has the list of series, cut anywhere.
 func TestDigestsAreThoseOfTheState(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := New()

@@ -8,8 +8,8 @@ import (
 )
 
 // Drop takes away what a series was told up to a clock, in all collections and with all that is
-// remembered of it, and reports in how many it was. The caller sees to it that no change from before is
-// applied again.
+// remembered of it, and reports in how many it was. The caller sees to it that no change from
+// before is applied again.
 func (x *Index) Drop(bucket uint64, series metric.SeriesID, upTo uint64) (rows int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -21,7 +21,8 @@ func (x *Index) Drop(bucket uint64, series metric.SeriesID, upTo uint64) (rows i
 	var ids []uint32
 	s := x.byKey.search(hash)
 	for id, ok := s.next(); ok; id, ok = s.next() {
-		if b, _, k, _ := keyOf(x.rows.Get(x.at[id])); b == number && metric.Series(bucket, k).Value() == series.Value() {
+		if b, _, k, _ := keyOf(x.rows.Get(x.at[id])); b == number &&
+			metric.Series(bucket, k).Value() == series.Value() {
 			ids = append(ids, id)
 		}
 	}
@@ -33,8 +34,8 @@ func (x *Index) Drop(bucket uint64, series metric.SeriesID, upTo uint64) (rows i
 	return rows
 }
 
-// keepAbove takes what has a clock up to upTo out of a row, and the row if nothing is left of it. It
-// reports whether there was something.
+// keepAbove takes what has a clock up to upTo out of a row, and the row if nothing is left of it.
+// It reports whether there was something.
 func keepAbove(x *Index, id uint32, upTo uint64) (changed bool) {
 	old, r := &x.old, &x.row
 	block := x.rows.Get(x.at[id])

@@ -18,7 +18,8 @@ type Count struct {
 // has, and which series have it. Implied tags are left out. all is the series of the scope.
 //
 // fn is called under the lock of the index and must not call it.
-func (x *Index) EachName(ctx context.Context, s Scope, fn func(n TagName, values int, of Count)) (all Count, err error) {
+func (x *Index) EachName(ctx context.Context, s Scope, fn func(n TagName, values int, of Count)) (
+	all Count, err error) {
 	return each(ctx, x, s, func(l *lister) error {
 		var values []int // by number of the name, in the collection
 		if s.Collection != nil {
@@ -47,7 +48,8 @@ func (x *Index) EachName(ctx context.Context, s Scope, fn func(n TagName, values
 
 // EachValue is EachName for the values of a tag, or of all tags where only is nil. The value is
 // valid during the call.
-func (x *Index) EachValue(ctx context.Context, s Scope, only *TagName, fn func(n TagName, value []byte, of Count)) (all Count, err error) {
+func (x *Index) EachValue(ctx context.Context, s Scope, only *TagName,
+	fn func(n TagName, value []byte, of Count)) (all Count, err error) {
 	return each(ctx, x, s, func(l *lister) error {
 		return l.pairs(only, func(name, pair uint32, of Count) {
 			n := parseName(x.names.text(name))

@@ -10,7 +10,8 @@ import (
 )
 
 // naiveEach counts series by tags of the model: by names, by names and values, and the values.
-func naiveEach(all []series, s Scope) (scope Count, names, pairs map[string]Count, values map[string]map[string]bool) {
+func naiveEach(all []series, s Scope) (scope Count, names, pairs map[string]Count,
+	values map[string]map[string]bool) {
 	names, pairs, values = map[string]Count{}, map[string]Count{}, map[string]map[string]bool{}
 	isNew := 0
 	if s.Now < 2*hourNS { // clocks of the model are in the first hour
@@ -60,7 +61,8 @@ func TestEachEqualsTheModel(t *testing.T) {
 		}
 		got = map[string]Count{}
 		put := func(n TagName, value []byte, of Count) { got[text(n)+"="+string(value)] = of }
-		if all, err = x.EachValue(ctx, s, nil, put); err != nil || all != scope || !maps.Equal(got, pairs) {
+		if all, err = x.EachValue(ctx, s, nil, put); err != nil || all != scope ||
+			!maps.Equal(got, pairs) {
 			t.Fatalf("values %v of %+v, %v, want %v of %+v", got, all, err, pairs, scope)
 		}
 		for _, n := range []TagName{tagName("", "host"), tagName("label", "dc"), tagName("", "none")} {
@@ -82,12 +84,15 @@ func TestEachIsCancelled(t *testing.T) {
 	cancel()
 	x := New()
 	for i := range 2 * askEvery {
-		x.Apply(&Change{Bucket: 1, Key: fmt.Appendf(nil, "\x05%05d", i), Collection: []byte("c"), Set: []Tag{tag("", "host", fmt.Sprint(i))}})
+		x.Apply(&Change{Bucket: 1, Key: fmt.Appendf(nil, "\x05%05d", i), Collection: []byte("c"),
+			Set: []Tag{tag("", "host", fmt.Sprint(i))}})
 	}
-	if _, err := x.EachValue(gone, Scope{}, nil, func(TagName, []byte, Count) {}); err != context.Canceled {
+	if _, err := x.EachValue(gone, Scope{}, nil,
+		func(TagName, []byte, Count) {}); err != context.Canceled {
 		t.Errorf("values: %v", err)
 	}
-	if _, err := x.EachName(gone, Scope{Collection: []byte("c")}, func(TagName, int, Count) {}); err != context.Canceled {
+	if _, err := x.EachName(gone, Scope{Collection: []byte("c")},
+		func(TagName, int, Count) {}); err != context.Canceled {
 		t.Errorf("names: %v", err)
 	}
 }

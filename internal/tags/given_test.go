@@ -25,10 +25,12 @@ func TestGiven(t *testing.T) {
 	x.Apply(change("\x01a", tag("", "host", "web")))
 	has(true, change("\x01a"))
 	has(true, change("\x01a", tag("", "host", "other"))) // some value
-	has(true, change("\x01a", tag("", "host", "web"), tag("ddb", "part_1", "a"), tag("ddb", "key_length", "1")))
+	has(true, change("\x01a", tag("", "host", "web"), tag("ddb", "part_1", "a"),
+		tag("ddb", "key_length", "1")))
 	has(false, change("\x01a", tag("", "host", "web"), tag("", "dc", "eu")))
 	has(false, change("\x01b", tag("", "host", "web")))
-	x.Apply(&Change{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 11, Replace: true})
+	x.Apply(&Change{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 11,
+		Replace: true})
 	has(true, change("\x01a", tag("", "host", "web"))) // what somebody replaced stays so
 
 	lost := g.Losses()
@@ -59,7 +61,8 @@ func TestImpliedParts(t *testing.T) {
 		x.Apply(&Change{Bucket: 1, Key: []byte(key), Collection: []byte("c"), Clock: 10})
 	}
 	part := func(op Op, n int, value string) *Cond {
-		c := &Cond{Op: op, Tag: tagName("ddb", fmt.Sprint("part_", n)), Value: []byte(value), Pattern: value}
+		c := &Cond{Op: op, Tag: tagName("ddb", fmt.Sprint("part_", n)), Value: []byte(value),
+			Pattern: value}
 		if op == Glob {
 			for _, p := range strings.Split(value, "*") {
 				c.Pieces = append(c.Pieces, []byte(p))
@@ -86,15 +89,17 @@ func TestImpliedParts(t *testing.T) {
 		"01234": nil,
 	} {
 		var got []byte
-		_, err := x.Lookup(context.Background(), &Query{Collection: []byte("c"), Where: c}, func(h *Hit) bool {
-			for i, key := range keys {
-				if string(h.Key) == key {
-					got = append(got, byte('0'+i))
+		_, err := x.Lookup(context.Background(), &Query{Collection: []byte("c"), Where: c},
+			func(h *Hit) bool {
+				for i, key := range keys {
+					if string(h.Key) == key {
+						got = append(got, byte('0'+i))
+					}
 				}
-			}
-			return true
-		})
-		if want = strings.TrimSpace(want); err != nil || len(got) != len(want) || !containsAll(want, got) {
+				return true
+			})
+		if want = strings.TrimSpace(want); err != nil || len(got) != len(want) ||
+			!containsAll(want, got) {
 			t.Errorf("%v finds %s, want %s; %v", c, got, want, err)
 		}
 	}
@@ -109,12 +114,15 @@ func containsAll(want string, got []byte) bool {
 	return true
 }
 
-// TestLoadRenumbersTags: blocks number their tags each for itself, and a row stays in the order that
-// the index has.
+// TestLoadRenumbersTags: blocks number their tags each for itself, and a row stays in the order
+// that the index has.
 func TestLoadRenumbersTags(t *testing.T) {
-	first := &Change{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 10, Set: []Tag{tag("", "y", "1"), tag("", "x", "1")}}
-	second := &Change{Bucket: 1, Key: []byte("\x01b"), Collection: []byte("c"), Clock: 11, Set: []Tag{tag("", "x", "2"), tag("", "z", "2"), tag("", "y", "2")}}
-	third := &Change{Bucket: 1, Key: []byte("\x01b"), Collection: []byte("c"), Clock: 12, Set: []Tag{tag("", "x", "3")}, Removed: []TagName{tagName("", "y")}}
+	first := &Change{Bucket: 1, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 10,
+		Set: []Tag{tag("", "y", "1"), tag("", "x", "1")}}
+	second := &Change{Bucket: 1, Key: []byte("\x01b"), Collection: []byte("c"), Clock: 11,
+		Set: []Tag{tag("", "x", "2"), tag("", "z", "2"), tag("", "y", "2")}}
+	third := &Change{Bucket: 1, Key: []byte("\x01b"), Collection: []byte("c"), Clock: 12,
+		Set: []Tag{tag("", "x", "3")}, Removed: []TagName{tagName("", "y")}}
 	var blocks [][]byte
 	want := New()
 	for _, c := range []*Change{first, second} {

@@ -120,7 +120,8 @@ func (x *Index) Fits(c *Change) error {
 	_, _, _, rest := keyOf(encoded)
 	t, _, _ := openTags(rest)
 	if n := int(t.left) + len(c.Set) + len(c.Removed); n > MaxTags {
-		return invalid("series %s may have %d tags in collection %s with it, the limit is %d: replace them",
+		return invalid("series %s may have %d tags in collection %s with it, the limit is %d: replace "+
+			"them",
 			metric.Text(c.Key), n, metric.Quoted(string(c.Collection)), MaxTags)
 	}
 	return nil

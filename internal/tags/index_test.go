@@ -38,7 +38,8 @@ func seriesOf(x *Index) string {
 			continue
 		}
 		b, c, key, rest := keyOf(x.rows.Get(at))
-		s := series{place{x.buckets.ids[b], string(key), string(x.collections.text(c))}, string(key), map[[2]string]string{}}
+		s := series{place{x.buckets.ids[b], string(key), string(x.collections.text(c))}, string(key),
+			map[[2]string]string{}}
 		tags, name, named := openTags(rest)
 		if named {
 			s.name = string(x.metrics.text(name))
@@ -92,7 +93,8 @@ func checkHolds(t *rapid.T, x *Index) {
 			holds[fmt.Sprint("name ", g.name)]++
 			if !g.removed {
 				holds[fmt.Sprint("pair ", g.pair)]++
-				if !x.withPair.Set(g.pair).Contains(uint32(id)) || !x.withName.Set(g.name).Contains(uint32(id)) || !x.ofName.Set(g.name).Contains(g.pair) {
+				if !x.withPair.Set(g.pair).Contains(uint32(id)) ||
+					!x.withName.Set(g.name).Contains(uint32(id)) || !x.ofName.Set(g.name).Contains(g.pair) {
 					t.Fatalf("row %d is not in the lists of tag %d, %d", id, g.name, g.pair)
 				}
 			}
@@ -102,7 +104,8 @@ func checkHolds(t *rapid.T, x *Index) {
 		}
 	}
 	total := 0
-	for what, d := range map[string]*dict{"collection": &x.collections, "metric": &x.metrics, "name": &x.names, "pair": &x.pairs} {
+	for what, d := range map[string]*dict{"collection": &x.collections, "metric": &x.metrics,
+		"name": &x.names, "pair": &x.pairs} {
 		for n, h := range d.holds {
 			if int(h) != holds[fmt.Sprint(what, " ", n)] {
 				t.Fatalf("%s %d is held %d times, want %d", what, n, h, holds[fmt.Sprint(what, " ", n)])
@@ -113,7 +116,8 @@ func checkHolds(t *rapid.T, x *Index) {
 		}
 	}
 	if total != len(holds) || x.byKey.n != live {
-		t.Fatalf("%d texts are held, want %d; %d rows are found, want %d", total, len(holds), x.byKey.n, live)
+		t.Fatalf("%d texts are held, want %d; %d rows are found, want %d", total, len(holds), x.byKey.n,
+			live)
 	}
 }
 
@@ -134,7 +138,8 @@ func TestChangesAreCommutativeAndIdempotent(t *testing.T) {
 			t.Fatalf("got\n%s\nwant\n%s", got, want)
 		}
 		other := New()
-		again := append(slices.Clone(m.changes), m.changes[:rapid.IntRange(0, len(m.changes)).Draw(t, "again")]...)
+		again := append(slices.Clone(m.changes),
+			m.changes[:rapid.IntRange(0, len(m.changes)).Draw(t, "again")]...)
 		for _, i := range rapid.Permutation(indexes(len(again))).Draw(t, "order") {
 			other.Apply(&again[i])
 		}
@@ -229,7 +234,8 @@ func TestOneTimestampSaysTwoThings(t *testing.T) {
 	set, higher, removed := base, base, base
 	set.Set, higher.Set = []Tag{tag("", "dc", "eu")}, []Tag{tag("", "dc", "us")}
 	removed.Removed = []TagName{tagName("", "dc")}
-	for _, order := range [][]*Change{{&set, &removed, &higher}, {&removed, &higher, &set}, {&higher, &set, &removed}} {
+	for _, order := range [][]*Change{{&set, &removed, &higher}, {&removed, &higher, &set},
+		{&higher, &set, &removed}} {
 		x := New()
 		for _, c := range order {
 			x.Apply(c)
@@ -245,8 +251,10 @@ func TestChurnLeavesMemoryFlat(t *testing.T) {
 	x := New()
 	apply := func(i int) {
 		x.Apply(&Change{
-			Bucket: 1, Key: fmt.Appendf(nil, "\x04base\x06%06d", i), Collection: []byte("c"), Name: fmt.Appendf(nil, "\x06%06d", i/2),
-			Set:   []Tag{tag("", "host", fmt.Sprintf("host-%06d", i/10)), tag("", fmt.Sprintf("tag%06d", i/100), strings.Repeat("x", i%700)), tag("", "dc", "a")},
+			Bucket: 1, Key: fmt.Appendf(nil, "\x04base\x06%06d", i), Collection: []byte("c"),
+			Name: fmt.Appendf(nil, "\x06%06d", i/2),
+			Set: []Tag{tag("", "host", fmt.Sprintf("host-%06d", i/10)),
+				tag("", fmt.Sprintf("tag%06d", i/100), strings.Repeat("x", i%700)), tag("", "dc", "a")},
 			Clock: uint64(i) * hourNS,
 		})
 	}
@@ -254,7 +262,8 @@ func TestChurnLeavesMemoryFlat(t *testing.T) {
 	var before int64
 	for i := range 6 * live {
 		apply(i)
-		if i >= live && x.Drop(1, metric.Series(1, fmt.Appendf(nil, "\x04base\x06%06d", i-live)), math.MaxUint64) != 1 {
+		if i >= live && x.Drop(1, metric.Series(1, fmt.Appendf(nil, "\x04base\x06%06d", i-live)),
+			math.MaxUint64) != 1 {
 			t.Fatalf("series %d was not there", i-live)
 		}
 		if i == 2*live {

@@ -28,7 +28,8 @@ func (s series) naiveNames() (list [][2]string) {
 func naiveList(all []series, q *Listing, fn func(s series) []string) (out List) {
 	counts := make(map[string]int)
 	for _, s := range all {
-		if q.Collection != nil && s.collection != string(q.Collection) || q.Metric != nil && s.name != string(q.Metric) {
+		if q.Collection != nil && s.collection != string(q.Collection) || q.Metric != nil &&
+			s.name != string(q.Metric) {
 			continue
 		}
 		texts := fn(s)
@@ -67,18 +68,21 @@ func naiveBeginning(key string, parts int) (out string) {
 
 func drawListing(t *rapid.T) Listing {
 	q := Listing{
-		Prefix: rapid.SampledFrom([]string{"", "", "", "ddb:p", "h", "w", "l", "part_"}).Draw(t, "prefix"),
-		Limit:  rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "limit"),
-		Now:    rapid.SampledFrom([]uint64{0, hourNS, 2 * hourNS}).Draw(t, "now"),
+		Prefix: rapid.SampledFrom([]string{"", "", "", "ddb:p", "h", "w", "l", "part_"}).Draw(t,
+			"prefix"),
+		Limit: rapid.SampledFrom([]int{1, 2, 3, 100}).Draw(t, "limit"),
+		Now:   rapid.SampledFrom([]uint64{0, hourNS, 2 * hourNS}).Draw(t, "now"),
 	}
 	if rapid.IntRange(0, 2).Draw(t, "a later part") == 0 {
-		after := rapid.SampledFrom([]string{"", "c", "ddb:part_1", "label", "host", "web1"}).Draw(t, "after")
+		after := rapid.SampledFrom([]string{"", "c", "ddb:part_1", "label", "host", "web1"}).Draw(t,
+			"after")
 		q.After = &after
 	}
 	if rapid.Bool().Draw(t, "in a collection") {
 		q.Collection = []byte(rapid.SampledFrom([]string{"c", "d", "e"}).Draw(t, "collection"))
 		if rapid.Bool().Draw(t, "named") {
-			q.Metric = []byte(rapid.SampledFrom([]string{"\x03cpu", "\x01b", "\x01a\x01b"}).Draw(t, "metric"))
+			q.Metric = []byte(rapid.SampledFrom([]string{"\x03cpu", "\x01b", "\x01a\x01b"}).Draw(t,
+				"metric"))
 		}
 	}
 	return q
@@ -125,14 +129,17 @@ func TestListsEqualTheModel(t *testing.T) {
 				}
 				return list
 			}))(x.Names(ctx, &q))
-			name := tagName(namespace, rapid.SampledFrom([]string{"host", "dc", "part_1", "part_2", "key_length", "part_x", "none"}).Draw(t, "tag"))
+			name := tagName(namespace,
+				rapid.SampledFrom([]string{"host", "dc", "part_1", "part_2", "key_length", "part_x",
+					"none"}).Draw(t, "tag"))
 			same("values of "+name.Text(), naiveList(all, &q, func(s series) []string {
 				if v, ok := s.value(name); ok {
 					return []string{v}
 				}
 				return nil
 			}))(x.Values(ctx, &q, name))
-			q.Metric, q.Prefix = nil, rapid.SampledFrom([]string{"", "\x01a", "\x03cpu"}).Draw(t, "parts in front")
+			q.Metric, q.Prefix = nil, rapid.SampledFrom([]string{"", "\x01a", "\x03cpu"}).Draw(t,
+				"parts in front")
 			parts := rapid.IntRange(0, 3).Draw(t, "parts")
 			same(fmt.Sprintf("%d parts of metrics", parts), naiveList(all, &q, func(s series) []string {
 				if parts > 0 && s.name == q.Prefix {
@@ -141,7 +148,9 @@ func TestListsEqualTheModel(t *testing.T) {
 				return []string{naiveBeginning(s.name, parts)}
 			}))(x.Metrics(ctx, &q, parts))
 			q.Collection, q.Prefix = nil, ""
-			same("collections", naiveList(all, &q, func(s series) []string { return []string{s.collection} }))(x.Collections(ctx, q))
+			same("collections", naiveList(all, &q, func(s series) []string {
+				return []string{s.collection}
+			}))(x.Collections(ctx, q))
 		}
 	})
 }
@@ -152,7 +161,8 @@ func TestListsAreBounded(t *testing.T) {
 	const n = 2 * MaxListBytes / MaxValue
 	for i := range n {
 		value := fmt.Sprintf("%05d%s", i, strings.Repeat("x", MaxValue-5))
-		x.Apply(&Change{Bucket: 1, Key: fmt.Appendf(nil, "\x05%05d", n-i), Collection: []byte("c"), Set: []Tag{tag("", "host", value)}})
+		x.Apply(&Change{Bucket: 1, Key: fmt.Appendf(nil, "\x05%05d", n-i), Collection: []byte("c"),
+			Set: []Tag{tag("", "host", value)}})
 	}
 	q := Listing{Limit: n}
 	list, err := x.Values(context.Background(), &q, tagName("", "host"))
@@ -166,7 +176,8 @@ func TestListsAreBounded(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := big(t, 2*askEvery).Values(gone, &q, tagName("ddb", "part_2")); err != context.Canceled {
+	if _, err := big(t, 2*askEvery).Values(gone, &q,
+		tagName("ddb", "part_2")); err != context.Canceled {
 		t.Errorf("cancelled: %v", err)
 	}
 }

@@ -125,7 +125,8 @@ func (l *Loader) mention(b *Block) {
 		return dst
 	}
 	l.nodes, l.buckets = number(l.nodes, &x.nodes, b.nodes), number(l.buckets, &x.buckets, b.buckets)
-	l.collections, l.metrics, l.names, l.pairs = l.collections[:0], l.metrics[:0], l.names[:0], l.pairs[:0]
+	l.collections, l.metrics, l.names, l.pairs = l.collections[:0], l.metrics[:0], l.names[:0],
+		l.pairs[:0]
 	for _, text := range b.collections {
 		l.collections = append(l.collections, x.collections.intern(text))
 	}

@@ -45,7 +45,8 @@ func blocksOf(t interface{ Fatal(...any) }, x *Index) (blocks [][]byte, changes 
 func keepAll(uint64, []byte) (uint64, bool) { return 0, true }
 
 // load loads blocks, and changes as those of long rows, into an index.
-func load(t interface{ Fatal(...any) }, x *Index, keep func(uint64, []byte) (uint64, bool), blocks [][]byte, changes ...Change) {
+func load(t interface{ Fatal(...any) }, x *Index, keep func(uint64, []byte) (uint64, bool),
+	blocks [][]byte, changes ...Change) {
 	l := NewLoader(x, keep)
 	var b Block
 	for _, block := range blocks {
@@ -135,10 +136,13 @@ func TestLoadsAreMerged(t *testing.T) {
 			want.Apply(&c)
 		}
 		for name, fill := range map[string]func(*Index){
-			"at once":          func(to *Index) { load(t, to, keepAll, slices.Concat(one, other)) },
-			"one by one":       func(to *Index) { load(t, to, keepAll, one); load(t, to, keepAll, other) },
-			"as long rows":     func(to *Index) { load(t, to, keepAll, one, n.changes...) },
-			"behind a change ": func(to *Index) { load(t, to, keepAll, nil, n.changes...); load(t, to, keepAll, one) },
+			"at once":      func(to *Index) { load(t, to, keepAll, slices.Concat(one, other)) },
+			"one by one":   func(to *Index) { load(t, to, keepAll, one); load(t, to, keepAll, other) },
+			"as long rows": func(to *Index) { load(t, to, keepAll, one, n.changes...) },
+			"behind a change ": func(to *Index) {
+				load(t, to, keepAll, nil, n.changes...)
+				load(t, to, keepAll, one)
+			},
 		} {
 			got := New()
 			fill(got)

@@ -81,8 +81,10 @@ func naiveGlob(pieces [][]byte, value string) bool {
 }
 
 var patterns = []string{
-	"web1", "web[12]", "web.*", ".*", ".+", "", "(web)?1?", "(?i)WEB.", "w.b1|eu", "(eu|us|web2)", "e(u|x)", ".*b.*", "(.*)1", "[^w].*", "^web1$",
-	"web1|", "(a|b|web)(1|2|)", `a\x{fffd}`, "a.", "a�", "w{1,2}eb1", "a+", `\x61.`, "(?-s:.)*", "[a-z]{2}", "[0-9]", "2|3", "b|c",
+	"web1", "web[12]", "web.*", ".*", ".+", "", "(web)?1?", "(?i)WEB.", "w.b1|eu", "(eu|us|web2)",
+	"e(u|x)", ".*b.*", "(.*)1", "[^w].*", "^web1$",
+	"web1|", "(a|b|web)(1|2|)", `a\x{fffd}`, "a.", "a�", "w{1,2}eb1", "a+", `\x61.`, "(?-s:.)*",
+	"[a-z]{2}", "[0-9]", "2|3", "b|c",
 }
 
 // TestStoredConditions: what only a stored tag meets holds for no series without tags.
@@ -122,16 +124,19 @@ func drawCond(t *rapid.T, depth int) *Cond {
 		c.Left = drawCond(t, depth-1)
 		return c
 	case Equal:
-		c.Value = []byte(rapid.SampledFrom([]string{"", "web1", "web2", "eu", "a\xff", "none", "2", "a"}).Draw(t, "value"))
+		c.Value = []byte(rapid.SampledFrom([]string{"", "web1", "web2", "eu", "a\xff", "none", "2",
+			"a"}).Draw(t, "value"))
 	case Glob:
 		for range rapid.IntRange(1, 3).Draw(t, "pieces") {
-			c.Pieces = append(c.Pieces, []byte(rapid.SampledFrom([]string{"", "web1", "w", "b", "1", "eu", "a"}).Draw(t, "piece")))
+			c.Pieces = append(c.Pieces,
+				[]byte(rapid.SampledFrom([]string{"", "web1", "w", "b", "1", "eu", "a"}).Draw(t, "piece")))
 		}
 	case Regexp:
 		c.Pattern = rapid.SampledFrom(patterns).Draw(t, "pattern")
 	}
 	c.Tag = tagName(rapid.SampledFrom([]string{"", "", "label", "ddb"}).Draw(t, "namespace"),
-		rapid.SampledFrom([]string{"host", "dc", "rack", "part_1", "part_2", "key_length", "part_x", "part_02", "part_0"}).Draw(t, "tag"))
+		rapid.SampledFrom([]string{"host", "dc", "rack", "part_1", "part_2", "key_length", "part_x",
+			"part_02", "part_0"}).Draw(t, "tag"))
 	return c
 }
 
@@ -146,12 +151,14 @@ func TestLookupsEqualTheModel(t *testing.T) {
 		for range 5 {
 			q := Query{Collection: []byte(rapid.SampledFrom([]string{"c", "d", "e"}).Draw(t, "collection"))}
 			if rapid.Bool().Draw(t, "named") {
-				q.Metric = []byte(rapid.SampledFrom([]string{"\x03cpu", "\x01b", "\x01a\x01b", "\x01z"}).Draw(t, "metric"))
+				q.Metric = []byte(rapid.SampledFrom([]string{"\x03cpu", "\x01b", "\x01a\x01b", "\x01z"}).Draw(t,
+					"metric"))
 			}
 			if rapid.Bool().Draw(t, "where") {
 				q.Where = drawCond(t, 3)
 			}
-			q.Want = []TagName{tagName("", "host"), tagName("ddb", "key_length"), tagName("ddb", "part_2"), tagName("label", "dc"), tagName("", "none")}
+			q.Want = []TagName{tagName("", "host"), tagName("ddb", "key_length"), tagName("ddb", "part_2"),
+				tagName("label", "dc"), tagName("", "none")}
 			var want []string
 			known := false
 			untagged, err := q.Where.Untagged()
@@ -163,7 +170,8 @@ func TestLookupsEqualTheModel(t *testing.T) {
 					t.Fatalf("%v: %v of %q without tags", q.Where, !bare.holds(q.Where), s.key)
 				}
 				known = known || s.collection == string(q.Collection)
-				if s.collection == string(q.Collection) && (q.Metric == nil || s.name == string(q.Metric)) && s.holds(q.Where) {
+				if s.collection == string(q.Collection) && (q.Metric == nil || s.name == string(q.Metric)) &&
+					s.holds(q.Where) {
 					line := fmt.Sprintf("%d %q", s.bucket, s.key)
 					for _, n := range q.Want {
 						v, ok := s.value(n)
@@ -205,8 +213,10 @@ func big(t testing.TB, n int) *Index {
 	x := New()
 	for i := range n {
 		x.Apply(&Change{
-			Bucket: 1, Key: fmt.Appendf(nil, "\x04base\x05%05d", i), Collection: []byte("c"), Clock: uint64(i),
-			Set: []Tag{tag("", "host", fmt.Sprintf("host-%05d", i/10)), tag("", "dc", string("ab"[i%2])), tag("", "rack", strconv.Itoa(i%7))},
+			Bucket: 1, Key: fmt.Appendf(nil, "\x04base\x05%05d", i), Collection: []byte("c"),
+			Clock: uint64(i),
+			Set: []Tag{tag("", "host", fmt.Sprintf("host-%05d", i/10)), tag("", "dc", string("ab"[i%2])),
+				tag("", "rack", strconv.Itoa(i%7))},
 		})
 	}
 	return x
@@ -216,7 +226,9 @@ func big(t testing.TB, n int) *Index {
 // looked at one by one rather than many values.
 func TestStepsGoFromCheapToDear(t *testing.T) {
 	x := big(t, 5000)
-	equal := func(name, value string) *Cond { return &Cond{Op: Equal, Tag: tagName("", name), Value: []byte(value)} }
+	equal := func(name, value string) *Cond {
+		return &Cond{Op: Equal, Tag: tagName("", name), Value: []byte(value)}
+	}
 	and := func(list ...*Cond) *Cond {
 		c := list[0]
 		for _, r := range list[1:] {
@@ -228,10 +240,14 @@ func TestStepsGoFromCheapToDear(t *testing.T) {
 	part := &Cond{Op: Equal, Tag: tagName("ddb", "part_1"), Value: []byte("base")}
 	f := func(c *Cond, want string) {
 		t.Helper()
-		steps, err := x.Lookup(context.Background(), &Query{Collection: []byte("c"), Where: c}, func(*Hit) bool { return false })
+		steps, err := x.Lookup(context.Background(), &Query{Collection: []byte("c"), Where: c},
+			func(*Hit) bool {
+				return false
+			})
 		var got []string
 		for _, s := range steps[1:] {
-			got = append(got, fmt.Sprintf("%s%s: %d of %d, %d checked, %d found", strings.Repeat(" ", s.Depth), s.What, s.Lists, s.Postings, s.Checked, s.Found))
+			got = append(got, fmt.Sprintf("%s%s: %d of %d, %d checked, %d found",
+				strings.Repeat(" ", s.Depth), s.What, s.Lists, s.Postings, s.Checked, s.Found))
 		}
 		if text := strings.Join(got, "\n"); err != nil || text != want {
 			t.Errorf("got\n%s\nwant\n%s\n%v", text, want, err)
@@ -256,7 +272,8 @@ func TestLookupsEnd(t *testing.T) {
 	cancel()
 	count := 0
 	stop := func(*Hit) bool { count++; return count < 3 }
-	if _, err := x.Lookup(context.Background(), &Query{Collection: []byte("c")}, stop); err != nil || count != 3 {
+	if _, err := x.Lookup(context.Background(), &Query{Collection: []byte("c")}, stop); err != nil ||
+		count != 3 {
 		t.Errorf("stopped after %d hits: %v", count, err)
 	}
 	all := func(*Hit) bool { return true }

@@ -57,7 +57,9 @@ func modelSeries(p place, changes []*Change) (s series, visible bool) {
 			cleared = c
 		}
 	}
-	changes = slices.DeleteFunc(changes, func(c *Change) bool { return c.Leave || left != nil && !newer(c, left) })
+	changes = slices.DeleteFunc(changes, func(c *Change) bool {
+		return c.Leave || left != nil && !newer(c, left)
+	})
 	s = series{p, p.key, map[[2]string]string{}}
 	// The order of what wins: timestamps, and in one timestamp removals below values.
 	slices.SortStableFunc(changes, func(a, b *Change) int {
@@ -117,13 +119,17 @@ func (s series) String() string {
 func drawChange(t *rapid.T) Change {
 	name := func() TagName {
 		return tagName(rapid.SampledFrom([]string{"", "", "label", "ddb"}).Draw(t, "namespace"),
-			rapid.SampledFrom([]string{"host", "dc", "rack", "part_1", "key_length", "part_x"}).Draw(t, "tag"))
+			rapid.SampledFrom([]string{"host", "dc", "rack", "part_1", "key_length", "part_x"}).Draw(t,
+				"tag"))
 	}
 	c := Change{
-		Bucket:     rapid.Uint64Range(1, 2).Draw(t, "bucket"),
-		Key:        []byte(rapid.SampledFrom([]string{"\x01a\x01b", "\x01a\x01c", "\x01b", "\xffraw", "\x01a\x01b\x01c"}).Draw(t, "key")),
+		Bucket: rapid.Uint64Range(1, 2).Draw(t, "bucket"),
+		Key: []byte(
+			rapid.SampledFrom([]string{"\x01a\x01b", "\x01a\x01c", "\x01b", "\xffraw",
+				"\x01a\x01b\x01c"}).Draw(t, "key")),
 		Collection: []byte(rapid.SampledFrom([]string{"c", "d"}).Draw(t, "collection")),
-		Clock:      rapid.Uint64Range(0, 6).Draw(t, "clock"), Node: rapid.Uint64Range(0, 1).Draw(t, "node"),
+		Clock:      rapid.Uint64Range(0, 6).Draw(t, "clock"),
+		Node:       rapid.Uint64Range(0, 1).Draw(t, "node"),
 	}
 	if c.Leave = rapid.IntRange(0, 7).Draw(t, "leave") == 0; c.Leave {
 		return c
@@ -131,7 +137,9 @@ func drawChange(t *rapid.T) Change {
 	c.Name = []byte(rapid.SampledFrom([]string{"", "", "\x03cpu", "\x01b"}).Draw(t, "name"))
 	c.Replace = rapid.IntRange(0, 5).Draw(t, "replace") == 0
 	for range rapid.IntRange(0, 3).Draw(t, "set") {
-		c.Set = append(c.Set, Tag{name(), []byte(rapid.SampledFrom([]string{"", "web1", "web2", "eu", "a\xff"}).Draw(t, "value"))})
+		c.Set = append(c.Set,
+			Tag{name(), []byte(rapid.SampledFrom([]string{"", "web1", "web2", "eu", "a\xff"}).Draw(t,
+				"value"))})
 	}
 	for range rapid.IntRange(0, 1).Draw(t, "removed") {
 		c.Removed = append(c.Removed, name())

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestRecent: rows of the newest hour and of the one before are kept, whatever the order in which they
-// come, and those of the hours that a question is about are given.
+// TestRecent: rows of the newest hour and of the one before are kept, whatever the order in which
+// they come, and those of the hours that a question is about are given.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r recent
@@ -38,7 +38,8 @@ func TestRecent(t *testing.T) {
 		set := r.since(now*hourNS + 9)
 		for id := range uint32(40) {
 			if set.Contains(id) != slices.Contains(want, id) {
-				t.Fatalf("at hour %d, the newest being %d, row %d of hour %d is in it: %t", now, newest, id, hours[id], set.Contains(id))
+				t.Fatalf("at hour %d, the newest being %d, row %d of hour %d is in it: %t", now, newest, id,
+					hours[id], set.Contains(id))
 			}
 		}
 	})

@@ -74,8 +74,8 @@ const (
 //	for each of seen, left, cleared, named that there is: number of its timestamp; behind named the name
 //	uvarint, and that many tags: uvarint name less that before; uvarint pair+1, 0 = removed; number of its timestamp
 //
-// A timestamp is 8 bytes and the number of its node. Numbers of timestamps are uvarints, left out with
-// rowOneTimestamp.
+// A timestamp is 8 bytes and the number of its node. Numbers of timestamps are uvarints, left out
+// with rowOneTimestamp.
 type rowCodec struct {
 	timestamps []timestamp // of the row being written
 	buf        []byte

@@ -15,7 +15,12 @@ type Size struct {
 func (x *Index) Size() Size {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	s := Size{Remembered: x.remembered, Collections: x.collections.len(), Names: x.names.len(), Tags: x.pairs.len()}
+	s := Size{
+		Remembered:  x.remembered,
+		Collections: x.collections.len(),
+		Names:       x.names.len(),
+		Tags:        x.pairs.len(),
+	}
 	for b := range x.buckets.ids {
 		s.Series += x.inBucket.Len(uint32(b))
 	}
@@ -31,7 +36,8 @@ func (x *Index) Bytes() int64 {
 	for _, d := range []*dict{&x.collections, &x.metrics, &x.names, &x.pairs} {
 		n += d.bytes()
 	}
-	for _, l := range []*postings.Lists{&x.inCollection, &x.inBucket, &x.ofMetric, &x.withName, &x.withPair, &x.ofName} {
+	for _, l := range []*postings.Lists{&x.inCollection, &x.inBucket, &x.ofMetric, &x.withName,
+		&x.withPair, &x.ofName} {
 		n += l.Bytes()
 	}
 	return n + x.recent.of[0].Bytes() + x.recent.of[1].Bytes()

@@ -13,18 +13,21 @@ var distinct = [10]int{2, 7, 10, 100, 1000, 10_000, 20_000, 50_000, 100_000, 100
 
 // appendKey appends the key of series i: four parts.
 func appendKey(dst []byte, i int) []byte {
-	for _, p := range []string{"base", fmt.Sprintf("host-%05d", i/10), "cpu", fmt.Sprintf("core%d", i%10)} {
+	for _, p := range []string{"base", fmt.Sprintf("host-%05d", i/10), "cpu",
+		fmt.Sprintf("core%d", i%10)} {
 		dst = append(append(dst, byte(len(p))), p...)
 	}
 	return dst
 }
 
 func benchChange(c *Change, i int) {
-	c.Bucket, c.Collection, c.Clock, c.Node = 1, []byte("metrics"), 1_700_000_000_000_000_000+uint64(i), 7
+	c.Bucket, c.Collection, c.Clock, c.Node = 1, []byte("metrics"),
+		1_700_000_000_000_000_000+uint64(i), 7
 	c.Key, c.Set = appendKey(c.Key[:0], i), c.Set[:0]
 	for t := range 5 {
 		n := (t*2 + i%2) % 10
-		c.Set = append(c.Set, tag("", fmt.Sprintf("tag%d", n), fmt.Sprintf("value-%d.example.net", i/10*7919%distinct[n])))
+		c.Set = append(c.Set,
+			tag("", fmt.Sprintf("tag%d", n), fmt.Sprintf("value-%d.example.net", i/10*7919%distinct[n])))
 	}
 }
 
@@ -73,7 +76,8 @@ func BenchmarkMemory(b *testing.B) {
 func BenchmarkLookup(b *testing.B) {
 	x := millionSeries(b)
 	equal := func(name int, v int) *Cond {
-		return &Cond{Op: Equal, Tag: tagName("", fmt.Sprint("tag", name)), Value: fmt.Appendf(nil, "value-%d.example.net", v)}
+		return &Cond{Op: Equal, Tag: tagName("", fmt.Sprint("tag", name)),
+			Value: fmt.Appendf(nil, "value-%d.example.net", v)}
 	}
 	and := func(l, r *Cond) *Cond { return &Cond{Op: And, Left: l, Right: r} }
 	part := func(n int, v string) *Cond {
@@ -95,15 +99,20 @@ func BenchmarkLookup(b *testing.B) {
 		{"three", and(and(equal(0, 1), equal(2, 3)), equal(4, 7))},
 		{"middle-part-glob", and(and(part(1, "base"), part(2, "host-00777")), part(3, "cpu"))},
 		{"patterns-of-parts", and(glob(2, "", "3"), glob(4, "", "7"))},
-		{"regexp-of-100k", &Cond{Op: Regexp, Tag: tagName("", "tag8"), Pattern: "value-[0-9]*77[.]example.*"}},
-		{"glob-of-100k", &Cond{Op: Glob, Tag: tagName("", "tag8"), Pieces: [][]byte{[]byte("value-"), []byte("77."), {}}}},
+		{"regexp-of-100k",
+			&Cond{Op: Regexp, Tag: tagName("", "tag8"), Pattern: "value-[0-9]*77[.]example.*"}},
+		{"glob-of-100k", &Cond{Op: Glob, Tag: tagName("", "tag8"),
+			Pieces: [][]byte{[]byte("value-"), []byte("77."), {}}}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			q := Query{Collection: []byte("metrics"), Where: c.where, Want: []TagName{tagName("", "tag8")}}
 			hits := 0
 			for b.Loop() {
 				hits = 0
-				if _, err := x.Lookup(context.Background(), &q, func(*Hit) bool { hits++; return true }); err != nil {
+				if _, err := x.Lookup(context.Background(), &q, func(*Hit) bool {
+					hits++
+					return true
+				}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -125,7 +134,8 @@ func BenchmarkUntagged(b *testing.B) {
 		name  string
 		where *Cond
 	}{
-		{"second-and-last", &Cond{Op: And, Left: part(2, nil, []byte("3")), Right: part(4, nil, []byte("7"))}},
+		{"second-and-last",
+			&Cond{Op: And, Left: part(2, nil, []byte("3")), Right: part(4, nil, []byte("7"))}},
 		{"first-and-third", &Cond{Op: And, Left: part(1, []byte("base")), Right: part(3, []byte("cpu"))}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
@@ -181,7 +191,9 @@ func BenchmarkEach(b *testing.B) {
 			values := 0
 			for b.Loop() {
 				values = 0
-				if _, err := x.EachValue(context.Background(), c.s, nil, func(TagName, []byte, Count) { values++ }); err != nil {
+				if _, err := x.EachValue(context.Background(), c.s, nil, func(TagName, []byte, Count) {
+					values++
+				}); err != nil {
 					b.Fatal(err)
 				}
 			}

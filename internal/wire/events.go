@@ -56,7 +56,8 @@ func ParseReplyEvents(payload []byte) (coded []byte, end bool, err error) {
 	case len(payload) == 1 && Op(payload[0]) == OpEndEvents:
 		return nil, true, nil
 	}
-	return nil, false, fmt.Errorf("%w: %d bytes are no frame of events, which starts with 0f or is 10", ErrMalformed, len(payload))
+	return nil, false, fmt.Errorf("%w: %d bytes are no frame of events, which starts with 0f or is 10",
+		ErrMalformed, len(payload))
 }
 
 // EventsSize returns how many bytes a compressed list of events has before compression. The error
@@ -70,7 +71,8 @@ func EventsSize(coded []byte) (int, error) {
 	case err != nil:
 		return 0, fmt.Errorf("%w: events: %v", ErrMalformed, err)
 	case n > MaxEvents:
-		return 0, fmt.Errorf("%w: events of %d bytes, the limit is %d: send fewer at once", ErrTooLarge, n, MaxEvents)
+		return 0, fmt.Errorf("%w: events of %d bytes, the limit is %d: send fewer at once", ErrTooLarge,
+			n, MaxEvents)
 	case n/64 > len(coded):
 		// Snappy makes at most 64 bytes from 3.
 		return 0, fmt.Errorf("%w: events of %d bytes in %d", ErrMalformed, n, len(coded))
@@ -98,8 +100,9 @@ func NextEvent(list []byte) (e Event, rest []byte, err error) {
 	e.Time = r.u64()
 	e.Term = r.take(int(r.u32()))
 	if r.short {
-		return Event{}, list, fmt.Errorf("%w: a list of events ends %d bytes after the start of one, which has %d and a term",
-			ErrMalformed, len(list), eventHeader)
+		return Event{}, list,
+			fmt.Errorf("%w: a list of events ends %d bytes after the start of one, which has %d and a term",
+				ErrMalformed, len(list), eventHeader)
 	}
 	if e.Time == 0 {
 		return Event{}, list, fmt.Errorf("%w: an event at 0 ns, times are from 1 on", ErrMalformed)

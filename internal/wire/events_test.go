@@ -27,7 +27,8 @@ func TestEventsErrors(t *testing.T) {
 	f(CodeEvents(nil, one[:13]), ErrMalformed, "ends 13 bytes after")
 	f(CodeEvents(nil, append(one[:14:14], 0)), ErrMalformed, "ends 1 bytes after")
 	f(CodeEvents(nil, AppendEvent(nil, Event{Term: []byte("x")})), ErrMalformed, "an event at 0 ns")
-	f(s2.EncodeSnappy(nil, make([]byte, MaxEvents+1)), ErrTooLarge, "16777217 bytes, the limit is 16777216")
+	f(s2.EncodeSnappy(nil, make([]byte, MaxEvents+1)), ErrTooLarge,
+		"16777217 bytes, the limit is 16777216")
 	f(binary.AppendUvarint(nil, MaxEvents), ErrMalformed, "16777216 bytes in 4")
 	f(binary.AppendUvarint(nil, 1<<40), ErrMalformed, "events: ")
 	huge := append(binary.BigEndian.AppendUint64(nil, 1), 0xff, 0xff, 0xff, 0xff)
@@ -89,7 +90,8 @@ func FuzzEvents(f *testing.F) {
 		if !bytes.Equal(again, list) {
 			t.Fatalf("%x became %x", list, again)
 		}
-		if back, err := DecodeEvents(nil, CodeEvents(nil, again)); err != nil || !bytes.Equal(back, list) {
+		if back, err := DecodeEvents(nil, CodeEvents(nil, again)); err != nil ||
+			!bytes.Equal(back, list) {
 			t.Fatalf("%x compressed: %x, %v", list, back, err)
 		}
 	})

@@ -26,7 +26,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Printf("%s %q from %d, %d slots; %d bytes are left\n", q.Bucket, q.Key, q.Slot, q.Count, len(rest))
+	fmt.Printf("%s %q from %d, %d slots; %d bytes are left\n", q.Bucket, q.Key, q.Slot, q.Count,
+		len(rest))
 	// Output:
 	// shop "\x03web" from 1700000000, 60 slots; 0 bytes are left
 }

@@ -104,7 +104,8 @@ func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 
 func checkFrame(n uint32, limit int) error {
 	if uint64(n) > uint64(limit) {
-		return fmt.Errorf("%w: a frame of %d bytes, the limit is %d: split the request", ErrTooLarge, n, limit)
+		return fmt.Errorf("%w: a frame of %d bytes, the limit is %d: split the request", ErrTooLarge, n,
+			limit)
 	}
 	return nil
 }

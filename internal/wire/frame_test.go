@@ -18,7 +18,8 @@ func TestFrameLengths(t *testing.T) {
 		tooLarge bool
 	}{
 		{0, false}, {1, false}, {limit - 1, false}, {limit, false}, {limit + 1, true},
-		{math.MaxInt32 - 1, true}, {math.MaxInt32, true}, {1 << 31, true}, {1<<31 + 1, true}, {1<<31 + limit, true}, {math.MaxUint32 - 3, true}, {math.MaxUint32, true},
+		{math.MaxInt32 - 1, true}, {math.MaxInt32, true}, {1 << 31, true}, {1<<31 + 1, true},
+		{1<<31 + limit, true}, {math.MaxUint32 - 3, true}, {math.MaxUint32, true},
 	} {
 		head := binary.BigEndian.AppendUint32(nil, c.n)
 		_, rest, err := ParseFrame(head, limit)
@@ -28,14 +29,16 @@ func TestFrameLengths(t *testing.T) {
 		if !c.tooLarge && c.n > 0 && !errors.Is(err, ErrIncomplete) {
 			t.Errorf("a frame of %d bytes of which none is there: %v", c.n, err)
 		}
-		if _, err := ReadFrame(bytes.NewReader(head), nil, limit); errors.Is(err, ErrTooLarge) != c.tooLarge || !c.tooLarge && c.n > 0 && !errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := ReadFrame(bytes.NewReader(head), nil, limit); errors.Is(err,
+			ErrTooLarge) != c.tooLarge || !c.tooLarge && c.n > 0 && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("reading a frame of %d bytes: %v", c.n, err)
 		}
 	}
 	// With the largest limit there is, lengths of 2^31 and more are waited for.
 	for _, n := range []uint32{math.MaxInt32, 1 << 31, math.MaxUint32} {
 		src := append(binary.BigEndian.AppendUint32(nil, n), 1, 2, 3)
-		if payload, rest, err := ParseFrame(src, math.MaxUint32); !errors.Is(err, ErrIncomplete) || payload != nil || !bytes.Equal(rest, src) {
+		if payload, rest, err := ParseFrame(src, math.MaxUint32); !errors.Is(err, ErrIncomplete) ||
+			payload != nil || !bytes.Equal(rest, src) {
 			t.Errorf("%d bytes are announced and three are there: %x, %x, %v", n, payload, rest, err)
 		}
 	}

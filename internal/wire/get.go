@@ -155,7 +155,8 @@ func ParseGetFrame(payload []byte) (GetFrame, error) {
 	case op == getEnd && len(r.src) == 0:
 		return GetFrame{Kind: GetEnd}, nil
 	default:
-		return GetFrame{}, fmt.Errorf("%w: a get reply frame starts with %02x and has %d bytes", ErrMalformed, op, len(payload))
+		return GetFrame{}, fmt.Errorf("%w: a get reply frame starts with %02x and has %d bytes",
+			ErrMalformed, op, len(payload))
 	}
 }
 
@@ -178,7 +179,8 @@ func (d *Decoder) AppendWords(dst []uint64, f GetFrame, limit int) ([]uint64, er
 	for ; len(raw) > 0; raw = raw[point.Size:] {
 		w, ok := point.NormalizeMarked(point.Get(raw))
 		if !ok {
-			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed, raw[0])
+			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed,
+				raw[0])
 		}
 		dst = append(dst, w)
 	}
@@ -191,7 +193,8 @@ func (d *Decoder) AppendWords(dst []uint64, f GetFrame, limit int) ([]uint64, er
 // decode returns the uncompressed points of f, width bytes each.
 func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
 	if f.Padding > uint64(limit) {
-		return nil, fmt.Errorf("%w: a get frame pads %d slots, expected are at most %d", ErrTooLarge, f.Padding, limit)
+		return nil, fmt.Errorf("%w: a get frame pads %d slots, expected are at most %d", ErrTooLarge,
+			f.Padding, limit)
 	}
 	if len(f.Coded) == 0 {
 		return nil, nil
@@ -201,10 +204,12 @@ func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
 		return nil, fmt.Errorf("%w: get frame: %v", ErrMalformed, err)
 	}
 	if n%width != 0 {
-		return nil, fmt.Errorf("%w: a get frame holds %d bytes, no multiple of %d", ErrMalformed, n, width)
+		return nil, fmt.Errorf("%w: a get frame holds %d bytes, no multiple of %d", ErrMalformed, n,
+			width)
 	}
 	if most := limit - int(f.Padding); n/width > most {
-		return nil, fmt.Errorf("%w: a get frame of %d slots, expected are at most %d", ErrTooLarge, n/width, most)
+		return nil, fmt.Errorf("%w: a get frame of %d slots, expected are at most %d", ErrTooLarge,
+			n/width, most)
 	}
 	// A snappy element makes at most 64 bytes from 3, so that a frame's size
 	// bounds what it may claim.
@@ -221,12 +226,14 @@ func (d *Decoder) decode(f GetFrame, width, limit int) ([]byte, error) {
 // Timestamped is a point with a timestamp.
 type Timestamped struct {
 	Word uint64 // normalised (package point)
-	Time uint64 // nanoseconds since 1970, 0 for an unset word; the begin of the slot for a stale marker
+	// nanoseconds since 1970, 0 for an unset word; the begin of the slot for a stale marker
+	Time uint64
 }
 
 // AppendTimestamped is AppendWords for the reply to a GET with the hpts option, whose points
 // have 16 bytes: the value, then its timestamp.
-func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([]Timestamped, error) {
+func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([]Timestamped,
+	error) {
 	raw, err := d.decode(f, 2*point.Size, limit)
 	if err != nil {
 		return dst, err
@@ -235,7 +242,8 @@ func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([
 	for ; len(raw) > 0; raw = raw[2*point.Size:] {
 		w, ok := point.NormalizeMarked(point.Get(raw))
 		if !ok {
-			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed, raw[0])
+			return dst, fmt.Errorf("%w: a point of type %02x, which stands for nothing", ErrMalformed,
+				raw[0])
 		}
 		dst = append(dst, Timestamped{Word: w, Time: point.Get(raw[point.Size:])})
 	}

@@ -29,13 +29,15 @@ func ParseNames(payload []byte) ([][]byte, error) {
 	r := reader{src: payload}
 	total := r.u64()
 	if r.short || total != uint64(len(r.src)) {
-		return nil, fmt.Errorf("%w: a name list of %d bytes says it has %d", ErrMalformed, len(payload), total)
+		return nil, fmt.Errorf("%w: a name list of %d bytes says it has %d", ErrMalformed, len(payload),
+			total)
 	}
 	count := 0
 	for s := r; len(s.src) > 0; count++ {
 		s.b16()
 		if s.short {
-			return nil, fmt.Errorf("%w: name %d of a list does not fit its %d bytes", ErrMalformed, count+1, len(payload))
+			return nil, fmt.Errorf("%w: name %d of a list does not fit its %d bytes", ErrMalformed, count+1,
+				len(payload))
 		}
 	}
 	names := make([][]byte, count)
@@ -69,7 +71,8 @@ func AppendInfo(dst []byte, in Info) []byte {
 // ParseInfo decodes the payload that answers OpInfo. The error wraps ErrMalformed.
 func ParseInfo(payload []byte) (Info, error) {
 	if len(payload) != 25 && len(payload) != 33 {
-		return Info{}, fmt.Errorf("%w: a bucket info of %d bytes, it has 25 or 33", ErrMalformed, len(payload))
+		return Info{}, fmt.Errorf("%w: a bucket info of %d bytes, it has 25 or 33", ErrMalformed,
+			len(payload))
 	}
 	r := reader{src: payload}
 	in := Info{Resolution: r.u64(), PointsPerFile: r.u64(), Grace: r.u64()}
@@ -124,7 +127,8 @@ func AppendAck(dst []byte, a Ack) []byte {
 // ErrMalformed.
 func ParseAck(payload []byte) (Ack, error) {
 	if len(payload) != 25 || Op(payload[0]) != OpFlushAck {
-		return Ack{}, fmt.Errorf("%w: %d bytes are no answer to an acknowledged flush, which has 25 and starts with 21",
+		return Ack{}, fmt.Errorf("%w: %d bytes are no answer to an acknowledged flush, which has 25 "+
+			"and starts with 21",
 			ErrMalformed, len(payload))
 	}
 	r := reader{src: payload[1:]}

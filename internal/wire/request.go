@@ -26,8 +26,9 @@ type Request struct {
 	Start, End uint64 // OpGetEvents, OpGetEventsFiltered: first ns, and the one behind the last
 	Filter     []byte // OpGetEventsFiltered: for package filter
 
-	Delay uint8 // OpStream, OpStream2, OpAckStream: slots after which points are written without a flush
-	HPTS  bool  // OpStream2, OpAckStream: points carry timestamps; OpAdd: those of the bucket do
+	// OpStream, OpStream2, OpAckStream: slots after which points are written without a flush
+	Delay uint8
+	HPTS  bool // OpStream2, OpAckStream: points carry timestamps; OpAdd: those of the bucket do
 
 	// Traced says that the request is wrapped with two trace ids, as the original's clients
 	// send every GET. An id of 0 is none.
@@ -93,7 +94,8 @@ func ParseRequest(payload []byte) (Request, error) {
 	}
 	switch {
 	case r.short:
-		return req, fmt.Errorf("%w: opcode %d ends after %d bytes, inside a field", ErrMalformed, req.Op, len(payload))
+		return req, fmt.Errorf("%w: opcode %d ends after %d bytes, inside a field", ErrMalformed, req.Op,
+			len(payload))
 	case len(r.src) > 0:
 		return req, fmt.Errorf("%w: opcode %d has %d bytes too many", ErrMalformed, req.Op, len(r.src))
 	case req.Op != OpBuckets && len(req.Bucket) == 0:
@@ -120,10 +122,12 @@ func (q *Request) parseBody(r *reader) error {
 		v := r.u8()
 		q.HPTS = v == AckTimestamped
 		if v != AckVersion && v != AckTimestamped && !r.short {
-			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d and %d", ErrUnsupported, v, AckVersion, AckTimestamped)
+			return fmt.Errorf("%w: version %d of the acknowledged stream, this server speaks %d and %d",
+				ErrUnsupported, v, AckVersion, AckTimestamped)
 		}
 		q.Delay = r.u8()
-	case OpList, OpGet, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL, OpEvents, OpGetEvents, OpGetEventsFiltered:
+	case OpList, OpGet, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL, OpEvents, OpGetEvents,
+		OpGetEventsFiltered:
 	case OpPut:
 		return fmt.Errorf("%w: opcode 0 (UDP put): open a stream with opcode 4", ErrUnsupported)
 	default:
@@ -173,7 +177,8 @@ func (o *GetOptions) parse(r *reader) error {
 	case n >= 8:
 		o.Form = OptionsAggr
 	default:
-		return fmt.Errorf("%w: get options of %d bytes, they have 0, 2, 3, or 8 and more", ErrMalformed, n)
+		return fmt.Errorf("%w: get options of %d bytes, they have 0, 2, 3, or 8 and more", ErrMalformed,
+			n)
 	}
 	if o.Form != OptionsPair {
 		flags := r.u8()
@@ -253,13 +258,15 @@ func AppendRequest(dst []byte, q *Request) ([]byte, error) {
 
 func (q *Request) check() error {
 	switch q.Op {
-	case OpList, OpGet, OpBuckets, OpStream, OpStream2, OpAckStream, OpInfo, OpAdd, OpDelete, OpListPrefix, OpTTL,
+	case OpList, OpGet, OpBuckets, OpStream, OpStream2, OpAckStream, OpInfo, OpAdd, OpDelete,
+		OpListPrefix, OpTTL,
 		OpEvents, OpGetEvents, OpGetEventsFiltered:
 	default:
 		return fmt.Errorf("%w: %d is no request", ErrUnknownOpcode, q.Op)
 	}
 	if q.Op != OpBuckets && (len(q.Bucket) == 0 || len(q.Bucket) > metric.MaxBucket) {
-		return fmt.Errorf("a bucket's name has %d bytes, it needs 1 to %d", len(q.Bucket), metric.MaxBucket)
+		return fmt.Errorf("a bucket's name has %d bytes, it needs 1 to %d", len(q.Bucket),
+			metric.MaxBucket)
 	}
 	if q.Op == OpGetEvents && len(q.Filter) > 0 {
 		return fmt.Errorf("a filter stands in opcode %d, not in %d", OpGetEventsFiltered, OpGetEvents)

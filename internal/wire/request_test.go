@@ -41,9 +41,12 @@ func TestRequestErrors(t *testing.T) {
 	f("0201620001610000000000000000000000010001020973"+"00000001", ErrMalformed, "inside a field")
 	f("1202050162", ErrMalformed, "hpts flag 2")
 	f("2003010162", ErrUnsupported, "version 3")
-	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"02", ErrMalformed, "hpts flag 2")
-	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"00", ErrMalformed, "hpts flag 0")
-	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"0100", ErrMalformed, "2 bytes too many")
+	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"02", ErrMalformed,
+		"hpts flag 2")
+	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"00", ErrMalformed,
+		"hpts flag 0")
+	f("080162"+"0000000000000001"+"0000000000000001"+"0000000000000000"+"0100", ErrMalformed,
+		"2 bytes too many")
 	f("0d0200", ErrMalformed, "inside a field")
 	f("0e0162"+"0000000000000001", ErrMalformed, "inside a field")
 	f("0e0162"+"0000000000000001"+"0000000000000002"+"00", ErrMalformed, "1 bytes too many")
@@ -124,7 +127,8 @@ func TestFrameErrors(t *testing.T) {
 			t.Errorf("%d of %d bytes read: %v", n, len(frame), err)
 		}
 	}
-	if _, _, err := ParseFrame(frame, 4); !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "limit is 4") {
+	if _, _, err := ParseFrame(frame, 4); !errors.Is(err, ErrTooLarge) ||
+		!strings.Contains(err.Error(), "limit is 4") {
 		t.Errorf("beyond the limit: %v", err)
 	}
 	if _, err := ReadFrame(bytes.NewReader(frame), nil, 4); !errors.Is(err, ErrTooLarge) {

@@ -153,10 +153,13 @@ func (p *StreamParser) entry(buf []byte, points Points) (int, error) {
 	}
 	size := int(binary.BigEndian.Uint32(buf[data-4:]))
 	if size%p.width != 0 {
-		return 0, p.fail(OpEntry, ErrMalformed, fmt.Sprintf("%d bytes of points, no multiple of %d", size, p.width))
+		return 0, p.fail(OpEntry, ErrMalformed, fmt.Sprintf("%d bytes of points, no multiple of %d", size,
+			p.width))
 	}
 	if size > p.limit-data {
-		return 0, p.fail(OpEntry, ErrTooLarge, fmt.Sprintf("an entry of %d bytes, the limit is %d: send fewer points at once", data+size, p.limit))
+		return 0, p.fail(OpEntry, ErrTooLarge,
+			fmt.Sprintf("an entry of %d bytes, the limit is %d: send fewer points at once", data+size,
+				p.limit))
 	}
 	end := data + size
 	if len(buf) < end {
@@ -222,5 +225,6 @@ func (p *StreamParser) timestampedBatch(buf []byte, points Points) (int, error) 
 }
 
 func (p *StreamParser) fail(op Op, kind error, detail string) error {
-	return fmt.Errorf("%w: opcode %d (0x%02x) at byte %d of the stream: %s", kind, op, uint8(op), p.offset, detail)
+	return fmt.Errorf("%w: opcode %d (0x%02x) at byte %d of the stream: %s", kind, op, uint8(op),
+		p.offset, detail)
 }

@@ -100,7 +100,8 @@ func TestStreamErrors(t *testing.T) {
 		}
 	}
 	f("unknown opcode", []byte{6, 6, 7}, MinStreamLimit, ErrUnknownOpcode, "opcode 7", "byte 2")
-	f("acknowledged flush on a classic stream", AppendFlushAck(nil, 1), MinStreamLimit, ErrUnknownOpcode, "0x21")
+	f("acknowledged flush on a classic stream", AppendFlushAck(nil, 1), MinStreamLimit,
+		ErrUnknownOpcode, "0x21")
 	odd := AppendEntry(nil, []byte("k"), 1, 1)
 	odd[len(odd)-9] = 7
 	f("points of 7 bytes", odd, MinStreamLimit, ErrMalformed, "7 bytes")
@@ -115,7 +116,8 @@ func TestEntryAtTheLimit(t *testing.T) {
 	r := &recorder{}
 	stream := AppendEntry(nil, []byte("k"), 1, words...)
 	if n, err := p.Parse(stream, r, r); err != nil || n != limit || len(r.calls) != 1 {
-		t.Errorf("an entry of %d bytes with that limit: consumed %d, %d calls, %v", len(stream), n, len(r.calls), err)
+		t.Errorf("an entry of %d bytes with that limit: consumed %d, %d calls, %v", len(stream), n,
+			len(r.calls), err)
 	}
 	stream = AppendEntry(nil, []byte("kk"), 1, words...)
 	if _, err := p.Parse(stream, r, r); !errors.Is(err, ErrTooLarge) {

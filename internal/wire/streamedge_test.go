@@ -49,7 +49,8 @@ func TestABatchBeginsWithItsHead(t *testing.T) {
 	for n := range len(head) + 1 {
 		p := NewStreamParser(&Request{Op: OpStream}, 1<<20)
 		got, err := p.Parse(head[:n], &offers{}, &offers{})
-		if whole := n == len(head); err != nil || p.inBatch != whole || whole != (got == n) && n > 0 || !whole && got != 0 {
+		if whole := n == len(head); err != nil || p.inBatch != whole || whole != (got == n) && n > 0 ||
+			!whole && got != 0 {
 			t.Errorf("%d bytes: %d taken, in a batch %v, %v", n, got, p.inBatch, err)
 		}
 	}
@@ -78,7 +79,8 @@ func TestTimestampedDataComesBack(t *testing.T) {
 		}
 	}
 	name := string(make([]byte, 255))
-	if h, err := ParseGetFrame(appendGetAggrHeader(nil, name, 2)); err != nil || len(h.Aggr) != 255 || h.AggrCount != 2 {
+	if h, err := ParseGetFrame(appendGetAggrHeader(nil, name, 2)); err != nil || len(h.Aggr) != 255 ||
+		h.AggrCount != 2 {
 		t.Errorf("the longest name of an aggregation: %+v, %v", h, err)
 	}
 }

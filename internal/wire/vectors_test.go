@@ -48,8 +48,11 @@ func vectors(t testing.TB) []vector {
 
 func TestVectors(t *testing.T) {
 	codecs := map[string]func([]byte) (text string, again []byte, err error){
-		"point":   pointVector,
-		"legacy":  func(b []byte) (string, []byte, error) { s, _, err := pointVector(b); return s, b, err },
+		"point": pointVector,
+		"legacy": func(b []byte) (string, []byte, error) {
+			s, _, err := pointVector(b)
+			return s, b, err
+		},
 		"stamped": timestampedVector,
 		"frame": func(b []byte) (string, []byte, error) {
 			payload, rest, err := ParseFrame(b, 100)
@@ -139,8 +142,10 @@ func requestText(q *Request) string {
 	if q.Traced {
 		fmt.Fprintf(&b, "traced %d %d ", q.TraceID, q.Parent)
 	}
-	names := map[Op]string{OpList: "list", OpGet: "get", OpBuckets: "buckets", OpStream: "stream", OpStream2: "stream2",
-		OpAckStream: "ackstream", OpInfo: "info", OpAdd: "add", OpDelete: "delete", OpListPrefix: "prefix", OpTTL: "ttl",
+	names := map[Op]string{OpList: "list", OpGet: "get", OpBuckets: "buckets", OpStream: "stream",
+		OpStream2:   "stream2",
+		OpAckStream: "ackstream", OpInfo: "info", OpAdd: "add", OpDelete: "delete",
+		OpListPrefix: "prefix", OpTTL: "ttl",
 		OpEvents: "events", OpGetEvents: "getevents", OpGetEventsFiltered: "getevents"}
 	b.WriteString(names[q.Op])
 	if q.Op != OpBuckets {
@@ -237,7 +242,8 @@ func getVector(b []byte) (string, []byte, error) {
 	case f.Kind == GetHeader && f.Aggr == nil:
 		return "header", AppendGetHeader(nil), nil
 	case f.Kind == GetHeader:
-		return fmt.Sprintf("header aggr %q %d", f.Aggr, f.AggrCount), appendGetAggrHeader(nil, string(f.Aggr), f.AggrCount), nil
+		return fmt.Sprintf("header aggr %q %d", f.Aggr, f.AggrCount),
+			appendGetAggrHeader(nil, string(f.Aggr), f.AggrCount), nil
 	}
 	var d Decoder
 	words, err := d.AppendWords(nil, f, 100)

@@ -16,7 +16,8 @@ import (
 	"dalmatiner/internal/api/admin"
 )
 
-// members are the nodes of a cluster on this machine, each with an address of its own in 127.0.0.0/8.
+// members are the nodes of a cluster on this machine, each with an address of its own in
+// 127.0.0.0/8.
 type members struct {
 	o     options
 	dir   string
@@ -29,7 +30,8 @@ func (m *members) at(i int) options {
 	host := fmt.Sprintf("127.0.7.%d", i+1)
 	o := m.o
 	o.tcpAddr, o.httpAddr = host+":5555", host+":8080"
-	o.set = []string{"nodename=" + m.name(i), "cluster.listen=" + host + ":8599", "distributed_cookie_file=" + filepath.Join(m.dir, "cookie")}
+	o.set = []string{"nodename=" + m.name(i), "cluster.listen=" + host + ":8599",
+		"distributed_cookie_file=" + filepath.Join(m.dir, "cookie")}
 	if i > 0 {
 		o.set = append(o.set, "cluster.join=127.0.7.1")
 	}
@@ -71,7 +73,8 @@ func (m *members) stop() (err error) {
 
 // run runs a command of ddb-admin at the first node.
 func (m *members) run(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, filepath.Join(m.o.bin, "ddb-admin"), append(args, "--addr", m.at(0).httpAddr)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(m.o.bin, "ddb-admin"),
+		append(args, "--addr", m.at(0).httpAddr)...)
 	cmd.Stderr = m.out
 	text, err := cmd.Output()
 	return string(text), err
@@ -101,7 +104,8 @@ func clusterDemo(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	m := &members{o: o, dir: dir, out: out, nodes: make([]*node, o.nodes)}
 	defer func() { err = errors.Join(err, m.stop(), os.RemoveAll(dir)) }()
-	if err := os.WriteFile(filepath.Join(dir, "cookie"), []byte("the cookie of a demo, known to all\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "cookie"),
+		[]byte("the cookie of a demo, known to all\n"), 0o600); err != nil {
 		return err
 	}
 	for i := range m.nodes {
@@ -118,7 +122,13 @@ func clusterDemo(ctx context.Context, o options, out io.Writer) (err error) {
 	}
 	fmt.Fprintln(out)
 
-	s := session{out: out, dir: dir, tcpAddr: m.at(0).tcpAddr, loadAddr: m.at(1).tcpAddr, client: &admin.Client{Addr: m.at(0).httpAddr}}
+	s := session{
+		out:      out,
+		dir:      dir,
+		tcpAddr:  m.at(0).tcpAddr,
+		loadAddr: m.at(1).tcpAddr,
+		client:   &admin.Client{Addr: m.at(0).httpAddr},
+	}
 	if err := m.loadAndKill(ctx, &s); err != nil {
 		return err
 	}
@@ -152,14 +162,16 @@ func (m *members) loadAndKill(ctx context.Context, s *session) error {
 	var failed error
 	select {
 	case err := <-sent:
-		return errors.Join(err, errors.New("the load ended before a node was killed: give it more time with -load"))
+		return errors.Join(err,
+			errors.New("the load ended before a node was killed: give it more time with -load"))
 	case <-time.After(m.o.load / 3):
 		fmt.Fprintf(m.out, "kill -9: %s\n", m.name(last))
 		failed = m.kill(last)
 	}
 	select {
 	case err := <-sent:
-		return errors.Join(err, errors.New("the load ended before the node came back: give it more time with -load"))
+		return errors.Join(err,
+			errors.New("the load ended before the node came back: give it more time with -load"))
 	case <-time.After(m.o.load / 3):
 		failed = errors.Join(failed, m.start(ctx, last))
 		fmt.Fprintf(m.out, "%s is back\n", m.name(last))
@@ -176,13 +188,15 @@ func (m *members) compareAccounts(ctx context.Context, s *session) error {
 			return err
 		}
 		for _, row := range a.Rows {
-			s.compare(row.Received == row.Sum(), "%s, bucket %s: the parts do not make the sum: %+v", m.name(i), row.Bucket, row)
+			s.compare(row.Received == row.Sum(), "%s, bucket %s: the parts do not make the sum: %+v",
+				m.name(i), row.Bucket, row)
 			sum := sums[row.Bucket]
 			sums[row.Bucket] = add(sum, row)
 		}
 	}
 	fmt.Fprintln(m.out)
-	for bucket, sent := range map[string]haggar.Summary{haggar.PublishedBucket: s.published, loadBucket: s.load} {
+	for bucket, sent := range map[string]haggar.Summary{haggar.PublishedBucket: s.published,
+		loadBucket: s.load} {
 		row := sums[bucket]
 		s.compare(row.Received == uint64(sent.Points) && row.Accepted+row.Late == row.Received,
 			"bucket %s: haggar sent %d points, the accounts of all nodes say %+v", bucket, sent.Points, row)
@@ -201,6 +215,8 @@ func add(a, b admin.AccountRow) admin.AccountRow {
 	for reason, n := range b.Refused {
 		refused[reason] += n
 	}
-	return admin.AccountRow{Received: a.Received + b.Received, Accepted: a.Accepted + b.Accepted, Duplicate: a.Duplicate + b.Duplicate,
-		Conflicting: a.Conflicting + b.Conflicting, Late: a.Late + b.Late, Unset: a.Unset + b.Unset, Refused: refused}
+	return admin.AccountRow{Received: a.Received + b.Received, Accepted: a.Accepted + b.Accepted,
+		Duplicate:   a.Duplicate + b.Duplicate,
+		Conflicting: a.Conflicting + b.Conflicting, Late: a.Late + b.Late, Unset: a.Unset + b.Unset,
+		Refused: refused}
 }

@@ -24,7 +24,8 @@ const loadBucket = "haggar"
 // series and then the present, the other is the load of the published figures,
 // scaled to a small machine: agents that reconnect for every flush.
 func (s *session) sendEverything(ctx context.Context, o options) error {
-	fmt.Fprintf(s.out, "haggar: a day of the published series into bucket %s, and %v of load into bucket %s\n",
+	fmt.Fprintf(s.out,
+		"haggar: a day of the published series into bucket %s, and %v of load into bucket %s\n",
 		haggar.PublishedBucket, o.load, loadBucket)
 	progress := &prefixed{out: s.out}
 	var both sync.WaitGroup
@@ -32,11 +33,13 @@ func (s *session) sendEverything(ctx context.Context, o options) error {
 	journal := filepath.Join(s.dir, "published.journal")
 	both.Go(func() {
 		s.published, errPublished = runHaggar(ctx, o, s.tcpAddr, progress.as("published"),
-			"-preset", haggar.Published, "-backfill", "1d", "-duration", o.load.String(), "-journal", journal)
+			"-preset", haggar.Published, "-backfill", "1d", "-duration", o.load.String(), "-journal",
+			journal)
 	})
 	both.Go(func() {
 		s.load, errLoad = runHaggar(ctx, o, s.loadAddr, progress.as("load"), "-prefix", loadBucket,
-			"-agents", "50", "-metrics", "2000", "-flush-interval", "1s", "-spawn-interval", "100ms", "-jitter", "100ms",
+			"-agents", "50", "-metrics", "2000", "-flush-interval", "1s", "-spawn-interval", "100ms",
+			"-jitter", "100ms",
 			"-duration", o.load.String())
 	})
 	both.Wait()
@@ -78,10 +81,12 @@ func (s *session) readJournal(path string) error {
 }
 
 // runHaggar runs haggar to its end and returns its summary.
-func runHaggar(ctx context.Context, o options, addr string, progress io.Writer, args ...string) (haggar.Summary, error) {
+func runHaggar(ctx context.Context, o options, addr string, progress io.Writer,
+	args ...string) (haggar.Summary, error) {
 	var sum haggar.Summary
 	var out bytes.Buffer
-	cmd := exec.CommandContext(ctx, filepath.Join(o.bin, "haggar"), append([]string{"-carbon", addr}, args...)...)
+	cmd := exec.CommandContext(ctx, filepath.Join(o.bin, "haggar"),
+		append([]string{"-carbon", addr}, args...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = patience
 	cmd.Stdout, cmd.Stderr = &out, progress

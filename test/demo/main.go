@@ -43,7 +43,8 @@ func main() {
 	flag.StringVar(&o.tcpAddr, "tcp-addr", "127.0.0.1:5555", "`address` of the binary protocol")
 	flag.StringVar(&o.httpAddr, "http-addr", "127.0.0.1:8080", "`address` of queries")
 	flag.DurationVar(&o.load, "load", 15*time.Second, "how long the load lasts")
-	flag.IntVar(&o.nodes, "nodes", 1, "nodes of a cluster, one of which is killed and brought back; 1 is a node on its own")
+	flag.IntVar(&o.nodes, "nodes", 1,
+		"nodes of a cluster, one of which is killed and brought back; 1 is a node on its own")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -77,14 +78,21 @@ func demo(ctx context.Context, o options, out io.Writer) (err error) {
 	fmt.Fprintf(out, "ddb serve: process %d, data in %s, points on %s, queries on %s\n\n",
 		n.cmd.Process.Pid, filepath.Join(dir, "data"), o.tcpAddr, o.httpAddr)
 
-	s := session{out: out, dir: dir, tcpAddr: o.tcpAddr, loadAddr: o.tcpAddr, client: &admin.Client{Addr: o.httpAddr}}
+	s := session{
+		out:      out,
+		dir:      dir,
+		tcpAddr:  o.tcpAddr,
+		loadAddr: o.tcpAddr,
+		client:   &admin.Client{Addr: o.httpAddr},
+	}
 	if err := s.waitForRate(ctx); err != nil {
 		return err
 	}
 	if err := s.sendEverything(ctx, o); err != nil {
 		return err
 	}
-	for _, ask := range []func(context.Context) error{s.askWait, s.askUsage, s.askRate, s.showAccount} {
+	for _, ask := range []func(context.Context) error{s.askWait, s.askUsage, s.askRate,
+		s.showAccount} {
 		if err := ask(ctx); err != nil {
 			return err
 		}

@@ -33,13 +33,19 @@ func startNode(ctx context.Context, o options, dir string) (*node, error) {
 			return nil, err
 		}
 	}
-	n := &node{dir: dir, log: filepath.Join(dir, "ddb.log"), http: o.httpAddr, done: make(chan struct{})}
+	n := &node{
+		dir:  dir,
+		log:  filepath.Join(dir, "ddb.log"),
+		http: o.httpAddr,
+		done: make(chan struct{}),
+	}
 	log, err := os.Create(n.log)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close() // the process has its own descriptor
-	args := []string{"serve", "--data-dir", filepath.Join(dir, "data"), "--tcp-addr", o.tcpAddr, "--http-addr", o.httpAddr}
+	args := []string{"serve", "--data-dir", filepath.Join(dir, "data"), "--tcp-addr", o.tcpAddr,
+		"--http-addr", o.httpAddr}
 	for _, s := range o.set {
 		args = append(args, "--set", s)
 	}
@@ -48,7 +54,8 @@ func startNode(ctx context.Context, o options, dir string) (*node, error) {
 	// A group of its own: Ctrl-C reaches the demo, which stops the node itself.
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := n.cmd.Start(); err != nil {
-		return nil, fmt.Errorf("%w: make build first, or name the directory of the programs with -bin", err)
+		return nil, fmt.Errorf("%w: make build first, or name the directory of the programs with -bin",
+			err)
 	}
 	go func() {
 		defer close(n.done)
@@ -64,7 +71,8 @@ func startNode(ctx context.Context, o options, dir string) (*node, error) {
 func free(flag, addr string) error {
 	ln, err := net.Listen("tcp", addr)
 	if err != nil {
-		return fmt.Errorf("%w: end what listens there, or choose another address: go run ./test/demo -%s HOST:PORT", err, flag)
+		return fmt.Errorf("%w: end what listens there, or choose another address: go run ./test/demo "+
+			"-%s HOST:PORT", err, flag)
 	}
 	return ln.Close()
 }
@@ -121,7 +129,8 @@ func (n *node) stop() error {
 
 // leave says how to find the node that runs on.
 func (n *node) leave(out io.Writer) {
-	fmt.Fprintf(out, "\nKEEP=1: the node runs on.\n  page and queries  http://%s/\n  data and log      %s\n  end it            kill %d\n",
+	fmt.Fprintf(out, "\nKEEP=1: the node runs on.\n  page and queries  http://%s/\n  data and "+
+		"log      %s\n  end it            kill %d\n",
 		n.http, n.dir, n.cmd.Process.Pid)
 }
 

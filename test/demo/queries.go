@@ -38,18 +38,23 @@ func (s *session) askUsage(ctx context.Context) error {
 // askMaxima runs a query for maxima of published series, prints the result and
 // compares all of it: the maxima with those of haggar's function, and the points
 // below them one by one.
-func (s *session) askMaxima(ctx context.Context, text string, numbers []int, span, window time.Duration) error {
+func (s *session) askMaxima(ctx context.Context, text string, numbers []int, span,
+	window time.Duration) error {
 	r, err := s.ask(ctx, text)
 	if err != nil {
 		return err
 	}
-	s.compare(len(r.Results) == len(numbers), "%d results, asked were %d", len(r.Results), len(numbers))
+	s.compare(len(r.Results) == len(numbers), "%d results, asked were %d", len(r.Results),
+		len(numbers))
 	slots, width := int(span/time.Second), int(window/time.Second)
 	for i, number := range numbers[:min(len(numbers), len(r.Results))] {
 		result := r.Results[i]
-		s.compare(result.Coverage >= minCoverage, "%s: the coverage is %.4f, at least %.2f is due", result.Name, result.Coverage, minCoverage)
-		s.compare(result.Resolution == window.Milliseconds(), "%s: the resolution is %d ms", result.Name, result.Resolution)
-		s.compare(len(result.Values) == slots/width, "%s: %d values, %d are due", result.Name, len(result.Values), slots/width)
+		s.compare(result.Coverage >= minCoverage, "%s: the coverage is %.4f, at least %.2f is due",
+			result.Name, result.Coverage, minCoverage)
+		s.compare(result.Resolution == window.Milliseconds(), "%s: the resolution is %d ms", result.Name,
+			result.Resolution)
+		s.compare(len(result.Values) == slots/width, "%s: %d values, %d are due", result.Name,
+			len(result.Values), slots/width)
 		values, set, err := s.sent(ctx, number, r.Start/slotMs, slots)
 		if err != nil {
 			return err
@@ -59,7 +64,8 @@ func (s *session) askMaxima(ctx context.Context, text string, numbers []int, spa
 		for w := range min(len(result.Values), slots/width) {
 			want := slices.Max(values[w*width : (w+1)*width])
 			got := result.Values[w]
-			s.compare(got != nil && *got == want, "%s, value %d: %s, haggar's maximum is %v", result.Name, w, text64(got), want)
+			s.compare(got != nil && *got == want, "%s, value %d: %s, haggar's maximum is %v", result.Name, w,
+				text64(got), want)
 		}
 	}
 	return nil
@@ -69,7 +75,8 @@ func (s *session) askMaxima(ctx context.Context, text string, numbers []int, spa
 // haggar's function, and how many of them its journal says it sent. A slot that it
 // has not sent, such as the second under way, is less than any value. The store's own points
 // are compared on the way: each that was sent, and none besides.
-func (s *session) sent(ctx context.Context, number int, first int64, count int) (values []float64, set int, err error) {
+func (s *session) sent(ctx context.Context, number int, first int64, count int) (values []float64,
+	set int, err error) {
 	data := haggar.Data{Preset: haggar.Published}
 	words, err := s.read(ctx, haggar.PublishedBucket, data.AppendKey(nil, 0, number), first, count)
 	if err != nil {
@@ -85,7 +92,8 @@ func (s *session) sent(ctx context.Context, number int, first int64, count int) 
 			due = series.Word(slot)
 			values[i] = float64(series.At(slot))
 		}
-		s.compare(word == due, "series %d, slot %d: the point is %016x, haggar's is %016x", number, slot, word, due)
+		s.compare(word == due, "series %d, slot %d: the point is %016x, haggar's is %016x", number, slot,
+			word, due)
 	}
 	return values, set, nil
 }
@@ -105,7 +113,8 @@ func (s *session) askRate(ctx context.Context) error {
 		measured, err = s.measuredPoints(ctx, key)
 		return measured >= stored, err
 	})
-	s.compare(measured == stored, "the points of mps make %d, the account has %d stored points", measured, stored)
+	s.compare(measured == stored, "the points of mps make %d, the account has %d stored points",
+		measured, stored)
 	if err != nil {
 		return err
 	}
@@ -128,10 +137,14 @@ func (s *session) askRate(ctx context.Context) error {
 	values := r.Results[0].Values
 	s.compare(len(values) == len(with), "%d values, %d are due", len(values), len(with))
 	for i, v := range values[:min(len(values), len(with))] {
-		s.compare(near(v, with[i]) || near(v, without[i]), "rate %d: %s, the points of mps make %v", i, text64(v), text64(with[i]))
+		s.compare(near(v, with[i]) || near(v, without[i]), "rate %d: %s, the points of mps make %v", i,
+			text64(v), text64(with[i]))
 	}
-	fmt.Fprintf(s.out, "mps counted %d points: exactly those that the account calls stored.\n", measured)
-	fmt.Fprintln(s.out, "The coverage is low because the node is younger than an hour: before its first second there is no point.")
+	fmt.Fprintf(s.out, "mps counted %d points: exactly those that the account calls stored.\n",
+		measured)
+	fmt.Fprintln(s.out,
+		"The coverage is low because the node is younger than an hour: before its first second there "+
+			"is no point.")
 	return nil
 }
 
@@ -204,7 +217,12 @@ func (s *session) storedPoints(ctx context.Context) (uint64, error) {
 	var n uint64
 	for _, row := range a.Rows {
 		if row.Bucket != selfBucket {
-			c := account.Counts{Accepted: row.Accepted, Duplicate: row.Duplicate, Conflicting: row.Conflicting, Late: row.Late}
+			c := account.Counts{
+				Accepted:    row.Accepted,
+				Duplicate:   row.Duplicate,
+				Conflicting: row.Conflicting,
+				Late:        row.Late,
+			}
 			n += c.Stored()
 		}
 	}
@@ -225,7 +243,8 @@ func (s *session) measuredPoints(ctx context.Context, key []byte) (uint64, error
 }
 
 // read returns the points of a series, by GET.
-func (s *session) read(ctx context.Context, bucket string, key []byte, first int64, count int) ([]uint64, error) {
+func (s *session) read(ctx context.Context, bucket string, key []byte, first int64,
+	count int) ([]uint64, error) {
 	c, err := client.Dial(ctx, s.tcpAddr)
 	if err != nil {
 		return nil, err
@@ -284,12 +303,15 @@ func (s *session) showAccount(ctx context.Context) error {
 	for _, row := range a.Rows {
 		rows[row.Bucket] = row
 	}
-	for bucket, sum := range map[string]haggar.Summary{haggar.PublishedBucket: s.published, loadBucket: s.load} {
+	for bucket, sum := range map[string]haggar.Summary{haggar.PublishedBucket: s.published,
+		loadBucket: s.load} {
 		row := rows[bucket]
-		s.compare(row.Received == uint64(sum.Points), "bucket %s: haggar sent %d points, the account says %d", bucket, sum.Points, row.Received)
+		s.compare(row.Received == uint64(sum.Points),
+			"bucket %s: haggar sent %d points, the account says %d", bucket, sum.Points, row.Received)
 		s.compare(row.RefusedTotal() == 0 && row.Conflicting == 0, "bucket %s: %+v", bucket, row)
 		s.compare(sum.Errors == 0, "bucket %s: haggar met %d errors", bucket, sum.Errors)
-		fmt.Fprintf(s.out, "haggar sent %d points to %s at %.0f a second: received %d\n", sum.Points, bucket, sum.PointsPerSec, row.Received)
+		fmt.Fprintf(s.out, "haggar sent %d points to %s at %.0f a second: received %d\n", sum.Points,
+			bucket, sum.PointsPerSec, row.Received)
 	}
 	return nil
 }

@@ -119,7 +119,8 @@ type Plan struct {
 	Stored  func() (uint64, error)        // points that the node has stored
 	CPU     func() (time.Duration, error) // processor time that it has used
 	Warm    time.Duration                 // with as much as goes, before anything is measured
-	Window  time.Duration                 // of a round: at capacity, at 0.8 of it, at three times of it
+	// of a round: at capacity, at 0.8 of it, at three times of it
+	Window time.Duration
 	// Rounds is how often. A round is compared with itself: what a node stores
 	// by the second is not the same from one minute to the next on a machine
 	// that it shares.
@@ -144,7 +145,8 @@ type Report struct {
 	Rounds   Share   // under overload, in all rounds
 	Long     Share   // under overload at a stretch
 	Best     float64 // the larger share of the best round
-	Offered  float64 // under overload, as a multiple of the capacity: less than 3 where senders were held back
+	// under overload, as a multiple of the capacity: less than 3 where senders were held back
+	Offered  float64
 	Before   time.Duration
 	During   time.Duration
 	After    time.Duration
@@ -229,7 +231,8 @@ func (x *run) recover(ctx context.Context) error {
 			return nil
 		}
 		if x.r.Back > x.Patience {
-			return fmt.Errorf("%v after the overload a point takes %v, before it %v", x.r.Back, x.r.After, x.r.Before)
+			return fmt.Errorf("%v after the overload a point takes %v, before it %v", x.r.Back, x.r.After,
+				x.r.Before)
 		}
 	}
 }
@@ -254,7 +257,8 @@ func (y *yield) of(full *yield) Share {
 
 // phase drives the senders for a time, at a rate together, and returns what the
 // node stored. latency gets the median of the probe meanwhile.
-func (x *run) phase(ctx context.Context, rate float64, during time.Duration, latency *time.Duration) (yield, error) {
+func (x *run) phase(ctx context.Context, rate float64, during time.Duration,
+	latency *time.Duration) (yield, error) {
 	ctx, cancel := context.WithTimeout(ctx, during)
 	defer cancel()
 	before, err := x.Stored()
@@ -288,7 +292,8 @@ func (x *run) phase(ctx context.Context, rate float64, during time.Duration, lat
 	}
 	after, err := x.Stored()
 	now, cpuErr := x.CPU()
-	return yield{sent, float64(after - before), time.Since(began), now - used}, errors.Join(append(errs, err, cpuErr)...)
+	return yield{sent, float64(after - before), time.Since(began), now - used},
+		errors.Join(append(errs, err, cpuErr)...)
 }
 
 // medianUntil returns the median of the medians until ctx ends, of one at least.

@@ -32,13 +32,18 @@ type Stream struct {
 
 // NewStream opens a classic stream into a bucket, of parts times width series.
 // Slots count up from first.
-func NewStream(ctx context.Context, addr, bucket string, number, parts int, first int64) (*Stream, error) {
+func NewStream(ctx context.Context, addr, bucket string, number, parts int, first int64) (*Stream,
+	error) {
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err
 	}
 	open, mark := wire.BeginFrame(nil)
-	open, err = wire.AppendRequest(open, &wire.Request{Op: wire.OpStream, Bucket: []byte(bucket), Delay: 1})
+	open, err = wire.AppendRequest(open, &wire.Request{
+		Op:     wire.OpStream,
+		Bucket: []byte(bucket),
+		Delay:  1,
+	})
 	if err != nil {
 		return nil, err
 	}

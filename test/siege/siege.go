@@ -88,7 +88,11 @@ func Frame(size int) func(*Attack, net.Conn) error {
 
 // Entry opens a stream and begins an entry of the given bytes of points.
 func Entry(bucket string, size int) func(*Attack, net.Conn) error {
-	open, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpStream, Bucket: []byte(bucket), Delay: 1})
+	open, err := wire.AppendRequest(nil, &wire.Request{
+		Op:     wire.OpStream,
+		Bucket: []byte(bucket),
+		Delay:  1,
+	})
 	if err != nil {
 		return func(*Attack, net.Conn) error { return err }
 	}
@@ -107,7 +111,8 @@ func Pickle(size int) func(*Attack, net.Conn) error {
 
 // Body begins the body of an HTTP request.
 func Body(path string, size int) func(*Attack, net.Conn) error {
-	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Dalmatiner: 1\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n", path, size)
+	head := fmt.Sprintf("POST %s HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Dalmatiner: 1\r\nContent-Type: "+
+		"text/plain\r\nContent-Length: %d\r\n\r\n", path, size)
 	return send([]byte(head), []byte(" "), size-1)
 }
 
@@ -135,11 +140,18 @@ func Unread(request []byte) func(*Attack, net.Conn) error {
 
 // Get is a request for count slots of a metric nobody has sent.
 func Get(bucket string, count uint32) []byte {
-	return frame(&wire.Request{Op: wire.OpGet, Bucket: []byte(bucket), Key: []byte("\x01x"), Count: count})
+	return frame(&wire.Request{
+		Op:     wire.OpGet,
+		Bucket: []byte(bucket),
+		Key:    []byte("\x01x"),
+		Count:  count,
+	})
 }
 
 // List is a request for all metrics of a bucket.
-func List(bucket string) []byte { return frame(&wire.Request{Op: wire.OpList, Bucket: []byte(bucket)}) }
+func List(bucket string) []byte {
+	return frame(&wire.Request{Op: wire.OpList, Bucket: []byte(bucket)})
+}
 
 func frame(q *wire.Request) []byte {
 	payload, err := wire.AppendRequest(nil, q)
@@ -161,7 +173,8 @@ func Follow(bucket string) func(*Attack, net.Conn) error {
 		if t, ok := nc.(*net.TCPConn); ok {
 			_ = t.SetReadBuffer(4096) // what it takes does not hold the answer
 		}
-		_, err := fmt.Fprintf(nc, "GET /events?bucket=%s&follow=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", bucket)
+		_, err := fmt.Fprintf(nc, "GET /events?bucket=%s&follow=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+			bucket)
 		return err
 	}
 }

@@ -125,7 +125,8 @@ func failing(r *round) {
 		_ = r.load.Problems() // requests may fail while the disk does
 		r.note("%s, %d points sent", what, r.load.Points())
 		// Without a catalogue it goes on.
-		for _, final := range []string{"takes no more records", "takes no more edits", "the store can no longer write"} {
+		for _, final := range []string{"takes no more records", "takes no more edits",
+			"the store can no longer write"} {
 			if len(r.node.Log.Lines(final)) == 0 {
 				continue
 			}
@@ -167,7 +168,8 @@ func failing(r *round) {
 // fault makes a few operations of one kind fail from now on.
 func (r *round) fault(d *diskfs.Disk) string {
 	op := []diskfs.Op{diskfs.OpRead, diskfs.OpWrite, diskfs.OpSync, diskfs.OpNames}[r.rng.IntN(4)]
-	name := map[diskfs.Op]string{diskfs.OpRead: "reads", diskfs.OpWrite: "writes", diskfs.OpSync: "syncs", diskfs.OpNames: "changes of names"}[op]
+	name := map[diskfs.Op]string{diskfs.OpRead: "reads", diskfs.OpWrite: "writes",
+		diskfs.OpSync: "syncs", diskfs.OpNames: "changes of names"}[op]
 	left, every := 1+r.rng.IntN(5), 1+r.rng.IntN(20)
 	seen := 0
 	d.SetFault(func(o diskfs.Op, _ string) syscall.Errno {
@@ -242,7 +244,8 @@ func (r *round) resumes() {
 			return
 		}
 		if time.Since(begin) > 30*time.Second {
-			r.violate("30 s after space was given back no points are stored: %v\n%s", err, r.node.Log.Tail(6))
+			r.violate("30 s after space was given back no points are stored: %v\n%s", err,
+				r.node.Log.Tail(6))
 			return
 		}
 		time.Sleep(200 * time.Millisecond)

@@ -17,7 +17,12 @@ func expire(r *round) {
 	r.flags = append(r.flags, "--set", "merge.background=off")
 	const slots = 4 * 7200
 	book := &oracle.Book{}
-	b := book.Add(oracle.Bucket{Name: "brief", Resolution: 1000, First: time.Now().Unix() - 24*3600, Slots: slots})
+	b := book.Add(oracle.Bucket{
+		Name:       "brief",
+		Resolution: 1000,
+		First:      time.Now().Unix() - 24*3600,
+		Slots:      slots,
+	})
 	r.load = load.Of(book)
 	if !r.start() {
 		return
@@ -31,7 +36,8 @@ func expire(r *round) {
 	}
 	r.compare(verify.Options{Settle: true})
 	const lifetime = 3600
-	if _, err := r.node.Post("/admin/buckets/ttl", map[string]any{"name": b.Name, "ttl": lifetime}); err != nil {
+	if _, err := r.node.Post("/admin/buckets/ttl",
+		map[string]any{"name": b.Name, "ttl": lifetime}); err != nil {
 		r.violate("setting the lifetime: %v", err)
 		return
 	}

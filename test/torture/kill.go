@@ -110,6 +110,7 @@ func (r *round) stopClean() {
 		return
 	}
 	if c.Damaged > 0 {
-		r.violate("ddb admin check finds %d damaged places, and nothing was damaged: %v", c.Damaged, c.Damages)
+		r.violate("ddb admin check finds %d damaged places, and nothing was damaged: %v", c.Damaged,
+			c.Damages)
 	}
 }

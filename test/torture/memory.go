@@ -33,7 +33,8 @@ func memory(r *round) {
 func (r *round) flooded(c flood.Case) {
 	r.data = fmt.Sprintf("%s/%s", r.base, strings.ReplaceAll(c.Name, " ", "-"))
 	r.flags = []string{
-		"--set", "self_monitor=off", "--set", "memory.limit=256MB", "--set", "storage.min_free=0", "--set", "wal.interval=20ms", "--set", "wal.max_size=64MB",
+		"--set", "self_monitor=off", "--set", "memory.limit=256MB", "--set", "storage.min_free=0",
+		"--set", "wal.interval=20ms", "--set", "wal.max_size=64MB",
 		"--set", "bucket.auto_create=on",
 		"--set", "graphite.addr=127.0.0.1:0", "--set", "graphite.pickle_addr=127.0.0.1:0",
 		"--set", "udp.addr=127.0.0.1:0", "--set", "udp.listeners=2",
@@ -47,7 +48,15 @@ func (r *round) flooded(c flood.Case) {
 		r.violate("%s: before anything: %v", c.Name, err)
 		return
 	}
-	target := flood.Target{TCP: r.node.TCP, HTTP: r.node.HTTP, Graphite: r.node.Graphite, Pickle: r.node.Pickle, UDP: r.node.UDP, Bucket: goodBucket, First: good.now}
+	target := flood.Target{
+		TCP:      r.node.TCP,
+		HTTP:     r.node.HTTP,
+		Graphite: r.node.Graphite,
+		Pickle:   r.node.Pickle,
+		UDP:      r.node.UDP,
+		Bucket:   goodBucket,
+		First:    good.now,
+	}
 	w := watchMemory(r.node)
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
@@ -64,7 +73,8 @@ func (r *round) flooded(c flood.Case) {
 	peak := w.end()
 	r.out.peak = max(r.out.peak, peak)
 	r.out.compared.Slots += good.compared.Load()
-	fmt.Printf("memory  %-34s peak %d MiB, good exchanges %d, the longest took %v%s\n", c.Name, peak>>20, good.count.Load(), good.longest().Round(time.Millisecond), refused)
+	fmt.Printf("memory  %-34s peak %d MiB, good exchanges %d, the longest took %v%s\n", c.Name,
+		peak>>20, good.count.Load(), good.longest().Round(time.Millisecond), refused)
 	select {
 	case <-r.node.Done():
 		r.violate("%s: the node ended\n%s", c.Name, r.node.Log.Tail(6))
@@ -72,7 +82,8 @@ func (r *round) flooded(c flood.Case) {
 	default:
 	}
 	if peak > memoryMost {
-		r.violate("%s: %d MiB of anonymous memory, the limit is %d MiB and a tenth", c.Name, peak>>20, memoryLimit>>20)
+		r.violate("%s: %d MiB of anonymous memory, the limit is %d MiB and a tenth", c.Name, peak>>20,
+			memoryLimit>>20)
 	}
 	if wrong != nil {
 		r.violate("%s: %v", c.Name, wrong)
@@ -135,7 +146,8 @@ func goodKey(i int64) []byte { return dwire.Key("good", fmt.Sprintf("%04d", i)) 
 
 func goodPoint(i, row int64) []byte {
 	v := i<<32 | row
-	return []byte{1, byte(v >> 48), byte(v >> 40), byte(v >> 32), byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
+	return []byte{1, byte(v >> 48), byte(v >> 40), byte(v >> 32), byte(v >> 24), byte(v >> 16),
+		byte(v >> 8), byte(v)}
 }
 
 // prepare sends what large queries ask for.
@@ -191,7 +203,8 @@ func (g *goodClient) watch(quick bool) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if g.err == nil {
-			g.err = fmt.Errorf("%d exchanges of a good client in %v", n, time.Since(begin).Round(time.Second))
+			g.err = fmt.Errorf("%d exchanges of a good client in %v", n,
+				time.Since(begin).Round(time.Second))
 		}
 	}
 }
@@ -230,7 +243,8 @@ func (g *goodClient) exchange() error {
 		return fmt.Errorf("sending: %w", err)
 	}
 	i := g.row % goodSeries
-	q := fmt.Sprintf("SELECT 'good'.'%04d' BUCKET '%s' AFTER %d FOR 60s", i, goodBucket, (g.now+g.row-60)*1000)
+	q := fmt.Sprintf("SELECT 'good'.'%04d' BUCKET '%s' AFTER %d FOR 60s", i, goodBucket,
+		(g.now+g.row-60)*1000)
 	res, err := g.node.Query(q)
 	if err != nil {
 		return fmt.Errorf("asking: %w", err)

@@ -43,7 +43,8 @@ func (d *did) at(q float64) float64 {
 }
 
 // run works on a disk for a time.
-func (l load) run(ctx context.Context, disk *initiator.Disk, length time.Duration) (d did, err error) {
+func (l load) run(ctx context.Context, disk *initiator.Disk, length time.Duration) (d did,
+	err error) {
 	var next, reads, writes atomic.Int64
 	places := int64(used / l.block)
 	began := time.Now()
@@ -74,7 +75,12 @@ func (l load) run(ctx context.Context, disk *initiator.Disk, length time.Duratio
 		})
 	}
 	all.Wait()
-	d = did{reads: int(reads.Load()), writes: int(writes.Load()), took: time.Since(began), latencies: slices.Concat(latencies...)}
+	d = did{
+		reads:     int(reads.Load()),
+		writes:    int(writes.Load()),
+		took:      time.Since(began),
+		latencies: slices.Concat(latencies...),
+	}
 	slices.Sort(d.latencies)
 	return d, errors.Join(errs...)
 }
@@ -86,8 +92,8 @@ var (
 	neighbour = load{4 << 10, 1, 0.8}
 )
 
-// loads measures what one machine gets through the line of the server, and what that leaves for another one: with a queue
-// that both share, and with classes.
+// loads measures what one machine gets through the line of the server, and what that leaves for
+// another one: with a queue that both share, and with classes.
 func (r *room) loads(ctx context.Context) error {
 	var disks [2]*initiator.Disk
 	for i := range disks {
@@ -129,7 +135,8 @@ func (r *room) loads(ctx context.Context) error {
 			if err := command("tc qdisc add dev " + card + " " + shaped); err != nil {
 				return err
 			}
-		} else if err := errors.Join(command("tc qdisc del dev "+card+" root"), r.stop(), r.start(ctx, "--shape", card, "--line", "1gbit")); err != nil {
+		} else if err := errors.Join(command("tc qdisc del dev "+card+" root"), r.stop(),
+			r.start(ctx, "--shape", card, "--line", "1gbit")); err != nil {
 			return err
 		}
 		var f found
@@ -139,7 +146,13 @@ func (r *room) loads(ctx context.Context) error {
 		p99[i] = f.beside.at(0.99)
 		r.report(way, &f)
 	}
-	r.t.Add(report.Figure{Area: "ducks, classes", What: "p99 beside the load, one queue ÷ classes", Unit: "×", Value: p99[0] / p99[1], Least: 3})
+	r.t.Add(report.Figure{
+		Area:  "ducks, classes",
+		What:  "p99 beside the load, one queue ÷ classes",
+		Unit:  "×",
+		Value: p99[0] / p99[1],
+		Least: 3,
+	})
 	return nil
 }
 
@@ -171,14 +184,41 @@ func (r *room) report(way string, f *found) {
 		return g
 	}
 	megabytes := func(n int, l load, d *did) float64 { return d.rate(n) * float64(l.block) / 1e6 }
-	r.t.Add(bound(report.Figure{Area: area, What: "64 KiB, 80 % random, 32 in flight: read", Unit: "MB/s", Value: megabytes(f.large.reads, large, &f.large)}, 110, 0).
+	r.t.Add(bound(report.Figure{
+		Area:  area,
+		What:  "64 KiB, 80 % random, 32 in flight: read",
+		Unit:  "MB/s",
+		Value: megabytes(f.large.reads, large, &f.large),
+	}, 110, 0).
 		Because("published: 77; p99 %.1f ms", f.large.at(0.99)))
-	r.t.Add(bound(report.Figure{Area: area, What: "the same: written", Unit: "MB/s", Value: megabytes(f.large.writes, large, &f.large)}, 110, 0).
+	r.t.Add(bound(report.Figure{
+		Area:  area,
+		What:  "the same: written",
+		Unit:  "MB/s",
+		Value: megabytes(f.large.writes, large, &f.large),
+	}, 110, 0).
 		Because("at once; published: 77"))
-	r.t.Add(bound(report.Figure{Area: area, What: "16 KiB, the same", Unit: "IOPS", Value: f.medium.rate(f.medium.reads + f.medium.writes)}, 9500, 0).
-		Because("published: 9,500; %.0f MB/s read, p99 %.1f ms", megabytes(f.medium.reads, medium, &f.medium), f.medium.at(0.99)))
-	r.t.Add(bound(report.Figure{Area: area, What: "4 KiB of another machine beside 64 KiB: p99", Unit: "ms", Value: f.beside.at(0.99)}, 0, 1.5).
-		Because("one in flight, 80 %% reads: p50 %.2f ms, the longest %.1f ms; alone p50 %.2f ms, p99 %.2f ms", f.beside.at(0.5), f.beside.at(1), f.neighbour.at(0.5), f.neighbour.at(0.99)))
-	r.t.Add(report.Figure{Area: area, What: "what that leaves for the 64 KiB: read", Unit: "MB/s", Value: megabytes(f.loaded.reads, large, &f.loaded)}.
+	r.t.Add(bound(report.Figure{
+		Area:  area,
+		What:  "16 KiB, the same",
+		Unit:  "IOPS",
+		Value: f.medium.rate(f.medium.reads + f.medium.writes),
+	}, 9500, 0).
+		Because("published: 9,500; %.0f MB/s read, p99 %.1f ms",
+			megabytes(f.medium.reads, medium, &f.medium), f.medium.at(0.99)))
+	r.t.Add(bound(report.Figure{
+		Area:  area,
+		What:  "4 KiB of another machine beside 64 KiB: p99",
+		Unit:  "ms",
+		Value: f.beside.at(0.99),
+	}, 0, 1.5).
+		Because("one in flight, 80 %% reads: p50 %.2f ms, the longest %.1f ms; alone p50 %.2f ms, p99 "+
+			"%.2f ms", f.beside.at(0.5), f.beside.at(1), f.neighbour.at(0.5), f.neighbour.at(0.99)))
+	r.t.Add(report.Figure{
+		Area:  area,
+		What:  "what that leaves for the 64 KiB: read",
+		Unit:  "MB/s",
+		Value: megabytes(f.loaded.reads, large, &f.loaded),
+	}.
 		Because("the other machine reads %.0f MB/s", megabytes(f.beside.reads, neighbour, &f.beside)))
 }

@@ -1,5 +1,6 @@
-// Package room measures ducks: machines that are emulated at the ends of virtual cables, a switch and a server with a line
-// of 1 Gbit, and the load of the published page. It runs in namespaces of its own, as root.
+// Package room measures ducks: machines that are emulated at the ends of virtual cables, a switch
+// and a server with a line of 1 Gbit, and the load of the published page. It runs in namespaces of
+// its own, as root.
 package room
 
 import (
@@ -28,7 +29,8 @@ const Space = 64 << 20
 // Role is what the program is called as in namespaces of its own.
 const Role = "DUCKS_BENCH_ALONE"
 
-// Alone runs this program again as it was called, in namespaces of its own, unless it is that already.
+// Alone runs this program again as it was called, in namespaces of its own, unless it is that
+// already.
 func Alone(ctx context.Context) (done bool, err error) {
 	if os.Getenv(Role) != "" {
 		return false, nil
@@ -36,7 +38,8 @@ func Alone(ctx context.Context) (done bool, err error) {
 	if os.Getuid() != 0 {
 		return true, errors.New("the bench of ducks makes networks and mounts: run it as root")
 	}
-	for tool, from := range map[string]string{"tgtd": "tgt", "mkfs.btrfs": "btrfs-progs", "ip": "iproute2", "unshare": "util-linux"} {
+	for tool, from := range map[string]string{"tgtd": "tgt", "mkfs.btrfs": "btrfs-progs",
+		"ip": "iproute2", "unshare": "util-linux"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return true, fmt.Errorf("%s is missing: apt-get install %s", tool, from)
 		}
@@ -45,7 +48,8 @@ func Alone(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return true, err
 	}
-	cmd := exec.CommandContext(ctx, "unshare", append([]string{"--net", "--mount", "--pid", "--fork", "--mount-proc", self}, os.Args[1:]...)...)
+	cmd := exec.CommandContext(ctx, "unshare",
+		append([]string{"--net", "--mount", "--pid", "--fork", "--mount-proc", self}, os.Args[1:]...)...)
 	cmd.Env = append(os.Environ(), Role+"=1")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -114,14 +118,18 @@ func command(line string) error {
 // build makes networks and the pool.
 func (r *room) build() error {
 	for _, line := range []string{
-		"mount -t tmpfs tmpfs /run", "mount -t sysfs sysfs /sys", "mount -t tmpfs -o size=6G tmpfs " + r.dir,
+		"mount -t tmpfs tmpfs /run", "mount -t sysfs sysfs /sys", "mount -t tmpfs -o size=6G tmpfs " +
+			r.dir,
 		"ip link set lo up",
-		"ip link add " + bridge + " address 02:00:00:00:00:02 type bridge", "ip link set " + bridge + " up",
+		"ip link add " + bridge + " address 02:00:00:00:00:02 type bridge", "ip link set " + bridge +
+			" up",
 		"ip link add " + card + " address 02:00:00:00:00:01 type veth peer name " + port,
-		"ip link set " + port + " master " + bridge + " up", "ip addr add " + self + "/24 dev " + card, "ip link set " + card + " up",
+		"ip link set " + port + " master " + bridge + " up", "ip addr add " + self + "/24 dev " + card,
+		"ip link set " + card + " up",
 		// The bridge would answer for the address of the card, and nothing would cross its cable.
 		"sysctl -q -w net.ipv4.conf." + bridge + ".arp_ignore=1",
-		"truncate -s 5G " + r.dir + "/file", "mkfs.btrfs -q " + r.dir + "/file", "mkdir " + r.dir + "/pool /run/ducks",
+		"truncate -s 5G " + r.dir + "/file", "mkfs.btrfs -q " + r.dir + "/file", "mkdir " + r.dir +
+			"/pool /run/ducks",
 		"mount -o loop,compress-force=zstd:1 " + r.dir + "/file " + r.dir + "/pool",
 	} {
 		if err := command(line); err != nil {
@@ -153,7 +161,9 @@ func (r *room) start(ctx context.Context, flags ...string) error {
 		return err
 	}
 	defer log.Close()
-	r.serve = exec.Command(filepath.Join(r.Bin, "ducks"), append([]string{"serve", "--data-dir", "/run/ducks", "--pool", r.pool(), "--dhcp", card}, flags...)...)
+	r.serve = exec.Command(filepath.Join(r.Bin, "ducks"),
+		append([]string{"serve", "--data-dir", "/run/ducks", "--pool", r.pool(), "--dhcp", card},
+			flags...)...)
 	r.serve.Stdout, r.serve.Stderr = log, log
 	if err := r.serve.Start(); err != nil {
 		return err
@@ -207,9 +217,11 @@ func macs() []net.HardwareAddr {
 
 // fill makes a volume, a group and devices.
 func (r *room) fill() error {
-	err := errors.Join(r.ducks("volume", "create", "linux", "--size", "1G"), r.ducks("group", "create", "lab", "--volume", "linux"))
+	err := errors.Join(r.ducks("volume", "create", "linux", "--size", "1G"),
+		r.ducks("group", "create", "lab", "--volume", "linux"))
 	for i, mac := range macs() {
-		err = errors.Join(err, r.ducks("device", "add", mac.String(), "--name", "pc"+strconv.Itoa(i+1), "--group", "lab"))
+		err = errors.Join(err, r.ducks("device", "add", mac.String(), "--name", "pc"+strconv.Itoa(i+1),
+			"--group", "lab"))
 	}
 	return err
 }
@@ -249,7 +261,13 @@ func (r *room) clones(ctx context.Context) error {
 		}
 	}
 	mid, spread := measure.Median(took)
-	r.t.Add(report.Figure{Area: "ducks", What: "clone of an image", Unit: "ms", Value: mid, Budget: 50}.Because("btrfs in memory, 64 MiB written; median of 40, the longest %.1f ms", spread[1]))
+	r.t.Add(report.Figure{
+		Area:   "ducks",
+		What:   "clone of an image",
+		Unit:   "ms",
+		Value:  mid,
+		Budget: 50,
+	}.Because("btrfs in memory, 64 MiB written; median of 40, the longest %.1f ms", spread[1]))
 	return errors.Join(p.Delete(ctx, of.Image), p.DeleteSnapshot(ctx, of))
 }
 
@@ -264,7 +282,13 @@ func (r *room) boots(ctx context.Context) error {
 		}
 		first, last = min(first, o.Times.Whole()), max(last, o.Times.Whole())
 	}
-	r.t.Add(report.Figure{Area: "ducks", What: strconv.Itoa(machines) + " devices boot at once: the last has its disk after", Unit: "s", Value: last.Seconds()}.
-		Because("the first after %.1f s; each then writes 1 MiB and reads it back: %.1f s in all", first.Seconds(), time.Since(began).Seconds()))
+	r.t.Add(report.Figure{
+		Area:  "ducks",
+		What:  strconv.Itoa(machines) + " devices boot at once: the last has its disk after",
+		Unit:  "s",
+		Value: last.Seconds(),
+	}.
+		Because("the first after %.1f s; each then writes 1 MiB and reads it back: %.1f s in all",
+			first.Seconds(), time.Since(began).Seconds()))
 	return nil
 }

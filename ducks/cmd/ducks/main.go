@@ -1,4 +1,5 @@
-// Command ducks runs rooms of machines without disks, which boot clones of golden images over iSCSI.
+// Command ducks runs rooms of machines without disks, which boot clones of golden images over
+// iSCSI.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Package agent is ducks on one machine: the state, a pool, tgtd, what devices ask and what people ask.
+// Package agent is ducks on one machine: the state, a pool, tgtd, what devices ask and what people
+// ask.
 package agent
 
 import (
@@ -53,8 +54,8 @@ const FirstToken = "first-token"
 // targetsDir is where tgtd is told what to do, in a data directory.
 const targetsDir = "tgt"
 
-// StopTargets ends the tgtd that Run has left, with the sessions of devices, and returns how many these were; false if none
-// ran. While Run runs it is refused.
+// StopTargets ends the tgtd that Run has left, with the sessions of devices, and returns how many
+// these were; false if none ran. While Run runs it is refused.
 func StopTargets(ctx context.Context, dataDir string) (sessions int, ran bool, err error) {
 	path := filepath.Join(dataDir, stateFile)
 	if _, err := os.Stat(path); err != nil {
@@ -76,7 +77,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return err
 	}
-	// The state first: it is locked, and opening a pool removes what another ducks has in the making there.
+	// The state first: it is locked, and opening a pool removes what another ducks has in the making
+	// there.
 	file, err := state.Open(filepath.Join(o.DataDir, stateFile), layouts())
 	if err != nil {
 		return err
@@ -91,15 +93,18 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := first(gate, &o); err != nil {
 		return err
 	}
-	targets, err := target.Start(ctx, target.Options{Dir: filepath.Join(o.DataDir, targetsDir), Portal: o.Portal, Logger: o.Logger})
+	targets, err := target.Start(ctx, target.Options{Dir: filepath.Join(o.DataDir, targetsDir),
+		Portal: o.Portal, Logger: o.Logger})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		targets.Close()
-		o.Logger.Info("ducks has stopped, and tgtd goes on: devices keep their disks; ducks stop --targets ends it", "targets", targets.Count(), "data_dir", o.DataDir)
+		o.Logger.Info("ducks has stopped, and tgtd goes on: devices keep their disks; ducks stop "+
+			"--targets ends it", "targets", targets.Count(), "data_dir", o.DataDir)
 	}()
-	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base, Now: time.Now, Logger: o.Logger})
+	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base,
+		Now: time.Now, Logger: o.Logger})
 	if err := devices.Transfers().Tidy(ctx); err != nil {
 		return err
 	}
@@ -128,7 +133,12 @@ func Run(ctx context.Context, o Options) (err error) {
 	beside.Go(func() { keepBackup(ctx, file, images, dir, o.Logger) })
 	defer beside.Wait()
 	defer stop()
-	people := api.Options{Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(), Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times, Leases: func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
+	people := api.Options{
+		Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(),
+			Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times,
+		Leases: func() ([]dhcp.Lease, error) {
+			return dhcp.Leases(file)
+		},
 		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
 	return serve(ctx, &o, file, api.Handler(people), boot.Handler(answers(&o, devices, times, lines)),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
@@ -136,9 +146,12 @@ func Run(ctx context.Context, o Options) (err error) {
 
 // answers returns what devices are answered from.
 func answers(o *Options, devices *room.Room, times *boot.Times, lines *shares) boot.Options {
-	of := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times, Logger: o.Logger,
-		Heard: func(at netip.Addr) (time.Duration, bool, error) { return sockets.Heard(at, o.Portal.Port()) },
-		Up:    func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) },
+	of := boot.Options{Room: devices, Menu: devices.Menus().Of, Portal: o.Portal, Times: times,
+		Logger: o.Logger,
+		Heard: func(at netip.Addr) (time.Duration, bool, error) {
+			return sockets.Heard(at, o.Portal.Port())
+		},
+		Up: func(mac string) error { return devices.Canaries().Reached(mac, room.UntilUp) },
 		Timeouts: func(mac string) (room.Timeouts, error) {
 			d, err := devices.ByMAC(mac)
 			if err != nil {
@@ -156,8 +169,10 @@ func answers(o *Options, devices *room.Room, times *boot.Times, lines *shares) b
 	return of
 }
 
-// openPool opens a pool for this process alone, until the lock is closed, and returns its directory as well.
-func openPool(spec string, keep pool.Reserve) (images pool.Pool, dir string, lock io.Closer, err error) {
+// openPool opens a pool for this process alone, until the lock is closed, and returns its directory
+// as well.
+func openPool(spec string, keep pool.Reserve) (images pool.Pool, dir string, lock io.Closer,
+	err error) {
 	if dir, err = pool.Dir(spec); err != nil {
 		return nil, "", nil, err
 	}
@@ -171,15 +186,18 @@ func openPool(spec string, keep pool.Reserve) (images pool.Pool, dir string, loc
 }
 
 // sends returns what sends figures to the store, if there is one.
-func sends(o *Options, host string, devices *room.Room, images pool.Pool, targets *target.Targets, lines *shares) *figures.Figures {
-	of := figures.Options{Address: o.Store, Server: host, Room: devices, Pool: images, Targets: targets, Now: time.Now, Logger: o.Logger}
+func sends(o *Options, host string, devices *room.Room, images pool.Pool, targets *target.Targets,
+	lines *shares) *figures.Figures {
+	of := figures.Options{Address: o.Store, Server: host, Room: devices, Pool: images,
+		Targets: targets, Now: time.Now, Logger: o.Logger}
 	if lines != nil {
 		of.Line = lines.shaper
 	}
 	return figures.New(of)
 }
 
-// reachable refuses addresses that other machines reach without TLS: tokens would cross the network in clear.
+// reachable refuses addresses that other machines reach without TLS: tokens would cross the network
+// in clear.
 func (o *Options) reachable() error {
 	host, _, err := net.SplitHostPort(o.HTTP)
 	if o.TLS != (TLS{}) {
@@ -189,7 +207,8 @@ func (o *Options) reachable() error {
 		return fmt.Errorf("address of the API: %w", err)
 	}
 	if ip, err := netip.ParseAddr(host); err != nil || !ip.IsLoopback() {
-		return fmt.Errorf("the API listens on a loopback address, as 127.0.0.1:8091, not on %s: give --tls-own-ca, or --tls-cert and --tls-key, or let a proxy with TLS stand before it", o.HTTP)
+		return fmt.Errorf("the API listens on a loopback address, as 127.0.0.1:8091, not on %s: give "+
+			"--tls-own-ca, or --tls-cert and --tls-key, or let a proxy with TLS stand before it", o.HTTP)
 	}
 	return nil
 }
@@ -208,9 +227,10 @@ func first(gate *access.Access, o *Options) error {
 	return nil
 }
 
-// serve answers at both addresses until the context ends, and machines that ask for an address, once they find the
-// rest at a port.
-func serve(ctx context.Context, o *Options, file *state.File, people, devices http.Handler, network func(port uint16) (io.Closer, error)) (err error) {
+// serve answers at both addresses until the context ends, and machines that ask for an address,
+// once they find the rest at a port.
+func serve(ctx context.Context, o *Options, file *state.File, people, devices http.Handler,
+	network func(port uint16) (io.Closer, error)) (err error) {
 	main, err := net.Listen("tcp", o.HTTP)
 	if err != nil {
 		return fmt.Errorf("address of the API: %w", err)
@@ -227,7 +247,8 @@ func serve(ctx context.Context, o *Options, file *state.File, people, devices ht
 		if err != nil {
 			return errors.Join(fmt.Errorf("address for devices: %w", err), main.Close())
 		}
-		servers, listeners, second = append(servers, server(devices, o.Logger)), append(listeners, l), l.Addr()
+		servers, listeners, second = append(servers, server(devices, o.Logger)), append(listeners, l),
+			l.Addr()
 		port = uint16(l.Addr().(*net.TCPAddr).Port)
 	}
 	open, err := network(port)
@@ -260,5 +281,7 @@ func serve(ctx context.Context, o *Options, file *state.File, people, devices ht
 
 // server returns one that waits for nobody for ever.
 func server(h http.Handler, log *slog.Logger) *http.Server {
-	return &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10}
+	return &http.Server{Handler: h, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+		ReadTimeout: 30 * time.Second, WriteTimeout: 2 * time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10}
 }

@@ -20,7 +20,8 @@ import (
 	"dalmatiner/ducks/internal/room"
 )
 
-// The state in a data directory, and its backup in a pool: who has the pool has all that is needed to serve it.
+// The state in a data directory, and its backup in a pool: who has the pool has all that is needed
+// to serve it.
 const (
 	stateFile  = "state"
 	backupFile = "state.backup"
@@ -34,7 +35,8 @@ func layouts() []state.Migration {
 // backupEvery is how old a backup may be while the state changes.
 const backupEvery = time.Minute
 
-// keepBackup writes the state into the pool whenever it has changed, until the context ends, and once then.
+// keepBackup writes the state into the pool whenever it has changed, until the context ends, and
+// once then.
 func keepBackup(ctx context.Context, file *state.File, p pool.Pool, dir string, log *slog.Logger) {
 	tick := time.NewTicker(backupEvery)
 	defer tick.Stop()
@@ -42,7 +44,8 @@ func keepBackup(ctx context.Context, file *state.File, p pool.Pool, dir string, 
 	for ended := false; ; {
 		now, err := file.Changes()
 		if err == nil && now != last {
-			if err = backup(context.WithoutCancel(ctx), file, p, filepath.Join(dir, backupFile)); err == nil {
+			if err = backup(context.WithoutCancel(ctx), file, p,
+				filepath.Join(dir, backupFile)); err == nil {
 				last = now
 			}
 		}
@@ -61,7 +64,8 @@ func keepBackup(ctx context.Context, file *state.File, p pool.Pool, dir string, 
 	}
 }
 
-// backup writes the state into a file of a pool, all of it or nothing, and gives back the one before.
+// backup writes the state into a file of a pool, all of it or nothing, and gives back the one
+// before.
 func backup(ctx context.Context, file *state.File, p pool.Pool, path string) (err error) {
 	var before int64
 	if info, err := os.Stat(path); err == nil {
@@ -84,8 +88,9 @@ func backup(ctx context.Context, file *state.File, p pool.Pool, path string) (er
 	return pool.SyncDir(filepath.Dir(path))
 }
 
-// Restore makes the state of a data directory what the backup in a pool says. There is no state yet, and nobody serves the
-// pool. What of that is kept for devices stays so where the data directory is in it, too.
+// Restore makes the state of a data directory what the backup in a pool says. There is no state
+// yet, and nobody serves the pool. What of that is kept for devices stays so where the data
+// directory is in it, too.
 func Restore(dataDir, spec string, keep pool.Reserve) (err error) {
 	p, dir, lock, err := openPool(spec, keep)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"dalmatiner/ducks/internal/pool"
 )
 
-// TestCopiesOfTheStateKeepTheReserve: the state is copied into a pool, and made again in it, only where its reserve stays free.
+// TestCopiesOfTheStateKeepTheReserve: the state is copied into a pool, and made again in it, only
+// where its reserve stays free.
 func TestCopiesOfTheStateKeepTheReserve(t *testing.T) {
 	if !duckstest.Alone(t, "mount", "mkfs.xfs") {
 		return

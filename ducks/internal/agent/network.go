@@ -35,18 +35,22 @@ type network struct {
 }
 
 // openNetwork begins to answer machines that find their script at a port.
-func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File, devices *room.Room, times *boot.Times) (*network, error) {
+func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File, devices *room.Room,
+	times *boot.Times) (*network, error) {
 	if o.Network.Interface == "" {
 		return &network{}, nil
 	}
 	files := tftp.Files{Dir: o.Network.Loaders}
 	err := files.Check(dhcp.Debian.BIOS, dhcp.Debian.UEFI)
 	if err != nil {
-		return nil, fmt.Errorf("boot loaders in %s: %w: on Debian apt-get install ipxe has them", o.Network.Loaders, err)
+		return nil, fmt.Errorf("boot loaders in %s: %w: on Debian apt-get install ipxe has them",
+			o.Network.Loaders, err)
 	}
 	n := &network{}
-	n.dhcp, err = dhcp.Start(ctx, dhcp.Options{Interface: o.Network.Interface, Proxy: o.Network.Proxy, First: o.Network.First, Last: o.Network.Last,
-		Router: o.Network.Router, DNS: o.Network.DNS, HTTP: port, Script: boot.Path, Loader: boot.Loader, Loaders: dhcp.Debian, State: file,
+	n.dhcp, err = dhcp.Start(ctx, dhcp.Options{Interface: o.Network.Interface, Proxy: o.Network.Proxy,
+		First: o.Network.First, Last: o.Network.Last,
+		Router: o.Network.Router, DNS: o.Network.DNS, HTTP: port, Script: boot.Path, Loader: boot.Loader,
+		Loaders: dhcp.Debian, State: file,
 		Has:   func(name string) bool { return files.Check(name) == nil },
 		Known: func(mac string) bool { _, err := devices.ByMAC(mac); return err == nil },
 		Seen: func(mac string, ipxe bool) {
@@ -60,11 +64,12 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 	if err != nil {
 		return nil, err
 	}
-	n.tftp, err = tftp.Start(netip.AddrPortFrom(n.dhcp.Self.Addr(), tftp.Port), tftp.Options{Files: files, Logger: o.Logger, Seen: func(who netip.Addr) {
-		if mac, err := boot.Neighbour(who); err == nil && mac != "" {
-			times.Note(mac, boot.Fetched)
-		}
-	}})
+	n.tftp, err = tftp.Start(netip.AddrPortFrom(n.dhcp.Self.Addr(), tftp.Port),
+		tftp.Options{Files: files, Logger: o.Logger, Seen: func(who netip.Addr) {
+			if mac, err := boot.Neighbour(who); err == nil && mac != "" {
+				times.Note(mac, boot.Fetched)
+			}
+		}})
 	if err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
@@ -72,19 +77,21 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 	return n, nil
 }
 
-// startNoroute tells machines that their iPXE waits in vain for a router, until the function it returns is called.
+// startNoroute tells machines that their iPXE waits in vain for a router, until the function it
+// returns is called.
 func startNoroute(ctx context.Context, o *Options, times *boot.Times) (end func()) {
 	ctx, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	running.Go(func() {
-		noroute.Run(ctx, noroute.Options{Interface: o.Network.Interface, Logger: o.Logger, Waits: func(mac string) bool {
-			boots := times.Of(mac)
-			if len(boots) == 0 {
-				return false
-			}
-			stage, _ := boots[0].Last()
-			return stage == boot.Loaded
-		}})
+		noroute.Run(ctx, noroute.Options{Interface: o.Network.Interface, Logger: o.Logger,
+			Waits: func(mac string) bool {
+				boots := times.Of(mac)
+				if len(boots) == 0 {
+					return false
+				}
+				stage, _ := boots[0].Last()
+				return stage == boot.Loaded
+			}})
 	})
 	return func() {
 		stop()
@@ -109,9 +116,10 @@ func (n *network) Close() (err error) {
 // lookEvery is how often it is looked whether a device has logged in, and read.
 const lookEvery = 500 * time.Millisecond
 
-// watchSessions notes when devices that were told their disk have logged in and read, and takes versions back that canaries
-// do not boot, until the context ends.
-func watchSessions(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets, times *boot.Times) {
+// watchSessions notes when devices that were told their disk have logged in and read, and takes
+// versions back that canaries do not boot, until the context ends.
+func watchSessions(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets,
+	times *boot.Times) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	for {

@@ -57,12 +57,22 @@ const loginTime = time.Minute
 // shareEvery is how soon a device that logs in has its part, at most.
 const shareEvery = time.Second
 
-// startShares shares the line of the interface, if there is one, until the context ends: then wait returns.
-func startShares(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets) (s *shares, wait func() error, err error) {
+// startShares shares the line of the interface, if there is one, until the context ends: then wait
+// returns.
+func startShares(ctx context.Context, o *Options, devices *room.Room, targets *target.Targets) (
+	s *shares, wait func() error, err error) {
 	if o.Shape.Interface == "" {
 		return nil, func() error { return nil }, nil
 	}
-	s = &shares{room: devices, targets: targets, tables: sockets.Proc, port: o.Portal.Port(), at: make(map[target.Login]netip.Addr), now: time.Now, booting: make(map[string]begins)}
+	s = &shares{
+		room:    devices,
+		targets: targets,
+		tables:  sockets.Proc,
+		port:    o.Portal.Port(),
+		at:      make(map[target.Login]netip.Addr),
+		now:     time.Now,
+		booting: make(map[string]begins),
+	}
 	shaper, err := traffic.Start(o.Shape)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +89,8 @@ func startShares(ctx context.Context, o *Options, devices *room.Room, targets *t
 	}, nil
 }
 
-// run gives out shares until the context ends. It says once that this fails, and once that it works again.
+// run gives out shares until the context ends. It says once that this fails, and once that it works
+// again.
 func (s *shares) run(ctx context.Context, o *Options) {
 	tick := time.NewTicker(shareEvery)
 	defer tick.Stop()
@@ -119,11 +130,14 @@ func (s *shares) taken(list []traffic.Share, at netip.Addr) bool {
 	return slices.ContainsFunc(list, func(o traffic.Share) bool { return o.Address == at })
 }
 
-// set gives out all shares. A device that is logged in boots no more, and an address is of one device.
+// set gives out all shares. A device that is logged in boots no more, and an address is of one
+// device.
 func (s *shares) set() error {
 	list := slices.Clone(s.on)
 	for name, b := range s.booting {
-		if s.now().After(b.until) || slices.ContainsFunc(s.on, func(o traffic.Share) bool { return o.Device == name }) {
+		if s.now().After(b.until) || slices.ContainsFunc(s.on, func(o traffic.Share) bool {
+			return o.Device == name
+		}) {
 			delete(s.booting, name)
 			continue
 		}
@@ -162,7 +176,8 @@ func (s *shares) share(ctx context.Context) error {
 	}
 	// tgtd is not asked: its devices wait while it answers.
 	seen, err := sockets.At(s.tables, sockets.Established, s.port)
-	if err != nil || s.settled && slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) && !s.due() {
+	if err != nil || s.settled && slices.Equal(seen, s.seen) && maps.Equal(limits, s.limits) &&
+		!s.due() {
 		return err
 	}
 	s.settled = false
@@ -191,18 +206,23 @@ func (s *shares) share(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A connection that has not logged in yet is looked at again, and a session that came after the connections were read.
+	// A connection that has not logged in yet is looked at again, and a session that came after the
+	// connections were read.
 	s.seen, s.limits, s.settled = seen, limits, len(list) == len(seen)
 	return nil
 }
 
-// locate finds where new sessions come from, and forgets those that have ended. The next boot of a device may have a session
-// of the same number: one from where nobody is connected any more is looked at again.
-func (s *shares) locate(ctx context.Context, sessions []target.Traffic, seen []sockets.Socket) error {
+// locate finds where new sessions come from, and forgets those that have ended. The next boot of a
+// device may have a session of the same number: one from where nobody is connected any more is
+// looked at again.
+func (s *shares) locate(ctx context.Context, sessions []target.Traffic,
+	seen []sockets.Socket) error {
 	now := make(map[target.Login]netip.Addr, len(sessions))
 	for _, t := range sessions {
 		at, known := s.at[t.Login]
-		if known && slices.ContainsFunc(seen, func(c sockets.Socket) bool { return c.Remote.Addr() == at }) {
+		if known && slices.ContainsFunc(seen, func(c sockets.Socket) bool {
+			return c.Remote.Addr() == at
+		}) {
 			now[t.Login] = at
 			continue
 		}

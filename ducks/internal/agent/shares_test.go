@@ -41,7 +41,8 @@ func (b *oneSession) Sessions(context.Context, string) ([]target.Session, error)
 	return []target.Session{{ID: 1, Address: b.from}}, nil
 }
 
-// A session is located once, when it has an address; the one of the same number after the next boot is located anew.
+// A session is located once, when it has an address; the one of the same number after the next boot
+// is located anew.
 func TestSessionsAreLocated(t *testing.T) {
 	tgtd := &oneSession{}
 	s := &shares{targets: tgtd, at: make(map[target.Login]netip.Addr)}
@@ -49,11 +50,13 @@ func TestSessionsAreLocated(t *testing.T) {
 	for i, c := range []struct {
 		from, want netip.Addr
 		asked      int
-	}{{netip.Addr{}, netip.Addr{}, 1}, {first, first, 2}, {first, first, 2}, {second, second, 3}, {second, second, 3}, {netip.Addr{}, netip.Addr{}, 4}} {
+	}{{netip.Addr{}, netip.Addr{}, 1}, {first, first, 2}, {first, first, 2}, {second, second, 3},
+		{second, second, 3}, {netip.Addr{}, netip.Addr{}, 4}} {
 		tgtd.from = c.from
 		sessions, err := tgtd.Traffic(t.Context())
 		if err == nil {
-			err = s.locate(t.Context(), sessions, []sockets.Socket{{Remote: netip.AddrPortFrom(c.from, 1000)}})
+			err = s.locate(t.Context(), sessions,
+				[]sockets.Socket{{Remote: netip.AddrPortFrom(c.from, 1000)}})
 		}
 		if got := s.at[sessions[0].Login]; err != nil || got != c.want || tgtd.asked != c.asked {
 			t.Errorf("round %d: %v, asked %d times, %v", i, got, tgtd.asked, err)
@@ -69,7 +72,8 @@ func (p *parts) Add(of traffic.Share) error     { p.list = append(p.list, of); r
 func (p *parts) Used() ([]traffic.Used, error)  { return nil, nil }
 func (p *parts) Close() error                   { return nil }
 
-// A device has its part of the line from its script on, until it has logged in and ended, or has not come.
+// A device has its part of the line from its script on, until it has logged in and ended, or has
+// not come.
 func TestADeviceThatBootsHasItsPart(t *testing.T) {
 	now := time.Unix(0, 0)
 	p := &parts{}
@@ -77,7 +81,9 @@ func TestADeviceThatBootsHasItsPart(t *testing.T) {
 	first, second := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2")
 	check := func(what string, want ...traffic.Share) {
 		t.Helper()
-		slices.SortFunc(p.list, func(a, b traffic.Share) int { return strings.Compare(a.Device, b.Device) })
+		slices.SortFunc(p.list, func(a, b traffic.Share) int {
+			return strings.Compare(a.Device, b.Device)
+		})
 		if !slices.Equal(p.list, want) {
 			t.Errorf("%s: %+v, not %+v", what, p.list, want)
 		}
@@ -87,7 +93,8 @@ func TestADeviceThatBootsHasItsPart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	one, two := traffic.Share{Device: "pc1", Address: first, Limit: 5}, traffic.Share{Device: "pc2", Address: second}
+	one, two := traffic.Share{Device: "pc1", Address: first, Limit: 5},
+		traffic.Share{Device: "pc2", Address: second}
 	if err := s.begin(&room.Device{Name: "pc1", Limit: 5}, first); err != nil {
 		t.Fatal(err)
 	}
@@ -128,11 +135,13 @@ func TestADeviceThatBootsHasItsPart(t *testing.T) {
 func TestASessionThatIsNotSeenLeavesNothing(t *testing.T) {
 	dir := t.TempDir()
 	const title = "  sl  local_address rem_address   st\n"
-	if err := os.WriteFile(filepath.Join(dir, "tcp"), []byte(title), 0o600); err != nil { // no look shows a connection
+	// no look shows a connection
+	if err := os.WriteFile(filepath.Join(dir, "tcp"), []byte(title), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	p, tgtd := &parts{}, &oneSession{none: true, from: netip.MustParseAddr("10.0.0.1")}
-	s := &shares{shaper: p, room: tgtd, targets: tgtd, tables: dir, port: 3260, at: make(map[target.Login]netip.Addr), now: time.Now, booting: make(map[string]begins)}
+	s := &shares{shaper: p, room: tgtd, targets: tgtd, tables: dir, port: 3260,
+		at: make(map[target.Login]netip.Addr), now: time.Now, booting: make(map[string]begins)}
 	look := func(want int) {
 		t.Helper()
 		if err := s.share(t.Context()); err != nil || len(p.list) != want {

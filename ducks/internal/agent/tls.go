@@ -16,14 +16,15 @@ import (
 	"dalmatiner/ducks/internal/authority"
 )
 
-// TLS are the files of a certificate and its key, in PEM, or a CA of ducks' own that makes them. None: the API is in clear, on
-// loopback.
+// TLS are the files of a certificate and its key, in PEM, or a CA of ducks' own that makes them.
+// None: the API is in clear, on loopback.
 type TLS struct {
 	Cert, Key string
 	Own       bool
 }
 
-// CAFile is the file in DataDir with the certificate of the CA of ducks, for those who are to trust it.
+// CAFile is the file in DataDir with the certificate of the CA of ducks, for those who are to trust
+// it.
 const CAFile = "ca.crt"
 
 // secureAPI returns a listener that speaks TLS, where that is wanted.
@@ -40,12 +41,15 @@ func secureAPI(l net.Listener, o *Options, file *state.File) (net.Listener, erro
 
 // speakTLS returns a listener that asks for the certificate at each connection.
 func speakTLS(l net.Listener, get func() (*tls.Certificate, error)) net.Listener {
-	return tls.NewListener(l, &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return get() }})
+	return tls.NewListener(l,
+		&tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return get() }})
 }
 
-// ownCertificate returns what makes the certificate of this machine, and writes that of its CA into a directory.
-func ownCertificate(dir string, file *state.File) (get func() (*tls.Certificate, error), err error) {
+// ownCertificate returns what makes the certificate of this machine, and writes that of its CA into
+// a directory.
+func ownCertificate(dir string, file *state.File) (get func() (*tls.Certificate, error),
+	err error) {
 	ca, err := authority.Open(file, time.Now)
 	if err != nil {
 		return nil, err
@@ -78,7 +82,8 @@ func ownNames() ([]string, error) {
 	return names, err
 }
 
-// certificate is that of the files as they are now: one that is renewed is used for the connections that follow.
+// certificate is that of the files as they are now: one that is renewed is used for the connections
+// that follow.
 type certificate struct {
 	of  TLS
 	log *slog.Logger

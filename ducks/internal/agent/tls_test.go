@@ -25,7 +25,8 @@ func write(t *testing.T, of TLS, number int64, at time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	form := &x509.Certificate{SerialNumber: big.NewInt(number), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	form := &x509.Certificate{SerialNumber: big.NewInt(number), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	cert, err := x509.CreateCertificate(rand.Reader, form, form, key.Public(), key)
 	if err != nil {
 		t.Fatal(err)
@@ -34,8 +35,10 @@ func write(t *testing.T, of TLS, number int64, at time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for path, block := range map[string]*pem.Block{of.Cert: {Type: "CERTIFICATE", Bytes: cert}, of.Key: {Type: "EC PRIVATE KEY", Bytes: private}} {
-		if err := errors.Join(os.WriteFile(path, pem.EncodeToMemory(block), 0o600), os.Chtimes(path, at, at)); err != nil {
+	for path, block := range map[string]*pem.Block{of.Cert: {Type: "CERTIFICATE", Bytes: cert},
+		of.Key: {Type: "EC PRIVATE KEY", Bytes: private}} {
+		if err := errors.Join(os.WriteFile(path, pem.EncodeToMemory(block), 0o600),
+			os.Chtimes(path, at, at)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -88,7 +91,8 @@ func TestTheCertificateIsReadAgain(t *testing.T) {
 	sees("the first", 1)
 	write(t, of, 2, now.Add(time.Second))
 	sees("renewed", 2)
-	if err := errors.Join(os.WriteFile(of.Key, []byte("none"), 0o600), os.Chtimes(of.Key, now, now)); err != nil {
+	if err := errors.Join(os.WriteFile(of.Key, []byte("none"), 0o600),
+		os.Chtimes(of.Key, now, now)); err != nil {
 		t.Fatal(err)
 	}
 	sees("damaged", 2)
@@ -98,7 +102,8 @@ func TestTheCertificateIsReadAgain(t *testing.T) {
 
 // In clear the API is on loopback only.
 func TestWhoReachesTheAPI(t *testing.T) {
-	for address, loopback := range map[string]bool{"127.0.0.1:8091": true, "[::1]:8091": true, "0.0.0.0:8091": false, "10.77.0.1:8091": false, "server:8091": false} {
+	for address, loopback := range map[string]bool{"127.0.0.1:8091": true, "[::1]:8091": true,
+		"0.0.0.0:8091": false, "10.77.0.1:8091": false, "server:8091": false} {
 		if err := (&Options{HTTP: address}).reachable(); (err == nil) != loopback {
 			t.Errorf("%s in clear: %v", address, err)
 		}

@@ -1,5 +1,6 @@
-// Package alerts says what of a room somebody should look at: devices that stand still while they boot, or are slow,
-// versions that were taken back, machines that wait to be added, and a pool that becomes full.
+// Package alerts says what of a room somebody should look at: devices that stand still while they
+// boot, or are slow, versions that were taken back, machines that wait to be added, and a pool that
+// becomes full.
 package alerts
 
 import (
@@ -37,12 +38,18 @@ var next = [boot.Stages]struct {
 	within time.Duration
 	remedy string
 }{
-	boot.Addressed: {boot.Fetched, time.Minute, "it did not load iPXE: look at the cable, at a firewall for UDP port 69, and at Secure Boot, which refuses iPXE"},
-	boot.Fetched:   {boot.Loaded, time.Minute, "iPXE did not begin: Secure Boot refuses it, or its card is not known to it"},
-	boot.Loaded:    {boot.Scripted, time.Minute, "it did not ask for its script: look at a firewall for the port of devices"},
-	boot.Scripted:  {boot.LoggedIn, time.Minute, "it did not log in to its disk: look at a firewall for port 3260, and at what it shows"},
-	boot.LoggedIn:  {boot.Read, time.Minute, "it did not read from its disk: look at what it shows"},
-	boot.Read:      {boot.Up, 10 * time.Minute, "its system did not say that it is up: look at what it shows"},
+	boot.Addressed: {boot.Fetched, time.Minute,
+		"it did not load iPXE: look at the cable, at a firewall for UDP port 69, and at Secure Boot, " +
+			"which refuses iPXE"},
+	boot.Fetched: {boot.Loaded, time.Minute,
+		"iPXE did not begin: Secure Boot refuses it, or its card is not known to it"},
+	boot.Loaded: {boot.Scripted, time.Minute,
+		"it did not ask for its script: look at a firewall for the port of devices"},
+	boot.Scripted: {boot.LoggedIn, time.Minute,
+		"it did not log in to its disk: look at a firewall for port 3260, and at what it shows"},
+	boot.LoggedIn: {boot.Read, time.Minute, "it did not read from its disk: look at what it shows"},
+	boot.Read: {boot.Up, 10 * time.Minute,
+		"its system did not say that it is up: look at what it shows"},
 }
 
 // The bounds of what nobody has to look at.
@@ -58,10 +65,15 @@ const (
 func Look(r *Room) []Alert {
 	list := []Alert{}
 	if r.Space.Free < max(r.Space.Total/freeLeast, 2*r.Space.Reserve) {
-		list = append(list, Alert{Object: "pool", Text: fmt.Sprintf("%d of %d MiB are free", r.Space.Free>>20, r.Space.Total>>20),
-			Remedy: fmt.Sprintf("remove versions, groups or devices, or add disks: below %d MiB only running devices write", r.Space.Reserve>>20)})
+		list = append(list,
+			Alert{Object: "pool", Text: fmt.Sprintf("%d of %d MiB are free", r.Space.Free>>20,
+				r.Space.Total>>20),
+				Remedy: fmt.Sprintf("remove versions, groups or devices, or add disks: below %d MiB only "+
+					"running devices write", r.Space.Reserve>>20)})
 	}
-	devices := slices.SortedFunc(slices.Values(r.Devices), func(a, b room.Device) int { return cmp.Compare(a.Name, b.Name) })
+	devices := slices.SortedFunc(slices.Values(r.Devices), func(a, b room.Device) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 	for _, d := range devices {
 		if a, is := look(r.Now, r.Boots(d.MAC)); is {
 			a.Object = "device " + d.Name
@@ -70,13 +82,17 @@ func Look(r *Room) []Alert {
 	}
 	for _, g := range r.Groups {
 		if w := g.Withdrawn; w != nil {
-			list = append(list, Alert{Object: "group " + g.Name, Text: fmt.Sprintf("version %d was taken back: %s", w.Version, w.Why), Since: w.At,
-				Remedy: fmt.Sprintf("update the group again; ducks group rollback %s --to %d lets all have it all the same", g.Name, w.Version)})
+			list = append(list,
+				Alert{Object: "group " + g.Name, Text: fmt.Sprintf("version %d was taken back: %s", w.Version,
+					w.Why), Since: w.At,
+					Remedy: fmt.Sprintf("update the group again; ducks group rollback %s --to %d lets all have "+
+						"it all the same", g.Name, w.Version)})
 		}
 	}
 	for _, u := range r.Unknown {
 		if r.Now.Sub(u.Last) < asked {
-			list = append(list, Alert{Object: "machine " + u.MAC, Text: "it waits to be added, at " + u.Address.String(), Since: u.First,
+			list = append(list, Alert{Object: "machine " + u.MAC, Text: "it waits to be added, at " +
+				u.Address.String(), Since: u.First,
 				Remedy: fmt.Sprintf("ducks device add %s --name NAME --group GROUP", u.MAC)})
 		}
 	}
@@ -91,7 +107,9 @@ func look(now time.Time, boots []boot.Course) (Alert, bool) {
 	last, at := boots[0].Last()
 	if last < boot.Up {
 		of := next[last]
-		says := of.stage != boot.Up || slices.ContainsFunc(boots, func(c boot.Course) bool { return !c.At[boot.Up].IsZero() })
+		says := of.stage != boot.Up || slices.ContainsFunc(boots, func(c boot.Course) bool {
+			return !c.At[boot.Up].IsZero()
+		})
 		if now.Sub(at) < of.within || !says { // a system that never says so cannot be missed
 			return Alert{}, false
 		}
@@ -106,6 +124,7 @@ func look(now time.Time, boots []boot.Course) (Alert, bool) {
 	if fastest == 0 || took < slowLeast || took < slowTimes*fastest {
 		return Alert{}, false
 	}
-	return Alert{Text: fmt.Sprintf("it was up after %.0f s, and once after %.0f s", took.Seconds(), fastest.Seconds()), Since: at,
+	return Alert{Text: fmt.Sprintf("it was up after %.0f s, and once after %.0f s", took.Seconds(),
+		fastest.Seconds()), Since: at,
 		Remedy: "ducks device boots shows which stage was slow"}, true
 }

@@ -1,5 +1,5 @@
-// Package api is what programs and pages ask ducks: JSON over HTTP, with a token or a session. Every change is in the
-// trail, done or refused.
+// Package api is what programs and pages ask ducks: JSON over HTTP, with a token or a session.
+// Every change is in the trail, done or refused.
 package api
 
 import (
@@ -34,7 +34,8 @@ type Options struct {
 	Access *access.Access
 	Times  *boot.Times
 	Leases func() ([]dhcp.Lease, error)
-	// Sessions returns those of all devices as they were when asked last, not longer ago than age, and when that was.
+	// Sessions returns those of all devices as they were when asked last, not longer ago than age, and
+	// when that was.
 	Sessions func(ctx context.Context, age time.Duration) ([]target.Traffic, time.Time, error)
 	Reads    *contents.Turns
 	Wake     func(mac string) error // switches a machine on; nil: no interface is known
@@ -75,7 +76,9 @@ func Handler(o Options) http.Handler {
 	for _, r := range routes() {
 		mux.HandleFunc(r.pattern, func(w http.ResponseWriter, q *http.Request) { o.serve(w, q, r) })
 	}
-	mux.HandleFunc("GET "+Description, func(w http.ResponseWriter, _ *http.Request) { o.write(w, http.StatusOK, describe(routes())) })
+	mux.HandleFunc("GET "+Description, func(w http.ResponseWriter, _ *http.Request) {
+		o.write(w, http.StatusOK, describe(routes()))
+	})
 	mux.HandleFunc("/api/", func(w http.ResponseWriter, q *http.Request) {
 		o.answer(w, nil, fmt.Errorf("%s %s: %w", q.Method, q.URL.Path, state.ErrUnknown))
 	})
@@ -106,7 +109,13 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 		answer, err = r.do(c)
 	}
 	if r.what != "" {
-		act := access.Act{Who: c.who.Name, From: q.RemoteAddr, What: r.what, Object: c.object, Within: c.concerned()}
+		act := access.Act{
+			Who:    c.who.Name,
+			From:   q.RemoteAddr,
+			What:   r.what,
+			Object: c.object,
+			Within: c.concerned(),
+		}
 		if err != nil {
 			act.Error = err.Error()
 		}
@@ -123,14 +132,16 @@ func (o *Options) serve(w http.ResponseWriter, q *http.Request, r route) {
 	o.answer(w, answer, err)
 }
 
-// concerned returns the scopes whose admins see an act in the trail: those of what it concerns, and of who did it.
+// concerned returns the scopes whose admins see an act in the trail: those of what it concerns, and
+// of who did it.
 func (c *call) concerned() []string {
 	list := slices.Concat(c.within, c.who.Scopes)
 	slices.Sort(list)
 	return slices.Compact(list)
 }
 
-// may returns access.ErrDenied unless who asks has the role for a route, and reaches what it concerns.
+// may returns access.ErrDenied unless who asks has the role for a route, and reaches what it
+// concerns.
 func (c *call) may(r route) (err error) {
 	if r.scope == nil || !c.who.Role.Allows(r.role) {
 		return c.who.May(r.role)
@@ -149,11 +160,17 @@ var statuses = []struct {
 	err    error
 	status int
 }{
-	{access.ErrDenied, http.StatusForbidden}, {state.ErrUnknown, http.StatusNotFound}, {pool.ErrUnknown, http.StatusNotFound},
-	{room.ErrExists, http.StatusConflict}, {access.ErrExists, http.StatusConflict}, {pool.ErrExists, http.StatusConflict},
-	{room.ErrBusy, http.StatusConflict}, {room.ErrLimit, http.StatusConflict}, {target.ErrBusy, http.StatusConflict}, {access.ErrTooMany, http.StatusTooManyRequests},
+	{access.ErrDenied, http.StatusForbidden}, {state.ErrUnknown, http.StatusNotFound},
+	{pool.ErrUnknown, http.StatusNotFound},
+	{room.ErrExists, http.StatusConflict}, {access.ErrExists, http.StatusConflict},
+	{pool.ErrExists, http.StatusConflict},
+	{room.ErrBusy, http.StatusConflict}, {room.ErrLimit, http.StatusConflict},
+	{target.ErrBusy, http.StatusConflict}, {access.ErrTooMany, http.StatusTooManyRequests},
 	{pool.ErrFull, http.StatusInsufficientStorage},
-	{errRequest, http.StatusBadRequest}, {room.ErrRefused, http.StatusBadRequest}, {contents.ErrImage, http.StatusBadRequest}, {pool.ErrSize, http.StatusBadRequest}, {access.ErrRefused, http.StatusBadRequest}, {room.ErrName, http.StatusBadRequest}, {access.ErrName, http.StatusBadRequest},
+	{errRequest, http.StatusBadRequest}, {room.ErrRefused, http.StatusBadRequest},
+	{contents.ErrImage, http.StatusBadRequest}, {pool.ErrSize, http.StatusBadRequest},
+	{access.ErrRefused, http.StatusBadRequest}, {room.ErrName, http.StatusBadRequest},
+	{access.ErrName, http.StatusBadRequest},
 }
 
 // errRequest is a request that cannot be read.
@@ -188,7 +205,8 @@ func (o *Options) write(w http.ResponseWriter, status int, answer any) {
 	e.SetIndent("", "  ")
 	if err := e.Encode(answer); err != nil {
 		o.Logger.Error("an answer cannot be written", "err", err)
-		status, b = http.StatusInternalServerError, *bytes.NewBufferString(`{"error": "the answer cannot be written"}`)
+		status, b = http.StatusInternalServerError,
+			*bytes.NewBufferString(`{"error": "the answer cannot be written"}`)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")

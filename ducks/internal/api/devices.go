@@ -54,8 +54,10 @@ func (c *call) live() (live, error) {
 }
 
 func (c *call) shown(d room.Device, now live) Device {
-	out := Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin, Version: d.Version, Afresh: d.Afresh, Limit: d.Limit, Space: d.Space,
-		IQN: c.Room.IQN(d.Name), Portal: c.Server.Portal, Initiator: c.Room.Initiator(d.Name), User: d.Name, SeenAt: now.at}
+	out := Device{Name: d.Name, MAC: d.MAC, Group: d.Group, Mode: d.Mode, Until: d.Until, Pin: d.Pin,
+		Version: d.Version, Afresh: d.Afresh, Limit: d.Limit, Space: d.Space,
+		IQN: c.Room.IQN(d.Name), Portal: c.Server.Portal, Initiator: c.Room.Initiator(d.Name),
+		User: d.Name, SeenAt: now.at}
 	t, on := now.of[out.IQN]
 	out.On, out.ReadBytes, out.WriteBytes = on, t.ReadBytes, t.WriteBytes
 	if boots := c.Times.Of(d.MAC); len(boots) > 0 {
@@ -67,7 +69,9 @@ func (c *call) shown(d room.Device, now live) Device {
 
 func listDevices(c *call) ([]Device, error) {
 	all, err := c.Room.Devices()
-	if all, err = seen(c, all, err, room.ADevice, func(d room.Device) string { return d.Name }); err != nil {
+	if all, err = seen(c, all, err, room.ADevice, func(d room.Device) string {
+		return d.Name
+	}); err != nil {
 		return nil, err
 	}
 	live, err := c.live()
@@ -109,7 +113,8 @@ func showDevice(c *call) (Device, error) {
 	return shown, nil
 }
 
-// attachDevice gets the disk of a device ready, and shows where it is. What follows is seen as of a boot.
+// attachDevice gets the disk of a device ready, and shows where it is. What follows is seen as of a
+// boot.
 func attachDevice(c *call, _ none) (Device, error) {
 	if _, _, err := (room.Attachments{Room: c.Room}).Attach(c.Context(), c.object); err != nil {
 		return Device{}, err
@@ -143,7 +148,8 @@ func showBoots(c *call) ([]Course, error) {
 		shown := Course{Begun: of.Begun()}
 		for s, at := range of.At {
 			if !at.IsZero() {
-				shown.Stages = append(shown.Stages, Reached{boot.Stage(s).String(), at.Sub(shown.Begun).Seconds()})
+				shown.Stages = append(shown.Stages,
+					Reached{boot.Stage(s).String(), at.Sub(shown.Begun).Seconds()})
 			}
 		}
 		list = append(list, shown)

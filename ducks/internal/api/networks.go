@@ -65,31 +65,39 @@ type Limited struct {
 func owners() []route {
 	return []route{
 		asks("GET /api/v1/servers", "All storage servers.", access.Viewer, listServers),
-		within(theirs, asks("GET /api/v1/clients", "All clients, with what they have.", access.Viewer, listClients)),
-		acts("POST /api/v1/clients", "Make a client.", access.Admin, "create client", func(c *call, n NewClient) (none, error) {
-			c.object = n.Name
-			return none{}, c.Room.Networks().CreateClient(room.Client(n))
-		}),
-		acts("PUT /api/v1/clients/{name}/limits", "Limit what the networks of a client have together.", access.Admin, "limit client", func(c *call, to room.Counts) (none, error) {
-			return none{}, c.Room.Networks().LimitClient(c.object, to)
-		}),
-		removes("DELETE /api/v1/clients/{name}", "Delete a client without networks.", access.Admin, "delete client", func(c *call) error {
-			if err := c.free(ofClient + c.object); err != nil {
-				return err
-			}
-			return c.Room.Networks().RemoveClient(c.object)
-		}),
-		within(theirs, asks("GET /api/v1/networks", "All networks, with what they have.", access.Viewer, listNetworks)),
-		within(theirs, acts("POST /api/v1/networks", "Make a network of a client.", access.Admin, "create network", createNetwork)),
-		within(theOwner, acts("PUT /api/v1/networks/{name}/limits", "Limit what a network has.", access.Admin, "limit network", func(c *call, to room.Counts) (none, error) {
-			return none{}, c.Room.Networks().Limit(c.object, to)
-		})),
-		within(theOwner, removes("DELETE /api/v1/networks/{name}", "Delete a network that has nothing.", access.Admin, "delete network", func(c *call) error {
-			if err := c.free(ofNetwork + c.object); err != nil {
-				return err
-			}
-			return c.Room.Networks().Remove(c.object)
-		})),
+		within(theirs, asks("GET /api/v1/clients", "All clients, with what they have.", access.Viewer,
+			listClients)),
+		acts("POST /api/v1/clients", "Make a client.", access.Admin, "create client",
+			func(c *call, n NewClient) (none, error) {
+				c.object = n.Name
+				return none{}, c.Room.Networks().CreateClient(room.Client(n))
+			}),
+		acts("PUT /api/v1/clients/{name}/limits", "Limit what the networks of a client have together.",
+			access.Admin, "limit client", func(c *call, to room.Counts) (none, error) {
+				return none{}, c.Room.Networks().LimitClient(c.object, to)
+			}),
+		removes("DELETE /api/v1/clients/{name}", "Delete a client without networks.", access.Admin,
+			"delete client", func(c *call) error {
+				if err := c.free(ofClient + c.object); err != nil {
+					return err
+				}
+				return c.Room.Networks().RemoveClient(c.object)
+			}),
+		within(theirs, asks("GET /api/v1/networks", "All networks, with what they have.", access.Viewer,
+			listNetworks)),
+		within(theirs, acts("POST /api/v1/networks", "Make a network of a client.", access.Admin,
+			"create network", createNetwork)),
+		within(theOwner, acts("PUT /api/v1/networks/{name}/limits", "Limit what a network has.",
+			access.Admin, "limit network", func(c *call, to room.Counts) (none, error) {
+				return none{}, c.Room.Networks().Limit(c.object, to)
+			})),
+		within(theOwner, removes("DELETE /api/v1/networks/{name}", "Delete a network that has nothing.",
+			access.Admin, "delete network", func(c *call) error {
+				if err := c.free(ofNetwork + c.object); err != nil {
+					return err
+				}
+				return c.Room.Networks().Remove(c.object)
+			})),
 	}
 }
 
@@ -117,7 +125,9 @@ func listClients(c *call) ([]ShownClient, error) {
 		return nil, err
 	}
 	list := []ShownClient{}
-	for _, of := range slices.SortedFunc(maps.Values(t.Clients), func(a, b room.Client) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, of := range slices.SortedFunc(maps.Values(t.Clients), func(a, b room.Client) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
 		if c.who.Reaches(ofClient + of.Name) {
 			list = append(list, ShownClient{of, t.OfClient(of.Name)})
 		}
@@ -131,7 +141,9 @@ func listNetworks(c *call) ([]ShownNetwork, error) {
 		return nil, err
 	}
 	list := []ShownNetwork{}
-	for _, of := range slices.SortedFunc(maps.Values(t.Networks), func(a, b room.Network) int { return strings.Compare(a.Name, b.Name) }) {
+	for _, of := range slices.SortedFunc(maps.Values(t.Networks), func(a, b room.Network) int {
+		return strings.Compare(a.Name, b.Name)
+	}) {
 		if c.who.Reaches(scopes(t.Place(room.ANetwork, of.Name))...) {
 			list = append(list, ShownNetwork{of, t.Has[of.Name]})
 		}

@@ -7,13 +7,15 @@ import (
 	"time"
 )
 
-// Description is where the API says what can be asked: a document of OpenAPI 3.1. Source: spec.openapis.org/oas/v3.1.0.
+// Description is where the API says what can be asked: a document of OpenAPI 3.1. Source:
+// spec.openapis.org/oas/v3.1.0.
 const Description = "/api/v1/openapi.json"
 
 // object is one of JSON.
 type object map[string]any
 
-// describe returns the document of some routes. Their bodies are described from the types that they are read into.
+// describe returns the document of some routes. Their bodies are described from the types that they
+// are read into.
 func describe(list []route) object {
 	paths, schemas := object{}, object{}
 	for _, r := range list {
@@ -25,13 +27,18 @@ func describe(list []route) object {
 		}
 		of[strings.ToLower(method)] = r.operation(path, schemas)
 	}
-	schemas["Error"] = object{"type": "object", "properties": object{"error": object{"type": "string"}}, "required": []string{"error"}}
+	schemas["Error"] = object{
+		"type": "object", "properties": object{"error": object{"type": "string"}},
+		"required": []string{"error"}}
 	return object{
-		"openapi":    "3.1.0",
-		"info":       object{"title": "ducks", "version": "1", "description": "Rooms of machines without disks."},
-		"paths":      paths,
-		"components": object{"schemas": schemas, "securitySchemes": object{"token": object{"type": "http", "scheme": "bearer"}}},
-		"security":   []object{{"token": []string{}}},
+		"openapi": "3.1.0",
+		"info": object{"title": "ducks", "version": "1",
+			"description": "Rooms of machines without disks."},
+		"paths": paths,
+		"components": object{
+			"schemas":         schemas,
+			"securitySchemes": object{"token": object{"type": "http", "scheme": "bearer"}}},
+		"security": []object{{"token": []string{}}},
 	}
 }
 
@@ -66,16 +73,19 @@ func (r *route) operation(path string, schemas object) object {
 		o["requestBody"] = with(content(kindJSON, schemaOf(r.in, schemas)), "required", true)
 	}
 	if r.image {
-		o["requestBody"] = with(content(kindImage, object{"type": "string", "format": "binary"}), "required", true)
+		o["requestBody"] = with(content(kindImage, object{"type": "string", "format": "binary"}),
+			"required", true)
 	}
 	var parameters []object
 	for part := range strings.SplitSeq(path, "/") {
 		if name, is := strings.CutPrefix(part, "{"); is {
-			parameters = append(parameters, object{"name": strings.TrimSuffix(name, "}"), "in": "path", "required": true, "schema": object{"type": "string"}})
+			parameters = append(parameters, object{"name": strings.TrimSuffix(name, "}"), "in": "path",
+				"required": true, "schema": object{"type": "string"}})
 		}
 	}
 	for _, name := range r.query {
-		parameters = append(parameters, object{"name": name, "in": "query", "schema": object{"type": "string"}})
+		parameters = append(parameters,
+			object{"name": name, "in": "query", "schema": object{"type": "string"}})
 	}
 	if parameters != nil {
 		o["parameters"] = parameters
@@ -93,7 +103,8 @@ func schemaOf(t reflect.Type, schemas object) object {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
 		return object{"type": "string", "format": "date-time"}
-	case t.Kind() != reflect.Pointer && t.Implements(reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()):
+	case t.Kind() != reflect.Pointer &&
+		t.Implements(reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()):
 		return object{"type": "string"}
 	case t.Implements(reflect.TypeFor[json.Marshaler]()):
 		return object{}

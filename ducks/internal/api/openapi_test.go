@@ -11,7 +11,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the description")
 
-// TestDescription: the document says what the API is; a change of it shows. All that it refers to is in it.
+// TestDescription: the document says what the API is; a change of it shows. All that it refers to
+// is in it.
 func TestDescription(t *testing.T) {
 	b, err := json.MarshalIndent(describe(routes()), "", "  ")
 	if err != nil {
@@ -39,7 +40,8 @@ func TestRoutes(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, r := range routes() {
 		method, path, _ := strings.Cut(r.pattern, " ")
-		if seen[r.pattern] || !strings.HasPrefix(path, "/api/v1/") || r.text == "" || (r.role == "") != (path == "/api/v1/login") || method != "GET" && r.what == "" {
+		if seen[r.pattern] || !strings.HasPrefix(path, "/api/v1/") || r.text == "" ||
+			(r.role == "") != (path == "/api/v1/login") || method != "GET" && r.what == "" {
 			t.Errorf("%+v", r)
 		}
 		seen[r.pattern] = true

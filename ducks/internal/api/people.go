@@ -11,19 +11,31 @@ import (
 )
 
 func people() []route {
-	trail := within(theirs, asks("GET /api/v1/trail", "What was done, by whom, the newest first.", access.Admin, showTrail))
+	trail := within(theirs, asks("GET /api/v1/trail", "What was done, by whom, the newest first.",
+		access.Admin, showTrail))
 	trail.query = []string{"before"}
 	return []route{
 		within(theirs, asks("GET /api/v1/tokens", "Who is let in.", access.Admin, listTokens)),
-		within(theirs, acts("POST /api/v1/tokens", "Make a token. It is shown once.", access.Admin, "create token", createToken)),
-		within(theirs, removes("DELETE /api/v1/tokens/{name}", "Take a token away, at once.", access.Admin, "delete token", deleteToken)),
+		within(theirs, acts("POST /api/v1/tokens", "Make a token. It is shown once.", access.Admin,
+			"create token", createToken)),
+		within(theirs, removes("DELETE /api/v1/tokens/{name}", "Take a token away, at once.",
+			access.Admin, "delete token", deleteToken)),
 		trail,
-		acts("POST /api/v1/login", "Begin a session of a user. Its secret lets in as a token does, for 12 hours.", "", "log in", login),
-		within(theirs, acts("POST /api/v1/logout", "End the session that asks.", access.Viewer, "log out", func(c *call, _ none) (none, error) { return none{}, c.Access.Logout(c.secret) })),
+		acts("POST /api/v1/login",
+			"Begin a session of a user. Its secret lets in as a token does, for 12 hours.", "", "log in",
+			login),
+		within(theirs, acts("POST /api/v1/logout", "End the session that asks.", access.Viewer, "log out",
+			func(c *call, _ none) (none, error) {
+				return none{}, c.Access.Logout(c.secret)
+			})),
 		within(theirs, asks("GET /api/v1/users", "All users.", access.Admin, listUsers)),
-		within(theirs, acts("POST /api/v1/users", "Make a user.", access.Admin, "create user", createUser)),
-		within(theirs, acts("PUT /api/v1/users/{name}/password", "Give a user another password: an admin any, a user the own one. The sessions of the user end.", access.Viewer, "change password", setPassword)),
-		within(theirs, removes("DELETE /api/v1/users/{name}", "Take a user away, with all sessions.", access.Admin, "delete user", deleteUser)),
+		within(theirs, acts("POST /api/v1/users", "Make a user.", access.Admin, "create user",
+			createUser)),
+		within(theirs, acts("PUT /api/v1/users/{name}/password", "Give a user another password: an "+
+			"admin any, a user the own one. The sessions of the user end.", access.Viewer, "change password",
+			setPassword)),
+		within(theirs, removes("DELETE /api/v1/users/{name}", "Take a user away, with all sessions.",
+			access.Admin, "delete user", deleteUser)),
 	}
 }
 
@@ -58,7 +70,11 @@ func createUser(c *call, u NewUser) (none, error) {
 	if err != nil {
 		return none{}, err
 	}
-	return none{}, c.Access.CreateUser(access.Identity{Name: u.Name, Role: u.Role, Scopes: to}, u.Password)
+	return none{}, c.Access.CreateUser(access.Identity{
+		Name:   u.Name,
+		Role:   u.Role,
+		Scopes: to,
+	}, u.Password)
 }
 
 // Password is a new one.
@@ -66,10 +82,12 @@ type Password struct {
 	Password string `json:"password"`
 }
 
-// setPassword lets users change their own. A token that has the name of a user is none of that user's.
+// setPassword lets users change their own. A token that has the name of a user is none of that
+// user's.
 func setPassword(c *call, p Password) (none, error) {
 	if own := c.who.Name == c.object && access.IsSession(c.secret); !own {
-		if err := errors.Join(c.who.May(access.Admin, c.who.Scopes...), c.managesUser(c.object)); err != nil {
+		if err := errors.Join(c.who.May(access.Admin, c.who.Scopes...),
+			c.managesUser(c.object)); err != nil {
 			return none{}, err
 		}
 	}
@@ -88,7 +106,11 @@ func createToken(c *call, t NewToken) (MadeToken, error) {
 	if err != nil {
 		return MadeToken{}, err
 	}
-	secret, err := c.Access.CreateToken(access.Token{Identity: access.Identity{Name: t.Name, Role: t.Role, Scopes: to}, Expires: t.Expires})
+	secret, err := c.Access.CreateToken(access.Token{Identity: access.Identity{
+		Name:   t.Name,
+		Role:   t.Role,
+		Scopes: to,
+	}, Expires: t.Expires})
 	return MadeToken{t.Name, secret}, err
 }
 

@@ -11,8 +11,9 @@ import (
 	"dalmatiner/ducks/internal/room"
 )
 
-// Who is limited is so to clients, networks or groups: client/acme, network/lab, group/rack1. What lies within one of them
-// concerns who is limited to it; what lies within none, as the pool, only who is not limited.
+// Who is limited is so to clients, networks or groups: client/acme, network/lab, group/rack1. What
+// lies within one of them concerns who is limited to it; what lies within none, as the pool, only
+// who is not limited.
 
 // The kinds of scopes.
 const (
@@ -32,7 +33,11 @@ func within(s scope, r route) route {
 
 // scopes returns those of a place.
 func scopes(p room.Place) (list []string) {
-	for kind, name := range map[string]string{ofClient: p.Client, ofNetwork: p.Network, ofGroup: p.Group} {
+	for kind, name := range map[string]string{
+		ofClient:  p.Client,
+		ofNetwork: p.Network,
+		ofGroup:   p.Group,
+	} {
 		if name != "" {
 			list = append(list, kind+name)
 		}
@@ -97,10 +102,13 @@ func seen[T any](c *call, list []T, err error, kind state.Table, name func(T) st
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(list, func(v T) bool { return !c.who.Reaches(scopes(t.Place(kind, name(v)))...) }), nil
+	return slices.DeleteFunc(list, func(v T) bool {
+		return !c.who.Reaches(scopes(t.Place(kind, name(v)))...)
+	}), nil
 }
 
-// works returns access.ErrDenied unless who asks may work within some scopes. They are those of the act.
+// works returns access.ErrDenied unless who asks may work within some scopes. They are those of the
+// act.
 func (c *call) works(within []string, err error) error {
 	if err != nil {
 		return err
@@ -109,19 +117,21 @@ func (c *call) works(within []string, err error) error {
 	return c.who.May(access.Operator, within...)
 }
 
-// network completes the name of a network in which something is made: without one it is the only one that who asks is limited
-// to, or else the default.
+// network completes the name of a network in which something is made: without one it is the only
+// one that who asks is limited to, or else the default.
 func (c *call) network(name string) (string, error) {
 	if name == "" {
 		name = room.Default
-		if only, is := strings.CutPrefix(strings.Join(c.who.Scopes, " "), ofNetwork); is && len(c.who.Scopes) == 1 {
+		if only, is := strings.CutPrefix(strings.Join(c.who.Scopes, " "), ofNetwork); is &&
+			len(c.who.Scopes) == 1 {
 			name = only
 		}
 	}
 	return name, c.works(c.where(room.ANetwork, name))
 }
 
-// limited returns the scopes of somebody who is to be let in. Who makes one that is limited reaches all of them.
+// limited returns the scopes of somebody who is to be let in. Who makes one that is limited reaches
+// all of them.
 func (c *call) limited(l Limited) ([]string, error) {
 	t, err := c.tree()
 	if err != nil {
@@ -140,17 +150,20 @@ func (c *call) limited(l Limited) ([]string, error) {
 		if around := around(t, s); len(around) == 0 {
 			err = errors.Join(err, fmt.Errorf("%s: %w", s, state.ErrUnknown))
 		} else if !c.who.Reaches(around...) {
-			err = errors.Join(err, fmt.Errorf("%w: %s is not limited to %s", access.ErrDenied, c.who.Name, s))
+			err = errors.Join(err, fmt.Errorf("%w: %s is not limited to %s", access.ErrDenied, c.who.Name,
+				s))
 		}
 	}
 	if err == nil && len(list) == 0 && len(c.who.Scopes) > 0 {
-		err = fmt.Errorf("%w: %s is limited to %s, and so is who it lets in: name clients, networks or groups", access.ErrDenied, c.who.Name, strings.Join(c.who.Scopes, ", "))
+		err = fmt.Errorf("%w: %s is limited to %s, and so is who it lets in: name clients, networks or "+
+			"groups", access.ErrDenied, c.who.Name, strings.Join(c.who.Scopes, ", "))
 	}
 	c.within = list
 	return list, err
 }
 
-// manages reports whether who asks may say what becomes of somebody: all of whose scopes it reaches.
+// manages reports whether who asks may say what becomes of somebody: all of whose scopes it
+// reaches.
 func (c *call) manages(i access.Identity) bool {
 	if len(c.who.Scopes) == 0 {
 		return true
@@ -159,7 +172,9 @@ func (c *call) manages(i access.Identity) bool {
 	if err != nil || len(i.Scopes) == 0 {
 		return false
 	}
-	return !slices.ContainsFunc(i.Scopes, func(s string) bool { return !c.who.Reaches(around(t, s)...) })
+	return !slices.ContainsFunc(i.Scopes, func(s string) bool {
+		return !c.who.Reaches(around(t, s)...)
+	})
 }
 
 // around returns the scopes in which one lies, with that itself: none if there is no such thing.
@@ -168,7 +183,8 @@ func around(t *room.Tree, scope string) []string {
 	return scopes(t.Place(state.Table(kind), name))
 }
 
-// free returns room.ErrBusy where somebody is limited to a scope: who makes another thing of that name would let them in there.
+// free returns room.ErrBusy where somebody is limited to a scope: who makes another thing of that
+// name would let them in there.
 func (c *call) free(scope string) error {
 	users, err := c.Access.Users()
 	if err != nil {
@@ -180,12 +196,14 @@ func (c *call) free(scope string) error {
 	}
 	for _, u := range users {
 		if slices.Contains(u.Scopes, scope) {
-			return fmt.Errorf("%s: %w: user %s is limited to it: delete that user first", scope, room.ErrBusy, u.Name)
+			return fmt.Errorf("%s: %w: user %s is limited to it: delete that user first", scope,
+				room.ErrBusy, u.Name)
 		}
 	}
 	for _, t := range tokens {
 		if slices.Contains(t.Scopes, scope) {
-			return fmt.Errorf("%s: %w: token %s is limited to it: delete that first", scope, room.ErrBusy, t.Name)
+			return fmt.Errorf("%s: %w: token %s is limited to it: delete that first", scope, room.ErrBusy,
+				t.Name)
 		}
 	}
 	return nil

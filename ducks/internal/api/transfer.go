@@ -55,7 +55,11 @@ type upload struct {
 
 // receives makes the body of a request one. Its connection is not used again.
 func receives(w http.ResponseWriter, q *http.Request) *upload {
-	u := &upload{ReadCloser: q.Body, control: http.NewResponseController(w), invited: q.Header.Get("Expect") == ""}
+	u := &upload{
+		ReadCloser: q.Body,
+		control:    http.NewResponseController(w),
+		invited:    q.Header.Get("Expect") == "",
+	}
 	u.duplex = u.control.EnableFullDuplex() == nil
 	w.Header().Set("Connection", "close")
 	q.Body = u
@@ -99,8 +103,8 @@ func (c *call) number(key string) (int64, error) {
 	return n, nil
 }
 
-// importVolume takes a volume, or a version of one: the body is the bytes of the disk, size of them. Their SHA-256 is in a
-// header or in the trailer.
+// importVolume takes a volume, or a version of one: the body is the bytes of the disk, size of
+// them. Their SHA-256 is in a header or in the trailer.
 func importVolume(c *call) (any, error) {
 	size, err := c.number("size")
 	if err != nil {
@@ -117,7 +121,8 @@ func importVolume(c *call) (any, error) {
 		return nil, err
 	}
 	control := http.NewResponseController(c.w)
-	if err := control.SetWriteDeadline(time.Time{}); err != nil { // the answer comes behind all of the body
+	// the answer comes behind all of the body
+	if err := control.SetWriteDeadline(time.Time{}); err != nil {
 		return nil, err
 	}
 	sum := func() string {
@@ -131,7 +136,8 @@ func importVolume(c *call) (any, error) {
 		return nil, err
 	}
 	defer body.Close()
-	v, err := c.Room.Transfers().Import(c.Context(), of, body, sum, c.who.Name, c.URL.Query().Get("note"))
+	v, err := c.Room.Transfers().Import(c.Context(), of, body, sum, c.who.Name,
+		c.URL.Query().Get("note"))
 	if err != nil {
 		return nil, err
 	}
@@ -146,10 +152,12 @@ func unpacked(coding string, body io.Reader) (io.ReadCloser, error) {
 	case diskfile.Packed:
 		return diskfile.Unpack(body)
 	}
-	return nil, fmt.Errorf("%w: Content-Encoding: %s: want %s, or none", errRequest, coding, diskfile.Packed)
+	return nil, fmt.Errorf("%w: Content-Encoding: %s: want %s, or none", errRequest, coding,
+		diskfile.Packed)
 }
 
-// packed returns what writes the bytes of a disk into an answer, packed if who asks takes that, and what ends them.
+// packed returns what writes the bytes of a disk into an answer, packed if who asks takes that, and
+// what ends them.
 func packed(h http.Header, takes string, w io.Writer) (to io.Writer, done func() error, err error) {
 	for coding := range strings.SplitSeq(takes, ",") {
 		if strings.TrimSpace(coding) != diskfile.Packed {
@@ -165,7 +173,8 @@ func packed(h http.Header, takes string, w io.Writer) (to io.Writer, done func()
 	return w, func() error { return nil }, nil
 }
 
-// exportVolume gives a version of a volume: the bytes of its disk, with their SHA-256 in the trailer.
+// exportVolume gives a version of a volume: the bytes of its disk, with their SHA-256 in the
+// trailer.
 func exportVolume(c *call) (any, error) {
 	number, err := c.number("version")
 	if err != nil {

@@ -49,7 +49,8 @@ func TestSendersReadWhyTheyAreRefused(t *testing.T) {
 		if n, err := io.CopyN(conn, zeros{}, c.sent); err != nil {
 			t.Errorf("%s: %d bytes were sent: %v", what, n, err)
 		}
-		if r, err := http.ReadResponse(answers, nil); err != nil || r.StatusCode != http.StatusInsufficientStorage {
+		if r, err := http.ReadResponse(answers, nil); err != nil ||
+			r.StatusCode != http.StatusInsufficientStorage {
 			t.Errorf("%s: %v, %v", what, r, err)
 		}
 	}

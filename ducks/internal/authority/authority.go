@@ -1,5 +1,5 @@
-// Package authority is a CA of a server's own, for the certificate of its API. It is kept in the state, so that a server which
-// is restored is trusted as before.
+// Package authority is a CA of a server's own, for the certificate of its API. It is kept in the
+// state, so that a server which is restored is trusted as before.
 package authority
 
 import (
@@ -20,7 +20,8 @@ import (
 	"dalmatiner/access/state"
 )
 
-// The times of certificates. That of the server is made anew when a third of its time is left, and at each start.
+// The times of certificates. That of the server is made anew when a third of its time is left, and
+// at each start.
 const (
 	lifetime       = 10 * 365 * 24 * time.Hour // of the CA
 	serverLifetime = 90 * 24 * time.Hour
@@ -74,7 +75,8 @@ func Open(file *state.File, now func() time.Time) (*Authority, error) {
 	}
 	of, is := private.(*ecdsa.PrivateKey)
 	if !is || now().After(cert.NotAfter) {
-		return nil, fmt.Errorf("the CA: its key is a %T, and it ends at %s", private, cert.NotAfter.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("the CA: its key is a %T, and it ends at %s", private,
+			cert.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return &Authority{cert: cert, key: of, now: now}, nil
 }
@@ -85,9 +87,11 @@ func create(now time.Time) (k kept, err error) {
 	if err != nil {
 		return k, err
 	}
-	form := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "ducks CA"}, NotBefore: now.Add(-skew), NotAfter: now.Add(lifetime),
+	form := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "ducks CA"},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(lifetime),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign}
-	if k.Cert, err = x509.CreateCertificate(rand.Reader, form, form, private.Public(), private); err != nil {
+	if k.Cert, err = x509.CreateCertificate(rand.Reader, form, form, private.Public(),
+		private); err != nil {
 		return k, err
 	}
 	k.Key, err = x509.MarshalPKCS8PrivateKey(private)
@@ -106,7 +110,8 @@ func (a *Authority) PEM() []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw})
 }
 
-// Certificate returns that of a server with some names and addresses, made anew where a third of its time is left.
+// Certificate returns that of a server with some names and addresses, made anew where a third of
+// its time is left.
 func (a *Authority) Certificate(names []string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -114,8 +119,10 @@ func (a *Authority) Certificate(names []string) (*tls.Certificate, error) {
 	if a.server != nil && a.server.Leaf.NotAfter.Sub(now) > serverLifetime/3 {
 		return a.server, nil
 	}
-	form := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "ducks"}, NotBefore: now.Add(-skew), NotAfter: now.Add(serverLifetime),
-		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	form := &x509.Certificate{SerialNumber: serial(), Subject: pkix.Name{CommonName: "ducks"},
+		NotBefore: now.Add(-skew), NotAfter: now.Add(serverLifetime),
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 	if form.NotAfter.After(a.cert.NotAfter) {
 		form.NotAfter = a.cert.NotAfter
 	}

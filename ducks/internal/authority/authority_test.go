@@ -10,7 +10,8 @@ import (
 	"dalmatiner/access/state"
 )
 
-// Certificates are of the CA that is in the state, for the names that are asked for, and are made anew in time.
+// Certificates are of the CA that is in the state, for the names that are asked for, and are made
+// anew in time.
 func TestCertificates(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "state"), time.Date(2026, 11, 28, 0, 0, 0, 0, time.UTC)
 	open := func() (*Authority, func()) {
@@ -46,7 +47,8 @@ func TestCertificates(t *testing.T) {
 		_, err = c.Leaf.Verify(x509.VerifyOptions{DNSName: name, Roots: roots, CurrentTime: now})
 		return err
 	}
-	for name, want := range map[string]bool{"server": true, "10.77.0.1": true, "[::1]": true, "other": false, "10.77.0.2": false} {
+	for name, want := range map[string]bool{"server": true, "10.77.0.1": true, "[::1]": true,
+		"other": false, "10.77.0.2": false} {
 		if err := trusted(a, name); (err == nil) != want {
 			t.Errorf("%s: %v", name, err)
 		}

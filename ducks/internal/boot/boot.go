@@ -1,5 +1,5 @@
-// Package boot tells a device what to boot: a script of iPXE, over HTTP. It has the secret of the disk, so it goes only
-// to the address that the kernel has seen the device's MAC address at.
+// Package boot tells a device what to boot: a script of iPXE, over HTTP. It has the secret of the
+// disk, so it goes only to the address that the kernel has seen the device's MAC address at.
 package boot
 
 import (
@@ -33,14 +33,15 @@ type Room interface {
 type Options struct {
 	Room   Room
 	Portal netip.AddrPort // of the targets, as devices reach it
-	// Neighbour returns the MAC address that a machine of the local network has; "" if it is not known. Neighbour of
-	// this package if nil.
+	// Neighbour returns the MAC address that a machine of the local network has; "" if it is not
+	// known. Neighbour of this package if nil.
 	Neighbour func(netip.Addr) (string, error)
 	// Menu returns the menu of a group, nil if it has none. It may be nil: then no group has one.
 	Menu func(group string) (*room.Menu, error)
 	// Timeouts returns how long the device of a MAC address waits; nil: as long as its image says.
 	Timeouts func(mac string) (room.Timeouts, error)
-	// Heard returns how long ago a machine has said something to its disk, and whether it is connected to one; nil: none is.
+	// Heard returns how long ago a machine has said something to its disk, and whether it is connected
+	// to one; nil: none is.
 	Heard func(at netip.Addr) (ago time.Duration, connected bool, err error)
 	// Begins is told which device gets its script, and where it is, before it has it; nil: nobody is.
 	Begins func(d *room.Device, at netip.Addr) error
@@ -58,8 +59,9 @@ type Files interface {
 // Path is where a device asks. It puts its MAC address there: ?mac=${net0/mac}
 const Path = "/boot/v1/script"
 
-// Loader is where firmware finds boot loaders, by their name, Done where a system says that it is up, Waits where it reads how
-// long it has to wait for its disk, and UnitPath where an image gets the unit that does both.
+// Loader is where firmware finds boot loaders, by their name, Done where a system says that it is
+// up, Waits where it reads how long it has to wait for its disk, and UnitPath where an image gets
+// the unit that does both.
 const (
 	Loader   = "/boot/v1/file/"
 	Done     = "/boot/v1/up"
@@ -70,7 +72,8 @@ const (
 //go:embed up.service
 var unit string
 
-// Unit returns the unit of systemd for images whose devices find ducks at a URL, as http://10.77.0.1:8092.
+// Unit returns the unit of systemd for images whose devices find ducks at a URL, as
+// http://10.77.0.1:8092.
 func Unit(url string) string { return strings.ReplaceAll(unit, "SERVER", url) }
 
 // Handler answers devices.
@@ -87,7 +90,8 @@ func Handler(o Options) http.Handler {
 		}
 		text := o.script(r)
 		if _, err := io.WriteString(w, text); err != nil {
-			o.Logger.Warn("a device has gone while it was told what to boot", "address", r.RemoteAddr, "err", err)
+			o.Logger.Warn("a device has gone while it was told what to boot", "address", r.RemoteAddr, "err",
+				err)
 		}
 	})
 	mux.HandleFunc("GET "+Loader+"{name}", o.file)
@@ -138,7 +142,8 @@ func (o *Options) up(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// waits tells a system how long it has to wait for its disk: lines of a name and seconds, none of what its image decides.
+// waits tells a system how long it has to wait for its disk: lines of a name and seconds, none of
+// what its image decides.
 func (o *Options) waits(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	mac := o.sender(r)
@@ -174,7 +179,8 @@ func (o *Options) sender(r *http.Request) string {
 	return mac
 }
 
-// script returns what a device boots. A device shows errors to whoever stands before it, so they are scripts, too.
+// script returns what a device boots. A device shows errors to whoever stands before it, so they
+// are scripts, too.
 func (o *Options) script(r *http.Request) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {
@@ -191,11 +197,13 @@ func (o *Options) script(r *http.Request) string {
 		return message("this server cannot serve you now: see its log", again)
 	}
 	if seen, err := o.Neighbour(at); err != nil || seen != d.MAC {
-		o.Logger.Warn("an address asks for the secret of a device that is not there", "device", d.Name, "address", at, "mac", seen, "err", err)
+		o.Logger.Warn("an address asks for the secret of a device that is not there", "device", d.Name,
+			"address", at, "mac", seen, "err", err)
 		return message("your address is not that of "+d.Name, again)
 	}
 	if o.inUse(&d, at) {
-		o.Logger.Warn("a device that uses its disk asks what to boot: it keeps that disk", "device", d.Name, "address", at)
+		o.Logger.Warn("a device that uses its disk asks what to boot: it keeps that disk", "device",
+			d.Name, "address", at)
 		return message(d.Name+" is in use, and keeps its disk", again)
 	}
 	b, t, err := o.Room.Boot(r.Context(), d.Name)
@@ -215,16 +223,19 @@ func (o *Options) script(r *http.Request) string {
 		}
 	}
 	o.Times.Note(d.MAC, Scripted)
-	o.Logger.Info("a device boots", "device", d.Name, "group", b.Group, "version", b.Version, "fresh", b.Fresh)
+	o.Logger.Info("a device boots", "device", d.Name, "group", b.Group, "version", b.Version, "fresh",
+		b.Fresh)
 	return script(o.Portal, t, menu, again)
 }
 
-// silence is for how long a device whose disk is taken from it has said nothing to that. open-iscsi asks each five seconds
-// whether the disk is there, and a device that begins anew says nothing while its firmware starts.
+// silence is for how long a device whose disk is taken from it has said nothing to that. open-iscsi
+// asks each five seconds whether the disk is there, and a device that begins anew says nothing
+// while its firmware starts.
 const silence = 6 * time.Second
 
-// inUse reports whether a device uses its disk: then not its firmware asks for the script but somebody who is logged in, and
-// the disk of a running system is not to be replaced. Where it is not known the device boots.
+// inUse reports whether a device uses its disk: then not its firmware asks for the script but
+// somebody who is logged in, and the disk of a running system is not to be replaced. Where it is
+// not known the device boots.
 func (o *Options) inUse(d *room.Device, at netip.Addr) bool {
 	if o.Heard == nil || o.Times.begun(d.MAC) {
 		return false
@@ -237,8 +248,8 @@ func (o *Options) inUse(d *room.Device, at netip.Addr) bool {
 	return connected && ago < silence
 }
 
-// here returns where a device asks again: at the address at which it has reached this server. What comes behind a disk that
-// does not boot knows no place to begin a path at.
+// here returns where a device asks again: at the address at which it has reached this server. What
+// comes behind a disk that does not boot knows no place to begin a path at.
 func here(r *http.Request) string { return server(r) + Path + "?mac=${net0/mac}" }
 
 // server returns the URL of this server at the address at which it was reached.
@@ -279,14 +290,16 @@ chain --replace --autofree %s
 // clean keeps a text from being more than a text for iPXE.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r == ' ' || r == ':' || r == '.' || r == '-' || r == ',' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+		if r == ' ' || r == ':' || r == '.' || r == '-' || r == ',' || r >= '0' && r <= '9' || r >= 'a' &&
+			r <= 'z' || r >= 'A' && r <= 'Z' {
 			return r
 		}
 		return '?'
 	}, text)
 }
 
-// Neighbour returns the MAC address that the kernel has for a machine of the local network, "" for none.
+// Neighbour returns the MAC address that the kernel has for a machine of the local network, "" for
+// none.
 func Neighbour(of netip.Addr) (string, error) {
 	f, err := os.Open("/proc/thread-self/net/arp") // of the namespace of this thread
 	if err != nil {
@@ -296,8 +309,9 @@ func Neighbour(of netip.Addr) (string, error) {
 	return neighbour(f, of)
 }
 
-// neighbour reads the table of neighbours: a title, then address, type, flags, MAC address, mask and interface. Source:
-// proc_pid_net(5). An entry that somebody has made by hand has more flags than that of a known address.
+// neighbour reads the table of neighbours: a title, then address, type, flags, MAC address, mask
+// and interface. Source: proc_pid_net(5). An entry that somebody has made by hand has more flags
+// than that of a known address.
 func neighbour(table io.Reader, of netip.Addr) (string, error) {
 	const complete = 0x2 // ATF_COM of include/uapi/linux/if_arp.h
 	lines := bufio.NewScanner(table)

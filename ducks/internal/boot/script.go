@@ -9,12 +9,14 @@ import (
 	"dalmatiner/ducks/internal/target"
 )
 
-// script boots from the disk, or lets somebody choose. Values are names of this program's own making, or were checked when
-// they were taken: nothing in them has to be quoted. Source: ipxe.org/cmd.
+// script boots from the disk, or lets somebody choose. Values are names of this program's own
+// making, or were checked when they were taken: nothing in them has to be quoted. Source:
+// ipxe.org/cmd.
 func script(portal netip.AddrPort, t target.Target, menu *room.Menu, again string) string {
 	var b strings.Builder
 	disk := fmt.Sprintf("--drive 0x80 iscsi:%s::%d:1:%s", host(portal.Addr()), portal.Port(), t.IQN)
-	fmt.Fprintf(&b, "#!ipxe\nset initiator-iqn %s\nset username %s\nset password %s\nset keep-san 1\n", t.Initiators[0], t.User, t.Secret)
+	fmt.Fprintf(&b, "#!ipxe\nset initiator-iqn %s\nset username %s\nset password %s\nset keep-san 1\n",
+		t.Initiators[0], t.User, t.Secret)
 	what := "The disk"
 	if menu != nil {
 		choose(&b, menu)
@@ -26,7 +28,8 @@ func script(portal netip.AddrPort, t target.Target, menu *room.Menu, again strin
 			entry(&b, &menu.Entries[i], disk)
 		}
 	}
-	fmt.Fprintf(&b, ":failed\necho %s cannot be booted. Trying again in 10 seconds.\nsleep 10\nchain --replace --autofree %s\n", what, again)
+	fmt.Fprintf(&b, ":failed\necho %s cannot be booted. Trying again in 10 seconds.\nsleep "+
+		"10\nchain --replace --autofree %s\n", what, again)
 	return b.String()
 }
 
@@ -45,7 +48,8 @@ func choose(b *strings.Builder, m *room.Menu) {
 		wait = fmt.Sprintf("--timeout %d ", 1000*m.Wait)
 	}
 	// Who leaves the menu gets the disk.
-	fmt.Fprintf(b, "choose %s--default %s selected || set selected %s\ngoto entry-${selected}\n:entry-%s\n", wait, selected, room.DiskKey, room.DiskKey)
+	fmt.Fprintf(b, "choose %s--default %s selected || set selected %s\ngoto "+
+		"entry-${selected}\n:entry-%s\n", wait, selected, room.DiskKey, room.DiskKey)
 }
 
 // entry is what comes behind the choice of one. The disk is there beside it, for an installer.

@@ -38,7 +38,8 @@ chain --replace --autofree AGAIN
 `
 	of := target.Target{IQN: "t", Initiators: []string{"i"}, User: "pc1", Secret: "SECRETSECRET"}
 	menu := &room.Menu{Wait: 15, Default: "install", Entries: []room.Entry{
-		{Key: "install", Text: "Install Debian 12", Kernel: "http://192.0.2.1/linux", Initrd: "http://192.0.2.1/initrd.gz", Args: "auto=true"},
+		{Key: "install", Text: "Install Debian 12", Kernel: "http://192.0.2.1/linux",
+			Initrd: "http://192.0.2.1/initrd.gz", Args: "auto=true"},
 		{Key: "more", Text: "More of it", Chain: "https://boot.example.org/menu.ipxe"},
 	}}
 	if got := script(netip.MustParseAddrPort("[fd00::1]:3260"), of, menu, "AGAIN"); got != want {

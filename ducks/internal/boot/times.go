@@ -26,7 +26,8 @@ var stageNames = [Stages]string{"dhcp", "tftp", "ipxe", "script", "login", "read
 // String returns the name of the stage.
 func (s Stage) String() string { return stageNames[s] }
 
-// Course is a boot of a device: when it reached which stage. A stage that it did not reach, or left out, is zero.
+// Course is a boot of a device: when it reached which stage. A stage that it did not reach, or left
+// out, is zero.
 type Course struct {
 	MAC string
 	At  [Stages]time.Time
@@ -76,14 +77,16 @@ type Times struct {
 	tell func(mac string, s Stage, since time.Duration)
 }
 
-// NewTimes returns none yet. Each stage that is reached is told, with the time since the one before, 0 for the first.
+// NewTimes returns none yet. Each stage that is reached is told, with the time since the one
+// before, 0 for the first.
 func NewTimes(now func() time.Time, tell func(mac string, s Stage, since time.Duration)) *Times {
 	return &Times{now: now, of: make(map[string][]Course), tell: tell}
 }
 
-// Note notes that a machine has reached a stage. One that it had reached already begins a new boot; when it asks again, as
-// firmware does, that is no new one while it has come no further. Of a stage behind the script nothing is noted before that
-// one: a session and a system that say so are those of a boot.
+// Note notes that a machine has reached a stage. One that it had reached already begins a new boot;
+// when it asks again, as firmware does, that is no new one while it has come no further. Of a stage
+// behind the script nothing is noted before that one: a session and a system that say so are those
+// of a boot.
 func (t *Times) Note(mac string, s Stage) {
 	now := t.now()
 	t.mu.Lock()
@@ -119,8 +122,8 @@ func (t *Times) Note(mac string, s Stage) {
 // fresh is how long the address of a machine's firmware says that it boots.
 const fresh = time.Minute
 
-// begun reports whether the firmware of a machine has just asked for an address, and the machine was not told its disk since:
-// what it had before has ended.
+// begun reports whether the firmware of a machine has just asked for an address, and the machine
+// was not told its disk since: what it had before has ended.
 func (t *Times) begun(mac string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -130,10 +133,12 @@ func (t *Times) begun(mac string) bool {
 	}
 	c := &list[len(list)-1]
 	s, at := c.Last()
-	return s < Scripted && (!c.At[Addressed].IsZero() || !c.At[Loaded].IsZero()) && t.now().Sub(at) < fresh
+	return s < Scripted && (!c.At[Addressed].IsZero() || !c.At[Loaded].IsZero()) &&
+		t.now().Sub(at) < fresh
 }
 
-// makeRoom forgets the machine of which nothing was heard for the longest time, if there are too many.
+// makeRoom forgets the machine of which nothing was heard for the longest time, if there are too
+// many.
 func (t *Times) makeRoom() {
 	if len(t.of) < mostCourses {
 		return

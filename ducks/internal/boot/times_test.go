@@ -38,10 +38,12 @@ func TestTimes(t *testing.T) {
 	}
 	note(Loaded, Scripted, Scripted) // its firmware is iPXE, and the disk did not boot
 	got := times.Of("m")
-	if len(got) != 3 || got[2].At[Up].Sub(got[2].Begun()) != 5*time.Second || !got[2].At[Read].IsZero() || got[1].last() != Scripted || got[0].Begun() != now {
+	if len(got) != 3 || got[2].At[Up].Sub(got[2].Begun()) != 5*time.Second ||
+		!got[2].At[Read].IsZero() || got[1].last() != Scripted || got[0].Begun() != now {
 		t.Errorf("%v", got)
 	}
-	want := []string{"m dhcp 0s", "m tftp 1s", "m ipxe 1s", "m script 1s", "m login 1s", "m up 1s", "m ipxe 0s", "m script 1s", "m script 0s"}
+	want := []string{"m dhcp 0s", "m tftp 1s", "m ipxe 1s", "m script 1s", "m login 1s", "m up 1s",
+		"m ipxe 0s", "m script 1s", "m script 0s"}
 	if !slices.Equal(told, want) {
 		t.Errorf("%q", told)
 	}
@@ -64,12 +66,14 @@ func TestTimes(t *testing.T) {
 func TestTimesOfTheBootBefore(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	times := NewTimes(func() time.Time { return now }, func(string, Stage, time.Duration) {})
-	for _, s := range []Stage{Addressed, Fetched, Loaded, Scripted, Addressed, LoggedIn, Read, Up, Fetched, LoggedIn, Loaded, Scripted, LoggedIn} {
+	for _, s := range []Stage{Addressed, Fetched, Loaded, Scripted, Addressed, LoggedIn, Read, Up,
+		Fetched, LoggedIn, Loaded, Scripted, LoggedIn} {
 		now = now.Add(time.Second)
 		times.Note("m", s)
 	}
 	got := times.Of("m")
-	if len(got) != 2 || got[0].Begun() != time.Unix(1e9+5, 0) || got[0].At[LoggedIn] != now || !got[0].At[Read].IsZero() {
+	if len(got) != 2 || got[0].Begun() != time.Unix(1e9+5, 0) || got[0].At[LoggedIn] != now ||
+		!got[0].At[Read].IsZero() {
 		t.Errorf("%v", got)
 	}
 }

@@ -35,14 +35,17 @@ func (s *Server) token() (string, error) {
 	case s.Token != "":
 		return s.Token, nil
 	case s.TokenFile == "":
-		return "", errors.New("no token: give --token, --token-file or DUCKS_TOKEN; ducks serve has written the first one to first-token in its data directory")
+		return "", errors.New("no token: give --token, --token-file or DUCKS_TOKEN; ducks serve has " +
+			"written the first one to first-token in its data directory")
 	}
 	b, err := os.ReadFile(s.TokenFile)
 	return strings.TrimSpace(string(b)), err
 }
 
-// do asks the server. into gets what it says; it is printed to out as JSON if that is wanted: done is true then.
-func (s *Server) do(ctx context.Context, out io.Writer, method, path string, body, into any) (done bool, err error) {
+// do asks the server. into gets what it says; it is printed to out as JSON if that is wanted: done
+// is true then.
+func (s *Server) do(ctx context.Context, out io.Writer, method, path string, body,
+	into any) (done bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
 	var b []byte
@@ -90,11 +93,16 @@ func (s *Server) transport() (*http.Transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, TLSClientConfig: trusted}, nil
+	return &http.Transport{
+		Proxy:             http.ProxyFromEnvironment,
+		DisableKeepAlives: true,
+		TLSClientConfig:   trusted,
+	}, nil
 }
 
 // request returns one that has the token.
-func (s *Server) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+func (s *Server) request(ctx context.Context, method, path string, body io.Reader) (*http.Request,
+	error) {
 	token, err := s.token()
 	if err != nil {
 		return nil, err

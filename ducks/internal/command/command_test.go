@@ -34,7 +34,8 @@ import (
 	"dalmatiner/ducks/internal/traffic"
 )
 
-// TestDucks is a day of an operator: commands against a running ducks, and a machine at the other end of a cable.
+// TestDucks is a day of an operator: commands against a running ducks, and a machine at the other
+// end of a cable.
 func TestDucks(t *testing.T) {
 	duckstest.Unchanged(t)
 	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "tgtd", "tgtadm", "mke2fs") {
@@ -49,9 +50,12 @@ func TestDucks(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	var said logged
 	listened, ended := make(chan string, 1), make(chan error, 1)
-	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: server + ":0", TLS: agent.TLS{Own: true}, Devices: server + ":0",
-		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room", Network: agent.Network{Interface: bridge, Loaders: loaders(t)},
-		Shape: traffic.Options{Interface: bridge, Line: 1e9}, Logger: slog.New(slog.NewTextHandler(&said, nil)),
+	o := agent.Options{DataDir: data, Pool: "btrfs:" + duckstest.Mounted(t, "btrfs"), HTTP: server +
+		":0", TLS: agent.TLS{Own: true}, Devices: server + ":0",
+		Portal: netip.MustParseAddrPort(server + ":3260"), Base: "iqn.2026-11.test.room",
+		Network:  agent.Network{Interface: bridge, Loaders: loaders(t)},
+		Shape:    traffic.Options{Interface: bridge, Line: 1e9},
+		Logger:   slog.New(slog.NewTextHandler(&said, nil)),
 		Listened: func(people, _ net.Addr) { listened <- people.String() }}
 	t.Cleanup(func() { endTargets(t, &o) })
 	go func() { ended <- agent.Run(ctx, o) }()
@@ -61,7 +65,8 @@ func TestDucks(t *testing.T) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	sh := &shell{t, []string{"--addr", "https://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
+	sh := &shell{t, []string{"--addr", "https://" + at, "--token-file",
+		filepath.Join(data, agent.FirstToken)}}
 	sh.says("pool status", "unknown authority")
 	t.Setenv("DUCKS_CA", filepath.Join(data, agent.CAFile))
 	m := newMachine(t)
@@ -84,13 +89,15 @@ func TestDucks(t *testing.T) {
 	testCanary(sh, m)
 	testUsers(sh, dir)
 	testAccess(sh, dir)
-	(&shell{t, nil}).says("restore --data-dir "+data+" --pool "+o.Pool, "another process has this pool")
+	(&shell{t, nil}).says("restore --data-dir "+data+" --pool "+o.Pool,
+		"another process has this pool")
 	(&shell{t, nil}).says("stop --targets --data-dir "+data, "stop ducks serve first")
 	stop()
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(said.String(), "tgtd goes on: devices keep their disks; ducks stop --targets ends it") {
+	if !strings.Contains(said.String(),
+		"tgtd goes on: devices keep their disks; ducks stop --targets ends it") {
 		t.Errorf("it says as it stops: %s", said.String())
 	}
 	testStop(t, data)
@@ -103,14 +110,16 @@ func testRestore(sh *shell, data, pool string) {
 	sh = &shell{sh.t, nil} // no server runs
 	sh.says("restore --data-dir "+data+" --pool "+pool, "is there already")
 	sh.says("restore --data-dir " + data + "/again --pool " + pool)
-	file, err := state.Open(filepath.Join(data, "again", "state"), append(room.Migrations(), access.Migration, dhcp.Migration, authority.Migration))
+	file, err := state.Open(filepath.Join(data, "again", "state"),
+		append(room.Migrations(), access.Migration, dhcp.Migration, authority.Migration))
 	if err != nil {
 		sh.t.Fatal(err)
 	}
 	defer file.Close()
 	r := room.New(room.Options{State: file})
 	d, err := r.Device("pc1")
-	if g, gerr := r.Group("lab"); errors.Join(err, gerr) != nil || d.MAC != firstMAC || len(g.Versions) != 1 {
+	if g, gerr := r.Group("lab"); errors.Join(err, gerr) != nil || d.MAC != firstMAC ||
+		len(g.Versions) != 1 {
 		sh.t.Errorf("%+v, %+v, %v, %v", d, g, err, gerr)
 	}
 	if secret, err := access.New(file, time.Now).First(); secret != "" || err != nil {
@@ -126,7 +135,8 @@ func testRestore(sh *shell, data, pool string) {
 // endTargets ends tgtd, which goes on behind ducks and would keep the pool from being unmounted.
 func endTargets(t *testing.T, o *agent.Options) {
 	t.Helper()
-	left, err := target.Start(context.Background(), target.Options{Dir: filepath.Join(o.DataDir, "tgt"), Portal: o.Portal, Logger: o.Logger})
+	left, err := target.Start(context.Background(),
+		target.Options{Dir: filepath.Join(o.DataDir, "tgt"), Portal: o.Portal, Logger: o.Logger})
 	if err == nil {
 		err = left.End()
 	}
@@ -140,7 +150,8 @@ func testBegin(sh *shell, m *machine) {
 	sh.says("pool status", "are free")
 	sh.says("volume create linux --size 64M")
 	sh.says("volume create linux --size 64M", "error: volume linux: it exists already")
-	sh.says("volume create odd --size 1000", "error: volume odd: 1000 bytes: the size of a disk is a multiple of 512 bytes above 0")
+	sh.says("volume create odd --size 1000",
+		"error: volume odd: 1000 bytes: the size of a disk is a multiple of 512 bytes above 0")
 	sh.says("volume create Big --size 1M", "a name has 1 to 40")
 	sh.says("volume list", "linux 64.0M 1 empty first")
 	sh.says("group create lab --volume linux")
@@ -150,20 +161,24 @@ func testBegin(sh *shell, m *machine) {
 		sh.t.Errorf("a machine that is not known: %v", err)
 	}
 	sh.says("device unknown", firstMAC+" 10.77.0.128")
-	sh.says("alerts", "machine "+firstMAC+": it waits to be added, at 10.77.0.128", "ducks device add "+firstMAC)
+	sh.says("alerts", "machine "+firstMAC+": it waits to be added, at 10.77.0.128",
+		"ducks device add "+firstMAC)
 	sh.says("device leases", firstMAC+" 10.77.0.128")
 	sh.says("device add " + firstMAC + " --name pc1 --group lab")
 	sh.says("device add 02:00 --name pc2 --group lab", "is no MAC address")
-	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-31", "want until=YYYY-MM-DD")
+	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-31",
+		"want until=YYYY-MM-DD")
 	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab --mode until=2030-02-28")
-	sh.says("device list", "pc1 "+firstMAC+" lab volatile - -", "pc2 02:00:00:00:00:03 lab until 2030-02-28 - -")
+	sh.says("device list", "pc1 "+firstMAC+" lab volatile - -",
+		"pc2 02:00:00:00:00:03 lab until 2030-02-28 - -")
 	sh.says("device wake pc1")
 	sh.says("device wake pc9", "device pc9: it is not known")
 	sh.says("group update lab --from pc2", "boot it first")
 	sh.says("group update lab --from pc9", "error: device pc9: it is not known")
 }
 
-// testVersions: what a machine writes becomes a version, and it boots that, an older one, or one that it is pinned to.
+// testVersions: what a machine writes becomes a version, and it boots that, an older one, or one
+// that it is pinned to.
 func testVersions(sh *shell, m *machine) {
 	sh.t.Helper()
 	reads := func() byte {
@@ -176,7 +191,8 @@ func testVersions(sh *shell, m *machine) {
 		return b[0]
 	}
 	disk, off := m.boots()
-	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{7}, 512), 0), disk.Flush(sh.t.Context())); err != nil {
+	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{7}, 512), 0),
+		disk.Flush(sh.t.Context())); err != nil {
 		sh.t.Fatal(err)
 	}
 	sh.says("group update lab --from pc1", "it is on: shut it down")
@@ -227,7 +243,8 @@ func testVersions(sh *shell, m *machine) {
 	sh.says("volume list", "linux 64.0M 2 group lab, version 2 first for all")
 }
 
-// testCrash: a machine whose cable is cut boots again, with a new disk, and what it has reached is shown.
+// testCrash: a machine whose cable is cut boots again, with a new disk, and what it has reached is
+// shown.
 func testCrash(sh *shell, m *machine) {
 	sh.t.Helper()
 	sh.says("device change pc1 --mode volatile")
@@ -245,11 +262,14 @@ func testCrash(sh *shell, m *machine) {
 	}
 	defer r.Session.Close()
 	b := make([]byte, 512)
-	if err := errors.Join(r.Disk.ReadAt(sh.t.Context(), b, 0), r.Work(sh.t.Context(), 1<<20, 1)); err != nil || b[0] != 7 {
+	if err := errors.Join(r.Disk.ReadAt(sh.t.Context(), b, 0),
+		r.Work(sh.t.Context(), 1<<20, 1)); err != nil || b[0] != 7 {
 		sh.t.Errorf("it boots %d, not its version: %v", b[0], err)
 	}
 	lastBoot := func() string { return strings.Split(sh.run("device boots pc1"), "\n")[1] }
-	duckstest.Until(sh.t, "the login is seen", func() bool { return strings.Contains(lastBoot(), "read") })
+	duckstest.Until(sh.t, "the login is seen", func() bool {
+		return strings.Contains(lastBoot(), "read")
+	})
 	if err := r.SayUp(sh.t.Context()); err != nil {
 		sh.t.Fatal(err)
 	}
@@ -260,8 +280,9 @@ func testCrash(sh *shell, m *machine) {
 	}
 }
 
-// testImages: files become volumes and volumes files, byte for byte; what is not whole becomes nothing.
-// testDisks: a further disk is that of one device, keeps what is written, and goes when no device has it.
+// testImages: files become volumes and volumes files, byte for byte; what is not whole becomes
+// nothing. testDisks: a further disk is that of one device, keeps what is written, and goes when no
+// device has it.
 func testDisks(sh *shell, m *machine) {
 	sh.t.Helper()
 	sh.says("disk create data --size 4M")
@@ -282,7 +303,8 @@ func testDisks(sh *shell, m *machine) {
 		return disk, r.Session.Close
 	}
 	disk, off := second()
-	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{5}, 512), 512), disk.Flush(sh.t.Context())); err != nil {
+	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{5}, 512), 512),
+		disk.Flush(sh.t.Context())); err != nil {
 		sh.t.Fatal(err)
 	}
 	sh.says("disk detach data", "device pc1 has it, and is on: shut it down first")
@@ -294,7 +316,9 @@ func testDisks(sh *shell, m *machine) {
 	}
 	off()
 	sh.says("pool orphans")
-	duckstest.Until(sh.t, "the session is gone", func() bool { return sh.run("disk detach data") == "" })
+	duckstest.Until(sh.t, "the session is gone", func() bool {
+		return sh.run("disk detach data") == ""
+	})
 	sh.says("disk delete data")
 	sh.says("disk list", "DISK SIZE DEVICE")
 }
@@ -349,7 +373,8 @@ func (s *shell) typed(line, text string) string {
 func testUsers(sh *shell, dir string) {
 	sh.t.Helper()
 	const first, second = "correct horse", "battery staple"
-	if got := sh.typed("user create ann --role operator", "short"); !strings.Contains(got, "a password has 10 to 256 bytes") {
+	if got := sh.typed("user create ann --role operator", "short"); !strings.Contains(got,
+		"a password has 10 to 256 bytes") {
 		sh.t.Errorf("%s", got)
 	}
 	if got := sh.typed("user create ann --role operator", first); got != "" {
@@ -383,7 +408,8 @@ func testUsers(sh *shell, dir string) {
 	if got := sh.typed("login ann", second); !strings.Contains(got, "wrong user or password") {
 		sh.t.Errorf("%s", got)
 	}
-	if got := sh.run("trail --json"); strings.Contains(got, first) || strings.Contains(got, second) || !strings.Contains(got, "log in") {
+	if got := sh.run("trail --json"); strings.Contains(got, first) || strings.Contains(got, second) ||
+		!strings.Contains(got, "log in") {
 		sh.t.Errorf("the trail is %s", got)
 	}
 }
@@ -401,16 +427,20 @@ func testAccess(sh *shell, dir string) {
 	viewer.says("device show pc1", "chap_user pc1", "(for an admin only)")
 	viewer.says("volume create more --size 1M", "it needs role operator, and bob has viewer")
 	viewer.says("trail", "it needs role admin")
-	if got := sh.says("device show pc1 --json", `"iqn": "iqn.2026-11.test.room:pc1"`, `"portal": "10.77.0.1:3260"`); !regexp.MustCompile(`"chap_secret": "[A-Z2-7]{16}"`).MatchString(got) {
+	if got := sh.says("device show pc1 --json", `"iqn": "iqn.2026-11.test.room:pc1"`,
+		`"portal": "10.77.0.1:3260"`); !regexp.MustCompile(`"chap_secret": "[A-Z2-7]{16}"`).MatchString(
+		got) {
 		sh.t.Errorf("an admin is shown %s", got)
 	}
 	sh.says("token list", "bob viewer", "first admin")
 	sh.says("token delete bob")
 	viewer.says("device list", "access denied")
-	if r, err := trusting(sh.t).Get(sh.flags[1] + api.Description); err != nil || r.StatusCode != http.StatusOK || r.Body.Close() != nil {
+	if r, err := trusting(sh.t).Get(sh.flags[1] + api.Description); err != nil ||
+		r.StatusCode != http.StatusOK || r.Body.Close() != nil {
 		sh.t.Errorf("the description of the API: %v", err)
 	}
-	sh.says("trail", "bob create volume", "it needs role operator", "first update group lab done", "first delete token bob done")
+	sh.says("trail", "bob create volume", "it needs role operator", "first update group lab done",
+		"first delete token bob done")
 	if got := sh.run("trail --json"); strings.Contains(got, bob) {
 		sh.t.Error("the trail has a secret")
 	}
@@ -435,7 +465,9 @@ func TestTheServerIsTrusted(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(ca,
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	sh := &shell{t, []string{"--addr", s.URL, "--token", "x"}}

@@ -90,7 +90,11 @@ type VolumeCreate struct {
 
 // Run runs it.
 func (c *VolumeCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "volumes", api.NewVolume{Name: c.Name, Network: c.Network, Size: int64(c.Size)}, nil)
+	_, err := c.do(ctx, out, "POST", "volumes", api.NewVolume{
+		Name:    c.Name,
+		Network: c.Network,
+		Size:    int64(c.Size),
+	}, nil)
 	return err
 }
 
@@ -106,7 +110,8 @@ func (c *VolumeList) Run(ctx context.Context, out io.Writer) error {
 	return table(out, "VOLUME\tSIZE\tVERSION\tFROM\tBY\tNOTE", func(w io.Writer) {
 		for _, v := range list {
 			for _, of := range v.Versions {
-				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", v.Name, bytesText(v.Size), of.Number, of.From, of.Author, of.Note)
+				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", v.Name, bytesText(v.Size), of.Number, of.From,
+					of.Author, of.Note)
 			}
 		}
 	})
@@ -176,7 +181,8 @@ func (c *GroupVersions) Run(ctx context.Context, out io.Writer) error {
 	}
 	return table(out, "VERSION\tAT\tFROM\tCHANGED\tUP ON\tBY\tNOTE", func(w io.Writer) {
 		for _, v := range g.Versions {
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Number, v.At.UTC().Format(time.DateTime), v.From, bytesText(v.Changed), upOn(v.Tested), v.Author, v.Note)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", v.Number, v.At.UTC().Format(time.DateTime),
+				v.From, bytesText(v.Changed), upOn(v.Tested), v.Author, v.Note)
 		}
 	})
 }
@@ -256,7 +262,8 @@ type GroupRollback struct {
 
 // Run runs it.
 func (c *GroupRollback) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To}, nil)
+	_, err := c.do(ctx, out, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To},
+		nil)
 	return err
 }
 
@@ -275,7 +282,8 @@ func (c *GroupTimeouts) Run(ctx context.Context, out io.Writer) error {
 		if done, err := c.do(ctx, out, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
 			return err
 		}
-		_, err := fmt.Fprintf(out, "recovery  %s\ncommand   %s\n", waitText(g.Timeouts.Recovery), waitText(g.Timeouts.Command))
+		_, err := fmt.Fprintf(out, "recovery  %s\ncommand   %s\n", waitText(g.Timeouts.Recovery),
+			waitText(g.Timeouts.Command))
 		return err
 	}
 	if err := c.ask(ctx, object("groups", c.Name, ""), &g); err != nil {
@@ -312,7 +320,8 @@ func (c *Alerts) Run(ctx context.Context, out io.Writer) error {
 		if !a.Since.IsZero() {
 			since = ", since " + a.Since.UTC().Format(time.DateTime)
 		}
-		if _, err := fmt.Fprintf(out, "%s: %s%s\n    %s\n", a.Object, a.Text, since, a.Remedy); err != nil {
+		if _, err := fmt.Fprintf(out, "%s: %s%s\n    %s\n", a.Object, a.Text, since,
+			a.Remedy); err != nil {
 			return err
 		}
 	}
@@ -358,7 +367,11 @@ type TokenCreate struct {
 // Run runs it.
 func (c *TokenCreate) Run(ctx context.Context, out io.Writer) error {
 	var made struct{ Token string }
-	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{Name: c.Name, Role: c.Role, Limited: api.Limited(c.To)}, &made); done || err != nil {
+	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{
+		Name:    c.Name,
+		Role:    c.Role,
+		Limited: api.Limited(c.To),
+	}, &made); done || err != nil {
 		return err
 	}
 	_, err := fmt.Fprintln(out, made.Token)
@@ -376,7 +389,8 @@ func (c *TokenList) Run(ctx context.Context, out io.Writer) error {
 	}
 	return table(out, "TOKEN\tROLE\tLIMITED TO\tSINCE", func(w io.Writer) {
 		for _, t := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.Role, scopesText(t.Scopes), t.Created.UTC().Format(time.DateTime))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.Role, scopesText(t.Scopes),
+				t.Created.UTC().Format(time.DateTime))
 		}
 	})
 }
@@ -408,7 +422,8 @@ func (c *Trail) Run(ctx context.Context, out io.Writer) error {
 			if a.Error != "" {
 				result = a.Error
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.At.UTC().Format(time.DateTime), a.Who, a.What, a.Object, result)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.At.UTC().Format(time.DateTime), a.Who, a.What, a.Object,
+				result)
 		}
 	})
 }

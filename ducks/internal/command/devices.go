@@ -63,7 +63,15 @@ func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{Name: c.Name, MAC: c.MAC, Group: c.Group, Mode: m, Until: until, Limit: int64(c.Limit), Space: int64(c.Space)}, nil)
+	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{
+		Name:  c.Name,
+		MAC:   c.MAC,
+		Group: c.Group,
+		Mode:  m,
+		Until: until,
+		Limit: int64(c.Limit),
+		Space: int64(c.Space),
+	}, nil)
 	return err
 }
 
@@ -98,7 +106,8 @@ func (c *DeviceList) Run(ctx context.Context, out io.Writer) error {
 	}
 	return table(out, "DEVICE\tMAC\tGROUP\tMODE\tPIN\tBEGAN WITH\tDISK\tLAST BOOT", func(w io.Writer) {
 		for _, d := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.MAC, d.Group, modeText(&d), orDash(d.Pin), orDash(d.Version), diskText(d.On), bootText(&d))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.MAC, d.Group, modeText(&d),
+				orDash(d.Pin), orDash(d.Version), diskText(d.On), bootText(&d))
 		}
 	})
 }
@@ -152,8 +161,12 @@ func showDevice(out io.Writer, d *api.Device) error {
 	if secret == "" {
 		secret = "(for an admin only)"
 	}
-	_, err := fmt.Fprintf(out, "name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        %s\nspace        %s\niqn          %s\nportal       %s\ninitiator    %s\nchap_user    %s\nchap_secret  %s\n",
-		d.Name, d.MAC, d.Group, modeText(d), rateText(d.Limit), spaceText(d.Space), d.IQN, d.Portal, d.Initiator, d.User, secret)
+	_, err := fmt.Fprintf(out,
+		"name         %s\nmac          %s\ngroup        %s\nmode         %s\nlimit        "+
+			"%s\nspace        %s\niqn          %s\nportal       %s\ninitiator    %s\nchap_user    "+
+			"%s\nchap_secret  %s\n",
+		d.Name, d.MAC, d.Group, modeText(d), rateText(d.Limit), spaceText(d.Space), d.IQN, d.Portal,
+		d.Initiator, d.User, secret)
 	return err
 }
 
@@ -166,7 +179,8 @@ type DeviceAttach struct {
 // Run runs it.
 func (c *DeviceAttach) Run(ctx context.Context, out io.Writer) error {
 	var d api.Device
-	if done, err := c.do(ctx, out, "POST", object("devices", c.Name, "attach"), nil, &d); done || err != nil {
+	if done, err := c.do(ctx, out, "POST", object("devices", c.Name, "attach"), nil, &d); done ||
+		err != nil {
 		return err
 	}
 	return showDevice(out, &d)
@@ -181,7 +195,8 @@ type DeviceDetach struct {
 
 // Run runs it.
 func (c *DeviceDetach) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", object("devices", c.Name, "detach"), api.Detach{Force: c.Force}, nil)
+	_, err := c.do(ctx, out, "POST", object("devices", c.Name, "detach"), api.Detach{Force: c.Force},
+		nil)
 	return err
 }
 
@@ -214,7 +229,8 @@ type DeviceBoots struct {
 // Run runs it.
 func (c *DeviceBoots) Run(ctx context.Context, out io.Writer) error {
 	var list []api.Course
-	if done, err := c.do(ctx, out, "GET", object("devices", c.Name, "boots"), nil, &list); done || err != nil {
+	if done, err := c.do(ctx, out, "GET", object("devices", c.Name, "boots"), nil, &list); done ||
+		err != nil {
 		return err
 	}
 	return table(out, "BEGAN\tSTAGES, SECONDS", func(w io.Writer) {
@@ -291,7 +307,8 @@ func (c *DeviceRollback) Run(ctx context.Context, out io.Writer) error {
 		return errors.New("--not takes a roll-back back: it goes without --to")
 	}
 	afresh := !c.Not
-	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), api.DeviceChange{Pin: c.To, Afresh: &afresh}, nil)
+	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""),
+		api.DeviceChange{Pin: c.To, Afresh: &afresh}, nil)
 	return err
 }
 
@@ -334,7 +351,8 @@ func (c *DeviceUnknown) Run(ctx context.Context, out io.Writer) error {
 	}
 	return table(out, "MAC\tADDRESS\tFIRST SEEN\tLAST SEEN", func(w io.Writer) {
 		for _, u := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.MAC, u.Address, u.First.UTC().Format(time.DateTime), u.Last.UTC().Format(time.DateTime))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.MAC, u.Address, u.First.UTC().Format(time.DateTime),
+				u.Last.UTC().Format(time.DateTime))
 		}
 	})
 }

@@ -29,7 +29,11 @@ type DiskCreate struct {
 
 // Run runs it.
 func (c *DiskCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "disks", api.NewVolume{Name: c.Name, Network: c.Network, Size: int64(c.Size)}, nil)
+	_, err := c.do(ctx, out, "POST", "disks", api.NewVolume{
+		Name:    c.Name,
+		Network: c.Network,
+		Size:    int64(c.Size),
+	}, nil)
 	return err
 }
 

@@ -41,7 +41,14 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	fleet := emulate.Fleet{Bridge: c.Bridge, MACs: emulate.MACs(first, c.Count), UEFI: c.UEFI, Bytes: int64(c.Write), Mark: c.Mark, Crash: c.Crash}
+	fleet := emulate.Fleet{
+		Bridge: c.Bridge,
+		MACs:   emulate.MACs(first, c.Count),
+		UEFI:   c.UEFI,
+		Bytes:  int64(c.Write),
+		Mark:   c.Mark,
+		Crash:  c.Crash,
+	}
 	list := fleet.Run(ctx)
 	if c.JSON {
 		if err := outcomes(out, list); err != nil {
@@ -50,7 +57,9 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 	} else if err := c.show(out, list); err != nil {
 		return err
 	}
-	if failed := slices.DeleteFunc(slices.Clone(list), func(o emulate.Outcome) bool { return o.Err == nil }); len(failed) > 0 {
+	if failed := slices.DeleteFunc(slices.Clone(list), func(o emulate.Outcome) bool {
+		return o.Err == nil
+	}); len(failed) > 0 {
 		return errors.New(fmt.Sprint(len(failed), " of ", len(list), " machines did not boot and work"))
 	}
 	return nil
@@ -58,19 +67,21 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 
 // show prints what became of machines.
 func (c *Emulate) show(out io.Writer, list []emulate.Outcome) error {
-	return table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\tMARK", func(w io.Writer) {
-		for _, o := range list {
-			if o.Err != nil {
-				fmt.Fprintf(w, "%s\t%s\t%v\n", o.MAC, o.Address, o.Err)
-				continue
+	return table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\tMARK",
+		func(w io.Writer) {
+			for _, o := range list {
+				if o.Err != nil {
+					fmt.Fprintf(w, "%s\t%s\t%v\n", o.MAC, o.Address, o.Err)
+					continue
+				}
+				fmt.Fprintf(w, "%s\t%s", o.MAC, o.Address)
+				for _, d := range []time.Duration{o.Times.Address, o.Times.Load, o.Times.Script, o.Times.Login,
+					o.Times.Read, o.Times.Whole(), o.Wrote} {
+					fmt.Fprintf(w, "\t%s", d.Round(100*time.Microsecond))
+				}
+				fmt.Fprintf(w, "\t%q\n", o.Mark)
 			}
-			fmt.Fprintf(w, "%s\t%s", o.MAC, o.Address)
-			for _, d := range []time.Duration{o.Times.Address, o.Times.Load, o.Times.Script, o.Times.Login, o.Times.Read, o.Times.Whole(), o.Wrote} {
-				fmt.Fprintf(w, "\t%s", d.Round(100*time.Microsecond))
-			}
-			fmt.Fprintf(w, "\t%q\n", o.Mark)
-		}
-	})
+		})
 }
 
 // outcomes prints the same as JSON.
@@ -90,8 +101,10 @@ func outcomes(out io.Writer, list []emulate.Outcome) error {
 			continue
 		}
 		shown[i].Mark = o.Mark
-		shown[i].Seconds = map[string]float64{"dhcp": o.Times.Address.Seconds(), "loader": o.Times.Load.Seconds(), "script": o.Times.Script.Seconds(),
-			"login": o.Times.Login.Seconds(), "read": o.Times.Read.Seconds(), "whole": o.Times.Whole().Seconds(), "work": o.Wrote.Seconds()}
+		shown[i].Seconds = map[string]float64{"dhcp": o.Times.Address.Seconds(),
+			"loader": o.Times.Load.Seconds(), "script": o.Times.Script.Seconds(),
+			"login": o.Times.Login.Seconds(), "read": o.Times.Read.Seconds(),
+			"whole": o.Times.Whole().Seconds(), "work": o.Wrote.Seconds()}
 	}
 	e := json.NewEncoder(out)
 	e.SetIndent("", "  ")

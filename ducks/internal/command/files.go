@@ -13,7 +13,9 @@ import (
 type GroupFiles struct{ files }
 
 // Run runs it.
-func (c *GroupFiles) Run(ctx context.Context, out io.Writer) error { return c.show(ctx, out, "groups") }
+func (c *GroupFiles) Run(ctx context.Context, out io.Writer) error {
+	return c.show(ctx, out, "groups")
+}
 
 // VolumeFiles is a command.
 type VolumeFiles struct{ files }
@@ -35,7 +37,9 @@ var signs = map[string]string{contents.Added: "+", contents.Removed: "-", conten
 
 func (c *files) show(ctx context.Context, out io.Writer, kind string) error {
 	var got contents.Changes
-	if done, err := c.do(ctx, out, "GET", object(kind, c.Name, fmt.Sprintf("versions/%d/files", c.Version)), nil, &got); done || err != nil {
+	if done, err := c.do(ctx, out, "GET",
+		object(kind, c.Name, fmt.Sprintf("versions/%d/files", c.Version)), nil, &got); done ||
+		err != nil {
 		return err
 	}
 	if err := table(out, "PARTITION\tFILE SYSTEM\tFILES", func(w io.Writer) {
@@ -51,10 +55,12 @@ func (c *files) show(ctx context.Context, out io.Writer, kind string) error {
 	}
 	for _, f := range got.Files {
 		// Who wrote the names may have meant harm: a terminal does what some letters say.
-		if _, err := fmt.Fprintf(out, "%s %d %q %s to %s\n", signs[f.What], f.Partition, f.Path, bytesText(f.Before), bytesText(f.After)); err != nil {
+		if _, err := fmt.Fprintf(out, "%s %d %q %s to %s\n", signs[f.What], f.Partition, f.Path,
+			bytesText(f.Before), bytesText(f.After)); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "%d added, %d removed, %d changed; %d of them shown\n", got.Added, got.Removed, got.Changed, len(got.Files))
+	_, err := fmt.Fprintf(out, "%d added, %d removed, %d changed; %d of them shown\n", got.Added,
+		got.Removed, got.Changed, len(got.Files))
 	return err
 }

@@ -47,10 +47,17 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	if d.Size%sector != 0 || d.Size == 0 {
-		return fmt.Errorf("%s: %d bytes: the size of a disk is a multiple of %d: truncate -s makes it longer", c.File, d.Size, sector)
+		return fmt.Errorf("%s: %d bytes: the size of a disk is a multiple of %d: truncate -s makes it "+
+			"longer", c.File, d.Size, sector)
 	}
-	path := fmt.Sprintf("volumes/%s/image?size=%d&note=%s&network=%s", url.PathEscape(c.Volume), d.Size, url.QueryEscape(c.Note), url.QueryEscape(c.Network))
-	body := &progress{from: io.NewSectionReader(d, 0, d.Size), size: d.Size, sum: sha256.New(), what: c.File}
+	path := fmt.Sprintf("volumes/%s/image?size=%d&note=%s&network=%s", url.PathEscape(c.Volume),
+		d.Size, url.QueryEscape(c.Note), url.QueryEscape(c.Network))
+	body := &progress{
+		from: io.NewSectionReader(d, 0, d.Size),
+		size: d.Size,
+		sum:  sha256.New(),
+		what: c.File,
+	}
 	trailer := http.Header{api.SumHeader: nil}
 	body.end = func() { trailer.Set(api.SumHeader, hex.EncodeToString(body.sum.Sum(nil))) }
 	sent := pack(body)
@@ -185,7 +192,8 @@ func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	q, err := c.request(ctx, http.MethodGet, fmt.Sprintf("volumes/%s/image?version=%d", url.PathEscape(c.Volume), c.Version), nil)
+	q, err := c.request(ctx, http.MethodGet,
+		fmt.Sprintf("volumes/%s/image?version=%d", url.PathEscape(c.Volume), c.Version), nil)
 	if err != nil {
 		return err
 	}
@@ -230,7 +238,8 @@ func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
 		err = os.WriteFile(c.File+".json", append(text, '\n'), 0o600)
 	}
 	if err == nil {
-		_, err = fmt.Fprintf(out, "version %d of volume %s, %s, SHA-256 %s\n", e.Version, c.Volume, bytesText(e.Size), e.Sum)
+		_, err = fmt.Fprintf(out, "version %d of volume %s, %s, SHA-256 %s\n", e.Version, c.Volume,
+			bytesText(e.Size), e.Sum)
 	}
 	return err
 }

@@ -15,7 +15,8 @@ import (
 	"dalmatiner/ducks/internal/duckstest"
 )
 
-// testFull: an import that the pool cannot take says so while it comes, and a running device writes on.
+// testFull: an import that the pool cannot take says so while it comes, and a running device writes
+// on.
 func testFull(sh *shell, m *machine, pool string) {
 	sh.t.Helper()
 	taken, image := filepath.Join(pool, "taken"), filepath.Join(sh.t.TempDir(), "image")
@@ -23,9 +24,12 @@ func testFull(sh *shell, m *machine, pool string) {
 	duckstest.Run(sh.t, "sh", "-c", "head -c 300M /dev/urandom > "+image)
 	disk, off := m.boots()
 	defer off()
-	sh.says("image import large --file "+image, "error: volume large: there is too little room in the pool", "are kept for what running devices write")
+	sh.says("image import large --file "+image,
+		"error: volume large: there is too little room in the pool",
+		"are kept for what running devices write")
 	sh.says("pool status", "of these for running devices only")
-	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{3}, 1<<20), 0), disk.Flush(sh.t.Context())); err != nil {
+	if err := errors.Join(disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{3}, 1<<20), 0),
+		disk.Flush(sh.t.Context())); err != nil {
 		sh.t.Errorf("a running device cannot write: %v", err)
 	}
 	if s := sh.run("volume list"); strings.Contains(s, "large") {
@@ -45,15 +49,18 @@ func testImages(sh *shell, dir string) {
 	if err := os.WriteFile(raw, disk, 0o600); err != nil {
 		sh.t.Fatal(err)
 	}
-	sh.says("image import golden --file "+raw+" --note \"from elsewhere\"", "version 1 of volume golden, from "+raw)
+	sh.says("image import golden --file "+raw+" --note \"from elsewhere\"",
+		"version 1 of volume golden, from "+raw)
 	sh.says("image import golden --file "+raw, "version 2 of volume golden")
 	sh.says("image import linux --file "+raw, "it has 67108864 bytes, and the image 3146240")
 	sh.says("volume list", "golden 3.0M 1 import, SHA-256", "from elsewhere")
-	sh.says("image export golden --version 1 --file "+copied, "version 1 of volume golden, 3.0M, SHA-256")
+	sh.says("image export golden --version 1 --file "+copied,
+		"version 1 of volume golden, 3.0M, SHA-256")
 	if got, err := os.ReadFile(copied); err != nil || !bytes.Equal(got, disk) {
 		sh.t.Errorf("%d bytes, not those of the file: %v", len(got), err)
 	}
-	if history, err := os.ReadFile(copied + ".json"); err != nil || !strings.Contains(string(history), "from elsewhere") {
+	if history, err := os.ReadFile(copied + ".json"); err != nil ||
+		!strings.Contains(string(history), "from elsewhere") {
 		sh.t.Errorf("%s, %v", history, err)
 	}
 	sh.says("image export golden --file "+copied, "is there already")
@@ -85,11 +92,13 @@ func testBodies(sh *shell) {
 		"cut, packed":     {inZstd(sh.t, disk)[:10], "", "zstd", "ends after"},
 		"another coding":  {disk, "", "gzip", "want zstd, or none"},
 		"a VMDK":          {"KDMV" + disk[4:], "", "", "qemu-img convert -f vmdk -O raw FILE OUT"},
-		"a VHD":           {disk[512:] + "conectix" + disk[520:], "", "", "qemu-img convert -f vpc -O raw FILE OUT"},
-		"a compressed":    {"\x1f\x8b\x08" + disk[3:], "", "", "gunzip -c FILE > OUT"},
-		"a qcow2":         {"QFI\xfb" + disk[4:], "", "", "ducks image import takes it"},
+		"a VHD": {disk[512:] + "conectix" + disk[520:], "", "",
+			"qemu-img convert -f vpc -O raw FILE OUT"},
+		"a compressed": {"\x1f\x8b\x08" + disk[3:], "", "", "gunzip -c FILE > OUT"},
+		"a qcow2":      {"QFI\xfb" + disk[4:], "", "", "ducks image import takes it"},
 	} {
-		q, err := http.NewRequestWithContext(sh.t.Context(), http.MethodPut, url, strings.NewReader(c.body))
+		q, err := http.NewRequestWithContext(sh.t.Context(), http.MethodPut, url,
+			strings.NewReader(c.body))
 		if err != nil {
 			sh.t.Fatal(err)
 		}
@@ -105,7 +114,8 @@ func testBodies(sh *shell) {
 			sh.t.Fatal(err)
 		}
 		said, err := io.ReadAll(r.Body)
-		if err := errors.Join(err, r.Body.Close()); err != nil || r.StatusCode != http.StatusBadRequest || !strings.Contains(string(said), c.says) {
+		if err := errors.Join(err, r.Body.Close()); err != nil || r.StatusCode != http.StatusBadRequest ||
+			!strings.Contains(string(said), c.says) {
 			sh.t.Errorf("%s: %d %s, %v", what, r.StatusCode, said, err)
 		}
 	}
@@ -129,7 +139,8 @@ func TestZerosAreNotSent(t *testing.T) {
 	}
 }
 
-// TestADamagedFileIsToBlame: an import says which file is damaged, and not that the server has gone.
+// TestADamagedFileIsToBlame: an import says which file is damaged, and not that the server has
+// gone.
 func TestADamagedFileIsToBlame(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		_, _ = io.Copy(io.Discard, q.Body)
@@ -140,11 +151,13 @@ func TestADamagedFileIsToBlame(t *testing.T) {
 	const cluster = 512
 	f := make([]byte, 4*cluster)
 	copy(f, "QFI\xfb\x00\x00\x00\x02")
-	f[23], f[30], f[39], f[46], f[cluster+6] = 9, 2, 1, 2, 4 // clusters of 512, a disk of as much, tables at 512 and 1024
-	f[2*cluster+6] = 64                                      // and data where no file is
+	// clusters of 512, a disk of as much, tables at 512 and 1024
+	f[23], f[30], f[39], f[46], f[cluster+6] = 9, 2, 1, 2, 4
+	f[2*cluster+6] = 64 // and data where no file is
 	path := filepath.Join(t.TempDir(), "disk.qcow2")
 	if err := os.WriteFile(path, f, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	sh.says("image import v --file "+path, "error: "+path+": byte 0 of the disk: the file is damaged", "it was not copied whole")
+	sh.says("image import v --file "+path, "error: "+path+": byte 0 of the disk: the file is damaged",
+		"it was not copied whole")
 }

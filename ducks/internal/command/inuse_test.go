@@ -16,8 +16,8 @@ var (
 	passwordLine = regexp.MustCompile(`(?m)^set password (\S+)$`)
 )
 
-// testInUse: who is logged in to a running device, and asks for its script, is told that it keeps its disk, and it does. A
-// clone that it gets later has another secret.
+// testInUse: who is logged in to a running device, and asks for its script, is told that it keeps
+// its disk, and it does. A clone that it gets later has another secret.
 func testInUse(sh *shell, m *machine) {
 	sh.t.Helper()
 	r, err := m.Boot(sh.t.Context(), false)
@@ -29,11 +29,13 @@ func testInUse(sh *shell, m *machine) {
 		if err := r.Disk.ReadAt(sh.t.Context(), make([]byte, 512), 0); err != nil {
 			sh.t.Fatal(err)
 		}
-		if said := asksAgain(sh, m, r, method); method == http.MethodGet && !strings.Contains(said, "pc1 is in use, and keeps its disk") {
+		if said := asksAgain(sh, m, r, method); method == http.MethodGet &&
+			!strings.Contains(said, "pc1 is in use, and keeps its disk") {
 			sh.t.Errorf("%s says %q", method, said)
 		}
 	}
-	if err := errors.Join(r.Disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{9}, 512), 0), r.Disk.Flush(sh.t.Context()), r.Off(sh.t.Context())); err != nil {
+	if err := errors.Join(r.Disk.WriteAt(sh.t.Context(), bytes.Repeat([]byte{9}, 512), 0),
+		r.Disk.Flush(sh.t.Context()), r.Off(sh.t.Context())); err != nil {
 		sh.t.Errorf("it has lost its disk: %v", err)
 	}
 	if is := sh.run("device list"); is != was {
@@ -53,11 +55,13 @@ func testInUse(sh *shell, m *machine) {
 // asksAgain asks for the script of a machine, from it.
 func asksAgain(sh *shell, m *machine, r *emulate.Running, method string) string {
 	sh.t.Helper()
-	q, err := http.NewRequestWithContext(sh.t.Context(), method, againLine.FindStringSubmatch(r.Script)[1]+"?mac="+firstMAC, nil)
+	q, err := http.NewRequestWithContext(sh.t.Context(), method,
+		againLine.FindStringSubmatch(r.Script)[1]+"?mac="+firstMAC, nil)
 	if err != nil {
 		sh.t.Fatal(err)
 	}
-	answer, err := (&http.Client{Transport: &http.Transport{DialContext: m.Dial, DisableKeepAlives: true}}).Do(q)
+	answer, err := (&http.Client{
+		Transport: &http.Transport{DialContext: m.Dial, DisableKeepAlives: true}}).Do(q)
 	if err != nil {
 		sh.t.Fatal(err)
 	}

@@ -47,7 +47,9 @@ func (p *process) start() {
 	if err := p.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
-	duckstest.Until(p.t, "ducks answers", func() bool { return strings.Contains(p.sh.run("pool status"), "are free") })
+	duckstest.Until(p.t, "ducks answers", func() bool {
+		return strings.Contains(p.sh.run("pool status"), "are free")
+	})
 }
 
 func (p *process) kill() {
@@ -58,9 +60,10 @@ func (p *process) kill() {
 	_ = p.cmd.Wait() // it says that it was killed
 }
 
-// write writes blocks that follow each other, of which each has its number, until it is told to stop. It returns how many
-// the disk has for good.
-func write(ctx context.Context, disk *initiator.Disk, wrote *atomic.Int64, stop <-chan struct{}) (kept int64, err error) {
+// write writes blocks that follow each other, of which each has its number, until it is told to
+// stop. It returns how many the disk has for good.
+func write(ctx context.Context, disk *initiator.Disk, wrote *atomic.Int64,
+	stop <-chan struct{}) (kept int64, err error) {
 	const together = 16
 	for n := int64(0); ; n++ {
 		select {
@@ -87,7 +90,8 @@ const numbered = 4096
 
 func number(n int64) []byte { return bytes.Repeat(fmt.Appendf(nil, "%15d\n", n), numbered/16) }
 
-// reads checks that a disk has the last of so many blocks that were kept, or what came behind these.
+// reads checks that a disk has the last of so many blocks that were kept, or what came behind
+// these.
 func reads(t *testing.T, disk *initiator.Disk, kept int64) {
 	t.Helper()
 	count := disk.Size() / numbered
@@ -102,8 +106,9 @@ func reads(t *testing.T, disk *initiator.Disk, kept int64) {
 	}
 }
 
-// Devices go on while ducks is killed and comes back, again and again, and nothing that they have written is lost. Behind it
-// all is as before: the device boots what it wrote, other ones boot, and both have their parts of the line.
+// Devices go on while ducks is killed and comes back, again and again, and nothing that they have
+// written is lost. Behind it all is as before: the device boots what it wrote, other ones boot, and
+// both have their parts of the line.
 func TestKilledUnderLoad(t *testing.T) {
 	duckstest.Unchanged(t)
 	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "tgtd", "tgtadm", "tc") {
@@ -116,12 +121,15 @@ func TestKilledUnderLoad(t *testing.T) {
 	}
 	pool := "btrfs:" + duckstest.Mounted(t, "btrfs")
 	const at = "127.0.0.1:8091"
-	sh := &shell{t, []string{"--addr", "http://" + at, "--token-file", filepath.Join(data, agent.FirstToken)}}
+	sh := &shell{t, []string{"--addr", "http://" + at, "--token-file",
+		filepath.Join(data, agent.FirstToken)}}
 	p := &process{t: t, sh: sh}
-	p.line = fmt.Sprintf("serve --data-dir %s --pool %s --http-addr %s --dhcp %s --boot-files %s --shape %s --line 1gbit", data, pool, at, bridge, loaders(t), bridge)
+	p.line = fmt.Sprintf("serve --data-dir %s --pool %s --http-addr %s --dhcp %s --boot-files %s "+
+		"--shape %s --line 1gbit", data, pool, at, bridge, loaders(t), bridge)
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Kill() // where the test has failed
-		endTargets(t, &agent.Options{DataDir: data, Portal: netip.MustParseAddrPort(server + ":3260"), Logger: slog.New(slog.DiscardHandler)})
+		endTargets(t, &agent.Options{DataDir: data, Portal: netip.MustParseAddrPort(server + ":3260"),
+			Logger: slog.New(slog.DiscardHandler)})
 	})
 	p.start()
 	sh.says("volume create linux --size 16M")
@@ -138,10 +146,14 @@ func TestKilledUnderLoad(t *testing.T) {
 	for range 4 {
 		p.kill()
 		before := wrote.Load()
-		duckstest.Until(t, "the device goes on without ducks", func() bool { return wrote.Load() > before+100 })
+		duckstest.Until(t, "the device goes on without ducks", func() bool {
+			return wrote.Load() > before+100
+		})
 		p.start()
 		before = wrote.Load()
-		duckstest.Until(t, "the device goes on beside ducks", func() bool { return wrote.Load() > before+100 })
+		duckstest.Until(t, "the device goes on beside ducks", func() bool {
+			return wrote.Load() > before+100
+		})
 	}
 	close(stop)
 	load.Wait()
@@ -169,7 +181,8 @@ func TestKilledUnderLoad(t *testing.T) {
 	if err := errors.Join(p.cmd.Process.Signal(os.Interrupt), p.cmd.Wait()); err == nil {
 		t.Error("TestServe has ended well, and says that it failed")
 	}
-	if out, err := exec.Command("tc", "qdisc", "show", "dev", bridge).Output(); err != nil || strings.Contains(string(out), "htb") {
+	if out, err := exec.Command("tc", "qdisc", "show", "dev", bridge).Output(); err != nil ||
+		strings.Contains(string(out), "htb") {
 		t.Errorf("behind its end the bridge has %s, %v", out, err)
 	}
 }

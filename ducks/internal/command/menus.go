@@ -59,7 +59,14 @@ func (c *MenuAdd) Run(ctx context.Context, out io.Writer) error {
 	if !is {
 		m.Wait, m.Network = firstWait, c.Network
 	}
-	e := room.Entry{Key: c.Key, Text: c.Text, Chain: c.Chain, Kernel: c.Kernel, Initrd: c.Initrd, Args: c.Args}
+	e := room.Entry{
+		Key:    c.Key,
+		Text:   c.Text,
+		Chain:  c.Chain,
+		Kernel: c.Kernel,
+		Initrd: c.Initrd,
+		Args:   c.Args,
+	}
 	if i := slices.IndexFunc(m.Entries, func(e room.Entry) bool { return e.Key == c.Key }); i >= 0 {
 		m.Entries[i] = e
 	} else {

@@ -43,7 +43,8 @@ type Limits struct {
 
 // on returns some limits with those that are given in their place.
 func (l *Limits) on(c room.Counts) room.Counts {
-	for of, to := range map[*int64]*int64{&c.Volumes: l.Volumes, &c.Groups: l.Groups, &c.Devices: l.Devices, &c.Disks: l.Disks, &c.Menus: l.Menus, &c.Space: (*int64)(l.Space)} {
+	for of, to := range map[*int64]*int64{&c.Volumes: l.Volumes, &c.Groups: l.Groups,
+		&c.Devices: l.Devices, &c.Disks: l.Disks, &c.Menus: l.Menus, &c.Space: (*int64)(l.Space)} {
 		if to != nil {
 			*of = *to
 		}
@@ -61,7 +62,8 @@ type ClientCreate struct {
 
 // Run runs it.
 func (c *ClientCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "clients", api.NewClient{Name: c.Name, Limits: c.on(room.Counts{Networks: c.Networks})}, nil)
+	_, err := c.do(ctx, out, "POST", "clients",
+		api.NewClient{Name: c.Name, Limits: c.on(room.Counts{Networks: c.Networks})}, nil)
 	return err
 }
 
@@ -74,11 +76,13 @@ func (c *ClientList) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "clients", nil, &list); done || err != nil {
 		return err
 	}
-	return table(out, "CLIENT\tNETWORKS\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE", func(w io.Writer) {
-		for _, of := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, ofMost(of.Has.Networks, of.Limits.Networks), countsText(of.Has, of.Limits))
-		}
-	})
+	return table(out, "CLIENT\tNETWORKS\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE",
+		func(w io.Writer) {
+			for _, of := range list {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, ofMost(of.Has.Networks, of.Limits.Networks),
+					countsText(of.Has, of.Limits))
+			}
+		})
 }
 
 // ofMost returns a number, and how large it may be.
@@ -92,7 +96,8 @@ func ofMost(n, most int64) string {
 // countsText returns the columns of what there is, but for networks.
 func countsText(has, most room.Counts) string {
 	var columns []string
-	for _, of := range [][2]int64{{has.Volumes, most.Volumes}, {has.Groups, most.Groups}, {has.Devices, most.Devices}, {has.Disks, most.Disks}, {has.Menus, most.Menus}} {
+	for _, of := range [][2]int64{{has.Volumes, most.Volumes}, {has.Groups, most.Groups},
+		{has.Devices, most.Devices}, {has.Disks, most.Disks}, {has.Menus, most.Menus}} {
 		columns = append(columns, ofMost(of[0], of[1]))
 	}
 	space := bytesText(has.Space)
@@ -151,7 +156,11 @@ type NetworkCreate struct {
 
 // Run runs it.
 func (c *NetworkCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "networks", api.NewNetwork{Name: c.Name, Client: c.Client, Limits: c.on(room.Counts{})}, nil)
+	_, err := c.do(ctx, out, "POST", "networks", api.NewNetwork{
+		Name:   c.Name,
+		Client: c.Client,
+		Limits: c.on(room.Counts{}),
+	}, nil)
 	return err
 }
 
@@ -164,11 +173,12 @@ func (c *NetworkList) Run(ctx context.Context, out io.Writer) error {
 	if done, err := c.do(ctx, out, "GET", "networks", nil, &list); done || err != nil {
 		return err
 	}
-	return table(out, "NETWORK\tCLIENT\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE", func(w io.Writer) {
-		for _, of := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, of.Client, countsText(of.Has, of.Limits))
-		}
-	})
+	return table(out, "NETWORK\tCLIENT\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE",
+		func(w io.Writer) {
+			for _, of := range list {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, of.Client, countsText(of.Has, of.Limits))
+			}
+		})
 }
 
 // NetworkLimit is a command.
@@ -216,7 +226,8 @@ func (c *ServersList) Run(ctx context.Context, out io.Writer) error {
 	}
 	return table(out, "SERVER\tROLE\tPORTAL\tPOOL\tFREE\tNETWORKS\tDEVICES\tON", func(w io.Writer) {
 		for _, of := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s of %s\t%d\t%d\t%d\n", of.Name, of.Role, of.Portal, of.Pool, bytesText(of.Space.Free), bytesText(of.Space.Total), of.Networks, of.Devices, of.DevicesOn)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s of %s\t%d\t%d\t%d\n", of.Name, of.Role, of.Portal, of.Pool,
+				bytesText(of.Space.Free), bytesText(of.Space.Total), of.Networks, of.Devices, of.DevicesOn)
 		}
 	})
 }

@@ -30,7 +30,9 @@ func (c *PoolCreate) Run(ctx context.Context, out io.Writer) error {
 		return json.NewEncoder(out).Encode(map[string]string{"pool": c.Pool, "fstab": fstab})
 	}
 	if fstab != "" {
-		if _, err := fmt.Fprintf(out, "It is mounted. For the next start of the machine, add to /etc/fstab:\n%s\n", fstab); err != nil {
+		if _, err := fmt.Fprintf(out,
+			"It is mounted. For the next start of the machine, add to /etc/fstab:\n%s\n",
+			fstab); err != nil {
 			return err
 		}
 	}

@@ -124,12 +124,19 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return agent.Run(ctx, agent.Options{DataDir: c.DataDir, Pool: c.Pool, Reserve: pool.Reserve(c.Reserve), HTTP: c.HTTPAddr, TLS: agent.TLS{Cert: c.TLSCert, Key: c.TLSKey, Own: c.OwnCA}, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
-		Shape:  traffic.Options{Interface: c.Shape, Line: int64(c.Line)},
-		Logger: slog.New(slog.NewTextHandler(out, nil)),
-		Listened: func(people, devices net.Addr) {
-			slog.New(slog.NewTextHandler(out, nil)).Info("ducks serves", "api", people, "devices", devices, "portal", portal)
-		}})
+	return agent.Run(ctx,
+		agent.Options{DataDir: c.DataDir, Pool: c.Pool, Reserve: pool.Reserve(c.Reserve),
+			HTTP: c.HTTPAddr, TLS: agent.TLS{
+				Cert: c.TLSCert,
+				Key:  c.TLSKey,
+				Own:  c.OwnCA,
+			}, Devices: devices, Portal: portal, Base: c.Base, Network: network, Store: c.Store,
+			Shape:  traffic.Options{Interface: c.Shape, Line: int64(c.Line)},
+			Logger: slog.New(slog.NewTextHandler(out, nil)),
+			Listened: func(people, devices net.Addr) {
+				slog.New(slog.NewTextHandler(out, nil)).Info("ducks serves", "api", people, "devices", devices,
+					"portal", portal)
+			}})
 }
 
 // Restore is a command.
@@ -193,7 +200,9 @@ func (r *Reserve) UnmarshalText(text []byte) error {
 	}
 	var size Bytes
 	if err := size.UnmarshalText(text); err != nil || size < leastReserve {
-		return fmt.Errorf("%q: a reserve is a part of the pool, as 5%%, or a size of at least %dM, as 40G", text, leastReserve>>20)
+		return fmt.Errorf(
+			"%q: a reserve is a part of the pool, as 5%%, or a size of at least %dM, as 40G", text,
+			leastReserve>>20)
 	}
 	*r = Reserve{Bytes: int64(size)}
 	return nil

@@ -34,7 +34,8 @@ type shell struct {
 func (s *shell) run(line string) string {
 	s.t.Helper()
 	var out bytes.Buffer
-	parser, err := kong.New(&Grammar{}, kong.Name("ducks"), kong.Exit(func(int) {}), kong.Writers(&out, &out))
+	parser, err := kong.New(&Grammar{}, kong.Name("ducks"), kong.Exit(func(int) {}),
+		kong.Writers(&out, &out))
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -132,7 +133,8 @@ func loaders(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"undionly.kpxe", "ipxe.efi"} {
-		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte(name), 10_000), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, name), bytes.Repeat([]byte(name), 10_000),
+			0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

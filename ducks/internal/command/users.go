@@ -60,7 +60,12 @@ type UserCreate struct {
 func (c *UserCreate) Run(ctx context.Context, out io.Writer) error {
 	text, err := secretLine("Password: ")
 	if err == nil {
-		_, err = c.do(ctx, out, "POST", "users", api.NewUser{Name: c.Name, Role: c.Role, Limited: api.Limited(c.To), Password: text}, nil)
+		_, err = c.do(ctx, out, "POST", "users", api.NewUser{
+			Name:     c.Name,
+			Role:     c.Role,
+			Limited:  api.Limited(c.To),
+			Password: text,
+		}, nil)
 	}
 	return err
 }
@@ -91,7 +96,8 @@ type UserPassword struct {
 func (c *UserPassword) Run(ctx context.Context, out io.Writer) error {
 	text, err := secretLine("New password: ")
 	if err == nil {
-		_, err = c.do(ctx, out, "PUT", object("users", c.Name, "password"), api.Password{Password: text}, nil)
+		_, err = c.do(ctx, out, "PUT", object("users", c.Name, "password"), api.Password{Password: text},
+			nil)
 	}
 	return err
 }
@@ -122,7 +128,8 @@ func (c *Login) Run(ctx context.Context, out io.Writer) error {
 	s := c.Server
 	s.Token = "none" // nobody has to be let in yet
 	var of api.Session
-	if done, err := s.do(ctx, out, "POST", "login", api.Login{Name: c.Name, Password: text}, &of); done || err != nil {
+	if done, err := s.do(ctx, out, "POST", "login", api.Login{Name: c.Name, Password: text},
+		&of); done || err != nil {
 		return err
 	}
 	_, err = fmt.Fprintln(out, of.Secret)

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// compare returns how the partitions of an image differ from those of another one. A partition that could not be read whole
-// in one of them is not compared.
+// compare returns how the partitions of an image differ from those of another one. A partition that
+// could not be read whole in one of them is not compared.
 func compare(before, after []tree) Changes {
 	c := Changes{Partitions: []Partition{}, Files: []File{}}
 	was := make(map[int]tree, len(before))

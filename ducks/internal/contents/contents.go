@@ -1,6 +1,7 @@
-// Package contents says which files of a disk image differ from those of another one. Nothing is mounted: the kernel never
-// looks at what a device wrote. A library reads the file systems, in a process of its own that has no rights, no network and
-// little memory, since who wrote them may have meant harm. It is the one package that imports diskfs/go-diskfs.
+// Package contents says which files of a disk image differ from those of another one. Nothing is
+// mounted: the kernel never looks at what a device wrote. A library reads the file systems, in a
+// process of its own that has no rights, no network and little memory, since who wrote them may
+// have meant harm. It is the one package that imports diskfs/go-diskfs.
 package contents
 
 import (
@@ -66,7 +67,8 @@ var ErrImage = errors.New("its files cannot be read")
 // readerName is how the process that reads is called.
 const readerName = "ducks-reads-images"
 
-// Turns let one pair of images be read at a time, which may take much memory. Take may be called concurrently.
+// Turns let one pair of images be read at a time, which may take much memory. Take may be called
+// concurrently.
 type Turns struct{ taken chan struct{} }
 
 // NewTurns returns turns that nobody has.
@@ -84,8 +86,8 @@ func (t *Turns) Take(ctx context.Context) (done func(), err error) {
 	}
 }
 
-// Between returns how the files of after differ from those of before. Both are read and stay open. It needs root, and a
-// program that has called Main.
+// Between returns how the files of after differ from those of before. Both are read and stay open.
+// It needs root, and a program that has called Main.
 func Between(ctx context.Context, before, after *os.File) (c Changes, err error) {
 	ctx, cancel := context.WithTimeout(ctx, mostTime)
 	defer cancel()
@@ -94,7 +96,8 @@ func Between(ctx context.Context, before, after *os.File) (c Changes, err error)
 	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Args, cmd.Env = []string{readerName}, []string{}
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = "/", &out, &said, []*os.File{before, after}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody},
+		Cloneflags: syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC}
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			err = ctx.Err()
@@ -121,7 +124,8 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Main ends the process if it is one that Between has started. Programs that use this package call it first.
+// Main ends the process if it is one that Between has started. Programs that use this package call
+// it first.
 func Main() {
 	if len(os.Args) == 0 || os.Args[0] != readerName {
 		return
@@ -135,8 +139,10 @@ func Main() {
 
 // answer reads the images that the process was given.
 func answer(w io.Writer) error {
-	if err := errors.Join(syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: mostMemory, Max: mostMemory}),
-		syscall.Setrlimit(syscall.RLIMIT_CPU, &syscall.Rlimit{Cur: uint64(mostTime.Seconds()), Max: uint64(mostTime.Seconds())})); err != nil {
+	if err := errors.Join(syscall.Setrlimit(syscall.RLIMIT_AS,
+		&syscall.Rlimit{Cur: mostMemory, Max: mostMemory}),
+		syscall.Setrlimit(syscall.RLIMIT_CPU,
+			&syscall.Rlimit{Cur: uint64(mostTime.Seconds()), Max: uint64(mostTime.Seconds())})); err != nil {
 		return err
 	}
 	const firstExtra = 3

@@ -32,14 +32,16 @@ func image(t *testing.T, files map[string]int, offset string) *os.File {
 	at := time.Unix(1_700_000_000, 0)
 	for name, length := range files {
 		full := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(full), 0o755), os.WriteFile(full, make([]byte, length), 0o600), os.Chtimes(full, at, at)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(full), 0o755),
+			os.WriteFile(full, make([]byte, length), 0o600), os.Chtimes(full, at, at)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 32<<20)); err != nil {
 		t.Fatal(err)
 	}
-	duckstest.Run(t, "mke2fs", "-q", "-F", "-t", "ext4", "-E", "offset="+offset, "-d", dir, path, "16M")
+	duckstest.Run(t, "mke2fs", "-q", "-F", "-t", "ext4", "-E", "offset="+offset, "-d", dir, path,
+		"16M")
 	return opened(t, path)
 }
 
@@ -53,7 +55,8 @@ func opened(t *testing.T, path string) *os.File {
 	return f
 }
 
-// Files that came, went or became others are named, of a disk and of its partitions; what is damaged says so.
+// Files that came, went or became others are named, of a disk and of its partitions; what is
+// damaged says so.
 func TestChanges(t *testing.T) {
 	if !duckstest.Alone(t, "mke2fs") {
 		return
@@ -63,13 +66,16 @@ func TestChanges(t *testing.T) {
 	delete(files, "etc/gone")
 	files["usr/bin/tool"], files["home/a b/ü"] = 80_000, 3
 	after := image(t, files, "0")
-	want := []File{{0, "etc/gone", Removed, 5, 0}, {0, "home", Added, 0, 0}, {0, "home/a b", Added, 0, 0}, {0, "home/a b/ü", Added, 0, 3},
+	want := []File{{0, "etc/gone", Removed, 5, 0}, {0, "home", Added, 0, 0},
+		{0, "home/a b", Added, 0, 0}, {0, "home/a b/ü", Added, 0, 3},
 		{0, "usr/bin/tool", Changed, 70_000, 80_000}}
 	c, err := Between(t.Context(), before, after)
-	if err != nil || !slices.Equal(c.Files, want) || c.Added != 3 || c.Removed != 1 || c.Changed != 1 || len(c.Partitions) != 1 || c.Partitions[0].Kind != "ext4" {
+	if err != nil || !slices.Equal(c.Files, want) || c.Added != 3 || c.Removed != 1 ||
+		c.Changed != 1 || len(c.Partitions) != 1 || c.Partitions[0].Kind != "ext4" {
 		t.Errorf("%+v, %v", c, err)
 	}
-	if c, err := Between(t.Context(), after, after); err != nil || len(c.Files) != 0 || c.Partitions[0].Files != 10 {
+	if c, err := Between(t.Context(), after, after); err != nil || len(c.Files) != 0 ||
+		c.Partitions[0].Files != 10 {
 		t.Errorf("an image differs from itself: %+v, %v", c, err)
 	}
 
@@ -77,8 +83,10 @@ func TestChanges(t *testing.T) {
 		f := image(t, files, "1048576")
 		d, err := diskfs.OpenBackend(file.New(f, false), diskfs.WithOpenMode(diskfs.ReadWrite))
 		if err == nil {
-			err = d.Partition(&gpt.Table{LogicalSectorSize: 512, PhysicalSectorSize: 512, Partitions: []*gpt.Partition{
-				{Index: 1, Start: 2048, End: 34815, Type: gpt.LinuxFilesystem}, {Index: 2, Start: 40960, End: 43007, Type: gpt.LinuxSwap}}})
+			err = d.Partition(&gpt.Table{LogicalSectorSize: 512, PhysicalSectorSize: 512,
+				Partitions: []*gpt.Partition{
+					{Index: 1, Start: 2048, End: 34815, Type: gpt.LinuxFilesystem},
+					{Index: 2, Start: 40960, End: 43007, Type: gpt.LinuxSwap}}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -86,17 +94,20 @@ func TestChanges(t *testing.T) {
 		return f
 	}
 	c, err = Between(t.Context(), parted(map[string]int{"a": 1}), parted(map[string]int{"b": 2}))
-	if err != nil || !slices.Equal(c.Files, []File{{1, "a", Removed, 1, 0}, {1, "b", Added, 0, 2}}) || len(c.Partitions) != 2 || c.Partitions[1].Error == "" {
+	if err != nil || !slices.Equal(c.Files, []File{{1, "a", Removed, 1, 0}, {1, "b", Added, 0, 2}}) ||
+		len(c.Partitions) != 2 || c.Partitions[1].Error == "" {
 		t.Errorf("%+v, %v", c, err)
 	}
 
 	empty := opened(t, os.DevNull)
-	if c, err := Between(t.Context(), before, empty); err == nil && (len(c.Files) > 0 || c.Partitions[0].Error == "") {
+	if c, err := Between(t.Context(), before, empty); err == nil &&
+		(len(c.Files) > 0 || c.Partitions[0].Error == "") {
 		t.Errorf("of nothing: %+v", c)
 	}
 }
 
-// However damaged an image is, who asks gets an answer, and what was not read whole is not compared.
+// However damaged an image is, who asks gets an answer, and what was not read whole is not
+// compared.
 func TestDamagedImages(t *testing.T) {
 	if !duckstest.Alone(t, "mke2fs") {
 		return
@@ -159,11 +170,14 @@ func TestMany(t *testing.T) {
 		of.files[fmt.Sprintf("%06d", i)] = entry{size: 1}
 	}
 	c := compare([]tree{{files: map[string]entry{"x": {}}}}, []tree{of})
-	if len(c.Files) != MostShown || c.Added != MostShown+10 || c.Removed != 1 || c.Files[0].Path != "000000" {
-		t.Errorf("%d shown, %d added, %d removed, first %+v", len(c.Files), c.Added, c.Removed, c.Files[0])
+	if len(c.Files) != MostShown || c.Added != MostShown+10 || c.Removed != 1 ||
+		c.Files[0].Path != "000000" {
+		t.Errorf("%d shown, %d added, %d removed, first %+v", len(c.Files), c.Added, c.Removed,
+			c.Files[0])
 	}
 	unread := []tree{{Partition: Partition{Error: "no"}, files: map[string]entry{"x": {}}}}
-	if c := compare(unread, []tree{of}); len(c.Files) != 0 || !strings.Contains(c.Partitions[0].Error, "before: no") {
+	if c := compare(unread, []tree{of}); len(c.Files) != 0 ||
+		!strings.Contains(c.Partitions[0].Error, "before: no") {
 		t.Errorf("%d files differ from one that was not read, %+v", len(c.Files), c.Partitions)
 	}
 }

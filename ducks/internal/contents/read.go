@@ -68,7 +68,8 @@ func readPartition(d *disk.Disk, number int) (t tree) {
 
 // kinds are the names of file systems.
 var kinds = map[filesystem.Type]string{
-	filesystem.TypeFat32: "fat", filesystem.TypeISO9660: "iso9660", filesystem.TypeSquashfs: "squashfs", filesystem.TypeExt4: "ext4",
+	filesystem.TypeFat32: "fat", filesystem.TypeISO9660: "iso9660",
+	filesystem.TypeSquashfs: "squashfs", filesystem.TypeExt4: "ext4",
 }
 
 // longestPath ends walks through directories that contain themselves.

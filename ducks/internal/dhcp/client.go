@@ -38,10 +38,11 @@ type client struct {
 	c *nclient4.Client
 }
 
-// newClient returns a client at an interface, which needs no address. It uses a raw socket, of the network
-// namespace of the thread that calls.
+// newClient returns a client at an interface, which needs no address. It uses a raw socket, of the
+// network namespace of the thread that calls.
 func newClient(name string, mac net.HardwareAddr) (*client, error) {
-	c, err := nclient4.New(name, nclient4.WithHWAddr(mac), nclient4.WithTimeout(askEvery), nclient4.WithRetry(askTimes))
+	c, err := nclient4.New(name, nclient4.WithHWAddr(mac), nclient4.WithTimeout(askEvery),
+		nclient4.WithRetry(askTimes))
 	if err != nil {
 		return nil, fmt.Errorf("interface %s: %w", name, err)
 	}
@@ -67,8 +68,8 @@ func (c *client) discover(ctx context.Context, options ...dhcpv4.Modifier) (*dhc
 	return offer, err
 }
 
-// Ask gets an address at an interface as a machine that boots does, and what it is to load. It uses the network
-// namespace of the thread that calls.
+// Ask gets an address at an interface as a machine that boots does, and what it is to load. It uses
+// the network namespace of the thread that calls.
 func Ask(ctx context.Context, name string, mac net.HardwareAddr, kind Kind) (Told, error) {
 	c, err := newClient(name, mac)
 	if err != nil {
@@ -79,10 +80,13 @@ func Ask(ctx context.Context, name string, mac net.HardwareAddr, kind Kind) (Tol
 	if kind.UEFI {
 		arch = iana.EFI_X86_64
 	}
-	says := []dhcpv4.Modifier{dhcpv4.WithOption(dhcpv4.OptClientArch(arch)), dhcpv4.WithOption(dhcpv4.OptClassIdentifier(pxeClass)),
-		dhcpv4.WithRequestedOptions(dhcpv4.OptionSubnetMask, dhcpv4.OptionBootfileName, dhcpv4.OptionTFTPServerName)}
+	says := []dhcpv4.Modifier{dhcpv4.WithOption(dhcpv4.OptClientArch(arch)),
+		dhcpv4.WithOption(dhcpv4.OptClassIdentifier(pxeClass)),
+		dhcpv4.WithRequestedOptions(dhcpv4.OptionSubnetMask, dhcpv4.OptionBootfileName,
+			dhcpv4.OptionTFTPServerName)}
 	if kind.IPXE {
-		says = append(says, dhcpv4.WithOption(dhcpv4.OptUserClass("iPXE")), dhcpv4.WithGeneric(optionIPXE, []byte{255}))
+		says = append(says, dhcpv4.WithOption(dhcpv4.OptUserClass("iPXE")),
+			dhcpv4.WithGeneric(optionIPXE, []byte{255}))
 	}
 	offer, err := c.discover(ctx, says...)
 	if err != nil {
@@ -97,7 +101,12 @@ func Ask(ctx context.Context, name string, mac net.HardwareAddr, kind Kind) (Tol
 	}
 	m := lease.ACK
 	bits, _ := m.SubnetMask().Size()
-	t := Told{Address: netip.PrefixFrom(addr(m.YourIPAddr), bits), Server: addr(m.ServerIdentifier()), Loads: m.BootFileNameOption(), From: addr(m.ServerIPAddr)}
+	t := Told{
+		Address: netip.PrefixFrom(addr(m.YourIPAddr), bits),
+		Server:  addr(m.ServerIdentifier()),
+		Loads:   m.BootFileNameOption(),
+		From:    addr(m.ServerIPAddr),
+	}
 	if t.Loads == "" {
 		t.Loads = m.BootFileName
 	}

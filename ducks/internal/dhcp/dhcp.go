@@ -1,6 +1,7 @@
-// Package dhcp gives machines on one interface their addresses, and tells them what to load: the boot loader by TFTP or
-// HTTP, and iPXE its script. As a proxy it leaves addresses to another server. It is the one package that imports
-// insomniacslk/dhcp. Sources: RFC 2131 and 2132, the PXE specification 2.1, RFC 4578, iPXE's page on chainloading.
+// Package dhcp gives machines on one interface their addresses, and tells them what to load: the
+// boot loader by TFTP or HTTP, and iPXE its script. As a proxy it leaves addresses to another
+// server. It is the one package that imports insomniacslk/dhcp. Sources: RFC 2131 and 2132, the PXE
+// specification 2.1, RFC 4578, iPXE's page on chainloading.
 package dhcp
 
 import (
@@ -25,14 +26,17 @@ type Options struct {
 	Interface string
 	Proxy     bool // another server gives addresses
 
-	// First and Last are the addresses that are given; where they are zero, the upper half of the interface's network.
+	// First and Last are the addresses that are given; where they are zero, the upper half of the
+	// interface's network.
 	First, Last netip.Addr
 	Router, DNS netip.Addr // that machines are told; may be zero
 
-	HTTP   uint16 // the port at which devices find their script and boot loaders, at the address of the interface
+	// the port at which devices find their script and boot loaders, at the address of the interface
+	HTTP   uint16
 	Script string // the path of a script, to which a MAC address is added
 	Loader string // the path of the boot loaders, to which a name is added
-	// Loaders are the names of the files that machines without iPXE load, and Has reports whether there is one of them.
+	// Loaders are the names of the files that machines without iPXE load, and Has reports whether
+	// there is one of them.
 	Loaders Loaders
 	Has     func(name string) bool
 
@@ -44,11 +48,18 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Loaders are names of files of iPXE: for BIOS, for UEFI of x86 with 64 and 32 bits, and for UEFI of ARM64.
+// Loaders are names of files of iPXE: for BIOS, for UEFI of x86 with 64 and 32 bits, and for UEFI
+// of ARM64.
 type Loaders struct{ BIOS, UEFI, UEFI32, ARM64 string }
 
-// Debian are the names in Debian's package ipxe, and those that others give to files which it has not.
-var Debian = Loaders{BIOS: "undionly.kpxe", UEFI: "ipxe.efi", UEFI32: "ipxe-i386.efi", ARM64: "ipxe-arm64.efi"}
+// Debian are the names in Debian's package ipxe, and those that others give to files which it has
+// not.
+var Debian = Loaders{
+	BIOS:   "undionly.kpxe",
+	UEFI:   "ipxe.efi",
+	UEFI32: "ipxe-i386.efi",
+	ARM64:  "ipxe-arm64.efi",
+}
 
 // server answers messages. It is not for concurrent use.
 type server struct {
@@ -71,12 +82,16 @@ func newServer(o Options, self netip.Prefix) (*server, error) {
 	network, broadcast := self.Masked().Addr(), Broadcast(self)
 	switch {
 	case !self.Contains(first) || !self.Contains(last) || last.Less(first):
-		return nil, fmt.Errorf("addresses %s to %s: they are to be in %s, the network of %s, and in order", first, last, self.Masked(), o.Interface)
+		return nil, fmt.Errorf(
+			"addresses %s to %s: they are to be in %s, the network of %s, and in order", first, last,
+			self.Masked(), o.Interface)
 	case distance(first, last) >= mostAddresses:
-		return nil, fmt.Errorf("addresses %s to %s: these are more than %d: name a smaller range", first, last, mostAddresses)
+		return nil, fmt.Errorf("addresses %s to %s: these are more than %d: name a smaller range", first,
+			last, mostAddresses)
 	}
 	s.leases = leases{file: o.State, first: first, last: last, now: o.Now, known: o.Known,
-		except: map[netip.Addr]bool{self.Addr(): true, network: true, broadcast: true, o.Router: true, o.DNS: true}}
+		except: map[netip.Addr]bool{self.Addr(): true, network: true, broadcast: true, o.Router: true,
+			o.DNS: true}}
 	return s, openLeases(&s.leases)
 }
 
@@ -145,7 +160,8 @@ func (s *server) answer(packet []byte) (answer, error) {
 	case dhcpv4.MessageTypeRelease:
 		return answer{}, errors.Join(errIgnored, s.leases.release(mac, addr(m.ClientIPAddr)))
 	case dhcpv4.MessageTypeDecline:
-		s.o.Logger.Warn("a machine says that its address is used by another one", "mac", mac, "address", m.RequestedIPAddress())
+		s.o.Logger.Warn("a machine says that its address is used by another one", "mac", mac, "address",
+			m.RequestedIPAddress())
 		return answer{}, errors.Join(errIgnored, s.leases.spoil(mac, addr(m.RequestedIPAddress())))
 	case dhcpv4.MessageTypeInform:
 		return s.reply(m, dhcpv4.MessageTypeAck, netip.Addr{})
@@ -159,10 +175,12 @@ func (s *server) parse(packet []byte) (*dhcpv4.DHCPv4, error) {
 	switch {
 	case err != nil:
 		return nil, err
-	case m.OpCode != dhcpv4.OpcodeBootRequest || m.HWType != iana.HWTypeEthernet || len(m.ClientHWAddr) != 6:
+	case m.OpCode != dhcpv4.OpcodeBootRequest || m.HWType != iana.HWTypeEthernet ||
+		len(m.ClientHWAddr) != 6:
 		return nil, errors.New("it is no request of an Ethernet card")
 	case !m.GatewayIPAddr.IsUnspecified():
-		return nil, errors.New("a relay has sent it: this server serves the network of its interface only")
+		return nil, errors.New(
+			"a relay has sent it: this server serves the network of its interface only")
 	}
 	return m, nil
 }
@@ -190,7 +208,8 @@ func (s *server) request(m *dhcpv4.DHCPv4, mac string) (answer, error) {
 }
 
 func (s *server) refuse(m *dhcpv4.DHCPv4) (answer, error) {
-	r, err := dhcpv4.NewReplyFromRequest(m, dhcpv4.WithMessageType(dhcpv4.MessageTypeNak), dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.ip())))
+	r, err := dhcpv4.NewReplyFromRequest(m, dhcpv4.WithMessageType(dhcpv4.MessageTypeNak),
+		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.ip())))
 	return answer{r, netip.AddrPortFrom(broadcast, clientPort)}, err
 }
 
@@ -203,7 +222,8 @@ func (s *server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) 
 	}
 	to := netip.AddrPortFrom(broadcast, clientPort)
 	if a.IsValid() {
-		options = append(options, dhcpv4.WithYourIP(net.IP(a.AsSlice())), dhcpv4.WithLeaseTime(uint32(leaseFor.Seconds())))
+		options = append(options, dhcpv4.WithYourIP(net.IP(a.AsSlice())),
+			dhcpv4.WithLeaseTime(uint32(leaseFor.Seconds())))
 	}
 	if has := addr(m.ClientIPAddr); has.IsValid() {
 		to = netip.AddrPortFrom(has, clientPort)
@@ -214,12 +234,14 @@ func (s *server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) 
 	if d := s.o.DNS; d.IsValid() {
 		options = append(options, dhcpv4.WithOption(dhcpv4.OptDNS(net.IP(d.AsSlice()))))
 	}
-	r, err := dhcpv4.NewReplyFromRequest(m, append(append(options, identifier(m)...), s.loading(m)...)...)
+	r, err := dhcpv4.NewReplyFromRequest(m,
+		append(append(options, identifier(m)...), s.loading(m)...)...)
 	return answer{r, to}, err
 }
 
 // proxied tells a machine what to load, and nothing else.
-func (s *server) proxied(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, to netip.AddrPort) (answer, error) {
+func (s *server) proxied(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, to netip.AddrPort) (answer,
+	error) {
 	class := m.ClassIdentifier()
 	if !strings.HasPrefix(class, httpClass) {
 		class = pxeClass
@@ -230,7 +252,8 @@ func (s *server) proxied(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, to netip.Add
 	if len(loading) == 0 {
 		return answer{}, errIgnored
 	}
-	loadNow := []byte{6, 1, 8, 255} // PXE_DISCOVERY_CONTROL: load what is named here, and ask no boot server
+	// PXE_DISCOVERY_CONTROL: load what is named here, and ask no boot server
+	loadNow := []byte{6, 1, 8, 255}
 	options := append([]dhcpv4.Modifier{
 		dhcpv4.WithMessageType(kind),
 		dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.ip())),
@@ -241,10 +264,12 @@ func (s *server) proxied(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, to netip.Add
 	return answer{r, to}, err
 }
 
-// mostIdentifier is the length of the longest identifier of a machine that is returned. RFC 4578 wants 17 bytes.
+// mostIdentifier is the length of the longest identifier of a machine that is returned. RFC 4578
+// wants 17 bytes.
 const mostIdentifier = 64
 
-// identifier returns the identifier of a machine to it: some firmware takes no answer without. Source: RFC 4578, §2.3.
+// identifier returns the identifier of a machine to it: some firmware takes no answer without.
+// Source: RFC 4578, §2.3.
 func identifier(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 	id := m.Options.Get(dhcpv4.OptionClientMachineIdentifier)
 	if len(id) == 0 || len(id) > mostIdentifier {
@@ -253,20 +278,22 @@ func identifier(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 	return []dhcpv4.Modifier{dhcpv4.WithGeneric(dhcpv4.OptionClientMachineIdentifier, id)}
 }
 
-// bootServer returns what is said to a message that came to the port of boot servers: a machine asks there that got
-// its address from another server.
+// bootServer returns what is said to a message that came to the port of boot servers: a machine
+// asks there that got its address from another server.
 func (s *server) bootServer(packet []byte, from netip.AddrPort) (answer, error) {
 	m, err := s.parse(packet)
 	if err != nil {
 		return answer{}, err
 	}
-	if m.MessageType() != dhcpv4.MessageTypeRequest && m.MessageType() != dhcpv4.MessageTypeInform || !s.loads(m) {
+	if m.MessageType() != dhcpv4.MessageTypeRequest && m.MessageType() != dhcpv4.MessageTypeInform ||
+		!s.loads(m) {
 		return answer{}, errIgnored
 	}
 	return s.proxied(m, dhcpv4.MessageTypeAck, from)
 }
 
-// The classes of machines that want something to load. Source: the PXE specification 2.1; UEFI 2.5, §23.7.
+// The classes of machines that want something to load. Source: the PXE specification 2.1; UEFI 2.5,
+// §23.7.
 const (
 	pxeClass  = "PXEClient"
 	httpClass = "HTTPClient"
@@ -275,7 +302,8 @@ const (
 // optionIPXE is what iPXE adds. Source: iPXE's dhcp.h, DHCP_EB_ENCAP.
 const optionIPXE = dhcpv4.GenericOptionCode(175)
 
-// noProxy lets iPXE not wait ten seconds for a proxy. Source: iPXE's page on dhcpd, option no-pxedhcp (175.176).
+// noProxy lets iPXE not wait ten seconds for a proxy. Source: iPXE's page on dhcpd, option
+// no-pxedhcp (175.176).
 var noProxy = []byte{176, 1, 1}
 
 func isIPXE(m *dhcpv4.DHCPv4) bool {
@@ -288,8 +316,8 @@ func (s *server) loads(m *dhcpv4.DHCPv4) bool {
 	return isIPXE(m) || strings.HasPrefix(class, pxeClass) || strings.HasPrefix(class, httpClass)
 }
 
-// loading returns what a machine is to load: a script if it is iPXE, else an iPXE for its kind. Nothing for systems, and
-// for kinds of which there is none.
+// loading returns what a machine is to load: a script if it is iPXE, else an iPXE for its kind.
+// Nothing for systems, and for kinds of which there is none.
 func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 	if !s.loads(m) {
 		return nil
@@ -309,31 +337,37 @@ func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 	http = http || strings.HasPrefix(m.ClassIdentifier(), httpClass)
 	switch {
 	case name == "":
-		s.o.Logger.Warn("a machine of a kind that is not known wants to boot", "mac", mac, "kind", fmt.Sprint(kinds(m)))
+		s.o.Logger.Warn("a machine of a kind that is not known wants to boot", "mac", mac, "kind",
+			fmt.Sprint(kinds(m)))
 		return nil
 	case !s.o.Has(name):
-		s.o.Logger.Warn("a machine wants to boot, and the loader of its kind is not there: put one into the directory of --boot-files", "mac", mac, "kind", fmt.Sprint(kinds(m)), "loader", name)
+		s.o.Logger.Warn("a machine wants to boot, and the loader of its kind is not there: put one "+
+			"into the directory of --boot-files", "mac", mac, "kind", fmt.Sprint(kinds(m)), "loader", name)
 		return nil
 	}
 	if s.asks(m) {
 		s.o.Seen(mac, false)
 	}
 	if http {
-		return append(s.named(fmt.Sprintf("http://%s%s%s", self, s.o.Loader, name)), dhcpv4.WithOption(dhcpv4.OptClassIdentifier(httpClass)))
+		return append(s.named(fmt.Sprintf("http://%s%s%s", self, s.o.Loader, name)),
+			dhcpv4.WithOption(dhcpv4.OptClassIdentifier(httpClass)))
 	}
 	return s.named(name)
 }
 
-// asks reports whether a machine has made up its mind: an offer alone may go to nobody. A proxy hears no more than that.
+// asks reports whether a machine has made up its mind: an offer alone may go to nobody. A proxy
+// hears no more than that.
 func (s *server) asks(m *dhcpv4.DHCPv4) bool {
 	return s.o.Proxy || m.MessageType() != dhcpv4.MessageTypeDiscover
 }
 
-// named names a file, and this server as the one that has it. Each text ends with a zero, as dnsmasq's: much firmware reads
-// up to one, and would take the byte of the next option for a part of the name.
+// named names a file, and this server as the one that has it. Each text ends with a zero, as
+// dnsmasq's: much firmware reads up to one, and would take the byte of the next option for a part
+// of the name.
 func (s *server) named(file string) []dhcpv4.Modifier {
 	const end = "\x00"
-	list := []dhcpv4.Modifier{dhcpv4.WithServerIP(s.ip()), dhcpv4.WithOption(dhcpv4.OptTFTPServerName(s.self.Addr().String() + end)),
+	list := []dhcpv4.Modifier{dhcpv4.WithServerIP(s.ip()),
+		dhcpv4.WithOption(dhcpv4.OptTFTPServerName(s.self.Addr().String() + end)),
 		dhcpv4.WithOption(dhcpv4.OptBootFileName(file + end))}
 	const field = 127 // of the field of BOOTP
 	if len(file) <= field {
@@ -342,9 +376,9 @@ func (s *server) named(file string) []dhcpv4.Modifier {
 	return list
 }
 
-// kinds returns what a machine is. One that does not say it by the option for that says it by its class, as in
-// PXEClient:Arch:00007:UNDI:003016. Who says nothing is a PC, and UEFI where it loads over HTTP. Source: RFC 4578; the PXE
-// specification 2.1, table 2-1.
+// kinds returns what a machine is. One that does not say it by the option for that says it by its
+// class, as in PXEClient:Arch:00007:UNDI:003016. Who says nothing is a PC, and UEFI where it loads
+// over HTTP. Source: RFC 4578; the PXE specification 2.1, table 2-1.
 func kinds(m *dhcpv4.DHCPv4) []iana.Arch {
 	if list := m.ClientArch(); len(list) > 0 {
 		return list
@@ -361,8 +395,8 @@ func kinds(m *dhcpv4.DHCPv4) []iana.Arch {
 	return []iana.Arch{iana.INTEL_X86PC}
 }
 
-// loader returns the name of the loader for a kind of machine, and whether it comes by HTTP. Source: RFC 4578, and IANA's
-// list of Processor Architecture Types.
+// loader returns the name of the loader for a kind of machine, and whether it comes by HTTP.
+// Source: RFC 4578, and IANA's list of Processor Architecture Types.
 func (s *server) loader(kinds []iana.Arch) (name string, http bool) {
 	for _, k := range kinds {
 		switch k {

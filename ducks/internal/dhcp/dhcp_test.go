@@ -25,9 +25,14 @@ func newTestServer(t testing.TB, proxy bool) (*server, *stages) {
 	file := openFile(t, filepath.Join(t.TempDir(), "state"))
 	t.Cleanup(func() { _ = file.Close() })
 	var seen stages
-	s, err := newServer(Options{Interface: "br0", Proxy: proxy, HTTP: 8092, Script: "/boot/v1/script", Loader: "/boot/v1/file/",
-		Loaders: Debian, Has: func(name string) bool { return name != Debian.UEFI32 }, State: file, Known: func(string) bool { return false },
-		Seen: func(_ string, ipxe bool) { seen = append(seen, ipxe) }, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	s, err := newServer(Options{Interface: "br0", Proxy: proxy, HTTP: 8092, Script: "/boot/v1/script",
+		Loader:  "/boot/v1/file/",
+		Loaders: Debian, Has: func(name string) bool {
+			return name != Debian.UEFI32
+		}, State: file, Known: func(string) bool { return false },
+		Seen: func(_ string, ipxe bool) {
+			seen = append(seen, ipxe)
+		}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Router: netip.MustParseAddr("192.0.2.254")}, netip.MustParsePrefix("192.0.2.1/24"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,7 +42,8 @@ func newTestServer(t testing.TB, proxy bool) (*server, *stages) {
 
 func message(t testing.TB, kind dhcpv4.MessageType, more ...dhcpv4.Modifier) []byte {
 	t.Helper()
-	m, err := dhcpv4.New(append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(card0), dhcpv4.WithMessageType(kind)}, more...)...)
+	m, err := dhcpv4.New(
+		append([]dhcpv4.Modifier{dhcpv4.WithHwAddr(card0), dhcpv4.WithMessageType(kind)}, more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,24 +82,39 @@ func TestWhatMachinesLoad(t *testing.T) {
 		{"a BIOS that says nothing", classed(pxeClass), "undionly.kpxe", ""},
 		{"a BIOS by its class", classed("PXEClient:Arch:00000:UNDI:002001"), "undionly.kpxe", ""},
 		{"a BIOS of a class that is damaged", classed("PXEClient:Arch:x7"), "undionly.kpxe", ""},
-		{"a BIOS of a class that is too long", classed("PXEClient:Arch:99999999999"), "undionly.kpxe", ""},
+		{"a BIOS of a class that is too long", classed("PXEClient:Arch:99999999999"), "undionly.kpxe",
+			""},
 		{"UEFI by its class", classed("PXEClient:Arch:00007:UNDI:003016"), "ipxe.efi", ""},
 		{"UEFI by its class and nothing behind it", classed("PXEClient:Arch:00009"), "ipxe.efi", ""},
-		{"UEFI by its class, and a kind of one byte", also(classed("PXEClient:Arch:00007"), dhcpv4.WithGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{7})), "ipxe.efi", ""},
-		{"UEFI that has the class of a BIOS", also(classed("PXEClient:Arch:00000"), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64))), "ipxe.efi", ""},
-		{"UEFI over HTTP by its class", classed("HTTPClient:Arch:00016:UNDI:003001"), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
-		{"UEFI over HTTP that says nothing", classed(httpClass), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
-		{"UEFI over HTTP with a kind of TFTP", also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64))), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
+		{"UEFI by its class, and a kind of one byte",
+			also(classed("PXEClient:Arch:00007"),
+				dhcpv4.WithGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{7})), "ipxe.efi", ""},
+		{"UEFI that has the class of a BIOS",
+			also(classed("PXEClient:Arch:00000"), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64))),
+			"ipxe.efi", ""},
+		{"UEFI over HTTP by its class", classed("HTTPClient:Arch:00016:UNDI:003001"),
+			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
+		{"UEFI over HTTP that says nothing", classed(httpClass),
+			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
+		{"UEFI over HTTP with a kind of TFTP",
+			also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64))),
+			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
 		{"UEFI", pxe(iana.EFI_X86_64), "ipxe.efi", ""},
 		{"UEFI of the other number", pxe(iana.EFI_BC), "ipxe.efi", ""},
-		{"UEFI over HTTP", pxe(iana.EFI_X86_64_HTTP), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
+		{"UEFI over HTTP", pxe(iana.EFI_X86_64_HTTP), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi",
+			httpClass},
 		{"iPXE", ipxe, script, ""},
-		{"iPXE by its class", func(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptUserClass("iPXE")) }, script, ""},
+		{"iPXE by its class", func(m *dhcpv4.DHCPv4) {
+			m.UpdateOption(dhcpv4.OptUserClass("iPXE"))
+		}, script, ""},
 		{"an ARM64", pxe(iana.EFI_ARM64), "ipxe-arm64.efi", ""},
 		{"an ARM64 by its class", classed("PXEClient:Arch:00011:UNDI:003000"), "ipxe-arm64.efi", ""},
-		{"an ARM64 over HTTP", also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_ARM64_HTTP))), "http://192.0.2.1:8092/boot/v1/file/ipxe-arm64.efi", httpClass},
+		{"an ARM64 over HTTP",
+			also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_ARM64_HTTP))),
+			"http://192.0.2.1:8092/boot/v1/file/ipxe-arm64.efi", httpClass},
 		{"UEFI of 32 bits, whose loader is not there", pxe(iana.EFI_IA32), "", ""},
-		{"UEFI of 32 bits over HTTP", also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_HTTP))), "", ""},
+		{"UEFI of 32 bits over HTTP",
+			also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_HTTP))), "", ""},
 		{"an ARM of 32 bits", pxe(iana.EFI_ARM32), "", ""},
 		{"a RISC-V", pxe(iana.EFI_RISCV64), "", ""},
 		{"a RISC-V by its class", classed("PXEClient:Arch:00027"), "", ""},
@@ -104,16 +125,19 @@ func TestWhatMachinesLoad(t *testing.T) {
 			t.Fatalf("%s: %v", c.who, err)
 		}
 		before := len(*seen)
-		got, err := s.answer(message(t, dhcpv4.MessageTypeRequest, c.is, dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.ip())),
+		got, err := s.answer(message(t, dhcpv4.MessageTypeRequest, c.is,
+			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(s.ip())),
 			dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(offer.message.YourIPAddr))))
 		if err != nil {
 			t.Fatalf("%s: %v", c.who, err)
 		}
 		m := got.message
-		if m.MessageType() != dhcpv4.MessageTypeAck || m.BootFileNameOption() != c.loads || m.BootFileName != c.loads || m.ClassIdentifier() != c.class {
+		if m.MessageType() != dhcpv4.MessageTypeAck || m.BootFileNameOption() != c.loads ||
+			m.BootFileName != c.loads || m.ClassIdentifier() != c.class {
 			t.Errorf("%s is told %s", c.who, m.Summary())
 		}
-		if !m.YourIPAddr.Equal(net.IPv4(192, 0, 2, 128)) || m.SubnetMask().String() != "ffffff00" || len(m.Router()) != 1 || got.to.String() != "255.255.255.255:68" {
+		if !m.YourIPAddr.Equal(net.IPv4(192, 0, 2, 128)) || m.SubnetMask().String() != "ffffff00" ||
+			len(m.Router()) != 1 || got.to.String() != "255.255.255.255:68" {
 			t.Errorf("%s gets %s at %s", c.who, m.Summary(), got.to)
 		}
 		if got := m.Options.Get(optionIPXE); (c.loads == script) != slices.Equal(got, noProxy) {
@@ -133,8 +157,8 @@ func also(a, b dhcpv4.Modifier) dhcpv4.Modifier {
 	}
 }
 
-// Firmware that takes the name of its file for a text with a zero at its end finds that zero, in every answer, and what
-// firmware says of its machine comes back to it.
+// Firmware that takes the name of its file for a text with a zero at its end finds that zero, in
+// every answer, and what firmware says of its machine comes back to it.
 func TestAnswersAsFirmwareReadsThem(t *testing.T) {
 	id := append([]byte{0}, "0123456789abcdef"...)
 	served, _ := newTestServer(t, false)
@@ -154,7 +178,8 @@ func TestAnswersAsFirmwareReadsThem(t *testing.T) {
 			return proxy.answer(message(t, dhcpv4.MessageTypeDiscover, is))
 		},
 		"an ack of a proxy": func(is dhcpv4.Modifier) (answer, error) {
-			return proxy.bootServer(message(t, dhcpv4.MessageTypeRequest, is), netip.MustParseAddrPort("192.0.2.7:4011"))
+			return proxy.bootServer(message(t, dhcpv4.MessageTypeRequest, is),
+				netip.MustParseAddrPort("192.0.2.7:4011"))
 		},
 	} {
 		for file, is := range map[string]dhcpv4.Modifier{
@@ -193,12 +218,15 @@ func TestMachinesWithoutALoader(t *testing.T) {
 		s, seen := newTestServer(t, proxy)
 		var said strings.Builder
 		s.o.Logger = slog.New(slog.NewTextHandler(&said, nil))
-		for kind, want := range map[iana.Arch]string{iana.EFI_IA32: "ipxe-i386.efi", iana.EFI_ARM32: "EFI ARM32", iana.EFI_RISCV64: "EFI RISC-V 64-bit"} {
+		for kind, want := range map[iana.Arch]string{iana.EFI_IA32: "ipxe-i386.efi",
+			iana.EFI_ARM32: "EFI ARM32", iana.EFI_RISCV64: "EFI RISC-V 64-bit"} {
 			said.Reset()
-			if a, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, pxe(kind))); err == nil && a.message.BootFileName != "" {
+			if a, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, pxe(kind))); err == nil &&
+				a.message.BootFileName != "" {
 				t.Errorf("%s loads %s", kind, a.message.BootFileName)
 			}
-			if got := said.String(); !strings.Contains(got, want) || !strings.Contains(got, card0.String()) || !strings.Contains(got, kind.String()) {
+			if got := said.String(); !strings.Contains(got, want) ||
+				!strings.Contains(got, card0.String()) || !strings.Contains(got, kind.String()) {
 				t.Errorf("%s: the log says %q", kind, got)
 			}
 		}
@@ -212,9 +240,13 @@ func TestMachinesWithoutALoader(t *testing.T) {
 func TestRequestsThatAreRefused(t *testing.T) {
 	s, _ := newTestServer(t, false)
 	for what, packet := range map[string][]byte{
-		"of another server": message(t, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 9)))),
-		"by a relay":        message(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithRelay(net.IPv4(198, 51, 100, 1))),
-		"an answer":         message(t, dhcpv4.MessageTypeOffer, func(m *dhcpv4.DHCPv4) { m.OpCode = dhcpv4.OpcodeBootReply }),
+		"of another server": message(t, dhcpv4.MessageTypeRequest,
+			dhcpv4.WithOption(dhcpv4.OptServerIdentifier(net.IPv4(192, 0, 2, 9)))),
+		"by a relay": message(t, dhcpv4.MessageTypeDiscover,
+			dhcpv4.WithRelay(net.IPv4(198, 51, 100, 1))),
+		"an answer": message(t, dhcpv4.MessageTypeOffer, func(m *dhcpv4.DHCPv4) {
+			m.OpCode = dhcpv4.OpcodeBootReply
+		}),
 		"of no kind":        message(t, dhcpv4.MessageTypeNak),
 		"a card of 8 bytes": message(t, dhcpv4.MessageTypeDiscover, dhcpv4.WithHwAddr(make([]byte, 8))),
 		"nothing":           nil,
@@ -224,8 +256,10 @@ func TestRequestsThatAreRefused(t *testing.T) {
 			t.Errorf("%s is answered with %s", what, a.message.Summary())
 		}
 	}
-	for _, wants := range []net.IP{net.IPv4(192, 0, 2, 1), net.IPv4(10, 0, 0, 1), net.IPv4(192, 0, 2, 255)} {
-		a, err := s.answer(message(t, dhcpv4.MessageTypeRequest, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(wants))))
+	for _, wants := range []net.IP{net.IPv4(192, 0, 2, 1), net.IPv4(10, 0, 0, 1),
+		net.IPv4(192, 0, 2, 255)} {
+		a, err := s.answer(message(t, dhcpv4.MessageTypeRequest,
+			dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(wants))))
 		if err != nil || a.message.MessageType() != dhcpv4.MessageTypeNak {
 			t.Errorf("%s is wanted: %+v, %v", wants, a, err)
 		}
@@ -239,7 +273,8 @@ func TestAProxy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := got.message; m.MessageType() != dhcpv4.MessageTypeOffer || !m.YourIPAddr.IsUnspecified() || m.ClassIdentifier() != pxeClass || m.BootFileName != "ipxe.efi" {
+	if m := got.message; m.MessageType() != dhcpv4.MessageTypeOffer || !m.YourIPAddr.IsUnspecified() ||
+		m.ClassIdentifier() != pxeClass || m.BootFileName != "ipxe.efi" {
 		t.Errorf("%s", m.Summary())
 	}
 	for what, packet := range map[string][]byte{
@@ -252,22 +287,26 @@ func TestAProxy(t *testing.T) {
 	}
 	from := netip.MustParseAddrPort("192.0.2.77:4011")
 	got, err = s.bootServer(message(t, dhcpv4.MessageTypeRequest, ipxe), from)
-	if err != nil || got.to != from || got.message.MessageType() != dhcpv4.MessageTypeAck || !strings.Contains(got.message.BootFileName, "script?mac=") {
+	if err != nil || got.to != from || got.message.MessageType() != dhcpv4.MessageTypeAck ||
+		!strings.Contains(got.message.BootFileName, "script?mac=") {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
 
 func TestRanges(t *testing.T) {
-	for text, want := range map[string]string{"192.0.2.1/24": "192.0.2.128 192.0.2.254", "10.0.0.1/30": "10.0.0.2 10.0.0.2", "10.1.2.3/8": "10.255.0.0 10.255.255.254"} {
+	for text, want := range map[string]string{"192.0.2.1/24": "192.0.2.128 192.0.2.254",
+		"10.0.0.1/30": "10.0.0.2 10.0.0.2", "10.1.2.3/8": "10.255.0.0 10.255.255.254"} {
 		first, last := upperHalf(netip.MustParsePrefix(text))
 		if got := first.String() + " " + last.String(); got != want {
 			t.Errorf("%s: %s, want %s", text, got, want)
 		}
 	}
-	for _, bad := range [][2]string{{"192.0.2.9", "192.0.2.8"}, {"10.0.0.1", "192.0.2.9"}, {"192.0.2.9", ""}} {
+	for _, bad := range [][2]string{{"192.0.2.9", "192.0.2.8"}, {"10.0.0.1", "192.0.2.9"},
+		{"192.0.2.9", ""}} {
 		first, _ := netip.ParseAddr(bad[0])
 		last, _ := netip.ParseAddr(bad[1])
-		if _, err := newServer(Options{First: first, Last: last}, netip.MustParsePrefix("192.0.2.1/24")); err == nil {
+		if _, err := newServer(Options{First: first, Last: last},
+			netip.MustParsePrefix("192.0.2.1/24")); err == nil {
 			t.Errorf("%v is a range", bad)
 		}
 	}
@@ -276,7 +315,8 @@ func TestRanges(t *testing.T) {
 // FuzzAnswer: anything may come over the network.
 func FuzzAnswer(f *testing.F) {
 	f.Add(message(f, dhcpv4.MessageTypeDiscover, pxe(iana.INTEL_X86PC)), true)
-	f.Add(message(f, dhcpv4.MessageTypeRequest, ipxe, dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IPv4(192, 0, 2, 130)))), false)
+	f.Add(message(f, dhcpv4.MessageTypeRequest, ipxe,
+		dhcpv4.WithOption(dhcpv4.OptRequestedIPAddress(net.IPv4(192, 0, 2, 130)))), false)
 	f.Add(message(f, dhcpv4.MessageTypeInform), false)
 	served, _ := newTestServer(f, false)
 	proxy, _ := newTestServer(f, true)

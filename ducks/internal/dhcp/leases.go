@@ -35,8 +35,8 @@ type Lease struct {
 	Until   time.Time  `json:"until"`
 }
 
-// leases are the addresses of a range. Those that were given are in the state, so a machine has the same one for as
-// long as nobody else needs it. It is not for concurrent use.
+// leases are the addresses of a range. Those that were given are in the state, so a machine has the
+// same one for as long as nobody else needs it. It is not for concurrent use.
 type leases struct {
 	file        *state.File
 	first, last netip.Addr
@@ -57,7 +57,8 @@ type offer struct {
 
 // openLeases reads what was given before.
 func openLeases(l *leases) error {
-	l.of, l.holders, l.offers = make(map[string]Lease), make(map[netip.Addr]string), make(map[netip.Addr]offer)
+	l.of, l.holders, l.offers = make(map[string]Lease), make(map[netip.Addr]string),
+		make(map[netip.Addr]offer)
 	return l.file.View(func(tx *state.Tx) error {
 		return state.Each(tx, table, func(mac string, of Lease) error {
 			l.note(of)
@@ -87,11 +88,12 @@ func (l *leases) free(a netip.Addr, mac string) bool {
 		return false
 	}
 	holder, held := l.holders[a]
-	return l.gives(a) && (!held || holder == mac || !l.now().Before(l.of[holder].Until) && !l.known(holder))
+	return l.gives(a) && (!held || holder == mac || !l.now().Before(l.of[holder].Until) &&
+		!l.known(holder))
 }
 
-// offer returns an address for a machine: the one that it had, the one that it wants, one that nobody ever had, or the one
-// that was given up the longest ago.
+// offer returns an address for a machine: the one that it had, the one that it wants, one that
+// nobody ever had, or the one that was given up the longest ago.
 func (l *leases) offer(mac string, wants netip.Addr) (netip.Addr, error) {
 	for a, o := range l.offers {
 		if !l.now().Before(o.until) {

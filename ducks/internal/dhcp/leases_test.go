@@ -21,8 +21,8 @@ func openFile(t testing.TB, path string) *state.File {
 	return f
 }
 
-// TestLeases: whatever machines do, in any order and with restarts, no address is that of two of them, none is given that is
-// not to be, and a device keeps the one that it had.
+// TestLeases: whatever machines do, in any order and with restarts, no address is that of two of
+// them, none is given that is not to be, and a device keeps the one that it had.
 func TestLeases(t *testing.T) {
 	path, run := filepath.Join(t.TempDir(), "state"), 0
 	rapid.Check(t, func(rt *rapid.T) {
@@ -33,8 +33,11 @@ func TestLeases(t *testing.T) {
 		server := netip.MustParseAddr("192.0.2.4")
 		isDevice := func(mac string) bool { return mac == "m0" || mac == "m1" }
 		open := func() *leases {
-			l := &leases{file: file, first: netip.MustParseAddr("192.0.2.2"), last: netip.MustParseAddr("192.0.2.7"),
-				except: map[netip.Addr]bool{server: true}, now: func() time.Time { return now }, known: isDevice}
+			l := &leases{file: file, first: netip.MustParseAddr("192.0.2.2"),
+				last:   netip.MustParseAddr("192.0.2.7"),
+				except: map[netip.Addr]bool{server: true}, now: func() time.Time {
+					return now
+				}, known: isDevice}
 			if err := openLeases(l); err != nil {
 				rt.Fatal(err)
 			}
@@ -76,7 +79,8 @@ func TestLeases(t *testing.T) {
 				continue
 			}
 			has[mac] = Lease{mac, a, now.Add(leaseFor)}
-			if before, is := device[mac]; is && before != a && isDevice(mac) && l.holders[before] != mac && l.holders[before] != "" {
+			if before, is := device[mac]; is && before != a && isDevice(mac) && l.holders[before] != mac &&
+				l.holders[before] != "" {
 				rt.Fatalf("%s had %s, which %s has now", mac, before, l.holders[before])
 			}
 			device[mac] = a
@@ -92,14 +96,16 @@ func TestLeases(t *testing.T) {
 	})
 }
 
-// An address that somebody else was found to have is given to nobody for a while; who has nothing to do with it cannot
-// say so.
+// An address that somebody else was found to have is given to nobody for a while; who has nothing
+// to do with it cannot say so.
 func TestSpoiledAddresses(t *testing.T) {
 	file := openFile(t, filepath.Join(t.TempDir(), "state"))
 	defer file.Close()
 	now := time.Unix(1e9, 0)
 	one := netip.MustParseAddr("192.0.2.2")
-	l := &leases{file: file, first: one, last: one, now: func() time.Time { return now }, known: func(string) bool { return false }}
+	l := &leases{file: file, first: one, last: one, now: func() time.Time {
+		return now
+	}, known: func(string) bool { return false }}
 	if err := openLeases(l); err != nil {
 		t.Fatal(err)
 	}

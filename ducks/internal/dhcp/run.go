@@ -25,8 +25,8 @@ type Server struct {
 	done  sync.WaitGroup
 }
 
-// Start answers machines at an interface that is up and has an address. Unless it is a proxy, it refuses to start where
-// another server gives addresses: two of them take machines from each other.
+// Start answers machines at an interface that is up and has an address. Unless it is a proxy, it
+// refuses to start where another server gives addresses: two of them take machines from each other.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	self, err := AddressOf(o.Interface)
 	if err != nil {
@@ -42,19 +42,25 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			return nil, err
 		}
 		if other.IsValid() {
-			return nil, fmt.Errorf("%s gives addresses on %s already: let it, and start with --dhcp-proxy, or end it", other, o.Interface)
+			return nil, fmt.Errorf("%s gives addresses on %s already: let it, and start with "+
+				"--dhcp-proxy, or end it", other, o.Interface)
 		}
 		switch here, err := Here(o.Interface); {
 		case err != nil:
-			o.Logger.Warn("it is not known whether a program of this machine gives addresses", "interface", o.Interface, "err", err)
+			o.Logger.Warn("it is not known whether a program of this machine gives addresses", "interface",
+				o.Interface, "err", err)
 		case here == Bound:
-			return nil, fmt.Errorf("a program of this machine gives addresses on %s already, at UDP port %d: let it, and start with --dhcp-proxy, or end it", o.Interface, serverPort)
+			return nil, fmt.Errorf("a program of this machine gives addresses on %s already, at UDP port "+
+				"%d: let it, and start with --dhcp-proxy, or end it", o.Interface, serverPort)
 		case here == Open:
-			o.Logger.Warn("a program of this machine answers at the port of DHCP on all interfaces: it must give no addresses on this one", "interface", o.Interface)
+			o.Logger.Warn("a program of this machine answers at the port of DHCP on all interfaces: it "+
+				"must give no addresses on this one", "interface", o.Interface)
 		}
 	}
 	d := &Server{Self: self, s: s}
-	if err := d.listen(serverPort, func(p []byte, _ netip.AddrPort) (answer, error) { return s.answer(p) }); err != nil {
+	if err := d.listen(serverPort, func(p []byte, _ netip.AddrPort) (answer, error) {
+		return s.answer(p)
+	}); err != nil {
 		return nil, err
 	}
 	if !o.Proxy {
@@ -78,17 +84,21 @@ func AddressOf(name string) (netip.Prefix, error) {
 			return p, nil
 		}
 	}
-	return netip.Prefix{}, fmt.Errorf("interface %s has no IPv4 address: give it one, as with ip addr add 10.77.0.1/24 dev %s", name, name)
+	return netip.Prefix{},
+		fmt.Errorf("interface %s has no IPv4 address: give it one, as with ip addr add 10.77.0.1/24 "+
+			"dev %s", name, name)
 }
 
 // mostMessage is the longest message that is read. Those of firmware have some 300 to 600 bytes.
 const mostMessage = 1500
 
 // listen answers what comes to a port of the interface, one after the other.
-func (d *Server) listen(port int, answer func(packet []byte, from netip.AddrPort) (answer, error)) error {
+func (d *Server) listen(port int, answer func(packet []byte, from netip.AddrPort) (answer,
+	error)) error {
 	conn, err := server4.NewIPv4UDPConn(d.s.o.Interface, &net.UDPAddr{Port: port})
 	if err != nil {
-		return errors.Join(fmt.Errorf("interface %s, UDP port %d: %w", d.s.o.Interface, port, err), d.Close())
+		return errors.Join(fmt.Errorf("interface %s, UDP port %d: %w", d.s.o.Interface, port, err),
+			d.Close())
 	}
 	d.conns = append(d.conns, conn)
 	d.done.Go(func() {
@@ -97,7 +107,8 @@ func (d *Server) listen(port int, answer func(packet []byte, from netip.AddrPort
 			n, from, err := conn.ReadFromUDPAddrPort(buf)
 			if err != nil {
 				if !errors.Is(err, net.ErrClosed) {
-					d.s.o.Logger.Error("no machine gets an address any more", "interface", d.s.o.Interface, "err", err)
+					d.s.o.Logger.Error("no machine gets an address any more", "interface", d.s.o.Interface, "err",
+						err)
 				}
 				return
 			}
@@ -149,7 +160,8 @@ const (
 	Bound
 )
 
-// Here returns whether a program of this machine may give addresses on an interface: it does not hear what Other sends.
+// Here returns whether a program of this machine may give addresses on an interface: it does not
+// hear what Other sends.
 func Here(name string) (Local, error) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {
@@ -172,7 +184,8 @@ func Here(name string) (Local, error) {
 	return found, err
 }
 
-// Other returns the address of a server that gives addresses on an interface, none if nobody has answered.
+// Other returns the address of a server that gives addresses on an interface, none if nobody has
+// answered.
 func Other(ctx context.Context, name string) (netip.Addr, error) {
 	c, err := newClient(name, randomMAC())
 	if err != nil {

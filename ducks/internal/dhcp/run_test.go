@@ -15,8 +15,8 @@ import (
 	"dalmatiner/ducks/internal/duckstest"
 )
 
-// Where another server gives addresses, at the other end of a cable or as a program of this machine, a server does not start,
-// unless it is a proxy.
+// Where another server gives addresses, at the other end of a cable or as a program of this
+// machine, a server does not start, unless it is a proxy.
 func TestAnotherServerIsLeftAlone(t *testing.T) {
 	duckstest.Unchanged(t)
 	if !duckstest.Alone(t, "ip") {
@@ -35,7 +35,13 @@ func TestAnotherServerIsLeftAlone(t *testing.T) {
 		}
 		t.Cleanup(func() { _ = file.Close() })
 		var said strings.Builder
-		d, err := Start(t.Context(), Options{Interface: name, Proxy: proxy, State: file, Loaders: Debian, Has: func(string) bool { return true }, Known: func(string) bool { return true }, Seen: func(string, bool) {}, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&said, nil))})
+		d, err := Start(t.Context(), Options{Interface: name, Proxy: proxy, State: file, Loaders: Debian,
+			Has: func(string) bool {
+				return true
+			}, Known: func(string) bool {
+				return true
+			}, Seen: func(string, bool) {}, Now: time.Now,
+			Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		if err != nil {
 			return nil, err.Error()
 		}
@@ -46,7 +52,9 @@ func TestAnotherServerIsLeftAlone(t *testing.T) {
 	if far == nil || said != "" {
 		t.Fatalf("the first says %q", said)
 	}
-	if d, said := start("room", false); d != nil || !strings.Contains(said, "10.77.1.1 gives addresses on room already: let it, and start with --dhcp-proxy") {
+	if d, said := start("room", false); d != nil ||
+		!strings.Contains(said,
+			"10.77.1.1 gives addresses on room already: let it, and start with --dhcp-proxy") {
 		t.Errorf("beside another it says %q", said)
 	}
 	if d, said := start("room", true); d == nil || said != "" {
@@ -61,7 +69,9 @@ func TestAnotherServerIsLeftAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d, said := start("room", false); d != nil || !strings.Contains(said, "a program of this machine gives addresses on room already, at UDP port 67") {
+	if d, said := start("room", false); d != nil ||
+		!strings.Contains(said,
+			"a program of this machine gives addresses on room already, at UDP port 67") {
 		t.Errorf("beside a program of this machine it says %q", said)
 	}
 	if d, said := start("far", false); d == nil || said != "" {

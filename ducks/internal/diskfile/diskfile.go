@@ -1,5 +1,6 @@
-// Package diskfile reads files of disk images, raw ones and qcow2, refuses those of other forms with the
-// command that converts them, and writes raw ones with holes. Source: QEMU's docs/interop/qcow2.txt.
+// Package diskfile reads files of disk images, raw ones and qcow2, refuses those of other forms
+// with the command that converts them, and writes raw ones with holes. Source: QEMU's
+// docs/interop/qcow2.txt.
 package diskfile
 
 import (
@@ -23,8 +24,8 @@ type Disk struct {
 // Close closes the file.
 func (d *Disk) Close() error { return d.file.Close() }
 
-// Open opens a file: qcow2 if it begins so, else raw. Files of other forms are ErrRefused, and the error
-// has the command that converts them; those of this one that are damaged are ErrDamaged.
+// Open opens a file: qcow2 if it begins so, else raw. Files of other forms are ErrRefused, and the
+// error has the command that converts them; those of this one that are damaged are ErrDamaged.
 func Open(path string) (*Disk, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -76,8 +77,8 @@ func (d *Disk) foreign() error {
 // block is what is written at once, and left out where it has no other bytes than 0.
 const block = 64 << 10
 
-// Write writes a raw file, which is there only when all of the disk has come: size bytes, behind which sum says whether they
-// are the right ones.
+// Write writes a raw file, which is there only when all of the disk has come: size bytes, behind
+// which sum says whether they are the right ones.
 func Write(path string, size int64, from io.Reader, sum func() error) (err error) {
 	part := path + ".part"
 	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
@@ -104,7 +105,8 @@ func Write(path string, size int64, from io.Reader, sum func() error) (err error
 	return f.Sync()
 }
 
-// Fill writes size bytes into a file of zeros, and leaves out what has no other bytes. ErrLength if from has less or more.
+// Fill writes size bytes into a file of zeros, and leaves out what has no other bytes. ErrLength if
+// from has less or more.
 func Fill(f io.WriterAt, size int64, from io.Reader) error {
 	buf, zeros := make([]byte, block), make([]byte, block)
 	for at := int64(0); at < size; {

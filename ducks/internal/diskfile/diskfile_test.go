@@ -55,7 +55,9 @@ func TestWrite(t *testing.T) {
 	for what, err := range map[string]error{
 		"a short one": Write(path, int64(len(data))+1, bytes.NewReader(data), right),
 		"a long one":  Write(path, int64(len(data))-1, bytes.NewReader(data), right),
-		"a wrong one": Write(path, int64(len(data)), bytes.NewReader(data), func() error { return errors.New("the sum is wrong") }),
+		"a wrong one": Write(path, int64(len(data)), bytes.NewReader(data), func() error {
+			return errors.New("the sum is wrong")
+		}),
 	} {
 		if err == nil {
 			t.Errorf("%s is written", what)
@@ -68,7 +70,8 @@ func TestWrite(t *testing.T) {
 
 // FuzzQcow2: a file may say anything of itself.
 func FuzzQcow2(f *testing.F) {
-	for _, of := range []form{{version: 2, bits: 12}, {version: 3, bits: 9, packed: "deflate"}, {version: 3, bits: 9, packed: "zstd"}, {version: 3, bits: 14, extended: true}} {
+	for _, of := range []form{{version: 2, bits: 12}, {version: 3, bits: 9, packed: "deflate"},
+		{version: 3, bits: 9, packed: "zstd"}, {version: 3, bits: 14, extended: true}} {
 		f.Add(of.file(f, []byte("data"))[len(magic):])
 	}
 	f.Fuzz(func(t *testing.T, file []byte) {

@@ -42,33 +42,42 @@ func quoted(name string) string {
 	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
-// FirstBytes and LastBytes are what Foreign looks at: the sector of a CD that says what it is lies in
-// the first ones.
+// FirstBytes and LastBytes are what Foreign looks at: the sector of a CD that says what it is lies
+// in the first ones.
 const (
 	FirstBytes = 64 << 10
 	LastBytes  = 512
 )
 
-// forms are those of files that are no disks, by bytes at a place. One below 0 is counted from the end.
+// forms are those of files that are no disks, by bytes at a place. One below 0 is counted from the
+// end.
 var forms = []struct {
 	at   int
 	is   string
 	what string
 	by   string
 }{
-	{0, magic, "it is a qcow2 file", "ducks image import takes it; or qemu-img convert -O raw FILE OUT"},
+	{0, magic, "it is a qcow2 file",
+		"ducks image import takes it; or qemu-img convert -O raw FILE OUT"},
 	{0, "KDMV", "it is a VMDK file of VMware", "qemu-img convert -f vmdk -O raw FILE OUT"},
 	{0, "COWD", "it is a VMDK file of VMware", "qemu-img convert -f vmdk -O raw FILE OUT"},
-	{0, "# Disk DescriptorFile", "it is the descriptor of VMDK files of VMware", "qemu-img convert -f vmdk -O raw FILE OUT"},
-	{64, "\x7f\x10\xda\xbe", "it is a VDI file of VirtualBox", "qemu-img convert -f vdi -O raw FILE OUT"},
+	{0, "# Disk DescriptorFile", "it is the descriptor of VMDK files of VMware",
+		"qemu-img convert -f vmdk -O raw FILE OUT"},
+	{64, "\x7f\x10\xda\xbe", "it is a VDI file of VirtualBox",
+		"qemu-img convert -f vdi -O raw FILE OUT"},
 	{0, "vhdxfile", "it is a VHDX file of Hyper-V", "qemu-img convert -f vhdx -O raw FILE OUT"},
 	{0, "conectix", "it is a VHD file", "qemu-img convert -f vpc -O raw FILE OUT"},
-	{-512, "conectix", "it is a VHD file, which ends with what it is", "qemu-img convert -f vpc -O raw FILE OUT"},
-	{-511, "conectix", "it is a VHD file, which ends with what it is", "qemu-img convert -f vpc -O raw FILE OUT"},
+	{-512, "conectix", "it is a VHD file, which ends with what it is",
+		"qemu-img convert -f vpc -O raw FILE OUT"},
+	{-511, "conectix", "it is a VHD file, which ends with what it is",
+		"qemu-img convert -f vpc -O raw FILE OUT"},
 	{0, "QED\x00", "it is a QED file", "qemu-img convert -f qed -O raw FILE OUT"},
-	{0, "WithoutFreeSpace", "it is a file of Parallels", "qemu-img convert -f parallels -O raw FILE OUT"},
-	{0, "WithouFreSpacExt", "it is a file of Parallels", "qemu-img convert -f parallels -O raw FILE OUT"},
-	{0, "Bochs Virtual HD Image", "it is a file of Bochs", "qemu-img convert -f bochs -O raw FILE OUT"},
+	{0, "WithoutFreeSpace", "it is a file of Parallels",
+		"qemu-img convert -f parallels -O raw FILE OUT"},
+	{0, "WithouFreSpacExt", "it is a file of Parallels",
+		"qemu-img convert -f parallels -O raw FILE OUT"},
+	{0, "Bochs Virtual HD Image", "it is a file of Bochs",
+		"qemu-img convert -f bochs -O raw FILE OUT"},
 	{-512, "koly", "it is a DMG file of macOS", "qemu-img convert -f dmg -O raw FILE OUT"},
 	{0, "\x3a\xff\x26\xed", "it is a sparse file of Android", "simg2img FILE OUT"},
 	{0, "\x1f\x8b\x08", "it is compressed with gzip", "gunzip -c FILE > OUT"},
@@ -80,10 +89,13 @@ var forms = []struct {
 	{0, "\x5d\x00\x00", "it is compressed with lzma", "xz -dc FILE > OUT"},
 	{0, "\x1f\x9d", "it is compressed with compress", "gunzip -c FILE > OUT"},
 	{0, "PK\x03\x04", "it is a ZIP archive", "unzip FILE, and import the disk that was in it"},
-	{0, "7z\xbc\xaf\x27\x1c", "it is an archive of 7-Zip", "7z x FILE, and import the disk that was in it"},
+	{0, "7z\xbc\xaf\x27\x1c", "it is an archive of 7-Zip",
+		"7z x FILE, and import the disk that was in it"},
 	{0, "Rar!\x1a\x07", "it is a RAR archive", "unrar x FILE, and import the disk that was in it"},
-	{257, "ustar", "it is a tar archive, as an OVA is", "tar -xf FILE, and import the disk that was in it"},
-	{0, "MSWIM\x00\x00\x00", "it is a WIM archive of Windows", "install Windows through a device, as docs/ducks.md says of menus"},
+	{257, "ustar", "it is a tar archive, as an OVA is",
+		"tar -xf FILE, and import the disk that was in it"},
+	{0, "MSWIM\x00\x00\x00", "it is a WIM archive of Windows",
+		"install Windows through a device, as docs/ducks.md says of menus"},
 	{0, "<!DOCTYPE", "it is a page of a web server", "look at it: its download failed"},
 	{0, "<html", "it is a page of a web server", "look at it: its download failed"},
 }

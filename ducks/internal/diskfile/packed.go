@@ -11,7 +11,8 @@ const Packed = "zstd"
 
 // Pack returns what compresses into w until it is closed.
 func Pack(w io.Writer) (io.WriteCloser, error) {
-	return zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(mostWindow/2))
+	return zstd.NewWriter(w, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(mostWindow/2))
 }
 
 // Unpack returns what Pack was given, of bytes that may be anything else.

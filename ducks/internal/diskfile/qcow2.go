@@ -101,7 +101,8 @@ func (q *qcow2) take(head []byte) error {
 			return fmt.Errorf("%w: it begins as qcow2 and ends in the head", ErrDamaged)
 		}
 		features = binary.BigEndian.Uint64(head[featuresAt:])
-		if features&compression != 0 && len(head) > compressionAt && binary.BigEndian.Uint32(head[headSizeAt:]) > compressionAt {
+		if features&compression != 0 && len(head) > compressionAt &&
+			binary.BigEndian.Uint32(head[headSizeAt:]) > compressionAt {
 			packing = head[compressionAt]
 		}
 	}
@@ -110,17 +111,20 @@ func (q *qcow2) take(head []byte) error {
 	case q.version < 2:
 		return refuse("it is a qcow file of version 1", "qemu-img convert -f qcow -O raw FILE OUT")
 	case q.version > 3:
-		return refuse(fmt.Sprintf("it is a qcow2 file of version %d, and 2 and 3 are known", q.version), converts)
+		return refuse(fmt.Sprintf("it is a qcow2 file of version %d, and 2 and 3 are known", q.version),
+			converts)
 	case binary.BigEndian.Uint64(head[backingAt:]) != 0:
 		return refuse("it has a backing file", converts)
 	case features&externalData != 0:
 		return refuse("its data is in another file", converts)
 	case binary.BigEndian.Uint32(head[cryptAt:]) != 0:
-		return refuse("it is encrypted", "qemu-img convert with --object secret,… and --image-opts, as its manual says")
+		return refuse("it is encrypted",
+			"qemu-img convert with --object secret,… and --image-opts, as its manual says")
 	case features&corrupt != 0:
 		return refuse("it says of itself that it is corrupt", "qemu-img check -r all FILE")
 	case features&^knownFeatures != 0 || packing > 1:
-		return refuse(fmt.Sprintf("it has features that are not known: %#x, compression %d", features, packing), converts)
+		return refuse(fmt.Sprintf("it has features that are not known: %#x, compression %d", features,
+			packing), converts)
 	}
 	q.zstd, q.extended = packing == 1, features&extended != 0
 	return nil
@@ -129,7 +133,8 @@ func (q *qcow2) take(head []byte) error {
 // table reads the first table. A small file cannot make it large.
 func (q *qcow2) table(head []byte) error {
 	bits := binary.BigEndian.Uint32(head[bitsAt:])
-	size, entries := binary.BigEndian.Uint64(head[sizeAt:]), binary.BigEndian.Uint32(head[tableSizeAt:])
+	size, entries := binary.BigEndian.Uint64(head[sizeAt:]),
+		binary.BigEndian.Uint32(head[tableSizeAt:])
 	at := binary.BigEndian.Uint64(head[tableAt:])
 	least := uint32(leastBits)
 	if q.extended {
@@ -141,11 +146,13 @@ func (q *qcow2) table(head []byte) error {
 	case size == 0 || size > mostDiskBytes:
 		return fmt.Errorf("%w: as qcow2 it has a disk of %d bytes", ErrDamaged, size)
 	case entries > mostTable || at > uint64(q.fileSize) || uint64(entries)*8 > uint64(q.fileSize)-at:
-		return fmt.Errorf("%w: as qcow2 it has a table of %d entries at %d, in %d bytes", ErrDamaged, entries, at, q.fileSize)
+		return fmt.Errorf("%w: as qcow2 it has a table of %d entries at %d, in %d bytes", ErrDamaged,
+			entries, at, q.fileSize)
 	}
 	q.bits, q.size = uint(bits), int64(size)
 	if need := (size-1)>>(q.bits+q.perTable()) + 1; uint64(entries) < need {
-		return fmt.Errorf("%w: as qcow2 it has a table of %d entries, and needs %d", ErrDamaged, entries, need)
+		return fmt.Errorf("%w: as qcow2 it has a table of %d entries, and needs %d", ErrDamaged, entries,
+			need)
 	}
 	q.first = make([]byte, 8*int(entries))
 	_, err := q.file.ReadAt(q.first, int64(at))
@@ -221,7 +228,8 @@ func (q *qcow2) entry(number int64) (entry, parts uint64, err error) {
 	if !q.extended {
 		return binary.BigEndian.Uint64(q.second[8*number:]), 0, nil
 	}
-	return binary.BigEndian.Uint64(q.second[16*number:]), binary.BigEndian.Uint64(q.second[16*number+8:]), nil
+	return binary.BigEndian.Uint64(q.second[16*number:]),
+		binary.BigEndian.Uint64(q.second[16*number+8:]), nil
 }
 
 // data reads bytes of a cluster that is as it is.
@@ -230,7 +238,8 @@ func (q *qcow2) data(p []byte, place, within int64) error {
 		return fmt.Errorf("%w: its cluster begins at %d, within another one", ErrDamaged, place)
 	}
 	if end := place + within + int64(len(p)); end > q.fileSize {
-		return fmt.Errorf("%w: it ends at %d, and its cluster at %d: it was not copied whole", ErrDamaged, q.fileSize, end)
+		return fmt.Errorf("%w: it ends at %d, and its cluster at %d: it was not copied whole", ErrDamaged,
+			q.fileSize, end)
 	}
 	_, err := q.file.ReadAt(p, place+within)
 	return err
@@ -275,7 +284,8 @@ func (q *qcow2) unpack(entry uint64) error {
 	sectors := int64(entry &^ (3 << 62) >> placeIn)
 	from := io.NewSectionReader(q.file, place, (sectors+1)*512-place%512)
 	if place >= q.fileSize {
-		return fmt.Errorf("%w: it ends at %d, and a compressed cluster begins at %d: it was not copied whole", ErrDamaged, q.fileSize, place)
+		return fmt.Errorf("%w: it ends at %d, and a compressed cluster begins at %d: it was not copied "+
+			"whole", ErrDamaged, q.fileSize, place)
 	}
 	to := flate.NewReader(from)
 	if q.zstd {

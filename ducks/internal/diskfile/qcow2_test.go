@@ -28,10 +28,12 @@ type form struct {
 }
 
 func (f form) String() string {
-	return fmt.Sprintf("version %d, clusters of 2^%d, %q, parts %t", f.version, f.bits, f.packed, f.extended)
+	return fmt.Sprintf("version %d, clusters of 2^%d, %q, parts %t", f.version, f.bits, f.packed,
+		f.extended)
 }
 
-// file writes a disk by the specification. Clusters of zeros are left out; of extended ones, so are parts.
+// file writes a disk by the specification. Clusters of zeros are left out; of extended ones, so are
+// parts.
 func (f form) file(t testing.TB, disk []byte) []byte {
 	t.Helper()
 	cluster, per, width := 1<<f.bits, 1<<f.bits/8, 8
@@ -102,9 +104,11 @@ func (f form) cluster(t testing.TB, file, data []byte) (_ []byte, entry, parts u
 	place := len(file)
 	file = append(file, data...)
 	for i := range 32 {
-		if part := data[i*cluster/32 : (i+1)*cluster/32]; f.extended && len(bytes.Trim(part, "\x00")) == 0 {
+		if part := data[i*cluster/32 : (i+1)*cluster/32]; f.extended &&
+			len(bytes.Trim(part, "\x00")) == 0 {
 			copy(file[place+i*cluster/32:], bytes.Repeat([]byte("x"), cluster/32)) // that is not there
-			parts |= uint64(i%2) << (32 + i)                                       // and may be said to be zeros
+			// and may be said to be zeros
+			parts |= uint64(i%2) << (32 + i)
 		} else if f.extended {
 			parts |= 1 << i
 		}
@@ -174,12 +178,14 @@ func reads(t *testing.T, what, path string, disk []byte) {
 	defer d.Close()
 	got, err := io.ReadAll(io.NewSectionReader(d, 0, d.Size))
 	if err != nil || !bytes.Equal(got, disk) {
-		t.Errorf("%s: %d bytes of %d, equal up to %d, %v", what, len(got), len(disk), same(got, disk), err)
+		t.Errorf("%s: %d bytes of %d, equal up to %d, %v", what, len(got), len(disk), same(got, disk),
+			err)
 	}
 	for _, at := range []int{0, 1, 511, 39 << 10, 89<<10 + 7, len(disk) - 3} {
 		p := make([]byte, 3000)
 		n, err := d.ReadAt(p, int64(at))
-		if want := disk[at:min(len(disk), at+len(p))]; !bytes.Equal(p[:n], want) || (err == nil) != (n == len(p)) {
+		if want := disk[at:min(len(disk), at+len(p))]; !bytes.Equal(p[:n], want) ||
+			(err == nil) != (n == len(p)) {
 			t.Errorf("%s: at %d: %d bytes, %v", what, at, n, err)
 		}
 	}
@@ -202,10 +208,13 @@ func TestQcow2OfQEMU(t *testing.T) {
 	}
 	disk := someDisk()
 	raw, to := write(t, disk), filepath.Join(t.TempDir(), "disk.qcow2")
-	for _, options := range []string{"-o compat=0.10", "-o compat=1.1", "-o extended_l2=on", "-o preallocation=metadata", "-o cluster_size=512",
-		"-c -o compat=0.10", "-c -o cluster_size=512", "-c -o cluster_size=16k", "-c -o compression_type=zstd", "-c -o cluster_size=512,compression_type=zstd",
+	for _, options := range []string{"-o compat=0.10", "-o compat=1.1", "-o extended_l2=on",
+		"-o preallocation=metadata", "-o cluster_size=512",
+		"-c -o compat=0.10", "-c -o cluster_size=512", "-c -o cluster_size=16k",
+		"-c -o compression_type=zstd", "-c -o cluster_size=512,compression_type=zstd",
 		"-c -o cluster_size=2M,compression_type=zstd", "-c -o extended_l2=on"} {
-		args := slices.Concat([]string{"convert", "-f", "raw", "-O", "qcow2"}, strings.Fields(options), []string{raw, to})
+		args := slices.Concat([]string{"convert", "-f", "raw", "-O", "qcow2"}, strings.Fields(options),
+			[]string{raw, to})
 		if out, err := exec.Command("qemu-img", args...).CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
@@ -216,7 +225,9 @@ func TestQcow2OfQEMU(t *testing.T) {
 // TestDamagedQcow2: what is wrong is in the error, and is not that of somebody else.
 func TestDamagedQcow2(t *testing.T) {
 	disk := someDisk()
-	good := func(packed string) []byte { return form{version: 3, bits: 16, packed: packed}.file(t, disk) }
+	good := func(packed string) []byte {
+		return form{version: 3, bits: 16, packed: packed}.file(t, disk)
+	}
 	with := func(file []byte, at int, value byte) []byte {
 		file[at] = value
 		return file

@@ -45,11 +45,14 @@ type Options struct {
 	BootFiles string
 }
 
-// Look looks at everything. It changes nothing; at the interface it asks whether another server gives addresses.
+// Look looks at everything. It changes nothing; at the interface it asks whether another server
+// gives addresses.
 func Look(ctx context.Context, o Options) []Finding {
-	list := []Finding{root(), tools(o.Pool), space(o.Pool), portal(sockets.Proc), classes(traffic.Try), clock()}
+	list := []Finding{root(), tools(o.Pool), space(o.Pool), portal(sockets.Proc), classes(traffic.Try),
+		clock()}
 	if o.Interface != "" {
-		list = append(list, loaders(o.BootFiles), bridge("/sys/class/net", o.Interface), network(ctx, o.Interface))
+		list = append(list, loaders(o.BootFiles), bridge("/sys/class/net", o.Interface),
+			network(ctx, o.Interface))
 	}
 	return list
 }
@@ -58,12 +61,15 @@ func root() Finding {
 	if unix.Geteuid() == 0 {
 		return Finding{"root", Good, "this is root", ""}
 	}
-	return Finding{"root", Bad, "this is not root: tgtd, the pool and DHCP need it", "run ducks as root"}
+	return Finding{"root", Bad, "this is not root: tgtd, the pool and DHCP need it",
+		"run ducks as root"}
 }
 
-// packages are what of Debian has the programs that ducks runs, by kind of pool; those of "" are always needed.
+// packages are what of Debian has the programs that ducks runs, by kind of pool; those of "" are
+// always needed.
 var packages = []struct{ pool, program, name string }{
-	{"", "tgtd", "tgt"}, {"", "tgtadm", "tgt"}, {"btrfs", "btrfs", "btrfs-progs"}, {"zfs", "zfs", "zfsutils-linux"},
+	{"", "tgtd", "tgt"}, {"", "tgtadm", "tgt"}, {"btrfs", "btrfs", "btrfs-progs"},
+	{"zfs", "zfs", "zfsutils-linux"},
 }
 
 func tools(pool string) Finding {
@@ -80,7 +86,8 @@ func tools(pool string) Finding {
 	if len(missing) == 0 {
 		return Finding{"programs", Good, "all are there", ""}
 	}
-	return Finding{"programs", Bad, strings.Join(missing, ", ") + " missing", "apt-get install " + strings.Join(unique(install), " ")}
+	return Finding{"programs", Bad, strings.Join(missing, ", ") + " missing", "apt-get install " +
+		strings.Join(unique(install), " ")}
 }
 
 func unique(list []string) (out []string) {
@@ -106,27 +113,33 @@ func space(spec string) Finding {
 	}
 	dir, err := pool.Dir(spec)
 	if err != nil {
-		return Finding{what, Bad, err.Error(), "zpool create tank DISKS, zfs create tank/ducks, and say --pool zfs:tank/ducks"}
+		return Finding{what, Bad, err.Error(),
+			"zpool create tank DISKS, zfs create tank/ducks, and say --pool zfs:tank/ducks"}
 	}
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
-		return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err), "make the directory, on a file system of its own"}
+		return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err),
+			"make the directory, on a file system of its own"}
 	}
 	if magic, is := kinds[kind]; kind != "zfs" && (!is || s.Type != magic) {
-		return Finding{what, Bad, fmt.Sprintf("%s is not on a file system for %s pools", dir, kind), "mkfs.btrfs, or mkfs.xfs -m reflink=1, and mount it there"}
+		return Finding{what, Bad, fmt.Sprintf("%s is not on a file system for %s pools", dir, kind),
+			"mkfs.btrfs, or mkfs.xfs -m reflink=1, and mount it there"}
 	}
 	free, total := int64(s.Bavail)*s.Bsize, int64(s.Blocks)*s.Bsize
 	text := fmt.Sprintf("%s: %d of %d MiB are free", dir, free>>20, total>>20)
 	switch {
 	case float64(free) < fullAt*float64(total):
-		return Finding{what, Warn, text, "add disks, or remove images: devices are not booted when it is full"}
+		return Finding{what, Warn, text,
+			"add disks, or remove images: devices are not booted when it is full"}
 	case kind == "btrfs" && !compressed(dir):
-		return Finding{what, Warn, text + ", and not compressed", "mount it with compress-force=zstd: an image of Debian takes a third"}
+		return Finding{what, Warn, text + ", and not compressed",
+			"mount it with compress-force=zstd: an image of Debian takes a third"}
 	}
 	return Finding{what, Good, text, ""}
 }
 
-// compressed reports whether the mount that a directory is on is compressed. A table that cannot be read does not say so.
+// compressed reports whether the mount that a directory is on is compressed. A table that cannot be
+// read does not say so.
 func compressed(dir string) bool {
 	path, err := filepath.EvalSymlinks(dir)
 	table, err2 := os.Open("/proc/self/mounts")
@@ -137,7 +150,8 @@ func compressed(dir string) bool {
 	best, is := -1, false
 	for lines := bufio.NewScanner(table); err == nil && lines.Scan(); {
 		f := strings.Fields(lines.Text())
-		if len(f) < 4 || len(f[1]) <= best || !(path == f[1] || strings.HasPrefix(path, strings.TrimSuffix(f[1], "/")+"/")) {
+		if len(f) < 4 || len(f[1]) <= best ||
+			!(path == f[1] || strings.HasPrefix(path, strings.TrimSuffix(f[1], "/")+"/")) {
 			continue
 		}
 		best, is = len(f[1]), strings.Contains(f[3], "compress")
@@ -160,7 +174,8 @@ func portal(tables string) Finding {
 		at = append(at, s.Local.String())
 	}
 	return Finding{what, Warn, "somebody listens at " + strings.Join(at, ", "),
-		"that is right while ducks serve runs; if not, it is the tgt of Debian, which takes the port: systemctl disable --now tgt"}
+		"that is right while ducks serve runs; if not, it is the tgt of Debian, which takes the port: " +
+			"systemctl disable --now tgt"}
 }
 
 // classes looks whether the kernel can share a line among devices.
@@ -168,7 +183,8 @@ func classes(try func() error) Finding {
 	const what = "classes"
 	if err := try(); err != nil {
 		return Finding{what, Warn, fmt.Sprintf("the line cannot be shared among devices: %v", err),
-			"ducks runs without --shape; with it the kernel needs sch_htb, sch_ingress, cls_u32, act_mirred and ifb: modprobe those, or boot a kernel of Debian"}
+			"ducks runs without --shape; with it the kernel needs sch_htb, sch_ingress, cls_u32, " +
+				"act_mirred and ifb: modprobe those, or boot a kernel of Debian"}
 	}
 	return Finding{what, Good, "the kernel can share the line among devices", ""}
 }
@@ -179,7 +195,8 @@ func clock() Finding {
 	state, err := unix.Adjtimex(&t)
 	text := time.Now().UTC().Format(time.RFC3339)
 	if err != nil || state == unix.TIME_ERROR || t.Status&unix.STA_UNSYNC != 0 {
-		return Finding{what, Warn, text + ", and nothing keeps it right", "apt-get install chrony: versions and boots are known by their times"}
+		return Finding{what, Warn, text + ", and nothing keeps it right",
+			"apt-get install chrony: versions and boots are known by their times"}
 	}
 	return Finding{what, Good, text, ""}
 }
@@ -187,12 +204,14 @@ func clock() Finding {
 func loaders(dir string) Finding {
 	const what = "boot loaders"
 	if err := (tftp.Files{Dir: dir}).Check(dhcp.Debian.BIOS, dhcp.Debian.UEFI); err != nil {
-		return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err), "apt-get install ipxe, or name a directory with --boot-files"}
+		return Finding{what, Bad, fmt.Sprintf("%s: %v", dir, err),
+			"apt-get install ipxe, or name a directory with --boot-files"}
 	}
 	return Finding{what, Good, dir + " has those for BIOS and UEFI", ""}
 }
 
-// bridge looks whether a bridge has an address of its own. Source: Documentation/ABI/testing/sysfs-class-net.
+// bridge looks whether a bridge has an address of its own. Source:
+// Documentation/ABI/testing/sysfs-class-net.
 func bridge(classes, name string) Finding {
 	const what = "bridge"
 	if _, err := os.Stat(filepath.Join(classes, name, "bridge")); err != nil {
@@ -204,7 +223,9 @@ func bridge(classes, name string) Finding {
 		return Finding{what, Warn, err.Error(), ""}
 	}
 	if strings.TrimSpace(string(kind)) != set {
-		return Finding{what, Warn, name + " has the lowest MAC address of its ports, and another one when these change: devices lose their disks then for half a minute",
+		return Finding{what, Warn, name +
+			" has the lowest MAC address of its ports, and another one when these change: devices lose " +
+			"their disks then for half a minute",
 			"give it one: ip link set " + name + " address 02:…"}
 	}
 	return Finding{what, Good, name + " has a MAC address of its own", ""}
@@ -221,14 +242,19 @@ func network(ctx context.Context, name string) Finding {
 	case err != nil:
 		return Finding{what, Bad, err.Error(), "another server may give addresses: that is not known"}
 	case other.IsValid():
-		return Finding{what, Warn, fmt.Sprintf("%s has %s; %s gives addresses there", name, at, other), "start ducks serve with --dhcp-proxy, or end that server"}
+		return Finding{what, Warn, fmt.Sprintf("%s has %s; %s gives addresses there", name, at, other),
+			"start ducks serve with --dhcp-proxy, or end that server"}
 	}
 	switch here, err := dhcp.Here(name); {
 	case err != nil:
-		return Finding{what, Warn, err.Error(), "a program of this machine may give addresses: that is not known"}
+		return Finding{what, Warn, err.Error(),
+			"a program of this machine may give addresses: that is not known"}
 	case here != dhcp.None:
-		return Finding{what, Warn, fmt.Sprintf("%s has %s; a program of this machine answers at UDP port 67", name, at),
-			"that is right while ducks serve runs; if not, end it, as dnsmasq or isc-dhcp-server: it does not hear the question of ducks"}
+		return Finding{what, Warn,
+			fmt.Sprintf("%s has %s; a program of this machine answers at UDP port 67", name, at),
+			"that is right while ducks serve runs; if not, end it, as dnsmasq or isc-dhcp-server: it does " +
+				"not hear the question of ducks"}
 	}
-	return Finding{what, Good, fmt.Sprintf("%s has %s, and nobody gives addresses there", name, at), ""}
+	return Finding{what, Good, fmt.Sprintf("%s has %s, and nobody gives addresses there", name, at),
+		""}
 }

@@ -12,9 +12,11 @@ import (
 func TestFindings(t *testing.T) {
 	dir := t.TempDir()
 	cards := filepath.Join(dir, "net")
-	for path, text := range map[string]string{"br0/bridge/x": "", "br0/addr_assign_type": "0\n", "br1/bridge/x": "", "br1/addr_assign_type": "3\n", "eth0/addr_assign_type": "0\n"} {
+	for path, text := range map[string]string{"br0/bridge/x": "", "br0/addr_assign_type": "0\n",
+		"br1/bridge/x": "", "br1/addr_assign_type": "3\n", "eth0/addr_assign_type": "0\n"} {
 		path = filepath.Join(cards, path)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700),
+			os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -41,7 +43,8 @@ func TestFindings(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", dir)
-	if got := tools("btrfs:/x"); got.Verdict != Bad || got.Remedy != "apt-get install tgt btrfs-progs" {
+	if got := tools("btrfs:/x"); got.Verdict != Bad ||
+		got.Remedy != "apt-get install tgt btrfs-progs" {
 		t.Errorf("%+v", got)
 	}
 	if got := tools("reflink:/x"); got.Remedy != "apt-get install tgt" {

@@ -1,5 +1,5 @@
-// Package duckstest is for tests of ducks: they change mounts, networks and processes, and do so in namespaces of
-// their own.
+// Package duckstest is for tests of ducks: they change mounts, networks and processes, and do so in
+// namespaces of their own.
 package duckstest
 
 import (
@@ -20,9 +20,10 @@ const inNamespace = "DUCKS_IN_NAMESPACE"
 // noSkip is set where tests of ducks run alone, and none may be skipped.
 const noSkip = "DUCKS_NO_SKIP"
 
-// Alone runs the calling test again as root, in a mount and a network namespace of its own, in which the loopback
-// interface is up. It reports whether this is that run. Without root, or without one of the tools that a test needs,
-// the test is skipped, loudly; where DUCKS_NO_SKIP is set it fails.
+// Alone runs the calling test again as root, in a mount and a network namespace of its own, in
+// which the loopback interface is up. It reports whether this is that run. Without root, or without
+// one of the tools that a test needs, the test is skipped, loudly; where DUCKS_NO_SKIP is set it
+// fails.
 func Alone(t *testing.T, tools ...string) bool {
 	t.Helper()
 	if os.Getenv(inNamespace) != "" {
@@ -36,7 +37,8 @@ func Alone(t *testing.T, tools ...string) bool {
 			skip(t, tool+" is missing: make check says what to install")
 		}
 	}
-	cmd := exec.Command("unshare", "--net", "--mount", "sh", "-c", `ip link set lo up && exec "$0" "$@"`,
+	cmd := exec.Command("unshare", "--net", "--mount", "sh", "-c",
+		`ip link set lo up && exec "$0" "$@"`,
 		os.Args[0], "-test.run", "^"+t.Name()+"$", "-test.v", "-test.timeout", "5m")
 	cmd.Env = append(os.Environ(), inNamespace+"=1")
 	out, err := cmd.CombinedOutput()
@@ -50,16 +52,18 @@ func Alone(t *testing.T, tools ...string) bool {
 // lifetime is for how long an interface has an address, which becomes less by itself.
 var lifetime = regexp.MustCompile(`(valid|preferred)_lft \S+`)
 
-// Unchanged fails a test behind which the interfaces, queues, mounts and iSCSI targets of this machine are not those of
-// before. It is called before Alone, and looks outside of the namespaces only. It looks where only tests of ducks run, as in make
-// check: others mount file systems and make namespaces of networks.
+// Unchanged fails a test behind which the interfaces, queues, mounts and iSCSI targets of this
+// machine are not those of before. It is called before Alone, and looks outside of the namespaces
+// only. It looks where only tests of ducks run, as in make check: others mount file systems and
+// make namespaces of networks.
 func Unchanged(t *testing.T) {
 	t.Helper()
 	if os.Getenv(inNamespace) != "" || os.Getenv(noSkip) == "" {
 		return
 	}
 	look := func() (all string) {
-		for _, args := range [][]string{{"ip", "-o", "link"}, {"ip", "-o", "addr"}, {"tc", "qdisc", "show"}, {"cat", "/proc/self/mounts"}} {
+		for _, args := range [][]string{{"ip", "-o", "link"}, {"ip", "-o", "addr"},
+			{"tc", "qdisc", "show"}, {"cat", "/proc/self/mounts"}} {
 			out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 			if err != nil {
 				skip(t, fmt.Sprintf("%q: %v: what it was cannot be compared", args, err))
@@ -67,13 +71,15 @@ func Unchanged(t *testing.T) {
 			all += lifetime.ReplaceAllString(string(out), "")
 		}
 		// The targets of the tgtd that a distribution starts; where none runs it says so.
-		out, err := exec.Command("tgtadm", "--lld", "iscsi", "--mode", "target", "--op", "show").CombinedOutput()
+		out, err := exec.Command("tgtadm", "--lld", "iscsi", "--mode", "target", "--op",
+			"show").CombinedOutput()
 		return all + fmt.Sprintf("%s%v\n", out, err)
 	}
 	before := look()
 	t.Cleanup(func() {
 		if after := look(); after != before {
-			t.Errorf("this machine has not any more\n%s\nand has\n%s", beside(before, after), beside(after, before))
+			t.Errorf("this machine has not any more\n%s\nand has\n%s", beside(before, after),
+				beside(after, before))
 		}
 	})
 }
@@ -110,7 +116,8 @@ var fileSystems = map[string]struct {
 	"reflink": {[]string{"mkfs.xfs", "-q", "-m", "reflink=1"}, "loop"},
 }
 
-// Mounted returns a directory on a new file system of 512 MiB for a kind of pool, btrfs or reflink, or for zfs a dataset.
+// Mounted returns a directory on a new file system of 512 MiB for a kind of pool, btrfs or reflink,
+// or for zfs a dataset.
 func Mounted(t *testing.T, kind string) string {
 	t.Helper()
 	if kind == "zfs" {
@@ -119,7 +126,8 @@ func Mounted(t *testing.T, kind string) string {
 	of := fileSystems[kind]
 	dir := t.TempDir()
 	file, at := filepath.Join(dir, "file"), filepath.Join(dir, "at")
-	if err := errors.Join(os.Mkdir(at, 0o700), os.WriteFile(file, nil, 0o600), os.Truncate(file, 512<<20)); err != nil {
+	if err := errors.Join(os.Mkdir(at, 0o700), os.WriteFile(file, nil, 0o600),
+		os.Truncate(file, 512<<20)); err != nil {
 		t.Fatal(err)
 	}
 	Run(t, append(of.mkfs, file)...)
@@ -128,7 +136,8 @@ func Mounted(t *testing.T, kind string) string {
 	return at
 }
 
-// dataset makes a pool of ZFS, by a zfs-fuse of its own where the kernel has none. It needs to be alone.
+// dataset makes a pool of ZFS, by a zfs-fuse of its own where the kernel has none. It needs to be
+// alone.
 func dataset(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -150,13 +159,16 @@ func dataset(t *testing.T) string {
 		})
 		Until(t, "zfs-fuse answers", func() bool { return exec.Command("zpool", "list").Run() == nil })
 	}
-	name, file, at := fmt.Sprintf("ducks%d-%d", os.Getpid(), time.Now().UnixNano()), filepath.Join(dir, "file"), filepath.Join(dir, "at")
+	name, file, at := fmt.Sprintf("ducks%d-%d", os.Getpid(), time.Now().UnixNano()),
+		filepath.Join(dir, "file"), filepath.Join(dir, "at")
 	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Truncate(file, 512<<20)); err != nil {
 		t.Fatal(err)
 	}
 	Run(t, "zpool", "create", "-o", "cachefile=none", "-m", at, name, file)
 	t.Cleanup(func() {
-		Until(t, "the pool is gone", func() bool { return exec.Command("zpool", "destroy", "-f", name).Run() == nil })
+		Until(t, "the pool is gone", func() bool {
+			return exec.Command("zpool", "destroy", "-f", name).Run() == nil
+		})
 	})
 	Run(t, "zfs", "create", name+"/room")
 	return name + "/room"

@@ -115,7 +115,8 @@ func (m *Machine) load(ctx context.Context, told dhcp.Told) error {
 }
 
 func (m *Machine) client() *http.Client {
-	return &http.Client{Timeout: 30 * time.Second, Transport: &http.Transport{DialContext: m.Dial, DisableKeepAlives: true}}
+	return &http.Client{Timeout: 30 * time.Second,
+		Transport: &http.Transport{DialContext: m.Dial, DisableKeepAlives: true}}
 }
 
 // get loads something over HTTP.
@@ -157,9 +158,13 @@ func (r *Running) login(ctx context.Context) error {
 	for _, line := range setLine.FindAllStringSubmatch(r.Script, -1) {
 		set[line[1]] = line[2]
 	}
-	s, err := initiator.Login(ctx, initiator.Options{Address: net.JoinHostPort(strings.Trim(disk[1], "[]"), disk[2]), Target: disk[4],
-		Initiator: set["initiator-iqn"], User: set["username"], Secret: set["password"],
-		Dial: func(ctx context.Context, address string) (net.Conn, error) { return r.m.Dial(ctx, "tcp", address) }})
+	s, err := initiator.Login(ctx,
+		initiator.Options{Address: net.JoinHostPort(strings.Trim(disk[1], "[]"), disk[2]),
+			Target:    disk[4],
+			Initiator: set["initiator-iqn"], User: set["username"], Secret: set["password"],
+			Dial: func(ctx context.Context, address string) (net.Conn, error) {
+				return r.m.Dial(ctx, "tcp", address)
+			}})
 	if err != nil {
 		return err
 	}

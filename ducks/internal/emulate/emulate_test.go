@@ -14,7 +14,8 @@ import (
 	"dalmatiner/ducks/internal/duckstest"
 )
 
-// A second server of addresses on a network does not start, unless it leaves addresses to the first.
+// A second server of addresses on a network does not start, unless it leaves addresses to the
+// first.
 func TestAnotherServer(t *testing.T) {
 	if !duckstest.Alone(t) {
 		return
@@ -35,7 +36,9 @@ func TestAnotherServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	o := dhcp.Options{Interface: card, State: file, Known: func(string) bool { return false }, Seen: func(string, bool) {}, Now: time.Now,
+	o := dhcp.Options{Interface: card, State: file, Known: func(string) bool {
+		return false
+	}, Seen: func(string, bool) {}, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler)}
 	var other *dhcp.Server
 	if err := first.Do(func() (err error) {
@@ -46,7 +49,8 @@ func TestAnotherServer(t *testing.T) {
 	}
 	defer other.Close()
 	o.Interface = "br0"
-	if s, err := dhcp.Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), "192.0.2.9 gives addresses on br0 already") {
+	if s, err := dhcp.Start(t.Context(), o); err == nil ||
+		!strings.Contains(err.Error(), "192.0.2.9 gives addresses on br0 already") {
 		t.Errorf("%v, %v", s, err)
 	}
 	o.Proxy = true
@@ -58,7 +62,8 @@ func TestAnotherServer(t *testing.T) {
 		t.Error(err)
 	}
 	for name, what := range map[string]string{"none": "none", "lo": "no bridge"} {
-		if m, err := Plug(name, net.HardwareAddr{2, 0, 0, 0, 0, 8}); err == nil || !strings.Contains(err.Error(), what) {
+		if m, err := Plug(name, net.HardwareAddr{2, 0, 0, 0, 0, 8}); err == nil ||
+			!strings.Contains(err.Error(), what) {
 			t.Errorf("%s: %v, %v", name, m, err)
 		}
 	}
@@ -66,7 +71,8 @@ func TestAnotherServer(t *testing.T) {
 
 func TestMACs(t *testing.T) {
 	list := MACs(net.HardwareAddr{2, 0, 0, 0, 0xff, 0xfe}, 3)
-	if got := list[2].String(); len(list) != 3 || list[0].String() != "02:00:00:00:ff:fe" || got != "02:00:00:01:00:00" {
+	if got := list[2].String(); len(list) != 3 || list[0].String() != "02:00:00:00:ff:fe" ||
+		got != "02:00:00:01:00:00" {
 		t.Errorf("%v", list)
 	}
 }

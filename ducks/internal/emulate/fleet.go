@@ -26,9 +26,10 @@ type Outcome struct {
 	MAC     string
 	Address string
 	Times   Times
-	Mark    string        // that it has found in the first block: printable characters up to the first that is none
-	Wrote   time.Duration // what it took to write and read back
-	Err     error
+	// that it has found in the first block: printable characters up to the first that is none
+	Mark  string
+	Wrote time.Duration // what it took to write and read back
+	Err   error
 }
 
 // MACs returns addresses that follow each other.
@@ -106,7 +107,8 @@ func (r *Running) mark(ctx context.Context, text string) (found string, err erro
 // piece is what is written at once.
 const piece = 64 << 10
 
-// Work writes so many bytes, in pieces at places that follow from a seed, and reads all of them back.
+// Work writes so many bytes, in pieces at places that follow from a seed, and reads all of them
+// back.
 func (r *Running) Work(ctx context.Context, length int64, seed uint64) error {
 	places := r.Disk.Size()/piece - 1 // the first one has the mark
 	if length > 0 && places < 1 {

@@ -1,6 +1,7 @@
-// Package emulate is devices without hardware: each has a network namespace of its own at the end of a virtual cable, asks
-// for an address, loads iPXE and its script, logs in to its disk, reads and writes, is switched off or crashes. It and
-// package traffic are the ones that import vishvananda/netlink.
+// Package emulate is devices without hardware: each has a network namespace of its own at the end
+// of a virtual cable, asks for an address, loads iPXE and its script, logs in to its disk, reads
+// and writes, is switched off or crashes. It and package traffic are the ones that import
+// vishvananda/netlink.
 package emulate
 
 import (
@@ -35,7 +36,8 @@ func Plug(bridge string, mac net.HardwareAddr) (m *Machine, err error) {
 		return nil, fmt.Errorf("bridge %s: %w", bridge, err)
 	}
 	if to.Type() != "bridge" {
-		return nil, fmt.Errorf("%s is no bridge: make one, as with ip link add br0 type bridge, and put the card of the room into it", bridge)
+		return nil, fmt.Errorf("%s is no bridge: make one, as with ip link add br0 type bridge, and "+
+			"put the card of the room into it", bridge)
 	}
 	m = &Machine{MAC: mac, work: make(chan func()), done: make(chan struct{})}
 	space := make(chan *os.File, 1)
@@ -53,8 +55,8 @@ func Plug(bridge string, mac net.HardwareAddr) (m *Machine, err error) {
 	return m, nil
 }
 
-// live is the thread of a machine: what it does, it does in the namespace of the machine. The thread ends with it, and is
-// used by nobody else.
+// live is the thread of a machine: what it does, it does in the namespace of the machine. The
+// thread ends with it, and is used by nobody else.
 func (m *Machine) live(space chan<- *os.File, failed chan<- error) {
 	defer close(m.done)
 	runtime.LockOSThread()
@@ -77,10 +79,16 @@ func (m *Machine) live(space chan<- *os.File, failed chan<- error) {
 func (m *Machine) connect(bridge netlink.Link, space *os.File) error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name, attributes.MasterIndex = fmt.Sprintf("dk%x", []byte(m.MAC)), bridge.Attrs().Index
-	// A bridge has the lowest address of its ports, if nobody gave it one: with a high one at this end a cable that comes or
-	// goes does not change it, for which the others would lose the server until they ask again where it is.
+	// A bridge has the lowest address of its ports, if nobody gave it one: with a high one at this end
+	// a cable that comes or goes does not change it, for which the others would lose the server until
+	// they ask again where it is.
 	attributes.HardwareAddr = append(net.HardwareAddr{0xfe}, m.MAC[1:]...)
-	cable := &netlink.Veth{LinkAttrs: attributes, PeerName: card, PeerHardwareAddr: m.MAC, PeerNamespace: netlink.NsFd(space.Fd())}
+	cable := &netlink.Veth{
+		LinkAttrs:        attributes,
+		PeerName:         card,
+		PeerHardwareAddr: m.MAC,
+		PeerNamespace:    netlink.NsFd(space.Fd()),
+	}
 	if err := netlink.LinkAdd(cable); err != nil {
 		return fmt.Errorf("a cable at %s: %w", bridge.Attrs().Name, err)
 	}
@@ -120,7 +128,9 @@ func (m *Machine) address(p netip.Prefix) error {
 		if err != nil {
 			return err
 		}
-		return netlink.AddrReplace(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.IP(p.Addr().AsSlice()), Mask: net.CIDRMask(p.Bits(), 32)}})
+		return netlink.AddrReplace(l,
+			&netlink.Addr{IPNet: &net.IPNet{IP: net.IP(p.Addr().AsSlice()),
+				Mask: net.CIDRMask(p.Bits(), 32)}})
 	})
 }
 
@@ -145,7 +155,11 @@ const (
 // slow gives one end of a cable a speed.
 func slow(l netlink.Link, bits int64) error {
 	bytes := uint64(bits / 8)
-	return netlink.QdiscReplace(&netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+	return netlink.QdiscReplace(&netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{
+		LinkIndex: l.Attrs().Index,
+		Handle:    netlink.MakeHandle(1, 0),
+		Parent:    netlink.HANDLE_ROOT,
+	},
 		Rate: bytes, Buffer: netlink.Xmittime(bytes, cableBurst), Limit: cableQueue})
 }
 
@@ -156,7 +170,8 @@ func (m *Machine) Dial(ctx context.Context, network, address string) (conn net.C
 		return nil, err
 	}
 	err = m.Do(func() (err error) {
-		conn, err = new(net.Dialer).DialContext(ctx, network, at.String()) // one address: the socket is made by this thread
+		// one address: the socket is made by this thread
+		conn, err = new(net.Dialer).DialContext(ctx, network, at.String())
 		return err
 	})
 	return conn, err

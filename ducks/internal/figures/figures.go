@@ -1,5 +1,5 @@
-// Package figures sends what ducks sees into a store: each second the traffic of each device, group, volume and version, and the
-// state of the server, as points; the stages of boots as events.
+// Package figures sends what ducks sees into a store: each second the traffic of each device,
+// group, volume and version, and the state of the server, as points; the stages of boots as events.
 package figures
 
 import (
@@ -58,7 +58,8 @@ type stage struct {
 	since time.Duration
 }
 
-// mostWaiting is how many stages wait while the store does not answer. Of more, those that come are lost, and counted.
+// mostWaiting is how many stages wait while the store does not answer. Of more, those that come are
+// lost, and counted.
 const mostWaiting = 4096
 
 // Figures sends until its context ends.
@@ -75,7 +76,11 @@ type Figures struct {
 
 // New returns one that has sent nothing yet.
 func New(o Options) *Figures {
-	return &Figures{o: o, stages: make(chan stage, mostWaiting), last: make(map[target.Login]target.Traffic)}
+	return &Figures{
+		o:      o,
+		stages: make(chan stage, mostWaiting),
+		last:   make(map[target.Login]target.Traffic),
+	}
 }
 
 // Stage notes that a machine has reached a stage. It returns at once.
@@ -93,8 +98,8 @@ func (f *Figures) Stage(mac string, s boot.Stage, since time.Duration) {
 // every is the time between two points of a series.
 const every = time.Second
 
-// Run sends until the context ends. While the store does not answer, points are lost: it says so once, and how many when it
-// answers again.
+// Run sends until the context ends. While the store does not answer, points are lost: it says so
+// once, and how many when it answers again.
 func (f *Figures) Run(ctx context.Context) {
 	if f.o.Address == "" {
 		return
@@ -134,7 +139,8 @@ func (f *Figures) say(ctx context.Context, err error) {
 		}
 		f.failing = true
 	case f.failing:
-		f.o.Logger.Info("figures reach the store again", "store", f.o.Address, "seconds_lost", f.lost, "stages_lost", f.dropped.Swap(0))
+		f.o.Logger.Info("figures reach the store again", "store", f.o.Address, "seconds_lost", f.lost,
+			"stages_lost", f.dropped.Swap(0))
 		f.failing, f.lost = false, 0
 	}
 }
@@ -166,12 +172,15 @@ func (f *Figures) look(ctx context.Context) ([]one, error) {
 	moved, on := f.since(traffic)
 	sums := f.sums(devices, groups, moved)
 	list := []one{
-		{[]string{"servers", f.o.Server, "pool_free_bytes"}, space.Free}, {[]string{"servers", f.o.Server, "pool_total_bytes"}, space.Total},
-		{[]string{"servers", f.o.Server, "devices"}, int64(len(devices))}, {[]string{"servers", f.o.Server, "devices_on"}, int64(on)},
+		{[]string{"servers", f.o.Server, "pool_free_bytes"}, space.Free},
+		{[]string{"servers", f.o.Server, "pool_total_bytes"}, space.Total},
+		{[]string{"servers", f.o.Server, "devices"}, int64(len(devices))},
+		{[]string{"servers", f.o.Server, "devices_on"}, int64(on)},
 	}
 	for of, t := range sums {
 		path := strings.Split(of, "/")
-		for name, v := range map[string]int64{"read_bytes": t.ReadBytes, "reads": t.Reads, "write_bytes": t.WriteBytes, "writes": t.Writes, "errors": t.Errors} {
+		for name, v := range map[string]int64{"read_bytes": t.ReadBytes, "reads": t.Reads,
+			"write_bytes": t.WriteBytes, "writes": t.Writes, "errors": t.Errors} {
 			list = append(list, one{slices.Concat(path, []string{name}), v})
 		}
 	}
@@ -179,9 +188,11 @@ func (f *Figures) look(ctx context.Context) ([]one, error) {
 	return append(list, line...), err
 }
 
-// sums returns what has moved by device, and of all devices of a group, a volume, a network and the server, and of those that
-// have begun with a version of a group. Parts of a name are separated by '/', which no name has.
-func (f *Figures) sums(devices []room.Device, groups []room.Group, moved map[string]target.Traffic) map[string]*target.Traffic {
+// sums returns what has moved by device, and of all devices of a group, a volume, a network and the
+// server, and of those that have begun with a version of a group. Parts of a name are separated by
+// '/', which no name has.
+func (f *Figures) sums(devices []room.Device, groups []room.Group,
+	moved map[string]target.Traffic) map[string]*target.Traffic {
 	of := make(map[string]*room.Group, len(groups))
 	for i := range groups {
 		of[groups[i].Name] = &groups[i]
@@ -202,13 +213,15 @@ func (f *Figures) sums(devices []room.Device, groups []room.Group, moved map[str
 				s = &target.Traffic{}
 				sums[name] = s
 			}
-			s.ReadBytes, s.Reads, s.WriteBytes, s.Writes, s.Errors = s.ReadBytes+t.ReadBytes, s.Reads+t.Reads, s.WriteBytes+t.WriteBytes, s.Writes+t.Writes, s.Errors+t.Errors
+			s.ReadBytes, s.Reads, s.WriteBytes, s.Writes, s.Errors = s.ReadBytes+t.ReadBytes,
+				s.Reads+t.Reads, s.WriteBytes+t.WriteBytes, s.Writes+t.Writes, s.Errors+t.Errors
 		}
 	}
 	return sums
 }
 
-// line returns what the classes of devices have let through since the last look, and what waits in them.
+// line returns what the classes of devices have let through since the last look, and what waits in
+// them.
 func (f *Figures) line() (list []one, err error) {
 	if f.o.Line == nil {
 		return nil, nil
@@ -225,8 +238,10 @@ func (f *Figures) line() (list []one, err error) {
 			before = traffic.Used{} // another class
 		}
 		for name, v := range map[string]int64{
-			"line_sent_bytes": u.Sent.Bytes - before.Sent.Bytes, "line_received_bytes": u.Received.Bytes - before.Received.Bytes,
-			"line_dropped":       u.Sent.Dropped + u.Received.Dropped - before.Sent.Dropped - before.Received.Dropped,
+			"line_sent_bytes":     u.Sent.Bytes - before.Sent.Bytes,
+			"line_received_bytes": u.Received.Bytes - before.Received.Bytes,
+			"line_dropped": u.Sent.Dropped +
+				u.Received.Dropped - before.Sent.Dropped - before.Received.Dropped,
 			"line_waiting_bytes": u.Sent.Waiting + u.Received.Waiting,
 		} {
 			list = append(list, one{[]string{"devices", u.Device, name}, v})
@@ -247,8 +262,10 @@ func (f *Figures) since(now []target.Traffic) (moved map[string]target.Traffic, 
 			before = target.Traffic{} // another session, of another tgtd
 		}
 		m := moved[t.IQN]
-		moved[t.IQN] = target.Traffic{ReadBytes: m.ReadBytes + t.ReadBytes - before.ReadBytes, Reads: m.Reads + t.Reads - before.Reads,
-			WriteBytes: m.WriteBytes + t.WriteBytes - before.WriteBytes, Writes: m.Writes + t.Writes - before.Writes, Errors: m.Errors + t.Errors - before.Errors}
+		moved[t.IQN] = target.Traffic{ReadBytes: m.ReadBytes + t.ReadBytes - before.ReadBytes,
+			Reads:      m.Reads + t.Reads - before.Reads,
+			WriteBytes: m.WriteBytes + t.WriteBytes - before.WriteBytes, Writes: m.Writes +
+				t.Writes - before.Writes, Errors: m.Errors + t.Errors - before.Errors}
 	}
 	f.last = last
 	return moved, len(moved)
@@ -277,7 +294,8 @@ func dial(ctx context.Context, address string) (s *sink, err error) {
 		return s, err
 	}
 	_, err = s.events.AddBucket(ctx, Points, uint64(every.Milliseconds()), perFile, 0)
-	if said := (*client.ServerError)(nil); errors.As(err, &said) { // it is there: the server has ended the connection
+	// it is there: the server has ended the connection
+	if said := (*client.ServerError)(nil); errors.As(err, &said) {
 		_ = s.events.Close() // it is of no more use
 		s.events, err = client.Dial(ctx, address)
 	}
@@ -302,7 +320,8 @@ func (s *sink) close() {
 	}
 }
 
-// send sends the points of a second, and the stages since the last one. It returns when the store has both.
+// send sends the points of a second, and the stages since the last one. It returns when the store
+// has both.
 func (f *Figures) send(ctx context.Context, s *sink, points []one) error {
 	slot := f.o.Now().Unix()
 	if err := s.stream.SetDeadline(f.o.Now().Add(client.DialTimeout)); err != nil {
@@ -346,7 +365,8 @@ func (f *Figures) sendStages(ctx context.Context, s *sink) error {
 	for range waiting {
 		of := <-f.stages
 		d := names[of.mac]
-		text, err := json.Marshal(map[string]any{"name": "boot", "mac": of.mac, "device": d.Name, "group": d.Group, "server": f.o.Server,
+		text, err := json.Marshal(map[string]any{"name": "boot", "mac": of.mac, "device": d.Name,
+			"group": d.Group, "server": f.o.Server,
 			"stage": of.stage.String(), "seconds": of.since.Seconds()})
 		if err != nil {
 			return err

@@ -17,7 +17,8 @@ type Disk struct {
 	count int64 // of blocks
 }
 
-// The commands, and the status and sense that are looked at. Source: SCSI Block Commands 3 and Primary Commands 4.
+// The commands, and the status and sense that are looked at. Source: SCSI Block Commands 3 and
+// Primary Commands 4.
 const (
 	scsiReady        = 0x00
 	scsiUnmap        = 0x42
@@ -41,7 +42,8 @@ type CheckError struct{ Status, Key, Code, Qualifier byte }
 
 // Error names the status and the sense, by number.
 func (e *CheckError) Error() string {
-	return fmt.Sprintf("the target says status 0x%02x, sense 0x%02x, 0x%02x, 0x%02x", e.Status, e.Key, e.Code, e.Qualifier)
+	return fmt.Sprintf("the target says status 0x%02x, sense 0x%02x, 0x%02x, 0x%02x", e.Status, e.Key,
+		e.Code, e.Qualifier)
 }
 
 // Disk returns a logical unit that is ready.
@@ -56,7 +58,8 @@ func (s *Session) Disk(ctx context.Context, lun byte) (*Disk, error) {
 	if n, err := d.command(ctx, cdb, nil, answer); err != nil || n < 12 {
 		return nil, errors.Join(err, checkShort(n, 12))
 	}
-	d.count, d.block = int64(binary.BigEndian.Uint64(answer))+1, int64(binary.BigEndian.Uint32(answer[8:]))
+	d.count, d.block = int64(binary.BigEndian.Uint64(answer))+1,
+		int64(binary.BigEndian.Uint32(answer[8:]))
 	if d.block < 512 || d.block > 1<<16 || d.count <= 0 || d.count > 1<<62/d.block {
 		return nil, fmt.Errorf("%w: a disk of %d blocks of %d bytes", errProtocol, d.count, d.block)
 	}
@@ -70,7 +73,8 @@ func checkShort(got, want int) error {
 	return fmt.Errorf("%w: %d bytes were read, not %d", errProtocol, got, want)
 }
 
-// Size returns the size in bytes; Block that of a block, of which offsets and lengths are multiples.
+// Size returns the size in bytes; Block that of a block, of which offsets and lengths are
+// multiples.
 func (d *Disk) Size() int64  { return d.block * d.count }
 func (d *Disk) Block() int64 { return d.block }
 
@@ -110,7 +114,8 @@ func (d *Disk) check(offset, length int64) error {
 	case offset%d.block != 0 || length%d.block != 0:
 		return fmt.Errorf("%d bytes at %d: the disk has blocks of %d", length, offset, d.block)
 	case offset < 0 || length > d.Size()-offset:
-		return fmt.Errorf("%d bytes at %d: the disk has %d: %w", length, offset, d.Size(), io.ErrUnexpectedEOF)
+		return fmt.Errorf("%d bytes at %d: the disk has %d: %w", length, offset, d.Size(),
+			io.ErrUnexpectedEOF)
 	}
 	return nil
 }
@@ -151,7 +156,8 @@ func (d *Disk) Unmap(ctx context.Context, offset, length int64) error {
 func (d *Disk) command(ctx context.Context, cdb, write, read []byte) (n int, err error) {
 	for range attentionsAtOne {
 		n, err = d.once(ctx, cdb, write, read)
-		if check := (*CheckError)(nil); !errors.As(err, &check) || check.Status != statusCheck || check.Key != senseAttention {
+		if check := (*CheckError)(nil); !errors.As(err, &check) || check.Status != statusCheck ||
+			check.Key != senseAttention {
 			break
 		}
 	}

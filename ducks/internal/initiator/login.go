@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// The stages of a login, and the status of one that fails. Source: RFC 7143, section 11.12 and 11.13.
+// The stages of a login, and the status of one that fails. Source: RFC 7143, section 11.12 and
+// 11.13.
 const (
 	stageSecurity    = 0
 	stageOperational = 1
@@ -60,7 +61,8 @@ type login struct {
 // run logs in: first who this is, then how to speak.
 func (l *login) run() error {
 	l.limits = limits{send: 8192, firstBurst: 64 << 10, immediate: true}
-	keys := []string{"InitiatorName=" + l.o.Initiator, "TargetName=" + l.o.Target, "SessionType=Normal"}
+	keys := []string{"InitiatorName=" + l.o.Initiator, "TargetName=" + l.o.Target,
+		"SessionType=Normal"}
 	methods := "None"
 	if l.o.User != "" {
 		methods = "CHAP"
@@ -90,9 +92,12 @@ func (l *login) run() error {
 
 // agree says how this side speaks, and takes what the target wants.
 func (l *login) agree() error {
-	got, next, err := l.ask([]string{"HeaderDigest=None", "DataDigest=None", "MaxRecvDataSegmentLength=" + strconv.Itoa(maxReceive),
-		"InitialR2T=Yes", "ImmediateData=Yes", "MaxBurstLength=" + strconv.Itoa(maxReceive), "FirstBurstLength=" + strconv.Itoa(l.firstBurst),
-		"DefaultTime2Wait=2", "DefaultTime2Retain=0", "MaxOutstandingR2T=1", "MaxConnections=1", "DataPDUInOrder=Yes",
+	got, next, err := l.ask([]string{"HeaderDigest=None", "DataDigest=None",
+		"MaxRecvDataSegmentLength=" + strconv.Itoa(maxReceive),
+		"InitialR2T=Yes", "ImmediateData=Yes", "MaxBurstLength=" + strconv.Itoa(maxReceive),
+		"FirstBurstLength=" + strconv.Itoa(l.firstBurst),
+		"DefaultTime2Wait=2", "DefaultTime2Retain=0", "MaxOutstandingR2T=1", "MaxConnections=1",
+		"DataPDUInOrder=Yes",
 		"DataSequenceInOrder=Yes", "ErrorRecoveryLevel=0"}, true)
 	for tries := 0; err == nil && !next && tries < 4; tries++ {
 		var more map[string]string
@@ -108,7 +113,8 @@ func (l *login) agree() error {
 	if err != nil {
 		return err
 	}
-	for key, into := range map[string]*int{"MaxRecvDataSegmentLength": &l.send, "FirstBurstLength": &l.firstBurst} {
+	for key, into := range map[string]*int{"MaxRecvDataSegmentLength": &l.send,
+		"FirstBurstLength": &l.firstBurst} {
 		text, ok := got[key]
 		if !ok {
 			continue
@@ -133,14 +139,17 @@ func (l *login) chap() (next bool, err error) {
 	challenge, isHex := strings.CutPrefix(got["CHAP_C"], "0x")
 	c, e := hex.DecodeString(challenge)
 	if err != nil || e != nil || !isHex || len(c) == 0 {
-		return false, fmt.Errorf("%w: its challenge of CHAP is %q, %q", errProtocol, got["CHAP_I"], got["CHAP_C"])
+		return false, fmt.Errorf("%w: its challenge of CHAP is %q, %q", errProtocol, got["CHAP_I"],
+			got["CHAP_C"])
 	}
 	sum := md5.Sum(append(append([]byte{byte(id)}, l.o.Secret...), c...)) //nolint:gosec // see above
-	_, next, err = l.ask([]string{"CHAP_N=" + l.o.User, "CHAP_R=0x" + hex.EncodeToString(sum[:])}, true)
+	_, next, err = l.ask([]string{"CHAP_N=" + l.o.User, "CHAP_R=0x" + hex.EncodeToString(sum[:])},
+		true)
 	return next, err
 }
 
-// ask sends keys, and returns those of the answer; next is whether the target goes on to the next stage.
+// ask sends keys, and returns those of the answer; next is whether the target goes on to the next
+// stage.
 func (l *login) ask(keys []string, done bool) (got map[string]string, next bool, err error) {
 	p := new(pdu)
 	p.header[0] = opLogin | immediate
@@ -167,7 +176,8 @@ func (l *login) ask(keys []string, done bool) (got map[string]string, next bool,
 		return nil, false, err
 	}
 	if answer.opcode() != opLoginReply {
-		return nil, false, fmt.Errorf("%w: it answers a login with opcode 0x%02x", errProtocol, answer.opcode())
+		return nil, false, fmt.Errorf("%w: it answers a login with opcode 0x%02x", errProtocol,
+			answer.opcode())
 	}
 	if status := uint16(answer.header[36])<<8 | uint16(answer.header[37]); status != statusOK {
 		return nil, false, &RefusedError{status}

@@ -74,7 +74,8 @@ func readPDU(r io.Reader) (*pdu, error) {
 	}
 	n := int(p.header[5])<<16 | int(p.header[6])<<8 | int(p.header[7])
 	if n > maxReceive {
-		return nil, fmt.Errorf("%w: a unit has %d bytes of data, the limit is %d", errProtocol, n, maxReceive)
+		return nil, fmt.Errorf("%w: a unit has %d bytes of data, the limit is %d", errProtocol, n,
+			maxReceive)
 	}
 	more := 4 * int(p.header[4]) // further headers, of which none concerns an initiator
 	b := make([]byte, more+n+(-n&3))

@@ -1,5 +1,6 @@
-// Package initiator uses a disk over iSCSI as a device does: it logs in, reads, writes, flushes, and goes, in order or
-// not. It is for machines that are emulated, and for tests of targets. Source: RFC 7143.
+// Package initiator uses a disk over iSCSI as a device does: it logs in, reads, writes, flushes,
+// and goes, in order or not. It is for machines that are emulated, and for tests of targets.
+// Source: RFC 7143.
 package initiator
 
 import (
@@ -98,14 +99,17 @@ func Login(ctx context.Context, o Options) (*Session, error) {
 		_ = conn.Close() // it is of no use
 		return nil, fmt.Errorf("%s: login: %w", o.Target, errors.Join(err, ctx.Err()))
 	}
-	s := &Session{o: o, conn: conn, limits: l.limits, places: make(chan struct{}, mostTasks), ended: make(chan struct{}),
-		cmd: l.cmd, most: l.most, stat: l.stat, tasks: make(map[uint32]*task), more: make(chan struct{}, 1), window: make(chan struct{}, 1)}
+	s := &Session{o: o, conn: conn, limits: l.limits, places: make(chan struct{}, mostTasks),
+		ended: make(chan struct{}),
+		cmd:   l.cmd, most: l.most, stat: l.stat, tasks: make(map[uint32]*task),
+		more: make(chan struct{}, 1), window: make(chan struct{}, 1)}
 	go s.send()
 	go s.receive(r)
 	return s, nil
 }
 
-// Close ends the connection as a crash of the device does: nothing is said, and commands under way end with an error.
+// Close ends the connection as a crash of the device does: nothing is said, and commands under way
+// end with an error.
 func (s *Session) Close() {
 	s.fail(net.ErrClosed)
 	<-s.ended
@@ -138,8 +142,8 @@ func (s *Session) fail(err error) {
 	}
 }
 
-// do sends a command and waits for its end. Where it does not come in time the session ends: the buffers of a command
-// that was given up would still be written to.
+// do sends a command and waits for its end. Where it does not come in time the session ends: the
+// buffers of a command that was given up would still be written to.
 func (s *Session) do(ctx context.Context, p *pdu, t *task) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
@@ -213,8 +217,8 @@ func wake(who chan struct{}) {
 	}
 }
 
-// send sends what is queued until the session ends. It is apart from receive: a target that waits until its answers
-// are taken is not waited for.
+// send sends what is queued until the session ends. It is apart from receive: a target that waits
+// until its answers are taken is not waited for.
 func (s *Session) send() {
 	w := bufio.NewWriterSize(s.conn, 64<<10)
 	for {
@@ -313,7 +317,8 @@ func (s *Session) end(tag uint32, t *task, r result) {
 func (s *Session) data(p *pdu, tag uint32, t *task) error {
 	at := int(p.u32(40))
 	if at > len(t.read) || len(p.data) > len(t.read)-at {
-		return fmt.Errorf("%w: %d bytes at %d, and %d are wanted", errProtocol, len(p.data), at, len(t.read))
+		return fmt.Errorf("%w: %d bytes at %d, and %d are wanted", errProtocol, len(p.data), at,
+			len(t.read))
 	}
 	copy(t.read[at:], p.data)
 	t.got += len(p.data)
@@ -328,11 +333,13 @@ func (s *Session) data(p *pdu, tag uint32, t *task) error {
 func (s *Session) give(p *pdu, tag uint32, t *task) error {
 	at, n := int(p.u32(40)), int(p.u32(44))
 	if n == 0 || at > len(t.write) || n > len(t.write)-at {
-		return fmt.Errorf("%w: it wants %d bytes at %d of a write of %d", errProtocol, n, at, len(t.write))
+		return fmt.Errorf("%w: it wants %d bytes at %d of a write of %d", errProtocol, n, at,
+			len(t.write))
 	}
 	for number := uint32(0); n > 0; number++ {
 		part := t.write[at : at+min(n, s.limits.send)]
-		d := &pdu{data: bytes.Clone(part)} // the caller has its own again when the command ends, sent or not
+		// the caller has its own again when the command ends, sent or not
+		d := &pdu{data: bytes.Clone(part)}
 		d.header[0] = opDataOut
 		d.putLUN(t.lun)
 		d.put32(16, tag)

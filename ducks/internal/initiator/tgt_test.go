@@ -28,8 +28,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestOnTgt uses a disk of tgtd: what was written is read, here and in its file, by many at a time; with a wrong secret
-// or name nobody is let in.
+// TestOnTgt uses a disk of tgtd: what was written is read, here and in its file, by many at a time;
+// with a wrong secret or name nobody is let in.
 func TestOnTgt(t *testing.T) {
 	if !duckstest.Alone(t, "tgtd", "tgtadm") {
 		return
@@ -37,14 +37,19 @@ func TestOnTgt(t *testing.T) {
 	dir, err := os.MkdirTemp("", "tgt") // the path of a socket is short
 	must(t, err)
 	defer os.RemoveAll(dir)
-	targets, err := target.Start(t.Context(), target.Options{Dir: dir, Portal: netip.MustParseAddrPort(portal), Logger: slog.New(slog.DiscardHandler)})
+	targets, err := target.Start(t.Context(),
+		target.Options{Dir: dir, Portal: netip.MustParseAddrPort(portal),
+			Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	defer func() { must(t, targets.End()) }()
 	path := filepath.Join(dir, "disk")
 	must(t, os.WriteFile(path, nil, 0o600))
 	must(t, os.Truncate(path, diskSize))
-	o := Options{Address: portal, Target: "iqn.2026-11.test:a", Initiator: "iqn.2026-11.test:pc", User: "pc", Secret: "secretsecret"}
-	must(t, targets.Put(t.Context(), target.Target{IQN: o.Target, Disks: []target.Disk{{Path: path, Serial: "s1"}}, Initiators: []string{o.Initiator}, User: o.User, Secret: o.Secret}))
+	o := Options{Address: portal, Target: "iqn.2026-11.test:a", Initiator: "iqn.2026-11.test:pc",
+		User: "pc", Secret: "secretsecret"}
+	must(t, targets.Put(t.Context(),
+		target.Target{IQN: o.Target, Disks: []target.Disk{{Path: path, Serial: "s1"}},
+			Initiators: []string{o.Initiator}, User: o.User, Secret: o.Secret}))
 
 	testRefusals(t, o)
 	s, err := Login(t.Context(), o)
@@ -66,7 +71,8 @@ func TestOnTgt(t *testing.T) {
 	if !bytes.Equal(got, model[:len(got)]) {
 		t.Error("what was given back is not zero, or its neighbours are")
 	}
-	for _, bad := range [][2]int64{{1, 512}, {0, 100}, {-512, 512}, {diskSize, 512}, {diskSize - 512, 1024}} {
+	for _, bad := range [][2]int64{{1, 512}, {0, 100}, {-512, 512}, {diskSize, 512},
+		{diskSize - 512, 1024}} {
 		if disk.ReadAt(t.Context(), make([]byte, bad[1]), bad[0]) == nil {
 			t.Errorf("%d bytes at %d can be read", bad[1], bad[0])
 		}
@@ -105,7 +111,8 @@ func testRefusals(t *testing.T, o Options) {
 	}
 }
 
-// testManyAtOnce writes and reads from many goroutines, each in a part of its own, and returns what the disk has.
+// testManyAtOnce writes and reads from many goroutines, each in a part of its own, and returns what
+// the disk has.
 func testManyAtOnce(t *testing.T, disk *Disk) []byte {
 	t.Helper()
 	const users = 40 // more than tgtd takes at a time

@@ -16,7 +16,8 @@ import (
 	"dalmatiner/ducks/internal/emulate"
 )
 
-// Who boots and looks for a router is told at once that there is none; who does not boot is told nothing.
+// Who boots and looks for a router is told at once that there is none; who does not boot is told
+// nothing.
 func TestThereIsNoRouter(t *testing.T) {
 	duckstest.Unchanged(t)
 	if !duckstest.Alone(t, "ip") {
@@ -29,7 +30,9 @@ func TestThereIsNoRouter(t *testing.T) {
 	go func() {
 		defer close(done)
 		// The bridge has no address before its first machine comes.
-		Run(ctx, Options{Interface: "room", Waits: func(mac string) bool { return mac == "02:00:00:00:00:02" }, Logger: slog.New(slog.DiscardHandler)})
+		Run(ctx, Options{Interface: "room", Waits: func(mac string) bool {
+			return mac == "02:00:00:00:00:02"
+		}, Logger: slog.New(slog.DiscardHandler)})
 	}()
 	boots, runs := asker(t, "02:00:00:00:00:02"), asker(t, "02:00:00:00:00:03")
 	var told *ndp.RouterAdvertisement
@@ -37,7 +40,8 @@ func TestThereIsNoRouter(t *testing.T) {
 		told = boots.ask(t)
 		return told != nil
 	})
-	if told.RouterLifetime != 0 || told.ManagedConfiguration || told.OtherConfiguration || len(told.Options) != 0 {
+	if told.RouterLifetime != 0 || told.ManagedConfiguration || told.OtherConfiguration ||
+		len(told.Options) != 0 {
 		t.Errorf("it is told %+v", told)
 	}
 	if told := runs.ask(t); told != nil {
@@ -85,7 +89,8 @@ func asker(t *testing.T, address string) *soliciting {
 // ask asks once, and returns what comes within a moment, nil for nothing.
 func (s *soliciting) ask(t *testing.T) *ndp.RouterAdvertisement {
 	t.Helper()
-	m := &ndp.RouterSolicitation{Options: []ndp.Option{&ndp.LinkLayerAddress{Direction: ndp.Source, Addr: s.mac}}}
+	m := &ndp.RouterSolicitation{
+		Options: []ndp.Option{&ndp.LinkLayerAddress{Direction: ndp.Source, Addr: s.mac}}}
 	if err := s.conn.WriteTo(m, nil, netip.MustParseAddr("ff02::2")); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,8 @@ type btrfs struct{ directory }
 const diskFile = "disk"
 
 func openBtrfs(dir string) (*btrfs, error) {
-	d, err := openDirectory(dir, diskFile, btrfsMagic, "it is not on btrfs, which btrfs: needs: make one with mkfs.btrfs")
+	d, err := openDirectory(dir, diskFile, btrfsMagic,
+		"it is not on btrfs, which btrfs: needs: make one with mkfs.btrfs")
 	if err != nil {
 		return nil, err
 	}
@@ -77,14 +78,16 @@ func (p *btrfs) Create(ctx context.Context, image string, size int64) (err error
 }
 
 func (p *btrfs) Freeze(ctx context.Context, image string, as Snapshot) error {
-	if err := errors.Join(p.there(p.image(image), image), p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
+	if err := errors.Join(p.there(p.image(image), image),
+		p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
 		return err
 	}
 	return subvolume(ctx, p.image(image), p.snapshot(as), "-r")
 }
 
 func (p *btrfs) Clone(ctx context.Context, of Snapshot, image string) error {
-	if err := errors.Join(p.there(p.snapshot(of), of.Image, of.Name), p.fresh(p.image(image), image)); err != nil {
+	if err := errors.Join(p.there(p.snapshot(of), of.Image, of.Name),
+		p.fresh(p.image(image), image)); err != nil {
 		return err
 	}
 	return subvolume(ctx, p.snapshot(of), p.image(image))
@@ -92,14 +95,16 @@ func (p *btrfs) Clone(ctx context.Context, of Snapshot, image string) error {
 
 // subvolume makes a snapshot, as btrfs calls it, of a subvolume. That is one transaction.
 func subvolume(ctx context.Context, of, path string, flags ...string) error {
-	if _, err := run(ctx, append(append([]string{"subvolume", "snapshot"}, flags...), of, path)...); err != nil {
+	if _, err := run(ctx, append(append([]string{"subvolume", "snapshot"}, flags...), of,
+		path)...); err != nil {
 		return err
 	}
 	return SyncDir(filepath.Dir(path))
 }
 
 func (p *btrfs) Rollback(ctx context.Context, image string, to Snapshot) (err error) {
-	if err := errors.Join(p.there(p.image(image), image), p.there(p.snapshot(to), to.Image, to.Name)); err != nil {
+	if err := errors.Join(p.there(p.image(image), image),
+		p.there(p.snapshot(to), to.Image, to.Name)); err != nil {
 		return err
 	}
 	tmp, err := p.making()
@@ -184,7 +189,8 @@ func (p *btrfs) Delta(ctx context.Context, from, to Snapshot) (n int64, err erro
 		}
 		bytes, err := strconv.ParseInt(strings.TrimSpace(length), 10, 64)
 		if err != nil {
-			return 0, errors.Join(fmt.Errorf("btrfs receive --dump: %q", lines.Text()), text.CloseWithError(err), pipe.CloseWithError(err), <-done)
+			return 0, errors.Join(fmt.Errorf("btrfs receive --dump: %q", lines.Text()),
+				text.CloseWithError(err), pipe.CloseWithError(err), <-done)
 		}
 		n += bytes
 	}
@@ -212,8 +218,8 @@ func (p *btrfs) Send(ctx context.Context, from, to Snapshot, w io.Writer) error 
 	return out.end()
 }
 
-// Receive lets btrfs make a subvolume, and takes it when the whole stream was right: btrfs alone takes one that ends
-// between two of its commands.
+// Receive lets btrfs make a subvolume, and takes it when the whole stream was right: btrfs alone
+// takes one that ends between two of its commands.
 func (p *btrfs) Receive(ctx context.Context, as Snapshot, r io.Reader) (err error) {
 	if err := p.fresh(p.snapshot(as), as.Image, as.Name); err != nil {
 		return err
@@ -227,7 +233,8 @@ func (p *btrfs) Receive(ctx context.Context, as Snapshot, r io.Reader) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, p.discard(tmp)) }()
-	if err := command(ctx, in, io.Discard, "receive", "--quiet", "--chroot", tmp); in.err != nil && !errors.Is(in.err, io.EOF) {
+	if err := command(ctx, in, io.Discard, "receive", "--quiet", "--chroot", tmp); in.err != nil &&
+		!errors.Is(in.err, io.EOF) {
 		return in.err
 	} else if err != nil {
 		return err
@@ -240,9 +247,11 @@ func (p *btrfs) Receive(ctx context.Context, as Snapshot, r io.Reader) (err erro
 		return errors.Join(err, fmt.Errorf("%d subvolumes were received: %w", len(list), ErrStream))
 	}
 	made := filepath.Join(tmp, list[0])
-	if info, err := os.Lstat(filepath.Join(made, diskFile)); err != nil || !info.Mode().IsRegular() || info.Size()%sector != 0 {
+	if info, err := os.Lstat(filepath.Join(made, diskFile)); err != nil || !info.Mode().IsRegular() ||
+		info.Size()%sector != 0 {
 		return errors.Join(err, fmt.Errorf("it has no disk: %w", ErrStream))
 	}
-	// What is read-only cannot be moved. A snapshot of it is known by the same id to the streams that follow.
+	// What is read-only cannot be moved. A snapshot of it is known by the same id to the streams that
+	// follow.
 	return subvolume(ctx, made, p.snapshot(as), "-r")
 }

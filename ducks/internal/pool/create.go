@@ -10,10 +10,12 @@ import (
 	"strings"
 )
 
-// Make makes the file system of a pool on devices, as Open takes it afterwards, and mounts it; two devices or more are
-// mirrors. It refuses devices that have something, and a directory that is not empty. What it runs is told. The line for
-// fstab is returned, empty for ZFS, which mounts by itself.
-func Make(ctx context.Context, spec string, devices []string, tell io.Writer) (fstab string, err error) {
+// Make makes the file system of a pool on devices, as Open takes it afterwards, and mounts it; two
+// devices or more are mirrors. It refuses devices that have something, and a directory that is not
+// empty. What it runs is told. The line for fstab is returned, empty for ZFS, which mounts by
+// itself.
+func Make(ctx context.Context, spec string, devices []string, tell io.Writer) (fstab string,
+	err error) {
 	kind, at, _ := strings.Cut(spec, ":")
 	if len(devices) == 0 || at == "" {
 		return "", fmt.Errorf("pool %q: name it, and the devices that it is made on", spec)
@@ -49,7 +51,8 @@ func Make(ctx context.Context, spec string, devices []string, tell io.Writer) (f
 		return "", err
 	}
 	if list, err := entries(at); err != nil || len(list) > 0 {
-		return "", errors.Join(err, fmt.Errorf("%s has %d entries: a pool is made in an empty directory", at, len(list)))
+		return "", errors.Join(err, fmt.Errorf("%s has %d entries: a pool is made in an empty directory",
+			at, len(list)))
 	}
 	if err := run(mkfs[0], append(mkfs[1:], devices...)...); err != nil {
 		return "", err
@@ -66,7 +69,8 @@ func Make(ctx context.Context, spec string, devices []string, tell io.Writer) (f
 }
 
 // makeZFS makes a pool of ZFS, and the dataset below it.
-func makeZFS(dataset string, devices []string, run func(program string, args ...string) error) error {
+func makeZFS(dataset string, devices []string,
+	run func(program string, args ...string) error) error {
 	name, below, _ := strings.Cut(dataset, "/")
 	args := []string{"create", name}
 	if len(devices) > 1 {

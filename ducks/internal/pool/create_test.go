@@ -10,7 +10,8 @@ import (
 	"dalmatiner/ducks/internal/duckstest"
 )
 
-// Pools are made of empty devices, and of no others. One of ZFS would be mounted at the root of this machine.
+// Pools are made of empty devices, and of no others. One of ZFS would be mounted at the root of
+// this machine.
 func TestMake(t *testing.T) {
 	if !duckstest.Alone(t, "mount", "losetup", "mkfs.btrfs", "btrfs", "mkfs.xfs") {
 		return
@@ -33,7 +34,8 @@ func TestMake(t *testing.T) {
 			p, err := Open(spec, Reserve{})
 			must(t, err)
 			must(t, p.Create(t.Context(), "a", mib))
-			for what, again := range map[string]string{"the same place": spec, "the same disks": c.kind + ":" + filepath.Join(t.TempDir(), "b")} {
+			for what, again := range map[string]string{"the same place": spec, "the same disks": c.kind +
+				":" + filepath.Join(t.TempDir(), "b")} {
 				if _, err := Make(t.Context(), again, devices, &told); err == nil {
 					t.Errorf("%s: a pool was made", what)
 				}
@@ -46,7 +48,8 @@ func TestMake(t *testing.T) {
 	for _, bad := range []struct {
 		spec    string
 		devices []string
-	}{{"btrfs:/x", nil}, {"ext4:/x", []string{"/dev/null"}}, {"btrfs:x", []string{"/dev/null"}}, {"reflink:/x", []string{"/dev/null", "/dev/zero"}}, {"btrfs:", []string{"/dev/null"}}} {
+	}{{"btrfs:/x", nil}, {"ext4:/x", []string{"/dev/null"}}, {"btrfs:x", []string{"/dev/null"}},
+		{"reflink:/x", []string{"/dev/null", "/dev/zero"}}, {"btrfs:", []string{"/dev/null"}}} {
 		if _, err := Make(t.Context(), bad.spec, bad.devices, os.Stdout); err == nil {
 			t.Errorf("%+v is made", bad)
 		}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// directory is what pools in a directory have in common: images/NAME and snapshots/IMAGE@NAME, and in the making
-// what is not one of these yet. It is removed when the pool is opened.
+// directory is what pools in a directory have in common: images/NAME and snapshots/IMAGE@NAME, and
+// in the making what is not one of these yet. It is removed when the pool is opened.
 type directory struct {
 	dir  string
 	disk string // the file of an image below its path; empty: the image is that file
@@ -127,7 +127,8 @@ func (d directory) Trim(context.Context) (int64, error) {
 	}
 	defer f.Close()
 	r := &fstrimRange{length: 1<<64 - 1}
-	if _, _, code := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fstrimRequest, uintptr(unsafe.Pointer(r))); code != 0 {
+	if _, _, code := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fstrimRequest,
+		uintptr(unsafe.Pointer(r))); code != 0 {
 		return 0, fmt.Errorf("pool %s: trim: %w", d.dir, code)
 	}
 	return int64(r.length), nil
@@ -171,9 +172,11 @@ func put(made, path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// exchange gives what was made the name of what is there, in one step. Afterwards made is the path of the old one.
+// exchange gives what was made the name of what is there, in one step. Afterwards made is the path
+// of the old one.
 func exchange(made, path string) error {
-	if err := unix.Renameat2(unix.AT_FDCWD, made, unix.AT_FDCWD, path, unix.RENAME_EXCHANGE); err != nil {
+	if err := unix.Renameat2(unix.AT_FDCWD, made, unix.AT_FDCWD, path,
+		unix.RENAME_EXCHANGE); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return SyncDir(filepath.Dir(path))

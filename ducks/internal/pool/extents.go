@@ -47,15 +47,22 @@ func extentsOf(f *os.File) (list []extent, size int64, err error) {
 	size = info.Size()
 	m := new(fiemap)
 	for at := int64(0); at < size; {
-		*m = fiemap{start: uint64(at), length: uint64(size - at), flags: fiemapSync, count: extentsAtATime}
-		if _, _, code := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fiemapRequest, uintptr(unsafe.Pointer(m))); code != 0 {
+		*m = fiemap{
+			start:  uint64(at),
+			length: uint64(size - at),
+			flags:  fiemapSync,
+			count:  extentsAtATime,
+		}
+		if _, _, code := unix.Syscall(unix.SYS_IOCTL, f.Fd(), fiemapRequest,
+			uintptr(unsafe.Pointer(m))); code != 0 {
 			return nil, 0, fmt.Errorf("the extents of %s: %w", f.Name(), code)
 		}
 		if m.mapped == 0 {
 			break
 		}
 		for _, e := range m.extents[:m.mapped] {
-			x := extent{int64(e.logical), int64(e.physical), int64(e.length), e.flags&fiemapShared != 0, e.flags&fiemapUnwritten != 0}
+			x := extent{int64(e.logical), int64(e.physical), int64(e.length), e.flags&fiemapShared != 0,
+				e.flags&fiemapUnwritten != 0}
 			if x.length = min(x.length, size-x.offset); x.length > 0 {
 				list = append(list, x)
 			}
@@ -92,8 +99,8 @@ type span struct {
 	zero           bool // they are zeros in the second file
 }
 
-// differences returns where a file with the extents b may differ from one with the extents a, which is no shorter.
-// What lies at the same place on the disk is the same: both files stay as they are.
+// differences returns where a file with the extents b may differ from one with the extents a, which
+// is no shorter. What lies at the same place on the disk is the same: both files stay as they are.
 func differences(a, b []extent, size int64) (list []span) {
 	add := func(from, to int64, zero bool) {
 		if n := len(list); n > 0 && list[n-1].offset+list[n-1].length == from && list[n-1].zero == zero {
@@ -125,7 +132,8 @@ func differences(a, b []extent, size int64) (list []span) {
 	return list
 }
 
-// covers reports whether extent i has data at a place that is not behind it, and how far that is so.
+// covers reports whether extent i has data at a place that is not behind it, and how far that is
+// so.
 func covers(list []extent, i int, at, size int64) (is bool, until int64) {
 	switch {
 	case i == len(list):

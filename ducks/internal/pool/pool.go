@@ -1,6 +1,6 @@
-// Package pool keeps disk images: files of a fixed size, thin, that are cloned copy-on-write. An image is what a
-// device writes to; a snapshot is an image as it was, and never changes. DESIGN.md beside it says what each file
-// system gives.
+// Package pool keeps disk images: files of a fixed size, thin, that are cloned copy-on-write. An
+// image is what a device writes to; a snapshot is an image as it was, and never changes. DESIGN.md
+// beside it says what each file system gives.
 package pool
 
 import (
@@ -19,9 +19,10 @@ import (
 
 // Errors of all pools. They are wrapped with what they are about.
 var (
-	ErrExists      = errors.New("it exists already")
-	ErrUnknown     = errors.New("there is no such image or snapshot")
-	ErrName        = errors.New("a name has 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with a letter or digit")
+	ErrExists  = errors.New("it exists already")
+	ErrUnknown = errors.New("there is no such image or snapshot")
+	ErrName    = errors.New("a name has 1 to 64 of a-z, 0-9, '.', '_' and '-', and begins with " +
+		"a letter or digit")
 	ErrSize        = errors.New("the size of a disk is a multiple of 512 bytes above 0")
 	ErrUnsupported = errors.New("this kind of pool cannot do that")
 	ErrLocked      = errors.New("another process has this pool")
@@ -51,13 +52,13 @@ type Space struct {
 	Reserve int64 `json:"reserve_bytes"` // of what is free: only running devices take it
 }
 
-// Pool is a place for images. Its methods may be called concurrently. Each of them is done or not done when it
-// returns: a crash in the middle leaves nothing that is listed.
+// Pool is a place for images. Its methods may be called concurrently. Each of them is done or not
+// done when it returns: a crash in the middle leaves nothing that is listed.
 type Pool interface {
 	// Create makes an empty image. The size is a multiple of 512.
 	Create(ctx context.Context, image string, size int64) error
-	// Freeze keeps an image as it is now, with all that was written to its file. The snapshot may be named after another
-	// image, of which it becomes a version.
+	// Freeze keeps an image as it is now, with all that was written to its file. The snapshot may be
+	// named after another image, of which it becomes a version.
 	Freeze(ctx context.Context, image string, as Snapshot) error
 	// Clone makes an image that begins as a snapshot and takes no space until it is written to.
 	Clone(ctx context.Context, of Snapshot, image string) error
@@ -76,8 +77,8 @@ type Pool interface {
 	// Usage says what an image takes, SnapshotUsage what a snapshot does.
 	Usage(ctx context.Context, image string) (Usage, error)
 	SnapshotUsage(ctx context.Context, s Snapshot) (Usage, error)
-	// Limit bounds what an image may take of its own, after compression. 0 takes the bound away. ErrUnsupported where nothing
-	// enforces it, which Limits says before.
+	// Limit bounds what an image may take of its own, after compression. 0 takes the bound away.
+	// ErrUnsupported where nothing enforces it, which Limits says before.
 	Limit(ctx context.Context, image string, own int64) error
 	Limits() bool
 	Space(ctx context.Context) (Space, error)
@@ -88,14 +89,15 @@ type Pool interface {
 
 	// Delta returns about how many bytes Send would send. The zero Snapshot as from means all of it.
 	Delta(ctx context.Context, from, to Snapshot) (int64, error)
-	// Send writes what makes the snapshot from into to. Receive takes it in another pool of the same kind that has from.
+	// Send writes what makes the snapshot from into to. Receive takes it in another pool of the same
+	// kind that has from.
 	Send(ctx context.Context, from, to Snapshot, w io.Writer) error
 	// Receive makes a snapshot of what Send wrote. A stream that ends early or is damaged makes none.
 	Receive(ctx context.Context, as Snapshot, r io.Reader) error
 }
 
-// Dir returns the directory of a pool, in which callers may have files of other names than images, snapshots, making, and d
-// with a number.
+// Dir returns the directory of a pool, in which callers may have files of other names than images,
+// snapshots, making, and d with a number.
 func Dir(spec string) (string, error) {
 	kind, of, _ := strings.Cut(spec, ":")
 	if kind != "zfs" || of == "" {
@@ -108,8 +110,8 @@ func Dir(spec string) (string, error) {
 	return dir, nil
 }
 
-// Lock keeps a pool for one process, until what it returns is closed: opening a pool removes what another process has in
-// the making there. ErrLocked if another one has it.
+// Lock keeps a pool for one process, until what it returns is closed: opening a pool removes what
+// another process has in the making there. ErrLocked if another one has it.
 func Lock(spec string) (io.Closer, error) {
 	dir, err := Dir(spec)
 	if err != nil {
@@ -170,7 +172,8 @@ func pipe(ctx context.Context, in io.Reader, out io.Writer, program string, args
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err,
+		strings.TrimSpace(said.String()))
 }
 
 var name = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)

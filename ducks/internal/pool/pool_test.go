@@ -24,8 +24,9 @@ func TestPools(t *testing.T) {
 	for _, kind := range []string{"btrfs", "reflink", "zfs"} {
 		t.Run(kind, func(t *testing.T) {
 			for name, test := range map[string]func(*testing.T, string){
-				"layers": testLayers, "names": testNames, "usage": testUsage, "streams": testStreams, "damage": testDamagedStreams,
-				"crash": testWhatWasInTheMaking, "limit": testLimit, "space": testSpace,
+				"layers": testLayers, "names": testNames, "usage": testUsage, "streams": testStreams,
+				"damage": testDamagedStreams,
+				"crash":  testWhatWasInTheMaking, "limit": testLimit, "space": testSpace,
 			} {
 				t.Run(name, func(t *testing.T) { test(t, kind) })
 			}
@@ -52,7 +53,8 @@ func testLayers(t *testing.T, kind string) {
 	}
 	write(t, p, "pc1", 10*mib+77, 5000, 3)
 	changed := content(t, p, "pc1")
-	if changed == golden || content(t, p, "pc2") != golden || content(t, p, "group") != golden || content(t, p, "volume") != empty {
+	if changed == golden || content(t, p, "pc2") != golden || content(t, p, "group") != golden ||
+		content(t, p, "volume") != empty {
 		t.Error("what one device writes is seen elsewhere")
 	}
 	must(t, p.Freeze(ctx, "pc1", Snapshot{"group", "2"})) // the group is updated from the device
@@ -70,7 +72,8 @@ func testLayers(t *testing.T, kind string) {
 	must(t, err)
 	snapshots, err := p.Snapshots(ctx)
 	must(t, err)
-	if !slices.Equal(images, []string{"group", "pc1", "volume"}) || !slices.Equal(snapshots, []Snapshot{{"group", "2"}, {"volume", "1"}}) {
+	if !slices.Equal(images, []string{"group", "pc1", "volume"}) ||
+		!slices.Equal(snapshots, []Snapshot{{"group", "2"}, {"volume", "1"}}) {
 		t.Errorf("images %v, snapshots %v", images, snapshots)
 	}
 }
@@ -91,14 +94,17 @@ func testNames(t *testing.T, kind string) {
 	_, usage := p.Usage(ctx, "b")
 	_, delta := p.Delta(ctx, Snapshot{}, Snapshot{"a", "2"})
 	for what, err := range map[string]error{
-		"freeze": p.Freeze(ctx, "b", Snapshot{"b", "1"}), "clone": p.Clone(ctx, Snapshot{"a", "2"}, "b"), "usage": usage, "delta": delta,
-		"rollback": p.Rollback(ctx, "a", Snapshot{"a", "2"}), "delete": p.Delete(ctx, "b"), "snapshot": p.DeleteSnapshot(ctx, Snapshot{"a", "2"}),
+		"freeze": p.Freeze(ctx, "b", Snapshot{"b", "1"}), "clone": p.Clone(ctx, Snapshot{"a", "2"}, "b"),
+		"usage": usage, "delta": delta,
+		"rollback": p.Rollback(ctx, "a", Snapshot{"a", "2"}), "delete": p.Delete(ctx, "b"),
+		"snapshot": p.DeleteSnapshot(ctx, Snapshot{"a", "2"}),
 	} {
 		if !errors.Is(err, ErrUnknown) {
 			t.Errorf("%s of what is not there: %v", what, err)
 		}
 	}
-	for _, bad := range []string{"", ".", "..", "a/b", "a@b", "-a", "A", "ä", string(bytes.Repeat([]byte("x"), 65))} {
+	for _, bad := range []string{"", ".", "..", "a/b", "a@b", "-a", "A", "ä",
+		string(bytes.Repeat([]byte("x"), 65))} {
 		if err := p.Create(ctx, bad, mib); !errors.Is(err, ErrName) {
 			t.Errorf("%q: %v", bad, err)
 		}
@@ -125,14 +131,16 @@ func testUsage(t *testing.T, kind string) {
 	write(t, p, "b", mib, mib, 2)
 	must(t, p.Freeze(ctx, "b", Snapshot{"b", "1"}))
 	must(t, p.Delete(ctx, "b"))
-	duckstest.Until(t, "only the snapshot has what was written", func() bool { // xfs frees extents of what was deleted later
+	// xfs frees extents of what was deleted later
+	duckstest.Until(t, "only the snapshot has what was written", func() bool {
 		u, err = p.SnapshotUsage(ctx, Snapshot{"b", "1"})
 		return err != nil || near(kind, u.Own, mib) && near(kind, u.Mapped, 8*mib)
 	})
 	must(t, err)
 }
 
-// near reports whether something takes as many bytes as it should. ZFS counts what it needs to find them as well.
+// near reports whether something takes as many bytes as it should. ZFS counts what it needs to find
+// them as well.
 func near(kind string, is, want int64) bool {
 	if kind == "zfs" {
 		return is >= want && is <= want+want/8+mib/4
@@ -142,7 +150,8 @@ func near(kind string, is, want int64) bool {
 
 // What one pool sends another one has, whole and as differences.
 func testStreams(t *testing.T, kind string) {
-	ctx, from, to := t.Context(), open(t, kind, duckstest.Mounted(t, kind)), open(t, kind, duckstest.Mounted(t, kind))
+	ctx, from, to := t.Context(), open(t, kind, duckstest.Mounted(t, kind)),
+		open(t, kind, duckstest.Mounted(t, kind))
 	must(t, from.Create(ctx, "a", 64*mib))
 	write(t, from, "a", 0, 4*mib, 1)
 	must(t, from.Freeze(ctx, "a", Snapshot{"a", "1"}))
@@ -153,7 +162,8 @@ func testStreams(t *testing.T, kind string) {
 	must(t, zero(f, 3*mib, 65536))
 	must(t, f.Close())
 	must(t, from.Freeze(ctx, "a", Snapshot{"a", "2"}))
-	whole, difference := sent(t, from, Snapshot{}, Snapshot{"a", "1"}), sent(t, from, Snapshot{"a", "1"}, Snapshot{"a", "2"})
+	whole, difference := sent(t, from, Snapshot{}, Snapshot{"a", "1"}),
+		sent(t, from, Snapshot{"a", "1"}, Snapshot{"a", "2"})
 	if err := to.Receive(ctx, Snapshot{"a", "2"}, bytes.NewReader(difference)); err == nil {
 		t.Error("a difference was taken without what it is a difference to")
 	}
@@ -163,13 +173,15 @@ func testStreams(t *testing.T, kind string) {
 	if content(t, to, "copy") != content(t, from, "a") {
 		t.Error("another content arrived")
 	}
-	if again := sent(t, to, Snapshot{"a", "1"}, Snapshot{"a", "2"}); len(again) < mib || len(again) > 3*mib/2 {
+	if again := sent(t, to, Snapshot{"a", "1"}, Snapshot{"a", "2"}); len(again) < mib ||
+		len(again) > 3*mib/2 {
 		t.Errorf("what was received is sent on with %d bytes", len(again))
 	}
 	for _, c := range []struct {
 		from, to Snapshot
 		least    int64
-	}{{Snapshot{}, Snapshot{"a", "1"}, 4 * mib}, {Snapshot{"a", "1"}, Snapshot{"a", "2"}, mib + 4096}} {
+	}{{Snapshot{}, Snapshot{"a", "1"}, 4 * mib},
+		{Snapshot{"a", "1"}, Snapshot{"a", "2"}, mib + 4096}} {
 		n, err := from.Delta(ctx, c.from, c.to)
 		if err != nil || n < c.least || n > c.least+c.least/4 {
 			t.Errorf("%v to %v is estimated at %d bytes, not at some %d: %v", c.from, c.to, n, c.least, err)
@@ -180,7 +192,8 @@ func testStreams(t *testing.T, kind string) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	cancel()
-	if err := from.Send(ctx, Snapshot{}, Snapshot{"a", "1"}, new(bytes.Buffer)); !errors.Is(err, context.Canceled) {
+	if err := from.Send(ctx, Snapshot{}, Snapshot{"a", "1"}, new(bytes.Buffer)); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("sent when it was not wanted any more: %v", err)
 	}
 }
@@ -220,7 +233,8 @@ func testWhatWasInTheMaking(t *testing.T, kind string) {
 	}
 	switch kind {
 	case "btrfs":
-		duckstest.Run(t, "btrfs", "subvolume", "snapshot", "-r", filepath.Join(dir, imagesDir, "a"), filepath.Join(tmp, "made"))
+		duckstest.Run(t, "btrfs", "subvolume", "snapshot", "-r", filepath.Join(dir, imagesDir, "a"),
+			filepath.Join(tmp, "made"))
 	case "reflink":
 		must(t, os.WriteFile(filepath.Join(tmp, "disk"), nil, 0o600))
 	case "zfs": // snapshots that were not cloned, not promoted, and not named
@@ -230,10 +244,13 @@ func testWhatWasInTheMaking(t *testing.T, kind string) {
 		duckstest.Run(t, "zfs", "snapshot", dir+"/d1@d10")
 		duckstest.Run(t, "zfs", "clone", "-o", "ducks:name=making", dir+"/d1@d10", dir+"/d10")
 		duckstest.Run(t, "zfs", "promote", dir+"/d10")
-		// Of two that are the same image, the newer one is: a rollback was cut off. Datasets of others stay.
+		// Of two that are the same image, the newer one is: a rollback was cut off. Datasets of others
+		// stay.
 		duckstest.Run(t, "zfs", "clone", dir+"/d2@d2", dir+"/d11")
 		duckstest.Run(t, "zfs", "set", "ducks:name=image a", dir+"/d11")
-		duckstest.Until(t, "it is unmounted", func() bool { return exec.Command("zfs", "unmount", dir+"/d2").Run() == nil })
+		duckstest.Until(t, "it is unmounted", func() bool {
+			return exec.Command("zfs", "unmount", dir+"/d2").Run() == nil
+		})
 		for _, name := range []string{"/d12", "/else"} {
 			duckstest.Run(t, "zfs", "create", dir+name)
 			duckstest.Run(t, "zfs", "snapshot", dir+name+"@d1")
@@ -259,7 +276,8 @@ func testWhatWasInTheMaking(t *testing.T, kind string) {
 	}
 }
 
-// checkNothingIsLeft looks whether a pool has so many images and snapshots, and nothing in the making.
+// checkNothingIsLeft looks whether a pool has so many images and snapshots, and nothing in the
+// making.
 func checkNothingIsLeft(t *testing.T, kind, dir string, count int) {
 	t.Helper()
 	if kind != "zfs" {
@@ -268,7 +286,8 @@ func checkNothingIsLeft(t *testing.T, kind, dir string, count int) {
 		}
 		return
 	}
-	out, err := execute(t.Context(), nil, "zfs", "list", "-H", "-r", "-t", "filesystem,snapshot", "-o", "name", dir)
+	out, err := execute(t.Context(), nil, "zfs", "list", "-H", "-r", "-t", "filesystem,snapshot", "-o",
+		"name", dir)
 	// The pool's own dataset, and the ZFS snapshot of the snapshot.
 	if list := strings.Fields(string(out)); err != nil || len(list) != count+2 {
 		t.Errorf("%q, %v", list, err)
@@ -319,7 +338,8 @@ func testSpace(t *testing.T, kind string) {
 }
 
 func TestOpen(t *testing.T) {
-	for _, spec := range []string{"", "btrfs", "btrfs:", "ext4:/x", "zfs:", "zfs:there/is/none", "btrfs:/does/not/exist", "btrfs:/proc", "reflink:/proc"} {
+	for _, spec := range []string{"", "btrfs", "btrfs:", "ext4:/x", "zfs:", "zfs:there/is/none",
+		"btrfs:/does/not/exist", "btrfs:/proc", "reflink:/proc"} {
 		if _, err := Open(spec, Reserve{}); err == nil {
 			t.Errorf("%q is a pool", spec)
 		}

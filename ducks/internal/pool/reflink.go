@@ -19,7 +19,8 @@ const xfsMagic = 0x58465342
 type reflink struct{ directory }
 
 func openReflink(dir string) (*reflink, error) {
-	d, err := openDirectory(dir, "", xfsMagic, "it is not on xfs, which reflink: needs: make one with mkfs.xfs")
+	d, err := openDirectory(dir, "", xfsMagic,
+		"it is not on xfs, which reflink: needs: make one with mkfs.xfs")
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +47,14 @@ func (p *reflink) try() error {
 		return err
 	}
 	if err := cloneFile(one, filepath.Join(tmp, "two")); err != nil {
-		return fmt.Errorf("pool %s: files cannot be cloned: make the file system with mkfs.xfs -m reflink=1: %w", p.dir, err)
+		return fmt.Errorf("pool %s: files cannot be cloned: make the file system with mkfs.xfs -m "+
+			"reflink=1: %w", p.dir, err)
 	}
 	return nil
 }
 
-// cloneFile makes a file with all extents of another one, on disk. What was written to that one counts.
+// cloneFile makes a file with all extents of another one, on disk. What was written to that one
+// counts.
 func cloneFile(from, to string) error {
 	src, err := os.Open(from)
 	if err != nil {
@@ -97,7 +100,8 @@ func writeEmpty(path string, size int64) error {
 }
 
 func (p *reflink) Freeze(_ context.Context, image string, as Snapshot) error {
-	if err := errors.Join(p.there(p.image(image), image), p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
+	if err := errors.Join(p.there(p.image(image), image),
+		p.fresh(p.snapshot(as), as.Image, as.Name)); err != nil {
 		return err
 	}
 	return p.make(p.snapshot(as), func(made string) error {
@@ -110,7 +114,8 @@ func (p *reflink) Freeze(_ context.Context, image string, as Snapshot) error {
 	})
 }
 
-// idName is the attribute with the id of a snapshot, by which Receive finds what a stream begins with.
+// idName is the attribute with the id of a snapshot, by which Receive finds what a stream begins
+// with.
 const idName = "user.ducks.id"
 
 // seal makes a file a snapshot.
@@ -137,14 +142,16 @@ func idOf(path string) (id [16]byte, err error) {
 }
 
 func (p *reflink) Clone(_ context.Context, of Snapshot, image string) error {
-	if err := errors.Join(p.there(p.snapshot(of), of.Image, of.Name), p.fresh(p.image(image), image)); err != nil {
+	if err := errors.Join(p.there(p.snapshot(of), of.Image, of.Name),
+		p.fresh(p.image(image), image)); err != nil {
 		return err
 	}
 	return p.make(p.image(image), func(made string) error { return cloneFile(p.snapshot(of), made) })
 }
 
 func (p *reflink) Rollback(_ context.Context, image string, to Snapshot) error {
-	if err := errors.Join(p.there(p.image(image), image), p.there(p.snapshot(to), to.Image, to.Name)); err != nil {
+	if err := errors.Join(p.there(p.image(image), image),
+		p.there(p.snapshot(to), to.Image, to.Name)); err != nil {
 		return err
 	}
 	tmp, err := p.making()
@@ -179,9 +186,9 @@ func (p *reflink) Limit(context.Context, string, int64) error {
 	return fmt.Errorf("a limit of one image on xfs: %w", ErrUnsupported)
 }
 
-// reflinkKind begins a stream. In it are the size (8 bytes), the id of the snapshot that it begins with (16, zeros for
-// none) and of the one that it makes (16), then spans, ascending: offset (8), length (8), 1 for zeros and 0 for data
-// (1), and the data. A span of length 0 is the last one.
+// reflinkKind begins a stream. In it are the size (8 bytes), the id of the snapshot that it begins
+// with (16, zeros for none) and of the one that it makes (16), then spans, ascending: offset (8),
+// length (8), 1 for zeros and 0 for data (1), and the data. A span of length 0 is the last one.
 const reflinkKind = "ducks-r1"
 
 const (
@@ -266,8 +273,10 @@ func (p *reflink) Send(ctx context.Context, from, to Snapshot, w io.Writer) erro
 	})
 }
 
-// sendSpans writes a stream of a kind: its header, then the spans of a file for which each calls do.
-func sendSpans(ctx context.Context, w io.Writer, kind string, header []byte, f *os.File, each func(do func(s span) error) error) error {
+// sendSpans writes a stream of a kind: its header, then the spans of a file for which each calls
+// do.
+func sendSpans(ctx context.Context, w io.Writer, kind string, header []byte, f *os.File,
+	each func(do func(s span) error) error) error {
 	out, err := newFrames(w, kind)
 	if err != nil {
 		return err
@@ -294,7 +303,8 @@ func sendSpans(ctx context.Context, w io.Writer, kind string, header []byte, f *
 
 // writeSpan writes what stands before the data of a span.
 func writeSpan(out io.Writer, s span) error {
-	h := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(s.offset)), uint64(s.length))
+	h := binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint64(nil, uint64(s.offset)),
+		uint64(s.length))
 	kind := byte(0)
 	if s.zero {
 		kind = 1
@@ -371,7 +381,8 @@ func (p *reflink) begin(made string, size int64, from [16]byte) error {
 		}
 		return cloneFile(path, made)
 	}
-	return errors.Join(err, fmt.Errorf("the snapshot that the stream begins with, %x: %w", from, ErrUnknown))
+	return errors.Join(err, fmt.Errorf("the snapshot that the stream begins with, %x: %w", from,
+		ErrUnknown))
 }
 
 // apply writes the spans of a stream to a file of a size.
@@ -411,7 +422,8 @@ func apply(f *os.File, size int64, in io.Reader) error {
 
 // punch makes a hole in a file.
 func punch(f *os.File, offset, length int64) error {
-	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset, length)
+	return unix.Fallocate(int(f.Fd()), unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, offset,
+		length)
 }
 
 // zero makes zeros of a part of a file: a hole, where its file system has such.

@@ -117,8 +117,8 @@ func (m *Meter) Take(n int64) error {
 	return m.err
 }
 
-// Err returns why it lets nothing more in, nil if it does: who writes through it may have said it in
-// other words.
+// Err returns why it lets nothing more in, nil if it does: who writes through it may have said it
+// in other words.
 func (m *Meter) Err() error { return m.err }
 
 // look returns how many bytes may be taken before the next look.

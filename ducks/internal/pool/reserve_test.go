@@ -16,7 +16,8 @@ func TestReserve(t *testing.T) {
 		keep       Reserve
 		total, are int64
 	}{
-		{Reserve{}, 1000, 0}, {Reserve{Percent: 5}, 1000, 50}, {Reserve{Bytes: 70}, 1000, 70}, {Reserve{5, 70}, 1000, 70},
+		{Reserve{}, 1000, 0}, {Reserve{Percent: 5}, 1000, 50}, {Reserve{Bytes: 70}, 1000, 70},
+		{Reserve{5, 70}, 1000, 70},
 	} {
 		if got := c.keep.of(c.total); got != c.are {
 			t.Errorf("%+v of %d is %d", c.keep, c.total, got)
@@ -51,7 +52,8 @@ func (e *endless) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestNothingTakesTheReserve: it takes as long as all other tests of pools, and has a time of its own.
+// TestNothingTakesTheReserve: it takes as long as all other tests of pools, and has a time of its
+// own.
 func TestNothingTakesTheReserve(t *testing.T) {
 	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "mkfs.xfs", "zfs") {
 		return
@@ -61,7 +63,8 @@ func TestNothingTakesTheReserve(t *testing.T) {
 	}
 }
 
-// testReserve: nothing takes what is kept, while it writes as before; what running devices write does.
+// testReserve: nothing takes what is kept, while it writes as before; what running devices write
+// does.
 func testReserve(t *testing.T, kind string) {
 	ctx, dir := t.Context(), duckstest.Mounted(t, kind)
 	p, err := Open(kind+":"+dir, Reserve{Percent: 70})
@@ -103,7 +106,8 @@ func testReserve(t *testing.T, kind string) {
 	must(t, errors.Join(err, f.Sync(), f.Close(), from.Freeze(ctx, "a", Snapshot{"a", "1"})))
 	stream, sender := io.Pipe()
 	go func() {
-		_ = sender.CloseWithError(from.Send(context.WithoutCancel(ctx), Snapshot{}, Snapshot{"a", "1"}, sender))
+		_ = sender.CloseWithError(from.Send(context.WithoutCancel(ctx), Snapshot{}, Snapshot{"a", "1"},
+			sender))
 	}()
 	if err := p.Receive(ctx, Snapshot{"a", "1"}, stream); !errors.Is(err, ErrFull) {
 		t.Errorf("all of a stream was taken: %v", err)

@@ -10,8 +10,8 @@ import (
 	"io"
 )
 
-// A stream is frames: a length of 4 bytes, big-endian, 1 to maxFrame, and so many bytes. Length 0 ends it, with the
-// SHA-256 of all that came before. In front is what kind of pool wrote it.
+// A stream is frames: a length of 4 bytes, big-endian, 1 to maxFrame, and so many bytes. Length 0
+// ends it, with the SHA-256 of all that came before. In front is what kind of pool wrote it.
 const maxFrame = 1 << 20
 
 // frames writes a stream.
@@ -56,7 +56,8 @@ func (f *frames) end() error {
 	return err
 }
 
-// unframed reads what was written into a stream. At its end it returns io.EOF if the sum is right, else ErrStream.
+// unframed reads what was written into a stream. At its end it returns io.EOF if the sum is right,
+// else ErrStream.
 type unframed struct {
 	from io.Reader
 	sum  hash.Hash

@@ -29,7 +29,8 @@ func TestFrames(t *testing.T) {
 			t.Errorf("%d bytes of %d, %v", len(got), size, err)
 		}
 	}
-	if _, err := newUnframed(bytes.NewReader([]byte("kind-two")), "kind-one"); !errors.Is(err, ErrStream) {
+	if _, err := newUnframed(bytes.NewReader([]byte("kind-two")), "kind-one"); !errors.Is(err,
+		ErrStream) {
 		t.Error(err)
 	}
 }
@@ -68,7 +69,8 @@ func FuzzUnframed(f *testing.F) {
 // Spans of anything change a file within its size only, and never its size.
 func FuzzApply(f *testing.F) {
 	const size = 8192
-	f.Add(append(make([]byte, 7), append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 65, 66}, make([]byte, spanHeader)...)...))
+	f.Add(append(make([]byte, 7), append([]byte{1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 65, 66},
+		make([]byte, spanHeader)...)...))
 	f.Add(make([]byte, spanHeader))
 	dir := f.TempDir()
 	f.Fuzz(func(t *testing.T, spans []byte) {
@@ -108,7 +110,9 @@ func TestDifferencesEqualTheModel(t *testing.T) {
 			case 1:
 				list = append(list, extent{offset: at, physical: 1000 + at, length: length, unwritten: true})
 			default:
-				list = append(list, extent{offset: at, physical: rapid.SampledFrom([]int64{1000, 2000}).Draw(t, "place") + at, length: length})
+				list = append(list,
+					extent{offset: at, physical: rapid.SampledFrom([]int64{1000, 2000}).Draw(t, "place") + at,
+						length: length})
 			}
 			at += length
 		}

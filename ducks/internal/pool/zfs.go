@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// zfs is a pool in which an image or snapshot is a dataset below one that the pool was given, with one file. Datasets have
-// numbers; what they are stands in a property, which says that they are in the making until they are whole. So nothing is
-// renamed, and of two datasets that say to be the same image the one with the higher number is. Datasets without the
-// property are somebody else's.
+// zfs is a pool in which an image or snapshot is a dataset below one that the pool was given, with
+// one file. Datasets have numbers; what they are stands in a property, which says that they are in
+// the making until they are whole. So nothing is renamed, and of two datasets that say to be the
+// same image the one with the higher number is. Datasets without the property are somebody else's.
 type zfs struct {
 	root string // the dataset of the pool
 	dir  string // where it is mounted
@@ -62,8 +62,8 @@ func (p *zfs) disk(number int) string {
 	return filepath.Join(p.dir, fmt.Sprintf("d%d", number), diskFile)
 }
 
-// frozen is the ZFS snapshot that clones of a dataset begin with. It has the number of the dataset that it was made for: a
-// name that no other has, since promotion moves snapshots between datasets.
+// frozen is the ZFS snapshot that clones of a dataset begin with. It has the number of the dataset
+// that it was made for: a name that no other has, since promotion moves snapshots between datasets.
 func (p *zfs) frozen(number int) string { return fmt.Sprintf("%s@d%d", p.name(number), number) }
 
 // there returns the dataset of a key.
@@ -133,12 +133,15 @@ func (p *zfs) Create(ctx context.Context, image string, size int64) error {
 	if err := errors.Join(p.fresh(imageKey(image), image), checkSize(size)); err != nil {
 		return err
 	}
-	return p.make(ctx, imageKey(image), "", func(number int) error { return p.create(ctx, number, size) })
+	return p.make(ctx, imageKey(image), "", func(number int) error {
+		return p.create(ctx, number, size)
+	})
 }
 
 // create makes a dataset with an empty disk.
 func (p *zfs) create(ctx context.Context, number int, size int64) error {
-	if err := p.run(ctx, append([]string{"create", "-o", "compression=on"}, append(unready(), p.name(number))...)...); err != nil {
+	if err := p.run(ctx, append([]string{"create", "-o", "compression=on"},
+		append(unready(), p.name(number))...)...); err != nil {
 		return err
 	}
 	return errors.Join(writeEmpty(p.disk(number), size), SyncDir(filepath.Dir(p.disk(number))))
@@ -153,7 +156,9 @@ func (p *zfs) Freeze(ctx context.Context, image string, as Snapshot) error {
 	}
 	return p.make(ctx, snapshotKey(as), newID(), func(number int) error {
 		at := fmt.Sprintf("%s@d%d", p.name(of.number), number)
-		for _, args := range [][]string{{"snapshot", at}, append([]string{"clone", "-o", "readonly=on"}, append(unready(), at, p.name(number))...), {"promote", p.name(number)}} {
+		for _, args := range [][]string{
+			{"snapshot", at}, append([]string{"clone", "-o", "readonly=on"},
+				append(unready(), at, p.name(number))...), {"promote", p.name(number)}} {
 			if err := p.run(ctx, args...); err != nil {
 				return err
 			}
@@ -176,18 +181,21 @@ func (p *zfs) Clone(ctx context.Context, of Snapshot, image string) error {
 	if err := errors.Join(err, p.fresh(imageKey(image), image)); err != nil {
 		return err
 	}
-	return p.make(ctx, imageKey(image), "", func(number int) error { return p.clone(ctx, from, number) })
+	return p.make(ctx, imageKey(image), "", func(number int) error {
+		return p.clone(ctx, from, number)
+	})
 }
 
-// unready are the options of a dataset in the making. Who takes snapshots of all datasets now and then leaves it out: two
-// that are called the same are in the way of promotion.
+// unready are the options of a dataset in the making. Who takes snapshots of all datasets now and
+// then leaves it out: two that are called the same are in the way of promotion.
 func unready() []string {
 	return []string{"-o", nameProperty + "=" + making, "-o", "com.sun:auto-snapshot=false"}
 }
 
 // clone makes a dataset that begins as a snapshot.
 func (p *zfs) clone(ctx context.Context, of dataset, number int) error {
-	return p.run(ctx, append([]string{"clone"}, append(unready(), p.frozen(of.number), p.name(number))...)...)
+	return p.run(ctx, append([]string{"clone"},
+		append(unready(), p.frozen(of.number), p.name(number))...)...)
 }
 
 func (p *zfs) Rollback(ctx context.Context, image string, to Snapshot) error {
@@ -198,7 +206,9 @@ func (p *zfs) Rollback(ctx context.Context, image string, to Snapshot) error {
 	if err := errors.Join(err, err2); err != nil {
 		return err
 	}
-	if err := p.make(ctx, imageKey(image), "", func(number int) error { return p.clone(ctx, from, number) }); err != nil {
+	if err := p.make(ctx, imageKey(image), "", func(number int) error {
+		return p.clone(ctx, from, number)
+	}); err != nil {
 		return err
 	}
 	return p.destroy(ctx, old.number)
@@ -227,13 +237,15 @@ func (p *zfs) remove(ctx context.Context, key string, names ...string) error {
 	return p.destroy(ctx, d.number)
 }
 
-// busy is for how long a dataset may still be busy that nobody uses any more, and how often that is looked at.
+// busy is for how long a dataset may still be busy that nobody uses any more, and how often that is
+// looked at.
 const (
 	busyFor   = 10 * time.Second
 	busyEvery = 50 * time.Millisecond
 )
 
-// destroy removes a dataset. What it shares with clones of it goes to one of these, and what nobody shares any more goes.
+// destroy removes a dataset. What it shares with clones of it goes to one of these, and what nobody
+// shares any more goes.
 func (p *zfs) destroy(ctx context.Context, number int) error {
 	name, began := p.name(number), ""
 	for {
@@ -275,7 +287,8 @@ func (p *zfs) destroy(ctx context.Context, number int) error {
 	return p.release(ctx, began)
 }
 
-// release removes a ZFS snapshot with which nothing begins any more, unless it is the one of a snapshot of this pool.
+// release removes a ZFS snapshot with which nothing begins any more, unless it is the one of a
+// snapshot of this pool.
 func (p *zfs) release(ctx context.Context, began string) error {
 	on, snapshot, is := strings.Cut(began, "@")
 	if !is || on == p.root+"/"+snapshot {
@@ -295,7 +308,8 @@ func (p *zfs) release(ctx context.Context, began string) error {
 
 // origins returns the ZFS snapshots with which datasets begin, by dataset.
 func (p *zfs) origins(ctx context.Context) (map[string]string, error) {
-	out, err := execute(ctx, nil, "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,origin", p.root)
+	out, err := execute(ctx, nil, "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,origin",
+		p.root)
 	of := make(map[string]string)
 	for line := range strings.Lines(string(out)) {
 		if name, origin, ok := strings.Cut(strings.TrimSpace(line), "\t"); ok && origin != "-" {
@@ -365,8 +379,10 @@ func (p *zfs) usage(ctx context.Context, key string, names ...string) (Usage, er
 }
 
 // numbers returns properties of a dataset.
-func (p *zfs) numbers(ctx context.Context, name string, properties ...string) (list []int64, err error) {
-	out, err := execute(ctx, nil, "zfs", "get", "-Hp", "-o", "property,value", strings.Join(properties, ","), name)
+func (p *zfs) numbers(ctx context.Context, name string, properties ...string) (list []int64,
+	err error) {
+	out, err := execute(ctx, nil, "zfs", "get", "-Hp", "-o", "property,value",
+		strings.Join(properties, ","), name)
 	if err != nil {
 		return nil, err
 	}
@@ -409,8 +425,8 @@ func (p *zfs) Space(ctx context.Context) (Space, error) {
 	return Space{Total: of[0] + of[1], Free: of[1]}, nil
 }
 
-// settledProperty is set to let ZFS write a transaction group, behind which it counts what that has: a
-// sync writes only its log.
+// settledProperty is set to let ZFS write a transaction group, behind which it counts what that
+// has: a sync writes only its log.
 const settledProperty = "ducks:settled"
 
 // Settle is Pool.Settle.
@@ -418,7 +434,8 @@ func (p *zfs) Settle(ctx context.Context) error {
 	return p.run(ctx, "set", settledProperty+"=1", p.root)
 }
 
-// Trim asks the pool to trim, which it does by itself from then on. It does not say how much that is.
+// Trim asks the pool to trim, which it does by itself from then on. It does not say how much that
+// is.
 func (p *zfs) Trim(ctx context.Context) (int64, error) {
 	of, _, _ := strings.Cut(p.root, "/")
 	if _, err := execute(ctx, nil, "zpool", "trim", of); err != nil {

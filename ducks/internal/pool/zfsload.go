@@ -12,22 +12,26 @@ import (
 
 // mountpoint returns where a dataset is mounted.
 func mountpoint(ctx context.Context, root string) (string, error) {
-	out, err := execute(ctx, nil, "zfs", "list", "-H", "-o", "mounted,mountpoint", "-t", "filesystem", root)
+	out, err := execute(ctx, nil, "zfs", "list", "-H", "-o", "mounted,mountpoint", "-t", "filesystem",
+		root)
 	mounted, dir, _ := strings.Cut(strings.TrimSpace(string(out)), "\t")
 	switch {
 	case err != nil:
 		return "", err
 	case !filepath.IsAbs(dir):
-		return "", fmt.Errorf("its mount point is %q: say where it is, as with zfs set mountpoint=/srv/ducks %s", dir, root)
+		return "", fmt.Errorf("its mount point is %q: say where it is, as with zfs set "+
+			"mountpoint=/srv/ducks %s", dir, root)
 	case mounted != "yes":
 		return "", fmt.Errorf("it is not mounted: zfs mount -a")
 	}
 	return dir, nil
 }
 
-// load reads which datasets there are, and removes those that a crash has left in the making, or behind newer ones.
+// load reads which datasets there are, and removes those that a crash has left in the making, or
+// behind newer ones.
 func (p *zfs) load(ctx context.Context) error {
-	out, err := execute(ctx, nil, "zfs", "list", "-H", "-r", "-t", "filesystem", "-o", "name,mounted,"+nameProperty, p.root)
+	out, err := execute(ctx, nil, "zfs", "list", "-H", "-r", "-t", "filesystem", "-o",
+		"name,mounted,"+nameProperty, p.root)
 	if err != nil {
 		return err
 	}
@@ -73,7 +77,8 @@ func (p *zfs) load(ctx context.Context) error {
 	return p.tidy(ctx)
 }
 
-// tidy removes ZFS snapshots that nothing begins with any more, which a crash has left. Those that others have made stay.
+// tidy removes ZFS snapshots that nothing begins with any more, which a crash has left. Those that
+// others have made stay.
 func (p *zfs) tidy(ctx context.Context) error {
 	ours := make(map[string]bool, len(p.is))
 	for _, d := range p.is {

@@ -11,11 +11,12 @@ import (
 	"os"
 )
 
-// zfsKind begins a stream, whose rest is that of reflink: zfs send knows differences between a snapshot and its own
-// descendants only, and the versions of a group need not be that.
+// zfsKind begins a stream, whose rest is that of reflink: zfs send knows differences between a
+// snapshot and its own descendants only, and the versions of a group need not be that.
 const zfsKind = "ducks-z1"
 
-// compared is how much of two disks is compared at once. It is the record of a dataset: what is written is that long.
+// compared is how much of two disks is compared at once. It is the record of a dataset: what is
+// written is that long.
 const compared = 128 << 10
 
 // changes calls do with the spans of a file that are not those of another one, nil for zeros.
@@ -179,7 +180,8 @@ func (p *zfs) Receive(ctx context.Context, as Snapshot, r io.Reader) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(p.run(ctx, "set", "readonly=on", p.name(number)), p.run(ctx, "snapshot", p.frozen(number)))
+		return errors.Join(p.run(ctx, "set", "readonly=on", p.name(number)),
+			p.run(ctx, "snapshot", p.frozen(number)))
 	})
 }
 

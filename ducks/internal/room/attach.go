@@ -12,8 +12,8 @@ import (
 // called concurrently.
 type Attachments struct{ *Room }
 
-// Attach gets the disk of a device ready as Boot does, for an initiator that does not ask for a script. It is refused
-// while somebody is logged in: nothing says that the device has ended.
+// Attach gets the disk of a device ready as Boot does, for an initiator that does not ask for a
+// script. It is refused while somebody is logged in: nothing says that the device has ended.
 func (r Attachments) Attach(ctx context.Context, name string) (Boot, target.Target, error) {
 	b, t, err := ready(ctx, r.Room, name, false)
 	if errors.Is(err, target.ErrBusy) {
@@ -22,8 +22,8 @@ func (r Attachments) Attach(ctx context.Context, name string) (Boot, target.Targ
 	return b, t, err
 }
 
-// Detach takes the disk of a device away until it boots, or is attached, again. Its image stays. It is refused while
-// somebody is logged in, unless that session is to be closed.
+// Detach takes the disk of a device away until it boots, or is attached, again. Its image stays. It
+// is refused while somebody is logged in, unless that session is to be closed.
 func (r Attachments) Detach(ctx context.Context, name string, closing bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

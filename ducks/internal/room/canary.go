@@ -12,15 +12,17 @@ import (
 	"dalmatiner/access/state"
 )
 
-// Canary is a version that some devices of a group get before all others do. Where one of these does not come far
-// enough in time, nobody gets the version any more.
+// Canary is a version that some devices of a group get before all others do. Where one of these
+// does not come far enough in time, nobody gets the version any more.
 type Canary struct {
-	Version int                  `json:"version"`
-	Share   int                  `json:"share"`  // percent of the devices
-	Draw    int                  `json:"draw"`   // who draws less than this has it: the share, or what it takes for one device
-	Until   string               `json:"until"`  // the stage that each has to reach: Read or Up
-	Within  time.Duration        `json:"within"` // of the boot, in ns
-	Begun   map[string]time.Time `json:"begun"`  // devices that boot it and have not reached the stage yet
+	Version int `json:"version"`
+	Share   int `json:"share"` // percent of the devices
+	// who draws less than this has it: the share, or what it takes for one device
+	Draw   int           `json:"draw"`
+	Until  string        `json:"until"`  // the stage that each has to reach: Read or Up
+	Within time.Duration `json:"within"` // of the boot, in ns
+	// devices that boot it and have not reached the stage yet
+	Begun map[string]time.Time `json:"begun"`
 }
 
 // Withdrawn is a version that was tried and taken back.
@@ -30,7 +32,8 @@ type Withdrawn struct {
 	At      time.Time `json:"at"`
 }
 
-// The stages that a canary may have to reach: its system has read from its disk, or says that it is up.
+// The stages that a canary may have to reach: its system has read from its disk, or says that it is
+// up.
 const (
 	UntilRead = "read"
 	UntilUp   = "up"
@@ -61,7 +64,8 @@ func (c *Canary) check() error {
 	return nil
 }
 
-// draws returns what a device draws, 0 to 99: the same while the version is tried, and something else for the next one.
+// draws returns what a device draws, 0 to 99: the same while the version is tried, and something
+// else for the next one.
 func (c *Canary) draws(group, device string) int {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintf(h, "%s\x00%d\x00%s", group, c.Version, device) // it never fails
@@ -80,10 +84,11 @@ func (g *Group) gets(device string) (number int, why string) {
 	}
 }
 
-// tries lets canaries boot the newest version. All others go on with the version that they get now. One device at least of
-// those that take new versions is a canary.
+// tries lets canaries boot the newest version. All others go on with the version that they get now.
+// One device at least of those that take new versions is a canary.
 func (g *Group) tries(c Canary, before int, all []Device, now time.Time) {
-	c.Version, c.Begun, c.Draw = g.Versions[len(g.Versions)-1].Number, make(map[string]time.Time), c.Share
+	c.Version, c.Begun, c.Draw = g.Versions[len(g.Versions)-1].Number, make(map[string]time.Time),
+		c.Share
 	least := -1
 	for i := range all {
 		d := &all[i]
@@ -162,7 +167,8 @@ func (r Canaries) Reached(mac, stage string) error {
 		}
 	}
 	i := slices.IndexFunc(g.Versions, func(v Version) bool { return v.Number == d.Version })
-	if i >= 0 && (stage == UntilUp || g.Canary != nil && g.Canary.Until == stage) && !slices.Contains(g.Versions[i].Tested, d.Name) && len(g.Versions[i].Tested) < mostTested {
+	if i >= 0 && (stage == UntilUp || g.Canary != nil && g.Canary.Until == stage) &&
+		!slices.Contains(g.Versions[i].Tested, d.Name) && len(g.Versions[i].Tested) < mostTested {
 		g.Versions[i].Tested = append(g.Versions[i].Tested, d.Name)
 		changed = true
 	}
@@ -188,8 +194,8 @@ func (r Canaries) Trying() (macs []string, err error) {
 	return macs, err
 }
 
-// Withdraw takes versions back whose canaries did not come far enough in time. Those that have booted them get the version
-// of the others when they boot next.
+// Withdraw takes versions back whose canaries did not come far enough in time. Those that have
+// booted them get the version of the others when they boot next.
 func (r Canaries) Withdraw() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -204,7 +210,8 @@ func (r Canaries) Withdraw() error {
 			continue
 		}
 		w := &Withdrawn{Version: g.Canary.Version, At: r.o.Now(),
-			Why: fmt.Sprintf("%s did not reach %s within %s", strings.Join(late, ", "), g.Canary.Until, g.Canary.Within)}
+			Why: fmt.Sprintf("%s did not reach %s within %s", strings.Join(late, ", "), g.Canary.Until,
+				g.Canary.Within)}
 		g.settles()
 		g.Withdrawn = w
 		r.o.Logger.Warn("a version is taken back", "group", g.Name, "version", w.Version, "why", w.Why)
@@ -213,8 +220,8 @@ func (r Canaries) Withdraw() error {
 	return err
 }
 
-// late returns the canaries of a group that did not come far enough in time, by name. Those that have left the group do not
-// count.
+// late returns the canaries of a group that did not come far enough in time, by name. Those that
+// have left the group do not count.
 func (r Canaries) late(g *Group) (names []string) {
 	for name, begun := range g.Canary.Begun {
 		d, err := r.Device(name)

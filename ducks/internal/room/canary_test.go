@@ -27,11 +27,15 @@ func newTried(t *testing.T, c Canary) *tried {
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
 	r := &tried{t: t, now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
-	r.Room = New(Options{State: file, Pool: &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}}, Targets: noTargets{}, Base: "iqn.2026-11.test.room",
+	r.Room = New(Options{
+		State: file, Pool: &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}},
+		Targets: noTargets{}, Base: "iqn.2026-11.test.room",
 		Now: func() time.Time { return r.now }, Logger: slog.New(slog.DiscardHandler)})
-	must(t, errors.Join(r.CreateVolume(t.Context(), Volume{Name: "v", Network: Default, Size: 512}, ""), r.CreateGroup(t.Context(), "lab", "v", ""), r.CreateGroup(t.Context(), "other", "v", "")))
+	must(t, errors.Join(r.CreateVolume(t.Context(), Volume{Name: "v", Network: Default, Size: 512},
+		""), r.CreateGroup(t.Context(), "lab", "v", ""), r.CreateGroup(t.Context(), "other", "v", "")))
 	for i := range 40 {
-		must(t, r.AddDevice(t.Context(), Device{Name: fmt.Sprint("pc", i), MAC: macOf(i), Group: "lab", Mode: Volatile}))
+		must(t, r.AddDevice(t.Context(), Device{Name: fmt.Sprint("pc", i), MAC: macOf(i), Group: "lab",
+			Mode: Volatile}))
 	}
 	r.boots("pc0")
 	_, err = r.UpdateGroup(t.Context(), "lab", Update{Device: "pc0", Try: &c})
@@ -68,7 +72,8 @@ func (r *tried) group() Group {
 	return g
 }
 
-// Some devices get a version first, the same ones each time. When all of these are up, everybody can have it.
+// Some devices get a version first, the same ones each time. When all of these are up, everybody
+// can have it.
 func TestCanariesGetAVersionFirst(t *testing.T) {
 	r := newTried(t, Canary{Share: 25})
 	some := r.gets(2)
@@ -96,14 +101,16 @@ func TestCanariesGetAVersionFirst(t *testing.T) {
 	g := r.group()
 	tested := slices.Sorted(slices.Values(g.Versions[1].Tested))
 	slices.Sort(some)
-	if g.Canary == nil || len(g.Canary.Begun) != 0 || !slices.Equal(tested, some) || len(g.Versions[0].Tested) != 1 {
+	if g.Canary == nil || len(g.Canary.Begun) != 0 || !slices.Equal(tested, some) ||
+		len(g.Versions[0].Tested) != 1 {
 		t.Errorf("%+v", g)
 	}
 	if got := r.gets(2); len(got) != len(some) {
 		t.Errorf("others get it before it is released: %v", got)
 	}
 	v, err := r.Canaries().Release(t.Context(), "lab")
-	if g := r.group(); err != nil || v.Number != 2 || g.Canary != nil || g.Use != 0 || len(r.gets(2)) != 40 {
+	if g := r.group(); err != nil || v.Number != 2 || g.Canary != nil || g.Use != 0 ||
+		len(r.gets(2)) != 40 {
 		t.Errorf("%+v, %+v, %v", v, g, err)
 	}
 	if _, err := r.Canaries().Release(t.Context(), "lab"); !errors.Is(err, ErrRefused) {
@@ -129,7 +136,8 @@ func TestAVersionIsTakenBack(t *testing.T) {
 	r.now = r.now.Add(40 * time.Second)
 	must(t, r.Canaries().Withdraw())
 	g := r.group()
-	if want := some[0] + " did not reach up within 1m0s"; g.Canary != nil || g.Withdrawn == nil || g.Withdrawn.Version != 2 || g.Withdrawn.Why != want || len(r.gets(1)) != 40 {
+	if want := some[0] + " did not reach up within 1m0s"; g.Canary != nil || g.Withdrawn == nil ||
+		g.Withdrawn.Version != 2 || g.Withdrawn.Why != want || len(r.gets(1)) != 40 {
 		t.Errorf("%+v, %+v: want %q", g, g.Withdrawn, want)
 	}
 	if b := r.boots(some[0]); b.Version != 1 || !b.Fresh {
@@ -164,7 +172,8 @@ func TestOneDeviceAtLeastIsACanary(t *testing.T) {
 	}
 }
 
-// Who has read is far enough where nothing more is asked for; who has left the group does not count.
+// Who has read is far enough where nothing more is asked for; who has left the group does not
+// count.
 func TestHowFarCanariesCome(t *testing.T) {
 	r := newTried(t, Canary{Share: 99, Until: UntilRead})
 	some := r.gets(2)
@@ -186,8 +195,10 @@ func TestHowFarCanariesCome(t *testing.T) {
 	if g := r.group(); len(g.Canary.Begun) != 1 { // the one that has left
 		t.Errorf("one that is pinned is a canary: %+v", g.Canary)
 	}
-	for what, c := range map[string]Canary{"nobody": {}, "all": {Share: 100}, "less": {Share: -1}, "a stage": {Share: 5, Until: "dhcp"}, "no time": {Share: 5, Within: -1}} {
-		if _, err := r.UpdateGroup(t.Context(), "lab", Update{Device: some[0], Try: &c}); !errors.Is(err, ErrRefused) {
+	for what, c := range map[string]Canary{"nobody": {}, "all": {Share: 100}, "less": {Share: -1},
+		"a stage": {Share: 5, Until: "dhcp"}, "no time": {Share: 5, Within: -1}} {
+		if _, err := r.UpdateGroup(t.Context(), "lab", Update{Device: some[0], Try: &c}); !errors.Is(err,
+			ErrRefused) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}

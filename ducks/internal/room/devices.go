@@ -18,7 +18,8 @@ const secretBytes = 16
 // LeastLimit is the lowest limit of a device, in bits a second: below it no system boots.
 const LeastLimit = 1_000_000
 
-// LeastSpace is the lowest limit of what an image takes, in bytes: with less no system writes its logs.
+// LeastSpace is the lowest limit of what an image takes, in bytes: with less no system writes its
+// logs.
 const LeastSpace = 16 << 20
 
 // AddDevice makes a device known. It gets its image when it boots.
@@ -45,7 +46,8 @@ func (r *Room) AddDevice(_ context.Context, d Device) error {
 	d.Secret = newSecret() // of its first image
 	d.Image, d.ImageOf, d.Version, d.Afresh = "", "", 0, false
 	return r.Networks().change(func(tx *state.Tx, t *Tree) (err error) {
-		if err := t.takes(t.networks[groups][d.Group], Counts{Devices: 1, Space: t.promised(&d)}); err != nil {
+		if err := t.takes(t.networks[groups][d.Group],
+			Counts{Devices: 1, Space: t.promised(&d)}); err != nil {
 			return fmt.Errorf("device %s: %w", d.Name, err)
 		}
 		if d.Number, err = tx.Next(devices); err != nil {
@@ -68,21 +70,26 @@ func (r *Room) setUp(d *Device) error {
 	}
 	switch {
 	case d.Limit != 0 && d.Limit < LeastLimit:
-		return fmt.Errorf("device %s: %w: a limit of %d bits a second: at least %d, or 0 for none", d.Name, ErrRefused, d.Limit, LeastLimit)
+		return fmt.Errorf("device %s: %w: a limit of %d bits a second: at least %d, or 0 for none",
+			d.Name, ErrRefused, d.Limit, LeastLimit)
 	case d.Space != 0 && d.Space < LeastSpace:
-		return fmt.Errorf("device %s: %w: a limit of %d bytes: at least %d, or 0 for none", d.Name, ErrRefused, d.Space, LeastSpace)
+		return fmt.Errorf("device %s: %w: a limit of %d bytes: at least %d, or 0 for none", d.Name,
+			ErrRefused, d.Space, LeastSpace)
 	case d.Space != 0 && !r.o.Pool.Limits():
-		return fmt.Errorf("device %s: %w: a limit of space: %w, a pool on btrfs or ZFS can", d.Name, ErrRefused, pool.ErrUnsupported)
+		return fmt.Errorf("device %s: %w: a limit of space: %w, a pool on btrfs or ZFS can", d.Name,
+			ErrRefused, pool.ErrUnsupported)
 	case d.Mode != Volatile && d.Mode != Persistent && d.Mode != Until:
-		return fmt.Errorf("device %s: %w: mode %q: want %s, %s or %s", d.Name, ErrRefused, d.Mode, Volatile, Persistent, Until)
+		return fmt.Errorf("device %s: %w: mode %q: want %s, %s or %s", d.Name, ErrRefused, d.Mode,
+			Volatile, Persistent, Until)
 	case (d.Mode == Until) != !d.Until.IsZero():
-		return fmt.Errorf("device %s: %w: a date goes with mode %s, and with no other", d.Name, ErrRefused, Until)
+		return fmt.Errorf("device %s: %w: a date goes with mode %s, and with no other", d.Name,
+			ErrRefused, Until)
 	}
 	return nil
 }
 
-// ChangeDevice moves a device to another group, pins it to a version, or gives it another mode, which it sees when it
-// boots next, or other limits, which hold at once.
+// ChangeDevice moves a device to another group, pins it to a version, or gives it another mode,
+// which it sees when it boots next, or other limits, which hold at once.
 func (r *Room) ChangeDevice(ctx context.Context, name string, change func(d *Device)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -92,7 +99,8 @@ func (r *Room) ChangeDevice(ctx context.Context, name string, change func(d *Dev
 	}
 	before, next := d, d
 	change(&next)
-	d.Group, d.Mode, d.Until, d.Pin, d.Limit, d.Space, d.Afresh = next.Group, next.Mode, next.Until, next.Pin, next.Limit, next.Space, next.Afresh
+	d.Group, d.Mode, d.Until, d.Pin, d.Limit, d.Space, d.Afresh = next.Group, next.Mode, next.Until,
+		next.Pin, next.Limit, next.Space, next.Afresh
 	if err := r.setUp(&d); err != nil {
 		return err
 	}
@@ -107,7 +115,8 @@ func (r *Room) ChangeDevice(ctx context.Context, name string, change func(d *Dev
 	return r.put(devices, name, d)
 }
 
-// stays refuses a change that takes a device to another network, or that gives its network more than it may have.
+// stays refuses a change that takes a device to another network, or that gives its network more
+// than it may have.
 func (r Networks) stays(before, after *Device) error {
 	t, err := r.Tree()
 	if err != nil {
@@ -115,7 +124,8 @@ func (r Networks) stays(before, after *Device) error {
 	}
 	from, to := t.networks[groups][before.Group], t.networks[groups][after.Group]
 	if from != to {
-		return fmt.Errorf("%w: it is of network %s, and group %s of %s: delete it there, and add it here", ErrRefused, from, after.Group, to)
+		return fmt.Errorf("%w: it is of network %s, and group %s of %s: delete it there, and add it here",
+			ErrRefused, from, after.Group, to)
 	}
 	return t.takes(to, Counts{Space: t.promised(after) - t.promised(before)})
 }
@@ -125,9 +135,10 @@ type Boot struct {
 	Device  string `json:"device"`
 	Group   string `json:"group"`
 	Version int    `json:"version"`
-	Fresh   bool   `json:"fresh"`       // it gets a new clone of the version; else it goes on with its image
-	Why     string `json:"why"`         // in a few words
-	Loses   int64  `json:"loses_bytes"` // bytes that it has written, and that go
+	// it gets a new clone of the version; else it goes on with its image
+	Fresh bool   `json:"fresh"`
+	Why   string `json:"why"`         // in a few words
+	Loses int64  `json:"loses_bytes"` // bytes that it has written, and that go
 }
 
 // keeps reports whether a device keeps what it writes when it boots.
@@ -197,8 +208,8 @@ func (r *Room) IQN(device string) string { return r.o.Base + ":" + device }
 // Initiator returns the iSCSI name with which a device logs in.
 func (r *Room) Initiator(device string) string { return r.o.Base + ".initiator:" + device }
 
-// Boot gets the disk of a device ready: a new clone, or the image that it has. Sessions that it has left are closed,
-// since a device that boots has ended.
+// Boot gets the disk of a device ready: a new clone, or the image that it has. Sessions that it has
+// left are closed, since a device that boots has ended.
 func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, error) {
 	return ready(ctx, r, name, true)
 }
@@ -224,7 +235,8 @@ func ready(ctx context.Context, r *Room, name string, closing bool) (Boot, targe
 			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 		}
 	}
-	if err := r.o.Targets.Remove(ctx, r.IQN(name), closing); err != nil && !errors.Is(err, target.ErrUnknown) {
+	if err := r.o.Targets.Remove(ctx, r.IQN(name), closing); err != nil &&
+		!errors.Is(err, target.ErrUnknown) {
 		return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 	}
 	if b.Fresh {
@@ -237,7 +249,9 @@ func ready(ctx context.Context, r *Room, name string, closing bool) (Boot, targe
 			return Boot{}, target.Target{}, fmt.Errorf("device %s: %w", name, err)
 		}
 	}
-	t := target.Target{IQN: r.IQN(name), Disks: []target.Disk{{Path: r.o.Pool.Path(d.Image), Serial: fmt.Sprintf("ducks%08d", d.Number)}},
+	t := target.Target{
+		IQN: r.IQN(name), Disks: []target.Disk{
+			{Path: r.o.Pool.Path(d.Image), Serial: fmt.Sprintf("ducks%08d", d.Number)}},
 		Initiators: []string{r.Initiator(name)}, User: name, Secret: d.Secret}
 	more, err := r.Disks().of(name)
 	if err != nil {
@@ -250,8 +264,8 @@ func ready(ctx context.Context, r *Room, name string, closing bool) (Boot, targe
 	return b, t, r.Canaries().begins(&g, &d, b.Version)
 }
 
-// spareFor refuses a device where what it would write has only the reserve of the pool. What it has written and loses
-// counts as free.
+// spareFor refuses a device where what it would write has only the reserve of the pool. What it has
+// written and loses counts as free.
 func spareFor(ctx context.Context, p pool.Pool, d *Device) error {
 	space, err := p.Space(ctx)
 	if err != nil || d.Image == "" || space.Spares(0) == nil {
@@ -264,8 +278,9 @@ func spareFor(ctx context.Context, p pool.Pool, d *Device) error {
 	return space.Spares(-u.Own)
 }
 
-// clone gives a device a new image, with a secret of its own: a system that still knows the one of the old image does not
-// log in to another disk by itself. The old image goes when the new one is noted.
+// clone gives a device a new image, with a secret of its own: a system that still knows the one of
+// the old image does not log in to another disk by itself. The old image goes when the new one is
+// noted.
 func (r *Room) clone(ctx context.Context, d *Device, v Version) error {
 	old := d.Image
 	var number uint64

@@ -9,8 +9,8 @@ import (
 	"dalmatiner/ducks/internal/target"
 )
 
-// Disk is a further disk, which a device has beside the one that it boots from. What is written to it stays, whatever the
-// mode of the device. It has no versions.
+// Disk is a further disk, which a device has beside the one that it boots from. What is written to
+// it stays, whatever the mode of the device. It has no versions.
 type Disk struct {
 	Name    string `json:"name"`
 	Network string `json:"network"`
@@ -57,8 +57,8 @@ func (d Disks) Create(ctx context.Context, of Disk) error {
 	return nil
 }
 
-// Give gives a disk to a device from its next boot on; "" takes it from the one that has it. That one is off: a disk is
-// never that of two.
+// Give gives a disk to a device from its next boot on; "" takes it from the one that has it. That
+// one is off: a disk is never that of two.
 func (d Disks) Give(ctx context.Context, name, device string) error {
 	r := d.r
 	r.mu.Lock()
@@ -76,7 +76,8 @@ func (d Disks) Give(ctx context.Context, name, device string) error {
 			return err
 		}
 		if to := t.Place(devices, device).Network; to != of.Network {
-			return fmt.Errorf("disk %s: %w: it is of network %s, and device %s of %s", name, ErrRefused, of.Network, device, to)
+			return fmt.Errorf("disk %s: %w: it is of network %s, and device %s of %s", name, ErrRefused,
+				of.Network, device, to)
 		}
 	}
 	if of.Device == device {
@@ -89,14 +90,16 @@ func (d Disks) Give(ctx context.Context, name, device string) error {
 	return r.put(disks, name, of)
 }
 
-// free takes the target of the device away that has a disk, which it gets again without that when it boots.
+// free takes the target of the device away that has a disk, which it gets again without that when
+// it boots.
 func (d Disks) free(ctx context.Context, of *Disk) error {
 	if of.Device == "" {
 		return nil
 	}
 	switch err := d.r.o.Targets.Remove(ctx, d.r.IQN(of.Device), false); {
 	case errors.Is(err, target.ErrBusy):
-		return fmt.Errorf("disk %s: %w: device %s has it, and is on: shut it down first", of.Name, ErrBusy, of.Device)
+		return fmt.Errorf("disk %s: %w: device %s has it, and is on: shut it down first", of.Name,
+			ErrBusy, of.Device)
 	case err != nil && !errors.Is(err, target.ErrUnknown):
 		return err
 	}
@@ -126,7 +129,8 @@ func (d Disks) of(device string) (list []target.Disk, err error) {
 	all, err := d.List()
 	for _, of := range all {
 		if of.Device == device {
-			list = append(list, target.Disk{Path: d.r.o.Pool.Path(diskImage(of.Name)), Serial: fmt.Sprintf("duckd%08d", of.Number)})
+			list = append(list, target.Disk{Path: d.r.o.Pool.Path(diskImage(of.Name)),
+				Serial: fmt.Sprintf("duckd%08d", of.Number)})
 		}
 	}
 	return list, err

@@ -23,11 +23,13 @@ func (r *Room) CreateVolume(ctx context.Context, v Volume, author string) error 
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	name := v.Name
-	if err := errors.Join(r.fresh(volumes, name), r.Networks().may(v.Network, Counts{Volumes: 1, Space: v.Size})); err != nil {
+	if err := errors.Join(r.fresh(volumes, name),
+		r.Networks().may(v.Network, Counts{Volumes: 1, Space: v.Size})); err != nil {
 		return err
 	}
 	image := volumeImage(name)
-	if err := r.o.Pool.Create(ctx, image, v.Size); err != nil && !errors.Is(err, pool.ErrExists) { // by a try before this one
+	// by a try before this one
+	if err := r.o.Pool.Create(ctx, image, v.Size); err != nil && !errors.Is(err, pool.ErrExists) {
 		return fmt.Errorf("volume %s: %w", name, err)
 	}
 	v.Versions = nil
@@ -53,14 +55,25 @@ func (r *Room) CreateGroup(_ context.Context, name, volume, author string) error
 	if err != nil {
 		return err
 	}
-	first := Version{Number: 1, Snapshot: of.Snapshot, From: fmt.Sprintf("volume %s, version %d", volume, of.Number), Author: author, At: r.o.Now()}
+	first := Version{
+		Number:   1,
+		Snapshot: of.Snapshot,
+		From:     fmt.Sprintf("volume %s, version %d", volume, of.Number),
+		Author:   author,
+		At:       r.o.Now(),
+	}
 	return r.Networks().grow(v.Network, Counts{Groups: 1}, func(tx *state.Tx) error {
-		return tx.Put(groups, name, Group{Name: name, Network: v.Network, Volume: volume, Versions: []Version{first}})
+		return tx.Put(groups, name, Group{
+			Name:     name,
+			Network:  v.Network,
+			Volume:   volume,
+			Versions: []Version{first},
+		})
 	})
 }
 
-// freeze keeps an image as the next version of a list. A number whose snapshot is there already, from a try that was
-// not noted, is passed over.
+// freeze keeps an image as the next version of a list. A number whose snapshot is there already,
+// from a try that was not noted, is passed over.
 func (r *Room) freeze(ctx context.Context, image, as string, list *[]Version, v Version) error {
 	before := pool.Snapshot{}
 	if n := len(*list); n > 0 {
@@ -96,8 +109,9 @@ type Update struct {
 	Try          *Canary // who gets it first; nil: all do
 }
 
-// UpdateGroup makes what a device has written the newest version of a group. The device is off: nobody has a session
-// on its disk. Devices get the version when they boot next; where it is to be tried, only canaries do.
+// UpdateGroup makes what a device has written the newest version of a group. The device is off:
+// nobody has a session on its disk. Devices get the version when they boot next; where it is to be
+// tried, only canaries do.
 func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version, error) {
 	if u.Try != nil {
 		if err := u.Try.check(); err != nil {
@@ -112,15 +126,19 @@ func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version,
 		return Version{}, err
 	}
 	if d.Image == "" {
-		return Version{}, fmt.Errorf("device %s: %w: it has no image yet: boot it first", u.Device, ErrRefused)
+		return Version{}, fmt.Errorf("device %s: %w: it has no image yet: boot it first", u.Device,
+			ErrRefused)
 	}
 	if of, err := r.Group(d.Group); err != nil || of.Network != g.Network {
-		return Version{}, errors.Join(err, fmt.Errorf("device %s: %w: it is of network %s, and group %s of %s", u.Device, ErrRefused, of.Network, name, g.Network))
+		return Version{}, errors.Join(err,
+			fmt.Errorf("device %s: %w: it is of network %s, and group %s of %s", u.Device, ErrRefused,
+				of.Network, name, g.Network))
 	}
 	// Without its target it cannot be switched on meanwhile. It gets it again when it boots.
 	switch err := r.o.Targets.Remove(ctx, r.IQN(u.Device), false); {
 	case errors.Is(err, target.ErrBusy):
-		return Version{}, fmt.Errorf("device %s: %w: it is on: shut it down, then update the group", u.Device, ErrBusy)
+		return Version{}, fmt.Errorf("device %s: %w: it is on: shut it down, then update the group",
+			u.Device, ErrBusy)
 	case err != nil && !errors.Is(err, target.ErrUnknown):
 		return Version{}, err
 	}
@@ -128,7 +146,11 @@ func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version,
 	if err != nil {
 		return Version{}, fmt.Errorf("group %s: %w", name, err)
 	}
-	if err := r.freeze(ctx, d.Image, groupImage(name), &g.Versions, Version{From: "device " + u.Device, Author: u.Author, Note: u.Note}); err != nil {
+	if err := r.freeze(ctx, d.Image, groupImage(name), &g.Versions, Version{
+		From:   "device " + u.Device,
+		Author: u.Author,
+		Note:   u.Note,
+	}); err != nil {
 		return Version{}, fmt.Errorf("group %s: %w", name, err)
 	}
 	v := g.Versions[len(g.Versions)-1]
@@ -144,7 +166,8 @@ func (r *Room) UpdateGroup(ctx context.Context, name string, u Update) (Version,
 	return v, r.put(groups, name, g)
 }
 
-// Promote makes the version that a group uses the newest one of its volume. Groups that are made later begin with it.
+// Promote makes the version that a group uses the newest one of its volume. Groups that are made
+// later begin with it.
 func (r *Room) Promote(ctx context.Context, name, author, note string) (Version, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -167,7 +190,8 @@ func (r *Room) Promote(ctx context.Context, name, author, note string) (Version,
 	if err := pool.Spare(ctx, r.o.Pool, 0); err != nil { // what it keeps does not come back
 		return Version{}, fmt.Errorf("volume %s: %w", v.Name, err)
 	}
-	next := Version{Number: last.Number + 1, Snapshot: of.Snapshot, From: fmt.Sprintf("group %s, version %d", name, of.Number),
+	next := Version{Number: last.Number + 1, Snapshot: of.Snapshot,
+		From:   fmt.Sprintf("group %s, version %d", name, of.Number),
 		Author: author, Note: note, At: r.o.Now(), Changed: of.Changed}
 	v.Versions = append(v.Versions, next)
 	return next, r.put(volumes, v.Name, v)
@@ -179,11 +203,13 @@ const (
 	longestWait = 30 * 24 * 3600
 )
 
-// SetTimeouts says how long the devices of a group wait for their disk. They hear it when they are up the next time.
+// SetTimeouts says how long the devices of a group wait for their disk. They hear it when they are
+// up the next time.
 func (r *Room) SetTimeouts(name string, t Timeouts) error {
 	for _, s := range []int{t.Recovery, t.Command} {
 		if s != 0 && (s < leastWait || s > longestWait) {
-			return fmt.Errorf("group %s: %w: %d seconds: want %d to %d, or 0 for what the image says", name, ErrRefused, s, leastWait, longestWait)
+			return fmt.Errorf("group %s: %w: %d seconds: want %d to %d, or 0 for what the image says", name,
+				ErrRefused, s, leastWait, longestWait)
 		}
 	}
 	r.mu.Lock()
@@ -196,7 +222,8 @@ func (r *Room) SetTimeouts(name string, t Timeouts) error {
 	return r.put(groups, name, g)
 }
 
-// Rollback lets the devices of a group get a version when they boot next; 0 is the newest, also of those to come.
+// Rollback lets the devices of a group get a version when they boot next; 0 is the newest, also of
+// those to come.
 func (r *Room) Rollback(_ context.Context, name string, number int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

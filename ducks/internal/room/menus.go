@@ -10,12 +10,14 @@ import (
 	"dalmatiner/access/state"
 )
 
-// Menu is what the devices of a group are offered when they boot, beside their disk, which comes first.
+// Menu is what the devices of a group are offered when they boot, beside their disk, which comes
+// first.
 type Menu struct {
-	Name    string  `json:"name"`
-	Network string  `json:"network"`
-	Wait    int     `json:"wait_seconds"` // for somebody to choose; then the default is taken. 0: for ever
-	Default string  `json:"default"`      // the key of an entry; empty: the disk
+	Name    string `json:"name"`
+	Network string `json:"network"`
+	// for somebody to choose; then the default is taken. 0: for ever
+	Wait    int     `json:"wait_seconds"`
+	Default string  `json:"default"` // the key of an entry; empty: the disk
 	Entries []Entry `json:"entries"`
 }
 
@@ -68,7 +70,9 @@ func (m Menus) Put(of Menu) error {
 	var before Menu
 	switch err := m.r.get(menus, of.Name, &before); {
 	case errors.Is(err, state.ErrUnknown):
-		return m.r.Networks().grow(of.Network, Counts{Menus: 1}, func(tx *state.Tx) error { return tx.Put(menus, of.Name, of) })
+		return m.r.Networks().grow(of.Network, Counts{Menus: 1}, func(tx *state.Tx) error {
+			return tx.Put(menus, of.Name, of)
+		})
 	case err != nil:
 		return err
 	}
@@ -109,7 +113,8 @@ func (m Menus) Give(group, name string) error {
 			return err
 		}
 		if of.Network != g.Network {
-			return fmt.Errorf("menu %s: %w: it is of network %s, and group %s of %s", name, ErrRefused, of.Network, group, g.Network)
+			return fmt.Errorf("menu %s: %w: it is of network %s, and group %s of %s", name, ErrRefused,
+				of.Network, group, g.Network)
 		}
 	}
 	g.Menu = name
@@ -154,13 +159,15 @@ func (e *Entry) check() error {
 	case !nameForm.MatchString(e.Key):
 		return ErrName
 	case e.Text == "" || len(e.Text) > mostText || !printable(e.Text, ""):
-		return fmt.Errorf("%w: its text has 1 to %d printable letters, and no $, | or &", ErrRefused, mostText)
+		return fmt.Errorf("%w: its text has 1 to %d printable letters, and no $, | or &", ErrRefused,
+			mostText)
 	case (e.Chain == "") == (e.Kernel == ""):
 		return fmt.Errorf("%w: it has either something to chain to or a kernel", ErrRefused)
 	case e.Kernel == "" && e.Initrd+e.Args != "":
 		return fmt.Errorf("%w: an initrd and arguments go with a kernel", ErrRefused)
 	case len(e.Args) > mostLine || !printable(e.Args, ""):
-		return fmt.Errorf("%w: its arguments have at most %d printable letters, and no $, | or &", ErrRefused, mostLine)
+		return fmt.Errorf("%w: its arguments have at most %d printable letters, and no $, | or &",
+			ErrRefused, mostLine)
 	}
 	return errors.Join(checkURI(e.Chain), checkURI(e.Kernel), checkURI(e.Initrd))
 }
@@ -171,13 +178,18 @@ func checkURI(text string) error {
 		return nil
 	}
 	u, err := url.Parse(text)
-	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "tftp", "ftp"}, u.Scheme) || len(text) > mostLine || !printable(text, " ") {
-		return fmt.Errorf("%w: %q is nothing that iPXE loads: want http://HOST/PATH, or https, tftp or ftp", ErrRefused, text)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "tftp", "ftp"},
+		u.Scheme) || len(text) > mostLine || !printable(text, " ") {
+		return fmt.Errorf("%w: %q is nothing that iPXE loads: want http://HOST/PATH, or https, tftp or "+
+			"ftp", ErrRefused, text)
 	}
 	return nil
 }
 
-// printable reports whether a text is of letters that iPXE prints and takes as they are, and of none of some others.
+// printable reports whether a text is of letters that iPXE prints and takes as they are, and of
+// none of some others.
 func printable(text, but string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' || strings.ContainsRune("$|&"+but, r) })
+	return !strings.ContainsFunc(text, func(r rune) bool {
+		return r < ' ' || r > '~' || strings.ContainsRune("$|&"+but, r)
+	})
 }

@@ -17,8 +17,12 @@ func TestMenus(t *testing.T) {
 	r := New(Options{State: file})
 	must(t, r.put(groups, "lab", Group{Name: "lab", Network: Default}))
 	m := r.Menus()
-	install := Entry{Key: "install", Text: "Install Debian 12 (over all)", Kernel: "http://192.0.2.1/linux", Initrd: "http://192.0.2.1/initrd.gz", Args: "auto=true url=http://192.0.2.1/preseed"}
-	good := Menu{Name: "usual", Network: Default, Wait: 10, Entries: []Entry{install, {Key: "more", Text: "More", Chain: "https://boot.example.org/menu.ipxe"}}}
+	install := Entry{Key: "install", Text: "Install Debian 12 (over all)",
+		Kernel: "http://192.0.2.1/linux", Initrd: "http://192.0.2.1/initrd.gz",
+		Args: "auto=true url=http://192.0.2.1/preseed"}
+	good := Menu{Name: "usual", Network: Default, Wait: 10,
+		Entries: []Entry{install,
+			{Key: "more", Text: "More", Chain: "https://boot.example.org/menu.ipxe"}}}
 	must(t, m.Put(good))
 	if of, err := m.Of("lab"); of != nil || err != nil {
 		t.Errorf("%+v, %v", of, err)
@@ -28,13 +32,15 @@ func TestMenus(t *testing.T) {
 		t.Errorf("given to a group of another network: %v", err)
 	}
 	must(t, m.Give("lab", "usual"))
-	if of, err := m.Of("lab"); err != nil || of.Wait != 10 || len(of.Entries) != 2 || of.Entries[0] != install {
+	if of, err := m.Of("lab"); err != nil || of.Wait != 10 || len(of.Entries) != 2 ||
+		of.Entries[0] != install {
 		t.Errorf("%+v, %v", of, err)
 	}
 	if err := m.Remove("usual"); !errors.Is(err, ErrBusy) {
 		t.Errorf("removed beneath a group: %v", err)
 	}
-	for what, err := range map[string]error{"given to none": m.Give("none", "usual"), "none given": m.Give("lab", "none"), "removed": m.Remove("none")} {
+	for what, err := range map[string]error{"given to none": m.Give("none", "usual"),
+		"none given": m.Give("lab", "none"), "removed": m.Remove("none")} {
 		if !errors.Is(err, state.ErrUnknown) {
 			t.Errorf("%s: %v", what, err)
 		}
@@ -60,10 +66,12 @@ func TestMenus(t *testing.T) {
 		"only an initrd": func(m *Menu) { m.Entries[1].Initrd = install.Initrd },
 		"no URI":         func(m *Menu) { m.Entries[1].Chain = "boot" },
 		"a file":         func(m *Menu) { m.Entries[1].Chain = "file:///etc/passwd" },
-		"words":          func(m *Menu) { m.Entries[1].Chain = "http://192.0.2.1/ || chain http://192.0.2.66/" },
-		"a secret":       func(m *Menu) { m.Entries[1].Chain = "http://192.0.2.66/${password}" },
-		"two commands":   func(m *Menu) { m.Entries[0].Args = "quiet && chain http://192.0.2.66/" },
-		"long":           func(m *Menu) { m.Entries[0].Args = strings.Repeat("x", mostLine+1) },
+		"words": func(m *Menu) {
+			m.Entries[1].Chain = "http://192.0.2.1/ || chain http://192.0.2.66/"
+		},
+		"a secret":     func(m *Menu) { m.Entries[1].Chain = "http://192.0.2.66/${password}" },
+		"two commands": func(m *Menu) { m.Entries[0].Args = "quiet && chain http://192.0.2.66/" },
+		"long":         func(m *Menu) { m.Entries[0].Args = strings.Repeat("x", mostLine+1) },
 	} {
 		bad := good
 		bad.Entries = append([]Entry(nil), good.Entries...)

@@ -70,7 +70,9 @@ func (p *texts) DeleteSnapshot(_ context.Context, s pool.Snapshot) error {
 	return nil
 }
 
-func (p *texts) Space(context.Context) (pool.Space, error) { return pool.Space{Total: 1, Free: 1}, nil }
+func (p *texts) Space(context.Context) (pool.Space, error) {
+	return pool.Space{Total: 1, Free: 1}, nil
+}
 
 func (p *texts) Delete(_ context.Context, image string) error {
 	if _, is := p.images[image]; !is {
@@ -81,7 +83,9 @@ func (p *texts) Delete(_ context.Context, image string) error {
 	return nil
 }
 
-func (p *texts) Delta(context.Context, pool.Snapshot, pool.Snapshot) (int64, error) { return 0, nil }
+func (p *texts) Delta(context.Context, pool.Snapshot, pool.Snapshot) (int64, error) {
+	return 0, nil
+}
 func (p *texts) Usage(_ context.Context, image string) (pool.Usage, error) {
 	return pool.Usage{Own: int64(len(p.images[image]))}, nil
 }
@@ -137,8 +141,10 @@ func inMemory(t interface{ Fatal(args ...any) }) (r *Room, p *texts, closed func
 	if err != nil {
 		t.Fatal(err)
 	}
-	p = &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{}, limits: map[string]int64{}}
-	r = New(Options{State: file, Pool: p, Targets: noTargets{}, Base: "iqn.2026-11.test.room", Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
+	p = &texts{images: map[string]string{}, snapshots: map[pool.Snapshot]string{},
+		limits: map[string]int64{}}
+	r = New(Options{State: file, Pool: p, Targets: noTargets{}, Base: "iqn.2026-11.test.room",
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler)})
 	return r, p, func() {
 		if err := errors.Join(file.Close(), os.RemoveAll(dir)); err != nil {
 			t.Fatal(err)
@@ -151,10 +157,12 @@ func TestARoomEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, p, closed := inMemory(t)
 		defer closed()
-		m := &operators{t, r, p, &plain{map[string][]string{}, map[string]*plainGroup{}, map[string]*plainDevice{}}, 0}
+		m := &operators{t, r, p, &plain{map[string][]string{}, map[string]*plainGroup{},
+			map[string]*plainDevice{}}, 0}
 		m.begin()
 		t.Repeat(map[string]func(*rapid.T){
-			"": m.check, "write": m.write, "boot": m.boot, "update": m.update, "promote": m.promote, "rollback": m.rollback, "group": m.group, "change": m.change,
+			"": m.check, "write": m.write, "boot": m.boot, "update": m.update, "promote": m.promote,
+			"rollback": m.rollback, "group": m.group, "change": m.change,
 		})
 	})
 }
@@ -181,7 +189,8 @@ func (o *operators) begin() {
 	o.newGroup()
 	for i, mode := range []Mode{Volatile, Persistent, Volatile} {
 		name := fmt.Sprint("pc", i)
-		o.must(o.AddDevice(ctx, Device{Name: name, MAC: fmt.Sprintf("02:00:00:00:00:%02x", i), Group: "g1", Mode: mode}))
+		o.must(o.AddDevice(ctx, Device{Name: name, MAC: fmt.Sprintf("02:00:00:00:00:%02x", i),
+			Group: "g1", Mode: mode}))
 		o.model.devices[name] = &plainDevice{group: "g1", mode: mode}
 	}
 }
@@ -224,7 +233,8 @@ func (o *operators) boot(t *rapid.T) {
 		t.Fatalf("%s boots %q, not %q", name, got, want)
 	}
 	i := slices.IndexFunc(before, func(b Boot) bool { return b.Device == name })
-	if planned := before[i]; planned.Version != boot.Version || planned.Fresh != boot.Fresh || planned.Group != boot.Group {
+	if planned := before[i]; planned.Version != boot.Version || planned.Fresh != boot.Fresh ||
+		planned.Group != boot.Group {
 		t.Fatalf("planned was %+v, it is %+v", planned, boot)
 	}
 }
@@ -276,7 +286,8 @@ func (o *operators) rollback(t *rapid.T) {
 func (o *operators) change(t *rapid.T) {
 	name, d := o.device(t)
 	group, g := o.anyGroup(t)
-	d.group, d.mode, d.pin = group, rapid.SampledFrom([]Mode{Volatile, Persistent}).Draw(t, "mode"), rapid.IntRange(0, len(g.versions)).Draw(t, "pin")
+	d.group, d.mode, d.pin = group, rapid.SampledFrom([]Mode{Volatile, Persistent}).Draw(t, "mode"),
+		rapid.IntRange(0, len(g.versions)).Draw(t, "pin")
 	d.afresh = rapid.Bool().Draw(t, "afresh")
 	d.space = rapid.SampledFrom([]int64{0, LeastSpace, 1 << 40}).Draw(t, "space")
 	o.must(o.ChangeDevice(context.Background(), name, func(is *Device) {

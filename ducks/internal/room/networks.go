@@ -15,8 +15,8 @@ type Client struct {
 	Limits Counts `json:"limits"` // of all of its networks together
 }
 
-// Network owns images and devices: each volume, menu and disk is of one network, each group of that of its volume, each
-// device of that of its group. Nothing leaves its network.
+// Network owns images and devices: each volume, menu and disk is of one network, each group of that
+// of its volume, each device of that of its group. Nothing leaves its network.
 type Network struct {
 	Name   string `json:"name"`
 	Client string `json:"client"`
@@ -31,7 +31,8 @@ type Counts struct {
 	Devices  int64 `json:"devices,omitempty"`
 	Disks    int64 `json:"disks,omitempty"`
 	Menus    int64 `json:"menus,omitempty"`
-	Space    int64 `json:"space,omitempty"` // bytes: the sizes of volumes and disks, and what the images of devices may take
+	// bytes: the sizes of volumes and disks, and what the images of devices may take
+	Space int64 `json:"space,omitempty"`
 }
 
 // Default is the name of the client that is there from the beginning, and of its network.
@@ -45,7 +46,8 @@ const (
 	networks state.Table = "network"
 )
 
-// Place is where something is in the tree of clients, networks and groups. What is of no group has none.
+// Place is where something is in the tree of clients, networks and groups. What is of no group has
+// none.
 type Place struct{ Client, Network, Group string }
 
 // Tree is which network everything is of, at one moment.
@@ -112,8 +114,10 @@ type owned struct {
 }
 
 func tree(tx *state.Tx) (Tree, error) {
-	t := Tree{Clients: make(map[string]Client), Networks: make(map[string]Network), Has: make(map[string]Counts),
-		networks: make(map[state.Table]map[string]string), groups: make(map[string]string), sizes: make(map[string]int64)}
+	t := Tree{Clients: make(map[string]Client), Networks: make(map[string]Network),
+		Has:      make(map[string]Counts),
+		networks: make(map[state.Table]map[string]string), groups: make(map[string]string),
+		sizes: make(map[string]int64)}
 	volumeSizes := make(map[string]int64)
 	add := func(network string, more Counts) { t.Has[network] = t.Has[network].plus(more) }
 	each := func(kind state.Table, note func(name string, of owned)) error {
@@ -155,7 +159,8 @@ func (t *Tree) promised(d *Device) int64 {
 }
 
 func (c Counts) plus(o Counts) Counts {
-	return Counts{c.Networks + o.Networks, c.Volumes + o.Volumes, c.Groups + o.Groups, c.Devices + o.Devices, c.Disks + o.Disks, c.Menus + o.Menus, c.Space + o.Space}
+	return Counts{c.Networks + o.Networks, c.Volumes + o.Volumes, c.Groups + o.Groups, c.Devices +
+		o.Devices, c.Disks + o.Disks, c.Menus + o.Menus, c.Space + o.Space}
 }
 
 // OfClient returns what the networks of a client have together.
@@ -169,7 +174,8 @@ func (t *Tree) OfClient(name string) (has Counts) {
 	return has
 }
 
-// over returns ErrLimit, with what there is too much of, where more of something is more than a limit.
+// over returns ErrLimit, with what there is too much of, where more of something is more than a
+// limit.
 func (c Counts) over(limit, more Counts) error {
 	has, may, wants := reflect.ValueOf(c), reflect.ValueOf(limit), reflect.ValueOf(more)
 	for i := range has.NumField() {
@@ -179,9 +185,11 @@ func (c Counts) over(limit, more Counts) error {
 		}
 		what := strings.ToLower(has.Type().Field(i).Name)
 		if what == "space" {
-			return fmt.Errorf("%w to %d bytes, of which %d are given away, and %d more are wanted: less of them, or a higher limit", ErrLimit, most, n, add)
+			return fmt.Errorf("%w to %d bytes, of which %d are given away, and %d more are wanted: less "+
+				"of them, or a higher limit", ErrLimit, most, n, add)
 		}
-		return fmt.Errorf("%w to %d %s, and has %d: delete some, or raise the limit", ErrLimit, most, what, n)
+		return fmt.Errorf("%w to %d %s, and has %d: delete some, or raise the limit", ErrLimit, most,
+			what, n)
 	}
 	return nil
 }
@@ -306,7 +314,8 @@ func (r Networks) Remove(name string) error {
 			return fmt.Errorf("network %s: %w", name, state.ErrUnknown)
 		}
 		if t.Has[name] != (Counts{}) {
-			return fmt.Errorf("network %s: %w: it has volumes, disks or menus: delete them first", name, ErrBusy)
+			return fmt.Errorf("network %s: %w: it has volumes, disks or menus: delete them first", name,
+				ErrBusy)
 		}
 		return tx.Delete(networks, name)
 	})

@@ -36,7 +36,8 @@ func (e *estate) find(kind, name string) *thing {
 	return nil
 }
 
-var aboveKind = map[string]string{"network": "client", "volume": "network", "disk": "network", "menu": "network", "group": "volume", "device": "group"}
+var aboveKind = map[string]string{"network": "client", "volume": "network", "disk": "network",
+	"menu": "network", "group": "volume", "device": "group"}
 
 // chain returns what a thing is below, the thing first.
 func (e *estate) chain(t *thing) (list []*thing) {
@@ -70,7 +71,8 @@ func (e *estate) space(t *thing) int64 {
 	return 0
 }
 
-// fits reports whether a change keeps to the limits: what there is more of afterwards is within them.
+// fits reports whether a change keeps to the limits: what there is more of afterwards is within
+// them.
 func (e *estate) fits(change func(e *estate)) bool {
 	after := &estate{limits: e.limits}
 	for _, t := range e.things {
@@ -120,15 +122,17 @@ type landlords struct {
 	count int
 }
 
-// TestTheTreeEqualsTheModel makes, limits, moves and deletes in any order, and compares what there is, where it is, and what
-// was refused.
+// TestTheTreeEqualsTheModel makes, limits, moves and deletes in any order, and compares what there
+// is, where it is, and what was refused.
 func TestTheTreeEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r, _, closed := inMemory(t)
 		defer closed()
 		o := &landlords{t: t, Room: r, model: &estate{limits: map[limitKey]int64{}}}
-		o.model.things = []*thing{{kind: "client", name: Default}, {kind: "network", name: Default, above: Default}}
-		t.Repeat(map[string]func(*rapid.T){"": o.check, "make": o.make, "device": o.device, "limit": o.limit, "delete": o.delete, "move": o.move, "move more": o.move, "give": o.give})
+		o.model.things = []*thing{{kind: "client", name: Default},
+			{kind: "network", name: Default, above: Default}}
+		t.Repeat(map[string]func(*rapid.T){"": o.check, "make": o.make, "device": o.device,
+			"limit": o.limit, "delete": o.delete, "move": o.move, "move more": o.move, "give": o.give})
 	})
 }
 
@@ -175,11 +179,14 @@ func (o *landlords) makeA(t *rapid.T, kind string) {
 		err = o.CreateGroup(ctx, m.name, m.above, "")
 	case "device":
 		m.space = int64(rapid.IntRange(0, 3).Draw(t, "space")) * LeastSpace
-		err = o.AddDevice(ctx, Device{Name: m.name, MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", o.count>>8, o.count&255), Group: m.above, Mode: Volatile, Space: m.space})
+		err = o.AddDevice(ctx,
+			Device{Name: m.name, MAC: fmt.Sprintf("02:00:00:00:%02x:%02x", o.count>>8, o.count&255),
+				Group: m.above, Mode: Volatile, Space: m.space})
 	case "disk":
 		err = o.Disks().Create(ctx, Disk{Name: m.name, Network: m.above, Size: m.size})
 	case "menu":
-		err = o.Menus().Put(Menu{Name: m.name, Network: m.above, Entries: []Entry{{Key: "a", Text: "a", Chain: "http://192.0.2.1/"}}})
+		err = o.Menus().Put(Menu{Name: m.name, Network: m.above,
+			Entries: []Entry{{Key: "a", Text: "a", Chain: "http://192.0.2.1/"}}})
 	}
 	if o.agrees(t, err, ErrLimit, func(e *estate) { e.things = append(e.things, m) }) {
 		o.model.things = append(o.model.things, m)
@@ -205,7 +212,8 @@ func (o *landlords) limit(t *rapid.T) {
 		o.model.limits[limitKey{of.kind + " " + of.name, name}] = n
 		return n
 	}
-	to := Counts{Volumes: draw("volume"), Groups: draw("group"), Devices: draw("device"), Disks: draw("disk"), Menus: draw("menu"), Space: draw("space")}
+	to := Counts{Volumes: draw("volume"), Groups: draw("group"), Devices: draw("device"),
+		Disks: draw("disk"), Menus: draw("menu"), Space: draw("space")}
 	var err error
 	if of.kind == "client" {
 		to.Networks = draw("network")
@@ -224,7 +232,8 @@ func (o *landlords) delete(t *rapid.T) {
 	of := o.any(t, rapid.SampledFrom(kinds).Draw(t, "kind"))
 	busy := of.kind == "disk" && of.with != ""
 	for _, is := range o.model.things {
-		busy = busy || o.model.below(is, of) || of.kind == "menu" && is.kind == "group" && is.with == of.name
+		busy = busy || o.model.below(is, of) || of.kind == "menu" && is.kind == "group" &&
+			is.with == of.name
 	}
 	var err error
 	switch of.kind {
@@ -279,21 +288,27 @@ func (o *landlords) network(t *thing) string {
 func (o *landlords) move(t *rapid.T) {
 	d, to := o.any(t, "device"), o.any(t, "group")
 	space := int64(rapid.IntRange(0, 3).Draw(t, "space")) * LeastSpace
-	err := o.ChangeDevice(context.Background(), d.name, func(is *Device) { is.Group, is.Space = to.name, space })
+	err := o.ChangeDevice(context.Background(), d.name, func(is *Device) {
+		is.Group, is.Space = to.name, space
+	})
 	if o.network(d) != o.network(to) {
 		if !errors.Is(err, ErrRefused) {
 			t.Fatalf("a device leaves its network: %v", err)
 		}
 		return
 	}
-	if o.agrees(t, err, ErrLimit, func(e *estate) { is := e.find("device", d.name); is.above, is.space = to.name, space }) {
+	if o.agrees(t, err, ErrLimit, func(e *estate) {
+		is := e.find("device", d.name)
+		is.above, is.space = to.name, space
+	}) {
 		d.above, d.space = to.name, space
 	}
 }
 
 // give gives a disk to a device, and a menu to a group.
 func (o *landlords) give(t *rapid.T) {
-	disk, device, menu, group := o.any(t, "disk"), o.any(t, "device"), o.any(t, "menu"), o.any(t, "group")
+	disk, device, menu, group := o.any(t, "disk"), o.any(t, "device"), o.any(t, "menu"),
+		o.any(t, "group")
 	for _, of := range []struct {
 		what, to *thing
 		err      error
@@ -305,7 +320,8 @@ func (o *landlords) give(t *rapid.T) {
 	} {
 		same := o.network(of.what) == o.network(of.to)
 		if same != (of.err == nil) || of.err != nil && !errors.Is(of.err, ErrRefused) {
-			t.Fatalf("%s %s for %s %s: of one network: %t, and the room says: %v", of.what.kind, of.what.name, of.to.kind, of.to.name, same, of.err)
+			t.Fatalf("%s %s for %s %s: of one network: %t, and the room says: %v", of.what.kind,
+				of.what.name, of.to.kind, of.to.name, same, of.err)
 		}
 		if same {
 			of.had.with = of.name
@@ -319,7 +335,8 @@ func (o *landlords) check(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tables := map[string]state.Table{"volume": AVolume, "group": AGroup, "device": ADevice, "disk": ADisk, "menu": AMenu}
+	tables := map[string]state.Table{"volume": AVolume, "group": AGroup, "device": ADevice,
+		"disk": ADisk, "menu": AMenu}
 	for _, of := range o.model.things {
 		if of.kind == "client" || of.kind == "network" {
 			var has Counts
@@ -328,8 +345,11 @@ func (o *landlords) check(t *rapid.T) {
 			} else {
 				has = tree.Has[of.name]
 			}
-			count := func(kind string) int64 { return o.model.count(limitKey{of.kind + " " + of.name, kind}) }
-			want := Counts{count("network"), count("volume"), count("group"), count("device"), count("disk"), count("menu"), count("space")}
+			count := func(kind string) int64 {
+				return o.model.count(limitKey{of.kind + " " + of.name, kind})
+			}
+			want := Counts{count("network"), count("volume"), count("group"), count("device"), count("disk"),
+				count("menu"), count("space")}
 			if has != want {
 				t.Fatalf("%s %s has %+v, not %+v", of.kind, of.name, has, want)
 			}

@@ -26,7 +26,9 @@ func (r *Room) RemoveDevice(ctx context.Context, name string) error {
 	case err != nil && !errors.Is(err, target.ErrUnknown):
 		return err
 	}
-	if err := r.o.State.Update(func(tx *state.Tx) error { return errors.Join(tx.Delete(devices, name), r.Disks().none(tx, name)) }); err != nil {
+	if err := r.o.State.Update(func(tx *state.Tx) error {
+		return errors.Join(tx.Delete(devices, name), r.Disks().none(tx, name))
+	}); err != nil {
 		return err
 	}
 	if d.Image == "" {
@@ -49,7 +51,8 @@ func (r *Room) RemoveGroup(ctx context.Context, name string) error {
 	}
 	for _, d := range all {
 		if d.Group == name {
-			return fmt.Errorf("group %s: %w: device %s is in it: move or remove it first", name, ErrBusy, d.Name)
+			return fmt.Errorf("group %s: %w: device %s is in it: move or remove it first", name, ErrBusy,
+				d.Name)
 		}
 	}
 	if err := r.delete(groups, name); err != nil {
@@ -81,7 +84,8 @@ func (r *Room) RemoveVolume(ctx context.Context, name string) error {
 	return r.removeSnapshots(ctx, v.Versions)
 }
 
-// RemoveVersion removes a version of a group that devices do not get. What was cloned from it stays.
+// RemoveVersion removes a version of a group that devices do not get. What was cloned from it
+// stays.
 func (r *Room) RemoveVersion(ctx context.Context, name string, number int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -99,11 +103,15 @@ func (r *Room) RemoveVersion(ctx context.Context, name string, number int) error
 	}
 	for _, d := range all {
 		if d.Group == name && d.Pin == number {
-			return fmt.Errorf("group %s: %w: device %s is pinned to version %d", name, ErrBusy, d.Name, number)
+			return fmt.Errorf("group %s: %w: device %s is pinned to version %d", name, ErrBusy, d.Name,
+				number)
 		}
 	}
-	if used, err := version(g.Versions, g.Use); err != nil || used.Number == number || at == len(g.Versions)-1 {
-		return errors.Join(err, fmt.Errorf("group %s: %w: version %d is the one that devices get, or the newest", name, ErrBusy, number))
+	if used, err := version(g.Versions, g.Use); err != nil || used.Number == number ||
+		at == len(g.Versions)-1 {
+		return errors.Join(err,
+			fmt.Errorf("group %s: %w: version %d is the one that devices get, or the newest", name, ErrBusy,
+				number))
 	}
 	removed := g.Versions[at]
 	g.Versions = slices.Delete(g.Versions, at, at+1)
@@ -155,7 +163,8 @@ func (r *Room) delete(t state.Table, name string) error {
 	return r.o.State.Update(func(tx *state.Tx) error { return tx.Delete(t, name) })
 }
 
-// Orphans returns the images of the pool that no device has: a crash or a failed removal has left them.
+// Orphans returns the images of the pool that no device has: a crash or a failed removal has left
+// them.
 func (r *Room) Orphans(ctx context.Context) (list []string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,11 +20,13 @@ func (d *desk) fill(free int64) {
 	must(d.t, err)
 	f, err := os.CreateTemp(filepath.Dir(d.o.Pool.Path("any")), "")
 	must(d.t, err)
-	must(d.t, errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, s.Free-free), f.Close(), d.o.Pool.Settle(d.t.Context())))
+	must(d.t, errors.Join(unix.Fallocate(int(f.Fd()), 0, 0, s.Free-free), f.Close(),
+		d.o.Pool.Settle(d.t.Context())))
 	d.t.Cleanup(func() { must(d.t, os.Remove(f.Name())) })
 }
 
-// TestTheReserveIsForRunningDevices: whatever else writes into the pool, or keeps what is in it, is refused below it.
+// TestTheReserveIsForRunningDevices: whatever else writes into the pool, or keeps what is in it, is
+// refused below it.
 func TestTheReserveIsForRunningDevices(t *testing.T) {
 	if !duckstest.Alone(t, "mount", "mkfs.xfs", "tgtd", "tgtadm") {
 		return
@@ -44,16 +46,26 @@ func TestTheReserveIsForRunningDevices(t *testing.T) {
 	d.fill(10 << 20)
 	block := bytes.Repeat([]byte("x"), 1<<20)
 	imported := func() error {
-		_, err := d.Transfers().Import(ctx, Volume{Name: "new", Network: Default, Size: 1 << 20}, bytes.NewReader(block), func() string { return "" }, "", "")
+		_, err := d.Transfers().Import(ctx, Volume{Name: "new", Network: Default, Size: 1 << 20},
+			bytes.NewReader(block), func() string {
+				return ""
+			}, "", "")
 		return err
 	}
 	for what, do := range map[string]func() error{
-		"a volume":       func() error { return d.CreateVolume(ctx, Volume{Name: "more", Network: Default, Size: 1 << 20}, "") },
-		"a further disk": func() error { return d.Disks().Create(ctx, Disk{Name: "more", Network: Default, Size: 1 << 20}) },
-		"an import":      imported,
-		"an update":      func() error { _, err := d.UpdateGroup(ctx, "lab", Update{Device: "master"}); return err },
-		"a promotion":    func() error { _, err := d.Promote(ctx, "lab", "", ""); return err },
-		"a boot":         func() error { _, _, err := d.Boot(ctx, "off"); return err },
+		"a volume": func() error {
+			return d.CreateVolume(ctx, Volume{Name: "more", Network: Default, Size: 1 << 20}, "")
+		},
+		"a further disk": func() error {
+			return d.Disks().Create(ctx, Disk{Name: "more", Network: Default, Size: 1 << 20})
+		},
+		"an import": imported,
+		"an update": func() error {
+			_, err := d.UpdateGroup(ctx, "lab", Update{Device: "master"})
+			return err
+		},
+		"a promotion": func() error { _, err := d.Promote(ctx, "lab", "", ""); return err },
+		"a boot":      func() error { _, _, err := d.Boot(ctx, "off"); return err },
 	} {
 		if err := do(); !errors.Is(err, pool.ErrFull) {
 			t.Errorf("%s: %v", what, err)

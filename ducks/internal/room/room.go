@@ -1,6 +1,7 @@
-// Package room is the machines without disks of one storage server, and the images that they boot. A volume is a
-// disk with its versions; a group is what a set of devices boots, with versions of its own; a device has an image that
-// is cloned from a version of its group. DESIGN.md beside it says what happens to each at which moment.
+// Package room is the machines without disks of one storage server, and the images that they boot.
+// A volume is a disk with its versions; a group is what a set of devices boots, with versions of
+// its own; a device has an image that is cloned from a version of its group. DESIGN.md beside it
+// says what happens to each at which moment.
 package room
 
 import (
@@ -22,7 +23,8 @@ var (
 	ErrExists  = errors.New("it exists already")
 	ErrBusy    = errors.New("it is in use")
 	ErrRefused = errors.New("it cannot be done")
-	ErrName    = errors.New("a name has 1 to 40 of a-z, 0-9 and '-', and begins with a letter or digit")
+	ErrName    = errors.New(
+		"a name has 1 to 40 of a-z, 0-9 and '-', and begins with a letter or digit")
 )
 
 // Version is a disk as it was.
@@ -33,8 +35,9 @@ type Version struct {
 	Author   string        `json:"author"`
 	Note     string        `json:"note"`
 	At       time.Time     `json:"at"`
-	Changed  int64         `json:"changed_bytes"`    // bytes that differ from the version before, about
-	Tested   []string      `json:"tested,omitempty"` // devices that were up with it
+	// bytes that differ from the version before, about
+	Changed int64    `json:"changed_bytes"`
+	Tested  []string `json:"tested,omitempty"` // devices that were up with it
 }
 
 // Volume is a disk of a size, with its versions: the first is empty.
@@ -60,10 +63,12 @@ type Group struct {
 	Withdrawn *Withdrawn `json:"withdrawn,omitempty"` // the last one that was taken back by itself
 }
 
-// Timeouts are how long devices wait for a disk that does not answer, in seconds; 0: as long as their image says.
+// Timeouts are how long devices wait for a disk that does not answer, in seconds; 0: as long as
+// their image says.
 type Timeouts struct {
-	Recovery int `json:"recovery_seconds,omitempty"` // for its session to come back, before writes fail
-	Command  int `json:"command_seconds,omitempty"`  // for an answer, before the session is made anew
+	// for its session to come back, before writes fail
+	Recovery int `json:"recovery_seconds,omitempty"`
+	Command  int `json:"command_seconds,omitempty"` // for an answer, before the session is made anew
 }
 
 // Mode says what becomes of what a device writes.
@@ -112,7 +117,8 @@ type Options struct {
 	Logger  *slog.Logger
 }
 
-// Room has the devices. Its methods may be called concurrently; those that change something come one after the other.
+// Room has the devices. Its methods may be called concurrently; those that change something come
+// one after the other.
 type Room struct {
 	o  Options
 	mu sync.Mutex // held while something changes
@@ -132,12 +138,14 @@ const (
 func Migrations() []state.Migration {
 	return []state.Migration{
 		func(tx *state.Tx) error {
-			err := errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices), tx.MakeTable(disks), tx.MakeTable(menus), tx.MakeTable(unknown),
+			err := errors.Join(tx.MakeTable(volumes), tx.MakeTable(groups), tx.MakeTable(devices),
+				tx.MakeTable(disks), tx.MakeTable(menus), tx.MakeTable(unknown),
 				tx.MakeTable(clients), tx.MakeTable(networks))
 			if err != nil {
 				return err
 			}
-			return errors.Join(tx.Put(clients, Default, Client{Name: Default}), tx.Put(networks, Default, Network{Name: Default, Client: Default}))
+			return errors.Join(tx.Put(clients, Default, Client{Name: Default}),
+				tx.Put(networks, Default, Network{Name: Default, Client: Default}))
 		},
 	}
 }
@@ -198,5 +206,6 @@ func version(list []Version, number int) (Version, error) {
 			return v, nil
 		}
 	}
-	return Version{}, fmt.Errorf("version %d: %w: there are %d to %d", number, state.ErrUnknown, list[0].Number, list[len(list)-1].Number)
+	return Version{}, fmt.Errorf("version %d: %w: there are %d to %d", number, state.ErrUnknown,
+		list[0].Number, list[len(list)-1].Number)
 }

@@ -46,14 +46,19 @@ func newDesk(t *testing.T, kind string) *desk {
 	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // left to the next start of the machine
 	p, err := pool.Open(kind+":"+duckstest.Mounted(t, kind), pool.Reserve{Percent: 5})
 	must(t, err)
-	targets, err := target.Start(t.Context(), target.Options{Dir: dir, Portal: netip.MustParseAddrPort(portal), Logger: slog.New(slog.DiscardHandler)})
+	targets, err := target.Start(t.Context(),
+		target.Options{Dir: dir, Portal: netip.MustParseAddrPort(portal),
+			Logger: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(func() { must(t, targets.End()) })
 	file, err := state.Open(filepath.Join(dir, "state"), Migrations())
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
 	d := &desk{t: t, now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
-	d.Room = New(Options{State: file, Pool: p, Targets: targets, Base: "iqn.2026-11.test.room", Now: func() time.Time { return d.now }, Logger: slog.New(slog.DiscardHandler)})
+	d.Room = New(Options{State: file, Pool: p, Targets: targets, Base: "iqn.2026-11.test.room",
+		Now: func() time.Time {
+			return d.now
+		}, Logger: slog.New(slog.DiscardHandler)})
 	return d
 }
 
@@ -67,7 +72,8 @@ func (d *desk) on(name string) (*initiator.Session, *initiator.Disk) {
 	d.t.Helper()
 	_, of, err := d.Boot(d.t.Context(), name)
 	must(d.t, err)
-	s, err := initiator.Login(d.t.Context(), initiator.Options{Address: portal, Target: of.IQN, Initiator: of.Initiators[0], User: of.User, Secret: of.Secret})
+	s, err := initiator.Login(d.t.Context(), initiator.Options{Address: portal, Target: of.IQN,
+		Initiator: of.Initiators[0], User: of.User, Secret: of.Secret})
 	must(d.t, err)
 	disk, err := s.Disk(d.t.Context(), 1)
 	must(d.t, err)
@@ -82,7 +88,8 @@ func (d *desk) write(name, text string) {
 	s, disk := d.on(name)
 	b := make([]byte, textBytes)
 	copy(b, text)
-	must(d.t, errors.Join(disk.WriteAt(d.t.Context(), b, 1<<20), disk.Flush(d.t.Context()), s.Logout(d.t.Context())))
+	must(d.t, errors.Join(disk.WriteAt(d.t.Context(), b, 1<<20), disk.Flush(d.t.Context()),
+		s.Logout(d.t.Context())))
 }
 
 // boots boots a device, and checks what it reads.
@@ -96,13 +103,14 @@ func (d *desk) boots(name, want string) {
 	}
 }
 
-// TestARoom is the way of an image: an empty volume, an installation through a device, its update, and what the other
-// devices get when they boot.
+// TestARoom is the way of an image: an empty volume, an installation through a device, its update,
+// and what the other devices get when they boot.
 func TestARoom(t *testing.T) {
 	if !duckstest.Alone(t, "mount", "mkfs.btrfs", "btrfs", "mkfs.xfs", "tgtd", "tgtadm") {
 		return
 	}
-	// zfs-fuse loses what a process asks that is killed, as tgtd is here: that process then waits for ever.
+	// zfs-fuse loses what a process asks that is killed, as tgtd is here: that process then waits for
+	// ever.
 	for _, kind := range []string{"btrfs", "reflink"} {
 		t.Run(kind, func(t *testing.T) { testARoom(t, kind) })
 	}
@@ -117,10 +125,12 @@ func testARoom(t *testing.T, kind string) {
 	d.add("pc2", "02:00:00:00:00:03", "lab", Persistent)
 	d.write("master", "one")
 	v, err := d.UpdateGroup(ctx, "lab", Update{Device: "master", Author: "ann", Note: "installed"})
-	if err != nil || v.Number != 2 || v.From != "device master" || v.Note != "installed" || v.Changed < textBytes || v.Changed > 1<<20 {
+	if err != nil || v.Number != 2 || v.From != "device master" || v.Note != "installed" ||
+		v.Changed < textBytes || v.Changed > 1<<20 {
 		t.Errorf("%+v, %v", v, err)
 	}
-	if _, err := d.o.Targets.(*target.Targets).Sessions(ctx, d.IQN("master")); !errors.Is(err, target.ErrUnknown) {
+	if _, err := d.o.Targets.(*target.Targets).Sessions(ctx, d.IQN("master")); !errors.Is(err,
+		target.ErrUnknown) {
 		t.Errorf("the device can be switched on while its image becomes a version: %v", err)
 	}
 	d.boots("pc1", "one")
@@ -132,7 +142,8 @@ func testARoom(t *testing.T, kind string) {
 
 	s, disk := d.on("master")
 	must(t, disk.WriteAt(ctx, bytes.Repeat([]byte("2"), 512), 0))
-	if _, err := d.UpdateGroup(ctx, "lab", Update{Device: "master", Author: "ann", Note: ""}); !errors.Is(err, ErrBusy) {
+	if _, err := d.UpdateGroup(ctx, "lab",
+		Update{Device: "master", Author: "ann", Note: ""}); !errors.Is(err, ErrBusy) {
 		t.Errorf("updated from a device that is on: %v", err)
 	}
 	d.write("master", "two") // it was switched off: its session is still there when it boots again
@@ -198,14 +209,16 @@ func testStorm(d *desk) {
 	const many = 30
 	name := func(i int) string { return "storm-" + string(rune('a'+i/10)) + string(rune('0'+i%10)) }
 	for i := range many {
-		d.add(name(i), "02:00:00:00:01:"+string("0123456789abcdef"[i/16])+string("0123456789abcdef"[i%16]), "lab", Volatile)
+		d.add(name(i), "02:00:00:00:01:"+string("0123456789abcdef"[i/16])+string(
+			"0123456789abcdef"[i%16]), "lab", Volatile)
 	}
 	for range 2 {
 		var all sync.WaitGroup
 		for i := range many {
 			all.Go(func() {
 				s, disk := d.on(name(i))
-				if err := errors.Join(disk.WriteAt(d.t.Context(), make([]byte, 512), 0), s.Logout(d.t.Context())); err != nil {
+				if err := errors.Join(disk.WriteAt(d.t.Context(), make([]byte, 512), 0),
+					s.Logout(d.t.Context())); err != nil {
 					d.t.Error(err)
 				}
 			})
@@ -239,8 +252,12 @@ func (noPool) Freeze(context.Context, string, pool.Snapshot) error              
 func (noPool) Clone(context.Context, pool.Snapshot, string) error                 { return nil }
 func (noPool) Delete(context.Context, string) error                               { return nil }
 func (noPool) Delta(context.Context, pool.Snapshot, pool.Snapshot) (int64, error) { return 1, nil }
-func (noPool) Space(context.Context) (pool.Space, error)                          { return pool.Space{Total: 1, Free: 1}, nil }
-func (noPool) Path(image string) string                                           { return "/pool/" + image }
+func (noPool) Space(context.Context) (pool.Space, error) {
+	return pool.Space{Total: 1, Free: 1}, nil
+}
+func (noPool) Path(image string) string {
+	return "/pool/" + image
+}
 
 func bareRoom(t *testing.T) *desk {
 	t.Helper()
@@ -248,7 +265,10 @@ func bareRoom(t *testing.T) *desk {
 	must(t, err)
 	t.Cleanup(func() { must(t, file.Close()) })
 	d := &desk{t: t, now: time.Date(2026, 11, 28, 8, 0, 0, 0, time.UTC)}
-	d.Room = New(Options{State: file, Pool: noPool{}, Targets: noTargets{}, Base: "iqn.2026-11.test.room", Now: func() time.Time { return d.now }, Logger: slog.New(slog.DiscardHandler)})
+	d.Room = New(Options{State: file, Pool: noPool{}, Targets: noTargets{},
+		Base: "iqn.2026-11.test.room", Now: func() time.Time {
+			return d.now
+		}, Logger: slog.New(slog.DiscardHandler)})
 	must(t, d.CreateVolume(t.Context(), Volume{Name: "linux", Network: Default, Size: 1 << 20}, ""))
 	must(t, d.CreateGroup(t.Context(), "lab", "linux", ""))
 	return d
@@ -269,16 +289,25 @@ func TestWhatIsRefused(t *testing.T) {
 	_, promote := d.Promote(ctx, "office", "", "")
 	_, _, boot := d.Boot(ctx, "pc9")
 	for says, err := range map[string]error{
-		"volume linux: it exists":     d.CreateVolume(ctx, Volume{Name: "linux", Network: Default, Size: 1 << 20}, ""),
-		"group lab: it exists":        d.CreateGroup(ctx, "lab", "linux", ""),
-		"volume office: it is not":    d.CreateGroup(ctx, "x", "office", ""),
-		"a name has 1 to 40":          d.CreateGroup(ctx, "a.b", "linux", ""),
-		"device pc1: it exists":       d.AddDevice(ctx, good),
-		"that of device pc2":          d.AddDevice(ctx, spoiled(func(d *Device) { d.Name = "pc3" })),
-		"no MAC address":              d.AddDevice(ctx, spoiled(func(d *Device) { d.Name, d.MAC = "pc3", "02:00" })),
-		"group office: it is not":     d.AddDevice(ctx, spoiled(func(d *Device) { d.Name, d.Group = "pc3", "office" })),
-		"mode \"\"":                   d.AddDevice(ctx, spoiled(func(d *Device) { d.Name, d.Mode = "pc3", "" })),
-		"a date goes with":            d.AddDevice(ctx, spoiled(func(d *Device) { d.Name, d.Mode = "pc3", Until })),
+		"volume linux: it exists": d.CreateVolume(ctx,
+			Volume{Name: "linux", Network: Default, Size: 1 << 20}, ""),
+		"group lab: it exists":     d.CreateGroup(ctx, "lab", "linux", ""),
+		"volume office: it is not": d.CreateGroup(ctx, "x", "office", ""),
+		"a name has 1 to 40":       d.CreateGroup(ctx, "a.b", "linux", ""),
+		"device pc1: it exists":    d.AddDevice(ctx, good),
+		"that of device pc2":       d.AddDevice(ctx, spoiled(func(d *Device) { d.Name = "pc3" })),
+		"no MAC address": d.AddDevice(ctx, spoiled(func(d *Device) {
+			d.Name, d.MAC = "pc3", "02:00"
+		})),
+		"group office: it is not": d.AddDevice(ctx, spoiled(func(d *Device) {
+			d.Name, d.Group = "pc3", "office"
+		})),
+		"mode \"\"": d.AddDevice(ctx, spoiled(func(d *Device) {
+			d.Name, d.Mode = "pc3", ""
+		})),
+		"a date goes with": d.AddDevice(ctx, spoiled(func(d *Device) {
+			d.Name, d.Mode = "pc3", Until
+		})),
 		"there are 1 to 1":            d.Rollback(ctx, "lab", 7),
 		"version 9":                   d.ChangeDevice(ctx, "pc1", func(d *Device) { d.Pin = 9 }),
 		"device pc9: it is not known": d.ChangeDevice(ctx, "pc9", func(*Device) {}),
@@ -290,19 +319,22 @@ func TestWhatIsRefused(t *testing.T) {
 			t.Errorf("%q is said as %v", says, err)
 		}
 	}
-	if list, err := d.Devices(); err != nil || len(list) != 2 || len(list[0].Secret) != secretBytes || list[0].Secret == list[1].Secret || list[0].Number == list[1].Number {
+	if list, err := d.Devices(); err != nil || len(list) != 2 || len(list[0].Secret) != secretBytes ||
+		list[0].Secret == list[1].Secret || list[0].Number == list[1].Number {
 		t.Errorf("%+v, %v", list, err)
 	}
 }
 
-// TestEachCloneHasItsSecret: with the secret of an image nobody reaches the next one. An image that a device keeps has its own.
+// TestEachCloneHasItsSecret: with the secret of an image nobody reaches the next one. An image that
+// a device keeps has its own.
 func TestEachCloneHasItsSecret(t *testing.T) {
 	d, ctx := bareRoom(t), t.Context()
 	d.add("pc1", "02:00:00:00:00:01", "lab", Volatile)
 	boots := func() string {
 		_, of, err := d.Boot(ctx, "pc1")
 		must(t, err)
-		if dev, err := d.Device("pc1"); err != nil || dev.Secret != of.Secret || len(of.Secret) != secretBytes {
+		if dev, err := d.Device("pc1"); err != nil || dev.Secret != of.Secret ||
+			len(of.Secret) != secretBytes {
 			t.Errorf("%q is noted, and %q is that of the target: %v", dev.Secret, of.Secret, err)
 		}
 		return of.Secret
@@ -324,7 +356,8 @@ func TestEachCloneHasItsSecret(t *testing.T) {
 // A device keeps what it writes until its date.
 func TestUntilADate(t *testing.T) {
 	d, ctx := bareRoom(t), t.Context()
-	must(t, d.AddDevice(ctx, Device{Name: "pc1", MAC: "02:00:00:00:00:01", Group: "lab", Mode: Until, Until: d.now.Add(48 * time.Hour)}))
+	must(t, d.AddDevice(ctx, Device{Name: "pc1", MAC: "02:00:00:00:00:01", Group: "lab", Mode: Until,
+		Until: d.now.Add(48 * time.Hour)}))
 	var images []string
 	for range 4 {
 		_, of, err := d.Boot(ctx, "pc1")
@@ -337,13 +370,15 @@ func TestUntilADate(t *testing.T) {
 	}
 }
 
-// Machines that nobody has added wait, not too many of them, and wait no longer when they are added.
+// Machines that nobody has added wait, not too many of them, and wait no longer when they are
+// added.
 func TestUnknownMachines(t *testing.T) {
 	d, ctx := bareRoom(t), t.Context()
 	at := netip.MustParseAddr("192.0.2.7")
 	for i := range mostUnknown + 3 {
 		d.now = d.now.Add(time.Second)
-		if _, err := d.Find(ctx, fmt.Sprintf("02:00:00:00:%02X:%02X", i/256, i%256), at); !errors.Is(err, state.ErrUnknown) {
+		if _, err := d.Find(ctx, fmt.Sprintf("02:00:00:00:%02X:%02X", i/256, i%256), at); !errors.Is(err,
+			state.ErrUnknown) {
 			t.Fatal(err)
 		}
 	}
@@ -359,7 +394,8 @@ func TestUnknownMachines(t *testing.T) {
 	if list[0].MAC != "02:00:00:00:00:03" || !list[0].Last.Equal(d.now) || list[0].First.Equal(d.now) {
 		t.Errorf("seen again it is %+v", list[0])
 	}
-	must(t, d.AddDevice(ctx, Device{Name: "pc1", MAC: "02:00:00:00:00:03", Group: "lab", Mode: Volatile}))
+	must(t, d.AddDevice(ctx, Device{Name: "pc1", MAC: "02:00:00:00:00:03", Group: "lab",
+		Mode: Volatile}))
 	if list, err = d.Unknowns(); err != nil || len(list) != mostUnknown-1 {
 		t.Errorf("%d wait, %v", len(list), err)
 	}
@@ -384,14 +420,16 @@ func (p *fullPool) Usage(context.Context, string) (pool.Usage, error) {
 	return pool.Usage{Own: p.own}, nil
 }
 
-// A device gets no new image in a pool that is nearly full, unless it gives back as much; one that keeps its image boots.
+// A device gets no new image in a pool that is nearly full, unless it gives back as much; one that
+// keeps its image boots.
 func TestNoBootsIntoAFullPool(t *testing.T) {
 	r := bareRoom(t)
 	p := &fullPool{free: 1000}
 	r.o.Pool = p
 	must(t, r.CreateVolume(t.Context(), Volume{Name: "v", Network: Default, Size: 512}, "me"))
 	must(t, r.CreateGroup(t.Context(), "g", "v", "me"))
-	must(t, r.AddDevice(t.Context(), Device{Name: "pc", MAC: "02:00:00:00:00:01", Group: "g", Mode: Volatile}))
+	must(t, r.AddDevice(t.Context(), Device{Name: "pc", MAC: "02:00:00:00:00:01", Group: "g",
+		Mode: Volatile}))
 	boots := func() error {
 		_, _, err := r.Boot(t.Context(), "pc")
 		return err

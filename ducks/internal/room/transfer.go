@@ -17,12 +17,14 @@ import (
 	"dalmatiner/ducks/internal/pool"
 )
 
-// transferImage is one that lives as long as a transfer. Those that a crash has left are removed by Tidy.
+// transferImage is one that lives as long as a transfer. Those that a crash has left are removed by
+// Tidy.
 func transferImage(n uint64) string { return fmt.Sprintf("%s%d", transferring, n) }
 
 const transferring = "t."
 
-// Transfers are images that come into a room, and those that go out of it. Its methods may be called concurrently.
+// Transfers are images that come into a room, and those that go out of it. Its methods may be
+// called concurrently.
 type Transfers struct{ *Room }
 
 // Transfers returns those of the room.
@@ -38,9 +40,11 @@ func (r Transfers) name() (name string, err error) {
 	return name, err
 }
 
-// Import makes a volume, of a name, network and size, of bytes that are read, or gives a volume of that size a version more.
-// Afterwards sum returns the SHA-256 that they are to have, in hex: if they have another one nothing is made.
-func (r Transfers) Import(ctx context.Context, of Volume, from io.Reader, sum func() string, author, note string) (Version, error) {
+// Import makes a volume, of a name, network and size, of bytes that are read, or gives a volume of
+// that size a version more. Afterwards sum returns the SHA-256 that they are to have, in hex: if
+// they have another one nothing is made.
+func (r Transfers) Import(ctx context.Context, of Volume, from io.Reader, sum func() string, author,
+	note string) (Version, error) {
 	if err := r.importable(&of); err != nil {
 		return Version{}, err
 	}
@@ -55,28 +59,33 @@ func (r Transfers) Import(ctx context.Context, of Volume, from io.Reader, sum fu
 	return v, errors.Join(err, r.o.Pool.Delete(context.WithoutCancel(ctx), image))
 }
 
-// importable completes a volume that is there, and refuses one of another size, and one that nobody may make.
+// importable completes a volume that is there, and refuses one of another size, and one that nobody
+// may make.
 func (r Transfers) importable(of *Volume) error {
 	var v Volume
 	switch err := r.get(volumes, of.Name, &v); {
 	case errors.Is(err, state.ErrUnknown):
-		return errors.Join(r.fresh(volumes, of.Name), r.Networks().may(of.Network, Counts{Volumes: 1, Space: of.Size}))
+		return errors.Join(r.fresh(volumes, of.Name),
+			r.Networks().may(of.Network, Counts{Volumes: 1, Space: of.Size}))
 	case err != nil:
 		return err
 	case v.Size != of.Size:
-		return fmt.Errorf("volume %s: %w: it has %d bytes, and the image %d: import it as a volume of its own", of.Name, ErrRefused, v.Size, of.Size)
+		return fmt.Errorf("volume %s: %w: it has %d bytes, and the image %d: import it as a volume of "+
+			"its own", of.Name, ErrRefused, v.Size, of.Size)
 	}
 	*of = v
 	return nil
 }
 
-func (r Transfers) importInto(ctx context.Context, image string, of Volume, from io.Reader, sum func() string, v Version) (Version, error) {
+func (r Transfers) importInto(ctx context.Context, image string, of Volume, from io.Reader,
+	sum func() string, v Version) (Version, error) {
 	got, err := r.fill(ctx, image, of.Size, from)
 	if err != nil {
 		return Version{}, fmt.Errorf("volume %s: %w", of.Name, err)
 	}
 	if want := sum(); want != got {
-		return Version{}, fmt.Errorf("volume %s: %w: what came has the SHA-256 %s, and should have %q", of.Name, ErrRefused, got, want)
+		return Version{}, fmt.Errorf("volume %s: %w: what came has the SHA-256 %s, and should have %q",
+			of.Name, ErrRefused, got, want)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,8 +99,10 @@ func (r Transfers) importInto(ctx context.Context, image string, of Volume, from
 	return of.Versions[len(of.Versions)-1], r.put(volumes, of.Name, of)
 }
 
-// fill writes so many bytes into an image of zeros, and returns their SHA-256. It refuses those of a file that is no disk.
-func (r Transfers) fill(ctx context.Context, image string, size int64, from io.Reader) (sum string, err error) {
+// fill writes so many bytes into an image of zeros, and returns their SHA-256. It refuses those of
+// a file that is no disk.
+func (r Transfers) fill(ctx context.Context, image string, size int64, from io.Reader) (sum string,
+	err error) {
 	f, err := os.OpenFile(r.o.Pool.Path(image), os.O_RDWR, 0)
 	if err != nil {
 		return "", err
@@ -139,7 +150,8 @@ func (i *Image) Close() error {
 	return errors.Join(i.file.Close(), i.r.o.Pool.Delete(context.Background(), i.image))
 }
 
-// Export returns a version of a volume, 0 is the newest, to be read from its first byte to its last.
+// Export returns a version of a volume, 0 is the newest, to be read from its first byte to its
+// last.
 func (r Transfers) Export(ctx context.Context, name string, number int) (*Image, error) {
 	var v Volume
 	if err := r.get(volumes, name, &v); err != nil {
@@ -174,7 +186,8 @@ type Pair struct{ Before, After *Image }
 // Close ends both.
 func (p *Pair) Close() error { return errors.Join(p.Before.Close(), p.After.Close()) }
 
-// Pair returns a version of a list, 0 is the newest, and the one before it, to be read. The first has none before it.
+// Pair returns a version of a list, 0 is the newest, and the one before it, to be read. The first
+// has none before it.
 func (r Transfers) Pair(ctx context.Context, list []Version, number int) (p Pair, err error) {
 	of, err := version(list, number)
 	if err != nil {
@@ -182,7 +195,8 @@ func (r Transfers) Pair(ctx context.Context, list []Version, number int) (p Pair
 	}
 	i := slices.IndexFunc(list, func(v Version) bool { return v.Number == of.Number })
 	if i == 0 {
-		return p, fmt.Errorf("version %d: %w: no version is before it; it is of %s", of.Number, ErrRefused, of.From)
+		return p, fmt.Errorf("version %d: %w: no version is before it; it is of %s", of.Number,
+			ErrRefused, of.From)
 	}
 	if p.Before, err = r.open(ctx, list[i-1], 0); err != nil {
 		return p, err
@@ -193,7 +207,8 @@ func (r Transfers) Pair(ctx context.Context, list []Version, number int) (p Pair
 	return p, nil
 }
 
-// Tidy removes what transfers have left that a crash has ended. It is called before any other begins.
+// Tidy removes what transfers have left that a crash has ended. It is called before any other
+// begins.
 func (r Transfers) Tidy(ctx context.Context) error {
 	all, err := r.o.Pool.Images(ctx)
 	if err != nil {

@@ -45,7 +45,8 @@ func (r *Room) ByMAC(mac string) (Device, error) {
 	return Device{}, fmt.Errorf("device with address %s: %w", mac, state.ErrUnknown)
 }
 
-// Find returns the device of a MAC address. One that is not known is noted, for somebody to add it: state.ErrUnknown.
+// Find returns the device of a MAC address. One that is not known is noted, for somebody to add it:
+// state.ErrUnknown.
 func (r *Room) Find(_ context.Context, mac string, at netip.Addr) (Device, error) {
 	mac, err := parseMAC(mac)
 	if err != nil {

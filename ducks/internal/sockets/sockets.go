@@ -27,8 +27,9 @@ type Socket struct{ Local, Remote netip.AddrPort }
 // Proc is where the tables are.
 const Proc = "/proc/net"
 
-// At returns the sockets in a state whose local port is port, in the order of their addresses, from the tables in a
-// directory. Nobody is asked: it is cheap to look each second whether one came or went. Source: proc_pid_net(5).
+// At returns the sockets in a state whose local port is port, in the order of their addresses, from
+// the tables in a directory. Nobody is asked: it is cheap to look each second whether one came or
+// went. Source: proc_pid_net(5).
 func At(dir string, state State, port uint16) (list []Socket, err error) {
 	for i, name := range []string{"tcp", "tcp6"} {
 		path := filepath.Join(dir, name)
@@ -51,7 +52,8 @@ func At(dir string, state State, port uint16) (list []Socket, err error) {
 	return list, nil
 }
 
-// read reads a table: a title, then in each line a number, the local and the remote address, the state, and more.
+// read reads a table: a title, then in each line a number, the local and the remote address, the
+// state, and more.
 func read(list []Socket, table []byte, state State, port uint16) ([]Socket, error) {
 	for i, line := range bytes.Split(bytes.TrimSpace(table), []byte("\n")) {
 		f := bytes.Fields(line)
@@ -79,7 +81,8 @@ func address(text []byte) (netip.AddrPort, error) {
 	var b [16]byte
 	n, err := hex.Decode(b[:], host[:min(len(host), 2*len(b))])
 	var p [2]byte
-	if m, perr := hex.Decode(p[:], port[:min(len(port), 2*len(p))]); err != nil || perr != nil || m != len(p) || n != 4 && n != len(b) {
+	if m, perr := hex.Decode(p[:], port[:min(len(port), 2*len(p))]); err != nil || perr != nil ||
+		m != len(p) || n != 4 && n != len(b) {
 		return netip.AddrPort{}, fmt.Errorf("%q is no address", text)
 	}
 	for w := b[:n]; len(w) > 0; w = w[4:] {

@@ -40,7 +40,8 @@ func TestSockets(t *testing.T) {
 		v6    string
 		want  []string
 	}{
-		{Established, v6, []string{"10.77.0.1:3260 10.77.0.130:54000", "10.77.0.1:3260 10.77.0.133:54003", "[fd00::1]:3260 [fd00::2]:54000"}},
+		{Established, v6, []string{"10.77.0.1:3260 10.77.0.130:54000", "10.77.0.1:3260 10.77.0.133:54003",
+			"[fd00::1]:3260 [fd00::2]:54000"}},
 		{Established, "", []string{"10.77.0.1:3260 10.77.0.130:54000"}},
 		{Listening, v6, []string{"10.77.0.1:3260 0.0.0.0:0"}},
 	} {
@@ -48,7 +49,8 @@ func TestSockets(t *testing.T) {
 			t.Errorf("%s: %q, want %q: %v", c.state, got, c.want, err)
 		}
 	}
-	for _, bad := range []string{"", "title\n0: x:1 00000000:0000 01", "title\n0: 01004D0A:0CBC 01:0000 01", "title\n0: 01004D0A:0CBC 00000000 01"} {
+	for _, bad := range []string{"", "title\n0: x:1 00000000:0000 01",
+		"title\n0: 01004D0A:0CBC 01:0000 01", "title\n0: 01004D0A:0CBC 00000000 01"} {
 		if list, err := at(Established, bad, ""); err == nil {
 			t.Errorf("%q: %v", bad, list)
 		}

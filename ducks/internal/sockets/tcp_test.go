@@ -8,11 +8,13 @@ import (
 	"time"
 )
 
-// A connection is heard as long as both ends have it, at its own port and from its own address only.
+// A connection is heard as long as both ends have it, at its own port and from its own address
+// only.
 func TestHeard(t *testing.T) {
 	for _, c := range []struct{ listens, dials, network string }{
 		{"127.0.0.1:0", "127.0.0.1", "tcp4"},
-		{"[::]:0", "127.0.0.1", "tcp"}, // tgtd listens like that: the addresses of four bytes are those of sixteen
+		// tgtd listens like that: the addresses of four bytes are those of sixteen
+		{"[::]:0", "127.0.0.1", "tcp"},
 	} {
 		l, err := net.Listen(c.network, c.listens)
 		if err != nil {

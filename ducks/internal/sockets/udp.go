@@ -14,7 +14,8 @@ type Datagram struct {
 	Interface int // the index of the one that it is bound to; 0: it hears all
 }
 
-// Datagrams returns the UDP sockets at a port, of the network namespace of the thread that calls. Source: sock_diag(7).
+// Datagrams returns the UDP sockets at a port, of the network namespace of the thread that calls.
+// Source: sock_diag(7).
 func Datagrams(port uint16) (list []Datagram, err error) {
 	all, err := netlink.SocketDiagUDP(unix.AF_INET)
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"dalmatiner/ducks/internal/duckstest"
 )
 
-// TestConformance runs the tests of libiscsi against a disk. tgt fails 31 of its 230: commands that it does not know, and
-// ends of disks in commands of 16 bytes. The machine is let in by its address: two of the tests log in under other names.
+// TestConformance runs the tests of libiscsi against a disk. tgt fails 31 of its 230: commands that
+// it does not know, and ends of disks in commands of 16 bytes. The machine is let in by its
+// address: two of the tests log in under other names.
 func TestConformance(t *testing.T) {
 	const least = 199
 	if testing.Short() || !duckstest.Alone(t, "tgtd", "tgtadm", "iscsi-test-cu") {
@@ -24,7 +25,8 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	s, err := Start(t.Context(), Options{Dir: dir, Portal: netip.MustParseAddrPort(portal), Logger: slog.New(slog.DiscardHandler)})
+	s, err := Start(t.Context(), Options{Dir: dir, Portal: netip.MustParseAddrPort(portal),
+		Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +41,8 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	// It exits with an error where any of its tests fails.
-	out, err := exec.CommandContext(t.Context(), "iscsi-test-cu", "-d", "-t", "ALL", "iscsi://"+of.User+"%"+of.Secret+"@"+portal+"/"+of.IQN+"/1").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "iscsi-test-cu", "-d", "-t", "ALL",
+		"iscsi://"+of.User+"%"+of.Secret+"@"+portal+"/"+of.IQN+"/1").CombinedOutput()
 	sum := regexp.MustCompile(`(?m)^ *tests +(\d+) +(\d+) +(\d+) +(\d+)`).FindSubmatch(out)
 	if sum == nil {
 		t.Fatalf("%v\n%s", err, out)

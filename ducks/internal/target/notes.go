@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// notesName is the file of what tgtd was told, or was about to be: with it the next process takes tgtd over. It has
-// the secrets of CHAP, as tgtd has; nobody else may enter its directory.
+// notesName is the file of what tgtd was told, or was about to be: with it the next process takes
+// tgtd over. It has the secrets of CHAP, as tgtd has; nobody else may enter its directory.
 const notesName = "targets.json"
 
 func (o *Options) load() (map[string]*made, error) {
@@ -24,7 +24,8 @@ func (o *Options) load() (map[string]*made, error) {
 		err = json.Unmarshal(b, &targets)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w: remove it if it is damaged: devices that are on get their targets again", path, err)
+		return nil, fmt.Errorf("%s: %w: remove it if it is damaged: devices that are on get their "+
+			"targets again", path, err)
 	}
 	return targets, nil
 }

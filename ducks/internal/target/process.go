@@ -31,8 +31,9 @@ const (
 // environment gives tgtd and tgtadm a control socket.
 func environment(socket string) []string { return append(os.Environ(), "TGT_IPC_SOCKET="+socket) }
 
-// find returns the tgtd that runs with the control socket; nil if there is none. It is the one that holds the lock beside
-// the socket: who connects and asks nothing leaves tgtd 1.0.85 reading that without a pause, for ever.
+// find returns the tgtd that runs with the control socket; nil if there is none. It is the one that
+// holds the lock beside the socket: who connects and asks nothing leaves tgtd 1.0.85 reading that
+// without a pause, for ever.
 func (o *Options) find() (*process, error) {
 	f, err := os.OpenFile(filepath.Join(o.Dir, socketName+".0.lock"), os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
@@ -51,14 +52,16 @@ func (o *Options) find() (*process, error) {
 
 // start starts a tgtd.
 func (o *Options) start() (*process, error) {
-	said, err := os.OpenFile(filepath.Join(o.Dir, saidName), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	said, err := os.OpenFile(filepath.Join(o.Dir, saidName),
+		os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer said.Close()
 	cmd := exec.Command("tgtd", "-f", "--iscsi", "portal="+o.Portal.String())
 	cmd.Env, cmd.Stdout, cmd.Stderr = environment(filepath.Join(o.Dir, socketName)), said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a terminal that interrupts this process does not end it
+	// a terminal that interrupts this process does not end it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("tgtd: %w", err)
 	}
@@ -127,7 +130,8 @@ func (o *Options) listens(ctx context.Context, p *process) error {
 			return nil
 		}
 		if err == nil { // it opens its portals before it answers
-			return fmt.Errorf("tgtd cannot listen on %s: is the address one of this machine, and free? tgtd says: %s", o.Portal, o.said())
+			return fmt.Errorf("tgtd cannot listen on %s: is the address one of this machine, and free? "+
+				"tgtd says: %s", o.Portal, o.said())
 		}
 		again := time.NewTimer(20 * time.Millisecond)
 		select {
@@ -142,8 +146,9 @@ func (o *Options) listens(ctx context.Context, p *process) error {
 	}
 }
 
-// tgtadm tells tgtd something. Once begun it is not cut short by the context, nor by a signal to the group of this process:
-// a tgtadm that ends between its connection and its question leaves tgtd 1.0.85 asking for it without a pause, for ever.
+// tgtadm tells tgtd something. Once begun it is not cut short by the context, nor by a signal to
+// the group of this process: a tgtadm that ends between its connection and its question leaves tgtd
+// 1.0.85 asking for it without a pause, for ever.
 func (o *Options) tgtadm(ctx context.Context, args ...string) ([]byte, error) {
 	return o.tgtadmAt(ctx, filepath.Join(o.Dir, socketName), args...)
 }
@@ -161,7 +166,8 @@ func (o *Options) tgtadmAt(ctx context.Context, socket string, args ...string) (
 	cmd.Env, cmd.Stderr = environment(socket), &said
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("tgtadm %s: %w: %s", strings.Join(args, " "), err, bytes.TrimSpace(said.Bytes()))
+		return nil, fmt.Errorf("tgtadm %s: %w: %s", strings.Join(args, " "), err,
+			bytes.TrimSpace(said.Bytes()))
 	}
 	return out, nil
 }

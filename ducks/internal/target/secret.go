@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// tgtadm takes a secret as an argument, which every user of the machine can read. It gets another text of the same length,
-// and says that to a socket of ours, which puts the secret into its place on the way to tgtd: what is between the two does
-// not have to be known here.
+// tgtadm takes a secret as an argument, which every user of the machine can read. It gets another
+// text of the same length, and says that to a socket of ours, which puts the secret into its place
+// on the way to tgtd: what is between the two does not have to be known here.
 
 // secretName is the socket, to which tgtadm adds ".0".
 const secretName = "secret"
@@ -27,7 +27,8 @@ const mostRequest = 64 << 10
 func (o *Options) account(ctx context.Context, user, secret string) error {
 	standIn := rand.Text()[:len(secret)]
 	path := filepath.Join(o.Dir, secretName)
-	if err := os.Remove(path + ".0"); err != nil && !errors.Is(err, os.ErrNotExist) { // a crash has left it
+	// a crash has left it
+	if err := os.Remove(path + ".0"); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	l, err := net.Listen("unix", path+".0")
@@ -36,7 +37,8 @@ func (o *Options) account(ctx context.Context, user, secret string) error {
 	}
 	passed := make(chan error, 1)
 	go func() { passed <- o.pass(l, standIn, secret) }()
-	_, err = o.tgtadmAt(ctx, path, "--mode", "account", "--op", "new", "--user", user, "--password", standIn)
+	_, err = o.tgtadmAt(ctx, path, "--mode", "account", "--op", "new", "--user", user, "--password",
+		standIn)
 	return errors.Join(err, l.Close(), <-passed)
 }
 
@@ -73,7 +75,8 @@ func (o *Options) pass(l net.Listener, standIn, secret string) (err error) {
 	if _, err := to.Write(bytes.Replace(request, []byte(standIn), []byte(secret), 1)); err != nil {
 		return err
 	}
-	go func() { _, _ = io.Copy(to, from) }() // what of the request came later; it ends with the connections
+	// what of the request came later; it ends with the connections
+	go func() { _, _ = io.Copy(to, from) }()
 	_, err = io.Copy(from, to)
 	return err
 }

@@ -5,8 +5,9 @@ import (
 	"errors"
 )
 
-// Stop ends the tgtd that a process before this one has left in a directory, and forgets its targets. It
-// returns how many sessions it has ended, and false if no tgtd runs there. Nobody runs Start there.
+// Stop ends the tgtd that a process before this one has left in a directory, and forgets its
+// targets. It returns how many sessions it has ended, and false if no tgtd runs there. Nobody runs
+// Start there.
 func Stop(ctx context.Context, dir string) (sessions int, ran bool, err error) {
 	t := &Targets{options: Options{Dir: dir}}
 	if t.tgtd, err = t.options.find(); err != nil || t.tgtd == nil {

@@ -22,7 +22,8 @@ const portal = "127.0.0.1:3260"
 
 func start(t *testing.T, dir string) *Targets {
 	t.Helper()
-	s, err := Start(t.Context(), Options{Dir: dir, Portal: netip.MustParseAddrPort(portal), Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	s, err := Start(t.Context(), Options{Dir: dir, Portal: netip.MustParseAddrPort(portal),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,13 +40,15 @@ func device(t *testing.T, name string, mib int64) Target {
 	if err := os.Truncate(path, mib<<20); err != nil {
 		t.Fatal(err)
 	}
-	return Target{IQN: "iqn.2026-11.test:" + name, Disks: []Disk{{path, "serial" + name}}, Initiators: []string{"iqn.2026-11.test:pc." + name},
-		User: name, Secret: "secret" + strings.Repeat("x", 8)}
+	return Target{IQN: "iqn.2026-11.test:" + name, Disks: []Disk{{path, "serial" + name}},
+		Initiators: []string{"iqn.2026-11.test:pc." + name},
+		User:       name, Secret: "secret" + strings.Repeat("x", 8)}
 }
 
 // capacity logs in as an initiator, and returns what it is told of the first disk.
 func capacity(as, login string, of Target) (string, error) {
-	out, err := exec.Command("iscsi-readcapacity16", "-i", as, "iscsi://"+login+portal+"/"+of.IQN+"/1").CombinedOutput()
+	out, err := exec.Command("iscsi-readcapacity16", "-i", as,
+		"iscsi://"+login+portal+"/"+of.IQN+"/1").CombinedOutput()
 	if err != nil {
 		err = errors.Join(err, errors.New(string(out)))
 	}
@@ -67,7 +70,8 @@ func sees(t *testing.T, of Target) {
 	})
 }
 
-// listen puts a program of a name before that of the machine, and returns the arguments that it had.
+// listen puts a program of a name before that of the machine, and returns the arguments that it
+// had.
 func listen(t *testing.T, name string) func() string {
 	t.Helper()
 	real, err := exec.LookPath(name)
@@ -90,8 +94,8 @@ func listen(t *testing.T, name string) func() string {
 	}
 }
 
-// TestTargets: only the device of a target logs in to it, with its secret; nobody takes it away beneath a session; an
-// end of tgtd or of this process takes nothing away.
+// TestTargets: only the device of a target logs in to it, with its secret; nobody takes it away
+// beneath a session; an end of tgtd or of this process takes nothing away.
 func TestTargets(t *testing.T) {
 	if !duckstest.Alone(t, "tgtd", "tgtadm", "iscsi-readcapacity16", "iscsi-perf") {
 		return
@@ -110,8 +114,10 @@ func TestTargets(t *testing.T) {
 		sees(t, of)
 	}
 	for who, as := range map[string][2]string{
-		"another initiator": {b.Initiators[0], a.User + "%" + a.Secret + "@"}, "no secret": {a.Initiators[0], ""},
-		"another secret": {a.Initiators[0], a.User + "%" + strings.Repeat("y", 14) + "@"}, "another user": {a.Initiators[0], b.User + "%" + b.Secret + "x@"},
+		"another initiator": {b.Initiators[0], a.User + "%" + a.Secret + "@"},
+		"no secret":         {a.Initiators[0], ""},
+		"another secret":    {a.Initiators[0], a.User + "%" + strings.Repeat("y", 14) + "@"},
+		"another user":      {a.Initiators[0], b.User + "%" + b.Secret + "x@"},
 	} {
 		if out, err := capacity(as[0], as[1], a); err == nil {
 			t.Errorf("%s logs in: %s", who, out)
@@ -145,17 +151,21 @@ func TestTargets(t *testing.T) {
 	if _, err := capacity(b.Initiators[0], "", b); err == nil {
 		t.Error("tgtd goes on")
 	}
-	busy, err := Start(t.Context(), Options{Dir: dir, Portal: netip.MustParseAddrPort("192.0.2.1:3260"), Logger: slog.New(slog.DiscardHandler)})
+	busy, err := Start(t.Context(),
+		Options{Dir: dir, Portal: netip.MustParseAddrPort("192.0.2.1:3260"),
+			Logger: slog.New(slog.DiscardHandler)})
 	if err == nil {
 		_ = busy.End()
 		t.Error("it listens on an address of another machine")
 	}
 }
 
-// testRests: who looks for tgtd while it works, or gives a question up, does not leave it reading that without a pause.
+// testRests: who looks for tgtd while it works, or gives a question up, does not leave it reading
+// that without a pause.
 func testRests(t *testing.T, s *Targets, of Target) {
 	t.Helper()
-	load := exec.Command("iscsi-perf", "-i", of.Initiators[0], "-m", "64", "-b", "256", "-t", "60", "iscsi://"+of.User+"%"+of.Secret+"@"+portal+"/"+of.IQN+"/1")
+	load := exec.Command("iscsi-perf", "-i", of.Initiators[0], "-m", "64", "-b", "256", "-t", "60",
+		"iscsi://"+of.User+"%"+of.Secret+"@"+portal+"/"+of.IQN+"/1")
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -188,18 +198,21 @@ func testRests(t *testing.T, s *Targets, of Target) {
 	})
 }
 
-// testSessions: a target with a session is neither changed nor removed, unless sessions are to be closed.
+// testSessions: a target with a session is neither changed nor removed, unless sessions are to be
+// closed.
 func testSessions(t *testing.T, s *Targets, a Target) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	load := exec.CommandContext(ctx, "iscsi-perf", "-i", a.Initiators[0], "-m", "1", "-b", "8", "-t", "60", "iscsi://"+a.User+"%"+a.Secret+"@"+portal+"/"+a.IQN+"/1")
+	load := exec.CommandContext(ctx, "iscsi-perf", "-i", a.Initiators[0], "-m", "1", "-b", "8", "-t",
+		"60", "iscsi://"+a.User+"%"+a.Secret+"@"+portal+"/"+a.IQN+"/1")
 	if err := load.Start(); err != nil {
 		t.Fatal(err)
 	}
 	duckstest.Until(t, "there is a session", func() bool {
 		list, err := s.Sessions(ctx, a.IQN)
-		return err == nil && len(list) == 1 && list[0].Initiator == a.Initiators[0] && list[0].Address == netip.MustParseAddr("127.0.0.1")
+		return err == nil && len(list) == 1 && list[0].Initiator == a.Initiators[0] &&
+			list[0].Address == netip.MustParseAddr("127.0.0.1")
 	})
 	changed := a
 	changed.User = "other"
@@ -217,7 +230,9 @@ func testSessions(t *testing.T, s *Targets, a Target) {
 }
 
 func TestWhatIsNoTarget(t *testing.T) {
-	good := Target{IQN: "iqn.2026-11.test:a", Disks: []Disk{{"/disk", "s1"}}, Initiators: []string{"iqn.2026-11.test:pc", "192.0.2.1", "2001:db8::1"}, User: "a", Secret: "abcdefghijkl"}
+	good := Target{IQN: "iqn.2026-11.test:a", Disks: []Disk{{"/disk", "s1"}},
+		Initiators: []string{"iqn.2026-11.test:pc", "192.0.2.1", "2001:db8::1"}, User: "a",
+		Secret: "abcdefghijkl"}
 	if err := good.check(); err != nil {
 		t.Error(err)
 	}
@@ -240,8 +255,11 @@ func TestWhatIsNoTarget(t *testing.T) {
 }
 
 func TestParseSessions(t *testing.T) {
-	const out = "Session: 2\n    Connection: 0\n        Initiator: iqn.2026-11.test:pc.a alias: pc\n        IP Address: 192.0.2.7\nSession: 1\n    Connection: 0\n        Initiator: iqn.x\n        IP Address: 2001:db8::1\n"
-	want := []Session{{2, "iqn.2026-11.test:pc.a", netip.MustParseAddr("192.0.2.7")}, {1, "iqn.x", netip.MustParseAddr("2001:db8::1")}}
+	const out = "Session: 2\n    Connection: 0\n        Initiator: iqn.2026-11.test:pc.a alias: " +
+		"pc\n        IP Address: 192.0.2.7\nSession: 1\n    Connection: 0\n        Initiator: " +
+		"iqn.x\n        IP Address: 2001:db8::1\n"
+	want := []Session{{2, "iqn.2026-11.test:pc.a", netip.MustParseAddr("192.0.2.7")},
+		{1, "iqn.x", netip.MustParseAddr("2001:db8::1")}}
 	if got, err := parseSessions([]byte(out)); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -46,9 +46,11 @@ func (t *Targets) Traffic(ctx context.Context) ([]Traffic, error) {
 	return list, err
 }
 
-// Recent returns what Traffic has returned last, and when that was, where it is not older than age; else it asks tgtd. Many
-// look each second; the disks wait while tgtd answers. The slice is shared: it is not to be changed.
-func (t *Targets) Recent(ctx context.Context, age time.Duration) (list []Traffic, at time.Time, err error) {
+// Recent returns what Traffic has returned last, and when that was, where it is not older than age;
+// else it asks tgtd. Many look each second; the disks wait while tgtd answers. The slice is shared:
+// it is not to be changed.
+func (t *Targets) Recent(ctx context.Context, age time.Duration) (list []Traffic, at time.Time,
+	err error) {
 	t.mu.Lock()
 	list, at = t.traffic, t.trafficAt
 	runs := t.tgtd != nil
@@ -60,8 +62,8 @@ func (t *Targets) Recent(ctx context.Context, age time.Duration) (list []Traffic
 	return list, time.Now(), err
 }
 
-// The columns of what tgtadm shows of traffic: target, disk, session, then bytes and commands of reads that were asked for
-// and done, the same of writes, and errors.
+// The columns of what tgtadm shows of traffic: target, disk, session, then bytes and commands of
+// reads that were asked for and done, the same of writes, and errors.
 const (
 	columnTarget, columnSession    = 0, 2
 	columnReadBytes, columnReads   = 5, 6

@@ -95,7 +95,8 @@ func (s *Server) begin(to netip.AddrPort, q *request, refused error) {
 			return
 		}
 		if err := s.give(to, q); err != nil {
-			s.o.Logger.Warn("a machine did not load all of a file", "name", fmt.Sprintf("%.100q", q.name), "address", to, "err", err)
+			s.o.Logger.Warn("a machine did not load all of a file", "name", fmt.Sprintf("%.100q", q.name),
+				"address", to, "err", err)
 		}
 	})
 }

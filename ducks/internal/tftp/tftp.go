@@ -1,5 +1,6 @@
-// Package tftp gives machines the boot loader that they ask for by TFTP, and nothing else. It is the one package that
-// imports pin/tftp: for the side of a machine. Sources: RFC 1350, 2347 to 2349.
+// Package tftp gives machines the boot loader that they ask for by TFTP, and nothing else. It is
+// the one package that imports pin/tftp: for the side of a machine. Sources: RFC 1350, 2347 to
+// 2349.
 package tftp
 
 import (
@@ -55,9 +56,10 @@ func (f Files) Open(asked string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// meant returns the name of the file that firmware asks for. Some begins names with slashes, also those of Windows, or with
-// the directory in which it is. Some reads past the end of the name in DHCP's answer, and adds the bytes that it finds there:
-// no name has bytes that are not those of printable ASCII.
+// meant returns the name of the file that firmware asks for. Some begins names with slashes, also
+// those of Windows, or with the directory in which it is. Some reads past the end of the name in
+// DHCP's answer, and adds the bytes that it finds there: no name has bytes that are not those of
+// printable ASCII.
 func meant(asked string) string {
 	foreign := func(r rune) bool { return r < ' ' || r > '~' }
 	if end := strings.IndexFunc(asked, foreign); end >= 0 {
@@ -73,7 +75,8 @@ func meant(asked string) string {
 	}
 }
 
-// alike returns the name of a file that differs from another one in its case only: os.ErrNotExist if there is none.
+// alike returns the name of a file that differs from another one in its case only: os.ErrNotExist
+// if there is none.
 func (f Files) alike(name string) (string, error) {
 	list, err := os.ReadDir(f.Dir)
 	for _, e := range list {

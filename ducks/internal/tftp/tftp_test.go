@@ -19,9 +19,11 @@ func serve(t *testing.T) (dir string, at netip.AddrPort, seen chan netip.Addr) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "files")
 	loader := bytes.Repeat([]byte("loader"), 20_000)
-	for name, data := range map[string][]byte{"undionly.kpxe": loader, "Mixed.EFI": loader, "empty": nil, "../secret": []byte("secret")} {
+	for name, data := range map[string][]byte{"undionly.kpxe": loader, "Mixed.EFI": loader,
+		"empty": nil, "../secret": []byte("secret")} {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "sub"), 0o700), os.WriteFile(path, data, 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "sub"), 0o700),
+			os.WriteFile(path, data, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -34,7 +36,9 @@ func serve(t *testing.T) (dir string, at netip.AddrPort, seen chan netip.Addr) {
 		t.Fatal(err)
 	}
 	seen = make(chan netip.Addr, 100)
-	s, err := Start(at, Options{Files: Files{dir}, Seen: func(who netip.Addr) { seen <- who }, Logger: slog.New(slog.DiscardHandler)})
+	s, err := Start(at, Options{Files: Files{dir}, Seen: func(who netip.Addr) {
+		seen <- who
+	}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,9 +53,12 @@ func TestLoaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"undionly.kpxe", "/undionly.kpxe", "//undionly.kpxe", "./undionly.kpxe", "/./undionly.kpxe", ".//./undionly.kpxe",
-		`\undionly.kpxe`, `\\undionly.kpxe`, `.\undionly.kpxe`, `\/undionly.kpxe`, "UNDIONLY.KPXE", "/Undionly.kpxe", "mixed.efi", "Mixed.EFI", `\MIXED.efi`,
-		"undionly.kpxe\xff", "/undionly.kpxe\xff\xff", "undionly.kpxe\x80rest", "undionly.kpxeé", "UNDIONLY.KPXE\xff", "undionly.kpxe\x00rest", "undionly.kpxe\n", "undionly.kpxe\x7f"} {
+	for _, name := range []string{"undionly.kpxe", "/undionly.kpxe", "//undionly.kpxe",
+		"./undionly.kpxe", "/./undionly.kpxe", ".//./undionly.kpxe",
+		`\undionly.kpxe`, `\\undionly.kpxe`, `.\undionly.kpxe`, `\/undionly.kpxe`, "UNDIONLY.KPXE",
+		"/Undionly.kpxe", "mixed.efi", "Mixed.EFI", `\MIXED.efi`,
+		"undionly.kpxe\xff", "/undionly.kpxe\xff\xff", "undionly.kpxe\x80rest", "undionly.kpxeé",
+		"UNDIONLY.KPXE\xff", "undionly.kpxe\x00rest", "undionly.kpxe\n", "undionly.kpxe\x7f"} {
 		if got, err := Load(at, name); err != nil || !bytes.Equal(got, want) {
 			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
@@ -64,8 +71,10 @@ func TestLoaders(t *testing.T) {
 			t.Errorf("a machine has %s before that is seen", name)
 		}
 	}
-	for _, name := range []string{"", "none", "../secret", "/../secret", "sub", "sub/../undionly.kpxe", ".", "/", dir + "/undionly.kpxe", `..\secret`, `\..\secret`,
-		"./../secret", "SUB", "sub/undionly.kpxe", "..", "../SECRET", "\xff", "\xffundionly.kpxe", "../secret\xff", "undionly", "undionly.kpxe2", "*", "undionly.kpx?", " undionly.kpxe"} {
+	for _, name := range []string{"", "none", "../secret", "/../secret", "sub", "sub/../undionly.kpxe",
+		".", "/", dir + "/undionly.kpxe", `..\secret`, `\..\secret`,
+		"./../secret", "SUB", "sub/undionly.kpxe", "..", "../SECRET", "\xff", "\xffundionly.kpxe",
+		"../secret\xff", "undionly", "undionly.kpxe2", "*", "undionly.kpx?", " undionly.kpxe"} {
 		if got, err := Load(at, name); err == nil {
 			t.Errorf("%q is given: %d bytes", name, len(got))
 		}
@@ -83,9 +92,13 @@ func TestHostilePackets(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	for _, packet := range []string{"", "\x00", "\x00\x01", "\x00\x01undionly.kpxe", "\x00\x01undionly.kpxe\x00octet", "\x00\x02up\x00octet\x00",
-		"\x00\x01undionly.kpxe\x00octet\x00blksize\x000\x00", "\x00\x01undionly.kpxe\x00octet\x00blksize\x00999999999\x00tsize\x00-1\x00", "\x00\x01undionly.kpxe\x00mail\x00",
-		"\x00\x03\x00\x01data", "\x00\x04\xff\xff", "\x00\x05\x00\x00no\x00", "\xff\xff\xff\xff", "\x00\x01" + string(bytes.Repeat([]byte{'a'}, 1400)) + "\x00octet\x00"} {
+	for _, packet := range []string{"", "\x00", "\x00\x01", "\x00\x01undionly.kpxe",
+		"\x00\x01undionly.kpxe\x00octet", "\x00\x02up\x00octet\x00",
+		"\x00\x01undionly.kpxe\x00octet\x00blksize\x000\x00",
+		"\x00\x01undionly.kpxe\x00octet\x00blksize\x00999999999\x00tsize\x00-1\x00",
+		"\x00\x01undionly.kpxe\x00mail\x00",
+		"\x00\x03\x00\x01data", "\x00\x04\xff\xff", "\x00\x05\x00\x00no\x00", "\xff\xff\xff\xff",
+		"\x00\x01" + string(bytes.Repeat([]byte{'a'}, 1400)) + "\x00octet\x00"} {
 		for range 20 {
 			if _, err := conn.Write([]byte(packet)); err != nil {
 				t.Fatal(err)
@@ -121,28 +134,30 @@ func ask(t *testing.T, at netip.AddrPort, request string) string {
 	return string(answer[:n])
 }
 
-// TestOptions: names of options and of modes are the same in all cases, and what is no option is passed over.
+// TestOptions: names of options and of modes are the same in all cases, and what is no option is
+// passed over.
 func TestOptions(t *testing.T) {
 	_, at, _ := serve(t)
 	first := "\x00\x03\x00\x01" + strings.Repeat("loader", 100)[:512]
 	for request, want := range map[string]string{
 		"octet\x00": first,
 		"OCTET\x00": first,
-		"octet\x00blksize\x001456\x00tsize\x000\x00":         "\x00\x06blksize\x001456\x00tsize\x00120000\x00",
-		"OCTET\x00BLKSIZE\x001456\x00TSIZE\x000\x00":         "\x00\x06blksize\x001456\x00tsize\x00120000\x00",
-		"Octet\x00TSize\x000\x00BlkSize\x00512\x00":          "\x00\x06blksize\x00512\x00tsize\x00120000\x00",
-		"octet\x00Timeout\x003\x00":                          "\x00\x06timeout\x003\x00",
-		"octet\x00windowsize\x004\x00tsize\x000\x00":         "\x00\x06tsize\x00120000\x00",
-		"octet\x00multicast\x00\x00":                         first,
-		"octet\x00blksize\x007\x00":                          first,
-		"octet\x00blksize\x0099999999999999999999\x00":       first,
-		"octet\x00blksize\x00-1\x00":                         first,
-		"octet\x00timeout\x000\x00":                          first,
-		"octet\x00blksize":                                   first,
-		"octet\x00blksize\x001456":                           "\x00\x06blksize\x001456\x00",
-		"octet":                                              first,
-		"octet\x00tsize\x000\x00blksize":                     "\x00\x06tsize\x00120000\x00",
-		"netascii\x00":                                       "\x00\x05\x00\x00\"netascii\": files are given in mode octet\x00",
+		"octet\x00blksize\x001456\x00tsize\x000\x00":   "\x00\x06blksize\x001456\x00tsize\x00120000\x00",
+		"OCTET\x00BLKSIZE\x001456\x00TSIZE\x000\x00":   "\x00\x06blksize\x001456\x00tsize\x00120000\x00",
+		"Octet\x00TSize\x000\x00BlkSize\x00512\x00":    "\x00\x06blksize\x00512\x00tsize\x00120000\x00",
+		"octet\x00Timeout\x003\x00":                    "\x00\x06timeout\x003\x00",
+		"octet\x00windowsize\x004\x00tsize\x000\x00":   "\x00\x06tsize\x00120000\x00",
+		"octet\x00multicast\x00\x00":                   first,
+		"octet\x00blksize\x007\x00":                    first,
+		"octet\x00blksize\x0099999999999999999999\x00": first,
+		"octet\x00blksize\x00-1\x00":                   first,
+		"octet\x00timeout\x000\x00":                    first,
+		"octet\x00blksize":                             first,
+		"octet\x00blksize\x001456":                     "\x00\x06blksize\x001456\x00",
+		"octet":                                        first,
+		"octet\x00tsize\x000\x00blksize":               "\x00\x06tsize\x00120000\x00",
+		"netascii\x00": "\x00\x05\x00\x00\"netascii\": files are " +
+			"given in mode octet\x00",
 		"octet\x00blksize\x0065464\x00timeout\x00255\x00":    "\x00\x06blksize\x0065464\x00timeout\x00255\x00",
 		"octet\x00blksize\x001000\x00utimeout\x00500000\x00": "\x00\x06blksize\x001000\x00",
 	} {
@@ -150,7 +165,8 @@ func TestOptions(t *testing.T) {
 			t.Errorf("%q is answered by %.80q", request, got)
 		}
 	}
-	if got, want := ask(t, at, "\x00\x01none\x00octet\x00"), "\x00\x05\x00\x01"+ErrNone.Error()+"\x00"; got != want {
+	if got, want := ask(t, at, "\x00\x01none\x00octet\x00"),
+		"\x00\x05\x00\x01"+ErrNone.Error()+"\x00"; got != want {
 		t.Errorf("a file that is not there: %q", got)
 	}
 	if got := ask(t, at, "\x00\x02up\x00octet\x00"); got != "\x00\x05\x00\x00nobody writes here\x00" {
@@ -173,7 +189,8 @@ func TestLostPackets(t *testing.T) {
 	if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.WriteToUDPAddrPort([]byte("\x00\x01undionly.kpxe\x00octet\x00BLKSIZE\x0060000\x00"), at); err != nil {
+	if _, err := conn.WriteToUDPAddrPort(
+		[]byte("\x00\x01undionly.kpxe\x00octet\x00BLKSIZE\x0060000\x00"), at); err != nil {
 		t.Fatal(err)
 	}
 	var got []byte
@@ -194,7 +211,8 @@ func TestLostPackets(t *testing.T) {
 			got = append(got, packet[4:n]...)
 		}
 		for range 2 {
-			if _, err := conn.WriteToUDPAddrPort([]byte{0, ack, byte(number >> 8), byte(number)}, from); err != nil {
+			if _, err := conn.WriteToUDPAddrPort([]byte{0, ack, byte(number >> 8), byte(number)},
+				from); err != nil {
 				t.Fatal(err)
 			}
 		}

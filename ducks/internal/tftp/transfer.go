@@ -44,9 +44,9 @@ type request struct {
 // errNone is the error of a packet that is no request: nothing is said to it.
 var errNone = errors.New("it is no request of TFTP")
 
-// parse reads a request. Names of options and modes are the same in all cases: RFC 1350 and 2347. An
-// option that is not known, or whose value is none, is passed over: nobody agrees on it. So is a mode
-// that is none: some firmware adds bytes to the name that it finds in DHCP's answer.
+// parse reads a request. Names of options and modes are the same in all cases: RFC 1350 and 2347.
+// An option that is not known, or whose value is none, is passed over: nobody agrees on it. So is a
+// mode that is none: some firmware adds bytes to the name that it finds in DHCP's answer.
 func parse(packet []byte) (q request, err error) {
 	if len(packet) < 2 {
 		return q, errNone
@@ -57,7 +57,8 @@ func parse(packet []byte) (q request, err error) {
 		return q, errors.New("nobody writes here")
 	case kind != reads || len(texts) < 2:
 		return q, errNone
-	case strings.EqualFold(string(texts[1]), "netascii") || strings.EqualFold(string(texts[1]), "mail"):
+	case strings.EqualFold(string(texts[1]), "netascii") ||
+		strings.EqualFold(string(texts[1]), "mail"):
 		return q, fmt.Errorf("%q: files are given in mode octet", texts[1])
 	}
 	q.name = string(texts[0])
@@ -135,8 +136,8 @@ func (t *transfer) send(from io.Reader, size int64, end func()) error {
 	}
 }
 
-// exchange sends a packet until the machine says that it has it. That it has the one before, again, is
-// not answered: both sides would send all that follows twice.
+// exchange sends a packet until the machine says that it has it. That it has the one before, again,
+// is not answered: both sides would send all that follows twice.
 func (t *transfer) exchange(packet []byte, number uint16) error {
 	for range mostTries {
 		if _, err := t.conn.Write(packet); err != nil {

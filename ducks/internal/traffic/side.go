@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// side is one direction: a root of htb, one class of the line below it, and in that one for each device.
+// side is one direction: a root of htb, one class of the line below it, and in that one for each
+// device.
 type side struct {
 	link   netlink.Link
 	v4, v6 int32 // where the address of the device is, in a header
@@ -23,7 +24,11 @@ const (
 
 // start makes what is always there.
 func (d *side) start(line int64) error {
-	root := netlink.NewHtb(netlink.QdiscAttrs{LinkIndex: d.link.Attrs().Index, Handle: netlink.MakeHandle(ourMajor, 0), Parent: netlink.HANDLE_ROOT})
+	root := netlink.NewHtb(netlink.QdiscAttrs{
+		LinkIndex: d.link.Attrs().Index,
+		Handle:    netlink.MakeHandle(ourMajor, 0),
+		Parent:    netlink.HANDLE_ROOT,
+	})
 	root.Defcls = others
 	// The kernel's own queue has handle 0: it is replaced, and comes back when ours goes.
 	if err := netlink.QdiscReplace(root); err != nil {
@@ -42,26 +47,48 @@ func (d *side) class(minor uint16, rate, ceil int64) error {
 
 func (d *side) add(minor uint16, parent uint32, rate, ceil int64) error {
 	return netlink.ClassReplace(netlink.NewHtbClass(
-		netlink.ClassAttrs{LinkIndex: d.link.Attrs().Index, Handle: netlink.MakeHandle(ourMajor, minor), Parent: parent},
-		netlink.HtbClassAttrs{Rate: uint64(rate), Ceil: uint64(ceil), Buffer: burst, Cbuffer: burst, Quantum: quantum}))
+		netlink.ClassAttrs{
+			LinkIndex: d.link.Attrs().Index,
+			Handle:    netlink.MakeHandle(ourMajor, minor),
+			Parent:    parent,
+		},
+		netlink.HtbClassAttrs{
+			Rate:    uint64(rate),
+			Ceil:    uint64(ceil),
+			Buffer:  burst,
+			Cbuffer: burst,
+			Quantum: quantum,
+		}))
 }
 
-// filter returns what leads an address to its class. Its priority is the number of the class, by which it is taken away.
+// filter returns what leads an address to its class. Its priority is the number of the class, by
+// which it is taken away.
 func (d *side) filter(at netip.Addr, minor uint16) *netlink.U32 {
-	f := &netlink.U32{FilterAttrs: netlink.FilterAttrs{LinkIndex: d.link.Attrs().Index, Parent: netlink.MakeHandle(ourMajor, 0), Priority: minor, Protocol: unix.ETH_P_IP},
-		ClassId: netlink.MakeHandle(ourMajor, minor), Sel: &netlink.TcU32Sel{Flags: netlink.TC_U32_TERMINAL}}
+	f := &netlink.U32{FilterAttrs: netlink.FilterAttrs{
+		LinkIndex: d.link.Attrs().Index,
+		Parent:    netlink.MakeHandle(ourMajor, 0),
+		Priority:  minor,
+		Protocol:  unix.ETH_P_IP,
+	},
+		ClassId: netlink.MakeHandle(ourMajor, minor),
+		Sel:     &netlink.TcU32Sel{Flags: netlink.TC_U32_TERMINAL}}
 	offset := d.v4
 	if at.Is6() {
 		f.Protocol, offset = unix.ETH_P_IPV6, d.v6
 	}
 	for words := at.AsSlice(); len(words) > 0; words, offset = words[4:], offset+4 {
-		f.Sel.Keys = append(f.Sel.Keys, netlink.TcU32Key{Mask: 0xffffffff, Val: binary.BigEndian.Uint32(words), Off: offset})
+		f.Sel.Keys = append(f.Sel.Keys, netlink.TcU32Key{
+			Mask: 0xffffffff,
+			Val:  binary.BigEndian.Uint32(words),
+			Off:  offset,
+		})
 	}
 	f.Sel.Nkeys = uint8(len(f.Sel.Keys))
 	return f
 }
 
-// point leads an address to a class. Filters in its place, which an attempt that failed half-way has left, go.
+// point leads an address to a class. Filters in its place, which an attempt that failed half-way
+// has left, go.
 func (d *side) point(at netip.Addr, minor uint16) error {
 	f := d.filter(at, minor)
 	for _, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
@@ -77,7 +104,11 @@ func (d *side) drop(at netip.Addr, minor uint16) error {
 	f := d.filter(at, minor)
 	err := netlink.FilterDel(&netlink.U32{FilterAttrs: f.FilterAttrs})
 	return errors.Join(err, netlink.ClassDel(&netlink.GenericClass{ClassType: "htb",
-		ClassAttrs: netlink.ClassAttrs{LinkIndex: d.link.Attrs().Index, Handle: f.ClassId, Parent: netlink.MakeHandle(ourMajor, whole)}}))
+		ClassAttrs: netlink.ClassAttrs{
+			LinkIndex: d.link.Attrs().Index,
+			Handle:    f.ClassId,
+			Parent:    netlink.MakeHandle(ourMajor, whole),
+		}}))
 }
 
 // flows returns what went through each class, by its number.
@@ -90,7 +121,8 @@ func (d *side) flows() (map[uint16]Flow, error) {
 	for _, c := range list {
 		a := c.Attrs()
 		if s := a.Statistics; s != nil && s.Basic != nil && s.Queue != nil {
-			flows[uint16(a.Handle)] = Flow{int64(s.Basic.Bytes), int64(s.Basic.Packets), int64(s.Queue.Drops), int64(s.Queue.Backlog)}
+			flows[uint16(a.Handle)] = Flow{int64(s.Basic.Bytes), int64(s.Basic.Packets),
+				int64(s.Queue.Drops), int64(s.Queue.Backlog)}
 		}
 	}
 	return flows, nil
@@ -99,12 +131,21 @@ func (d *side) flows() (map[uint16]Flow, error) {
 // redirect leads what comes in at an interface through another one. What is no IP, as ARP, goes by.
 func redirect(from, through netlink.Link) error {
 	index := from.Attrs().Index
-	in := &netlink.Ingress{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: index, Handle: netlink.MakeHandle(0xffff, 0), Parent: netlink.HANDLE_INGRESS}}
+	in := &netlink.Ingress{QdiscAttrs: netlink.QdiscAttrs{
+		LinkIndex: index,
+		Handle:    netlink.MakeHandle(0xffff, 0),
+		Parent:    netlink.HANDLE_INGRESS,
+	}}
 	if err := netlink.QdiscAdd(in); err != nil {
 		return err
 	}
 	for i, protocol := range []uint16{unix.ETH_P_IP, unix.ETH_P_IPV6} {
-		f := &netlink.U32{FilterAttrs: netlink.FilterAttrs{LinkIndex: index, Parent: netlink.MakeHandle(0xffff, 0), Priority: uint16(i + 1), Protocol: protocol},
+		f := &netlink.U32{FilterAttrs: netlink.FilterAttrs{
+			LinkIndex: index,
+			Parent:    netlink.MakeHandle(0xffff, 0),
+			Priority:  uint16(i + 1),
+			Protocol:  protocol,
+		},
 			Actions: []netlink.Action{netlink.NewMirredAction(through.Attrs().Index)}} // without keys: all
 		if err := netlink.FilterAdd(f); err != nil {
 			return err

@@ -1,7 +1,8 @@
-// Package traffic shares the line of a storage server among its devices: each has a class of htb in both directions, so
-// that one which fills the line leaves the others their part of it. What goes to devices is shaped at the interface, what
-// comes from them at an intermediate functional block (ifb), to which the interface redirects it. DESIGN.md beside it
-// draws both. Sources: tc-htb(8), tc-u32(8), tc-mirred(8).
+// Package traffic shares the line of a storage server among its devices: each has a class of htb in
+// both directions, so that one which fills the line leaves the others their part of it. What goes
+// to devices is shaped at the interface, what comes from them at an intermediate functional block
+// (ifb), to which the interface redirects it. DESIGN.md beside it draws both. Sources: tc-htb(8),
+// tc-u32(8), tc-mirred(8).
 package traffic
 
 import (
@@ -66,8 +67,8 @@ const (
 	first    = 16
 	most     = 1 << 12 // classes
 
-	// kept is the part of the line that is shared, in percent. A little less than the line, or the queue would build in
-	// the card and in the switch, where nobody shares it.
+	// kept is the part of the line that is shared, in percent. A little less than the line, or the
+	// queue would build in the card and in the switch, where nobody shares it.
 	kept = 97
 
 	quantum = 16 << 10 // bytes that a class may send before the next one that borrows
@@ -76,8 +77,8 @@ const (
 	queue   = 1000     // packets that wait in a class
 )
 
-// Start begins to share. It refuses where the interface has queues that are neither the kernel's own nor those of an
-// ended ducks, and changes nothing then. It needs root.
+// Start begins to share. It refuses where the interface has queues that are neither the kernel's
+// own nor those of an ended ducks, and changes nothing then. It needs root.
 func Start(o Options) (s *Shaper, err error) {
 	link, err := netlink.LinkByName(o.Interface)
 	if err != nil {
@@ -104,7 +105,8 @@ func speed(name string) (int64, error) {
 	text, err := os.ReadFile(filepath.Join("/sys/class/net", name, "speed"))
 	if err == nil {
 		var megabits int64
-		if megabits, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && megabits > 0 {
+		if megabits, err = strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil &&
+			megabits > 0 {
 			return megabits * 1_000_000, nil
 		}
 	}
@@ -137,8 +139,10 @@ func free(link netlink.Link) (block string, err error) {
 		return q.Type() == "htb" && q.Attrs().Handle == netlink.MakeHandle(ourMajor, 0)
 	})
 	for _, q := range queues {
-		if a := q.Attrs(); a.Handle != 0 && a.Parent>>16 != ourMajor && a.Handle>>16 != ourMajor && !(ours && q.Type() == "ingress") {
-			return "", fmt.Errorf("%w: it has a queue %s %x: (tc qdisc show); take that away, or serve without --shape", ErrTaken, q.Type(), a.Handle>>16)
+		if a := q.Attrs(); a.Handle != 0 && a.Parent>>16 != ourMajor && a.Handle>>16 != ourMajor &&
+			!(ours && q.Type() == "ingress") {
+			return "", fmt.Errorf("%w: it has a queue %s %x: (tc qdisc show); take that away, or serve "+
+				"without --shape", ErrTaken, q.Type(), a.Handle>>16)
 		}
 	}
 	return block, clear(link, old, queues)
@@ -147,7 +151,8 @@ func free(link netlink.Link) (block string, err error) {
 // clear takes away our own.
 func clear(link, block netlink.Link, queues []netlink.Qdisc) (err error) {
 	for _, q := range queues {
-		if a := q.Attrs(); a.Parent == netlink.HANDLE_ROOT && a.Handle>>16 == ourMajor || q.Type() == "ingress" {
+		if a := q.Attrs(); a.Parent == netlink.HANDLE_ROOT && a.Handle>>16 == ourMajor ||
+			q.Type() == "ingress" {
 			err = errors.Join(err, netlink.QdiscDel(q))
 		}
 	}
@@ -165,7 +170,11 @@ func (s *Shaper) start(link netlink.Link, name string) error {
 	if err := netlink.LinkAdd(block); err != nil {
 		return fmt.Errorf("an ifb %s: %w", name, err)
 	}
-	s.sides = [2]side{{link: link, v4: ipv4Destination, v6: ipv6Destination}, {link: block, v4: ipv4Source, v6: ipv6Source}}
+	s.sides = [2]side{{
+		link: link,
+		v4:   ipv4Destination,
+		v6:   ipv6Destination,
+	}, {link: block, v4: ipv4Source, v6: ipv6Source}}
 	// A process that is killed from here on leaves the root, by which the next one knows the rest.
 	for i := range s.sides {
 		if err := s.sides[i].start(s.line); err != nil {
@@ -194,7 +203,8 @@ func (s *Shaper) Close() error {
 	return clear(link, block, queues)
 }
 
-// Set says which devices there are. Each gets the same part of the line, at least, and what others leave of theirs.
+// Set says which devices there are. Each gets the same part of the line, at least, and what others
+// leave of theirs.
 func (s *Shaper) Set(list []Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -225,8 +235,8 @@ func (s *Shaper) Set(list []Share) error {
 	return err
 }
 
-// Add gives a device its part before the next Set, which then gives the others less: to say so to each of them for every
-// device of many that boot would take longer than their clones.
+// Add gives a device its part before the next Set, which then gives the others less: to say so to
+// each of them for every device of many that boot would take longer than their clones.
 func (s *Shaper) Add(of Share) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 func queues(t *testing.T, of string) string {
 	t.Helper()
 	var all strings.Builder
-	for _, args := range [][]string{{"ip", "-o", "link"}, {"tc", "qdisc", "show"}, {"tc", "class", "show", "dev", of}, {"tc", "filter", "show", "dev", of}} {
+	for _, args := range [][]string{{"ip", "-o", "link"}, {"tc", "qdisc", "show"},
+		{"tc", "class", "show", "dev", of}, {"tc", "filter", "show", "dev", of}} {
 		out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
 		if err != nil {
 			t.Fatalf("%q: %v\n%s", args, err, out)
@@ -33,7 +34,9 @@ func cable(t *testing.T) {
 	duckstest.Run(t, "ip", "link", "add", "srv", "type", "veth", "peer", "name", "far")
 	duckstest.Run(t, "ip", "link", "set", "srv", "up")
 	duckstest.Run(t, "ip", "link", "set", "far", "up")
-	duckstest.Until(t, "the cable carries", func() bool { return strings.Count(queues(t, "srv"), "state UP") == 2 })
+	duckstest.Until(t, "the cable carries", func() bool {
+		return strings.Count(queues(t, "srv"), "state UP") == 2
+	})
 }
 
 // started shares the line of the cable.
@@ -64,7 +67,8 @@ func TestNothingIsLeftOfClasses(t *testing.T) {
 	before := queues(t, "srv")
 	s := started(t)
 	empty := queues(t, "srv")
-	for _, list := range [][]Share{shares("10.0.0.1"), shares("10.0.0.1", "10.0.0.2", "fd00::1"), shares("10.0.0.3", "10.0.0.2"), nil} {
+	for _, list := range [][]Share{shares("10.0.0.1"), shares("10.0.0.1", "10.0.0.2", "fd00::1"),
+		shares("10.0.0.3", "10.0.0.2"), nil} {
 		if err := s.Set(list); err != nil {
 			t.Fatal(err)
 		}
@@ -123,7 +127,8 @@ func TestOneIsAdded(t *testing.T) {
 	check := func(what string, halves, thirds int) {
 		t.Helper()
 		now := queues(t, "srv")
-		if h, t3 := strings.Count(now, "rate 485Mbit ceil 970Mbit"), strings.Count(now, "rate 323333Kbit ceil 970Mbit"); h != halves || t3 != thirds {
+		if h, t3 := strings.Count(now, "rate 485Mbit ceil 970Mbit"),
+			strings.Count(now, "rate 323333Kbit ceil 970Mbit"); h != halves || t3 != thirds {
 			t.Errorf("%s: %d have a half, and %d a third:\n%s", what, h, t3, now)
 		}
 	}
@@ -150,9 +155,11 @@ func TestSharesAreGivenAgain(t *testing.T) {
 	}
 	cable(t)
 	s := started(t)
-	for i, at := range []string{"10.0.0.1", "10.0.0.9"} { // the filter of the same address, and that of another one
+	// the filter of the same address, and that of another one
+	for i, at := range []string{"10.0.0.1", "10.0.0.9"} {
 		for side := range s.sides {
-			if err := errors.Join(s.sides[side].class(first+uint16(i), 1e6, 1e6), s.sides[side].point(netip.MustParseAddr(at), first+uint16(i))); err != nil {
+			if err := errors.Join(s.sides[side].class(first+uint16(i), 1e6, 1e6),
+				s.sides[side].point(netip.MustParseAddr(at), first+uint16(i))); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -162,7 +169,8 @@ func TestSharesAreGivenAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if now := queues(t, "srv"); strings.Count(now, "rate 323333Kbit ceil 970Mbit") != 2 || strings.Count(now, "flowid dc:1") != 2 {
+	if now := queues(t, "srv"); strings.Count(now, "rate 323333Kbit ceil 970Mbit") != 2 ||
+		strings.Count(now, "flowid dc:1") != 2 {
 		t.Errorf("it is\n%s", now)
 	}
 	if err := errors.Join(s.Set(nil), s.Close()); err != nil {
@@ -216,8 +224,9 @@ func TestOnlyItsOwnIsReplaced(t *testing.T) {
 	for add, del := range map[string]string{
 		"tc qdisc add dev srv root tbf rate 1gbit burst 256kb latency 20ms": "tc qdisc del dev srv root",
 		"tc qdisc add dev srv root handle 1: htb":                           "tc qdisc del dev srv root",
-		"tc qdisc add dev srv ingress":                                      "tc qdisc del dev srv ingress",
-		"ip link add dk-srv type ifb":                                       "ip link del dk-srv",
+		"tc qdisc add dev srv ingress": "tc qdisc del dev srv " +
+			"ingress",
+		"ip link add dk-srv type ifb": "ip link del dk-srv",
 	} {
 		duckstest.Run(t, strings.Fields(add)...)
 		theirs := queues(t, "srv")
@@ -229,7 +238,8 @@ func TestOnlyItsOwnIsReplaced(t *testing.T) {
 		}
 		duckstest.Run(t, strings.Fields(del)...)
 	}
-	if _, err := Start(Options{Interface: "lo"}); err == nil || !strings.Contains(err.Error(), "--line") {
+	if _, err := Start(Options{Interface: "lo"}); err == nil ||
+		!strings.Contains(err.Error(), "--line") {
 		t.Errorf("a line of unknown speed: %v", err)
 	}
 	if _, err := Start(Options{Interface: "nothing", Line: 1e9}); err == nil {

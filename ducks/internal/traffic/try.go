@@ -8,12 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Try makes and removes classes in a network namespace of its own, and returns what of that the kernel could not do. No
-// interface of the machine is touched. It needs root.
+// Try makes and removes classes in a network namespace of its own, and returns what of that the
+// kernel could not do. No interface of the machine is touched. It needs root.
 func Try() error {
 	done := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine, and the namespace with the thread
+		// never unlocked: the thread ends with the goroutine, and the namespace with the thread
+		runtime.LockOSThread()
 		done <- try()
 	}()
 	return <-done
@@ -27,5 +28,6 @@ func try() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.Set([]Share{{Device: "one", Address: netip.MustParseAddr("127.0.0.2")}}), s.Close())
+	return errors.Join(s.Set([]Share{{Device: "one", Address: netip.MustParseAddr("127.0.0.2")}}),
+		s.Close())
 }

@@ -1,4 +1,5 @@
-// Package wake switches machines on over the network. Source: AMD, "Magic Packet Technology", publication 20213.
+// Package wake switches machines on over the network. Source: AMD, "Magic Packet Technology",
+// publication 20213.
 package wake
 
 import (
@@ -28,7 +29,8 @@ func Send(self netip.Prefix, mac string) (err error) {
 	if !self.Addr().Is4() {
 		return fmt.Errorf("%s is no IPv4 network", self)
 	}
-	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(self.Addr(), 0)), net.UDPAddrFromAddrPort(netip.AddrPortFrom(dhcp.Broadcast(self), port)))
+	conn, err := net.DialUDP("udp4", net.UDPAddrFromAddrPort(netip.AddrPortFrom(self.Addr(), 0)),
+		net.UDPAddrFromAddrPort(netip.AddrPortFrom(dhcp.Broadcast(self), port)))
 	if err != nil {
 		return err
 	}

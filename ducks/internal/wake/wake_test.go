@@ -12,7 +12,8 @@ import (
 
 func TestPacket(t *testing.T) {
 	p := Packet(net.HardwareAddr{1, 2, 3, 4, 5, 6})
-	if len(p) != 102 || !bytes.Equal(p[:8], []byte{255, 255, 255, 255, 255, 255, 1, 2}) || !bytes.Equal(p[96:], []byte{1, 2, 3, 4, 5, 6}) {
+	if len(p) != 102 || !bytes.Equal(p[:8], []byte{255, 255, 255, 255, 255, 255, 1, 2}) ||
+		!bytes.Equal(p[96:], []byte{1, 2, 3, 4, 5, 6}) {
 		t.Errorf("%x", p)
 	}
 	for _, bad := range []string{"", "01:02"} {

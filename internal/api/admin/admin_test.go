@@ -57,7 +57,8 @@ func run(t *testing.T, node answers, commands ...[]string) string {
 	for _, args := range commands {
 		fmt.Fprintf(&log, "$ %s\n", strings.ToValidUTF8(strings.Join(args, " "), "(byte)"))
 		var out, errOut bytes.Buffer
-		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, append(args, "--addr", addr), &out, &errOut)
+		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{},
+			append(args, "--addr", addr), &out, &errOut)
 		log.Write(out.Bytes())
 		log.Write(errOut.Bytes())
 		fmt.Fprintf(&log, "exit %d\n\n", code)
@@ -143,16 +144,21 @@ func TestNodeCommands(t *testing.T) {
 		[]string{"stats"},
 	))
 	node["POST /admin/flush"] = `{"segment":""}`
-	node["GET /admin/account"] = `{"rows":[{"bucket":"b","minute":27000000,"received":30,"accepted":30},{"bucket":"b","minute":27000001,"received":9,"accepted":8}],"lost_total":{},"recovered_total":{},"refused_requests":{"query_syntax":2}}`
+	node["GET /admin/account"] =
+		`{"rows":[{"bucket":"b","minute":27000000,"received":30,"accepted":30},{"bucket":"b","minute":27000001,"received":9,"accepted":8}],"lost_total":{},"recovered_total":{},"refused_requests":{"query_syntax":2}}`
 	golden.Same(t, "testdata/node2.golden", run(t, node,
 		[]string{"flush"},
 		[]string{"account", "--bucket", "b", "--minutes", "5"},
 	))
-	node["GET /admin/account"] = `{"rows":[{"bucket":"b","received":9,"accepted":9},{"bucket":"e","received":0}],"lost_total":{},"recovered_total":{},"refused_requests":{},` +
-		`"events":{"rows":[{"bucket":"b","received":3,"accepted":3},{"bucket":"e","received":7,"accepted":5,"duplicate":1,"refused":{"future":1}}],"lost_total":{"event_file_missing":2},"recovered_total":{}},"tags_lost":3}`
-	golden.Same(t, "testdata/node3.golden", run(t, node, []string{"account"}, []string{"account", "--json"}))
-	node["GET /admin/account"] = `{"rows":[],"lost_total":{},"recovered_total":{},"refused_requests":{},"events":{"rows":[{"bucket":"e","minute":27000000,"received":7,"accepted":6}]}}`
-	golden.Same(t, "testdata/node4.golden", run(t, node, []string{"account", "--bucket", "e", "--minutes", "5"}))
+	node["GET /admin/account"] =
+		`{"rows":[{"bucket":"b","received":9,"accepted":9},{"bucket":"e","received":0}],"lost_total":{},"recovered_total":{},"refused_requests":{},` +
+			`"events":{"rows":[{"bucket":"b","received":3,"accepted":3},{"bucket":"e","received":7,"accepted":5,"duplicate":1,"refused":{"future":1}}],"lost_total":{"event_file_missing":2},"recovered_total":{}},"tags_lost":3}`
+	golden.Same(t, "testdata/node3.golden",
+		run(t, node, []string{"account"}, []string{"account", "--json"}))
+	node["GET /admin/account"] =
+		`{"rows":[],"lost_total":{},"recovered_total":{},"refused_requests":{},"events":{"rows":[{"bucket":"e","minute":27000000,"received":7,"accepted":6}]}}`
+	golden.Same(t, "testdata/node4.golden",
+		run(t, node, []string{"account", "--bucket", "e", "--minutes", "5"}))
 }
 
 func TestQueryCommand(t *testing.T) {
@@ -175,26 +181,34 @@ func TestQueryCommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Same(t, "testdata/query.golden", b.String())
-	if got := run(t, node, []string{"query", "SELECT x"}); !strings.Contains(got, "4 series, 6 points, coverage 0.745, query 0.42 ms, round trip ") {
+	if got := run(t, node, []string{"query", "SELECT x"}); !strings.Contains(got,
+		"4 series, 6 points, coverage 0.745, query 0.42 ms, round trip ") {
 		t.Errorf("got %s", got)
 	}
 	plan := `{"start":1,"query_time":420,"results":[],"plan":{},"plan_text":"rounds 1\n1 read x\n"}`
-	if got := run(t, answers{"POST /": plan}, []string{"query", "EXPLAIN SELECT x"}); !strings.Contains(got, "rounds 1\n1 read x\n\nquery 0.42 ms, round trip ") {
+	if got := run(t, answers{"POST /": plan},
+		[]string{"query", "EXPLAIN SELECT x"}); !strings.Contains(got,
+		"rounds 1\n1 read x\n\nquery 0.42 ms, round trip ") {
 		t.Errorf("got %s", got)
 	}
-	events := `{"start":1,"query_time":420,"results":[{"type":"events","name":"EVENTS FROM 'b'","metadata":{},"values":[` +
-		`{"timestamp":1800000000000000001,"event":{"name":"deploy","n":9007199254740993}},{"timestamp":1800000001500000000,"event":"x"}]}]}`
-	if got := run(t, answers{"POST /": events}, []string{"query", "SELECT EVENTS FROM b"}); !strings.Contains(got, "EVENTS FROM 'b'\n"+
-		"Time (UTC)                     Event\n2027-01-15 08:00:00.000000001  {\"name\":\"deploy\",\"n\":9007199254740993}\n"+
+	events :=
+		`{"start":1,"query_time":420,"results":[{"type":"events","name":"EVENTS FROM 'b'","metadata":{},"values":[` +
+			`{"timestamp":1800000000000000001,"event":{"name":"deploy","n":9007199254740993}},{"timestamp":1800000001500000000,"event":"x"}]}]}`
+	if got := run(t, answers{"POST /": events},
+		[]string{"query", "SELECT EVENTS FROM b"}); !strings.Contains(got, "EVENTS FROM 'b'\n"+
+		"Time (UTC)                     Event\n2027-01-15 08:00:00.000000001  "+
+		"{\"name\":\"deploy\",\"n\":9007199254740993}\n"+
 		"2027-01-15 08:00:01.500000000  \"x\"\n\n2 events, query 0.42 ms, round trip ") {
 		t.Errorf("got %s", got)
 	}
-	if got := run(t, answers{"POST /": `[1]`}, []string{"query", "SELECT x"}); !strings.Contains(got, "not what a node sends") || !strings.Contains(got, "exit 1") {
+	if got := run(t, answers{"POST /": `[1]`}, []string{"query", "SELECT x"}); !strings.Contains(got,
+		"not what a node sends") || !strings.Contains(got, "exit 1") {
 		t.Errorf("got %s", got)
 	}
 }
 
-// Spans of the calendar stand at their own times, in the zone asked for, beside series with the same.
+// Spans of the calendar stand at their own times, in the zone asked for, beside series with the
+// same.
 func TestTimesOfTheCalendar(t *testing.T) {
 	const reply = `{"start":1774652400000,"query_time":420,"results":[
 {"type":"metrics","name":"'days'","resolution":86400000,"times":[1774652400000,1774738800000,1774821600000],"values":[24,23,24],"coverage":1,"points":71},
@@ -205,10 +219,14 @@ func TestTimesOfTheCalendar(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "Time (UTC)            1  2\n2026-03-27 23:00:00  24  1\n2026-03-28 23:00:00  23  ?\n2026-03-29 22:00:00  24  2\n\n" +
-			"Time (UTC)            3\n2026-03-27 23:00:00  24\n2026-03-28 23:00:00  24\n2026-03-29 23:00:00  23\n"},
-		{[]string{"--tz", "Europe/Zagreb"}, "Time (Europe/Zagreb)         1  2\n2026-03-28 00:00:00 +01:00  24  1\n2026-03-29 00:00:00 +01:00  23  ?\n" +
-			"2026-03-30 00:00:00 +02:00  24  2\n"},
+		{nil, "Time (UTC)            1  2\n2026-03-27 23:00:00  24  1\n2026-03-28 23:00:00  23  " +
+			"?\n2026-03-29 22:00:00  24  2\n\n" +
+			"Time (UTC)            3\n2026-03-27 23:00:00  24\n2026-03-28 23:00:00  24\n2026-03-29 " +
+			"23:00:00  23\n"},
+		{[]string{"--tz", "Europe/Zagreb"},
+			"Time (Europe/Zagreb)         1  2\n2026-03-28 00:00:00 +01:00  24  1\n2026-03-29 00:00:00 " +
+				"+01:00  23  ?\n" +
+				"2026-03-30 00:00:00 +02:00  24  2\n"},
 		{[]string{"--tz", "Europe/Zagrab"}, "did you mean Europe/Zagreb"},
 	} {
 		args := append(append([]string{"query"}, c.args...), "SELECT x")
@@ -225,7 +243,8 @@ func TestUnknownLines(t *testing.T) {
 	for i := range r.Results {
 		r.Results[i] = Series{Name: "'s'", Resolution: 1000, Values: []*float64{&one}}
 		if i > 0 {
-			r.Results[i].Unknown = &Unknown{Slots: 6, Ranges: [][2]int64{{0, 1000}, {5000, 9500}}, Why: []string{"x", "y"}}
+			r.Results[i].Unknown = &Unknown{Slots: 6, Ranges: [][2]int64{{0, 1000}, {5000, 9500}},
+				Why: []string{"x", "y"}}
 		}
 	}
 	r.Results[2].Unknown.More = 4
@@ -235,9 +254,12 @@ func TestUnknownLines(t *testing.T) {
 	}
 	text := b.String()
 	for _, want := range []string{
-		"\nunknown: series 2, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 2 ranges, with older values (x; y)\n",
-		"\nunknown: series 3, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 6 ranges, 4 of them behind that, with older values (x; y)\n",
-		"\nunknown: also in 3 more series\nunknown: where there is a ?, older values are shown, which may be out of date\n\nTime",
+		"\nunknown: series 2, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 2 ranges, " +
+			"with older values (x; y)\n",
+		"\nunknown: series 3, 6 slots from 1970-01-01 00:00:00 to 1970-01-01 00:00:09.5 in 6 ranges, 4 " +
+			"of them behind that, with older values (x; y)\n",
+		"\nunknown: also in 3 more series\nunknown: where there is a ?, older values are shown, which " +
+			"may be out of date\n\nTime",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in\n%s", want, text)
@@ -256,8 +278,10 @@ func TestUnknownValues(t *testing.T) {
 	for _, c := range []struct {
 		start, resolution int64
 		want              string
-	}{{0, 1000, "1 1 ? 1? 1 1 1? 1"}, {999, 1000, "1 1 ? 1? 1 1 1? 1"}, {1000, 1000, "1 1? ? 1 1 1? 1 1"}, {0, 4000, "1? 1? - 1 1 1 1 1"}} {
-		s := Series{Resolution: c.resolution, BucketResolution: 1000, Values: slices.Repeat([]*float64{&one}, 8), Unknown: lost}
+	}{{0, 1000, "1 1 ? 1? 1 1 1? 1"}, {999, 1000, "1 1 ? 1? 1 1 1? 1"},
+		{1000, 1000, "1 1? ? 1 1 1? 1 1"}, {0, 4000, "1? 1? - 1 1 1 1 1"}} {
+		s := Series{Resolution: c.resolution, BucketResolution: 1000,
+			Values: slices.Repeat([]*float64{&one}, 8), Unknown: lost}
 		s.Values[2] = nil
 		r := &Result{Start: c.start, Results: []Series{s}}
 		var got []string
@@ -285,10 +309,12 @@ func TestHelp(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
 	var log strings.Builder
 	for _, args := range [][]string{{"--help"}, {"buckets", "create", "--help"}, {"account", "--help"},
-		{"check", "--help"}, {"snapshot", "--help"}, {"segments", "list", "--help"}, {"query", "--help"}, {"--version"}} {
+		{"check", "--help"}, {"snapshot", "--help"}, {"segments", "list", "--help"}, {"query", "--help"},
+		{"--version"}} {
 		var out, errOut bytes.Buffer
 		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, args, &out, &errOut)
-		fmt.Fprintf(&log, "$ ddb-admin %s\n%s%sexit %d\n\n", strings.Join(args, " "), out.String(), errOut.String(), code)
+		fmt.Fprintf(&log, "$ ddb-admin %s\n%s%sexit %d\n\n", strings.Join(args, " "), out.String(),
+			errOut.String(), code)
 	}
 	golden.Same(t, "testdata/help.golden", log.String())
 }
@@ -321,19 +347,28 @@ func TestTTLReadsBack(t *testing.T) {
 // What went wrong is followed by what to do.
 func TestRemedies(t *testing.T) {
 	node := answers{"POST /admin/series/delete": `{"series":0,"dry_run":false,"segments":2,"bytes":2048}`}
-	if text := run(t, node, []string{"series", "delete", "b", "--prefix", "web.nope", "--yes"}); !strings.Contains(text, "No series of b begins with the prefix: nothing was deleted.\nexit 0") {
+	if text := run(t, node, []string{"series", "delete", "b", "--prefix", "web.nope",
+		"--yes"}); !strings.Contains(text,
+		"No series of b begins with the prefix: nothing was deleted.\nexit 0") {
 		t.Errorf("a prefix of nothing: %s", text)
 	}
 	node = answers{"POST /admin/series/delete": `{"series":0,"dry_run":true,"segments":2,"bytes":2048}`}
-	if text := run(t, node, []string{"series", "delete", "b", "--prefix", "web.nope"}); !strings.Contains(text, "No series of b begins with the prefix: nothing was deleted.\nexit 0") {
+	if text := run(t, node,
+		[]string{"series", "delete", "b", "--prefix", "web.nope"}); !strings.Contains(text,
+		"No series of b begins with the prefix: nothing was deleted.\nexit 0") {
 		t.Errorf("a prefix of nothing, without --yes: %s", text)
 	}
 	node = answers{"GET /admin/segments": "[]"}
-	if text := run(t, node, []string{"buckets", "delete", "day"}); !strings.Contains(text, "Bucket day would be deleted. No segment holds points of it: what it has is in memory.\n") || !strings.Contains(text, "exit 2") {
+	if text := run(t, node, []string{"buckets", "delete", "day"}); !strings.Contains(text,
+		"Bucket day would be deleted. No segment holds points of it: what it has is in memory.\n") ||
+		!strings.Contains(text, "exit 2") {
 		t.Errorf("a bucket without segments: %s", text)
 	}
-	node = answers{"POST /admin/flush": `{}`, "POST /admin/merge": `{"windows":0,"overlays":0,"removed":0}`}
-	if text := run(t, node, []string{"flush", "--merge"}); !strings.Contains(text, "Nothing to flush.\nNothing is left to merge: the node does it by itself, and flushes wait until their windows have closed, see ddb admin flush --help.\nexit 0") {
+	node = answers{"POST /admin/flush": `{}`,
+		"POST /admin/merge": `{"windows":0,"overlays":0,"removed":0}`}
+	if text := run(t, node, []string{"flush", "--merge"}); !strings.Contains(text,
+		"Nothing to flush.\nNothing is left to merge: the node does it by itself, and flushes wait "+
+			"until their windows have closed, see ddb admin flush --help.\nexit 0") {
 		t.Errorf("a merge of nothing: %s", text)
 	}
 	for _, c := range []struct {
@@ -342,28 +377,37 @@ func TestRemedies(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		{404, `{"error":"query_unknown_bucket","message":"unknown bucket 'x'"}`, []string{"account", "--bucket", "x"},
+		{404, `{"error":"query_unknown_bucket","message":"unknown bucket 'x'"}`,
+			[]string{"account", "--bucket", "x"},
 			"unknown bucket 'x': ddb admin buckets list --addr ADDR shows all\n"},
-		{409, `{"error":"conflict","message":"the bucket exists: 'x'"}`, []string{"buckets", "create", "x", "1s", "1w", "false"},
-			"the bucket exists: 'x'; only its TTL can be changed, ddb admin buckets ttl --addr ADDR: delete it first or choose another name\n"},
-		{404, `{"error":"not_found","message":"unknown snapshot dialy; did you mean daily?"}`, []string{"snapshot", "delete", "dialy"},
+		{409, `{"error":"conflict","message":"the bucket exists: 'x'"}`,
+			[]string{"buckets", "create", "x", "1s", "1w", "false"},
+			"the bucket exists: 'x'; only its TTL can be changed, ddb admin buckets ttl --addr ADDR: " +
+				"delete it first or choose another name\n"},
+		{404, `{"error":"not_found","message":"unknown snapshot dialy; did you mean daily?"}`,
+			[]string{"snapshot", "delete", "dialy"},
 			"unknown snapshot dialy; did you mean daily?: ddb admin snapshot list --addr ADDR shows all\n"},
-		{409, `{"error":"conflict","message":"too many: delete the bucket, or flush and merge first"}`, []string{"series", "delete", "b", "x", "--yes"},
-			"too many: delete the bucket, or flush and merge first: ddb admin flush --merge --addr ADDR does both\n"},
+		{409, `{"error":"conflict","message":"too many: delete the bucket, or flush and merge first"}`,
+			[]string{"series", "delete", "b", "x", "--yes"},
+			"too many: delete the bucket, or flush and merge first: ddb admin flush --merge --addr ADDR " +
+				"does both\n"},
 	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(c.status)
 			io.WriteString(w, c.body)
 		}))
 		var out, errOut bytes.Buffer
-		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, append(c.args, "--addr", strings.TrimPrefix(server.URL, "http://")), &out, &errOut)
+		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{},
+			append(c.args, "--addr", strings.TrimPrefix(server.URL, "http://")), &out, &errOut)
 		server.Close()
-		if code != 1 || strings.ReplaceAll(errOut.String(), strings.TrimPrefix(server.URL, "http://"), "ADDR") != "ddb-admin: "+c.want {
+		if code != 1 || strings.ReplaceAll(errOut.String(), strings.TrimPrefix(server.URL, "http://"),
+			"ADDR") != "ddb-admin: "+c.want {
 			t.Errorf("%q ends with %d: %s", c.args, code, errOut.String())
 		}
 	}
 	unreachable := &Client{Addr: "nowhere:80", HTTP: &http.Client{Transport: noHost{}}}
-	if _, err := unreachable.Stats(context.Background()); err == nil || err.Error() != `there is no host "nowhere": name the HTTP address of a running node, HOST:PORT, with --addr` {
+	if _, err := unreachable.Stats(context.Background()); err == nil ||
+		err.Error() != `there is no host "nowhere": name the HTTP address of a running node, HOST:PORT, with --addr` {
 		t.Errorf("a host that there is not: %v", err)
 	}
 }

@@ -149,7 +149,8 @@ func (c *Client) openQuery(ctx context.Context, text string) (io.ReadCloser, err
 	if c.Width > 0 {
 		form.Set("width", strconv.Itoa(c.Width))
 	}
-	return c.open(ctx, http.MethodPost, "/", "application/x-www-form-urlencoded", strings.NewReader(form.Encode()))
+	return c.open(ctx, http.MethodPost, "/", "application/x-www-form-urlencoded",
+		strings.NewReader(form.Encode()))
 }
 
 func (c *Client) get(ctx context.Context, path string, out any) error {
@@ -178,7 +179,8 @@ func (c *Client) post(ctx context.Context, path string, in, out any) error {
 }
 
 // change is open for a request that changes something: the node is named before it acts.
-func (c *Client) change(ctx context.Context, path, contentType string, body io.Reader) (io.ReadCloser, error) {
+func (c *Client) change(ctx context.Context, path, contentType string,
+	body io.Reader) (io.ReadCloser, error) {
 	if c.Tell != nil && !c.told {
 		c.told = true
 		if _, who := c.Who(ctx); who != "" {
@@ -193,9 +195,9 @@ func (c *Client) change(ctx context.Context, path, contentType string, body io.R
 // whoTimeout is how long a node may take to say who it is.
 const whoTimeout = 2 * time.Second
 
-// Who asks who answers at the address, for at most two seconds. It returns the status of the node, and
-// a text with its name, its data directory and its version: "" where none answers, or nothing that is
-// a node.
+// Who asks who answers at the address, for at most two seconds. It returns the status of the node,
+// and a text with its name, its data directory and its version: "" where none answers, or nothing
+// that is a node.
 func (c *Client) Who(ctx context.Context) (s Status, who string) {
 	ctx, cancel := context.WithTimeout(ctx, whoTimeout)
 	defer cancel()
@@ -203,12 +205,14 @@ func (c *Client) Who(ctx context.Context) (s Status, who string) {
 	if err != nil || s.Node == "" {
 		return s, ""
 	}
-	return s, fmt.Sprintf("node %s at %s, data directory %s, ddb %s", s.Node, c.Addr, s.DataDir, s.Version)
+	return s, fmt.Sprintf("node %s at %s, data directory %s, ddb %s", s.Node, c.Addr, s.DataDir,
+		s.Version)
 }
 
 // open sends a request and returns the body of a successful answer, which the
 // caller closes.
-func (c *Client) open(ctx context.Context, method, path, contentType string, body io.Reader) (io.ReadCloser, error) {
+func (c *Client) open(ctx context.Context, method, path, contentType string,
+	body io.Reader) (io.ReadCloser, error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.Addr+path, body)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no address, write host:port: %w", c.Addr, err)
@@ -224,11 +228,13 @@ func (c *Client) open(ctx context.Context, method, path, contentType string, bod
 	}
 	resp, err := client.Do(req)
 	if errors.Is(err, syscall.ECONNREFUSED) {
-		return nil, fmt.Errorf("no node answers at %s: start one with ddb serve, or name the HTTP address of a running one with --addr", c.Addr)
+		return nil, fmt.Errorf("no node answers at %s: start one with ddb serve, or name the HTTP "+
+			"address of a running one with --addr", c.Addr)
 	}
 	var lookup *net.DNSError
 	if errors.As(err, &lookup) && lookup.IsNotFound {
-		return nil, fmt.Errorf("there is no host %q: name the HTTP address of a running node, HOST:PORT, with --addr", lookup.Name)
+		return nil, fmt.Errorf("there is no host %q: name the HTTP address of a running node, "+
+			"HOST:PORT, with --addr", lookup.Name)
 	}
 	if err != nil {
 		return nil, err

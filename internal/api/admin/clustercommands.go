@@ -28,7 +28,8 @@ type ClusterTree struct {
 }
 
 // show prints the text of an answer, or the answer without it as JSON.
-func show[T any](env *Env, o *Output, ask func(context.Context) (T, error), text func(*T) *string) error {
+func show[T any](env *Env, o *Output, ask func(context.Context) (T, error),
+	text func(*T) *string) error {
 	answer, err := ask(env.Context)
 	if err != nil {
 		return err
@@ -60,7 +61,9 @@ type ClusterMembersCommand struct {
 
 // Run prints the table of members.
 func (c *ClusterMembersCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client(env).ClusterMembers, func(a *Cluster) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterMembers, func(a *Cluster) *string {
+		return &a.Text
+	})
 }
 
 // ClusterRingCommand shows what gets new owners.
@@ -71,7 +74,9 @@ type ClusterRingCommand struct {
 
 // Run prints the sections of ring-status.
 func (c *ClusterRingCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client(env).ClusterRing, func(a *ClusterRing) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterRing, func(a *ClusterRing) *string {
+		return &a.Text
+	})
 }
 
 // ClusterTransfersCommand shows what moves.
@@ -82,7 +87,9 @@ type ClusterTransfersCommand struct {
 
 // Run prints the transfers.
 func (c *ClusterTransfersCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client(env).ClusterTransfers, func(a *ClusterTransfers) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterTransfers, func(a *ClusterTransfers) *string {
+		return &a.Text
+	})
 }
 
 // AuditCommand shows how well copies agree.
@@ -101,7 +108,9 @@ they go on growing while all are up, look at the logs.`
 
 // Run prints the audit.
 func (c *AuditCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client(env).ClusterAudit, func(a *ClusterAudit) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterAudit, func(a *ClusterAudit) *string {
+		return &a.Text
+	})
 }
 
 // PlanCommand shows the plan.
@@ -112,7 +121,9 @@ type PlanCommand struct {
 
 // Run prints what a commit would do.
 func (c *PlanCommand) Run(env *Env) error {
-	return show(env, &c.Output, c.client(env).ClusterPlan, func(a *ClusterPlan) *string { return &a.Text })
+	return show(env, &c.Output, c.client(env).ClusterPlan, func(a *ClusterPlan) *string {
+		return &a.Text
+	})
 }
 
 // stage stages a change and says so.
@@ -160,7 +171,8 @@ name of a member.`
 
 // Run stages the join.
 func (c *JoinCommand) Run(env *Env) error {
-	return stage(env, &c.Target, &c.Output, "join", ClusterChange{Node: c.Node}, "join request for "+named(c.Node))
+	return stage(env, &c.Target, &c.Output, "join", ClusterChange{Node: c.Node},
+		"join request for "+named(c.Node))
 }
 
 // LeaveCommand stages a leave.
@@ -179,7 +191,8 @@ cannot hand anything over: ddb admin cluster force-remove.`
 
 // Run stages the leave.
 func (c *LeaveCommand) Run(env *Env) error {
-	return stage(env, &c.Target, &c.Output, "leave", ClusterChange{Node: c.Node}, "leave request for "+named(c.Node))
+	return stage(env, &c.Target, &c.Output, "leave", ClusterChange{Node: c.Node},
+		"leave request for "+named(c.Node))
 }
 
 // ReplaceCommand stages a replacement.
@@ -198,7 +211,8 @@ commit, ddb admin cluster force-remove it, too, and commit again.`
 
 // Run stages the replacement.
 func (c *ReplaceCommand) Run(env *Env) error {
-	return stage(env, &c.Target, &c.Output, "replace", ClusterChange{Node: c.Node, New: c.New}, fmt.Sprintf("replacement of '%s' with '%s'", c.Node, c.New))
+	return stage(env, &c.Target, &c.Output, "replace", ClusterChange{Node: c.Node, New: c.New},
+		fmt.Sprintf("replacement of '%s' with '%s'", c.Node, c.New))
 }
 
 // ForceRemoveCommand stages a removal.
@@ -217,7 +231,8 @@ again with its data directory.`
 
 // Run stages the removal.
 func (c *ForceRemoveCommand) Run(env *Env) error {
-	return stage(env, &c.Target, &c.Output, "force-remove", ClusterChange{Node: c.Node}, "remove request for "+named(c.Node))
+	return stage(env, &c.Target, &c.Output, "force-remove", ClusterChange{Node: c.Node},
+		"remove request for "+named(c.Node))
 }
 
 // SetNCommand stages another n.
@@ -229,7 +244,8 @@ type SetNCommand struct {
 
 // Run stages the change of n.
 func (c *SetNCommand) Run(env *Env) error {
-	return stage(env, &c.Target, &c.Output, "set-n", ClusterChange{Copies: c.Copies}, fmt.Sprintf("n = %d", c.Copies))
+	return stage(env, &c.Target, &c.Output, "set-n", ClusterChange{Copies: c.Copies},
+		fmt.Sprintf("n = %d", c.Copies))
 }
 
 // CommitCommand commits the plan.
@@ -279,7 +295,8 @@ func (c *CommitCommand) Run(env *Env) error {
 			text += "WARNING: " + warning + "\n"
 		}
 		if done.Changing {
-			text += fmt.Sprintf("%d partitions move: %s shows how far they are.\n", plan.Moves, command("ddb admin cluster transfers", c.Addr))
+			text += fmt.Sprintf("%d partitions move: %s shows how far they are.\n", plan.Moves,
+				command("ddb admin cluster transfers", c.Addr))
 		}
 		_, err := io.WriteString(w, text)
 		return err
@@ -326,7 +343,8 @@ not come back.`
 
 // Run takes the change back.
 func (c *UndoCommand) Run(env *Env) error {
-	return change(env, &c.Target, &c.Output, "undo", ClusterUndo{Minority: c.Minority}, "The change under way was taken back")
+	return change(env, &c.Target, &c.Output, "undo", ClusterUndo{Minority: c.Minority},
+		"The change under way was taken back")
 }
 
 // MaintenanceCommand lets a member leave its work to others, or ends that.
@@ -348,7 +366,8 @@ fewer than r copies of something, or fewer than w members, it is refused.`
 
 // Run asks for it.
 func (c *MaintenanceCommand) Run(env *Env) error {
-	state, err := c.client(env).Maintain(env.Context, ClusterMaintenance{Node: c.Node, On: c.State == "on"})
+	state, err := c.client(env).Maintain(env.Context,
+		ClusterMaintenance{Node: c.Node, On: c.State == "on"})
 	if err != nil {
 		return err
 	}
@@ -381,7 +400,8 @@ func (c *ResumeCommand) Run(env *Env) error {
 	return change(env, &c.Target, &c.Output, "resume", struct{}{}, "Transfers go on")
 }
 
-// Original has commands of a cluster under the names that they had in the original, beside Commands.
+// Original has commands of a cluster under the names that they had in the original, beside
+// Commands.
 type Original struct {
 	MemberStatus ClusterMembersCommand   `cmd:"" name:"member-status" help:"List the members: ddb admin cluster members."`
 	RingStatus   ClusterRingCommand      `cmd:"" name:"ring-status" help:"Show what gets new owners: ddb admin cluster ring."`
@@ -400,5 +420,6 @@ func clusterLine(c *ClusterLine) string {
 	if c.Changing {
 		down += ", a change is under way"
 	}
-	return fmt.Sprintf("ring %s, %d members, %d up%s; n %d, r %d, w %d", c.Ring, c.Members, c.Up, down, c.Copies, c.Reads, c.Writes)
+	return fmt.Sprintf("ring %s, %d members, %d up%s; n %d, r %d, w %d", c.Ring, c.Members, c.Up, down,
+		c.Copies, c.Reads, c.Writes)
 }

@@ -4,7 +4,8 @@ import "context"
 
 // Cluster is the answer to GET /admin/cluster/status: the ring as the node sees it.
 type Cluster struct {
-	Text string `json:"text,omitempty"` // for a terminal, in the layout of the original; also in the answers below
+	// for a terminal, in the layout of the original; also in the answers below
+	Text string `json:"text,omitempty"`
 
 	Node   string `json:"node"` // that answers
 	Ring   string `json:"ring"` // version
@@ -22,16 +23,18 @@ type Cluster struct {
 	Paused   bool     `json:"paused"`
 	Staged   []string `json:"staged"`
 	Waiting  []string `json:"waiting"` // nodes that are up and no members
-	Refused  []string `json:"refused"` // why some of them cannot be, or what keeps this node from its cluster
+	// why some of them cannot be, or what keeps this node from its cluster
+	Refused []string `json:"refused"`
 }
 
 // ClusterMember is one member.
 type ClusterMember struct {
-	Name        string   `json:"name"`
-	ID          string   `json:"id"`
-	State       string   `json:"state"` // active, joining, leaving, removed or pending
-	Up          bool     `json:"up"`
-	Maintenance bool     `json:"maintenance"` // it leaves reads and writes to others, and counts as down
+	Name  string `json:"name"`
+	ID    string `json:"id"`
+	State string `json:"state"` // active, joining, leaving, removed or pending
+	Up    bool   `json:"up"`
+	// it leaves reads and writes to others, and counts as down
+	Maintenance bool     `json:"maintenance"`
 	Addresses   []string `json:"addresses"`
 	Zone        string   `json:"zone"`
 	Share       float64  `json:"share"`  // of all copies
@@ -66,7 +69,8 @@ type ClusterTransfers struct {
 
 // ClusterTransfer is what is on its way from one member to another.
 type ClusterTransfer struct {
-	Hints     bool   `json:"hints"` // what a member keeps for one that was down; else a share that moves
+	// what a member keeps for one that was down; else a share that moves
+	Hints     bool   `json:"hints"`
 	Partition int    `json:"partition"`
 	From      string `json:"from"`
 	To        string `json:"to"`
@@ -98,8 +102,9 @@ type Fetch struct {
 
 // ClusterChange is the body of the requests that stage a change.
 type ClusterChange struct {
-	Node   string `json:"node,omitempty"` // that joins, leaves, is replaced or removed; of join and leave: this one, if left out
-	New    string `json:"new,omitempty"`  // that replaces it
+	// that joins, leaves, is replaced or removed; of join and leave: this one, if left out
+	Node   string `json:"node,omitempty"`
+	New    string `json:"new,omitempty"` // that replaces it
 	Copies int    `json:"n,omitempty"`
 }
 
@@ -116,8 +121,8 @@ type ClusterUndo struct {
 	Minority bool `json:"minority,omitempty"`
 }
 
-// BucketQuorum is the body of POST /admin/cluster/quorum, and the answer: how many copies of a bucket count.
-// In a request own_r and own_w stay as they are where they are left out.
+// BucketQuorum is the body of POST /admin/cluster/quorum, and the answer: how many copies of a
+// bucket count. In a request own_r and own_w stay as they are where they are left out.
 type BucketQuorum struct {
 	Name      string `json:"name"`            // escaped
 	OwnReads  *int   `json:"own_r,omitempty"` // of the bucket; 0: the number of the cluster counts
@@ -127,21 +132,24 @@ type BucketQuorum struct {
 	Writes    int    `json:"w,omitempty"`
 }
 
-// ClusterAudit is the answer to GET /admin/cluster/audit: how well copies agree, as this node has seen it
-// since it started.
+// ClusterAudit is the answer to GET /admin/cluster/audit: how well copies agree, as this node has
+// seen it since it started.
 type ClusterAudit struct {
-	Text             string      `json:"text,omitempty"`
-	Comparisons      uint64      `json:"comparisons"`       // of a whole partition with one other member
-	Chunks           uint64      `json:"chunks"`            // that these compared, each with one other copy
-	Differences      uint64      `json:"differences"`       // chunks of which the copies differed
-	Repaired         uint64      `json:"repaired"`          // points that were copied because of that
-	Moved            uint64      `json:"moved"`             // points that moved with a partition
-	EventComparisons uint64      `json:"event_comparisons"` // of all events with one other member
-	EventsCopied     uint64      `json:"events_copied"`     // because of these, those that moved included
-	HintsKept        uint64      `json:"hints_kept"`
-	HintsDelivered   uint64      `json:"hints_delivered"`
-	Hints            int         `json:"hints"` // batches that are kept now
-	Partitions       []AuditPass `json:"partitions"`
+	Text string `json:"text,omitempty"`
+	// of a whole partition with one other member
+	Comparisons uint64 `json:"comparisons"`
+	// that these compared, each with one other copy
+	Chunks           uint64 `json:"chunks"`
+	Differences      uint64 `json:"differences"`       // chunks of which the copies differed
+	Repaired         uint64 `json:"repaired"`          // points that were copied because of that
+	Moved            uint64 `json:"moved"`             // points that moved with a partition
+	EventComparisons uint64 `json:"event_comparisons"` // of all events with one other member
+	// because of these, those that moved included
+	EventsCopied   uint64      `json:"events_copied"`
+	HintsKept      uint64      `json:"hints_kept"`
+	HintsDelivered uint64      `json:"hints_delivered"`
+	Hints          int         `json:"hints"` // batches that are kept now
+	Partitions     []AuditPass `json:"partitions"`
 }
 
 // AuditPass says when a partition of this node was last compared with all its other copies.
@@ -187,7 +195,8 @@ func (c *Client) ClusterPlan(ctx context.Context) (out ClusterPlan, err error) {
 }
 
 // StageChange stages a change: join, leave, replace, force-remove or set-n.
-func (c *Client) StageChange(ctx context.Context, action string, change ClusterChange) (out ClusterPlan, err error) {
+func (c *Client) StageChange(ctx context.Context, action string,
+	change ClusterChange) (out ClusterPlan, err error) {
 	return out, c.post(ctx, "/admin/cluster/"+action, change, &out)
 }
 
@@ -207,8 +216,9 @@ func (c *Client) Maintain(ctx context.Context, m ClusterMaintenance) (out Cluste
 	return out, c.post(ctx, "/admin/cluster/maintenance", m, &out)
 }
 
-// ChangeCluster asks for clear, pause or resume, whose body is an empty struct, or for undo, whose body
-// is a ClusterUndo.
-func (c *Client) ChangeCluster(ctx context.Context, what string, body any) (out Cluster, err error) {
+// ChangeCluster asks for clear, pause or resume, whose body is an empty struct, or for undo, whose
+// body is a ClusterUndo.
+func (c *Client) ChangeCluster(ctx context.Context, what string, body any) (out Cluster,
+	err error) {
 	return out, c.post(ctx, "/admin/cluster/"+what, body, &out)
 }

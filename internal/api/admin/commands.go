@@ -120,8 +120,10 @@ func (c *CreateCommand) Run(env *Env) error {
 		return err
 	}
 	b, err = c.client(env).CreateBucket(env.Context, b)
-	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
-		return fmt.Errorf("%w; only its TTL can be changed, %s: delete it first or choose another name", err, command("ddb admin buckets ttl", c.Addr))
+	if problem := (*statusError)(nil); errors.As(err, &problem) &&
+		problem.Status == http.StatusConflict {
+		return fmt.Errorf("%w; only its TTL can be changed, %s: delete it first or choose another name",
+			err, command("ddb admin buckets ttl", c.Addr))
 	}
 	if err != nil {
 		return err
@@ -162,7 +164,13 @@ func (c *CreateCommand) bucket() (Bucket, error) {
 	if err != nil {
 		return fail("hpts", c.HPTS, errors.New("must be true or false"))
 	}
-	b := Bucket{Name: name, Resolution: resolution.Milliseconds(), PPF: int64(file / resolution), HPTS: hpts, Copies: c.Copies}
+	b := Bucket{
+		Name:       name,
+		Resolution: resolution.Milliseconds(),
+		PPF:        int64(file / resolution),
+		HPTS:       hpts,
+		Copies:     c.Copies,
+	}
 	if c.TTL != "" {
 		if b.TTL, err = parseTTL(c.TTL, b.Resolution); err != nil {
 			return fail("ttl", c.TTL, err)
@@ -258,7 +266,8 @@ func (c *DeleteCommand) Run(env *Env) error {
 		return err
 	}
 	if !c.Yes {
-		return &UsageError{errors.New("nothing was deleted: add --yes to delete the bucket and every point in it")}
+		return &UsageError{
+			errors.New("nothing was deleted: add --yes to delete the bucket and every point in it")}
 	}
 	return nil
 }
@@ -269,10 +278,13 @@ func (d *bucketDeletion) write(w io.Writer) error {
 		return err
 	}
 	if d.Segments == 0 {
-		_, err := fmt.Fprintf(w, "Bucket %s would be deleted. No segment holds points of it: what it has is in memory.\n", d.Name)
+		_, err := fmt.Fprintf(w,
+			"Bucket %s would be deleted. No segment holds points of it: what it has is in memory.\n", d.Name)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Bucket %s would be deleted: %d points in %d segments, and those in memory.\n", d.Name, d.Points, d.Segments)
+	_, err := fmt.Fprintf(w,
+		"Bucket %s would be deleted: %d points in %d segments, and those in memory.\n", d.Name, d.Points,
+		d.Segments)
 	return err
 }
 
@@ -324,5 +336,6 @@ func (c *TTLCommand) find(env *Env) (Bucket, error) {
 		}
 		near.Add(b.Name)
 	}
-	return Bucket{}, fmt.Errorf("bucket %s does not exist%s%s", name, suggest.Hint(near.Names()), listBuckets(c.Addr))
+	return Bucket{}, fmt.Errorf("bucket %s does not exist%s%s", name, suggest.Hint(near.Names()),
+		listBuckets(c.Addr))
 }

@@ -71,7 +71,9 @@ func writeEvents(w io.Writer, lists []EventList) (events int, err error) {
 			return 0, err
 		}
 		if l.More {
-			if _, err := fmt.Fprintln(w, "There are more events than one answer may have: ask for a shorter range, or for fewer with WHERE."); err != nil {
+			if _, err := fmt.Fprintln(w,
+				"There are more events than one answer may have: ask for a shorter range, or for fewer with "+
+					"WHERE."); err != nil {
 				return 0, err
 			}
 		}

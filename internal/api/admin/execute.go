@@ -37,7 +37,8 @@ type exited int
 // an *Env and binds, and runs the chosen command. It writes help and output to
 // out, complaints to errOut, and returns the exit code. version is printed by
 // --version where the tree has that flag.
-func Execute(ctx context.Context, name, description, version string, grammar any, args []string, out, errOut io.Writer, binds ...any) (code int) {
+func Execute(ctx context.Context, name, description, version string, grammar any, args []string,
+	out, errOut io.Writer, binds ...any) (code int) {
 	parser, err := kong.New(grammar,
 		kong.Name(name), kong.Description(description),
 		kong.Vars{"version": name + " " + version},

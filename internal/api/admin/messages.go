@@ -82,8 +82,10 @@ type Account struct {
 	Entries
 	Requests map[string]uint64 `json:"refused_requests"` // frames and queries by reason
 	Events   Entries           `json:"events"`           // of buckets that got some
-	TagsLost int64             `json:"tags_lost"`        // changes, and series with their tags, that the start found lost
-	Clocks   []Clock           `json:"clocks,omitempty"` // senders whose clocks are ahead, since the start
+	// changes, and series with their tags, that the start found lost
+	TagsLost int64 `json:"tags_lost"`
+	// senders whose clocks are ahead, since the start
+	Clocks []Clock `json:"clocks,omitempty"`
 }
 
 // Clock is a sender that has sent something further ahead than ingest.max_future.
@@ -105,7 +107,8 @@ type Entries struct {
 // AccountRow counts points or events of one bucket, since the data directory was made or
 // in one minute of arrival. Received is the sum of all other counts.
 type AccountRow struct {
-	Bucket      string            `json:"bucket"`           // escaped; empty for the sum of the buckets that are gone
+	// escaped; empty for the sum of the buckets that are gone
+	Bucket      string            `json:"bucket"`
 	Minute      int64             `json:"minute,omitempty"` // unix minutes, 0 in a total
 	Received    uint64            `json:"received"`
 	Accepted    uint64            `json:"accepted"`
@@ -149,7 +152,8 @@ type Result struct {
 
 	Missing   []missingSelector `json:"missing"`   // those without a hit, where others have some
 	Unmatched []unmatchedSeries `json:"unmatched"` // those that an operator leaves out
-	Damaged   string            `json:"damaged"`   // "shown": what is unknown has older values; else empty
+	// "shown": what is unknown has older values; else empty
+	Damaged string `json:"damaged"`
 }
 
 // missingSelector is a selector of a query that finds nothing.
@@ -170,20 +174,22 @@ type unmatchedSeries struct {
 // Series is one result of a query. The time of value i is the result's start +
 // i·Resolution; nil values are NaN, infinite, or before the first point.
 type Series struct {
-	Type       string        `json:"type"`
-	Name       string        `json:"name"`
-	Resolution int64         `json:"resolution"` // ms
-	Times      []int64       `json:"times"`      // of the values, unix ms, where they have their own
-	Values     []*float64    `json:"values"`
-	Exact      map[int]int64 `json:"-"`        // by position, integers among Values that doubles do not hold
-	Coverage   float64       `json:"coverage"` // share of the points that are promised
-	Stars      []string      `json:"stars"`    // the parts that the stars of the pattern stand for
+	Type       string     `json:"type"`
+	Name       string     `json:"name"`
+	Resolution int64      `json:"resolution"` // ms
+	Times      []int64    `json:"times"`      // of the values, unix ms, where they have their own
+	Values     []*float64 `json:"values"`
+	// by position, integers among Values that doubles do not hold
+	Exact    map[int]int64 `json:"-"`
+	Coverage float64       `json:"coverage"` // share of the points that are promised
+	Stars    []string      `json:"stars"`    // the parts that the stars of the pattern stand for
 
-	Start            *int64 `json:"start"`             // ms; nil where it is the result's
-	Points           *int64 `json:"points"`            // that were read; nil with compat
-	LastPoint        int64  `json:"last_point"`        // unix ms; 0 without a point
-	Ended            bool   `json:"ended"`             // its last point is too old for its sender
-	Interval         *int64 `json:"interval"`          // ms, most common distance of points; nil with fewer than two
+	Start     *int64 `json:"start"`      // ms; nil where it is the result's
+	Points    *int64 `json:"points"`     // that were read; nil with compat
+	LastPoint int64  `json:"last_point"` // unix ms; 0 without a point
+	Ended     bool   `json:"ended"`      // its last point is too old for its sender
+	// ms, most common distance of points; nil with fewer than two
+	Interval         *int64 `json:"interval"`
 	BucketResolution int64  `json:"bucket_resolution"` // ms per slot of what was read
 
 	Unknown *Unknown `json:"unknown"` // slots that damage took; nil without

@@ -19,9 +19,11 @@ type MetricList struct {
 
 // Metrics returns the first metrics of a bucket by name, at most limit, of those that contain a
 // text, in whatever case.
-func (c *Client) Metrics(ctx context.Context, bucket, contains string, limit int) (MetricList, error) {
+func (c *Client) Metrics(ctx context.Context, bucket, contains string, limit int) (MetricList,
+	error) {
 	list := MetricList{Metrics: []string{}}
-	body, err := c.open(ctx, http.MethodGet, "/buckets/"+url.PathEscape(bucket)+"?contains="+url.QueryEscape(contains), "", nil)
+	body, err := c.open(ctx, http.MethodGet,
+		"/buckets/"+url.PathEscape(bucket)+"?contains="+url.QueryEscape(contains), "", nil)
 	if err != nil {
 		return list, err
 	}
@@ -95,7 +97,9 @@ func (c *MetricsListCommand) Run(env *Env) error {
 	if err != nil {
 		return err
 	}
-	return c.Write(env, list, func(w io.Writer) error { return writeMetrics(w, bucket, c.Contains, list) })
+	return c.Write(env, list, func(w io.Writer) error {
+		return writeMetrics(w, bucket, c.Contains, list)
+	})
 }
 
 func writeMetrics(w io.Writer, bucket, contains string, list MetricList) error {

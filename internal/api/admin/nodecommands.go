@@ -61,10 +61,12 @@ func writeFlushed(w io.Writer, f *flushed) error {
 	switch m := f.Merge; {
 	case m == nil:
 	case m.Removed+m.Windows+m.Overlays == 0:
-		text += "Nothing is left to merge: the node does it by itself, and flushes wait until their windows have closed, see ddb admin flush --help.\n"
+		text += "Nothing is left to merge: the node does it by itself, and flushes wait until their " +
+			"windows have closed, see ddb admin flush --help.\n"
 	default:
 		text += fmt.Sprintf("Merged %d segments into %d windows and %d overlays: %d bytes in %s ms.\n",
-			m.Removed, m.Windows, m.Overlays, m.Bytes, milliseconds(time.Duration(m.TookUS)*time.Microsecond))
+			m.Removed, m.Windows, m.Overlays, m.Bytes,
+			milliseconds(time.Duration(m.TookUS)*time.Microsecond))
 	}
 	_, err := io.WriteString(w, text)
 	return err

@@ -62,7 +62,8 @@ type StatusMemory struct {
 // StatusNeighbours says who else a node speaks of.
 type StatusNeighbours struct {
 	Cluster *ClusterLine `json:"cluster,omitempty"` // of a node that is on its own: nil
-	Ducks   string       `json:"ducks,omitempty"`   // the address of the ducks whose rooms the page shows
+	// the address of the ducks whose rooms the page shows
+	Ducks string `json:"ducks,omitempty"`
 }
 
 // ClusterLine is what the status of a node says of its cluster.
@@ -151,7 +152,8 @@ func (c *Client) DeleteSnapshot(ctx context.Context, name string) error {
 
 // Check makes the node verify its files. It takes as long as the rate makes
 // it; progress is called in between.
-func (c *Client) Check(ctx context.Context, rate int64, progress func(fsck.Progress)) (fsck.Report, error) {
+func (c *Client) Check(ctx context.Context, rate int64, progress func(fsck.Progress)) (fsck.Report,
+	error) {
 	patient := Client{Addr: c.Addr, HTTP: c.HTTP}
 	if patient.HTTP == nil {
 		patient.HTTP = &http.Client{} // a check of a large node takes hours

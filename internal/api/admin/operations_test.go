@@ -21,29 +21,40 @@ func mustJSON(t *testing.T, v any) string {
 
 func operationAnswers(t *testing.T) answers {
 	t.Helper()
-	report := fsck.Report{Dir: "/var/lib/ddb", Online: true, Files: 12, Bytes: 3 << 20, Blocks: 400, Chunks: 3000,
-		Points: 2_000_000, Series: 1500, Again: 1, Deletions: 2, Remembered: 5, Records: 77, TookUS: 1_234_000, Damaged: 3,
+	report := fsck.Report{Dir: "/var/lib/ddb", Online: true, Files: 12, Bytes: 3 << 20, Blocks: 400,
+		Chunks: 3000,
+		Points: 2_000_000, Series: 1500, Again: 1, Deletions: 2, Remembered: 5, Records: 77,
+		TookUS: 1_234_000, Damaged: 3,
 		Damages: []fsck.Damage{
-			{File: "flush/0000000000000001.seg", Offset: 8192, Length: 8100, Part: "data", Expected: "CRC-32C 00000001", Found: "00000002"},
+			{File: "flush/0000000000000001.seg", Offset: 8192, Length: 8100, Part: "data",
+				Expected: "CRC-32C 00000001", Found: "00000002"},
 			{File: "catalogue/000004.sst", Part: "table", Detail: "pebble: two\nlines"},
 		},
-		Expected: []fsck.Damage{{File: "wal/0000000000000001.wal", Offset: 64, Length: 10, Part: "torn end", Detail: "cut off"}},
+		Expected: []fsck.Damage{
+			{File: "wal/0000000000000001.wal", Offset: 64, Length: 10, Part: "torn end", Detail: "cut off"}},
 	}
 	return answers{
-		"GET /admin/status": mustJSON(t, Status{Version: "v1", Node: "ddb@a", Ready: true, UptimeS: 93784, DataDir: "/var/lib/ddb",
-			TCPAddr: "127.0.0.1:5555", HTTPAddr: "127.0.0.1:8080", Buckets: 2, Series: 1500, PointsIn: 200000, PointsOut: 12.5,
-			RSSBytes: 250 << 20, HeapBytes: 40 << 20, HeadBytes: 100 << 20, Segments: 7, SegmentBytes: 10 << 30, SegmentPoints: 8 << 30,
-			WALSync: "interval", WALBytes: 65 << 20, WALUnsynced: 1000, Flushes: 9, SinceFlushS: 61, FreeDisk: 2 << 40}),
+		"GET /admin/status": mustJSON(t, Status{Version: "v1", Node: "ddb@a", Ready: true, UptimeS: 93784,
+			DataDir: "/var/lib/ddb",
+			TCPAddr: "127.0.0.1:5555", HTTPAddr: "127.0.0.1:8080", Buckets: 2, Series: 1500,
+			PointsIn: 200000, PointsOut: 12.5,
+			RSSBytes: 250 << 20, HeapBytes: 40 << 20, HeadBytes: 100 << 20, Segments: 7,
+			SegmentBytes: 10 << 30, SegmentPoints: 8 << 30,
+			WALSync: "interval", WALBytes: 65 << 20, WALUnsynced: 1000, Flushes: 9, SinceFlushS: 61,
+			FreeDisk: 2 << 40}),
 		"GET /admin/segments": mustJSON(t, []inventory.Segment{
-			{File: "flush/0000000000000001.seg", Bytes: 1_000_000, Points: 1_000_000, Series: 2000, Chunks: 4000, ChunkBytes: 950_000,
-				From: 1_800_000_000_000, To: 1_800_001_440_000, FirstSlot: 1_800_000_000, PastSlot: 1_800_001_440},
+			{File: "flush/0000000000000001.seg", Bytes: 1_000_000, Points: 1_000_000, Series: 2000,
+				Chunks: 4000, ChunkBytes: 950_000,
+				From: 1_800_000_000_000, To: 1_800_001_440_000, FirstSlot: 1_800_000_000,
+				PastSlot: 1_800_001_440},
 			{File: "window/0000000000000002.seg", Bytes: 10, Damage: "torn"},
 		}),
 		"GET /admin/caches":            `[{"name":"segment-indexes","holds":"leaves","bytes":123456,"entries":7}]`,
 		"GET /admin/snapshots":         `[{"name":"daily","dir":"/d/snapshots/daily","created":"2026-11-20T10:00:00Z","files":9,"bytes":1000}]`,
 		"POST /admin/snapshots/create": `{"name":"daily","dir":"/d/snapshots/daily","created":"2026-11-20T10:00:00Z","files":9,"bytes":1000,"linked":900,"took_us":2500}`,
 		"POST /admin/snapshots/delete": `{"name":"daily"}`,
-		"POST /admin/check":            `{"progress":{"file":"MANIFEST"}}` + "\n" + mustJSON(t, CheckMessage{Report: &report}) + "\n",
+		"POST /admin/check": `{"progress":{"file":"MANIFEST"}}` + "\n" +
+			mustJSON(t, CheckMessage{Report: &report}) + "\n",
 	}
 }
 
@@ -74,10 +85,12 @@ func TestOperations(t *testing.T) {
 		[]string{"check"},
 	))
 	for answer, want := range map[string]string{
-		`{"progress":{}}`: "ended the answer before", `{"error":"the disk went away"}`: "the disk went away", "[": "not what a node sends",
+		`{"progress":{}}`:                "ended the answer before",
+		`{"error":"the disk went away"}`: "the disk went away", "[": "not what a node sends",
 	} {
 		node["POST /admin/check"] = answer
-		if got := run(t, node, []string{"check"}); !strings.Contains(got, want) || !strings.Contains(got, "exit 2") {
+		if got := run(t, node, []string{"check"}); !strings.Contains(got, want) ||
+			!strings.Contains(got, "exit 2") {
 			t.Errorf("%s gives %s", answer, got)
 		}
 	}
@@ -88,10 +101,12 @@ func TestJSONEverywhere(t *testing.T) {
 	node := operationAnswers(t)
 	node["GET /buckets"] = `[{"name":"b","resolution":1000,"ppf":5,"ttl":"infinity"}]`
 	node["POST /admin/flush"] = `{"segment":""}`
-	node["GET /admin/account"] = `{"rows":[],"lost_total":{},"recovered_total":{},"refused_requests":{}}`
+	node["GET /admin/account"] =
+		`{"rows":[],"lost_total":{},"recovered_total":{},"refused_requests":{}}`
 	node["GET /admin/stats"] = `[{"name":"x","value":1}]`
 	for _, args := range [][]string{
-		{"status"}, {"buckets", "list"}, {"flush"}, {"account"}, {"stats"}, {"segments", "list"}, {"cache", "stats"},
+		{"status"}, {"buckets", "list"}, {"flush"}, {"account"}, {"stats"}, {"segments", "list"},
+		{"cache", "stats"},
 		{"check"}, {"snapshot", "daily"}, {"snapshot", "list"},
 	} {
 		got := run(t, node, append(args, "--json"))

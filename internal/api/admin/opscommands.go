@@ -123,7 +123,9 @@ func (c *CheckCommand) Run(env *Env) error {
 	if err != nil {
 		return &UsageError{err}
 	}
-	if err := c.Write(env, report, func(w io.Writer) error { return writeCheck(w, &report) }); err != nil {
+	if err := c.Write(env, report, func(w io.Writer) error {
+		return writeCheck(w, &report)
+	}); err != nil {
 		return &UsageError{err}
 	}
 	if report.Damaged > 0 {
@@ -151,7 +153,8 @@ func (c *CheckCommand) check(env *Env) (fsck.Report, error) {
 	if c.DataDir == "" {
 		return c.client(env).Check(env.Context, rate, progress.show)
 	}
-	return fsck.CheckDir(env.Context, vfs.Default, c.DataDir, fsck.Options{Rate: rate, Progress: progress.show})
+	return fsck.CheckDir(env.Context, vfs.Default, c.DataDir,
+		fsck.Options{Rate: rate, Progress: progress.show})
 }
 
 // progressLine shows how far long work is, at most once a second.
@@ -215,8 +218,10 @@ func (c *SnapshotCommand) Run(env *Env) error {
 		return err
 	}
 	return c.Write(env, s, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "Snapshot %s: %d files, %d bytes, %d of them linked, in %s ms.\nIt is in %s on the node.\n",
-			s.Name, s.Files, s.Bytes, s.Linked, milliseconds(time.Duration(s.TookUS)*time.Microsecond), s.Dir)
+		_, err := fmt.Fprintf(w,
+			"Snapshot %s: %d files, %d bytes, %d of them linked, in %s ms.\nIt is in %s on the node.\n",
+			s.Name, s.Files, s.Bytes, s.Linked, milliseconds(time.Duration(s.TookUS)*time.Microsecond),
+			s.Dir)
 		return err
 	})
 }
@@ -245,7 +250,8 @@ type SnapshotDeleteCommand struct {
 // Run deletes the snapshot and says so.
 func (c *SnapshotDeleteCommand) Run(env *Env) error {
 	err := c.client(env).DeleteSnapshot(env.Context, c.Name)
-	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusNotFound {
+	if problem := (*statusError)(nil); errors.As(err, &problem) &&
+		problem.Status == http.StatusNotFound {
 		return fmt.Errorf("%w: %s shows all", err, command("ddb admin snapshot list", c.Addr))
 	}
 	if err != nil {
@@ -278,7 +284,8 @@ Example:
 func (c *RestoreCommand) Run(env *Env) error {
 	progress := newProgressLine(env.Err)
 	r, err := snapshot.Restore(env.Context, snapshot.RestoreOptions{
-		FS: vfs.Default, From: c.Snapshot, To: c.DataDir, Link: c.Link, AllowDamage: c.AllowDamage, Progress: progress.show,
+		FS: vfs.Default, From: c.Snapshot, To: c.DataDir, Link: c.Link, AllowDamage: c.AllowDamage,
+		Progress: progress.show,
 	})
 	if errors.Is(err, fsck.ErrNoStore) || errors.Is(err, snapshot.ErrNotEmpty) {
 		return &UsageError{err}
@@ -290,7 +297,8 @@ func (c *RestoreCommand) Run(env *Env) error {
 		return err
 	}
 	return c.Write(env, r, func(w io.Writer) error {
-		if _, err := fmt.Fprintf(w, "Restored %d files, %d bytes, %d of them linked, into %s: %d series, %d points in segments.\n",
+		if _, err := fmt.Fprintf(w,
+			"Restored %d files, %d bytes, %d of them linked, into %s: %d series, %d points in segments.\n",
 			r.Files, r.Bytes, r.Linked, c.DataDir, r.Check.Series, r.Check.Points); err != nil {
 			return err
 		}

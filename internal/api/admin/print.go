@@ -39,7 +39,8 @@ func writeBuckets(w io.Writer, buckets []Bucket) error {
 	}
 	for _, b := range buckets {
 		cells := []string{b.Name, pointsAsTime(1, b.Resolution), pointsAsTime(b.PPF, b.Resolution),
-			config.FormatDuration(time.Duration(b.Grace)), ttlAsTime(b.TTL, b.Resolution), strconv.FormatBool(b.HPTS)}
+			config.FormatDuration(time.Duration(b.Grace)), ttlAsTime(b.TTL, b.Resolution),
+			strconv.FormatBool(b.HPTS)}
 		if err := line(cells[:columns]...); err != nil {
 			return err
 		}
@@ -74,13 +75,16 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 	var b strings.Builder
 	points := a.Rows
 	if len(a.Events.Rows) > 0 {
-		points = slices.DeleteFunc(slices.Clone(points), func(r AccountRow) bool { return r.Received == 0 && hasRow(a.Events.Rows, r.Bucket) })
+		points = slices.DeleteFunc(slices.Clone(points), func(r AccountRow) bool {
+			return r.Received == 0 && hasRow(a.Events.Rows, r.Bucket)
+		})
 	}
 	if len(points) > 0 || len(a.Events.Rows) == 0 {
 		if wrong, err = writeEntries(&b, "Bucket", points); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&b, "lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Lost), reasonsOrNone(a.Recovered))
+		fmt.Fprintf(&b, "lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Lost),
+			reasonsOrNone(a.Recovered))
 	}
 	if len(a.Events.Rows) > 0 {
 		more, err := writeEntries(&b, "Events of bucket", a.Events.Rows)
@@ -88,10 +92,12 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 			return nil, err
 		}
 		wrong = append(wrong, more...)
-		fmt.Fprintf(&b, "events lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Events.Lost), reasonsOrNone(a.Events.Recovered))
+		fmt.Fprintf(&b, "events lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Events.Lost),
+			reasonsOrNone(a.Events.Recovered))
 	}
 	if a.TagsLost > 0 {
-		fmt.Fprintf(&b, "tags lost: at least %d changes, or series with all their tags; import them again\n", a.TagsLost)
+		fmt.Fprintf(&b, "tags lost: at least %d changes, or series with all their tags; import them "+
+			"again\n", a.TagsLost)
 	}
 	fmt.Fprintf(&b, "refused requests: %s\n", reasonsOrNone(a.Requests))
 	if err := writeClocks(&b, a.Clocks); err != nil {
@@ -109,7 +115,8 @@ func writeClocks(b *strings.Builder, clocks []Clock) error {
 	t := newTable(0, 3)
 	t.add("Sender with a clock ahead", "By", "Ahead", "Listener", "Last (UTC)")
 	for _, c := range clocks {
-		t.add(c.Sender, (time.Duration(c.AheadMS) * time.Millisecond).Round(time.Second).String(), count(c.Ahead),
+		t.add(c.Sender, (time.Duration(c.AheadMS) * time.Millisecond).Round(time.Second).String(),
+			count(c.Ahead),
 			c.Listener, time.UnixMilli(c.LastMS).UTC().Format(time.DateTime))
 	}
 	return t.write(b)
@@ -121,14 +128,16 @@ func hasRow(rows []AccountRow, bucket string) bool {
 
 // writeEntries prints the rows of points or of events, and whether they add up. It returns those
 // that do not.
-func writeEntries(b *strings.Builder, head string, rows []AccountRow) (wrong []AccountRow, err error) {
+func writeEntries(b *strings.Builder, head string, rows []AccountRow) (wrong []AccountRow,
+	err error) {
 	t := newTable(0, 9)
 	perMinute := len(rows) > 0 && rows[0].Minute != 0
 	if perMinute {
 		fmt.Fprintf(b, "%s %s\n", head, rows[0].Bucket)
 		head = "Minute (UTC)"
 	}
-	t.add(head, "Received", "Accepted", "Duplicate", "Conflicting", "Late", "Unset", "Refused", "", "Reasons")
+	t.add(head, "Received", "Accepted", "Duplicate", "Conflicting", "Late", "Unset", "Refused", "",
+		"Reasons")
 	for _, r := range rows {
 		name := cmp.Or(r.Bucket, deletedBuckets)
 		if perMinute {
@@ -139,7 +148,8 @@ func writeEntries(b *strings.Builder, head string, rows []AccountRow) (wrong []A
 			wrong = append(wrong, r)
 			mark = "!"
 		}
-		t.add(name, count(r.Received), count(r.Accepted), count(r.Duplicate), count(r.Conflicting), count(r.Late),
+		t.add(name, count(r.Received), count(r.Accepted), count(r.Duplicate), count(r.Conflicting),
+			count(r.Late),
 			count(r.Unset), count(r.RefusedTotal()), mark, reasons(r.Refused))
 	}
 	if err := t.write(b); err != nil {
@@ -150,7 +160,8 @@ func writeEntries(b *strings.Builder, head string, rows []AccountRow) (wrong []A
 		fmt.Fprintf(b, "%s: holds in every line\n", rule)
 	}
 	for _, r := range wrong {
-		fmt.Fprintf(b, "%s: DOES NOT HOLD for %s: received %d, sum %d\n", rule, cmp.Or(r.Bucket, deletedBuckets), r.Received, r.Sum())
+		fmt.Fprintf(b, "%s: DOES NOT HOLD for %s: received %d, sum %d\n", rule,
+			cmp.Or(r.Bucket, deletedBuckets), r.Received, r.Sum())
 	}
 	return wrong, nil
 }

@@ -50,7 +50,8 @@ func writeStatus(w io.Writer, s Status, addr string) error {
 		disk = ", NEARLY FULL: points are refused"
 	}
 	if s.Damage > 0 {
-		damage = fmt.Sprintf("%d PLACES FOUND: the log of the node and %s name them", s.Damage, command("ddb admin check", addr))
+		damage = fmt.Sprintf("%d PLACES FOUND: the log of the node and %s name them", s.Damage,
+			command("ddb admin check", addr))
 	}
 	t := newTable(0, 1)
 	t.add("node", fmt.Sprintf("%s, ddb %s, up %s", s.Node, s.Version, seconds(s.UptimeS)))
@@ -64,11 +65,13 @@ func writeStatus(w io.Writer, s Status, addr string) error {
 	t.add("series", strconv.FormatInt(s.Series, 10))
 	t.add("points/s in", fmt.Sprintf("%.0f", s.PointsIn))
 	t.add("points/s out", fmt.Sprintf("%.0f", s.PointsOut))
-	t.add("memory", fmt.Sprintf("%s resident, %s Go heap, %s head", size(s.RSSBytes), size(s.HeapBytes), size(s.HeadBytes)))
+	t.add("memory", fmt.Sprintf("%s resident, %s Go heap, %s head", size(s.RSSBytes),
+		size(s.HeapBytes), size(s.HeadBytes)))
 	t.add("memory limit", memoryLimit(&s))
 	t.add("segments", fmt.Sprintf("%d, %s, %d points, %s bits per point",
 		s.Segments, size(s.SegmentBytes), s.SegmentPoints, bitsPerPoint(s.SegmentBytes, s.SegmentPoints)))
-	t.add("log", fmt.Sprintf("%s, sync %s, %s not yet synced", size(s.WALBytes), s.WALSync, size(s.WALUnsynced)))
+	t.add("log", fmt.Sprintf("%s, sync %s, %s not yet synced", size(s.WALBytes), s.WALSync,
+		size(s.WALUnsynced)))
 	t.add("flushes", fmt.Sprintf("%d, the last one %s ago", s.Flushes, seconds(s.SinceFlushS)))
 	t.add("disk free", size(s.FreeDisk)+disk)
 	t.add("damage", damage)
@@ -80,7 +83,8 @@ func memoryLimit(s *Status) string {
 	if s.MemoryLimit == 0 {
 		return fmt.Sprintf("none, %s counted", size(s.MemoryUsed))
 	}
-	text := fmt.Sprintf("%s, %.0f%% in use", size(s.MemoryLimit), 100*float64(s.MemoryUsed)/float64(s.MemoryLimit))
+	text := fmt.Sprintf("%s, %.0f%% in use", size(s.MemoryLimit),
+		100*float64(s.MemoryUsed)/float64(s.MemoryLimit))
 	switch s.MemoryLevel {
 	case memory.Urgent.String():
 		text += ", SHORT: blocks are flushed early, merging is slow"
@@ -98,7 +102,8 @@ func memoryLimit(s *Status) string {
 // bucket.
 func writeSegments(w io.Writer, list []inventory.Segment, slots bool) error {
 	t := newTable(0, 7, 8, 9)
-	head := []string{"Segment", "Bytes", "Points", "Series", "Chunks", "Chunk bytes", "Bits/point", "From (UTC)", "To (UTC)"}
+	head := []string{"Segment", "Bytes", "Points", "Series", "Chunks", "Chunk bytes", "Bits/point",
+		"From (UTC)", "To (UTC)"}
 	if slots {
 		head = append(head, "Slots")
 	}
@@ -106,8 +111,10 @@ func writeSegments(w io.Writer, list []inventory.Segment, slots bool) error {
 	var bytes, points int64
 	for _, s := range list {
 		bytes, points = bytes+s.Bytes, points+s.Points
-		row := []string{s.File, strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Points, 10), strconv.FormatInt(s.Series, 10),
-			strconv.FormatInt(s.Chunks, 10), strconv.FormatInt(s.ChunkBytes, 10), bitsPerPoint(s.Bytes, s.Points), instant(s.From), instant(s.To)}
+		row := []string{s.File, strconv.FormatInt(s.Bytes, 10), strconv.FormatInt(s.Points, 10),
+			strconv.FormatInt(s.Series, 10),
+			strconv.FormatInt(s.Chunks, 10), strconv.FormatInt(s.ChunkBytes, 10),
+			bitsPerPoint(s.Bytes, s.Points), instant(s.From), instant(s.To)}
 		if slots && s.PastSlot > 0 {
 			row = append(row, fmt.Sprintf("%d to %d", s.FirstSlot, s.PastSlot-1))
 		}
@@ -119,7 +126,8 @@ func writeSegments(w io.Writer, list []inventory.Segment, slots bool) error {
 	if err := t.write(w); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "%d segments, %d bytes, %d points, %s bits per point\n", len(list), bytes, points, bitsPerPoint(bytes, points))
+	_, err := fmt.Fprintf(w, "%d segments, %d bytes, %d points, %s bits per point\n", len(list), bytes,
+		points, bitsPerPoint(bytes, points))
 	return err
 }
 
@@ -151,13 +159,15 @@ func writeCaches(w io.Writer, list []store.Cache) error {
 // writeSnapshots prints one line per snapshot of the node at addr.
 func writeSnapshots(w io.Writer, list []snapshot.Info, addr string) error {
 	if len(list) == 0 {
-		_, err := fmt.Fprintf(w, "There are no snapshots: %s makes one.\n", command("ddb admin snapshot NAME", addr))
+		_, err := fmt.Fprintf(w, "There are no snapshots: %s makes one.\n",
+			command("ddb admin snapshot NAME", addr))
 		return err
 	}
 	t := newTable(0, 1, 4)
 	t.add("Snapshot", "Created (UTC)", "Files", "Bytes", "Directory")
 	for _, s := range list {
-		t.add(s.Name, s.Created.UTC().Format("2006-01-02 15:04:05"), strconv.FormatInt(s.Files, 10), strconv.FormatInt(s.Bytes, 10), s.Dir)
+		t.add(s.Name, s.Created.UTC().Format("2006-01-02 15:04:05"), strconv.FormatInt(s.Files, 10),
+			strconv.FormatInt(s.Bytes, 10), s.Dir)
 	}
 	return t.write(w)
 }
@@ -165,19 +175,25 @@ func writeSnapshots(w io.Writer, list []snapshot.Info, addr string) error {
 // writeCheck prints what was looked at and what was found.
 func writeCheck(w io.Writer, r *fsck.Report) error {
 	took := time.Duration(r.TookUS) * time.Microsecond
-	_, err := fmt.Fprintf(w, "Checked %s: %d files, %s read, %d blocks, %d chunks, %d points, %d series, %d log records in %s ms.\n",
-		r.Dir, r.Files, size(r.Bytes), r.Blocks, r.Chunks, r.Points, r.Series, r.Records, milliseconds(took))
+	_, err := fmt.Fprintf(w,
+		"Checked %s: %d files, %s read, %d blocks, %d chunks, %d points, %d series, %d log records in "+
+			"%s ms.\n",
+		r.Dir, r.Files, size(r.Bytes), r.Blocks, r.Chunks, r.Points, r.Series, r.Records,
+		milliseconds(took))
 	if err != nil {
 		return err
 	}
 	if r.Deletions+r.Remembered+r.Again > 0 {
-		_, err := fmt.Fprintf(w, "Deleted series: segments may still hold %d, and %d others are remembered; %d series were sent again after a deletion.\n", r.Deletions, r.Remembered, r.Again)
+		_, err := fmt.Fprintf(w,
+			"Deleted series: segments may still hold %d, and %d others are remembered; %d series were "+
+				"sent again after a deletion.\n", r.Deletions, r.Remembered, r.Again)
 		if err != nil {
 			return err
 		}
 	}
 	for _, d := range r.Expected {
-		if _, err := fmt.Fprintf(w, "left by a crash, put right by a start: %s\n", oneLine(d)); err != nil {
+		if _, err := fmt.Fprintf(w, "left by a crash, put right by a start: %s\n",
+			oneLine(d)); err != nil {
 			return err
 		}
 	}
@@ -189,12 +205,14 @@ func writeCheck(w io.Writer, r *fsck.Report) error {
 		return err
 	}
 	for _, path := range r.Rewritten {
-		if _, err := fmt.Fprintf(w, "written again: %s; what there was is in lost+found\n", path); err != nil {
+		if _, err := fmt.Fprintf(w, "written again: %s; what there was is in lost+found\n",
+			path); err != nil {
 			return err
 		}
 	}
 	if r.NotRewritten != "" {
-		_, err := fmt.Fprintf(w, "not written again: %s\n", strings.ReplaceAll(r.NotRewritten, "\n", "; "))
+		_, err := fmt.Fprintf(w, "not written again: %s\n",
+			strings.ReplaceAll(r.NotRewritten, "\n", "; "))
 		return err
 	}
 	return nil

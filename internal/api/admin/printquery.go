@@ -63,12 +63,15 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 		if u.More > 0 {
 			more = fmt.Sprintf(" and %d more", u.More)
 		}
-		if _, err := fmt.Fprintf(w, "\nleft out, without a partner: %s%s of %s\n", strings.Join(u.Series, ", "), more, u.Selector); err != nil {
+		if _, err := fmt.Fprintf(w, "\nleft out, without a partner: %s%s of %s\n",
+			strings.Join(u.Series, ", "), more, u.Selector); err != nil {
 			return err
 		}
 	}
-	_, err = fmt.Fprintf(w, "\n%d series, %d points, coverage %s, query %s ms, round trip %s ms\n", len(r.Results), points,
-		coverage(meanCoverage(r.Results)), milliseconds(time.Duration(r.QueryTime)*time.Microsecond), milliseconds(took))
+	_, err = fmt.Fprintf(w, "\n%d series, %d points, coverage %s, query %s ms, round trip %s ms\n",
+		len(r.Results), points,
+		coverage(meanCoverage(r.Results)), milliseconds(time.Duration(r.QueryTime)*time.Microsecond),
+		milliseconds(took))
 	return err
 }
 
@@ -76,7 +79,9 @@ func WriteResult(w io.Writer, r *Result, took time.Duration) error {
 // are, and when series have ended stand in it where that tells something.
 func legend(series []Series) *table {
 	stars := slices.ContainsFunc(series, func(s Series) bool { return len(s.Stars) > 0 })
-	sparse := slices.ContainsFunc(series, func(s Series) bool { return s.Interval != nil && *s.Interval > s.BucketResolution })
+	sparse := slices.ContainsFunc(series, func(s Series) bool {
+		return s.Interval != nil && *s.Interval > s.BucketResolution
+	})
 	t := newTable(1, 2)
 	head := []string{"", "Series"}
 	if stars {
@@ -98,7 +103,8 @@ func legend(series []Series) *table {
 		if stars {
 			row = append(row, strings.Join(s.Stars, ", "))
 		}
-		row = append(row, pointsAsTime(1, s.Resolution), strconv.FormatInt(s.points(), 10), coverage(s.Coverage))
+		row = append(row, pointsAsTime(1, s.Resolution), strconv.FormatInt(s.points(), 10),
+			coverage(s.Coverage))
 		if sparse {
 			row = append(row, spacing(s))
 		}
@@ -127,7 +133,8 @@ func writeUnknown(w io.Writer, r *Result) error {
 			continue
 		}
 		at := func(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05.999") }
-		lines += fmt.Sprintf("unknown: series %d, %d slots from %s to %s", i+1, u.Slots, at(u.Ranges[0][0]), at(u.Ranges[len(u.Ranges)-1][1]))
+		lines += fmt.Sprintf("unknown: series %d, %d slots from %s to %s", i+1, u.Slots,
+			at(u.Ranges[0][0]), at(u.Ranges[len(u.Ranges)-1][1]))
 		if n := int64(len(u.Ranges)) + u.More; n > 1 {
 			lines += fmt.Sprintf(" in %d ranges", n)
 		}
@@ -282,7 +289,9 @@ func (s *Series) unknownAt(start int64, row int) bool {
 		start -= start % s.BucketResolution
 	}
 	from, past := s.at(start, row), s.at(start, row+1)
-	at, _ := slices.BinarySearchFunc(s.Unknown.Ranges, from, func(r [2]int64, from int64) int { return cmp.Compare(r[1], from+1) })
+	at, _ := slices.BinarySearchFunc(s.Unknown.Ranges, from, func(r [2]int64, from int64) int {
+		return cmp.Compare(r[1], from+1)
+	})
 	return at < len(s.Unknown.Ranges) && s.Unknown.Ranges[at][0] < past
 }
 

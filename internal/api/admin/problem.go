@@ -7,7 +7,8 @@ import (
 
 // Problem is an error as JSON.
 type Problem struct {
-	Error    string    `json:"error"` // a word for programs: the reason under which the account counts it, or the status
+	// a word for programs: the reason under which the account counts it, or the status
+	Error    string    `json:"error"`
 	Message  string    `json:"message"`
 	Position *Position `json:"position,omitempty"`
 	Limit    *Excess   `json:"limit,omitempty"`

@@ -84,7 +84,8 @@ func (c *QuorumCommand) Run(env *Env) error {
 			}
 			return "of this bucket"
 		}
-		_, err := fmt.Fprintf(w, "%s: n = %d, r = %d (%s), w = %d (%s)\n", q.Name, q.Copies, q.Reads, of(q.OwnReads), q.Writes, of(q.OwnWrites))
+		_, err := fmt.Fprintf(w, "%s: n = %d, r = %d (%s), w = %d (%s)\n", q.Name, q.Copies, q.Reads,
+			of(q.OwnReads), q.Writes, of(q.OwnWrites))
 		return err
 	})
 }

@@ -65,20 +65,25 @@ Examples:
 // Run deletes, or counts, and says what.
 func (c *SeriesDeleteCommand) Run(env *Env) error {
 	if (c.Metric == "") == (c.Prefix == "") {
-		return &UsageError{errors.New("name one metric, or --prefix with the parts that metrics begin with")}
+		return &UsageError{
+			errors.New("name one metric, or --prefix with the parts that metrics begin with")}
 	}
 	name, err := canonical(c.Bucket)
 	if err != nil {
 		return fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
-	d, err := c.client(env).DeleteSeries(env.Context, SeriesChoice{name, c.Metric, c.Prefix, c.DryRun || !c.Yes})
-	if problem := (*statusError)(nil); errors.As(err, &problem) && problem.Status == http.StatusConflict {
+	d, err := c.client(env).DeleteSeries(env.Context,
+		SeriesChoice{name, c.Metric, c.Prefix, c.DryRun || !c.Yes})
+	if problem := (*statusError)(nil); errors.As(err, &problem) &&
+		problem.Status == http.StatusConflict {
 		return fmt.Errorf("%w: %s does both", err, command("ddb admin flush --merge", c.Addr))
 	}
 	if err != nil {
 		return err
 	}
-	if err := c.Write(env, d, func(w io.Writer) error { return writeDeleted(w, name, d, c.Addr) }); err != nil {
+	if err := c.Write(env, d, func(w io.Writer) error {
+		return writeDeleted(w, name, d, c.Addr)
+	}); err != nil {
 		return err
 	}
 	if d.DryRun && !c.DryRun && d.Series > 0 {
@@ -97,10 +102,13 @@ func writeDeleted(w io.Writer, bucket string, d DeletedSeries, addr string) erro
 		return err
 	}
 	if d.Segments == 0 {
-		_, err := fmt.Fprintf(w, "Deleted %d series of %s. No segment holds points of the bucket.\n", d.Series, bucket)
+		_, err := fmt.Fprintf(w, "Deleted %d series of %s. No segment holds points of the bucket.\n",
+			d.Series, bucket)
 		return err
 	}
-	_, err := fmt.Fprintf(w, "Deleted %d series of %s. The %d segments of the bucket, %s, keep the space until they are merged: %s does it now.\n",
+	_, err := fmt.Fprintf(w,
+		"Deleted %d series of %s. The %d segments of the bucket, %s, keep the space until they are "+
+			"merged: %s does it now.\n",
 		d.Series, bucket, d.Segments, size(d.Bytes), command("ddb admin flush --merge", addr))
 	return err
 }

@@ -74,7 +74,8 @@ Lines that are wrong are named with their numbers, and the rest goes on.`
 }
 
 const (
-	importPart = 768 << 10 // bytes of lines that are sent together; fewer, if http.max_body asks for it
+	// bytes of lines that are sent together; fewer, if http.max_body asks for it
+	importPart = 768 << 10
 	importWait = time.Second
 	shown      = 20 // errors
 )
@@ -101,7 +102,8 @@ func (c *TagsImportCommand) Run(env *Env) error {
 			}
 			fmt.Fprintf(w, "line %d: %s\n", e.Line, e.Error)
 		}
-		_, err := fmt.Fprintf(w, "%d lines: %d said something new, %d were refused.\n", all.Lines, all.Changed, all.Refused)
+		_, err := fmt.Fprintf(w, "%d lines: %d said something new, %d were refused.\n", all.Lines,
+			all.Changed, all.Refused)
 		return err
 	})
 	if err == nil && all.Refused > 0 {
@@ -112,7 +114,12 @@ func (c *TagsImportCommand) Run(env *Env) error {
 
 // send sends lines in parts, each behind the answer to the one before.
 func (c *TagsImportCommand) send(env *Env, in io.Reader) (tagline.Imported, error) {
-	m := tagsImport{env: env, client: c.client(env), most: importPart, next: time.Now().Add(importWait)}
+	m := tagsImport{
+		env:    env,
+		client: c.client(env),
+		most:   importPart,
+		next:   time.Now().Add(importWait),
+	}
 	m.all.Errors = []tagline.LineError{}
 	lines := bufio.NewReaderSize(in, tagline.MaxLine)
 	for {
@@ -185,13 +192,15 @@ func (m *tagsImport) send(lines []byte) (sent bool, err error) {
 		count++
 	}
 	got, err := m.client.ImportTags(m.env.Context, bytes.NewReader(lines))
-	if refused := (*statusError)(nil); errors.As(err, &refused) && refused.Status == http.StatusRequestEntityTooLarge {
+	if refused := (*statusError)(nil); errors.As(err, &refused) &&
+		refused.Status == http.StatusRequestEntityTooLarge {
 		if m.most = min(m.most, len(lines)) / 2; count > 1 {
 			return false, nil
 		}
 		m.all.Lines++
 		m.all.Refused++
-		m.note(m.first+1, fmt.Sprintf("the line has %d bytes: %v; raise it on the node", len(lines), refused))
+		m.note(m.first+1, fmt.Sprintf("the line has %d bytes: %v; raise it on the node", len(lines),
+			refused))
 		m.first++
 		return true, nil
 	}
@@ -199,7 +208,8 @@ func (m *tagsImport) send(lines []byte) (sent bool, err error) {
 		return false, err
 	}
 	all := &m.all
-	all.Lines, all.Changed, all.Refused = all.Lines+got.Lines, all.Changed+got.Changed, all.Refused+got.Refused
+	all.Lines, all.Changed, all.Refused = all.Lines+got.Lines, all.Changed+got.Changed,
+		all.Refused+got.Refused
 	for _, e := range got.Errors {
 		m.note(m.first+e.Line, e.Error)
 	}

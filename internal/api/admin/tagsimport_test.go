@@ -19,7 +19,8 @@ import (
 	"dalmatiner/internal/api/tagline"
 )
 
-// importNode takes lines as a node with a limit of bodies does, and refuses those that begin with "bad".
+// importNode takes lines as a node with a limit of bodies does, and refuses those that begin with
+// "bad".
 type importNode struct {
 	limit int
 	lines []string
@@ -68,7 +69,8 @@ func TestImportsFitTheNode(t *testing.T) {
 		noEnd := rapid.Bool().Draw(t, "no end")
 		lines := int64(0)
 		for i := range n {
-			line := fmt.Sprint("line", i) + strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 40, 200, 400}).Draw(t, "length"))
+			line := fmt.Sprint("line", i) +
+				strings.Repeat("x", rapid.SampledFrom([]int{0, 1, 40, 200, 400}).Draw(t, "length"))
 			switch rapid.IntRange(0, 8).Draw(t, "kind") {
 			case 0:
 				line = ""
@@ -82,7 +84,9 @@ func TestImportsFitTheNode(t *testing.T) {
 			text := strings.TrimSuffix(line, "\n")
 			switch {
 			case len(line) > node.limit:
-				refused = append(refused, fmt.Sprintf("%d: the line has %d bytes: the limit is http.max_body; raise it on the node", i+1, len(line)))
+				refused = append(refused,
+					fmt.Sprintf("%d: the line has %d bytes: the limit is http.max_body; raise it on the node", i+1,
+						len(line)))
 			case text == "":
 				continue
 			case strings.HasPrefix(text, "bad"):
@@ -97,7 +101,9 @@ func TestImportsFitTheNode(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, errOut bytes.Buffer
-		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{}, []string{"tags", "import", name, "--json", "--addr", strings.TrimPrefix(server.URL, "http://")}, &out, &errOut)
+		code := Execute(context.Background(), "ddb-admin", "Test.", "v1", &tree{},
+			[]string{"tags", "import", name, "--json", "--addr", strings.TrimPrefix(server.URL, "http://")},
+			&out, &errOut)
 		var got tagline.Imported
 		if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 			t.Fatalf("%s, %s: %v", &out, &errOut, err)
@@ -106,8 +112,10 @@ func TestImportsFitTheNode(t *testing.T) {
 		for _, e := range got.Errors {
 			named = append(named, fmt.Sprintf("%d: %s", e.Line, strings.TrimSpace(e.Error)))
 		}
-		if !slices.Equal(node.lines, want) || !slices.Equal(named, refused) || got.Lines != lines || got.Refused != int64(len(refused)) || got.Changed != int64(len(want)) {
-			t.Fatalf("%d of %d lines arrived; named %q, want %q; %+v", len(node.lines), len(want), named, refused, got)
+		if !slices.Equal(node.lines, want) || !slices.Equal(named, refused) || got.Lines != lines ||
+			got.Refused != int64(len(refused)) || got.Changed != int64(len(want)) {
+			t.Fatalf("%d of %d lines arrived; named %q, want %q; %+v", len(node.lines), len(want), named,
+				refused, got)
 		}
 		if (code != 0) != (len(refused) > 0) {
 			t.Fatalf("exit %d with %d refused", code, len(refused))

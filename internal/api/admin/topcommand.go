@@ -21,7 +21,8 @@ type TopChoice struct {
 func (c *Client) Top(ctx context.Context, choice TopChoice) (cardinality.Answer, error) {
 	q := url.Values{}
 	for name, value := range map[string]string{
-		"by": choice.By, "sort": choice.Sort, "collection": choice.Collection, "name": choice.Name, "bucket": choice.Bucket, "prefix": choice.Prefix,
+		"by": choice.By, "sort": choice.Sort, "collection": choice.Collection, "name": choice.Name,
+		"bucket": choice.Bucket, "prefix": choice.Prefix,
 	} {
 		if value != "" {
 			q.Set(name, value)
@@ -75,7 +76,16 @@ Examples:
 
 // Run prints the table.
 func (c *TagsTopCommand) Run(env *Env) error {
-	choice := TopChoice{By: c.By, Sort: c.Sort, Name: c.Name, Prefix: c.Prefix, Depth: c.Depth, Limit: c.Limit, Collection: c.Collection, Bucket: c.Bucket}
+	choice := TopChoice{
+		By:         c.By,
+		Sort:       c.Sort,
+		Name:       c.Name,
+		Prefix:     c.Prefix,
+		Depth:      c.Depth,
+		Limit:      c.Limit,
+		Collection: c.Collection,
+		Bucket:     c.Bucket,
+	}
 	top, err := c.client(env).Top(env.Context, choice)
 	if err != nil {
 		return err
@@ -88,8 +98,12 @@ var topColumns = map[cardinality.By][]struct {
 	head string
 	cell func(e *cardinality.Element) string
 }{
-	cardinality.Names:   {{"Tag", func(e *cardinality.Element) string { return e.Text }}, {"Values", func(e *cardinality.Element) string { return strconv.Itoa(e.Values) }}},
-	cardinality.Values:  {{"Value", func(e *cardinality.Element) string { return e.Text }}, {"Tag", func(e *cardinality.Element) string { return e.Name }}},
+	cardinality.Names: {{"Tag", func(e *cardinality.Element) string {
+		return e.Text
+	}}, {"Values", func(e *cardinality.Element) string { return strconv.Itoa(e.Values) }}},
+	cardinality.Values: {{"Value", func(e *cardinality.Element) string {
+		return e.Text
+	}}, {"Tag", func(e *cardinality.Element) string { return e.Name }}},
 	cardinality.Buckets: {{"Bucket", func(e *cardinality.Element) string { return e.Text }}},
 	cardinality.Prefixes: {{"Prefix", func(e *cardinality.Element) string {
 		if e.Deeper {
@@ -121,7 +135,8 @@ func writeTop(w io.Writer, top *cardinality.Answer) error {
 		for _, column := range columns {
 			row = append(row, column.cell(e))
 		}
-		t.add(append(row, strconv.Itoa(e.Series), fmt.Sprintf("%.1f%%", 100*float64(e.Series)/float64(max(1, top.Series))),
+		t.add(append(row, strconv.Itoa(e.Series),
+			fmt.Sprintf("%.1f%%", 100*float64(e.Series)/float64(max(1, top.Series))),
 			strconv.Itoa(e.New), strconv.FormatFloat(float64(e.New)/top.Hours, 'f', 0, 64))...)
 	}
 	if err := t.write(w); err != nil {
@@ -131,7 +146,8 @@ func writeTop(w io.Writer, top *cardinality.Answer) error {
 	if top.AtLeast {
 		atLeast = "at least "
 	}
-	_, err := fmt.Fprintf(w, "%d of %d %s, of %d series, of which %s%d are new since %s\n", len(top.List), top.Distinct, top.By, top.Series,
+	_, err := fmt.Fprintf(w, "%d of %d %s, of %d series, of which %s%d are new since %s\n",
+		len(top.List), top.Distinct, top.By, top.Series,
 		atLeast, top.New, time.UnixMilli(top.Since).UTC().Format("2006-01-02 15:04:05 MST"))
 	return err
 }

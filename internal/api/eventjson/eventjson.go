@@ -90,8 +90,10 @@ func checkUnit(text string, at int64, unit time.Duration) error {
 		}
 		const moment = "2006-01-02 15:04:05"
 		is := time.Unix(0, at).UTC()
-		return fmt.Errorf("time %.60s is %s UTC, since times are in %s: if %s are meant, which would be %s UTC, give ?unit=%s; if 1970 is meant, write %q",
-			text, is.Format(moment), word, units[i].word, time.Unix(int64(meant), 0).UTC().Format(moment), units[i].name, is.Format(time.RFC3339Nano))
+		return fmt.Errorf("time %.60s is %s UTC, since times are in %s: if %s are meant, which would "+
+			"be %s UTC, give ?unit=%s; if 1970 is meant, write %q",
+			text, is.Format(moment), word, units[i].word, time.Unix(int64(meant), 0).UTC().Format(moment),
+			units[i].name, is.Format(time.RFC3339Nano))
 	}
 	return nil
 }
@@ -115,7 +117,8 @@ func parseRFC3339(text string) (time.Time, error) {
 // parseUnits reads a number of units as nanoseconds. Digits behind the point count, up to the
 // nanosecond; a number with an exponent is as exact as a float64.
 func parseUnits(text string, unit time.Duration) (int64, error) {
-	outside := fmt.Errorf("time %.60s is not in the years 1970 to 2262; give the unit of numbers, as with ?unit=ms", text)
+	outside := fmt.Errorf("time %.60s is not in the years 1970 to 2262; give the unit of numbers, "+
+		"as with ?unit=ms", text)
 	if strings.ContainsAny(text, "eE") {
 		f, err := strconv.ParseFloat(text, 64)
 		if f *= float64(unit); err != nil || !(f >= 1 && f < math.MaxInt64) {
@@ -182,7 +185,8 @@ func AppendGaps(buf []byte, gaps []events.Gap) []byte {
 // Tail sends events that meet a filter as server-sent events, and behind them how many were missed.
 // They go out in pieces of about size bytes, of which buf is the memory; sent is false where there
 // was nothing. The error is that of send.
-func Tail(buf []byte, list []events.Event, missed uint64, want *filter.Filter, size int, send func([]byte) error) (sent bool, err error) {
+func Tail(buf []byte, list []events.Event, missed uint64, want *filter.Filter, size int,
+	send func([]byte) error) (sent bool, err error) {
 	buf = buf[:0]
 	for i := range list {
 		if e := &list[i]; want.Match(term.Root(e.Body)) {

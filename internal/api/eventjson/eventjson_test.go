@@ -58,22 +58,29 @@ func TestTimes(t *testing.T) {
 	}
 }
 
-// TestTheUnitThatWasMeant: a number that is in 1970, and today in a coarser unit, is refused with both
-// readings.
+// TestTheUnitThatWasMeant: a number that is in 1970, and today in a coarser unit, is refused with
+// both readings.
 func TestTheUnitThatWasMeant(t *testing.T) {
 	for _, c := range []struct {
 		field, unit, want string // "": it is taken
 	}{
-		{"1795176000", "", "is 1970-01-01 00:00:01 UTC, since times are in nanoseconds: if seconds are meant, which would be 2026-11-20 12:00:00 UTC, give ?unit=s"},
+		{"1795176000", "",
+			"is 1970-01-01 00:00:01 UTC, since times are in nanoseconds: if seconds are meant, which " +
+				"would be 2026-11-20 12:00:00 UTC, give ?unit=s"},
 		{"1795176000.25", "", "give ?unit=s; if 1970 is meant, write \"1970-01-01T00:00:01.795176Z\""},
 		{"1.795176e9", "ns", "give ?unit=s"},
-		{"1795176000123", "", "if milliseconds are meant, which would be 2026-11-20 12:00:00 UTC, give ?unit=ms"},
-		{"1795176000123456", "ns", "is 1970-01-21 18:39:36 UTC, since times are in nanoseconds: if microseconds are meant, which would be 2026-11-20 12:00:00 UTC, give ?unit=us"},
+		{"1795176000123", "",
+			"if milliseconds are meant, which would be 2026-11-20 12:00:00 UTC, give ?unit=ms"},
+		{"1795176000123456", "ns",
+			"is 1970-01-21 18:39:36 UTC, since times are in nanoseconds: if microseconds are meant, which " +
+				"would be 2026-11-20 12:00:00 UTC, give ?unit=us"},
 		{"1795176000", "us", "since times are in microseconds: if seconds are meant"},
 		{"1795176000123", "us", "if milliseconds are meant"},
 		{"1795176000", "ms", "since times are in milliseconds: if seconds are meant"},
-		{"999999999", "", ""}, {"1000000000", "", "?unit=s"}, {"9999999999", "", "?unit=s"}, {"10000000000", "", ""},
-		{"1795176000123456789", "", ""}, {"1795176000", "s", ""}, {"1795176000123", "ms", ""}, {"1795176000123456", "us", ""},
+		{"999999999", "", ""}, {"1000000000", "", "?unit=s"}, {"9999999999", "", "?unit=s"},
+		{"10000000000", "", ""},
+		{"1795176000123456789", "", ""}, {"1795176000", "s", ""}, {"1795176000123", "ms", ""},
+		{"1795176000123456", "us", ""},
 	} {
 		unit, err := Unit(c.unit)
 		if err == nil {
@@ -92,8 +99,9 @@ func TestTheUnitThatWasMeant(t *testing.T) {
 func TestParseTime(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1795176000000": 1795176000000000000, "9223372036854": 9223372036854000000,
-		"2026-11-20T12:00:00.000000001Z": 1795176000000000001, "1970-01-01T00:00:00Z": 0, "2016-12-31T23:59:60Z": 1483228800000000000,
-		"-1": -1, "9223372036855": -1, "2262-06-01T00:00:00Z": -1, "x": -1,
+		"2026-11-20T12:00:00.000000001Z": 1795176000000000001, "1970-01-01T00:00:00Z": 0,
+		"2016-12-31T23:59:60Z": 1483228800000000000,
+		"-1":                   -1, "9223372036855": -1, "2262-06-01T00:00:00Z": -1, "x": -1,
 	} {
 		got, err := ParseTime(text)
 		if want >= 0 && (got != want || err != nil) || want < 0 && err == nil {
@@ -121,13 +129,18 @@ func TestTail(t *testing.T) {
 	sent, err := Tail(nil, list, 3, want, 50, send)
 	text := strings.Join(pieces, "")
 	if !sent || err != nil || len(pieces) != 4 || strings.Count(text, "data: {\"timestamp\"") != 6 ||
-		!strings.HasPrefix(text, "data: {\"timestamp\":5,\"event\":{\"i\":4}}\n\n") || !strings.HasSuffix(text, "\n\nevent: missed\ndata: {\"events\":3}\n\n") {
+		!strings.HasPrefix(text, "data: {\"timestamp\":5,\"event\":{\"i\":4}}\n\n") ||
+		!strings.HasSuffix(text, "\n\nevent: missed\ndata: {\"events\":3}\n\n") {
 		t.Errorf("%v, %v: %q", sent, err, pieces)
 	}
-	if sent, err := Tail(nil, list[:4], 0, want, 50, func([]byte) error { return errors.New("nothing was to be sent") }); sent || err != nil {
+	if sent, err := Tail(nil, list[:4], 0, want, 50, func([]byte) error {
+		return errors.New("nothing was to be sent")
+	}); sent || err != nil {
 		t.Errorf("nothing: %v, %v", sent, err)
 	}
-	if _, err := Tail(nil, list, 0, want, 50, func([]byte) error { return errors.New("gone") }); err == nil {
+	if _, err := Tail(nil, list, 0, want, 50, func([]byte) error {
+		return errors.New("gone")
+	}); err == nil {
 		t.Error("a failed send is no error")
 	}
 }

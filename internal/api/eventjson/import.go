@@ -93,7 +93,8 @@ func (p *Import) lines(body io.Reader) error {
 	}
 	if errors.Is(in.Err(), bufio.ErrTooLong) {
 		p.out.Received++
-		p.bad(n+1, fmt.Errorf("the line has more than %d bytes; what follows it was not read", term.MaxSize))
+		p.bad(n+1, fmt.Errorf("the line has more than %d bytes; what follows it was not read",
+			term.MaxSize))
 	} else if in.Err() != nil {
 		// What came before is stored: the account tells.
 		return errors.Join(&ReadError{in.Err()}, p.write())
@@ -147,7 +148,8 @@ func (p *Import) write() error {
 	p.out.Duplicate += c.Duplicate
 	p.out.Refused += c.RefusedTotal()
 	for _, r := range w.Refused[:min(len(w.Refused), maxErrors-len(p.out.Errors))] {
-		p.out.Errors = append(p.out.Errors, LineError{p.at[r.At], "the event is refused: " + r.Why.String()})
+		p.out.Errors = append(p.out.Errors,
+			LineError{p.at[r.At], "the event is refused: " + r.Why.String()})
 	}
 	p.list, p.at, p.terms = p.list[:0], p.at[:0], p.terms[:0]
 	return nil

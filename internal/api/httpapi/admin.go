@@ -55,7 +55,8 @@ func wrongType(e *json.UnmarshalTypeError) error {
 func bodyError(err error) error {
 	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
 		return &statusError{http.StatusRequestEntityTooLarge, reasonTooLarge,
-			"the body has more than " + strconv.FormatInt(tooBig.Limit, 10) + " bytes, the limit is http.max_body"}
+			"the body has more than " + strconv.FormatInt(tooBig.Limit, 10) +
+				" bytes, the limit is http.max_body"}
 	}
 	if errors.As(err, new(*memory.Refusal)) {
 		return fmt.Errorf("the body is not taken: %w", err)
@@ -100,12 +101,14 @@ func (a *api) createBucket(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	b, err := a.Store.CreateBucket(buckets.Info{
-		Name: name, Resolution: in.Resolution, PPF: in.PPF, TTL: int64(in.TTL), Grace: in.Grace, HPTS: in.HPTS, Copies: in.Copies,
+		Name: name, Resolution: in.Resolution, PPF: in.PPF, TTL: int64(in.TTL), Grace: in.Grace,
+		HPTS: in.HPTS, Copies: in.Copies,
 	})
 	if err != nil {
 		return err
 	}
-	a.Logger.Info("bucket created", "bucket", in.Name, "resolution_ms", b.Resolution, "remote", r.RemoteAddr)
+	a.Logger.Info("bucket created", "bucket", in.Name, "resolution_ms", b.Resolution, "remote",
+		r.RemoteAddr)
 	return writeJSON(w, message(b))
 }
 
@@ -140,7 +143,8 @@ func (a *api) setTTL(w http.ResponseWriter, r *http.Request) error {
 	if err := a.Store.SetTTL(name, int64(*in.TTL)); err != nil {
 		return nearBuckets(a.Store, name, err)
 	}
-	a.Logger.Info("bucket's TTL set", "bucket", in.Name, "points", int64(*in.TTL), "remote", r.RemoteAddr)
+	a.Logger.Info("bucket's TTL set", "bucket", in.Name, "points", int64(*in.TTL), "remote",
+		r.RemoteAddr)
 	return writeJSON(w, in)
 }
 
@@ -149,7 +153,13 @@ func (a *api) flush(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, admin.Flushed{Segment: f.Segment, Bytes: f.Bytes, Points: f.Points, Series: f.Series, TookUS: f.Took.Microseconds()})
+	return writeJSON(w, admin.Flushed{
+		Segment: f.Segment,
+		Bytes:   f.Bytes,
+		Points:  f.Points,
+		Series:  f.Series,
+		TookUS:  f.Took.Microseconds(),
+	})
 }
 
 func (a *api) merge(w http.ResponseWriter, r *http.Request) error {
@@ -157,7 +167,13 @@ func (a *api) merge(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, admin.Merged{Windows: m.Windows, Overlays: m.Overlays, Removed: m.Removed, Bytes: m.Bytes, TookUS: m.Took.Microseconds()})
+	return writeJSON(w, admin.Merged{
+		Windows:  m.Windows,
+		Overlays: m.Overlays,
+		Removed:  m.Removed,
+		Bytes:    m.Bytes,
+		TookUS:   m.Took.Microseconds(),
+	})
 }
 
 // adminStats lists our own figures of the gatherer.
@@ -183,7 +199,11 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	}
 	bucket := params.Get("bucket")
 	points := book{a.Store, a.Store.Account()}
-	out := admin.Account{Requests: points.account.Requests(), TagsLost: a.Tags.Stats().Lost, Clocks: clocksOf(a.Ahead)}
+	out := admin.Account{
+		Requests: points.account.Requests(),
+		TagsLost: a.Tags.Stats().Lost,
+		Clocks:   clocksOf(a.Ahead),
+	}
 	var err error
 	if out.Entries, err = points.entries(bucket, minutes); err != nil {
 		return err
@@ -191,7 +211,9 @@ func (a *api) adminAccount(w http.ResponseWriter, r *http.Request) error {
 	if out.Events, err = (book{a.Store, a.EventAccount}).entries(bucket, minutes); err != nil {
 		return err
 	}
-	out.Events.Rows = slices.DeleteFunc(out.Events.Rows, func(r admin.AccountRow) bool { return r.Received == 0 })
+	out.Events.Rows = slices.DeleteFunc(out.Events.Rows, func(r admin.AccountRow) bool {
+		return r.Received == 0
+	})
 	return writeJSON(w, out)
 }
 
@@ -214,7 +236,11 @@ func (b book) Account() *account.Account { return b.account }
 
 // entries returns the totals of all buckets or of one, or with minutes the last rows of each.
 func (b book) entries(bucket string, minutes int) (admin.Entries, error) {
-	out := admin.Entries{Rows: []admin.AccountRow{}, Lost: map[string]uint64{}, Recovered: map[string]uint64{}}
+	out := admin.Entries{
+		Rows:      []admin.AccountRow{},
+		Lost:      map[string]uint64{},
+		Recovered: map[string]uint64{},
+	}
 	for _, l := range b.account.Lost() {
 		out.Lost[l.Cause], out.Recovered[l.Cause] = l.Points, l.Recovered
 	}

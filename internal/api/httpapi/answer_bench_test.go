@@ -22,8 +22,10 @@ func hourAnswer(context.Context, string) (*query.Result, error) {
 	for i := range values {
 		values[i] = float64(i * 7919 % 1000)
 	}
-	return &query.Result{Start: 1_700_000_000_000, QueryTime: 50 * time.Microsecond, Series: []query.Series{
-		{Name: "max('base'.'haggar'.'1'.'17' BUCKET 'haggar', 60s)", Resolution: 60_000, Values: values, Coverage: 1}}}, nil
+	return &query.Result{Start: 1_700_000_000_000, QueryTime: 50 * time.Microsecond,
+		Series: []query.Series{
+			{Name: "max('base'.'haggar'.'1'.'17' BUCKET 'haggar', 60s)", Resolution: 60_000, Values: values,
+				Coverage: 1}}}, nil
 }
 
 const hourRequest = "/?q=SELECT+max%28%27base%27.%27haggar%27.%271%27.%2717%27+BUCKET+haggar%2C+1m%29+BEFORE+%222023-11-14+22%3A13%3A20%22+FOR+3600s"
@@ -45,7 +47,8 @@ func BenchmarkHandler(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		r := &http.Request{Method: "GET", URL: u, Host: "x", Body: http.NoBody, Header: http.Header{"Accept-Encoding": {"gzip"}}}
+		r := &http.Request{Method: "GET", URL: u, Host: "x", Body: http.NoBody,
+			Header: http.Header{"Accept-Encoding": {"gzip"}}}
 		h.ServeHTTP(discardReply{http.Header{}}, r)
 	}
 }
@@ -68,7 +71,9 @@ func BenchmarkAnswer(b *testing.B) {
 			_, _ = to.Write(w.Body.Bytes())
 		})},
 	} {
-		b.Run(c.name, func(b *testing.B) { benchAnswer(b, NewServer(c.handler, o.Logger, 2*time.Minute)) })
+		b.Run(c.name, func(b *testing.B) {
+			benchAnswer(b, NewServer(c.handler, o.Logger, 2*time.Minute))
+		})
 	}
 }
 

@@ -48,7 +48,8 @@ type Store interface {
 	// Metrics calls fn with every key that starts with prefix until fn returns
 	// false. The key is valid during the call.
 	Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error
-	DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error)
+	DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice,
+		dryRun bool) (deletion.Result, error)
 	Flush(ctx context.Context) (flush.Result, error)
 	Merge(ctx context.Context) (compaction.Result, error)
 	Account() *account.Account
@@ -59,7 +60,8 @@ type Tags interface {
 	// Apply and WaitDurable are those of tagstore.Store.
 	Apply(ctx context.Context, list []tags.Change) (tagstore.Applied, error)
 	WaitDurable(ctx context.Context, a tagstore.Applied) error
-	// Ready returns an error while the node may not know all tags; then nothing but Apply is asked for.
+	// Ready returns an error while the node may not know all tags; then nothing but Apply is asked
+	// for.
 	Ready() error
 	// Walk calls fn with changes that make all tags, until fn returns an error.
 	Walk(fn func(*tags.Change) error) error
@@ -89,13 +91,14 @@ type Options struct {
 	Points       write.Target         // makes buckets of events, and says when they are durable
 	Registry     *prometheus.Registry // of /metrics; New adds the figures of its own
 	Logger       *slog.Logger
-	MaxBody      int64       // bytes of a request body
-	Hosts        []string    // host names that admin requests may be addressed to, besides IP addresses
-	Pprof        string      // who may take profiles, by the values of http.pprof; "" is off
-	Ready        func() bool // false while the node starts or stops
-	Version      string
-	Compat       bool           // queries that do not say give the answers of the original
-	Memory       *memory.Leases // that queries are charged to; nil charges nothing
+	MaxBody      int64 // bytes of a request body
+	// host names that admin requests may be addressed to, besides IP addresses
+	Hosts   []string
+	Pprof   string      // who may take profiles, by the values of http.pprof; "" is off
+	Ready   func() bool // false while the node starts or stops
+	Version string
+	Compat  bool           // queries that do not say give the answers of the original
+	Memory  *memory.Leases // that queries are charged to; nil charges nothing
 
 	// MaxQueries is how many queries run at once; 0 stands for
 	// defaultMaxQueries. Further ones wait, and are refused after a while.
@@ -163,12 +166,13 @@ type api struct {
 	metrics    http.Handler
 	served     *figures.Served
 	packers    packers
-	pieces     sync.Pool     // of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
-	turns      chan struct{} // holds one element per running query
-	running    running.Queries
-	tails      chan struct{} // holds one element for each live tail of events
-	lists      processors
-	queryWait  time.Duration
+	// of *bufio.Writer with replyBuffer bytes: most of what a short answer takes
+	pieces    sync.Pool
+	turns     chan struct{} // holds one element per running query
+	running   running.Queries
+	tails     chan struct{} // holds one element for each live tail of events
+	lists     processors
+	queryWait time.Duration
 }
 
 // New returns the handler of all routes.
@@ -207,11 +211,19 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	conn.Busy()
 	defer conn.Idle()
 	conn.Proven() // the header is whole
-	client := &patientWriter{ResponseWriter: w, control: http.NewResponseController(w), conn: conn, stall: a.ReplyStall, end: time.Now().Add(writeReply)}
+	client := &patientWriter{
+		ResponseWriter: w,
+		control:        http.NewResponseController(w),
+		conn:           conn,
+		stall:          a.ReplyStall,
+		end:            time.Now().Add(writeReply),
+	}
 	out := &reply{ResponseWriter: client}
 	h := w.Header()
-	values := [...]string{"nosniff", "no-referrer", "no-store", "Accept, Accept-Encoding"} // made at once
-	h["X-Content-Type-Options"], h["Referrer-Policy"], h["Cache-Control"] = values[0:1:1], values[1:2:2], values[2:3:3]
+	// made at once
+	values := [...]string{"nosniff", "no-referrer", "no-store", "Accept, Accept-Encoding"}
+	h["X-Content-Type-Options"], h["Referrer-Policy"], h["Cache-Control"] = values[0:1:1],
+		values[1:2:2], values[2:3:3]
 	if rt.packs {
 		h["Vary"] = values[3:]
 		if r.Method != http.MethodHead && takesGzip(r) {
@@ -221,7 +233,8 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	whole := false
 	defer func() {
 		out.end(whole)
-		a.served.Count(rt.name, cmp.Or(out.status, statusClientGone)) // without a status it was given to nobody
+		// without a status it was given to nobody
+		a.served.Count(rt.name, cmp.Or(out.status, statusClientGone))
 	}()
 	r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
 	if err := a.serve(rt, out, r); err != nil {
@@ -280,7 +293,8 @@ func (a *api) health(w http.ResponseWriter, _ *http.Request) error {
 // ready says whether the node takes points and queries.
 func (a *api) ready(w http.ResponseWriter, _ *http.Request) error {
 	if !a.Ready() {
-		return &statusError{http.StatusServiceUnavailable, "", "not ready: the node is starting or stopping"}
+		return &statusError{http.StatusServiceUnavailable, "",
+			"not ready: the node is starting or stopping"}
 	}
 	if a.Cluster != nil {
 		if err := a.Cluster.Node.Joined(); err != nil {

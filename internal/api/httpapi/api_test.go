@@ -41,11 +41,14 @@ func TestThePage(t *testing.T) {
 	h := New(testOptions(newFakeStore(t)))
 	for _, target := range []string{"/", "/?query=SELECT"} {
 		w := get(target, "Accept: text/html,application/xhtml+xml,*/*;q=0.8").send(h)
-		if w.Code != http.StatusOK || w.Header().Get("Content-Security-Policy") != page.Security || w.Body.String() != string(page.Index("127.0.0.1:8080")) {
-			t.Errorf("%s: status %d, policy %q, body %.100s", target, w.Code, w.Header().Get("Content-Security-Policy"), w.Body)
+		if w.Code != http.StatusOK || w.Header().Get("Content-Security-Policy") != page.Security ||
+			w.Body.String() != string(page.Index("127.0.0.1:8080")) {
+			t.Errorf("%s: status %d, policy %q, body %.100s", target, w.Code,
+				w.Header().Get("Content-Security-Policy"), w.Body)
 		}
 	}
-	for _, target := range []string{"/assets/", "/assets/none.js", "/assets/../index.html", "/assets/%2e%2e/index.js"} {
+	for _, target := range []string{"/assets/", "/assets/none.js", "/assets/../index.html",
+		"/assets/%2e%2e/index.js"} {
 		if w := get(target).send(h); w.Code != http.StatusNotFound {
 			t.Errorf("%s: status %d", target, w.Code)
 		}
@@ -63,7 +66,8 @@ func TestStatusOfEngineErrors(t *testing.T) {
 		{dql.NewError("x", 0, nil, "wrong"), 400, reasonSyntax},
 		{dql.NewError("x", 0, limit, limit.Error()), 400, reasonLimit},
 		{dql.NewError("x", 0, query.ErrUnsupported, "no"), 400, reasonUnsupported},
-		{dql.NewError("x", 0, fmt.Errorf("%w 'b'", query.ErrUnknownBucket), "no"), 404, reasonUnknownBucket},
+		{dql.NewError("x", 0, fmt.Errorf("%w 'b'", query.ErrUnknownBucket), "no"), 404,
+			reasonUnknownBucket},
 		{context.DeadlineExceeded, 503, reasonBusy},
 		{errBroken, 500, ""},
 	} {
@@ -99,8 +103,10 @@ func TestNotReady(t *testing.T) {
 func TestNoMajority(t *testing.T) {
 	s := newFakeStore(t)
 	s.failure = fmt.Errorf("bucket 'b' is left as it is: %w: 1 of 3 members", buckets.ErrNoMajority)
-	w := change("/admin/buckets/delete", `{"name":"b"}`, "Accept: application/json").send(New(testOptions(s)))
-	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" || !strings.Contains(w.Body.String(), `"error":"no_majority"`) {
+	w := change("/admin/buckets/delete", `{"name":"b"}`, "Accept: application/json").send(
+		New(testOptions(s)))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") != "5" ||
+		!strings.Contains(w.Body.String(), `"error":"no_majority"`) {
 		t.Errorf("%d %v %s", w.Code, w.Header(), w.Body)
 	}
 	if n := s.ledger.Requests()["no_majority"]; n != 1 {
@@ -126,7 +132,8 @@ func TestCutListBreaksTheConnection(t *testing.T) {
 	fillBucket(s, sortedNames+10)
 	h := New(testOptions(s))
 	var names []string
-	if err := json.Unmarshal(get("/buckets/b").send(h).Body.Bytes(), &names); err != nil || len(names) != sortedNames+10 {
+	if err := json.Unmarshal(get("/buckets/b").send(h).Body.Bytes(), &names); err != nil ||
+		len(names) != sortedNames+10 {
 		t.Fatalf("%d names, %v", len(names), err)
 	}
 	s.failure = errBroken
@@ -202,14 +209,17 @@ func TestMetricsPage(t *testing.T) {
 func TestServerHasLimits(t *testing.T) {
 	o := testOptions(newFakeStore(t))
 	s := NewServer(New(o), o.Logger, 2*time.Minute)
-	if s.MaxHeaderBytes == 0 || s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 || s.WriteTimeout == 0 || s.IdleTimeout == 0 {
+	if s.MaxHeaderBytes == 0 || s.ReadHeaderTimeout == 0 || s.ReadTimeout == 0 ||
+		s.WriteTimeout == 0 || s.IdleTimeout == 0 {
 		t.Errorf("a limit is missing: %+v", s)
 	}
 }
 
 func TestFloatsReadBackTheSame(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		v := rapid.Custom(func(t *rapid.T) float64 { return math.Float64frombits(rapid.Uint64().Draw(t, "bits")) }).Draw(t, "v")
+		v := rapid.Custom(func(t *rapid.T) float64 {
+			return math.Float64frombits(rapid.Uint64().Draw(t, "bits"))
+		}).Draw(t, "v")
 		if rapid.Bool().Draw(t, "short") {
 			v = float64(rapid.Int64Range(-1<<60, 1<<60).Draw(t, "n")) / 100
 		}
@@ -256,7 +266,8 @@ func manyValues() *query.Result {
 	}
 	values[1], values[2] = math.NaN(), math.Inf(-1)
 	r.Series = []query.Series{
-		{Name: "'long name " + strings.Repeat("x", 300) + "'", Resolution: 1000, Values: values, Coverage: 0.25,
+		{Name: "'long name " + strings.Repeat("x", 300) + "'", Resolution: 1000, Values: values,
+			Coverage: 0.25,
 			Metadata: map[string]any{"n": 5.5, "bytes": "\xff", "nothing": nil, "nan": math.NaN()}},
 		{Name: "'empty'", Resolution: 60_000},
 	}
@@ -283,7 +294,8 @@ func TestLargeResultAsJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := got.Results[0]
-	if len(first.Values) != 20_000 || first.Values[1] != nil || first.Values[2] != nil || *first.Values[19_999] != 19_999*1.25 {
+	if len(first.Values) != 20_000 || first.Values[1] != nil || first.Values[2] != nil ||
+		*first.Values[19_999] != 19_999*1.25 {
 		t.Error("values differ")
 	}
 	want := map[string]any{"n": 5.5, "bytes": `\xff`, "nothing": nil, "nan": nil}
@@ -355,7 +367,8 @@ func TestLargeResultAsMsgpack(t *testing.T) {
 	m := v.(map[string]any)
 	first := m["results"].([]any)[0].(map[string]any)
 	values := first["values"].([]any)
-	if m["start"] != int64(5) || m["query_time"] != int64(7) || first["name"] != r.Series[0].Name || first["coverage"] != 0.25 {
+	if m["start"] != int64(5) || m["query_time"] != int64(7) || first["name"] != r.Series[0].Name ||
+		first["coverage"] != 0.25 {
 		t.Errorf("got %v, %v, %v, %v", m["start"], m["query_time"], first["name"], first["coverage"])
 	}
 	unmatched := fmt.Sprint(m["unmatched"])

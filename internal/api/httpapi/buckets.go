@@ -29,7 +29,15 @@ const heldBytes = 32 << 20
 
 // message returns a bucket as the API shows it.
 func message(b buckets.Info) admin.Bucket {
-	return admin.Bucket{Name: metric.Escaped(b.Name), Resolution: b.Resolution, PPF: b.PPF, Grace: b.Grace, HPTS: b.HPTS, TTL: admin.TTL(b.TTL), Copies: b.Copies}
+	return admin.Bucket{
+		Name:       metric.Escaped(b.Name),
+		Resolution: b.Resolution,
+		PPF:        b.PPF,
+		Grace:      b.Grace,
+		HPTS:       b.HPTS,
+		TTL:        admin.TTL(b.TTL),
+		Copies:     b.Copies,
+	}
 }
 
 func (a *api) buckets(w http.ResponseWriter, r *http.Request) error {
@@ -86,8 +94,10 @@ func (a *api) listMetrics(w http.ResponseWriter, r *http.Request) error {
 	return a.finishList(list, b.Name, err)
 }
 
-// listBeginnings lists what metrics begin with, a prefix and up to a depth of parts more, each once.
-func (a *api) listBeginnings(ctx context.Context, list *nameList, b buckets.Info, prefix []byte, wanted taglist.Filter) error {
+// listBeginnings lists what metrics begin with, a prefix and up to a depth of parts more, each
+// once.
+func (a *api) listBeginnings(ctx context.Context, list *nameList, b buckets.Info, prefix []byte,
+	wanted taglist.Filter) error {
 	parts, _ := metric.Parts(prefix)
 	first := taglist.NewFirst(taglist.Page{Limit: wanted.Limit}, sortedNames, heldBytes)
 	var last []byte // neighbours often begin alike
@@ -120,7 +130,8 @@ func (a *api) finishList(list *nameList, bucket string, err error) error {
 	}
 	if err != nil && list.streaming {
 		// The status is out: only a broken connection says that the list is not whole.
-		a.log.Log(slog.LevelWarn, "list_cut", "list of metrics cut short", "bucket", metric.Escaped(bucket), "err", err)
+		a.log.Log(slog.LevelWarn, "list_cut", "list of metrics cut short", "bucket",
+			metric.Escaped(bucket), "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	return err
@@ -166,15 +177,16 @@ func unescapeElement(element string) (string, error) {
 	return text, nil
 }
 
-// prefixOf returns the parts that listed metrics begin with: elements of the path, or prefix=, which
-// takes those that a path does not keep, such as an empty one.
+// prefixOf returns the parts that listed metrics begin with: elements of the path, or prefix=,
+// which takes those that a path does not keep, such as an empty one.
 func prefixOf(r *http.Request, elements string) ([]byte, error) {
 	text := param(r, "prefix")
 	if text == "" {
 		return decodePrefix(elements)
 	}
 	if elements != "" {
-		return nil, badRequest("give the parts that metrics begin with in the path or as prefix=, not both")
+		return nil, badRequest("give the parts that metrics begin with in the path or as prefix=, not " +
+			"both")
 	}
 	key, err := metric.ParseText(text)
 	if err != nil {
@@ -226,10 +238,17 @@ const (
 	listStep = 256 << 10
 )
 
-func newNameList(w http.ResponseWriter, r *http.Request, encode func([]byte, form, string) []byte, lease *memory.Lease) (*nameList, error) {
+func newNameList(w http.ResponseWriter, r *http.Request, encode func([]byte, form, string) []byte,
+	lease *memory.Lease) (*nameList, error) {
 	asked, err := negotiate(r, formJSON, formMsgpack)
 	clientOf(w).lease = lease
-	return &nameList{lease: lease, reply: w, asked: asked, encode: encode, w: bufio.NewWriterSize(w, replyBuffer)}, err
+	return &nameList{
+		lease:  lease,
+		reply:  w,
+		asked:  asked,
+		encode: encode,
+		w:      bufio.NewWriterSize(w, replyBuffer),
+	}, err
 }
 
 func (l *nameList) addKey(key []byte) bool { return l.add(string(key)) }
@@ -239,7 +258,8 @@ func (l *nameList) add(name string) bool {
 	l.hold(name)
 	switch full := l.full(); {
 	case full && l.asked == formMsgpack:
-		l.err = badRequest("the list has more than %d metrics or %d bytes, the limits in msgpack: ask for JSON or with a longer prefix", sortedNames-1, heldBytes)
+		l.err = badRequest("the list has more than %d metrics or %d bytes, the limits in msgpack: ask "+
+			"for JSON or with a longer prefix", sortedNames-1, heldBytes)
 	case full, l.streaming:
 		l.drain()
 	}

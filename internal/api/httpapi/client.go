@@ -41,7 +41,11 @@ type body struct {
 }
 
 func newBody(r *http.Request, conn *conns.Conn, lease *memory.Lease) *body {
-	return &body{Closer: r.Body, ctx: r.Context(), in: conns.Reader{From: r.Body, Conn: conn, Lease: lease}}
+	return &body{
+		Closer: r.Body,
+		ctx:    r.Context(),
+		in:     conns.Reader{From: r.Body, Conn: conn, Lease: lease},
+	}
 }
 
 // bodyOf returns the body of a request that serve was given.

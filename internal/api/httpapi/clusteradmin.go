@@ -11,19 +11,20 @@ import (
 // clusterRoutes are those that clusterroutes answers.
 func clusterRoutes(o *clusterroutes.Operator, logger *slog.Logger) (out []route) {
 	for _, rt := range o.Routes() {
-		out = append(out, route{pattern: rt.Path, methods: rt.Method, serve: func(w http.ResponseWriter, r *http.Request) error {
-			answer, err := rt.Serve(r.Context(), func(in any) error { return readBody(r, in) })
-			if clusterroutes.IsConflict(err) {
-				err = &statusError{http.StatusConflict, "", err.Error()}
-			}
-			if err != nil {
-				return err
-			}
-			if rt.Method == http.MethodPost {
-				logger.Info("cluster changed", "by", rt.Path, "remote", r.RemoteAddr)
-			}
-			return writeJSON(w, answer)
-		}})
+		out = append(out, route{pattern: rt.Path, methods: rt.Method,
+			serve: func(w http.ResponseWriter, r *http.Request) error {
+				answer, err := rt.Serve(r.Context(), func(in any) error { return readBody(r, in) })
+				if clusterroutes.IsConflict(err) {
+					err = &statusError{http.StatusConflict, "", err.Error()}
+				}
+				if err != nil {
+					return err
+				}
+				if rt.Method == http.MethodPost {
+					logger.Info("cluster changed", "by", rt.Path, "remote", r.RemoteAddr)
+				}
+				return writeJSON(w, answer)
+			}})
 	}
 	return out
 }

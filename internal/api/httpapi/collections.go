@@ -21,15 +21,16 @@ type metricList struct {
 	page   taglist.Page
 }
 
-// collectionMetrics lists the metrics of a collection: by the names that tags gave them, and those of
-// the bucket of its name that have none there. They are whole ones, or with a prefix or a depth
+// collectionMetrics lists the metrics of a collection: by the names that tags gave them, and those
+// of the bucket of its name that have none there. They are whole ones, or with a prefix or a depth
 // the distinct beginnings of that many parts below it.
 func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	nameText, _, _ := strings.Cut(behind(r, 1), "/")
 	prefixText := behind(r, 3)
 	if metricText, rest, ok := strings.Cut("/"+prefixText+"/", "/namespaces/"); ok {
 		rest = strings.TrimSuffix("namespaces/"+rest, "/")
-		return tagRoutes{a}.ofCollection(w, r, strings.TrimPrefix(metricText, "/"), strings.Split(rest, "/"))
+		return tagRoutes{a}.ofCollection(w, r, strings.TrimPrefix(metricText, "/"),
+			strings.Split(rest, "/"))
 	}
 	l, err := metricListOf(r, nameText, prefixText)
 	if err != nil {
@@ -59,13 +60,15 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	return a.listCollection(w, r, l, list, known, &b)
 }
 
-// listCollection lists the metrics that tags put into a collection, where it is known to them, and those
-// of a bucket of its name that they do not; nil: there is none.
-func (a *api) listCollection(w http.ResponseWriter, r *http.Request, l metricList, list *nameList, known bool, b *buckets.Info) (err error) {
+// listCollection lists the metrics that tags put into a collection, where it is known to them, and
+// those of a bucket of its name that they do not; nil: there is none.
+func (a *api) listCollection(w http.ResponseWriter, r *http.Request, l metricList, list *nameList,
+	known bool, b *buckets.Info) (err error) {
 	first := taglist.NewFirst(l.page, sortedNames, heldBytes)
 	var tagged tags.List
 	if known {
-		if tagged, err = (tagRoutes{a}).run(w, r, taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease); err != nil {
+		if tagged, err = (tagRoutes{a}).run(w, r,
+			taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease); err != nil {
 			return err
 		}
 	}
@@ -109,7 +112,8 @@ func (a *api) listCollection(w http.ResponseWriter, r *http.Request, l metricLis
 
 // tooLong is the error of a list that can only be asked for in parts; it has so many bytes at most.
 func tooLong(most int) error {
-	return badRequest("%v, or ask with a longer prefix or a smaller depth", taglist.ErrLong(sortedNames, most))
+	return badRequest("%v, or ask with a longer prefix or a smaller depth",
+		taglist.ErrLong(sortedNames, most))
 }
 
 func metricListOf(r *http.Request, nameText, prefixText string) (l metricList, err error) {
@@ -158,7 +162,8 @@ func decodeKey(element string) (key []byte, parts int, err error) {
 	}
 	list, ok := metric.Parts(key)
 	if !ok || len(key) > metric.MaxKey {
-		return nil, 0, badRequest("%q in the path is no list of parts of up to %d bytes", element, metric.MaxKey)
+		return nil, 0, badRequest("%q in the path is no list of parts of up to %d bytes", element,
+			metric.MaxKey)
 	}
 	return key, len(list), nil
 }

@@ -31,10 +31,13 @@ func TestPartsOfAListAreTheList(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			changes = append(changes, tags.Change{Bucket: b.ID, Key: of, Collection: []byte("b"), Name: name, Clock: 1})
+			changes = append(changes, tags.Change{Bucket: b.ID, Key: of, Collection: []byte("b"), Name: name,
+				Clock: 1})
 		}
 		key := fmt.Appendf(nil, "\x03%03d", i)
-		changes = append(changes, tags.Change{Bucket: 2, Key: key, Collection: fmt.Appendf(nil, "c%d", i%30), Name: name, Clock: 1},
+		changes = append(changes,
+			tags.Change{Bucket: 2, Key: key, Collection: fmt.Appendf(nil, "c%d", i%30), Name: name,
+				Clock: 1},
 			tags.Change{Bucket: 2, Key: key, Collection: []byte("tagged"), Name: name, Clock: 1})
 	}
 	o := testOptions(f)
@@ -53,7 +56,9 @@ func TestPartsOfAListAreTheList(t *testing.T) {
 		next, _, _ = strings.Cut(strings.TrimPrefix(w.Header().Get("Link"), "<"), ">")
 		return elements, next
 	}
-	for _, path := range []string{"/collections", "/collections/b/metrics", "/collections/b/metrics/BG1hbnk", "/collections/tagged/metrics", "/collections/tagged/namespaces/ddb/tags/part_1/values"} {
+	for _, path := range []string{"/collections", "/collections/b/metrics",
+		"/collections/b/metrics/BG1hbnk", "/collections/tagged/metrics",
+		"/collections/tagged/namespaces/ddb/tags/part_1/values"} {
 		whole, next := list(path)
 		if next != "" || len(whole) < 30 {
 			t.Errorf("%s has %d elements, and %q behind them", path, len(whole), next)

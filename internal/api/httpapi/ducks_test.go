@@ -12,7 +12,8 @@ import (
 	"dalmatiner/internal/api/httpapi/ducksproxy"
 )
 
-// What is for ducks reaches it, and nothing that another page in the browser asks for; a ducks that is gone is named.
+// What is for ducks reaches it, and nothing that another page in the browser asks for; a ducks that
+// is gone is named.
 func TestDucks(t *testing.T) {
 	ducks := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -30,7 +31,8 @@ func TestDucks(t *testing.T) {
 	h, alone := New(o), New(testOptions(newFakeStore(t)))
 	ask := func(h http.Handler, method string, header ...string) (int, string) {
 		t.Helper()
-		r := httptest.NewRequest(method, "http://127.0.0.1/ducks/api/v1/devices/pc1", strings.NewReader("{}"))
+		r := httptest.NewRequest(method, "http://127.0.0.1/ducks/api/v1/devices/pc1",
+			strings.NewReader("{}"))
 		for i := 0; i < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
@@ -55,15 +57,18 @@ func TestDucks(t *testing.T) {
 		{http.MethodGet, []string{"Origin", "http://192.0.2.1"}, http.StatusForbidden, "other origins"},
 		{http.MethodOptions, nil, http.StatusMethodNotAllowed, "only GET"},
 	} {
-		if status, text := ask(h, c.method, c.header...); status != c.status || !strings.Contains(text, c.text) {
+		if status, text := ask(h, c.method, c.header...); status != c.status ||
+			!strings.Contains(text, c.text) {
 			t.Errorf("%s %q: %d %s", c.method, c.header, status, text)
 		}
 	}
-	if status, text := ask(alone, http.MethodGet); status != http.StatusNotFound || !strings.Contains(text, "ducks.url") {
+	if status, text := ask(alone, http.MethodGet); status != http.StatusNotFound ||
+		!strings.Contains(text, "ducks.url") {
 		t.Errorf("without ducks: %d %s", status, text)
 	}
 	ducks.Close()
-	if status, text := ask(h, http.MethodGet); status != http.StatusBadGateway || !strings.Contains(text, "ducks at "+ducks.URL+" does not answer") {
+	if status, text := ask(h, http.MethodGet); status != http.StatusBadGateway ||
+		!strings.Contains(text, "ducks at "+ducks.URL+" does not answer") {
 		t.Errorf("a ducks that is gone: %d %s", status, text)
 	}
 }

@@ -127,7 +127,8 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if status >= http.StatusInternalServerError && reason == "" && !errors.As(err, new(*statusError)) {
-		a.log.Log(slog.LevelError, "request_failed", "request failed", "method", r.Method, "path", r.URL.Path, "err", err)
+		a.log.Log(slog.LevelError, "request_failed", "request failed", "method", r.Method, "path",
+			r.URL.Path, "err", err)
 	}
 	if status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", retryAfter)

@@ -42,7 +42,8 @@ type eventsAsked struct {
 // eventRoutes are the routes of events.
 type eventRoutes struct{ *api }
 
-var errNoEvents = &statusError{http.StatusNotImplemented, reasonUnsupported, "events are not in this version"}
+var errNoEvents = &statusError{http.StatusNotImplemented, reasonUnsupported,
+	"events are not in this version"}
 
 // getEvents answers with the events of a range, or with those that come from now on.
 func (a eventRoutes) getEvents(w http.ResponseWriter, r *http.Request) error {
@@ -54,7 +55,8 @@ func (a eventRoutes) getEvents(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !a.Ready() {
-		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
+		return &statusError{http.StatusServiceUnavailable, reasonBusy,
+			"not ready: the node is starting or stopping"}
 	}
 	need := int64(replyBuffer + pieceSize)
 	if asked.follow {
@@ -103,7 +105,8 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 	}
 	q.end = time.Now().UnixNano()
 	if text := param(r, "start"); text == "" {
-		return q, badRequest("Bad start: it is missing; give a date, or a number of milliseconds since 1970")
+		return q, badRequest("Bad start: it is missing; give a date, or a number of milliseconds since " +
+			"1970")
 	} else if q.start, err = eventjson.ParseTime(text); err != nil {
 		return q, badRequest("Bad start: %v", err)
 	}
@@ -114,7 +117,8 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 	}
 	order := param(r, "order")
 	if q.newest = order == "desc"; order != "" && order != "asc" && !q.newest {
-		return q, badRequest("order=%s: known are asc, the oldest first, and desc, the newest first", order)
+		return q, badRequest("order=%s: known are asc, the oldest first, and desc, the newest first",
+			order)
 	}
 	q.limit = defaultEvents
 	if text := param(r, "limit"); text != "" {
@@ -129,7 +133,8 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 // that the answer is not whole.
 func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(clientOf(w).lease.With(r.Context()), a.QueryTimeout, errQueryTimeout)
+	ctx, cancel := context.WithTimeoutCause(clientOf(w).lease.With(r.Context()), a.QueryTimeout,
+		errQueryTimeout)
 	defer cancel()
 	begun := &begunWriter{ResponseWriter: w}
 	out := bufio.NewWriterSize(begun, replyBuffer)
@@ -190,7 +195,8 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 	case a.tails <- struct{}{}:
 		defer func() { <-a.tails }()
 	default:
-		return &statusError{http.StatusServiceUnavailable, reasonBusy, fmt.Sprintf("busy: %d live tails of events are open, which is the limit", maxTails)}
+		return &statusError{http.StatusServiceUnavailable, reasonBusy,
+			fmt.Sprintf("busy: %d live tails of events are open, which is the limit", maxTails)}
 	}
 	tail, err := a.Events.Follow(asked.bucket, tailBytes)
 	if err != nil {
@@ -233,7 +239,8 @@ func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked 
 }
 
 // encodeEvents appends the events of a query to buf, which it writes out in pieces.
-func encodeEvents(ctx context.Context, w *bufio.Writer, buf []byte, list *query.EventList) ([]byte, error) {
+func encodeEvents(ctx context.Context, w *bufio.Writer, buf []byte, list *query.EventList) ([]byte,
+	error) {
 	buf = appendString(append(buf, `{"type":"events","name":`...), list.Name)
 	metadata, err := json.Marshal(readable(list.Metadata))
 	if err != nil {

@@ -90,7 +90,8 @@ func (a *eventsAPI) ask(method, target, body string, headers ...string) string {
 	}
 	w := httptest.NewRecorder()
 	a.h.ServeHTTP(w, r)
-	return fmt.Sprintf("%d %s", w.Code, strings.TrimSpace(took.ReplaceAllString(w.Body.String(), `"$1":0`)))
+	return fmt.Sprintf("%d %s", w.Code,
+		strings.TrimSpace(took.ReplaceAllString(w.Body.String(), `"$1":0`)))
 }
 
 func (a *eventsAPI) expect(want, got string) {
@@ -110,19 +111,24 @@ func TestPostAndGetEvents(t *testing.T) {
 	if a.points.waits != 1 {
 		t.Errorf("%d waits for durability", a.points.waits)
 	}
-	a.expect(`200 {"e":[{"timestamp":1000000002,"event":{"a":1,"host":"web1"}},{"timestamp":2000000000,"event":{"a":3}},{"timestamp":3000000000,"event":{"a":2.5,"tags":["x",{"deep":null}]}}],"t":0}`,
+	a.expect(
+		`200 {"e":[{"timestamp":1000000002,"event":{"a":1,"host":"web1"}},{"timestamp":2000000000,"event":{"a":3}},{"timestamp":3000000000,"event":{"a":2.5,"tags":["x",{"deep":null}]}}],"t":0}`,
 		a.ask("GET", "/events?bucket=b&start=1000&end=1970-01-01T00:00:04Z", ""))
 	a.expect(`200 {"e":[{"timestamp":2000000000,"event":{"a":3}}],"t":0}`,
 		a.ask("GET", "/events?bucket=b&start=1970-01-01+00:00:02&filter=a+%3E+2.5+AND+a+%3C+text", ""))
 	a.expect(`200 {"e":[{"timestamp":1000000002,"event":{"a":1,"host":"web1"}}],"more":true,"t":0}`,
 		a.ask("GET", "/events?bucket=b&start=0&limit=1", ""))
-	a.expect(`200 {"e":[{"timestamp":4000000000,"event":{"a":"text"}},{"timestamp":3000000000,"event":{"a":2.5,"tags":["x",{"deep":null}]}}],"more":true,"t":0}`,
+	a.expect(
+		`200 {"e":[{"timestamp":4000000000,"event":{"a":"text"}},{"timestamp":3000000000,"event":{"a":2.5,"tags":["x",{"deep":null}]}}],"more":true,"t":0}`,
 		a.ask("GET", "/events?bucket=b&start=0&limit=2&order=desc", ""))
-	a.expect(`200 {"e":[{"timestamp":2000000000,"event":{"a":3}},{"timestamp":1000000002,"event":{"a":1,"host":"web1"}}],"t":0}`,
+	a.expect(
+		`200 {"e":[{"timestamp":2000000000,"event":{"a":3}},{"timestamp":1000000002,"event":{"a":1,"host":"web1"}}],"t":0}`,
 		a.ask("GET", "/events?bucket=b&start=0&end=3000&order=desc", ""))
-	a.expect(`400 order=up: known are asc, the oldest first, and desc, the newest first`, a.ask("GET", "/events?bucket=b&start=0&order=up", ""))
+	a.expect(`400 order=up: known are asc, the oldest first, and desc, the newest first`,
+		a.ask("GET", "/events?bucket=b&start=0&order=up", ""))
 	a.store.Gaps = []events.Gap{{Start: 5, End: 9, Events: 3}}
-	a.expect(`200 {"e":[],"damaged":[{"start":5,"end":9,"events":3}],"t":0}`, a.ask("GET", "/events?bucket=b&start=0&end=1", ""))
+	a.expect(`200 {"e":[],"damaged":[{"start":5,"end":9,"events":3}],"t":0}`,
+		a.ask("GET", "/events?bucket=b&start=0&end=1", ""))
 }
 
 func TestPostEventsByLine(t *testing.T) {
@@ -133,24 +139,34 @@ func TestPostEventsByLine(t *testing.T) {
 		`{"line":5,"error":"malformed term: JSON that ends too early"},`+
 		`{"line":6,"error":"time -1 is not in the years 1970 to 2262; give the unit of numbers, as with ?unit=ms"},`+
 		`{"line":3,"error":"the event is refused: future"}]}`,
-		a.ask("POST", "/events/b", "[1]\n{\"time\":\"yesterday\"}\n{\"time\":13}\n{\"time\":14}\n{\"a\":\n{\"time\":-1}\n"))
-	a.expect(`400 {"received":1,"accepted":0,"late":0,"duplicate":0,"refused":0,"bad":1,"errors":[{"line":1,"error":"malformed term: an event is a JSON object, not \"x\""}]}`,
+		a.ask("POST", "/events/b",
+			"[1]\n{\"time\":\"yesterday\"}\n{\"time\":13}\n{\"time\":14}\n{\"a\":\n{\"time\":-1}\n"))
+	a.expect(
+		`400 {"received":1,"accepted":0,"late":0,"duplicate":0,"refused":0,"bad":1,"errors":[{"line":1,"error":"malformed term: an event is a JSON object, not \"x\""}]}`,
 		a.ask("POST", "/events/b", "x"))
-	if got := a.ask("POST", "/events/b", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`); !strings.Contains(got, "what follows it was not read") {
+	if got := a.ask("POST", "/events/b", `{"a":"`+strings.Repeat("x", 2<<20)+`"}`); !strings.Contains(
+		got, "what follows it was not read") {
 		t.Error(got)
 	}
-	a.expect(`200 {"received":2,"accepted":2,"late":0,"duplicate":0,"refused":0,"bad":0}`, a.ask("POST", "/events/units?unit=s", "{\"time\":1.5}\n{\"time\":1e3}"))
-	a.expect(`200 {"e":[{"timestamp":1500000000,"event":{}},{"timestamp":1000000000000,"event":{}}],"t":0}`, a.ask("GET", "/events?bucket=units&start=0", ""))
+	a.expect(`200 {"received":2,"accepted":2,"late":0,"duplicate":0,"refused":0,"bad":0}`,
+		a.ask("POST", "/events/units?unit=s", "{\"time\":1.5}\n{\"time\":1e3}"))
+	a.expect(
+		`200 {"e":[{"timestamp":1500000000,"event":{}},{"timestamp":1000000000000,"event":{}}],"t":0}`,
+		a.ask("GET", "/events?bucket=units&start=0", ""))
 }
 
 func TestEventsRefused(t *testing.T) {
 	a := newEventsAPI(t)
 	a.expect(`404 bucket forbidden: unknown bucket`, a.ask("POST", "/events/forbidden", "{}"))
 	a.expect(`404 bucket c: unknown bucket`, a.ask("GET", "/events?bucket=c&start=0", ""))
-	a.expect(`400 unit=h: known are s, ms, us, and ns, which is the default`, a.ask("POST", "/events/b?unit=h", ""))
-	a.expect(`400 Bad bucket: no name: the bucket's name is missing`, a.ask("GET", "/events?start=0", ""))
-	a.expect(`400 Bad start: it is missing; give a date, or a number of milliseconds since 1970`, a.ask("GET", "/events?bucket=b", ""))
-	a.expect(`400 start: follow=1 gives the events from now on`, a.ask("GET", "/events?bucket=b&follow=1&start=1", ""))
+	a.expect(`400 unit=h: known are s, ms, us, and ns, which is the default`,
+		a.ask("POST", "/events/b?unit=h", ""))
+	a.expect(`400 Bad bucket: no name: the bucket's name is missing`,
+		a.ask("GET", "/events?start=0", ""))
+	a.expect(`400 Bad start: it is missing; give a date, or a number of milliseconds since 1970`,
+		a.ask("GET", "/events?bucket=b", ""))
+	a.expect(`400 start: follow=1 gives the events from now on`,
+		a.ask("GET", "/events?bucket=b&follow=1&start=1", ""))
 	for _, origin := range []string{"http://evil.example", "http://example.com"} {
 		if got := a.ask("POST", "/events/b", "{}", "Origin", origin); !strings.HasPrefix(got, "403 ") {
 			t.Errorf("a page of %s writes: %s", origin, got)
@@ -171,36 +187,49 @@ func TestEventsRefused(t *testing.T) {
 
 func TestQueriesOfEvents(t *testing.T) {
 	a := newEventsAPI(t)
-	a.ask("POST", "/events/b?unit=s", "{\"time\":101,\"user\":\"ann\",\"n\":9007199254740993}\n{\"time\":102,\"user\":\"bob\"}\n{\"time\":110,\"user\":\"ann\"}")
+	a.ask("POST", "/events/b?unit=s",
+		"{\"time\":101,\"user\":\"ann\",\"n\":9007199254740993}\n{\"time\":102,\"user\":\"bob\"}\n{\"time\":110,\"user\":\"ann\"}")
 	q := func(text string, headers ...string) string {
 		a.Helper()
 		return a.ask("POST", "/", text, append([]string{"Content-Type", "text/plain"}, headers...)...)
 	}
-	a.expect(`200 {"start":100000,"query_time":0,"results":[{"type":"events","name":"EVENTS FROM 'b' WHERE 'user' == 'ann'","metadata":{},"values":[{"timestamp":101000000000,"event":{"user":"ann","n":9007199254740993}}]}]}`,
+	a.expect(
+		`200 {"start":100000,"query_time":0,"results":[{"type":"events","name":"EVENTS FROM 'b' WHERE 'user' == 'ann'","metadata":{},"values":[{"timestamp":101000000000,"event":{"user":"ann","n":9007199254740993}}]}]}`,
 		q("SELECT EVENTS FROM b WHERE user == 'ann' AFTER 100000 FOR 10s"))
-	got := q("SELECT EVENTS FROM b AS 'who'.$1 METADATA {k: 'v', n: 2, d: $host}, t BUCKET b TOP 1 BY max() AFTER 100000 FOR 3s")
+	got := q("SELECT EVENTS FROM b AS 'who'.$1 METADATA {k: 'v', n: 2, d: $host}, t BUCKET b TOP 1 " +
+		"BY max() AFTER 100000 FOR 3s")
 	if !strings.HasPrefix(got, "400 ") {
 		t.Error(got)
 	}
-	got = q("SELECT EVENTS FROM b AS 'who'.$1 METADATA {k: 'v', n: 2, d: $host}, t BUCKET b AFTER 100000 FOR 3s TOP 1 BY max()")
-	if !strings.Contains(got, `"type":"metrics"`) || !strings.Contains(got, `{"type":"events","name":"'who'.''","metadata":{"d":null,"k":"v","n":2},"values":[{"timestamp":101000000000`) {
+	got = q("SELECT EVENTS FROM b AS 'who'.$1 METADATA {k: 'v', n: 2, d: $host}, t BUCKET b AFTER " +
+		"100000 FOR 3s TOP 1 BY max()")
+	if !strings.Contains(got, `"type":"metrics"`) ||
+		!strings.Contains(got,
+			`{"type":"events","name":"'who'.''","metadata":{"d":null,"k":"v","n":2},"values":[{"timestamp":101000000000`) {
 		t.Error(got)
 	}
 	if strings.Index(got, "metrics") > strings.Index(got, `"events"`) {
 		t.Error("events come before metrics")
 	}
-	if got := q("SELECT EVENTS FROM b AFTER 100000 FOR 10s", "Accept", "application/msgpack"); !strings.Contains(got, "\xa9timestamp") || !strings.Contains(got, "\xd3\x00\x20\x00\x00\x00\x00\x00\x01") {
+	if got := q("SELECT EVENTS FROM b AFTER 100000 FOR 10s", "Accept",
+		"application/msgpack"); !strings.Contains(got, "\xa9timestamp") ||
+		!strings.Contains(got, "\xd3\x00\x20\x00\x00\x00\x00\x00\x01") {
 		t.Errorf("msgpack: %q", got)
 	}
-	a.expect("404 line 1, column 8: bucket c: unknown bucket\nSELECT EVENTS FROM c LAST 1m\n       ^", q("SELECT EVENTS FROM c LAST 1m"))
-	a.expect("400 line 1, column 28: bad filter: error parsing regexp: missing closing ): `(`\nSELECT EVENTS FROM b WHERE a ~= '(' LAST 1m\n                           ^", q("SELECT EVENTS FROM b WHERE a ~= '(' LAST 1m"))
-	if got := q("EXPLAIN SELECT EVENTS FROM b LAST 1m"); !strings.Contains(got, `"plan_text":"EVENTS FROM 'b': files 0, blocks 0, bytes 0, in memory 0, read 0, found 0`) {
+	a.expect("404 line 1, column 8: bucket c: unknown bucket\nSELECT EVENTS FROM c LAST 1m\n       ^",
+		q("SELECT EVENTS FROM c LAST 1m"))
+	a.expect("400 line 1, column 28: bad filter: error parsing regexp: missing closing ): "+
+		"`(`\nSELECT EVENTS FROM b WHERE a ~= '(' LAST 1m\n                           ^",
+		q("SELECT EVENTS FROM b WHERE a ~= '(' LAST 1m"))
+	if got := q("EXPLAIN SELECT EVENTS FROM b LAST 1m"); !strings.Contains(got,
+		`"plan_text":"EVENTS FROM 'b': files 0, blocks 0, bytes 0, in memory 0, read 0, found 0`) {
 		t.Error(got)
 	}
 }
 
-// TestStreamedEvents: JSON has the first events up to the limit of a result, which all fields share,
-// and says that there are more; msgpack, whose lists have their lengths before them, is refused.
+// TestStreamedEvents: JSON has the first events up to the limit of a result, which all fields
+// share, and says that there are more; msgpack, whose lists have their lengths before them, is
+// refused.
 func TestStreamedEvents(t *testing.T) {
 	a := newEventsAPI(t)
 	var lines strings.Builder
@@ -214,23 +243,28 @@ func TestStreamedEvents(t *testing.T) {
 	}
 	const all = "SELECT EVENTS FROM b AS x, EVENTS FROM b WHERE i < 3 AS y AFTER 0 FOR 10000s"
 	got := q(all)
-	if n := strings.Count(got, `"timestamp"`); n != 5003 || strings.Contains(got, `"more"`) || !strings.HasPrefix(got, "200 ") {
+	if n := strings.Count(got, `"timestamp"`); n != 5003 || strings.Contains(got, `"more"`) ||
+		!strings.HasPrefix(got, "200 ") {
 		t.Fatalf("%d events: %.200s", n, got)
 	}
 	a.engine.Limits.MaxOutput = 5001
 	got = q(all)
-	if n := strings.Count(got, `"timestamp"`); n != 5001 || strings.Count(got, `"more":true`) != 1 || !strings.HasSuffix(got, `{"i":0}}],"more":true}]}`) {
+	if n := strings.Count(got, `"timestamp"`); n != 5001 || strings.Count(got, `"more":true`) != 1 ||
+		!strings.HasSuffix(got, `{"i":0}}],"more":true}]}`) {
 		t.Errorf("%d events: …%s", n, got[max(0, len(got)-200):])
 	}
 	a.engine.Limits.MaxOutput = 4999
 	got = q(all)
-	if n := strings.Count(got, `"timestamp"`); n != 4999 || strings.Count(got, `"more":true`) != 2 || !strings.Contains(got, `"values":[],"more":true}`) {
+	if n := strings.Count(got, `"timestamp"`); n != 4999 || strings.Count(got, `"more":true`) != 2 ||
+		!strings.Contains(got, `"values":[],"more":true}`) {
 		t.Errorf("%d events: …%s", n, got[max(0, len(got)-200):])
 	}
-	if got := q(all, "Accept", "application/msgpack"); !strings.HasPrefix(got, "400 ") || !strings.Contains(got, "5000 events in its result, the limit is 4999") {
+	if got := q(all, "Accept", "application/msgpack"); !strings.HasPrefix(got, "400 ") ||
+		!strings.Contains(got, "5000 events in its result, the limit is 4999") {
 		t.Errorf("msgpack: %.300s", got)
 	}
-	if got := q("SELECT EVENTS FROM b, EVENTS FROM c AFTER 0 FOR 10000s"); !strings.HasPrefix(got, "404 line 1, column 23: bucket c: unknown bucket") {
+	if got := q("SELECT EVENTS FROM b, EVENTS FROM c AFTER 0 FOR 10000s"); !strings.HasPrefix(got,
+		"404 line 1, column 23: bucket c: unknown bucket") {
 		t.Errorf("an unknown bucket behind a known one: %.200s", got)
 	}
 }
@@ -241,7 +275,8 @@ type lentEvents struct {
 	pool *memory.Leases
 }
 
-func (s lentEvents) Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+func (s lentEvents) Read(ctx context.Context, bucket string, start, end int64,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	lease := s.pool.LeaseFor(ctx)
 	defer lease.Release()
 	if err := lease.Grow(1 << 20); err != nil {
@@ -269,13 +304,16 @@ func TestSlowReadersOfEventsGiveWay(t *testing.T) {
 	} {
 		clock := now
 		budget := memory.New(1<<30, func() time.Time { return clock }, nil)
-		store := lentEvents{new(eventstest.Store), budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 1 << 20, Small: 1 << 20})}
+		store := lentEvents{new(eventstest.Store),
+			budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 1 << 20, Small: 1 << 20})}
 		long := term.AppendText(term.Begin(nil), strings.Repeat("x", 2*replyBuffer))
-		if _, err := store.Write("b", []events.Event{{Time: 1e9, Body: long}, {Time: 2e9, Body: long}}); err != nil {
+		if _, err := store.Write("b",
+			[]events.Event{{Time: 1e9, Body: long}, {Time: 2e9, Body: long}}); err != nil {
 			t.Fatal(err)
 		}
 		o := testOptions(newFakeStore(t))
-		o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "queries", Limit: 64 << 20, Small: 64 << 20})
+		o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "queries", Limit: 64 << 20,
+			Small: 64 << 20})
 		o.Events, o.Points = store, new(durableNow)
 		o.Engine.(*query.Engine).Events = store
 		gone, cancel := context.WithCancel(t.Context())

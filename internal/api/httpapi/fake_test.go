@@ -44,11 +44,14 @@ type fakeStore struct {
 
 func newFakeStore(t testing.TB) *fakeStore {
 	t.Helper()
-	f := &fakeStore{series: map[uint64]map[string]func(int64) uint64{}, ledger: account.New(), nextID: 1,
-		flushed: flush.Result{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5, Took: 1500 * time.Microsecond}}
+	f := &fakeStore{series: map[uint64]map[string]func(int64) uint64{}, ledger: account.New(),
+		nextID: 1,
+		flushed: flush.Result{Segment: "000001.seg", Bytes: 1000, Points: 500, Series: 5,
+			Took: 1500 * time.Microsecond}}
 	for _, b := range []buckets.Info{
 		{Name: "b", Resolution: 1000, PPF: 604800},
-		{Name: "odd '\xff\n name", Resolution: 10_000, PPF: 60480, TTL: 8640, Grace: int64(5 * time.Second)},
+		{Name: "odd '\xff\n name", Resolution: 10_000, PPF: 60480, TTL: 8640,
+			Grace: int64(5 * time.Second)},
 	} {
 		if _, err := f.CreateBucket(b); err != nil {
 			t.Fatal(err)
@@ -116,7 +119,8 @@ func (f *fakeStore) DeleteBucket(name string) error {
 	return err
 }
 
-func (f *fakeStore) DeleteSeries(_ context.Context, bucket string, choice deletion.Choice, dryRun bool) (deletion.Result, error) {
+func (f *fakeStore) DeleteSeries(_ context.Context, bucket string, choice deletion.Choice,
+	dryRun bool) (deletion.Result, error) {
 	b, err := f.BucketByName(bucket)
 	if err != nil {
 		return deletion.Result{}, err
@@ -149,7 +153,8 @@ func (f *fakeStore) SetTTL(name string, points int64) error {
 // Recent says that no series is new: hours of the clock are not those of the tests.
 func (f *fakeStore) Recent() series.Recent { return series.Recent{Since: now} }
 
-func (f *fakeStore) Metrics(_ context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+func (f *fakeStore) Metrics(_ context.Context, b buckets.Info, prefix []byte,
+	fn func(key []byte) bool) error {
 	for key := range f.series[b.ID] {
 		if bytes.HasPrefix([]byte(key), prefix) && !fn([]byte(key)) {
 			return nil
@@ -164,7 +169,9 @@ func (f *fakeStore) Merge(context.Context) (compaction.Result, error) {
 
 func (f *fakeStore) Flush(context.Context) (flush.Result, error) { return f.flushed, f.failure }
 func (f *fakeStore) Account() *account.Account                   { return f.ledger }
-func (f *fakeStore) Stats() store.Stats                          { return store.Stats{Series: 9, Buckets: 2, FreeDisk: 1 << 40} }
+func (f *fakeStore) Stats() store.Stats {
+	return store.Stats{Series: 9, Buckets: 2, FreeDisk: 1 << 40}
+}
 
 func (f *fakeStore) BucketStats(id uint64) store.BucketStats {
 	return store.BucketStats{Series: int64(len(f.series[id]))}
@@ -237,7 +244,8 @@ func (fakeSeries) Aggregate(context.Context, int64, int64, []chunk.Header) (quer
 // engineFunc is an engine that answers with a fixed result or error.
 type engineFunc func(ctx context.Context, text string) (*query.Result, error)
 
-func (f engineFunc) Query(ctx context.Context, text string, _ query.Options) (*query.Result, error) {
+func (f engineFunc) Query(ctx context.Context, text string, _ query.Options) (*query.Result,
+	error) {
 	return f(ctx, text)
 }
 
@@ -279,9 +287,12 @@ func testOptions(s *fakeStore) Options {
 		Operator: s,
 		Status:   func() admin.Status { return admin.Status{Version: "test", Ready: true, Series: 9} },
 		Log: func() []admin.LogLine {
-			return []admin.LogLine{{Number: 7, TimeMS: 200_000, Level: "WARN", Message: "slow query", Fields: "took=6s"}}
+			return []admin.LogLine{
+				{Number: 7, TimeMS: 200_000, Level: "WARN", Message: "slow query", Fields: "took=6s"}}
 		},
-		Engine:   &query.Engine{Source: source{s}, Now: func() time.Time { return now }, Limits: query.Limits{MaxPoints: 150}},
+		Engine: &query.Engine{Source: source{s}, Now: func() time.Time {
+			return now
+		}, Limits: query.Limits{MaxPoints: 150}},
 		Registry: figures.NewRegistry(s),
 		Logger:   slog.New(slog.DiscardHandler),
 		MaxBody:  1000,

@@ -33,8 +33,9 @@ func (a *api) functions(w http.ResponseWriter, r *http.Request) error {
 	list := []function{}
 	for _, f := range query.Functions() {
 		list = append(list, function{
-			Name: f.Name, Desc: f.Help, Help: f.About, Combiner: f.Combiner, Signature: f.Signature, Return: f.Returns,
-			Group: f.Group, Example: f.Example, Since: string(f.Since), Note: f.Note,
+			Name: f.Name, Desc: f.Help, Help: f.About, Combiner: f.Combiner, Signature: f.Signature,
+			Return: f.Returns,
+			Group:  f.Group, Example: f.Example, Since: string(f.Since), Note: f.Note,
 		})
 	}
 	if asked == formText {

@@ -30,11 +30,14 @@ func get(target string, headers ...string) request {
 	return request{http.MethodGet, target, headers, ""}
 }
 
-func ask(dql string, headers ...string) request { return get("/?q="+url.QueryEscape(dql), headers...) }
+func ask(dql string, headers ...string) request {
+	return get("/?q="+url.QueryEscape(dql), headers...)
+}
 
 // change is a request to an admin route as the client sends it.
 func change(path, body string, headers ...string) request {
-	return request{http.MethodPost, path, append([]string{"X-Dalmatiner: 1", "Content-Type: application/json"}, headers...), body}
+	return request{http.MethodPost, path,
+		append([]string{"X-Dalmatiner: 1", "Content-Type: application/json"}, headers...), body}
 }
 
 func (r request) send(h http.Handler) *httptest.ResponseRecorder {
@@ -59,7 +62,9 @@ func (r request) sendRequest(h http.Handler, req *http.Request) *httptest.Respon
 }
 
 // shown are the headers that golden files hold.
-var shown = []string{"Content-Type", "Link", "Access-Control-Allow-Origin", "Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Expose-Headers", "Access-Control-Max-Age", "Allow", "Vary"}
+var shown = []string{"Content-Type", "Link", "Access-Control-Allow-Origin",
+	"Access-Control-Allow-Methods", "Access-Control-Allow-Headers", "Access-Control-Expose-Headers",
+	"Access-Control-Max-Age", "Allow", "Vary"}
 
 func compareGolden(t *testing.T, file string, h http.Handler, requests []request) {
 	t.Helper()
@@ -103,11 +108,13 @@ func TestGoldenQueries(t *testing.T) {
 		ask("SELECT a.* BUCKET b / a.* BUCKET b, a.* BUCKET b - *.'' BUCKET b LAST 1s"),
 		ask("SELECT 'm' BUCKET 'odd \\'\\xff\\x0a name' LAST 20s"),
 		{http.MethodPost, "/", []string{form}, "q=" + url.QueryEscape("SELECT t BUCKET b LAST 2s")},
-		{http.MethodPost, "/", []string{"Content-Type: text/plain; charset=utf-8"}, "SELECT t BUCKET b LAST 2s"},
+		{http.MethodPost, "/", []string{"Content-Type: text/plain; charset=utf-8"},
+			"SELECT t BUCKET b LAST 2s"},
 		{http.MethodPost, "/", nil, "SELECT t BUCKET b LAST 2s"},
 		{http.MethodPost, "/", []string{form}, "SELECT t BUCKET b LAST 2s"},
 		{http.MethodPost, "/", []string{"Content-Type: image/png"}, "x"},
-		{http.MethodPost, "/", []string{"Content-Type: text/plain"}, "SELECT " + strings.Repeat("x", 2000)},
+		{http.MethodPost, "/", []string{"Content-Type: text/plain"}, "SELECT " +
+			strings.Repeat("x", 2000)},
 		{http.MethodPost, "/", []string{form}, "q=SELECT+" + strings.Repeat("x", 2000)},
 		ask("SELECT t BUCKET b\nLAST sometime"),
 		ask("SELECT t BUCKET nowhere LAST 1s"),
@@ -115,13 +122,17 @@ func TestGoldenQueries(t *testing.T) {
 		ask("SELECT max(t BUCKET b, 1m) LAST 3m"),
 		ask("SELECT sum(t BUCKET b, m BUCKET 'odd \\'\\xff\\x0a name') LAST 20s"),
 		ask(""),
-		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{"query": "SELECT t BUCKET b LAST 2s"}`},
-		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{"q": "SELECT t BUCKET b LAST 2s"}`},
+		{http.MethodPost, "/", []string{"Content-Type: application/json"},
+			`{"query": "SELECT t BUCKET b LAST 2s"}`},
+		{http.MethodPost, "/", []string{"Content-Type: application/json"},
+			`{"q": "SELECT t BUCKET b LAST 2s"}`},
 		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{}`},
 		{http.MethodPost, "/", []string{"Content-Type: application/json"}, `{"query": "x"} {}`},
-		{http.MethodPost, "/", []string{"Content-Type: text/plain", "Content-Encoding: gzip"}, "no gzip at all"},
+		{http.MethodPost, "/", []string{"Content-Type: text/plain", "Content-Encoding: gzip"},
+			"no gzip at all"},
 		{http.MethodPost, "/", []string{"Content-Type: text/plain", "Content-Encoding: br"}, "x"},
-		{http.MethodPost, "/", []string{form}, "gaps=null&format=json&q=" + url.QueryEscape("SELECT half BUCKET b LAST 5s")},
+		{http.MethodPost, "/", []string{form}, "gaps=null&format=json&q=" +
+			url.QueryEscape("SELECT half BUCKET b LAST 5s")},
 		get("/?gaps=null&q=" + url.QueryEscape("SELECT half BUCKET b, avg(half BUCKET b, 2s) LAST 6s")),
 		get("/?gaps=carry&q=" + url.QueryEscape("SELECT half BUCKET b LAST 6s")),
 		get("/?gaps=nil&q=x"),
@@ -169,7 +180,8 @@ func TestGoldenNegotiation(t *testing.T) {
 func TestGoldenErrors(t *testing.T) {
 	h := New(testOptions(newFakeStore(t)))
 	const wantJSON = "Accept: application/json"
-	long := "SELECT sum(" + strings.Repeat("t BUCKET b, ", 20) + "t BUCKET nowhere, " + strings.Repeat("t BUCKET b, ", 20) + "t BUCKET b) LAST 1s"
+	long := "SELECT sum(" + strings.Repeat("t BUCKET b, ", 20) + "t BUCKET nowhere, " +
+		strings.Repeat("t BUCKET b, ", 20) + "t BUCKET b) LAST 1s"
 	compareGolden(t, "errors.golden", h, []request{
 		ask("SELECT t BUCKET b\nLAST\tsometime\n% the end"),
 		ask("SELECT t BUCKET b\nLAST\tsometime\n% the end", wantJSON),
@@ -205,7 +217,8 @@ func TestGoldenFunctions(t *testing.T) {
 // original are there.
 func TestFunctionsAreThoseOfTheRegistry(t *testing.T) {
 	var list []map[string]any
-	if err := json.Unmarshal(get("/functions").send(New(testOptions(newFakeStore(t)))).Body.Bytes(), &list); err != nil {
+	if err := json.Unmarshal(get("/functions").send(New(testOptions(newFakeStore(t)))).Body.Bytes(),
+		&list); err != nil {
 		t.Fatal(err)
 	}
 	registry := query.Functions()
@@ -214,7 +227,8 @@ func TestFunctionsAreThoseOfTheRegistry(t *testing.T) {
 	}
 	for i, f := range registry {
 		got := list[i]
-		if got["name"] != f.Name || got["desc"] != f.Help || got["help"] != f.About || got["combiner_type"] != f.Combiner || got["return"] != f.Returns {
+		if got["name"] != f.Name || got["desc"] != f.Help || got["help"] != f.About ||
+			got["combiner_type"] != f.Combiner || got["return"] != f.Returns {
 			t.Errorf("got %v, want %+v", got, f)
 		}
 		if signature, ok := got["signature"].([]any); !ok || len(signature) != len(f.Signature) {
@@ -266,7 +280,8 @@ func taggedOptions(t *testing.T) (o Options, cpu string) {
 		return k
 	}
 	tag := func(namespace, name, value string) tags.Tag {
-		return tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)}, Value: []byte(value)}
+		return tags.Tag{TagName: tags.TagName{Namespace: []byte(namespace), Name: []byte(name)},
+			Value: []byte(value)}
 	}
 	recent := uint64(time.Now().UnixNano())
 	o.Tags = newFakeTags(t,
@@ -389,8 +404,10 @@ func TestGoldenBuckets(t *testing.T) {
 
 func TestGoldenAdmin(t *testing.T) {
 	s := newFakeStore(t)
-	s.ledger.Add(1, 3, &account.Counts{Accepted: 10, Duplicate: 1, Refused: refused(account.Future, 2)})
-	s.ledger.Add(1, 4, &account.Counts{Accepted: 20, Conflicting: 2, Late: 3, Unset: 4, Refused: refused(account.Expired, 5)})
+	s.ledger.Add(1, 3,
+		&account.Counts{Accepted: 10, Duplicate: 1, Refused: refused(account.Future, 2)})
+	s.ledger.Add(1, 4, &account.Counts{Accepted: 20, Conflicting: 2, Late: 3, Unset: 4,
+		Refused: refused(account.Expired, 5)})
 	s.ledger.Add(77, 4, &account.Counts{Accepted: 7})
 	s.ledger.Lose("damaged", 6)
 	s.ledger.Recover("damaged", 2)
@@ -410,7 +427,8 @@ func TestGoldenAdmin(t *testing.T) {
 		change("/admin/merge", "{}"),
 		change("/admin/buckets/create", `{"name":"new","resolution":1000,"ppf":3600,"ttl":"infinity"}`),
 		change("/admin/buckets/create", `{"name":"new","resolution":1000,"ppf":3600,"ttl":60}`),
-		change("/admin/buckets/create", `{"name":"\\xfe","resolution":1000,"ppf":3600}`, "Origin: http://127.0.0.1:8080"),
+		change("/admin/buckets/create", `{"name":"\\xfe","resolution":1000,"ppf":3600}`,
+			"Origin: http://127.0.0.1:8080"),
 		change("/admin/buckets/create", `{"name":"zero","resolution":0,"ppf":3600}`),
 		change("/admin/buckets/create", `{"name":"neg","resolution":1,"ppf":3600,"ttl":-1}`),
 		change("/admin/buckets/create", `{"nome":"new"}`),
@@ -444,9 +462,11 @@ func TestGoldenGuard(t *testing.T) {
 	body := `{"name":"b"}`
 	compareGolden(t, "guard.golden", h, []request{
 		{http.MethodPost, "/admin/buckets/delete", []string{"Content-Type: application/json"}, body},
-		{http.MethodPost, "/admin/buckets/delete", []string{"X-Dalmatiner: 1", "Content-Type: text/plain"}, body},
+		{http.MethodPost, "/admin/buckets/delete",
+			[]string{"X-Dalmatiner: 1", "Content-Type: text/plain"}, body},
 		change("/admin/buckets/delete", body, "Origin: http://evil.example"),
-		change("/admin/buckets/delete", body, "Host: evil.example:8080", "Origin: http://evil.example:8080"),
+		change("/admin/buckets/delete", body, "Host: evil.example:8080",
+			"Origin: http://evil.example:8080"),
 		change("/admin/buckets/delete", body, "Origin: null"),
 		get("/admin/buckets/delete", "X-Dalmatiner: 1"),
 		{http.MethodOptions, "/admin/buckets/delete", []string{"Origin: http://evil.example"}, ""},
@@ -464,8 +484,10 @@ func TestPrivateReadsAreGuarded(t *testing.T) {
 	o := testOptions(newFakeStore(t))
 	o.Pprof = config.PprofOn
 	h := New(o)
-	private := []string{"/admin/log", "/admin/status", "/admin/account", "/admin/stats", "/admin/segments", "/admin/caches", "/admin/snapshots", "/debug/pprof/", "/debug/pprof/cmdline"}
-	public := []string{"/", "/buckets", "/buckets/b", "/functions", "/collections", "/health", "/ready", "/metrics"}
+	private := []string{"/admin/log", "/admin/status", "/admin/account", "/admin/stats",
+		"/admin/segments", "/admin/caches", "/admin/snapshots", "/debug/pprof/", "/debug/pprof/cmdline"}
+	public := []string{"/", "/buckets", "/buckets/b", "/functions", "/collections", "/health",
+		"/ready", "/metrics"}
 	for _, c := range []struct {
 		headers []string
 		status  int
@@ -473,12 +495,14 @@ func TestPrivateReadsAreGuarded(t *testing.T) {
 	}{
 		{nil, http.StatusOK, ""},
 		{[]string{"Host: evil.example:8080"}, http.StatusForbidden, "http.hosts"},
-		{[]string{"Host: evil.example:8080", "Origin: http://evil.example:8080"}, http.StatusForbidden, "http.hosts"},
+		{[]string{"Host: evil.example:8080", "Origin: http://evil.example:8080"}, http.StatusForbidden,
+			"http.hosts"},
 		{[]string{"Host: "}, http.StatusForbidden, "http.hosts"},
 		{[]string{"Origin: http://evil.example"}, http.StatusForbidden, "other origins"},
 		{[]string{"Origin: null"}, http.StatusForbidden, "other origins"},
 		{[]string{"Sec-Fetch-Site: cross-site"}, http.StatusForbidden, "other origins"},
-		{[]string{"Host: DB.example", "Origin: http://db.example", "Sec-Fetch-Site: same-origin"}, http.StatusOK, ""},
+		{[]string{"Host: DB.example", "Origin: http://db.example", "Sec-Fetch-Site: same-origin"},
+			http.StatusOK, ""},
 		{[]string{"Host: localhost:1"}, http.StatusOK, ""},
 	} {
 		for _, path := range private {

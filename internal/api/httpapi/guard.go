@@ -29,19 +29,22 @@ func (a *api) guard(r *http.Request) error {
 func foreign(r *http.Request, hosts []string) error {
 	if !known(r.Host, hosts) {
 		return errors.New("requests to " + r.URL.Path + " must be addressed to an IP address or a name " +
-			"in http.hosts, not to " + strconv.Quote(r.Host) + ": add the name to http.hosts, or use the address")
+			"in http.hosts, not to " + strconv.Quote(r.Host) +
+			": add the name to http.hosts, or use the address")
 	}
 	if from := r.Header.Get("Origin"); from != "" {
 		u, err := url.Parse(from)
 		if err != nil || !strings.EqualFold(u.Host, r.Host) {
-			return errors.New("pages of other origins, such as " + strconv.Quote(from) + ", must not use this part of the node")
+			return errors.New("pages of other origins, such as " + strconv.Quote(from) +
+				", must not use this part of the node")
 		}
 	}
 	if fromOtherPage(r) {
 		return errors.New("pages of other origins must not use this part of the node")
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Header.Get(admin.Header) == "" {
-		return errors.New("a request that changes something must carry the header " + admin.Header + ": 1")
+		return errors.New("a request that changes something must carry the header " + admin.Header +
+			": 1")
 	}
 	return nil
 }

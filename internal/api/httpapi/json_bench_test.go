@@ -35,7 +35,8 @@ func BenchmarkEncode(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(c.values)), "ns/value")
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(len(c.values)),
+				"ns/value")
 		})
 	}
 }
@@ -52,7 +53,8 @@ func BenchmarkPack(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			var text bytes.Buffer
 			w := bufio.NewWriter(&text)
-			if err := encodeJSON(context.Background(), w, &query.Result{Series: []query.Series{{Values: values}}}); err != nil || w.Flush() != nil {
+			if err := encodeJSON(context.Background(), w,
+				&query.Result{Series: []query.Series{{Values: values}}}); err != nil || w.Flush() != nil {
 				b.Fatal(err)
 			}
 			all := newPackers()

@@ -21,7 +21,8 @@ func TestQueriesAreChargedForMemory(t *testing.T) {
 	s := newFakeStore(t)
 	o := testOptions(s)
 	b := memory.New(1<<30, time.Now, nil)
-	o.Memory = b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "results", Limit: 4 << 20, Small: 1 << 20})
+	o.Memory = b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "results", Limit: 4 << 20,
+		Small: 1 << 20})
 	h := New(o)
 	const text = "SELECT t BUCKET b BETWEEN 100 AND 150"
 	check := func(what string, status int, texts ...string) {
@@ -44,11 +45,13 @@ func TestQueriesAreChargedForMemory(t *testing.T) {
 	if err := other.Grow(4 << 20); err != nil {
 		t.Fatal(err)
 	}
-	check("others have it", http.StatusServiceUnavailable, "the query is refused", "other queries have 4 MiB", "try again later", "memory.limit")
+	check("others have it", http.StatusServiceUnavailable, "the query is refused",
+		"other queries have 4 MiB", "try again later", "memory.limit")
 	other.Release()
 	check("there is room again", http.StatusOK)
 	o = testOptions(s)
-	o.Memory = b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "results", Limit: 1000, Small: 1})
+	o.Memory = b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "results", Limit: 1000,
+		Small: 1})
 	h = New(o)
 	check("never", http.StatusRequestEntityTooLarge, "ask for less", "memory.limit")
 	if n := s.ledger.Requests()[reasonMemory]; n != 2 {
@@ -71,7 +74,8 @@ func (d *deadlines) SetWriteDeadline(t time.Time) error {
 func TestSlowReadersAreCutOff(t *testing.T) {
 	const stall = time.Minute
 	d := &deadlines{ResponseRecorder: httptest.NewRecorder()}
-	w := &patientWriter{ResponseWriter: d, control: http.NewResponseController(d), stall: stall, end: time.Now().Add(time.Hour)}
+	w := &patientWriter{ResponseWriter: d, control: http.NewResponseController(d), stall: stall,
+		end: time.Now().Add(time.Hour)}
 	began := time.Now()
 	if _, err := w.Write(make([]byte, replyPiece+1)); err != nil {
 		t.Fatal(err)
@@ -94,8 +98,8 @@ func (r inTurns) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 8<<10)])
 }
 
-// TestLargeBodiesComeOneAfterTheOther: many bodies that do not fit memory together are all taken, and
-// what they were lent comes back. The clock stands still: nobody is cut off to make room.
+// TestLargeBodiesComeOneAfterTheOther: many bodies that do not fit memory together are all taken,
+// and what they were lent comes back. The clock stands still: nobody is cut off to make room.
 func TestLargeBodiesComeOneAfterTheOther(t *testing.T) {
 	const mib = 1 << 20
 	line := `{"time":1,"text":"` + strings.Repeat("x", 1000) + "\"}\n"
@@ -110,7 +114,8 @@ func TestLargeBodiesComeOneAfterTheOther(t *testing.T) {
 		for _, senders := range []int{8, 32} {
 			budget := memory.New(256<<20, func() time.Time { return now }, nil)
 			o := testOptions(newFakeStore(t))
-			o.Events, o.Points, o.Bodies, o.MaxBody = new(eventstest.Store), new(durableNow), NewBodies(budget, time.Minute, mib), mib
+			o.Events, o.Points, o.Bodies, o.MaxBody = new(eventstest.Store), new(durableNow),
+				NewBodies(budget, time.Minute, mib), mib
 			h := New(o)
 			var all sync.WaitGroup
 			for range senders {

@@ -47,8 +47,8 @@ func mpHead(dst []byte, kind byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, kind), uint32(n))
 }
 
-// encodeMsgpack writes a result with the keys of the JSON form. Values are
-// float64, integers where those are not exact, nil for gaps; the infinities, which JSON cannot have, are themselves.
+// encodeMsgpack writes a result with the keys of the JSON form. Values are float64, integers where
+// those are not exact, nil for gaps; the infinities, which JSON cannot have, are themselves.
 func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 	entries := 3
 	if r.Plan != nil {
@@ -107,7 +107,8 @@ func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 }
 
 // mpList appends a list of numbers of a series to buf, which it writes out in pieces.
-func mpList(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series, list namedList) ([]byte, error) {
+func mpList(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series, list namedList) ([]byte,
+	error) {
 	buf = mpHead(mpString(buf, list.name), mpArray32, len(list.values))
 	exact := list.exact
 	for i, v := range list.values {

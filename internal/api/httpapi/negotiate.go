@@ -77,7 +77,8 @@ func negotiate(r *http.Request, offered ...form) (form, error) {
 // and apart from each the parameters behind it.
 func entries(r *http.Request, header string) iter.Seq2[string, string] {
 	return func(yield func(name, parameters string) bool) {
-		for entry := range strings.SplitSeq(strings.ToLower(strings.Join(r.Header.Values(header), ",")), ",") {
+		for entry := range strings.SplitSeq(strings.ToLower(strings.Join(r.Header.Values(header), ",")),
+			",") {
 			name, parameters, _ := strings.Cut(entry, ";")
 			if !yield(strings.TrimSpace(name), parameters) {
 				return

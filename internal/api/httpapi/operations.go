@@ -122,7 +122,8 @@ func (o *operations) check(w http.ResponseWriter, r *http.Request) error {
 	// A check may take longer than any other reply.
 	control := http.NewResponseController(w)
 	clientOf(w).end = time.Time{}
-	if err := control.SetWriteDeadline(time.Time{}); err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if err := control.SetWriteDeadline(time.Time{}); err != nil &&
+		!errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
 	lines := json.NewEncoder(w)
@@ -135,19 +136,21 @@ func (o *operations) check(w http.ResponseWriter, r *http.Request) error {
 		_ = lines.Encode(m) // fails when the client left, which ends the context
 		_ = control.Flush() // likewise
 	}
-	report, err := o.operator.Check(r.Context(), fsck.Options{Rate: in.Rate, Progress: func(p fsck.Progress) {
-		if now := time.Now(); now.After(next) {
-			next = now.Add(progressEvery)
-			send(admin.CheckMessage{Progress: &p})
-		}
-	}})
+	report, err := o.operator.Check(r.Context(),
+		fsck.Options{Rate: in.Rate, Progress: func(p fsck.Progress) {
+			if now := time.Now(); now.After(next) {
+				next = now.Add(progressEvery)
+				send(admin.CheckMessage{Progress: &p})
+			}
+		}})
 	switch {
 	case err != nil && !started:
 		return err
 	case err != nil:
 		send(admin.CheckMessage{Error: err.Error()})
 	default:
-		o.logger.Info("checked", "files", report.Files, "points", report.Points, "damaged", report.Damaged, "remote", r.RemoteAddr)
+		o.logger.Info("checked", "files", report.Files, "points", report.Points, "damaged",
+			report.Damaged, "remote", r.RemoteAddr)
 		send(admin.CheckMessage{Report: &report})
 	}
 	return nil

@@ -22,7 +22,8 @@ func (f *fakeStore) Check(_ context.Context, o fsck.Options) (fsck.Report, error
 	o.Progress(fsck.Progress{File: "MANIFEST", TotalFiles: 3})
 	o.Progress(fsck.Progress{File: "too soon after the one before"})
 	return fsck.Report{Dir: "/data", Online: true, Files: 3, Points: o.Rate, Damaged: 1,
-		Damages: []fsck.Damage{{File: "flush/1.seg", Offset: 8, Part: "data", Expected: "CRC-32C 1", Found: "2"}}}, nil
+		Damages: []fsck.Damage{
+			{File: "flush/1.seg", Offset: 8, Part: "data", Expected: "CRC-32C 1", Found: "2"}}}, nil
 }
 
 func (f *fakeStore) Snapshot(_ context.Context, name string) (snapshot.Info, error) {
@@ -32,7 +33,8 @@ func (f *fakeStore) Snapshot(_ context.Context, name string) (snapshot.Info, err
 	case "there":
 		return snapshot.Info{}, fmt.Errorf("%w: %s", snapshot.ErrExists, name)
 	}
-	return snapshot.Info{Name: name, Dir: "/data/snapshots/" + name, Created: now.UTC(), Files: 2, Bytes: 10, Linked: 5, TookUS: 7}, f.failure
+	return snapshot.Info{Name: name, Dir: "/data/snapshots/" + name, Created: now.UTC(), Files: 2,
+		Bytes: 10, Linked: 5, TookUS: 7}, f.failure
 }
 
 func (f *fakeStore) Snapshots() ([]snapshot.Info, error) {
@@ -50,7 +52,8 @@ func (f *fakeStore) Segments(_ context.Context, bucket string) ([]inventory.Segm
 	if bucket == "nowhere" {
 		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(bucket))
 	}
-	return []inventory.Segment{{File: "flush/1.seg " + bucket, Bytes: 100, Points: 50, From: 720_000, To: 1_440_000}}, f.failure
+	return []inventory.Segment{
+		{File: "flush/1.seg " + bucket, Bytes: 100, Points: 50, From: 720_000, To: 1_440_000}}, f.failure
 }
 
 func (f *fakeStore) Caches() []store.Cache {
@@ -85,7 +88,8 @@ func TestGoldenOperations(t *testing.T) {
 		t.Errorf("a second check gets %d", got)
 	}
 	s.failure = errBroken
-	for _, r := range []request{get("/admin/segments"), get("/admin/snapshots"), change("/admin/snapshots/create", `{"name":"x"}`), change("/admin/check", `{}`)} {
+	for _, r := range []request{get("/admin/segments"), get("/admin/snapshots"),
+		change("/admin/snapshots/create", `{"name":"x"}`), change("/admin/check", `{}`)} {
 		if got := r.send(h).Code; got != http.StatusInternalServerError {
 			t.Errorf("%s gets %d", r.target, got)
 		}
@@ -96,16 +100,20 @@ func TestGoldenOperations(t *testing.T) {
 // readable for them.
 func TestOperationsAreGuarded(t *testing.T) {
 	h := New(testOptions(newFakeStore(t)))
-	for _, path := range []string{"/admin/check", "/admin/snapshots/create", "/admin/snapshots/delete"} {
-		r := request{http.MethodPost, path, []string{"Content-Type: application/json"}, `{"name":"there"}`}
+	for _, path := range []string{"/admin/check", "/admin/snapshots/create",
+		"/admin/snapshots/delete"} {
+		r := request{http.MethodPost, path, []string{"Content-Type: application/json"},
+			`{"name":"there"}`}
 		if got := r.send(h).Code; got != http.StatusForbidden {
 			t.Errorf("%s without the header gets %d", path, got)
 		}
-		if got := change(path, `{"name":"there"}`, "Origin: http://evil.example").send(h).Code; got != http.StatusForbidden {
+		if got := change(path, `{"name":"there"}`, "Origin: http://evil.example").send(
+			h).Code; got != http.StatusForbidden {
 			t.Errorf("%s from a foreign page gets %d", path, got)
 		}
 	}
-	for _, path := range []string{"/admin/status", "/admin/segments", "/admin/caches", "/admin/snapshots"} {
+	for _, path := range []string{"/admin/status", "/admin/segments", "/admin/caches",
+		"/admin/snapshots"} {
 		w := get(path, "Origin: http://evil.example").send(h)
 		if w.Code != http.StatusForbidden || w.Header().Get("Access-Control-Allow-Origin") != "" {
 			t.Errorf("%s: %d, %v", path, w.Code, w.Header())
@@ -125,7 +133,8 @@ func TestACheckThatFailsMidway(t *testing.T) {
 	o := testOptions(newFakeStore(t))
 	o.Operator = slowCheck{newFakeStore(t)}
 	w := change("/admin/check", `{}`).send(New(o))
-	const want = `{"progress":{"file":"","files":0,"total_files":0,"bytes":0,"damaged":0}}` + "\n" + `{"error":"the disk went away"}` + "\n"
+	const want = `{"progress":{"file":"","files":0,"total_files":0,"bytes":0,"damaged":0}}` + "\n" +
+		`{"error":"the disk went away"}` + "\n"
 	if w.Code != http.StatusOK || w.Body.String() != want {
 		t.Errorf("%d: %s", w.Code, w.Body)
 	}

@@ -17,13 +17,14 @@ import (
 
 // queryParameters are those that stand beside a query; the last ones change
 // nothing and are the original's.
-var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "damaged", "width", "align", "tz", "cache", "id", "debug", "trace_id", "parent_id", "graph"}
+var queryParameters = []string{"q", "format", "compat", "explain", "gaps", "damaged", "width",
+	"align", "tz", "cache", "id", "debug", "trace_id", "parent_id", "graph"}
 
 // queryNames is what others call q: the body in JSON, the URL of the page, other stores.
 var queryNames = []string{"query", "dql", "sql", "statement"}
 
-// parameters are those of the routes, by the names that routes have in /metrics,
-// and by their patterns below /admin/ and of profiles. All take format, which is that of errors, too.
+// parameters are those of the routes, by the names that routes have in /metrics, and by their
+// patterns below /admin/ and of profiles. All take format, which is that of errors, too.
 var parameters = map[string][]string{
 	"/buckets/":            {"contains", "limit", "prefix", "depth"},
 	"/collections":         {"limit", "after"},
@@ -65,13 +66,15 @@ func checkParameters(given map[string][]string, known []string) error {
 			continue
 		}
 		if strings.HasPrefix(strings.TrimSpace(name), "{") {
-			return badRequest(`the form is a JSON object: send it with Content-Type application/json, as by curl -H 'Content-Type: application/json' -d '{"query": "SELECT..."}'`)
+			return badRequest(
+				`the form is a JSON object: send it with Content-Type application/json, as by curl -H 'Content-Type: application/json' -d '{"query": "SELECT..."}'`)
 		}
 		near := suggest.Of(name, known)
 		if slices.Contains(known, "q") && slices.Contains(queryNames, strings.ToLower(name)) {
 			near = []string{"q"}
 		}
-		return badRequest("unknown parameter %.100q%s known here are %s", name, orStop(suggest.Hint(near)), strings.Join(known, ", "))
+		return badRequest("unknown parameter %.100q%s known here are %s", name,
+			orStop(suggest.Hint(near)), strings.Join(known, ", "))
 	}
 	return nil
 }

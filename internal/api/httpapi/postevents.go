@@ -36,7 +36,8 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("%v", err)
 	}
 	if !a.Ready() {
-		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
+		return &statusError{http.StatusServiceUnavailable, reasonBusy,
+			"not ready: the node is starting or stopping"}
 	}
 	if _, err := a.Points.EnsureBucket(bucket); err != nil {
 		return nearBuckets(a.Store, bucket, err)

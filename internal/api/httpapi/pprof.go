@@ -25,12 +25,16 @@ func toProfiles(w http.ResponseWriter, r *http.Request) error {
 // profile serves profiles of the process in the form of net/http/pprof, to
 // those whom the key http.pprof names and guard lets pass.
 func (a *api) profile(w http.ResponseWriter, r *http.Request) error {
-	forbidden := func(text string) error { return &statusError{http.StatusForbidden, reasonForbidden, text} }
+	forbidden := func(text string) error {
+		return &statusError{http.StatusForbidden, reasonForbidden, text}
+	}
 	switch {
 	case a.Pprof != config.PprofLoopback && a.Pprof != config.PprofOn:
-		return notFound("profiling is off: set http.pprof = loopback, or on for askers on other machines too")
+		return notFound("profiling is off: set http.pprof = loopback, or on for askers on other " +
+			"machines too")
 	case a.Pprof == config.PprofLoopback && !fromLoopback(r):
-		return forbidden("profiles are for askers on the node's own machine, with http.pprof = loopback: ask from there, or set http.pprof = on")
+		return forbidden("profiles are for askers on the node's own machine, with http.pprof = " +
+			"loopback: ask from there, or set http.pprof = on")
 	}
 	if text := r.URL.Query().Get("seconds"); text != "" {
 		if s, err := strconv.ParseFloat(text, 64); err != nil || !(s > 0 && s <= maxProfile) {

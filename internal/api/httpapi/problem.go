@@ -32,7 +32,12 @@ func newProblem(err error, status int, reason string) admin.Problem {
 		limit  *query.LimitError
 	)
 	if errors.As(err, &syntax) && errors.As(err, &asked) {
-		p.Position = &admin.Position{Line: syntax.Line, Column: syntax.Col, Offset: syntax.Pos, Near: near(asked.text, syntax.Pos)}
+		p.Position = &admin.Position{
+			Line:   syntax.Line,
+			Column: syntax.Col,
+			Offset: syntax.Pos,
+			Near:   near(asked.text, syntax.Pos),
+		}
 	}
 	if errors.As(err, &limit) {
 		p.Limit = &admin.Excess{What: limit.What, Got: limit.Got, Limit: limit.Limit}

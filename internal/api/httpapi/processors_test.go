@@ -18,7 +18,8 @@ type countedStore struct {
 	release   chan struct{}
 }
 
-func (s *countedStore) Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func([]byte) bool) error {
+func (s *countedStore) Metrics(ctx context.Context, b buckets.Info, prefix []byte,
+	fn func([]byte) bool) error {
 	s.most.Store(max(s.most.Load(), s.now.Add(1)))
 	defer s.now.Add(-1)
 	s.begun <- struct{}{}
@@ -29,7 +30,8 @@ func (s *countedStore) Metrics(ctx context.Context, b buckets.Info, prefix []byt
 // lister is a handler with one processor for lists, and paths of all kinds of them.
 func lister(t *testing.T) (*countedStore, *api, []string) {
 	t.Helper()
-	s := &countedStore{fakeStore: newFakeStore(t), begun: make(chan struct{}, 64), release: make(chan struct{}, 64)}
+	s := &countedStore{fakeStore: newFakeStore(t), begun: make(chan struct{}, 64),
+		release: make(chan struct{}, 64)}
 	o := testOptions(s.fakeStore)
 	o.Store = s
 	h := New(o).(*api)
@@ -77,7 +79,8 @@ func TestAnUnreadListHoldsNoProcessor(t *testing.T) {
 		s, h, paths := lister(t)
 		s.release <- struct{}{}
 		s.release <- struct{}{}
-		w := &unread{ResponseWriter: get(paths[kind]).send(http.NotFoundHandler()), began: make(chan struct{}), take: make(chan struct{})}
+		w := &unread{ResponseWriter: get(paths[kind]).send(http.NotFoundHandler()),
+			began: make(chan struct{}), take: make(chan struct{})}
 		var first sync.WaitGroup
 		first.Go(func() {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, paths[kind], nil)

@@ -37,7 +37,8 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if !a.Ready() {
-		return &statusError{http.StatusServiceUnavailable, reasonBusy, "not ready: the node is starting or stopping"}
+		return &statusError{http.StatusServiceUnavailable, reasonBusy,
+			"not ready: the node is starting or stopping"}
 	}
 	lease := a.Memory.Lease()
 	defer lease.Release() // when the answer is out: until then the result is there
@@ -77,7 +78,8 @@ func (a *api) run(ctx context.Context, text string, opt query.Options) (*query.R
 	took := time.Since(began)
 	a.served.Queries.Observe(took.Seconds())
 	if took >= a.SlowQuery {
-		about := []any{"took", took.Round(time.Microsecond), "limit", a.SlowQuery, "query", fmt.Sprintf("%.1000s", text)}
+		about := []any{"took", took.Round(time.Microsecond), "limit", a.SlowQuery, "query",
+			fmt.Sprintf("%.1000s", text)}
 		if err != nil {
 			about = append(about, "err", err)
 		}
@@ -94,7 +96,8 @@ var errQueryTimeout = errors.New("the query takes longer than query.timeout")
 
 func tookTooLong(limit time.Duration) error {
 	return &statusError{http.StatusServiceUnavailable, reasonTimeout,
-		fmt.Sprintf("the query was given up after %v, the limit is query.timeout: ask for a shorter range or fewer series", limit)}
+		fmt.Sprintf("the query was given up after %v, the limit is query.timeout: ask for a shorter "+
+			"range or fewer series", limit)}
 }
 
 // takeTurn waits until it is the turn of a query, and endTurn ends it.
@@ -119,7 +122,8 @@ func (a *api) waitForTurn(ctx context.Context) error {
 		return ctx.Err()
 	case <-patience.C:
 		return &statusError{http.StatusServiceUnavailable, reasonBusy,
-			fmt.Sprintf("busy: %d queries are running, the limit is %d, and none ended in %v: try again later", len(a.turns), cap(a.turns), a.queryWait)}
+			fmt.Sprintf("busy: %d queries are running, the limit is %d, and none ended in %v: try again "+
+				"later", len(a.turns), cap(a.turns), a.queryWait)}
 	}
 }
 
@@ -143,7 +147,8 @@ func (a *api) queryPage(w http.ResponseWriter, r *http.Request) error {
 		if r.Method != http.MethodPost && wantsJSON(r) && param(r, "format") == "" {
 			return writeJSON(w, greeting{a.Version, "give a query as /?q=SELECT..."})
 		}
-		return badRequest("no query: give one as /?q=SELECT..., percent-encoded, or as the body of a POST")
+		return badRequest(
+			"no query: give one as /?q=SELECT..., percent-encoded, or as the body of a POST")
 	}
 	w.Header().Set("Content-Security-Policy", page.Security)
 	return respond(w, http.StatusOK, typePage, page.Index(r.Host))

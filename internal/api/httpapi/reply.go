@@ -87,7 +87,8 @@ func (w *reply) Write(p []byte) (int, error) {
 	if w.packers == nil {
 		return w.ResponseWriter.Write(p)
 	}
-	if len(w.held) == 0 && len(p) < worthPacking && w.Header().Get("Content-Length") == strconv.Itoa(len(p)) {
+	if len(w.held) == 0 && len(p) < worthPacking &&
+		w.Header().Get("Content-Length") == strconv.Itoa(len(p)) {
 		if err := w.release(); err != nil { // this is all, and short
 			return 0, err
 		}

@@ -56,7 +56,8 @@ func TestLongAnswersAreCompressed(t *testing.T) {
 			t.Errorf("%q: Vary is %q", accept, w.Header().Get("Vary"))
 		}
 	}
-	if w := ask("short", "Accept-Encoding: gzip").send(h); w.Header().Get("Content-Encoding") != "" || !strings.HasPrefix(w.Body.String(), "{") {
+	if w := ask("short", "Accept-Encoding: gzip").send(h); w.Header().Get("Content-Encoding") != "" ||
+		!strings.HasPrefix(w.Body.String(), "{") {
 		t.Errorf("a short answer: %v %q", w.Header(), w.Body)
 	}
 }
@@ -109,13 +110,16 @@ func TestReplyIsTheSameInAnyPieces(t *testing.T) {
 // TestBusyPackers: when all compressors are in use, answers go out as they are.
 func TestBusyPackers(t *testing.T) {
 	o := testOptions(newFakeStore(t))
-	o.Engine = engineFunc(func(context.Context, string) (*query.Result, error) { return manyValues(), nil })
+	o.Engine = engineFunc(func(context.Context, string) (*query.Result, error) {
+		return manyValues(), nil
+	})
 	h := New(o).(*api)
 	for range packersAtOnce {
 		<-h.packers
 	}
 	w := ask("x", "Accept-Encoding: gzip").send(h)
-	if w.Code != http.StatusOK || w.Header().Get("Content-Encoding") != "" || !strings.HasPrefix(w.Body.String(), "{") {
+	if w.Code != http.StatusOK || w.Header().Get("Content-Encoding") != "" ||
+		!strings.HasPrefix(w.Body.String(), "{") {
 		t.Errorf("%d %v %.20q", w.Code, w.Header(), w.Body)
 	}
 }
@@ -148,7 +152,8 @@ func TestCutListIsNoWholeArchive(t *testing.T) {
 func TestHeadHasTheHeadersOnly(t *testing.T) {
 	server := httptest.NewServer(New(testOptions(newFakeStore(t))))
 	defer server.Close()
-	for _, path := range []string{"/health", "/buckets", "/buckets/b", "/?q=SELECT+t+BUCKET+b+LAST+1s", "/collections", "/metrics", "/admin/status"} {
+	for _, path := range []string{"/health", "/buckets", "/buckets/b", "/?q=SELECT+t+BUCKET+b+LAST+1s",
+		"/collections", "/metrics", "/admin/status"} {
 		got, err := server.Client().Get(server.URL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +165,8 @@ func TestHeadHasTheHeadersOnly(t *testing.T) {
 		}
 		body, err := io.ReadAll(head.Body)
 		head.Body.Close()
-		if err != nil || len(body) != 0 || head.StatusCode != got.StatusCode || head.Header.Get("Content-Type") != got.Header.Get("Content-Type") {
+		if err != nil || len(body) != 0 || head.StatusCode != got.StatusCode ||
+			head.Header.Get("Content-Type") != got.Header.Get("Content-Type") {
 			t.Errorf("%s: %d bytes, %v; %v and %v", path, len(body), err, head.Header, got.Header)
 		}
 	}
@@ -168,18 +174,22 @@ func TestHeadHasTheHeadersOnly(t *testing.T) {
 
 func TestSecurityHeaders(t *testing.T) {
 	h := New(testOptions(newFakeStore(t)))
-	for _, r := range []request{get("/health"), get("/nowhere"), get("/admin/status"), get("/", "Accept: text/html")} {
+	for _, r := range []request{get("/health"), get("/nowhere"), get("/admin/status"),
+		get("/", "Accept: text/html")} {
 		w := r.send(h)
-		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff",
+			"Referrer-Policy": "no-referrer", "Cache-Control": "no-store"} {
 			if got := w.Header().Get(name); got != want {
 				t.Errorf("%s: %s is %q", r.target, name, got)
 			}
 		}
-		if cors := w.Header().Get("Access-Control-Allow-Origin"); (cors == "*") == strings.HasPrefix(r.target, "/admin") {
+		if cors := w.Header().Get("Access-Control-Allow-Origin"); (cors == "*") == strings.HasPrefix(
+			r.target, "/admin") {
 			t.Errorf("%s: open to %q", r.target, cors)
 		}
 	}
-	if csp := get("/", "Accept: text/html").send(h).Header().Get("Content-Security-Policy"); !strings.Contains(csp, "frame-ancestors 'none'") {
+	if csp := get("/", "Accept: text/html").send(h).Header().Get(
+		"Content-Security-Policy"); !strings.Contains(csp, "frame-ancestors 'none'") {
 		t.Errorf("the page has the policy %q", csp)
 	}
 }
@@ -243,7 +253,8 @@ func TestDisconnectFreesTheTurn(t *testing.T) {
 	if len(h.turns) != 0 {
 		t.Error("the turn is still taken")
 	}
-	if line := `dalmatiner_http_requests_total{route="/",status="499"} 1`; !strings.Contains(get("/metrics").send(h).Body.String(), "\n"+line) {
+	if line := `dalmatiner_http_requests_total{route="/",status="499"} 1`; !strings.Contains(
+		get("/metrics").send(h).Body.String(), "\n"+line) {
 		t.Errorf("no line %s", line)
 	}
 }
@@ -260,19 +271,22 @@ func TestQueryTimeout(t *testing.T) {
 	h := New(o)
 	for range 2 {
 		w := ask("SELECT t BUCKET b LAST 1s").send(h)
-		if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "given up after 5ms, the limit is query.timeout") {
+		if w.Code != http.StatusServiceUnavailable ||
+			!strings.Contains(w.Body.String(), "given up after 5ms, the limit is query.timeout") {
 			t.Errorf("got %d %s", w.Code, w.Body)
 		}
 	}
 	if n := s.ledger.Requests()[reasonTimeout]; n != 2 {
 		t.Errorf("counted %d times", n)
 	}
-	if !strings.Contains(log.String(), "slow query") || !strings.Contains(log.String(), "SELECT t BUCKET b LAST 1s") {
+	if !strings.Contains(log.String(), "slow query") ||
+		!strings.Contains(log.String(), "SELECT t BUCKET b LAST 1s") {
 		t.Errorf("the log has\n%s", &log)
 	}
 	page := get("/metrics").send(h).Body.String()
 	for _, line := range []string{
-		"dalmatiner_http_query_seconds_count 2", "dalmatiner_http_queries_running 0", `dalmatiner_http_requests_total{route="/",status="503"} 2`,
+		"dalmatiner_http_query_seconds_count 2", "dalmatiner_http_queries_running 0",
+		`dalmatiner_http_requests_total{route="/",status="503"} 2`,
 	} {
 		if !strings.Contains(page, "\n"+line) {
 			t.Errorf("no line %s", line)
@@ -290,14 +304,16 @@ func TestLongNamesAreNotHeld(t *testing.T) {
 	}
 	h := New(testOptions(s))
 	for target, status := range map[string]int{
-		"/buckets/b": 200, "/collections/b/metrics": 200, "/buckets/b?format=msgpack": 400, "/collections/b/metrics?depth=300": 400, "/collections/b/metrics?depth=1": 200,
+		"/buckets/b": 200, "/collections/b/metrics": 200, "/buckets/b?format=msgpack": 400,
+		"/collections/b/metrics?depth=300": 400, "/collections/b/metrics?depth=1": 200,
 	} {
 		w := get(target).send(h)
 		if w.Code != status {
 			t.Errorf("%s: %d", target, w.Code)
 		}
 		var list []any
-		if err := json.Unmarshal(w.Body.Bytes(), &list); status == 200 && (err != nil || len(list) < heldBytes/len(long)) {
+		if err := json.Unmarshal(w.Body.Bytes(), &list); status == 200 &&
+			(err != nil || len(list) < heldBytes/len(long)) {
 			t.Errorf("%s: %d names, %v", target, len(list), err)
 		}
 	}
@@ -319,7 +335,8 @@ func TestListingsAsMsgpack(t *testing.T) {
 		return v
 	}
 	first := read("/buckets").([]any)[0].(map[string]any)
-	if first["name"] != "b" || first["resolution"] != int64(1000) || first["hpts"] != false || first["ttl"] != "infinity" {
+	if first["name"] != "b" || first["resolution"] != int64(1000) || first["hpts"] != false ||
+		first["ttl"] != "infinity" {
 		t.Errorf("got %v", first)
 	}
 	if names := read("/buckets/b/a").([]any); len(names) != 3 || names[1] != "'a'.'x'" {
@@ -336,8 +353,11 @@ func TestListingsAsMsgpack(t *testing.T) {
 		t.Errorf("got %v", one)
 	}
 	fillBucket(s, sortedNames+1)
-	for _, target := range []string{"/buckets/b?format=msgpack", "/collections/b/metrics?format=msgpack", "/collections/b/metrics?format=msgpack&depth=1", "/collections/b/metrics?depth=1"} {
-		if w := get(target).send(h); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "longer prefix") {
+	for _, target := range []string{"/buckets/b?format=msgpack",
+		"/collections/b/metrics?format=msgpack", "/collections/b/metrics?format=msgpack&depth=1",
+		"/collections/b/metrics?depth=1"} {
+		if w := get(target).send(h); w.Code != http.StatusBadRequest ||
+			!strings.Contains(w.Body.String(), "longer prefix") {
 			t.Errorf("%s: %d %.100s", target, w.Code, w.Body)
 		}
 	}

@@ -34,7 +34,8 @@ func param(r *http.Request, name string) string {
 func queryText(r *http.Request) (text string, given bool, err error) {
 	values, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return "", false, badRequest("malformed parameters: %v; they must be percent-encoded, as by curl --data-urlencode", err)
+		return "", false, badRequest("malformed parameters: %v; they must be percent-encoded, as by "+
+			"curl --data-urlencode", err)
 	}
 	r.Form = values // and not those of a form too, see param
 	if q, ok := values["q"]; ok {
@@ -59,7 +60,8 @@ func queryText(r *http.Request) (text string, given bool, err error) {
 		if err := checkParameters(r.PostForm, queryParameters); err != nil && !isBare(r.PostForm) {
 			return "", false, err
 		}
-		return "", false, badRequest("the form has no field q: send q=SELECT..., percent-encoded, or the bare query with Content-Type text/plain")
+		return "", false, badRequest("the form has no field q: send q=SELECT..., percent-encoded, or " +
+			"the bare query with Content-Type text/plain")
 	case typeJSON:
 		text, err = queryFromJSON(r.Body)
 		return text, err == nil, err
@@ -69,7 +71,8 @@ func queryText(r *http.Request) (text string, given bool, err error) {
 			return "", false, bodyError(err)
 		}
 		if bytes.HasPrefix(bytes.TrimSpace(body), []byte("{")) {
-			return "", false, badRequest(`the body is a JSON object: send it with Content-Type application/json, or the bare query`)
+			return "", false, badRequest(
+				`the body is a JSON object: send it with Content-Type application/json, or the bare query`)
 		}
 		return string(body), true, nil
 	}
@@ -80,7 +83,8 @@ func queryText(r *http.Request) (text string, given bool, err error) {
 // no JSON.
 func isBare(form url.Values) bool {
 	for name, values := range form {
-		return len(form) == 1 && strings.Join(values, "") == "" && !strings.HasPrefix(strings.TrimSpace(name), "{")
+		return len(form) == 1 && strings.Join(values, "") == "" &&
+			!strings.HasPrefix(strings.TrimSpace(name), "{")
 	}
 	return false
 }
@@ -110,7 +114,8 @@ func queryFromJSON(body io.Reader) (string, error) {
 
 func unsupported(contentType string) error {
 	return &statusError{http.StatusUnsupportedMediaType, reasonType,
-		"a query cannot be read from " + contentType + `: send a form with q, the bare query as text/plain, or {"query": "SELECT..."} as application/json`}
+		"a query cannot be read from " + contentType +
+			`: send a form with q, the bare query as text/plain, or {"query": "SELECT..."} as application/json`}
 }
 
 // queryOptions reads what a request asks for beside its query.
@@ -136,7 +141,8 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 		o.Confidence = o.Compat // which tells what the original filled
 	case "carry":
 		if !o.Compat {
-			return o, badRequest("gaps=carry: only answers of the original carry values into gaps: ask with compat=1")
+			return o, badRequest("gaps=carry: only answers of the original carry values into gaps: ask " +
+				"with compat=1")
 		}
 	default:
 		return o, badRequest("gaps=%s: known are null, and carry with compat=1", gaps)
@@ -144,9 +150,11 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 	switch damaged := param(r, "damaged"); {
 	case damaged == "" || damaged == "hide":
 	case damaged != "show":
-		return o, badRequest("damaged=%s: known are show, for older values in place of those that damage took, and hide, which is the default", damaged)
+		return o, badRequest("damaged=%s: known are show, for older values in place of those that "+
+			"damage took, and hide, which is the default", damaged)
 	case o.Compat:
-		return o, badRequest("damaged=show: the answers of the original cannot say which values are older: ask with compat=0")
+		return o, badRequest("damaged=show: the answers of the original cannot say which values are " +
+			"older: ask with compat=0")
 	default:
 		o.Older = true
 	}
@@ -155,22 +163,26 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 	case "1":
 		o.Align = true
 	default:
-		return o, badRequest("align=%s: known are 1, for steps that begin at full multiples of their length, and 0", align)
+		return o, badRequest("align=%s: known are 1, for steps that begin at full multiples of their "+
+			"length, and 0", align)
 	}
 	switch cache := param(r, "cache"); cache {
 	case "", "on":
 	case "off":
 		o.NoCache = true
 	default:
-		return o, badRequest("cache=%s: known are off, which computes the answer anew, and on, which is the default", cache)
+		return o, badRequest("cache=%s: known are off, which computes the answer anew, and on, which "+
+			"is the default", cache)
 	}
 	if id := param(r, "id"); len(id) > running.MaxID {
-		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id), running.MaxID)
+		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id),
+			running.MaxID)
 	}
 	if width := param(r, "width"); width != "" {
 		n, err := strconv.Atoi(width)
 		if err != nil || n < 1 || n > query.MaxWidth {
-			return o, badRequest("width=%s: it is the number of columns of a chart, from 1 to %d", width, query.MaxWidth)
+			return o, badRequest("width=%s: it is the number of columns of a chart, from 1 to %d", width,
+				query.MaxWidth)
 		}
 		o.Width = n
 	}

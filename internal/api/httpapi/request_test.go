@@ -58,10 +58,14 @@ func TestCompressedBodies(t *testing.T) {
 		{"/", typeJSON, "gzip", packed(t, `{"query": "`+q+`"}`), 200, `"values"`},
 		{"/", plain, "gzip", append(packed(t, q[:9]), packed(t, q[9:])...), 200, `"values"`},
 		{"/", plain, "gzip", packed(t, q+strings.Repeat(" ", 1000-len(q))), 200, `"values"`},
-		{"/", plain, "gzip", packed(t, q+strings.Repeat(" ", 1001-len(q))), 413, "more than 1000 bytes, the limit is http.max_body"},
-		{"/", plain, "gzip", packed(t, strings.Repeat(" ", 100_000)), 413, "more than 1000 bytes, the limit is http.max_body"},
-		{"/", form, "gzip", packed(t, "q="+strings.Repeat("+", 100_000)), 413, "more than 1000 bytes, the limit is http.max_body"},
-		{"/", plain, "gzip", bytes.Repeat(packed(t, ""), 100), 413, "more than 1000 bytes, the limit is http.max_body"},
+		{"/", plain, "gzip", packed(t, q+strings.Repeat(" ", 1001-len(q))), 413,
+			"more than 1000 bytes, the limit is http.max_body"},
+		{"/", plain, "gzip", packed(t, strings.Repeat(" ", 100_000)), 413,
+			"more than 1000 bytes, the limit is http.max_body"},
+		{"/", form, "gzip", packed(t, "q="+strings.Repeat("+", 100_000)), 413,
+			"more than 1000 bytes, the limit is http.max_body"},
+		{"/", plain, "gzip", bytes.Repeat(packed(t, ""), 100), 413,
+			"more than 1000 bytes, the limit is http.max_body"},
 		{"/", plain, "gzip", packed(t, q)[:20], 400, "malformed body"},
 		{"/", plain, "gzip", nil, 400, "malformed body"},
 		{"/", plain, "deflate", []byte(q), 415, "Content-Encoding deflate"},
@@ -70,7 +74,8 @@ func TestCompressedBodies(t *testing.T) {
 	} {
 		w := post(c.path, c.contentType, c.encoding, c.body)
 		if w.Code != c.status || !strings.Contains(w.Body.String(), c.text) {
-			t.Errorf("%s %s %s, %d bytes: %d, %s; want %d and %q", c.path, c.contentType, c.encoding, len(c.body), w.Code, w.Body, c.status, c.text)
+			t.Errorf("%s %s %s, %d bytes: %d, %s; want %d and %q", c.path, c.contentType, c.encoding,
+				len(c.body), w.Code, w.Body, c.status, c.text)
 		}
 	}
 	if n := o.Store.Account().Requests(); n[reasonTooLarge] != 4 || n[reasonType] != 3 {
@@ -83,20 +88,29 @@ func TestUnknownParameters(t *testing.T) {
 	h := New(testOptions(newFakeStore(t)))
 	const q = "SELECT t BUCKET b LAST 2s"
 	for _, c := range []struct{ method, target, contentType, body, want string }{
-		{"GET", "/?q=" + url.QueryEscape(q) + "&widht=5", "", "", `unknown parameter "widht"; did you mean width?`},
-		{"GET", "/?query=" + url.QueryEscape(q), "", "", `unknown parameter "query"; did you mean q? known here are q,`},
-		{"GET", "/?q=" + url.QueryEscape(q) + "&debug=1&trace_id=7&parent_id=8&graph=x", "", "", `"values":[198,199]`},
-		{"GET", "/?tz=Europe/Zagrab&q=" + url.QueryEscape(q), "", "", `tz: unknown time zone "Europe/Zagrab"; did you mean Europe/Zagreb`},
-		{"GET", "/?tz=UTC&compat=1&q=" + url.QueryEscape(q), "", "", "tz: the answers of the original know no time zones"},
+		{"GET", "/?q=" + url.QueryEscape(q) + "&widht=5", "", "",
+			`unknown parameter "widht"; did you mean width?`},
+		{"GET", "/?query=" + url.QueryEscape(q), "", "",
+			`unknown parameter "query"; did you mean q? known here are q,`},
+		{"GET", "/?q=" + url.QueryEscape(q) + "&debug=1&trace_id=7&parent_id=8&graph=x", "", "",
+			`"values":[198,199]`},
+		{"GET", "/?tz=Europe/Zagrab&q=" + url.QueryEscape(q), "", "",
+			`tz: unknown time zone "Europe/Zagrab"; did you mean Europe/Zagreb`},
+		{"GET", "/?tz=UTC&compat=1&q=" + url.QueryEscape(q), "", "",
+			"tz: the answers of the original know no time zones"},
 		{"GET", "/?tz=Europe/Zagreb&q=" + url.QueryEscape(q), "", "", `"values":[198,199]`},
-		{"POST", "/?gap=null", "application/x-www-form-urlencoded", "q=" + url.QueryEscape(q), `unknown parameter "gap"; did you mean gaps?`},
-		{"POST", "/", "application/x-www-form-urlencoded", "gap=null&q=" + url.QueryEscape(q), `unknown parameter "gap"; did you mean gaps?`},
-		{"POST", "/", "application/x-www-form-urlencoded", `{"q": "` + q + `"}`, "the form is a JSON object: send it with Content-Type application/json"},
+		{"POST", "/?gap=null", "application/x-www-form-urlencoded", "q=" + url.QueryEscape(q),
+			`unknown parameter "gap"; did you mean gaps?`},
+		{"POST", "/", "application/x-www-form-urlencoded", "gap=null&q=" + url.QueryEscape(q),
+			`unknown parameter "gap"; did you mean gaps?`},
+		{"POST", "/", "application/x-www-form-urlencoded", `{"q": "` + q + `"}`,
+			"the form is a JSON object: send it with Content-Type application/json"},
 		{"POST", "/", "application/x-www-form-urlencoded", url.QueryEscape(q), "the form has no field q"},
 		{"POST", "/", "text/plain", `{"q": "` + q + `"}`, "the body is a JSON object"},
 		{"POST", "/", typeJSON, `{"q": "` + q + `"}`, `"values":[198,199]`},
 		{"POST", "/", typeJSON, `{"q": "x", "query": "y"}`, "both query and q"},
-		{"POST", "/", typeJSON, `{"text": "x"}`, `unknown field "text": there is query, parameters stand in the URL`},
+		{"POST", "/", typeJSON, `{"text": "x"}`,
+			`unknown field "text": there is query, parameters stand in the URL`},
 		{"POST", "/", typeJSON, `"` + q + `"`, "it is a JSON string, and has to be an object"},
 		{"POST", "/", typeJSON, `{"query": 5}`, "query cannot be a number"},
 		{"GET", "/?query=" + url.QueryEscape(q), "", "", `unknown parameter "query"; did you mean q?`},
@@ -123,7 +137,8 @@ func TestUnknownParameters(t *testing.T) {
 		r.Host = "127.0.0.1"
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		if !strings.Contains(w.Body.String(), c.want) || (w.Code == 200) != strings.HasPrefix(c.want, `"values"`) {
+		if !strings.Contains(w.Body.String(), c.want) ||
+			(w.Code == 200) != strings.HasPrefix(c.want, `"values"`) {
 			t.Errorf("%s %s %s: status %d, %s, want %s", c.method, c.target, c.body, w.Code, w.Body, c.want)
 		}
 	}

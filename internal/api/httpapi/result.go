@@ -23,7 +23,8 @@ func (w *begunWriter) Write(p []byte) (int, error) {
 
 // writeResult answers with the result of a query in the form asked for. Once
 // it has begun, only a broken connection can say that it is not whole.
-func (a *api) writeResult(ctx context.Context, out http.ResponseWriter, asked form, r *query.Result) error {
+func (a *api) writeResult(ctx context.Context, out http.ResponseWriter, asked form,
+	r *query.Result) error {
 	w := &begunWriter{ResponseWriter: out}
 	encode, contentType := encodeJSON, typeJSON
 	if asked == formMsgpack {

@@ -39,7 +39,8 @@ func TestRunningQueries(t *testing.T) {
 		go func() { done <- get(target).send(h).Code }()
 		<-started
 	}
-	if l := list("/admin/queries"); len(l) != 2 || l[0].ID != "mine" || l[0].Query != "first" || l[1].Query != long[:running.Shown] {
+	if l := list("/admin/queries"); len(l) != 2 || l[0].ID != "mine" || l[0].Query != "first" ||
+		l[1].Query != long[:running.Shown] {
 		t.Errorf("there are %+v", l)
 	}
 	if l := list("/admin/queries?id=mine"); len(l) != 1 || l[0].Query != "first" || l[0].Share != 0 {
@@ -54,7 +55,8 @@ func TestRunningQueries(t *testing.T) {
 	if l := list("/admin/queries"); len(l) != 0 {
 		t.Errorf("after all there are %+v", l)
 	}
-	if w := get("/?q=x&id=" + strings.Repeat("i", running.MaxID+1)).send(h); w.Code != http.StatusBadRequest {
+	if w := get("/?q=x&id=" + strings.Repeat("i", running.MaxID+1)).send(
+		h); w.Code != http.StatusBadRequest {
 		t.Errorf("a long name: status %d", w.Code)
 	}
 }

@@ -21,7 +21,8 @@ func (a *api) deleteSeries(w http.ResponseWriter, r *http.Request) error {
 	}
 	text := in.Metric
 	if (in.Metric == "") == (in.Prefix == "") {
-		return badRequest("give one of metric, the name of a series, and prefix, the parts that names begin with")
+		return badRequest("give one of metric, the name of a series, and prefix, the parts that names " +
+			"begin with")
 	}
 	if in.Prefix != "" {
 		text = in.Prefix
@@ -35,7 +36,13 @@ func (a *api) deleteSeries(w http.ResponseWriter, r *http.Request) error {
 		return nearBuckets(a.Store, bucket, nearMetrics(r.Context(), a.Store, bucket, choice.Key, err))
 	}
 	if !in.DryRun {
-		a.Logger.Info("series deleted", "bucket", in.Bucket, "metric", in.Metric, "prefix", in.Prefix, "series", d.Series, "remote", r.RemoteAddr)
+		a.Logger.Info("series deleted", "bucket", in.Bucket, "metric", in.Metric, "prefix", in.Prefix,
+			"series", d.Series, "remote", r.RemoteAddr)
 	}
-	return writeJSON(w, admin.DeletedSeries{Series: d.Series, DryRun: in.DryRun, Segments: d.Segments, Bytes: d.Bytes})
+	return writeJSON(w, admin.DeletedSeries{
+		Series:   d.Series,
+		DryRun:   in.DryRun,
+		Segments: d.Segments,
+		Bytes:    d.Bytes,
+	})
 }

@@ -17,14 +17,18 @@ var newSince = regexp.MustCompile(`"new_since":\d+,"new_hours":[\d.]+`)
 // TestGoldenTop: what has most series.
 func TestGoldenTop(t *testing.T) {
 	o := testOptions(newFakeStore(t))
-	change := func(bucket uint64, part, collection string, clock time.Time, set ...string) tags.Change {
+	change := func(bucket uint64, part, collection string, clock time.Time,
+		set ...string) tags.Change {
 		key, err := metric.Key(part)
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := tags.Change{Bucket: bucket, Key: key, Collection: []byte(collection), Clock: uint64(clock.UnixNano())}
+		c := tags.Change{Bucket: bucket, Key: key, Collection: []byte(collection),
+			Clock: uint64(clock.UnixNano())}
 		for i := 0; i < len(set); i += 3 {
-			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Namespace: []byte(set[i]), Name: []byte(set[i+1])}, Value: []byte(set[i+2])})
+			c.Set = append(c.Set,
+				tags.Tag{TagName: tags.TagName{Namespace: []byte(set[i]), Name: []byte(set[i+1])},
+					Value: []byte(set[i+2])})
 		}
 		return c
 	}
@@ -58,7 +62,8 @@ func TestGoldenTop(t *testing.T) {
 		"by=names&format=csv",
 	} {
 		w := get("/tags/top?" + target).send(h)
-		b.WriteString("> " + target + "\n" + newSince.ReplaceAllString(w.Body.String(), `"new_since":0,"new_hours":1`) + "\n")
+		b.WriteString("> " + target + "\n" +
+			newSince.ReplaceAllString(w.Body.String(), `"new_since":0,"new_hours":1`) + "\n")
 	}
 	golden.Same(t, "testdata/top.golden", b.String())
 }

@@ -35,7 +35,8 @@ func TestQueriesBeyondTheLimit(t *testing.T) {
 
 	h.queryWait = time.Millisecond
 	w := ask("second").send(h)
-	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "the limit is 1") {
+	if w.Code != http.StatusServiceUnavailable ||
+		!strings.Contains(w.Body.String(), "the limit is 1") {
 		t.Errorf("got %d %s", w.Code, w.Body)
 	}
 	if n := s.ledger.Requests()[reasonBusy]; n != 1 {
@@ -63,7 +64,8 @@ func FuzzRequest(f *testing.F) {
 	f.Add("/?q=SELECT+t+BUCKET+b+LAST+1s", "", "")
 	f.Add("/", "application/x-www-form-urlencoded", "q=SELECT+a.*+BUCKET+b+LAST+1s")
 	f.Add("/", "text/plain; charset=x", "SELECT")
-	f.Add("/admin/buckets/create", "application/json", `{"name":"\\x00","resolution":1,"ppf":1,"ttl":"inf"}`)
+	f.Add("/admin/buckets/create", "application/json",
+		`{"name":"\\x00","resolution":1,"ppf":1,"ttl":"inf"}`)
 	f.Add("/", "application/json", `{"query":"SELECT t BUCKET b LAST 1s"}`)
 	f.Add("/?q=SELECT+half+BUCKET+b+LAST+9s&gaps=null&width=4&format=msgpack", "", "")
 	f.Add("/collections/b/metrics/AWE=?depth=2", "", "")
@@ -81,9 +83,11 @@ func FuzzRequest(f *testing.F) {
 			t.Skip()
 		}
 		s := newFakeStore(t)
-		r := request{method, req.URL.RequestURI(), []string{"Content-Type: " + contentType, "X-Dalmatiner: 1"}, body}
+		r := request{method, req.URL.RequestURI(),
+			[]string{"Content-Type: " + contentType, "X-Dalmatiner: 1"}, body}
 		r.headers = append(r.headers, "Accept-Encoding: gzip")
-		if w := r.sendRequest(New(testOptions(s)), req); w.Code >= 500 && w.Code != http.StatusNotImplemented || w.Code < 200 {
+		if w := r.sendRequest(New(testOptions(s)), req); w.Code >= 500 &&
+			w.Code != http.StatusNotImplemented || w.Code < 200 {
 			t.Fatalf("%s %s %q: %d %s", method, target, body, w.Code, w.Body)
 		}
 	})

@@ -16,8 +16,11 @@ import (
 func TestUnknownInAnswers(t *testing.T) {
 	for _, more := range []int64{0, 3} {
 		for _, older := range []bool{false, true} {
-			holes := &query.Holes{Slots: 5, Ranges: [][2]int64{{-1000, 2000}, {4000, 6000}}, More: more, Why: []string{"damage in \"x\"", "y"}}
-			r := &query.Result{Older: older, Series: []query.Series{{Name: "a", Min: []float64{}, Unknown: holes}, {Name: "b"}}}
+			holes := &query.Holes{Slots: 5, Ranges: [][2]int64{{-1000, 2000}, {4000, 6000}}, More: more,
+				Why: []string{"damage in \"x\"", "y"}}
+			r := &query.Result{
+				Older: older, Series: []query.Series{{Name: "a", Min: []float64{}, Unknown: holes},
+					{Name: "b"}}}
 			o := testOptions(newFakeStore(t))
 			o.Engine = engineFunc(func(context.Context, string) (*query.Result, error) { return r, nil })
 			h := New(o)

@@ -48,8 +48,15 @@ type LineError struct {
 // on. The error is that of in or of the Applier: some of the lines may have been taken. Lines are
 // parsed beside the changes of those before them. stored is told of bytes of in that are no longer
 // held; the goroutine that reads calls it.
-func Import(ctx context.Context, in io.Reader, to Applier, bucketID func(name string) (uint64, error), stored func(bytes int64)) (Imported, error) {
-	m := importer{bucketID: bucketID, stored: stored, batches: make(chan *batch), free: make(chan *batch, batchesAhead), failed: make(chan struct{})}
+func Import(ctx context.Context, in io.Reader, to Applier,
+	bucketID func(name string) (uint64, error), stored func(bytes int64)) (Imported, error) {
+	m := importer{
+		bucketID: bucketID,
+		stored:   stored,
+		batches:  make(chan *batch),
+		free:     make(chan *batch, batchesAhead),
+		failed:   make(chan struct{}),
+	}
 	for range batchesAhead {
 		m.free <- new(batch)
 	}
@@ -190,7 +197,8 @@ func (a *applier) apply(b *batch) error {
 	}
 	slices.SortFunc(b.refused, func(x, y LineError) int { return cmp.Compare(x.Line, y.Line) })
 	a.out.Refused += int64(len(b.refused)) + b.more
-	a.out.Errors = append(a.out.Errors, b.refused[:min(len(b.refused), maxLineErrors-len(a.out.Errors))]...)
+	a.out.Errors = append(a.out.Errors,
+		b.refused[:min(len(b.refused), maxLineErrors-len(a.out.Errors))]...)
 	if applied.Token > 0 {
 		a.out.Last = applied
 	}

@@ -35,7 +35,8 @@ func (p *parser) wrong(want string) error {
 	if p.at >= len(p.src) {
 		return fmt.Errorf("malformed line: it ends where %s is wanted", want)
 	}
-	return fmt.Errorf("malformed line: %.20q at byte %d where %s is wanted", p.src[p.at:], p.at+1, want)
+	return fmt.Errorf("malformed line: %.20q at byte %d where %s is wanted", p.src[p.at:], p.at+1,
+		want)
 }
 
 func (p *parser) space() {

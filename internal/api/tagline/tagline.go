@@ -38,7 +38,8 @@ func Parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Chang
 }
 
 // parse is Parse that uses the memory of l again.
-func (l *line) parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Change, err error) {
+func (l *line) parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Change,
+	err error) {
 	p := parser{src: string(src)}
 	if err := p.line(l); err != nil {
 		return c, err
@@ -106,8 +107,8 @@ func (l *line) parseTags(c *tags.Change) (err error) {
 	return nil
 }
 
-// sameAsKey refuses an implied tag that is not as the key of its series says. Proxies of the original
-// send those that are, which say nothing new.
+// sameAsKey refuses an implied tag that is not as the key of its series says. Proxies of the
+// original send those that are, which say nothing new.
 func sameAsKey(t *tags.Tag, key []byte) error {
 	switch is := tags.ImpliedValue(t.TagName, key); {
 	case is == nil:

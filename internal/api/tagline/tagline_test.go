@@ -30,23 +30,31 @@ func someID(name string) (uint64, error) {
 }
 
 func TestParse(t *testing.T) {
-	c, err := Parse([]byte(`{"bucket":"b","metric":["a","b\\x00"],"collection":"c","name":["cpu"],"tags":{"ns:host":"web1","a\\:b":"x:y"},"remove":["old"],"replace":true}`), someID)
+	c, err := Parse([]byte(
+		`{"bucket":"b","metric":["a","b\\x00"],"collection":"c","name":["cpu"],"tags":{"ns:host":"web1","a\\:b":"x:y"},"remove":["old"],"replace":true}`), someID)
 	slices.SortFunc(c.Set, func(a, b tags.Tag) int { return bytes.Compare(a.Name, b.Name) })
 	want := tags.Change{
-		Bucket: 7, Key: []byte("\x01a\x02b\x00"), Collection: []byte("c"), Name: []byte("\x03cpu"), Replace: true,
+		Bucket: 7, Key: []byte("\x01a\x02b\x00"), Collection: []byte("c"), Name: []byte("\x03cpu"),
+		Replace: true,
 		Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("a:b")}, Value: []byte("x:y")},
 			{TagName: tags.TagName{Namespace: []byte("ns"), Name: []byte("host")}, Value: []byte("web1")}},
 		Removed: []tags.TagName{{Name: []byte("old")}},
 	}
-	if err != nil || string(c.Key) != string(want.Key) || len(c.Set) != 2 || string(c.Set[0].Name) != "a:b" || string(c.Set[1].Namespace) != "ns" ||
-		string(c.Removed[0].Name) != "old" || !c.Replace || string(c.Collection) != "c" || string(c.Name) != string(want.Name) {
+	if err != nil || string(c.Key) != string(want.Key) || len(c.Set) != 2 ||
+		string(c.Set[0].Name) != "a:b" || string(c.Set[1].Namespace) != "ns" ||
+		string(c.Removed[0].Name) != "old" || !c.Replace || string(c.Collection) != "c" ||
+		string(c.Name) != string(want.Name) {
 		t.Errorf("%+v, %v, want %+v", c, err, want)
 	}
-	if c, err := Parse([]byte(`{"bucket":"b","metric":["a","x"],"tags":{"ddb:part_2":"x","ddb:key_length":"2","ddb:host":"h"}}`), someID); err != nil || len(c.Set) != 3 {
+	if c, err := Parse(
+		[]byte(
+			`{"bucket":"b","metric":["a","x"],"tags":{"ddb:part_2":"x","ddb:key_length":"2","ddb:host":"h"}}`), someID); err != nil || len(c.Set) != 3 {
 		t.Errorf("%+v, %v: what the metric says may be said again", c, err)
 	}
-	if c, err := Parse([]byte(`{"bucket":"b","metric":["a"]}`), someID); err != nil || string(c.Collection) != "b" || c.Name != nil {
-		t.Errorf("%+v, %v: the collection is the bucket, and the name the metric, unless they are given", c, err)
+	if c, err := Parse([]byte(`{"bucket":"b","metric":["a"]}`), someID); err != nil ||
+		string(c.Collection) != "b" || c.Name != nil {
+		t.Errorf("%+v, %v: the collection is the bucket, and the name the metric, unless they are given",
+			c, err)
 	}
 }
 
@@ -59,28 +67,30 @@ func TestMalformedLines(t *testing.T) {
 		``:                            "malformed line",
 		`{`:                           "malformed line",
 		`{"bucket":"b","bucket":"b"}`: `field "bucket" is there twice`,
-		`{"bucket":"b","metric":["a"],"tags":{"a":"x","a":"x"}}`:          `tag "a" is there twice`,
-		`{"bucket":"b","metric":["a"],"replace":1}`:                       "true or false is wanted",
-		"{\"bucket\":\"b\",\"metric\":[\"a\xff\"]}":                       "not UTF-8",
-		"{\"bucket\":\"b\",\"metric\":[\"a\x00\"]}":                       "control character",
-		"{\"bucket\":\"b\",\"metric\":\x00[\"a\"]}":                       "a list of texts is wanted",
-		`{"bucket":"b","metric":["a`:                                      "the end of a text is wanted",
-		`{"bucket":"b","metric":["a\`:                                     "the end of a text is wanted",
-		`{"bucket":"b","metric":["\q"]}`:                                  "malformed line",
-		`[]`:                                                              "malformed line",
-		`{"bucket":"b","metric":["a"]} {}`:                                "there is more behind the object",
-		`{"bucket":"b","metric":["a"],"x":1}`:                             `unknown field "x"`,
-		`{"metric":["a"]}`:                                                "want the name of a bucket",
-		`{"bucket":"missing","metric":["a"]}`:                             "unknown bucket",
-		`{"bucket":"b"}`:                                                  "want the parts of a metric",
-		`{"bucket":"b","metric":["a"],"tags":{"":"x"}}`:                   "a tag has no name",
-		`{"bucket":"b","metric":["a"],"tags":{"n\\":"x"}}`:                "a backslash at the end",
-		`{"bucket":"b","metric":["a"],"collection":""}`:                   "it names no collection",
-		`{"bucket":"b","metric":["a"],"tags":{"ddb:part_1":"b"}}`:         `tag "ddb:part_1": it is "a" by the metric, and cannot be "b"`,
-		`{"bucket":"b","metric":["a"],"tags":{"ddb:part_2":"a"}}`:         "the metric has no such part",
-		`{"bucket":"b","metric":["a"],"tags":{"ddb:key_length":"2"}}`:     `it is "1" by the metric`,
-		`{"bucket":"b","metric":["a"],"remove":["ddb:part_1"]}`:           "cannot be removed",
-		`{"bucket":"b","metric":["` + strings.Repeat("a", 70_000) + `"]}`: "part 1 of the metric has 70000 bytes",
+		`{"bucket":"b","metric":["a"],"tags":{"a":"x","a":"x"}}`: `tag "a" is there twice`,
+		`{"bucket":"b","metric":["a"],"replace":1}`:              "true or false is wanted",
+		"{\"bucket\":\"b\",\"metric\":[\"a\xff\"]}":              "not UTF-8",
+		"{\"bucket\":\"b\",\"metric\":[\"a\x00\"]}":              "control character",
+		"{\"bucket\":\"b\",\"metric\":\x00[\"a\"]}":              "a list of texts is wanted",
+		`{"bucket":"b","metric":["a`:                             "the end of a text is wanted",
+		`{"bucket":"b","metric":["a\`:                            "the end of a text is wanted",
+		`{"bucket":"b","metric":["\q"]}`:                         "malformed line",
+		`[]`:                                                     "malformed line",
+		`{"bucket":"b","metric":["a"]} {}`: "there is more behind the " +
+			"object",
+		`{"bucket":"b","metric":["a"],"x":1}`:                         `unknown field "x"`,
+		`{"metric":["a"]}`:                                            "want the name of a bucket",
+		`{"bucket":"missing","metric":["a"]}`:                         "unknown bucket",
+		`{"bucket":"b"}`:                                              "want the parts of a metric",
+		`{"bucket":"b","metric":["a"],"tags":{"":"x"}}`:               "a tag has no name",
+		`{"bucket":"b","metric":["a"],"tags":{"n\\":"x"}}`:            "a backslash at the end",
+		`{"bucket":"b","metric":["a"],"collection":""}`:               "it names no collection",
+		`{"bucket":"b","metric":["a"],"tags":{"ddb:part_1":"b"}}`:     `tag "ddb:part_1": it is "a" by the metric, and cannot be "b"`,
+		`{"bucket":"b","metric":["a"],"tags":{"ddb:part_2":"a"}}`:     "the metric has no such part",
+		`{"bucket":"b","metric":["a"],"tags":{"ddb:key_length":"2"}}`: `it is "1" by the metric`,
+		`{"bucket":"b","metric":["a"],"remove":["ddb:part_1"]}`:       "cannot be removed",
+		`{"bucket":"b","metric":["` + strings.Repeat("a", 70_000) +
+			`"]}`: "part 1 of the metric has 70000 bytes",
 		`{"bucket":1}`: "the name of a bucket is wanted",
 		`{"bucket":"b","metric":["a"],"collection":1}`:        "the name of a collection is wanted",
 		`{"bucket":"b","metric":["a"],"collection":"c\\"}`:    "collection: ",
@@ -102,11 +112,14 @@ func TestMalformedLines(t *testing.T) {
 // What is written is read again, whatever bytes it has.
 func TestLinesSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		text := func(label string, min int) []byte { return rapid.SliceOfN(rapid.Byte(), min, 6).Draw(t, label) }
+		text := func(label string, min int) []byte {
+			return rapid.SliceOfN(rapid.Byte(), min, 6).Draw(t, label)
+		}
 		name := func() tags.TagName {
 			return tags.TagName{Namespace: text("namespace", 0), Name: text("tag", 1)}
 		}
-		c := tags.Change{Bucket: 7, Key: text("key", 1), Collection: text("collection", 1), Name: text("name", 0), Replace: rapid.Bool().Draw(t, "replace")}
+		c := tags.Change{Bucket: 7, Key: text("key", 1), Collection: text("collection", 1),
+			Name: text("name", 0), Replace: rapid.Bool().Draw(t, "replace")}
 		for range rapid.IntRange(0, 3).Draw(t, "set") {
 			c.Set = append(c.Set, tags.Tag{TagName: name(), Value: text("value", 0)})
 		}
@@ -121,14 +134,17 @@ func TestLinesSurvive(t *testing.T) {
 			slices.SortFunc(c.Removed, byName)
 		}
 		normal(&c)
-		c.Set = slices.CompactFunc(c.Set, func(a, b tags.Tag) bool { return byName(a.TagName, b.TagName) == 0 })
+		c.Set = slices.CompactFunc(c.Set, func(a, b tags.Tag) bool {
+			return byName(a.TagName, b.TagName) == 0
+		})
 		src, err := Append(nil, "b", &c)
 		if err != nil || src[len(src)-1] != '\n' {
 			t.Fatalf("%q, %v", src, err)
 		}
 		got, err := Parse(src, someID)
 		normal(&got)
-		if err != nil || !bytes.Equal(tags.AppendChange(nil, &got), tags.AppendChange(nil, &c)) || reflect.DeepEqual(got, tags.Change{}) {
+		if err != nil || !bytes.Equal(tags.AppendChange(nil, &got), tags.AppendChange(nil, &c)) ||
+			reflect.DeepEqual(got, tags.Change{}) {
 			t.Fatalf("%s became %+v, %v; it was %+v", src, got, err, c)
 		}
 	})
@@ -136,11 +152,14 @@ func TestLinesSurvive(t *testing.T) {
 
 // Any texts come out of a line as a decoder of any JSON reads them.
 func TestParserReadsWhatADecoderReads(t *testing.T) {
-	texts := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "\\", "\"", "a\\x00b", "é\u2028", "\x7f\n\t"}))
+	texts := rapid.OneOf(rapid.String(),
+		rapid.SampledFrom([]string{"", "\\", "\"", "a\\x00b", "é\u2028", "\x7f\n\t"}))
 	rapid.Check(t, func(t *rapid.T) {
 		want := written{
-			Bucket: texts.Draw(t, "bucket"), Metric: rapid.SliceOf(texts).Draw(t, "metric"), Name: rapid.SliceOf(texts).Draw(t, "name"),
-			Tags: rapid.MapOf(texts, texts).Draw(t, "tags"), Remove: rapid.SliceOf(texts).Draw(t, "remove"), Replace: rapid.Bool().Draw(t, "replace"),
+			Bucket: texts.Draw(t, "bucket"), Metric: rapid.SliceOf(texts).Draw(t, "metric"),
+			Name: rapid.SliceOf(texts).Draw(t, "name"),
+			Tags: rapid.MapOf(texts, texts).Draw(t, "tags"), Remove: rapid.SliceOf(texts).Draw(t, "remove"),
+			Replace: rapid.Bool().Draw(t, "replace"),
 		}
 		if rapid.Bool().Draw(t, "has a collection") {
 			text := texts.Draw(t, "collection")
@@ -161,7 +180,8 @@ func TestParserReadsWhatADecoderReads(t *testing.T) {
 		if err := p.line(&l); err != nil {
 			t.Fatalf("%s: %v", &src, err)
 		}
-		got := written{Bucket: l.bucket, Metric: append([]string{}, l.metric...), Name: l.name, Remove: l.remove, Replace: l.replace}
+		got := written{Bucket: l.bucket, Metric: append([]string{}, l.metric...), Name: l.name,
+			Remove: l.remove, Replace: l.replace}
 		if l.hasCollection {
 			got.Collection = &l.collection
 		}
@@ -235,7 +255,8 @@ func TestImport(t *testing.T) {
 		}
 		var s fakeStore
 		out, err := Import(t.Context(), strings.NewReader(src.String()), &s, someID, nothing)
-		if err != nil || !slices.Equal(s.got, want) || out.Lines != int64(n) || out.Refused != int64(len(refused)) || out.Changed != int64(len(want)) {
+		if err != nil || !slices.Equal(s.got, want) || out.Lines != int64(n) ||
+			out.Refused != int64(len(refused)) || out.Changed != int64(len(want)) {
 			t.Fatalf("%d of %d lines are taken, %+v, %v", len(s.got), n, out, err)
 		}
 		for i, e := range out.Errors {
@@ -258,19 +279,23 @@ func TestAnImportThatEnds(t *testing.T) {
 		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
 	}
 	s = fakeStore{}
-	out, err = Import(t.Context(), io.MultiReader(strings.NewReader(lines), iotest.ErrReader(errors.New("cut"))), &s, someID, nothing)
+	out, err = Import(t.Context(),
+		io.MultiReader(strings.NewReader(lines), iotest.ErrReader(errors.New("cut"))), &s, someID,
+		nothing)
 	if err == nil || len(s.got) != 10_000 || out.Lines != 10_000 {
 		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
 	}
 	long := `{"bucket":"b","metric":["` + strings.Repeat("a", MaxLine) + `"]}` + "\n"
 	s = fakeStore{}
-	if out, err = Import(t.Context(), strings.NewReader(lines+long+lines), &s, someID, nothing); err != nil || out.Refused != 1 || out.Errors[0].Line != 10_001 || len(s.got) != 20_000 {
+	if out, err = Import(t.Context(), strings.NewReader(lines+long+lines), &s, someID,
+		nothing); err != nil || out.Refused != 1 || out.Errors[0].Line != 10_001 || len(s.got) != 20_000 {
 		t.Errorf("%d are taken, %+v, %v", len(s.got), out, err)
 	}
 }
 
 func BenchmarkParse(b *testing.B) {
-	src := []byte(`{"bucket":"b","metric":["base","host-00777","cpu","core3"],"name":["cpu"],"tags":{"tag1":"value-77.net","tag2":"value-7.net","tag3":"value-777.net","tag4":"value-7777.net","tag5":"value-77777.net"}}`)
+	src := []byte(
+		`{"bucket":"b","metric":["base","host-00777","cpu","core3"],"name":["cpu"],"tags":{"tag1":"value-77.net","tag2":"value-7.net","tag3":"value-777.net","tag4":"value-7777.net","tag5":"value-77777.net"}}`)
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := Parse(src, someID); err != nil {
@@ -289,26 +314,35 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestImportCountsWhatItDoesNotList: all refused lines are counted, the first ones are listed, and a line
-// that is too long does not spoil the next one.
+// TestImportCountsWhatItDoesNotList: all refused lines are counted, the first ones are listed, and
+// a line that is too long does not spoil the next one.
 func TestImportCountsWhatItDoesNotList(t *testing.T) {
-	good := func(name string) string { return `{"bucket":"b","metric":["` + name + `"],"tags":{"a":"b"}}` + "\n" }
-	src := strings.Repeat("nonsense\n", 2*maxLineErrors) + good("one") + strings.Repeat("x", 2*MaxLine+1) + "\n" + good("two") + good("bad") + good("three")
+	good := func(name string) string {
+		return `{"bucket":"b","metric":["` + name + `"],"tags":{"a":"b"}}` + "\n"
+	}
+	src := strings.Repeat("nonsense\n", 2*maxLineErrors) + good("one") +
+		strings.Repeat("x", 2*MaxLine+1) + "\n" + good("two") + good("bad") + good("three")
 	var s fakeStore
 	out, err := Import(t.Context(), strings.NewReader(src), &s, someID, nothing)
-	if err != nil || out.Lines != 2*maxLineErrors+5 || out.Refused != 2*maxLineErrors+2 || out.Changed != 3 || !slices.Equal(s.got, []string{"'one'", "'two'", "'three'"}) {
+	if err != nil || out.Lines != 2*maxLineErrors+5 || out.Refused != 2*maxLineErrors+2 ||
+		out.Changed != 3 || !slices.Equal(s.got, []string{"'one'", "'two'", "'three'"}) {
 		t.Errorf("%q, %+v, %v", s.got, out, err)
 	}
-	if len(out.Errors) != maxLineErrors || out.Errors[maxLineErrors-1].Line != maxLineErrors || out.Last.Token != 3 {
+	if len(out.Errors) != maxLineErrors || out.Errors[maxLineErrors-1].Line != maxLineErrors ||
+		out.Last.Token != 3 {
 		t.Errorf("%d errors, %+v; %+v", len(out.Errors), out.Errors[len(out.Errors)-1], out.Last)
 	}
-	out, err = Import(t.Context(), strings.NewReader(good("one")+strings.Repeat("x", MaxLine+1)+"\n"+good("two")), &s, someID, nothing)
-	if err != nil || len(out.Errors) != 1 || out.Errors[0].Line != 2 || !strings.Contains(out.Errors[0].Error, "more than 1048576 bytes") {
+	out, err = Import(t.Context(),
+		strings.NewReader(good("one")+strings.Repeat("x", MaxLine+1)+"\n"+good("two")), &s, someID,
+		nothing)
+	if err != nil || len(out.Errors) != 1 || out.Errors[0].Line != 2 ||
+		!strings.Contains(out.Errors[0].Error, "more than 1048576 bytes") {
 		t.Errorf("%+v, %v", out, err)
 	}
 }
 
-// TestImportAppliesLittleAtOnce: neither lines nor bytes that are applied together grow with the input.
+// TestImportAppliesLittleAtOnce: neither lines nor bytes that are applied together grow with the
+// input.
 func TestImportAppliesLittleAtOnce(t *testing.T) {
 	for _, size := range []int{1, 4000} { // of a value, of 20
 		length, texts := 20*size, ""
@@ -319,8 +353,10 @@ func TestImportAppliesLittleAtOnce(t *testing.T) {
 		var s fakeStore
 		n := min(4*batchLines+3, 6*batchBytes/length)
 		out, err := Import(t.Context(), strings.NewReader(strings.Repeat(line, n)), &s, someID, nothing)
-		if err != nil || out.Changed != int64(n) || s.largest > batchLines || s.bytes > batchBytes+length {
-			t.Errorf("%d lines of %d bytes: %+v, %v; %d lines or %d bytes at once", n, len(line), out, err, s.largest, s.bytes)
+		if err != nil || out.Changed != int64(n) || s.largest > batchLines ||
+			s.bytes > batchBytes+length {
+			t.Errorf("%d lines of %d bytes: %+v, %v; %d lines or %d bytes at once", n, len(line), out, err,
+				s.largest, s.bytes)
 		}
 		if want := min(batchLines, batchBytes/length); s.largest < want-1 {
 			t.Errorf("at most %d lines at once, want %d", s.largest, want)

@@ -46,12 +46,14 @@ func (c *Calls) take(a *ask) (parts [][]byte, ended bool, err error) {
 	return parts, a.ended, nil
 }
 
-// Ask sends a request to a peer and calls part with each part of the reply, in order. The parts are the
-// caller's. It returns when the reply has ended, or with the first error: of part, of ctx, of the peer or
-// of the way to it. The last two are an *Error.
-func (c *Calls) Ask(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
+// Ask sends a request to a peer and calls part with each part of the reply, in order. The parts are
+// the caller's. It returns when the reply has ended, or with the first error: of part, of ctx, of
+// the peer or of the way to it. The last two are an *Error.
+func (c *Calls) Ask(ctx context.Context, to ring.ID, request []byte,
+	part func([]byte) error) error {
 	if len(request) > MaxRequest {
-		return fmt.Errorf("a request of %d bytes to node %s, at most %d are possible", len(request), to, MaxRequest)
+		return fmt.Errorf("a request of %d bytes to node %s, at most %d are possible", len(request), to,
+			MaxRequest)
 	}
 	left := maxTime
 	if end, ok := ctx.Deadline(); ok {

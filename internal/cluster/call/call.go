@@ -1,6 +1,6 @@
-// Package call carries requests and their replies over the frames between nodes. A reply comes in parts,
-// and whoever reads it slowly makes the other side wait: what either of them holds is bounded. DESIGN.md
-// beside it has the bytes and the bounds.
+// Package call carries requests and their replies over the frames between nodes. A reply comes in
+// parts, and whoever reads it slowly makes the other side wait: what either of them holds is
+// bounded. DESIGN.md beside it has the bytes and the bounds.
 package call
 
 import (
@@ -20,17 +20,18 @@ const (
 	MaxFrame   = MaxRequest + 64  // bytes of the longest frame
 	window     = 8                // parts on their way that the asker has not taken
 	maxTime    = 10 * time.Minute // that a request is served
-	probe      = time.Second      // without a part, after which an asker makes sure that it is still served
-	maxText    = 1 << 10          // bytes of an error
+	// without a part, after which an asker makes sure that it is still served
+	probe   = time.Second
+	maxText = 1 << 10 // bytes of an error
 )
 
 // Options are what calls need of a node.
 type Options struct {
 	// Send queues a frame for a peer without waiting, and reports whether it did. It copies the frame.
 	Send func(to ring.ID, frame []byte) bool
-	// Serve answers a request with parts, each of at most MaxPart bytes. The slices are valid during the
-	// calls only. reply waits for the asker, and fails when nobody waits for the answer any more, when
-	// ctx ends as well. An *Error gives the asker its code; of any other the asker has the text.
+	// Serve answers a request with parts, each of at most MaxPart bytes. The slices are valid during
+	// the calls only. reply waits for the asker, and fails when nobody waits for the answer any more,
+	// when ctx ends as well. An *Error gives the asker its code; of any other the asker has the text.
 	Serve func(ctx context.Context, from ring.ID, request []byte, reply func(part []byte) error) error
 
 	Boot uint64 // a random number of this start: replies to requests before it are nobody's
@@ -50,8 +51,8 @@ func (o *Options) check() error {
 	return nil
 }
 
-// Calls are the requests of a node to others, and those of others that it serves. The methods may be
-// called concurrently.
+// Calls are the requests of a node to others, and those of others that it serves. The methods may
+// be called concurrently.
 type Calls struct {
 	options Options
 	ctx     context.Context
@@ -89,8 +90,8 @@ func (c *Calls) Close() {
 	c.running.Wait()
 }
 
-// Gone ends all requests to a peer with an error, and those of the peer: no frame reaches it, or what
-// was sent to it may be lost.
+// Gone ends all requests to a peer with an error, and those of the peer: no frame reaches it, or
+// what was sent to it may be lost.
 func (c *Calls) Gone(peer ring.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,8 +103,8 @@ func (c *Calls) Gone(peer ring.ID) {
 	c.drop(func(s *serving) bool { return s.from == peer })
 }
 
-// Receive takes a frame of a peer. It never waits, and keeps nothing of the frame. A frame that is none is
-// an error of the peer, and has no effect.
+// Receive takes a frame of a peer. It never waits, and keeps nothing of the frame. A frame that is
+// none is an error of the peer, and has no effect.
 func (c *Calls) Receive(from ring.ID, b []byte) error {
 	f, err := parse(b)
 	if err != nil {

@@ -35,7 +35,8 @@ func newPair(t testing.TB, o Options) *pair {
 		o := o
 		o.Boot = uint64(i) * 1000
 		o.Send = func(to ring.ID, b []byte) bool { return p.send(int(to[15])-1, b) }
-		o.Serve = func(ctx context.Context, from ring.ID, request []byte, reply func([]byte) error) error {
+		o.Serve = func(ctx context.Context, from ring.ID, request []byte,
+			reply func([]byte) error) error {
 			return p.serve(ctx, from, request, reply)
 		}
 		if o.Running == 0 {
@@ -106,7 +107,8 @@ func bubble(t *testing.T, o Options, test func(t *testing.T, p *pair)) {
 		test(t, p)
 		p.close()
 		for i, c := range p.nodes {
-			if len(c.asks)+len(c.serves.open)+len(c.serves.queue)+len(c.serves.busy)+c.serves.total+c.serves.bytes > 0 {
+			if len(c.asks)+len(c.serves.open)+len(c.serves.queue)+len(
+				c.serves.busy)+c.serves.total+c.serves.bytes > 0 {
 				t.Errorf("node %d keeps %+v, %v", i, c.serves, c.asks)
 			}
 		}
@@ -204,7 +206,9 @@ func TestErrors(t *testing.T) {
 				}
 			}
 		}
-		if err := p.nodes[0].Ask(t.Context(), nodeID(1), nil, func([]byte) error { return stop }); !errors.Is(err, stop) {
+		if err := p.nodes[0].Ask(t.Context(), nodeID(1), nil, func([]byte) error {
+			return stop
+		}); !errors.Is(err, stop) {
 			t.Errorf("the taker's error is %v", err)
 		}
 	})
@@ -259,7 +263,9 @@ func TestLostFrames(t *testing.T) {
 	for seed := range uint64(200) {
 		bubble(t, Options{}, func(t *testing.T, p *pair) {
 			random := rand.New(rand.NewPCG(seed, 1))
-			p.lose = func(to int, f frame) bool { return random.IntN(20) == 0 && (to == 0 || f.kind != kindAsk) }
+			p.lose = func(to int, f frame) bool {
+				return random.IntN(20) == 0 && (to == 0 || f.kind != kindAsk)
+			}
 			p.serve = func(_ context.Context, _ ring.ID, _ []byte, reply func([]byte) error) error {
 				for i := range 30 {
 					if err := reply([]byte{byte(i)}); err != nil {
@@ -320,8 +326,10 @@ func TestAFullQueue(t *testing.T) {
 // FuzzReceive has a peer send anything.
 func FuzzReceive(f *testing.F) {
 	for _, of := range []frame{
-		{kind: kindAsk, id: 7, left: time.Second, body: []byte("request")}, {kind: kindAllow, id: 7, number: 9}, {kind: kindCancel, id: 7},
-		{kind: kindPart, id: 7, body: []byte("part")}, {kind: kindEnd, id: 7}, {kind: kindError, id: 7, code: Busy, body: []byte("why")},
+		{kind: kindAsk, id: 7, left: time.Second, body: []byte("request")},
+		{kind: kindAllow, id: 7, number: 9}, {kind: kindCancel, id: 7},
+		{kind: kindPart, id: 7, body: []byte("part")}, {kind: kindEnd, id: 7},
+		{kind: kindError, id: 7, code: Busy, body: []byte("why")},
 	} {
 		f.Add(of.append(nil))
 	}
@@ -330,7 +338,8 @@ func FuzzReceive(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := parse(of.append(nil)); err != nil || again.kind != of.kind || again.id != of.id || again.number != of.number ||
+		if again, err := parse(of.append(nil)); err != nil || again.kind != of.kind ||
+			again.id != of.id || again.number != of.number ||
 			again.left != of.left || again.code != of.code || !bytes.Equal(again.body, of.body) {
 			t.Fatalf("%+v becomes %+v, %v", of, again, err)
 		}

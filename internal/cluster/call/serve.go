@@ -42,7 +42,12 @@ type serving struct {
 
 // admit serves a request, has it wait for its turn, or refuses it.
 func (c *Calls) admit(from ring.ID, f frame) error {
-	s := &serving{served: served{from, f.id}, deadline: time.Now().Add(f.left), allowed: window, room: make(chan struct{}, 1)}
+	s := &serving{
+		served:   served{from, f.id},
+		deadline: time.Now().Add(f.left),
+		allowed:  window,
+		room:     make(chan struct{}, 1),
+	}
 	c.mu.Lock()
 	switch {
 	case c.closed:
@@ -59,7 +64,12 @@ func (c *Calls) admit(from ring.ID, f frame) error {
 		c.serves.bytes += len(f.body)
 	default:
 		c.mu.Unlock()
-		refusal := frame{kind: kindError, id: f.id, code: Busy, body: []byte("it has too many requests of other nodes")}
+		refusal := frame{
+			kind: kindError,
+			id:   f.id,
+			code: Busy,
+			body: []byte("it has too many requests of other nodes"),
+		}
 		c.options.Send(from, refusal.append(nil)) // if it is lost, the asker asks what became of it
 		return nil
 	}
@@ -80,7 +90,9 @@ func (c *Calls) begin(s *serving) {
 	s.ctx, s.cancel = context.WithDeadline(c.ctx, s.deadline)
 	c.running.Go(func() {
 		defer s.cancel()
-		err := c.options.Serve(s.ctx, s.from, s.request, func(part []byte) error { return c.reply(s, part) })
+		err := c.options.Serve(s.ctx, s.from, s.request, func(part []byte) error {
+			return c.reply(s, part)
+		})
 		c.finish(s, err)
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -131,8 +143,8 @@ func (c *Calls) drop(which func(*serving) bool) {
 	}
 }
 
-// allow lets a request send more parts. The asker is told of one that is not here: its reply, or its end,
-// was lost on the way.
+// allow lets a request send more parts. The asker is told of one that is not here: its reply, or
+// its end, was lost on the way.
 func (c *Calls) allow(from ring.ID, f frame) {
 	c.mu.Lock()
 	s := c.serves.open[served{from, f.id}]
@@ -141,7 +153,12 @@ func (c *Calls) allow(from ring.ID, f frame) {
 	}
 	c.mu.Unlock()
 	if s == nil {
-		lost := frame{kind: kindError, id: f.id, code: Unreachable, body: []byte("it does not know the request, or its reply was lost")}
+		lost := frame{
+			kind: kindError,
+			id:   f.id,
+			code: Unreachable,
+			body: []byte("it does not know the request, or its reply was lost"),
+		}
 		c.options.Send(from, lost.append(nil))
 		return
 	}

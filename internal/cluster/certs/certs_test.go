@@ -31,7 +31,8 @@ func (n *node) advance(d time.Duration) { n.at.Add(int64(d)) }
 
 func create(t *testing.T, dir, name string, replace bool) Files {
 	t.Helper()
-	f, err := Create(dir, Options{Node: name, Names: []string{"localhost", "127.0.0.1"}, Now: start, Replace: replace})
+	f, err := Create(dir, Options{Node: name, Names: []string{"localhost", "127.0.0.1"}, Now: start,
+		Replace: replace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +43,8 @@ func load(t *testing.T, files Files) *node {
 	t.Helper()
 	n := &node{files: files}
 	var err error
-	n.Keeper, err = Load(files, KeeperOptions{Interval: time.Minute, Now: n.now, Log: slog.New(slog.NewTextHandler(&n.log, nil))})
+	n.Keeper, err = Load(files,
+		KeeperOptions{Interval: time.Minute, Now: n.now, Log: slog.New(slog.NewTextHandler(&n.log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +53,8 @@ func load(t *testing.T, files Files) *node {
 
 // connect shakes hands and sends a byte each way, because a client of TLS 1.3 learns
 // by its first read that it was refused.
-func connect(t *testing.T, server, client *tls.Config) (s, c *tls.Conn, serverErr, clientErr error) {
+func connect(t *testing.T, server, client *tls.Config) (s, c *tls.Conn, serverErr,
+	clientErr error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -140,7 +143,8 @@ func TestRefused(t *testing.T) {
 		if serverErr == nil || clientErr == nil {
 			t.Fatalf("%s: taken: server %v, client %v", name, serverErr, clientErr)
 		}
-		if !strings.Contains(serverErr.Error(), serverSays) || !strings.Contains(clientErr.Error(), clientSays) {
+		if !strings.Contains(serverErr.Error(), serverSays) ||
+			!strings.Contains(clientErr.Error(), clientSays) {
 			t.Errorf("%s: server %v; client %v", name, serverErr, clientErr)
 		}
 	}
@@ -165,15 +169,18 @@ func TestReloadKeepsConnections(t *testing.T) {
 	fa, fb := create(t, next, "a", false), create(t, next, "b", false)
 	both := append(read(t, a.files.CA), read(t, fa.CA)...)
 	for _, step := range []func(){
-		func() { write(t, a.files.CA, both) },                                                       // both CAs, old certificates
-		func() { write(t, a.files.Cert, read(t, fa.Cert)); write(t, a.files.Key, read(t, fa.Key)) }, // a new, b old
+		// both CAs, old certificates
+		func() { write(t, a.files.CA, both) },
+		// a new, b old
+		func() { write(t, a.files.Cert, read(t, fa.Cert)); write(t, a.files.Key, read(t, fa.Key)) },
 		func() { write(t, b.files.Cert, read(t, fb.Cert)); write(t, b.files.Key, read(t, fb.Key)) },
 		func() { write(t, a.files.CA, read(t, fa.CA)) }, // the old CA is gone
 	} {
 		step()
 		a.advance(time.Minute)
 		b.advance(time.Minute)
-		if _, _, serverErr, clientErr := connect(t, server, client); serverErr != nil || clientErr != nil {
+		if _, _, serverErr, clientErr := connect(t, server, client); serverErr != nil ||
+			clientErr != nil {
 			t.Fatal(serverErr, clientErr)
 		}
 	}
@@ -218,12 +225,14 @@ func TestBrokenFilesKeepTheOld(t *testing.T) {
 		write(t, path, whole[:len(whole)/2])
 		for range 3 {
 			a.advance(time.Minute)
-			if _, _, serverErr, clientErr := connect(t, a.Server(), b.Client("a")); path != a.files.CA && errors.Join(serverErr, clientErr) != nil {
+			if _, _, serverErr, clientErr := connect(t, a.Server(), b.Client("a")); path != a.files.CA &&
+				errors.Join(serverErr, clientErr) != nil {
 				t.Fatal(serverErr, clientErr)
 			}
 			a.Expires()
 		}
-		if n := strings.Count(a.log.String(), "level=ERROR"); n != 1 || !strings.Contains(a.log.String(), path) {
+		if n := strings.Count(a.log.String(), "level=ERROR"); n != 1 ||
+			!strings.Contains(a.log.String(), path) {
 			t.Errorf("%s: reported %d times: %s", path, n, &a.log)
 		}
 		noSecret(t, a.log.String(), read(t, b.files.Key), whole)
@@ -266,7 +275,8 @@ func TestFilesOfCreate(t *testing.T) {
 	}
 	before := read(t, files.Key)
 	_, err = Create(dir, Options{Node: "a", Now: start})
-	if err == nil || !strings.Contains(err.Error(), files.Cert) || !bytes.Equal(before, read(t, files.Key)) {
+	if err == nil || !strings.Contains(err.Error(), files.Cert) ||
+		!bytes.Equal(before, read(t, files.Key)) {
 		t.Error("written over:", err)
 	}
 	create(t, dir, "a", true)
@@ -274,11 +284,13 @@ func TestFilesOfCreate(t *testing.T) {
 		t.Error("replace: the key is the old one, or the CA a new one")
 	}
 	cas, err := readCertificates(files.CA)
-	if err != nil || !cas[0].IsCA || !cas[0].MaxPathLenZero || cas[0].KeyUsage != x509.KeyUsageCertSign {
+	if err != nil || !cas[0].IsCA || !cas[0].MaxPathLenZero ||
+		cas[0].KeyUsage != x509.KeyUsageCertSign {
 		t.Errorf("CA: %v", err)
 	}
 	leaf, err := readCertificates(files.Cert)
-	if err != nil || leaf[0].IsCA || leaf[0].VerifyHostname("127.0.0.1") != nil || !leaf[0].NotBefore.Equal(start.Add(-skew)) {
+	if err != nil || leaf[0].IsCA || leaf[0].VerifyHostname("127.0.0.1") != nil ||
+		!leaf[0].NotBefore.Equal(start.Add(-skew)) {
 		t.Errorf("certificate: %v", err)
 	}
 }
@@ -310,7 +322,9 @@ func TestCreateRefuses(t *testing.T) {
 	f("expired", Options{Node: "b", Now: start.Add(2 * caLifetime)}, nothing)
 	f("without", b, remove("ca.key"))
 	f("without", b, remove("ca.crt"))
-	f("belongs to no certificate", b, func(dir string) { write(t, filepath.Join(dir, "ca.key"), read(t, filepath.Join(dir, "a.key"))) })
+	f("belongs to no certificate", b, func(dir string) {
+		write(t, filepath.Join(dir, "ca.key"), read(t, filepath.Join(dir, "a.key")))
+	})
 	f("chmod 600", b, func(dir string) {
 		if err := os.Chmod(filepath.Join(dir, "ca.key"), 0o640); err != nil {
 			t.Fatal(err)
@@ -329,7 +343,9 @@ func TestLoadRefuses(t *testing.T) {
 	}
 	f := func(says string, files Files, now time.Time) {
 		t.Helper()
-		_, err := Load(files, KeeperOptions{Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+		_, err := Load(files, KeeperOptions{Now: func() time.Time {
+			return now
+		}, Log: slog.New(slog.DiscardHandler)})
 		if err == nil || !strings.Contains(err.Error(), says) {
 			t.Fatalf("want %q, got %v", says, err)
 		}
@@ -346,12 +362,14 @@ func TestLoadRefuses(t *testing.T) {
 }
 
 func TestRule10NoOpenDoor(t *testing.T) {
-	for _, listen := range []string{"127.0.0.1:8087", "[::1]:8087", "localhost:8087", "[::ffff:127.0.0.1]:1"} {
+	for _, listen := range []string{"127.0.0.1:8087", "[::1]:8087", "localhost:8087",
+		"[::ffff:127.0.0.1]:1"} {
 		if err := CheckListen(listen, false, false); err != nil {
 			t.Error(err)
 		}
 	}
-	for _, listen := range []string{":8087", "0.0.0.0:8087", "[::]:8087", "10.0.0.1:8087", "node1:8087", "localhost.example:1"} {
+	for _, listen := range []string{":8087", "0.0.0.0:8087", "[::]:8087", "10.0.0.1:8087",
+		"node1:8087", "localhost.example:1"} {
 		if err := CheckListen(listen, true, true); err != nil {
 			t.Error(err)
 		}
@@ -360,7 +378,8 @@ func TestRule10NoOpenDoor(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s with %v is taken", listen, with)
 			}
-			for _, says := range []string{"cluster.listen", "cluster.tls_dir", "distributed_cookie_file", "ddb tls create"} {
+			for _, says := range []string{"cluster.listen", "cluster.tls_dir", "distributed_cookie_file",
+				"ddb tls create"} {
 				if !strings.Contains(err.Error(), says) {
 					t.Errorf("no %q in %v", says, err)
 				}
@@ -398,7 +417,8 @@ func noSecret(t *testing.T, text string, keys ...[]byte) {
 	t.Helper()
 	for _, key := range keys {
 		for line := range strings.Lines(string(key)) {
-			if line = strings.TrimSpace(line); len(line) > 8 && !strings.HasPrefix(line, "-----") && strings.Contains(text, line) {
+			if line = strings.TrimSpace(line); len(line) > 8 && !strings.HasPrefix(line, "-----") &&
+				strings.Contains(text, line) {
 				t.Errorf("a line of a key is in %s", text)
 			}
 		}

@@ -52,13 +52,15 @@ type Files struct {
 // It makes the CA if there is none, and never writes over one.
 func Create(dir string, o Options) (Files, error) {
 	if !nodeName.MatchString(o.Node) || o.Node == "ca" {
-		return Files{}, fmt.Errorf("name of node %q: use 1 to 100 letters, digits and . _ @ -, the first a letter or digit, not \"ca\"", o.Node)
+		return Files{}, fmt.Errorf("name of node %q: use 1 to 100 letters, digits and . _ @ -, the "+
+			"first a letter or digit, not \"ca\"", o.Node)
 	}
 	if o.ValidFor == 0 {
 		o.ValidFor = nodeLifetime
 	}
 	if o.ValidFor < 0 {
-		return Files{}, fmt.Errorf("certificate of %s: valid for %s: give a time above 0", o.Node, o.ValidFor)
+		return Files{}, fmt.Errorf("certificate of %s: valid for %s: give a time above 0", o.Node,
+			o.ValidFor)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return Files{}, err
@@ -73,7 +75,8 @@ func Create(dir string, o Options) (Files, error) {
 			if there, err := exists(path); err != nil {
 				return Files{}, err
 			} else if there {
-				return Files{}, fmt.Errorf("%s exists: replace it (ddb tls create --replace), or choose another directory", path)
+				return Files{}, fmt.Errorf("%s exists: replace it (ddb tls create --replace), or choose "+
+					"another directory", path)
 			}
 		}
 	}
@@ -104,9 +107,11 @@ func openCA(certPath, keyPath string, now time.Time) (*ca, error) {
 	case haveCert && haveKey:
 		return loadCA(certPath, keyPath, now)
 	case haveCert:
-		return nil, fmt.Errorf("%s exists without %s: run this where the key of the CA is, or copy it here", certPath, keyPath)
+		return nil, fmt.Errorf("%s exists without %s: run this where the key of the CA is, or copy it "+
+			"here", certPath, keyPath)
 	case haveKey:
-		return nil, fmt.Errorf("%s exists without %s: restore the certificate, or remove the key to begin a new CA", keyPath, certPath)
+		return nil, fmt.Errorf("%s exists without %s: restore the certificate, or remove the key to "+
+			"begin a new CA", keyPath, certPath)
 	}
 	return newCA(certPath, keyPath, now)
 }
@@ -128,11 +133,13 @@ func loadCA(certPath, keyPath string, now time.Time) (*ca, error) {
 			continue
 		}
 		if !cert.IsCA || now.After(cert.NotAfter) {
-			return nil, fmt.Errorf("%s: not a CA, or expired at %s: begin a new CA in another directory", certPath, cert.NotAfter.UTC().Format(time.RFC3339))
+			return nil, fmt.Errorf("%s: not a CA, or expired at %s: begin a new CA in another directory",
+				certPath, cert.NotAfter.UTC().Format(time.RFC3339))
 		}
 		return &ca{path: certPath, cert: cert, key: key}, nil
 	}
-	return nil, fmt.Errorf("%s belongs to no certificate in %s: put the two that belong together there", keyPath, certPath)
+	return nil, fmt.Errorf(
+		"%s belongs to no certificate in %s: put the two that belong together there", keyPath, certPath)
 }
 
 // newCA makes a CA that signs certificates of nodes and no further CAs.
@@ -180,7 +187,8 @@ func (c *ca) issue(files Files, o Options) error {
 		URIs:                  []*url.URL{nodeURI(o.Node)},
 	}
 	if template.NotAfter.After(c.cert.NotAfter) {
-		return fmt.Errorf("%s expires at %s, before the certificate of %s would: ask for a shorter time, or begin a new CA in another directory",
+		return fmt.Errorf("%s expires at %s, before the certificate of %s would: ask for a shorter "+
+			"time, or begin a new CA in another directory",
 			c.path, c.cert.NotAfter.UTC().Format(time.RFC3339), o.Node)
 	}
 	for _, name := range o.Names {
@@ -226,4 +234,6 @@ func serial() *big.Int {
 
 // nodeURI is the name of a node in its certificate. It is no DNS name: a host that is
 // called like a node is not that node.
-func nodeURI(node string) *url.URL { return &url.URL{Scheme: "ddb", Host: "node", Path: "/" + node} }
+func nodeURI(node string) *url.URL {
+	return &url.URL{Scheme: "ddb", Host: "node", Path: "/" + node}
+}

@@ -19,6 +19,7 @@ func CheckListen(listen string, mutualTLS, cookie bool) error {
 	if loopback || mutualTLS && cookie {
 		return nil
 	}
-	return fmt.Errorf("cluster.listen = %s can be reached from other machines: set cluster.tls_dir and distributed_cookie_file "+
+	return fmt.Errorf("cluster.listen = %s can be reached from other machines: set cluster.tls_dir "+
+		"and distributed_cookie_file "+
 		"(ddb tls create makes the certificates), or listen on 127.0.0.1", listen)
 }

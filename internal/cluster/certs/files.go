@@ -62,7 +62,8 @@ func readSecret(path string) ([]byte, error) {
 		return nil, err
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %04o, so others than its owner can use the key: chmod 600 %s", path, info.Mode().Perm(), path)
+		return nil, fmt.Errorf("%s has mode %04o, so others than its owner can use the key: chmod 600 %s",
+			path, info.Mode().Perm(), path)
 	}
 	return readAll(path, f)
 }
@@ -82,11 +83,13 @@ func parseCertificates(path string, data []byte) ([]*x509.Certificate, error) {
 	for len(bytes.TrimSpace(data)) > 0 {
 		block, rest := pem.Decode(data)
 		if block == nil || block.Type != "CERTIFICATE" {
-			return nil, fmt.Errorf("%s: after %d certificates comes something else, or only a part of one: write the file again", path, len(certs))
+			return nil, fmt.Errorf("%s: after %d certificates comes something else, or only a part of "+
+				"one: write the file again", path, len(certs))
 		}
 		cert, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, fmt.Errorf("%s: certificate %d cannot be read: write the file again", path, len(certs)+1)
+			return nil, fmt.Errorf("%s: certificate %d cannot be read: write the file again", path,
+				len(certs)+1)
 		}
 		certs, data = append(certs, cert), rest
 	}

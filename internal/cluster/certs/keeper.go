@@ -136,7 +136,8 @@ func Peer(s tls.ConnectionState) (string, error) {
 			return name, nil
 		}
 	}
-	return "", errors.New("the certificate of the other side names no node: make one with ddb tls create")
+	return "", errors.New("the certificate of the other side names no node: make one with ddb tls " +
+		"create")
 }
 
 // current returns what the files have, or had before they broke.
@@ -167,7 +168,8 @@ func (k *Keeper) reload(at time.Time) {
 	}
 	if err != nil {
 		if err.Error() != k.reported {
-			k.o.Log.Error("new TLS files cannot be used; the node goes on with those from before", "err", err)
+			k.o.Log.Error("new TLS files cannot be used; the node goes on with those from before", "err",
+				err)
 			k.reported = err.Error()
 		}
 		return
@@ -182,7 +184,8 @@ func (k *Keeper) warn(at time.Time) {
 		return
 	}
 	k.warned = at
-	k.o.Log.Warn("the TLS certificate of this node, or its CA, expires soon: make a new one with ddb tls create",
+	k.o.Log.Warn("the TLS certificate of this node, or its CA, expires soon: make a new one with "+
+		"ddb tls create",
 		"cert", k.files.Cert, "expires", k.now.expires, "left", left.Round(time.Hour))
 }
 
@@ -216,7 +219,8 @@ func (k *Keeper) parse(raw [3][]byte, at time.Time) (*loaded, error) {
 		l.roots.AddCert(cert)
 	}
 	if l.cert, err = tls.X509KeyPair(raw[1], raw[2]); err != nil {
-		return nil, fmt.Errorf("%s and %s do not belong together, or the key cannot be read: make both with ddb tls create", k.files.Cert, k.files.Key)
+		return nil, fmt.Errorf("%s and %s do not belong together, or the key cannot be read: make both "+
+			"with ddb tls create", k.files.Cert, k.files.Key)
 	}
 	if _, err := Peer(tls.ConnectionState{PeerCertificates: chain}); err != nil {
 		return nil, fmt.Errorf("%s names no node: make it with ddb tls create", k.files.Cert)
@@ -230,7 +234,8 @@ func (k *Keeper) parse(raw [3][]byte, at time.Time) (*loaded, error) {
 			Roots: l.roots, Intermediates: between, CurrentTime: at, KeyUsages: []x509.ExtKeyUsage{use},
 		})
 		if err != nil {
-			return nil, fmt.Errorf("%s against %s: %w: make it with ddb tls create, with the CA of this cluster", k.files.Cert, k.files.CA, err)
+			return nil, fmt.Errorf("%s against %s: %w: make it with ddb tls create, with the CA of this "+
+				"cluster", k.files.Cert, k.files.CA, err)
 		}
 		l.expires = lastEnd(paths)
 	}

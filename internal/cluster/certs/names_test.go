@@ -17,7 +17,8 @@ func TestACertificateWithoutANodeIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	key, der, err := sign(&x509.Certificate{
-		SerialNumber: big.NewInt(1), NotBefore: start, NotAfter: start.Add(nodeLifetime), DNSNames: []string{"b"},
+		SerialNumber: big.NewInt(1), NotBefore: start, NotAfter: start.Add(nodeLifetime),
+		DNSNames:    []string{"b"},
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, authority)
 	if err != nil {
@@ -27,7 +28,8 @@ func TestACertificateWithoutANodeIsRefused(t *testing.T) {
 	client.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 	}
-	if _, _, serverErr, _ := connect(t, a.Server(), client); serverErr == nil || !strings.Contains(serverErr.Error(), "names no node") {
+	if _, _, serverErr, _ := connect(t, a.Server(), client); serverErr == nil ||
+		!strings.Contains(serverErr.Error(), "names no node") {
 		t.Errorf("server says %v", serverErr)
 	}
 }
@@ -40,7 +42,8 @@ func TestAClientVerifiesByTheCAOfNow(t *testing.T) {
 	write(t, a.files.CA, append(read(t, a.files.CA), read(t, b.files.CA)...))
 	b.advance(2 * b.o.Interval)
 	a.advance(2 * a.o.Interval)
-	if _, _, serverErr, clientErr := connect(t, a.Server(), client); serverErr != nil || clientErr != nil {
+	if _, _, serverErr, clientErr := connect(t, a.Server(), client); serverErr != nil ||
+		clientErr != nil {
 		t.Error(serverErr, clientErr)
 	}
 }

@@ -156,7 +156,9 @@ type summed struct {
 	cut int64 // what is older is in the first sum
 }
 
-func (m *summed) append(dst []byte) []byte { return binary.AppendVarint(append(dst, kindSums), m.cut) }
+func (m *summed) append(dst []byte) []byte {
+	return binary.AppendVarint(append(dst, kindSums), m.cut)
+}
 
 func (m *summed) parse(b []byte) error {
 	r := fields.Reader{Src: b}
@@ -262,7 +264,8 @@ func (m *counted) cells() events.Cells {
 
 func (m *counted) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(appendVersion(append(dst, kindCount), m.version), m.bucket)
-	return binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(dst, m.start), m.end), uint64(m.step))
+	return binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(dst, m.start), m.end),
+		uint64(m.step))
 }
 
 func (m *counted) parse(b []byte) error {
@@ -279,7 +282,9 @@ type cellList struct {
 	gaps []events.Gap
 }
 
-func (m *cellList) append(dst []byte) []byte { return appendGaps(appendDigests(dst, m.list), m.gaps) }
+func (m *cellList) append(dst []byte) []byte {
+	return appendGaps(appendDigests(dst, m.list), m.gaps)
+}
 
 func (m *cellList) parse(b []byte) error {
 	r := fields.Reader{Src: b}
@@ -312,7 +317,8 @@ func (m *followed) parse(b []byte) error {
 
 // shown is events for the live tails of a bucket, or how many others there was no room for.
 type shown struct {
-	boot, number   uint64 // a number of this start, and of the message: one that comes again was not answered
+	// a number of this start, and of the message: one that comes again was not answered
+	boot, number   uint64
 	bucket, missed uint64
 	list           []events.Event
 }

@@ -31,7 +31,8 @@ func messages() []struct {
 	kind int
 } {
 	v := ring.Version{Number: 3, Sum: 1 << 63}
-	list := []events.Event{{Time: 1, ID: events.ID{1}, Body: []byte("body")}, {Time: 1 << 62, Body: []byte{}}}
+	list := []events.Event{{Time: 1, ID: events.ID{1}, Body: []byte("body")},
+		{Time: 1 << 62, Body: []byte{}}}
 	return []struct {
 		m    message
 		kind int
@@ -44,14 +45,15 @@ func messages() []struct {
 		{&digested{7, 0, 1 << 60, second}, 1},
 		{&digestList{[]events.Digest{{Start: 5, Events: 6, Sum: 7}, {Start: 8}}}, 0},
 		{&counted{v, 7, 1, 1 << 60, 17}, 1},
-		{&cellList{[]events.Digest{{Start: 5, Events: 6, Sum: 7}}, []events.Gap{{Start: -3, End: 4, Events: 5}}}, 0},
+		{&cellList{[]events.Digest{{Start: 5, Events: 6, Sum: 7}},
+			[]events.Gap{{Start: -3, End: 4, Events: 5}}}, 0},
 		{&followed{[]uint64{7, 8}}, 1},
 		{&shown{1, 2, 7, 3, list}, 1},
 	}
 }
 
-// TestMessages: what is appended is what is parsed, and nothing that is cut short or too long is taken for a message
-// that is whole.
+// TestMessages: what is appended is what is parsed, and nothing that is cut short or too long is
+// taken for a message that is whole.
 func TestMessages(t *testing.T) {
 	for _, c := range messages() {
 		b := c.m.append(nil)[c.kind:]

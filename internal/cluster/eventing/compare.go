@@ -20,10 +20,12 @@ const (
 	second = int64(time.Second)
 	// settle is the age from which on events are compared: younger ones may be on their way.
 	settle = 5 * second
-	// rest is how many times as long as a comparison took no other one begins, mostRest the longest of that.
+	// rest is how many times as long as a comparison took no other one begins, mostRest the longest of
+	// that.
 	rest     = 20
 	mostRest = 5 * time.Minute
-	// anew is after how many comparisons what is known of a node is forgotten: something may be lost here since.
+	// anew is after how many comparisons what is known of a node is forgotten: something may be lost
+	// here since.
 	anew = 360
 )
 
@@ -41,11 +43,13 @@ func sumOf(list []events.Digest) uint64 {
 	return max(xxh3.Hash(b), 1)
 }
 
-// compareWith compares with a peer when it is reached, when the ring has changed, and every now and then.
+// compareWith compares with a peer when it is reached, when the ring has changed, and every now and
+// then.
 func (e *Eventing) compareWith(p *peer) {
 	timer := time.NewTimer(e.o.Compare)
 	defer timer.Stop()
-	known := make(map[uint64]halves) // what the peer had in a comparison after which all of it was here
+	// what the peer had in a comparison after which all of it was here
+	known := make(map[uint64]halves)
 	for n := 1; ; n++ {
 		select {
 		case <-p.ctx.Done():
@@ -63,7 +67,8 @@ func (e *Eventing) compareWith(p *peer) {
 				wait = e.o.Retry
 			}
 			if err != nil && p.ctx.Err() == nil {
-				e.warn("events compare", "a comparison of events with a node failed; it is tried again", "node", e.o.Name(p.id), "err", err)
+				e.warn("events compare", "a comparison of events with a node failed; it is tried again", "node",
+					e.o.Name(p.id), "err", err)
 			}
 		}
 		if wait == 0 {
@@ -79,8 +84,8 @@ func (e *Eventing) reached(p *peer) bool {
 	return p.up && e.o.Check() == nil
 }
 
-// comparison brings what a peer has and this node should have. known is what it had when that was so. It reports
-// false where it is to be done again soon.
+// comparison brings what a peer has and this node should have. known is what it had when that was
+// so. It reports false where it is to be done again soon.
 func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err error) {
 	version, moves := e.moving(p)
 	now := e.o.Now().UnixNano()
@@ -143,7 +148,8 @@ func (e *Eventing) synced(ctx context.Context) error {
 	return e.o.Durable(ctx, t)
 }
 
-// Left returns how many nodes this one has still to fetch events from before the changes of a ring are complete.
+// Left returns how many nodes this one has still to fetch events from before the changes of a ring
+// are complete.
 func (e *Eventing) Left(v *ring.View, classes []int) (left int) {
 	if !v.Changing() {
 		return 0
@@ -180,7 +186,8 @@ type comparing struct {
 }
 
 // bucket brings what a peer has of a bucket. It returns what of it is here for certain.
-func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, theirs halves, cut int64) (done halves, err error) {
+func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, theirs halves,
+	cut int64) (done halves, err error) {
 	start, end := int64(0), int64(maxTime)
 	if known.old == theirs.old && !c.moves {
 		start = cut
@@ -196,7 +203,8 @@ func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, their
 		return known, err
 	}
 	at := before(own, cut)
-	if (start > 0 || sumOf(own[:at]) == theirs.old) && (end == cut || sumOf(own[at:]) == theirs.recent) {
+	if (start > 0 || sumOf(own[:at]) == theirs.old) &&
+		(end == cut || sumOf(own[at:]) == theirs.recent) {
 		return theirs, nil // the same
 	}
 	hours, err := c.digests(ctx, info, start, end, events.DigestStep)
@@ -217,7 +225,9 @@ func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, their
 
 // before returns how many digests are before a time.
 func before(list []events.Digest, t int64) int {
-	n, _ := slices.BinarySearchFunc(list, t, func(d events.Digest, t int64) int { return cmp.Compare(d.Start, t) })
+	n, _ := slices.BinarySearchFunc(list, t, func(d events.Digest, t int64) int {
+		return cmp.Compare(d.Start, t)
+	})
 	return n
 }
 
@@ -236,7 +246,8 @@ func differing(theirs, own []events.Digest) (starts []int64) {
 }
 
 // digests asks the peer for its digests.
-func (c *comparing) digests(ctx context.Context, info *buckets.Info, start, end, step int64) ([]events.Digest, error) {
+func (c *comparing) digests(ctx context.Context, info *buckets.Info, start, end,
+	step int64) ([]events.Digest, error) {
 	reply, err := c.e.ask(ctx, c.peer, (&digested{info.ID, start, end, step}).append(nil), maxReply)
 	if err != nil || len(reply) == 0 {
 		return nil, err

@@ -9,9 +9,8 @@ import (
 // maxCopied bounds how many events of a generation are remembered.
 const maxCopied = 1 << 16
 
-// copied remembers the events that comparisons have brought a short while ago. Their own writes may come after
-// them, and are no repeats then. Eventing.taking and
-// recent guard it.
+// copied remembers the events that comparisons have brought a short while ago. Their own writes may
+// come after them, and are no repeats then. Eventing.taking and recent guard it.
 type copied struct {
 	young, old map[copyKey]events.Class
 	turned     time.Time
@@ -22,10 +21,13 @@ type copyKey struct {
 	position
 }
 
-func keyOf(bucket uint64, e *events.Event) copyKey { return copyKey{bucket, position{e.Time, e.ID}} }
+func keyOf(bucket uint64, e *events.Event) copyKey {
+	return copyKey{bucket, position{e.Time, e.ID}}
+}
 
 // note remembers events that were stored, for at least so long as life.
-func (c *copied) note(bucket uint64, list []events.Event, classes []events.Class, life time.Duration) {
+func (c *copied) note(bucket uint64, list []events.Event, classes []events.Class,
+	life time.Duration) {
 	if now := time.Now(); now.Sub(c.turned) > life || c.young == nil {
 		c.young, c.old, c.turned = make(map[copyKey]events.Class), c.young, now
 	}

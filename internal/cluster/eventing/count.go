@@ -11,9 +11,10 @@ import (
 // cellMemory is what a cell of a count takes, for each node.
 const cellMemory = 64
 
-// Count implements events.Store. The nodes send digests of cells, which an hour or a step begins; of cells of which
-// they have different events these are read.
-func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error) {
+// Count implements events.Store. The nodes send digests of cells, which an hour or a step begins;
+// of cells of which they have different events these are read.
+func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64,
+	[]events.Gap, error) {
 	info, err := e.o.Bucket(bucket)
 	if err != nil {
 		return nil, nil, err
@@ -30,11 +31,17 @@ func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step in
 	if first > start { // the first step of which not everything has expired
 		m.start += int64(uint64(first-start) / uint64(step) * uint64(step))
 	}
-	c := counting{e: e, ctx: ctx, cover: e.cover(info, start, end), answered: make(map[ring.ID][]events.Gap)}
+	c := counting{
+		e:        e,
+		ctx:      ctx,
+		cover:    e.cover(info, start, end),
+		answered: make(map[ring.ID][]events.Gap),
+	}
 	nodes := e.asked(&c.cover)
 	lease := e.o.Own.Leases().LeaseFor(ctx)
 	defer lease.Release()
-	cells := int64(len(steps.Counts())) + (min(end, c.cover.end)-max(start, c.cover.start))/events.DigestStep + 1
+	cells := int64(len(steps.Counts())) +
+		(min(end, c.cover.end)-max(start, c.cover.start))/events.DigestStep + 1
 	if err := lease.GrowWhenFree(ctx, cellMemory*cells*int64(len(nodes))); err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +50,11 @@ func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step in
 	}
 	var gaps []events.Gap
 	for from, past, ok := c.next(steps, m.cells()); ok; from, past, ok = c.next(steps, m.cells()) {
-		more, err := e.merge(ctx, lease, bucket, paged{start: from, end: min(past, end), keys: true}, func(n *events.Event) error {
+		more, err := e.merge(ctx, lease, bucket, paged{
+			start: from,
+			end:   min(past, end),
+			keys:  true,
+		}, func(n *events.Event) error {
 			steps.Add(n.Time)
 			return nil
 		})
@@ -77,7 +88,8 @@ type answer struct {
 	err error
 }
 
-// ask asks nodes for their digests. A node that fails, or without which the answer is whole, is left out.
+// ask asks nodes for their digests. A node that fails, or without which the answer is whole, is
+// left out.
 func (c *counting) ask(nodes []ring.ID, m *counted) error {
 	asking, cancel := context.WithCancel(c.e.ctx)
 	defer cancel()
@@ -112,7 +124,8 @@ func (c *counting) ask(nodes []ring.ID, m *counted) error {
 	return nil
 }
 
-// add merges digests of a node with those of others. A node that has nothing of a cell differs from nobody.
+// add merges digests of a node with those of others. A node that has nothing of a cell differs from
+// nobody.
 func (c *counting) add(list []events.Digest) {
 	if len(c.cells) == 0 {
 		c.cells = make([]cell, len(list))

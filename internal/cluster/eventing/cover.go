@@ -13,7 +13,8 @@ import (
 // maxTold is how many gaps an answer names. Of more, those near each other become one.
 const maxTold = 64
 
-// cover says what nodes that have answered cannot vouch for: what fewer owners have given than a read needs.
+// cover says what nodes that have answered cannot vouch for: what fewer owners have given than a
+// read needs.
 type cover struct {
 	e          *Eventing
 	view       *ring.View
@@ -26,8 +27,8 @@ func (e *Eventing) cover(info buckets.Info, start, end int64) cover {
 	return cover{e, e.o.View(), info, max(start, first), min(end, past)}
 }
 
-// gaps returns what is missing where these nodes have answered, each with what damage took of it. At most so many
-// are told; 0 stands for all.
+// gaps returns what is missing where these nodes have answered, each with what damage took of it.
+// At most so many are told; 0 stands for all.
 func (c *cover) gaps(answered map[ring.ID][]events.Gap, most int) (out []events.Gap) {
 	if c.start >= c.end || c.all(answered) {
 		return nil
@@ -105,25 +106,31 @@ func (c *cover) hours(start, end int64, fn func(partition int, from, to int64)) 
 	}
 }
 
-// damaged reports whether damage of a node in a part of an hour leaves fewer whole owners than a read needs. What
-// a node that is no owner has lost is no owner's.
-func (c *cover) damaged(answered map[ring.ID][]events.Gap, owners []ring.ID, id ring.ID, need int, from, to int64) bool {
+// damaged reports whether damage of a node in a part of an hour leaves fewer whole owners than a
+// read needs. What a node that is no owner has lost is no owner's.
+func (c *cover) damaged(answered map[ring.ID][]events.Gap, owners []ring.ID, id ring.ID, need int,
+	from, to int64) bool {
 	if !slices.Contains(owners, id) {
 		return false
 	}
 	whole := 0
 	for _, o := range owners {
 		gaps, ok := answered[o]
-		if ok && !slices.ContainsFunc(gaps, func(g events.Gap) bool { return g.Start < to && g.End > from }) {
+		if ok && !slices.ContainsFunc(gaps, func(g events.Gap) bool {
+			return g.Start < to && g.End > from
+		}) {
 			whole++
 		}
 	}
 	return whole < min(need, len(owners))
 }
 
-// merged orders gaps and makes one of those that touch; of more than most also of those near each other.
+// merged orders gaps and makes one of those that touch; of more than most also of those near each
+// other.
 func merged(list []events.Gap, most int) []events.Gap {
-	slices.SortFunc(list, func(a, b events.Gap) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) })
+	slices.SortFunc(list, func(a, b events.Gap) int {
+		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
+	})
 	for near := int64(0); ; near = max(2*near, events.DigestStep) {
 		out := list[:0]
 		for _, g := range list {
@@ -153,12 +160,14 @@ func (e *Eventing) asked(c *cover) []ring.ID {
 	return nodes
 }
 
-// others returns the other members that are asked for their events: those that are up, and with all also those
-// in maintenance.
+// others returns the other members that are asked for their events: those that are up, and with all
+// also those in maintenance.
 func (e *Eventing) others(all bool) (list []ring.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, id := range slices.SortedFunc(maps.Keys(e.peers), func(a, b ring.ID) int { return slices.Compare(a[:], b[:]) }) {
+	for _, id := range slices.SortedFunc(maps.Keys(e.peers), func(a, b ring.ID) int {
+		return slices.Compare(a[:], b[:])
+	}) {
 		if e.o.Up(id) || all && e.o.Reaches(id) {
 			list = append(list, id)
 		}

@@ -1,6 +1,6 @@
-// Package eventing makes the events of the nodes of a cluster one store: each event is on the nodes that own
-// its hour of its bucket, reads ask all nodes, and comparisons bring what was missed. DESIGN.md beside it has
-// the rules.
+// Package eventing makes the events of the nodes of a cluster one store: each event is on the nodes
+// that own its hour of its bucket, reads ask all nodes, and comparisons bring what was missed.
+// DESIGN.md beside it has the rules.
 package eventing
 
 import (
@@ -23,7 +23,8 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// Options are what the events of a cluster need of a node. All functions may be called concurrently.
+// Options are what the events of a cluster need of a node. All functions may be called
+// concurrently.
 type Options struct {
 	Self ring.ID
 	Own  events.Copies // those that this node has
@@ -33,7 +34,8 @@ type Options struct {
 	// Bucket and ByID return buckets, as events.Options has them.
 	Bucket func(name string) (buckets.Info, error)
 	ByID   func(id uint64) (info buckets.Info, ok bool)
-	// Known reports whether the cluster has a bucket, which the store of this node may not have: nil says that it has all.
+	// Known reports whether the cluster has a bucket, which the store of this node may not have: nil
+	// says that it has all.
 	Known func(id uint64) bool
 	// Private reports whether a bucket belongs to each node alone.
 	Private func(name string) bool
@@ -45,8 +47,8 @@ type Options struct {
 	Reaches func(ring.ID) bool      // a node can be asked
 	Copies  func(bucket uint64) int // n of a bucket that has one of its own, else 0
 	Quorum  func(v *ring.View, bucket uint64) Quorum
-	// Agreed reports whether all members that are up know a ring, or a later one: a node that knows an older one reads by that.
-	// nil: they always do.
+	// Agreed reports whether all members that are up know a ring, or a later one: a node that knows an
+	// older one reads by that. nil: they always do.
 	Agreed func(v *ring.View) bool
 	Name   func(ring.ID) string // of a node, for people
 	Check  func() error         // why this node takes no part yet; nil: it does
@@ -70,7 +72,8 @@ type Quorum struct {
 	Next   int // of the owners after a change of the ring that is under way
 }
 
-// Eventing is the events of a cluster, at one node. It is an events.Store; tokens are those of Options.Durable.
+// Eventing is the events of a cluster, at one node. It is an events.Store; tokens are those of
+// Options.Durable.
 type Eventing struct {
 	o     Options
 	boot  uint64        // a number of this start
@@ -79,7 +82,8 @@ type Eventing struct {
 	stop  context.CancelFunc
 	done  sync.WaitGroup
 
-	// taking is held by who stores events under a ring: once it was free, nobody stores under an older one.
+	// taking is held by who stores events under a ring: once it was free, nobody stores under an older
+	// one.
 	taking sync.RWMutex
 	copied copied
 	recent sync.Mutex // of copied, beside taking
@@ -97,7 +101,8 @@ type counters struct {
 	unconfirmed, comparisons, differences, fetched, missed atomic.Uint64
 }
 
-// New returns the events of a node, which compares with nobody before Members is called. Close ends it.
+// New returns the events of a node, which compares with nobody before Members is called. Close ends
+// it.
 func New(o Options) *Eventing {
 	e := &Eventing{o: o, boot: rand.Uint64(), peers: make(map[ring.ID]*peer)}
 	e.ctx, e.stop = context.WithCancel(context.Background())
@@ -140,8 +145,8 @@ type peer struct {
 	fetched ring.Version // all that it has of what this node owns under that ring is here
 }
 
-// Members says who the other members are, and which of them are reached. It is called when that or the ring
-// has changed.
+// Members says who the other members are, and which of them are reached. It is called when that or
+// the ring has changed.
 func (e *Eventing) Members(others map[ring.ID]bool) {
 	version := e.o.View().Version()
 	e.mu.Lock()
@@ -222,7 +227,8 @@ type Stats struct {
 // Stats returns the numbers since the start.
 func (e *Eventing) Stats() Stats {
 	c := &e.counters
-	return Stats{c.unconfirmed.Load(), c.comparisons.Load(), c.differences.Load(), c.fetched.Load(), c.missed.Load()}
+	return Stats{c.unconfirmed.Load(), c.comparisons.Load(), c.differences.Load(), c.fetched.Load(),
+		c.missed.Load()}
 }
 
 func (e *Eventing) warn(what, text string, args ...any) {

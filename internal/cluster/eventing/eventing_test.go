@@ -42,7 +42,8 @@ func (n *node) write(times []int64, body []byte) {
 // count reads a range and returns how many events there are, and the gaps.
 func (n *node) count(start, end int64) (number int, gaps []events.Gap) {
 	n.w.t.Helper()
-	for _, read := range []func(context.Context, string, int64, int64, func(*events.Event) error) ([]events.Gap, error){n.e.Read, n.e.ReadBack} {
+	for _, read := range []func(context.Context, string, int64, int64, func(*events.Event) error) (
+		[]events.Gap, error){n.e.Read, n.e.ReadBack} {
 		number = 0
 		var err error
 		gaps, err = read(n.w.t.Context(), bucketName, start, end, func(*events.Event) error {
@@ -54,12 +55,14 @@ func (n *node) count(start, end int64) (number int, gaps []events.Gap) {
 	counts, counted, err := n.e.Count(n.w.t.Context(), bucketName, start, end, end-start)
 	n.w.must(err)
 	if counts[0] != int64(number) || len(counted) != len(gaps) {
-		n.w.t.Errorf("Count finds %d events and %d gaps, Read %d and %d", counts[0], len(counted), number, len(gaps))
+		n.w.t.Errorf("Count finds %d events and %d gaps, Read %d and %d", counts[0], len(counted), number,
+			len(gaps))
 	}
 	return number, gaps
 }
 
-// TestLongAndMany: the longest events, and many of one moment, are stored and read in parts that are short enough.
+// TestLongAndMany: the longest events, and many of one moment, are stored and read in parts that
+// are short enough.
 func TestLongAndMany(t *testing.T) {
 	w := three(t, 20*time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
@@ -83,7 +86,8 @@ func TestLongAndMany(t *testing.T) {
 	}
 }
 
-// TestAnotherRing: an owner with another ring takes no events, and does not answer for any, until both have one.
+// TestAnotherRing: an owner with another ring takes no events, and does not answer for any, until
+// both have one.
 func TestAnotherRing(t *testing.T) {
 	w := three(t, time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
@@ -92,7 +96,8 @@ func TestAnotherRing(t *testing.T) {
 	for _, n := range w.nodes[1:] {
 		n.view.Store(v)
 	}
-	got, err := w.nodes[0].e.Write(bucketName, []events.Event{{Time: at + 1, Body: []byte("meanwhile")}})
+	got, err := w.nodes[0].e.Write(bucketName,
+		[]events.Event{{Time: at + 1, Body: []byte("meanwhile")}})
 	if err != nil || len(got.Refused) != 1 || got.Refused[0].Why != account.Unconfirmed {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -106,8 +111,8 @@ func TestAnotherRing(t *testing.T) {
 	}
 }
 
-// TestAllKnowTheRing: events are acknowledged when all nodes know the ring under which owners have them: a node that does
-// not asks the owners of the one before.
+// TestAllKnowTheRing: events are acknowledged when all nodes know the ring under which owners have
+// them: a node that does not asks the owners of the one before.
 func TestAllKnowTheRing(t *testing.T) {
 	w := three(t, time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
@@ -120,8 +125,8 @@ func TestAllKnowTheRing(t *testing.T) {
 	w.nodes[0].write([]int64{at + 1}, []byte("then"))
 }
 
-// TestDamageOfOneCopy takes nothing from an answer, is no gap, and comparisons make good what it took. Damage of two
-// is a gap, though the third has everything.
+// TestDamageOfOneCopy takes nothing from an answer, is no gap, and comparisons make good what it
+// took. Damage of two is a gap, though the third has everything.
 func TestDamageOfOneCopy(t *testing.T) {
 	w := three(t, 20*time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
@@ -131,7 +136,9 @@ func TestDamageOfOneCopy(t *testing.T) {
 	}
 	w.nodes[0].write(times, []byte("event"))
 	for i, n := range w.nodes[:2] {
-		w.until("it has its copy, which two of three acknowledge", func() bool { return n.own(at, at+1e10) == 1000 })
+		w.until("it has its copy, which two of three acknowledge", func() bool {
+			return n.own(at, at+1e10) == 1000
+		})
 		n.damage()
 		for _, reader := range w.nodes {
 			if number, gaps := reader.count(at, at+1e10); number != 1000 || len(gaps) > 0 != (i == 1) {
@@ -139,7 +146,9 @@ func TestDamageOfOneCopy(t *testing.T) {
 			}
 		}
 	}
-	if p, err := w.nodes[0].e.page(t.Context(), &paged{bucket: w.nodes[0].bucket(), start: at, end: at + 1e10, limit: pageBytes}); err != nil || len(p.gaps) == 0 {
+	if p, err := w.nodes[0].e.page(t.Context(),
+		&paged{bucket: w.nodes[0].bucket(), start: at, end: at + 1e10, limit: pageBytes}); err != nil ||
+		len(p.gaps) == 0 {
 		t.Error("the damage took nothing")
 	}
 	for _, p := range w.nodes[0].e.peersNow() {
@@ -190,7 +199,8 @@ func (n *node) damage() {
 	n.w.must(err)
 }
 
-// TestATailMissesNothingUnsaid: a live tail has each event of other nodes once, or counts it as missed.
+// TestATailMissesNothingUnsaid: a live tail has each event of other nodes once, or counts it as
+// missed.
 func TestATailMissesNothingUnsaid(t *testing.T) {
 	w := three(t, 20*time.Second)
 	f, err := w.nodes[2].e.Follow(bucketName, events.MaxFollow)
@@ -228,14 +238,16 @@ func TestATailMissesNothingUnsaid(t *testing.T) {
 	}
 }
 
-// TestASilentNode: an answer waits for a node that says nothing only if it is not whole without it, whichever of them
-// it is; and a node that is lost as well is a gap.
+// TestASilentNode: an answer waits for a node that says nothing only if it is not whole without it,
+// whichever of them it is; and a node that is lost as well is a gap.
 func TestASilentNode(t *testing.T) {
 	w := three(t, 20*time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
 	w.nodes[0].write([]int64{at, at + 1}, []byte("event"))
 	for _, n := range w.nodes {
-		w.until("it has its copy, which two of three acknowledge", func() bool { return n.own(at, at+10) == 2 })
+		w.until("it has its copy, which two of three acknowledge", func() bool {
+			return n.own(at, at+10) == 2
+		})
 	}
 	for i, n := range w.nodes {
 		other := w.nodes[(i+1)%3]
@@ -251,7 +263,8 @@ func TestASilentNode(t *testing.T) {
 				t.Errorf("with one that is down as well: %d events, gaps %v", number, gaps)
 			}
 		}()
-		for counted := false; !counted; { // Read, ReadBack and Count are lost, and what else asks meanwhile
+		// Read, ReadBack and Count are lost, and what else asks meanwhile
+		for counted := false; !counted; {
 			select {
 			case other.lost <- struct{}{}:
 			case <-done:

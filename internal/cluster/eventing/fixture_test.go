@@ -104,14 +104,17 @@ func (n *node) open() {
 	n.w.must(err)
 	up := func(id ring.ID) bool { return !n.down.Load() && !n.w.node(id).down.Load() }
 	n.e = New(Options{
-		Self: n.id, Own: events.Copies{Local: opened.Events()}, Log: loglimit.New(slog.New(slog.DiscardHandler), time.Now), Now: time.Now,
+		Self: n.id, Own: events.Copies{Local: opened.Events()},
+		Log: loglimit.New(slog.New(slog.DiscardHandler), time.Now), Now: time.Now,
 		Bucket: opened.BucketByName, Private: func(string) bool { return false },
 		ByID: func(id uint64) (buckets.Info, bool) {
 			info, err := opened.BucketByName(bucketName)
 			return info, err == nil && info.ID == id
 		},
-		Durable: func(ctx context.Context, t write.Token) error { return opened.Intake().WaitDurable(ctx, t) },
-		View:    n.view.Load, Up: up, Reaches: up, Copies: func(uint64) int { return 0 },
+		Durable: func(ctx context.Context, t write.Token) error {
+			return opened.Intake().WaitDurable(ctx, t)
+		},
+		View: n.view.Load, Up: up, Reaches: up, Copies: func(uint64) int { return 0 },
 		Quorum: func(*ring.View, uint64) Quorum { return Quorum{Reads: 2, Writes: 2, Next: 2} },
 		Agreed: func(*ring.View) bool { return !n.w.behind.Load() },
 		Name:   ring.ID.String, Check: func() error { return nil }, Ask: n.ask,
@@ -165,7 +168,8 @@ func (w *world) up() {
 	w.members()
 }
 
-// ask has another node serve, with copies of all bytes. With faults a request or a reply is lost now and then.
+// ask has another node serve, with copies of all bytes. With faults a request or a reply is lost
+// now and then.
 func (n *node) ask(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 	of := n.w.node(to)
 	lost := &call.Error{Peer: to, Code: call.Unreachable, Text: "the connection ended"}

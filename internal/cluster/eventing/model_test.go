@@ -31,7 +31,8 @@ func (m *model) write(n *node) {
 		if i > 0 && w.random.IntN(6) == 0 {
 			i = w.random.IntN(i)
 		} else {
-			e := events.Event{Time: m.now - w.random.Int64N(4*events.DigestStep) - 10*second, Body: fmt.Append(nil, "body ", i)}
+			e := events.Event{Time: m.now - w.random.Int64N(4*events.DigestStep) - 10*second,
+				Body: fmt.Append(nil, "body ", i)}
 			copy(e.ID[:], fmt.Sprintf("event %010d", i))
 			m.all, m.acked = append(m.all, e), append(m.acked, false)
 		}
@@ -47,7 +48,8 @@ func (m *model) write(n *node) {
 			w.t.Errorf("event %v is refused: %v", list[r.At], r.Why)
 		}
 	}
-	if c := got.Counts; c.Accepted+c.Late+c.Duplicate+c.Refused[account.Unconfirmed] != uint64(len(list)) || len(refused) != int(c.RefusedTotal()) {
+	if c := got.Counts; c.Accepted+c.Late+c.Duplicate+c.Refused[account.Unconfirmed] != uint64(
+		len(list)) || len(refused) != int(c.RefusedTotal()) {
 		w.t.Errorf("%d events are counted as %+v", len(list), c)
 	}
 	for i, of := range at {
@@ -69,7 +71,8 @@ func (m *model) read(n *node) {
 	m.count(n, start, end)
 }
 
-// count counts a range at a node: each step has what was acknowledged, and no more than was written.
+// count counts a range at a node: each step has what was acknowledged, and no more than was
+// written.
 func (m *model) count(n *node, start, end int64) {
 	w := m.w
 	w.t.Helper()
@@ -89,13 +92,16 @@ func (m *model) count(n *node, start, end int64) {
 		}
 		at := (e.Time - start) / step
 		most[at]++
-		if m.acked[i] && !slices.ContainsFunc(gaps, func(g events.Gap) bool { return e.Time >= g.Start && e.Time < g.End }) {
+		if m.acked[i] && !slices.ContainsFunc(gaps, func(g events.Gap) bool {
+			return e.Time >= g.Start && e.Time < g.End
+		}) {
 			least[at]++
 		}
 	}
 	for i, got := range counts {
 		if got < least[i] || got > most[i] {
-			w.t.Errorf("%d events are counted in step %d of %d, from %d to %d were written, with gaps %v", got, i, step, least[i], most[i], gaps)
+			w.t.Errorf("%d events are counted in step %d of %d, from %d to %d were written, with gaps %v",
+				got, i, step, least[i], most[i], gaps)
 		}
 	}
 }
@@ -133,8 +139,11 @@ func (m *model) check(n *node, start, end int64, back bool, limit int) (gaps []e
 		case ok && (g.Time != e.Time || !bytes.Equal(g.Body, e.Body)):
 			w.t.Errorf("%v was read, %v written", g, *e)
 		case !ok && m.acked[i] && e.Time >= start && e.Time < end:
-			if !slices.ContainsFunc(gaps, func(g events.Gap) bool { return e.Time >= g.Start && e.Time < g.End }) {
-				w.t.Errorf("%s was acknowledged, and is not read from %d to %d, with gaps %v", e.Body, start, end, gaps)
+			if !slices.ContainsFunc(gaps, func(g events.Gap) bool {
+				return e.Time >= g.Start && e.Time < g.End
+			}) {
+				w.t.Errorf("%s was acknowledged, and is not read from %d to %d, with gaps %v", e.Body, start,
+					end, gaps)
 			}
 		}
 	}
@@ -191,13 +200,15 @@ func (m *model) moved(v *ring.View) {
 	w.faults.Store(false)
 	w.up()
 	for _, n := range w.nodes {
-		w.until(fmt.Sprintf("node %v has no node left to fetch from", n.id), func() bool { return n.e.Left(v, nil) == 0 })
+		w.until(fmt.Sprintf("node %v has no node left to fetch from", n.id), func() bool {
+			return n.e.Left(v, nil) == 0
+		})
 	}
 	w.faults.Store(true)
 }
 
-// TestTheClusterIsTheModel: what was acknowledged is read at every node, or said to be missing, while nodes are
-// killed and unreachable, messages are lost, and members join and leave.
+// TestTheClusterIsTheModel: what was acknowledged is read at every node, or said to be missing,
+// while nodes are killed and unreachable, messages are lost, and members join and leave.
 func TestTheClusterIsTheModel(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -241,7 +252,8 @@ func TestTheClusterIsTheModel(t *testing.T) {
 	}
 }
 
-// settled checks that after comparisons every owner has every event that was acknowledged, and all nodes say the same.
+// settled checks that after comparisons every owner has every event that was acknowledged, and all
+// nodes say the same.
 func (m *model) settled() {
 	w := m.w
 	w.t.Helper()

@@ -76,8 +76,8 @@ func (e *Eventing) fetch(ctx context.Context, node ring.ID, q *paged) (p page, e
 	return p, err
 }
 
-// agreed does something that is good under the ring of this node, again while a node has too much to do or another
-// ring: with another one as long as a write waits.
+// agreed does something that is good under the ring of this node, again while a node has too much
+// to do or another ring: with another one as long as a write waits.
 func (e *Eventing) agreed(ctx context.Context, do func(v ring.Version) error) error {
 	for began := time.Now(); ; {
 		err := do(e.o.View().Version())

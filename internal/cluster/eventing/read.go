@@ -14,29 +14,34 @@ import (
 // patience is how long a read waits for a node without which its answer is whole as well.
 const patience = 500 * time.Millisecond
 
-// readMemory is what the pages of a read take, shared by the nodes; a page is as small as minPage then.
+// readMemory is what the pages of a read take, shared by the nodes; a page is as small as minPage
+// then.
 const (
 	readMemory = 8 << 20
 	minPage    = 32 << 10
 )
 
-// Read implements events.Store over all nodes. A gap is also what fewer owners have answered for than it takes.
-func (e *Eventing) Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+// Read implements events.Store over all nodes. A gap is also what fewer owners have answered for
+// than it takes.
+func (e *Eventing) Read(ctx context.Context, bucket string, start, end int64,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	lease := e.o.Own.Leases().LeaseFor(ctx)
 	defer lease.Release()
 	return e.merge(ctx, lease, bucket, paged{start: start, end: end}, fn)
 }
 
 // ReadBack is Read in the other order.
-func (e *Eventing) ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+func (e *Eventing) ReadBack(ctx context.Context, bucket string, start, end int64,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	lease := e.o.Own.Leases().LeaseFor(ctx)
 	defer lease.Release()
 	return e.merge(ctx, lease, bucket, paged{start: start, end: end, back: true}, fn)
 }
 
-// merge reads the events of all nodes in one order, with memory of a lease, to which it gives it back.
-// It has answered for those behind which it stopped.
-func (e *Eventing) merge(ctx context.Context, lease *memory.Lease, bucket string, q paged, fn func(*events.Event) error) ([]events.Gap, error) {
+// merge reads the events of all nodes in one order, with memory of a lease, to which it gives it
+// back. It has answered for those behind which it stopped.
+func (e *Eventing) merge(ctx context.Context, lease *memory.Lease, bucket string, q paged,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	info, err := e.o.Bucket(bucket)
 	if err != nil {
 		return nil, err
@@ -134,8 +139,8 @@ func (m *merging) run(fn func(*events.Event) error) (last *int64, err error) {
 	}
 }
 
-// load gets the next page of a node, if nothing is left of the last one. A node that fails is gone, and one that keeps
-// the others waiting that have answered.
+// load gets the next page of a node, if nothing is left of the last one. A node that fails is gone,
+// and one that keeps the others waiting that have answered.
 func (m *merging) load(r *reading) error {
 	for len(r.list) == 0 && !r.ended {
 		timer := time.NewTimer(patience)
@@ -191,7 +196,8 @@ func (m *merging) take(r *reading, p page, ok bool) error {
 	return nil
 }
 
-// lend makes up for what a page has beyond what was lent for it: an event may be longer than a page.
+// lend makes up for what a page has beyond what was lent for it: an event may be longer than a
+// page.
 func (m *merging) lend(r *reading, list []events.Event) error {
 	size := int64(0)
 	for i := range list {

@@ -19,7 +19,8 @@ import (
 type server struct{ *Eventing }
 
 // Serve answers a request of another node.
-func (e *Eventing) Serve(ctx context.Context, from ring.ID, request []byte, reply func(part []byte) error) error {
+func (e *Eventing) Serve(ctx context.Context, from ring.ID, request []byte,
+	reply func(part []byte) error) error {
 	if err := e.o.Check(); err != nil {
 		return err
 	}
@@ -137,10 +138,15 @@ func (e *Eventing) page(ctx context.Context, m *paged) (p page, err error) {
 	return p, err
 }
 
-// under returns an error with which a node asks for another try where the ring is not the one that was meant.
+// under returns an error with which a node asks for another try where the ring is not the one that
+// was meant.
 func (e *Eventing) under(version ring.Version) error {
 	if v := e.o.View().Version(); v != version {
-		return &call.Error{Peer: e.o.Self, Code: call.OtherRing, Text: fmt.Sprintf("its ring is %s, not %s", v, version)}
+		return &call.Error{
+			Peer: e.o.Self,
+			Code: call.OtherRing,
+			Text: fmt.Sprintf("its ring is %s, not %s", v, version),
+		}
 	}
 	return nil
 }
@@ -151,8 +157,10 @@ func (e *Eventing) owns(v *ring.View, id ring.ID, bucket uint64, hour int64) boo
 }
 
 // digests returns the digests of this node that a node owns. Events that expire soon are left out.
-func (e *Eventing) digests(ctx context.Context, of ring.ID, info *buckets.Info, start, end, step int64) ([]events.Digest, error) {
-	list, _, err := e.o.Own.Digests(ctx, info.ID, max(start, e.o.Own.WholeFrom(info, step)), end, events.Cells{Step: step})
+func (e *Eventing) digests(ctx context.Context, of ring.ID, info *buckets.Info, start, end,
+	step int64) ([]events.Digest, error) {
+	list, _, err := e.o.Own.Digests(ctx, info.ID, max(start, e.o.Own.WholeFrom(info, step)), end,
+		events.Cells{Step: step})
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +196,8 @@ func (e server) sumsFor(ctx context.Context, of ring.ID, cut int64) (map[uint64]
 const maxTime = (1<<63 - 1) / events.DigestStep * events.DigestStep
 
 // serveSums answers once nothing is being stored under an older ring.
-func (e server) serveSums(ctx context.Context, from ring.ID, body []byte, reply func([]byte) error) error {
+func (e server) serveSums(ctx context.Context, from ring.ID, body []byte,
+	reply func([]byte) error) error {
 	var m summed
 	if err := m.parse(body); err != nil {
 		return err
@@ -203,7 +212,8 @@ func (e server) serveSums(ctx context.Context, from ring.ID, body []byte, reply 
 	return give((&sums{version, of}).append(nil), reply)
 }
 
-func (e server) serveDigests(ctx context.Context, from ring.ID, body []byte, reply func([]byte) error) error {
+func (e server) serveDigests(ctx context.Context, from ring.ID, body []byte,
+	reply func([]byte) error) error {
 	var m digested
 	if err := m.parse(body); err != nil {
 		return err

@@ -10,7 +10,8 @@ import (
 	"dalmatiner/internal/store/events"
 )
 
-// maxShown is how many bytes of events wait for the live tails of a node. Further events are missed.
+// maxShown is how many bytes of events wait for the live tails of a node. Further events are
+// missed.
 const maxShown = 2 << 20
 
 // tails are the live tails of another node, and what it has shown to those of this one.
@@ -33,7 +34,8 @@ type tails struct {
 }
 
 func (t *tails) begin() {
-	t.tell, t.more, t.missed, t.toldOf = make(chan struct{}, 1), make(chan struct{}, 1), make(map[uint64]uint64), make(chan struct{})
+	t.tell, t.more, t.missed, t.toldOf = make(chan struct{}, 1), make(chan struct{}, 1),
+		make(map[uint64]uint64), make(chan struct{})
 }
 
 // set notes which tails there are.
@@ -67,7 +69,11 @@ func (t *tails) offer(bucket uint64, list []events.Event) (missed int) {
 		}
 		m := shown{bucket: bucket}
 		for i := range list[:n] {
-			m.list = append(m.list, events.Event{Time: list[i].Time, ID: list[i].ID, Body: slices.Clone(list[i].Body)})
+			m.list = append(m.list, events.Event{
+				Time: list[i].Time,
+				ID:   list[i].ID,
+				Body: slices.Clone(list[i].Body),
+			})
 		}
 		t.queue, t.bytes = append(t.queue, m), t.bytes+size
 		list = list[n:]
@@ -167,7 +173,8 @@ func (e *Eventing) showTo(p *peer) {
 	}
 }
 
-// tellOf tells a peer which live tails this node has: when that has changed, and every now and then.
+// tellOf tells a peer which live tails this node has: when that has changed, and every now and
+// then.
 func (e *Eventing) tellOf(p *peer) {
 	timer := time.NewTimer(e.o.Follow)
 	defer timer.Stop()
@@ -221,8 +228,8 @@ func (t *tails) await(ctx context.Context) {
 	}
 }
 
-// followWait is how long Follow waits for a node that does not answer: what is written there meanwhile is not
-// shown.
+// followWait is how long Follow waits for a node that does not answer: what is written there
+// meanwhile is not shown.
 const followWait = time.Second
 
 // Follow implements events.Store. What is written on nodes that are up is shown from the return on.

@@ -21,9 +21,9 @@ const (
 	mostWait     = 200 * time.Millisecond
 )
 
-// Write implements events.Store. Events are on the disks of W owners each when it returns; those that are not
-// in time are refused as account.Unconfirmed, and may stay. Those of which an owner knows that their bucket was
-// deleted are refused as account.BucketDeleted.
+// Write implements events.Store. Events are on the disks of W owners each when it returns; those
+// that are not in time are refused as account.Unconfirmed, and may stay. Those of which an owner
+// knows that their bucket was deleted are refused as account.BucketDeleted.
 func (e *Eventing) Write(bucket string, list []events.Event) (events.Written, error) {
 	if err := e.o.Check(); err != nil {
 		return events.Written{}, err
@@ -96,7 +96,11 @@ func (w *writing) chunks(list []events.Event) (out []chunk) {
 		if !ok || len(out[at].list) == chunkEvents || out[at].bytes+size > chunkBytes {
 			at = len(out)
 			open[partition] = at
-			out = append(out, chunk{partition: partition, has: make(map[ring.ID][]events.Class), retried: make(map[ring.ID]bool)})
+			out = append(out, chunk{
+				partition: partition,
+				has:       make(map[ring.ID][]events.Class),
+				retried:   make(map[ring.ID]bool),
+			})
 		}
 		c := &out[at]
 		c.list, c.at, c.bytes = append(c.list, list[i]), append(c.at, i), c.bytes+size
@@ -111,8 +115,8 @@ type pushed struct {
 	err     error
 }
 
-// place gives the events of a chunk to their owners until enough have them, or time is up. Owners that have not
-// answered by then go on by themselves.
+// place gives the events of a chunk to their owners until enough have them, or time is up. Owners
+// that have not answered by then go on by themselves.
 func (w *writing) place(ctx context.Context, c *chunk) {
 	e := w.e
 	copies := e.o.Copies(w.info.ID)
@@ -134,7 +138,12 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 				continue
 			}
 			if request == nil {
-				request = &stored{version: v.Version(), bucket: w.info.ID, defined: e.o.Define(w.info.ID), list: c.list}
+				request = &stored{
+					version: v.Version(),
+					bucket:  w.info.ID,
+					defined: e.o.Define(w.info.ID),
+					list:    c.list,
+				}
 			}
 			asked[to] = w.push(to, request, c.bytes, answers)
 		}
@@ -171,7 +180,8 @@ func (c *chunk) answered(p *pushed) {
 	switch {
 	case p.err == nil:
 		c.has[p.to] = p.classes
-	case code == call.UnknownBucket || errors.Is(p.err, buckets.ErrUnknown): // it was told what the bucket is
+	// it was told what the bucket is
+	case code == call.UnknownBucket || errors.Is(p.err, buckets.ErrUnknown):
 		c.stale = true
 	case code != call.OtherRing && code != call.Busy:
 		c.retried[p.to] = true
@@ -185,7 +195,8 @@ func (w *writing) enough(v *ring.View, c *chunk, current, future []ring.ID) bool
 	}
 	q := w.e.o.Quorum(v, w.info.ID)
 	c.owners = c.holders(c.owners[:0], current)
-	return len(current) > 0 && len(c.owners) >= min(q.Writes, len(current)) && len(c.holders(nil, future)) >= min(q.Next, len(future))
+	return len(current) > 0 && len(c.owners) >= min(q.Writes, len(current)) &&
+		len(c.holders(nil, future)) >= min(q.Next, len(future))
 }
 
 // holders appends those of a list that have the events.
@@ -250,15 +261,16 @@ func (w *writing) push(to ring.ID, m *stored, bytes int, answers chan<- pushed) 
 	return started
 }
 
-// keep stores events here that have too few owners: they are not acknowledged, but comparisons bring them to
-// their owners later.
+// keep stores events here that have too few owners: they are not acknowledged, but comparisons
+// bring them to their owners later.
 func (w *writing) keep(c *chunk) {
 	if len(c.has) > 0 {
 		return // somebody has them
 	}
 	_, _, err := w.e.o.Own.Adopt(w.info.ID, c.list)
 	if err != nil && !errors.Is(err, buckets.ErrUnknown) {
-		w.e.warn("events keep", "events that no owner has confirmed are not kept here", "bucket", w.info.Name, "err", err)
+		w.e.warn("events keep", "events that no owner has confirmed are not kept here", "bucket",
+			w.info.Name, "err", err)
 	}
 }
 
@@ -320,7 +332,11 @@ func (e *Eventing) take(ctx context.Context, m *stored) ([]events.Class, error) 
 	}
 	e.taking.RUnlock()
 	if errors.Is(err, buckets.ErrUnknown) && e.o.Known != nil && e.o.Known(m.bucket) {
-		return nil, &call.Error{Peer: e.o.Self, Code: call.Failed, Text: "it has another bucket of this name"}
+		return nil, &call.Error{
+			Peer: e.o.Self,
+			Code: call.Failed,
+			Text: "it has another bucket of this name",
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -329,7 +345,8 @@ func (e *Eventing) take(ctx context.Context, m *stored) ([]events.Class, error) 
 }
 
 // ask asks a node for a reply of a bounded length.
-func (e *Eventing) ask(ctx context.Context, to ring.ID, request []byte, most int) (reply []byte, err error) {
+func (e *Eventing) ask(ctx context.Context, to ring.ID, request []byte, most int) (reply []byte,
+	err error) {
 	err = e.o.Ask(ctx, to, request, func(part []byte) error {
 		if len(reply)+len(part) > most {
 			return errMalformed

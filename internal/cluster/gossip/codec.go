@@ -68,7 +68,8 @@ func (p *parser) state(b []byte) (*state, error) {
 	var last ring.ID
 	for n := r.UpTo(maxNodes); n > 0 && !r.Bad; n-- {
 		p := readPresence(r)
-		r.Check(slices.Compare(p.node.ID[:], last[:]) > 0 && p.node.Name != "") // in order: one encoding of each state
+		// in order: one encoding of each state
+		r.Check(slices.Compare(p.node.ID[:], last[:]) > 0 && p.node.Name != "")
 		s.nodes[p.node.ID], last = p, p.node.ID
 	}
 	if !r.Done() {
@@ -87,7 +88,8 @@ func flag(is bool) byte {
 func appendRegister(b []byte, g *register) []byte {
 	b = append(append(b, g.origin[:]...), flag(g.firm))
 	members := g.view.Members()
-	for _, n := range []uint64{g.view.Version().Number, uint64(g.view.Partitions()), uint64(g.view.Copies(ring.Current)),
+	for _, n := range []uint64{g.view.Version().Number, uint64(g.view.Partitions()),
+		uint64(g.view.Copies(ring.Current)),
 		uint64(g.view.Copies(ring.Future)), uint64(len(members))} {
 		b = binary.AppendUvarint(b, n)
 	}
@@ -117,7 +119,8 @@ func (p *parser) register(b []byte) (*register, error) {
 func parseRegister(b []byte) (*register, error) {
 	r := &fields.Reader{Src: b}
 	g := &register{origin: readID(r), firm: r.UpTo(1) == 1}
-	c := ring.Config{Number: r.Uvarint(), Partitions: int(r.UpTo(ring.MaxPartitions)), Copies: int(r.UpTo(ring.MaxCopies)),
+	c := ring.Config{Number: r.Uvarint(), Partitions: int(r.UpTo(ring.MaxPartitions)),
+		Copies:     int(r.UpTo(ring.MaxCopies)),
 		NextCopies: int(r.UpTo(ring.MaxCopies))}
 	for n := r.UpTo(ring.MaxMembers); n > 0 && !r.Bad; n-- {
 		var m ring.Member
@@ -158,7 +161,8 @@ func readPresence(r *fields.Reader) *presence {
 }
 
 // appendWho appends what members and nodes have in common.
-func appendWho(b []byte, id ring.ID, name, zone string, addresses []string, p ring.Protocol) []byte {
+func appendWho(b []byte, id ring.ID, name, zone string, addresses []string,
+	p ring.Protocol) []byte {
 	b = appendText(appendText(append(b, id[:]...), name), zone)
 	b = binary.AppendUvarint(b, uint64(len(addresses)))
 	for _, a := range addresses {
@@ -167,7 +171,8 @@ func appendWho(b []byte, id ring.ID, name, zone string, addresses []string, p ri
 	return binary.AppendUvarint(binary.AppendUvarint(b, uint64(p.Min)), uint64(p.Max))
 }
 
-func readWho(r *fields.Reader) (id ring.ID, name, zone string, addresses []string, p ring.Protocol) {
+func readWho(r *fields.Reader) (id ring.ID, name, zone string, addresses []string,
+	p ring.Protocol) {
 	id, name, zone = readID(r), readText(r), readText(r)
 	for n := r.UpTo(maxAddresses); n > 0 && !r.Bad; n-- {
 		addresses = append(addresses, readText(r))

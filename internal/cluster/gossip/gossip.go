@@ -82,7 +82,8 @@ func Open(o Options) (*Node, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	n := &Node{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}), seen: make(map[ring.ID]seen),
+	n := &Node{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}),
+		seen:   make(map[ring.ID]seen),
 		values: make(map[string]*sealed), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
 		search: search{missing: make(map[string]missing)}}
 	n.hasData.Store(o.Node.HasData)
@@ -112,7 +113,9 @@ func Open(o Options) (*Node, error) {
 	n.kv = memberlist.NewKV(config, newLogger(o.Logger), noDNS{}, prometheus.NewRegistry())
 	// The ring is there before the first message of another node is.
 	ctx, stop := context.WithCancel(context.Background())
-	if err := n.kv.CAS(ctx, n.codec.id, n.codec, func(any) (any, bool, error) { return first, true, nil }); err != nil {
+	if err := n.kv.CAS(ctx, n.codec.id, n.codec, func(any) (any, bool, error) {
+		return first, true, nil
+	}); err != nil {
 		stop()
 		return nil, err
 	}
@@ -145,7 +148,8 @@ func (o *Options) check() error {
 	case tooLong(c.Name) || tooLong(c.Zone) || slices.ContainsFunc(c.Addresses, tooLong):
 		return fmt.Errorf("a name, zone or address of %s has more than %d bytes", c.Name, maxText)
 	case len(c.Addresses) > maxAddresses:
-		return fmt.Errorf("%s has %d addresses, at most %d are possible", c.Name, len(c.Addresses), maxAddresses)
+		return fmt.Errorf("%s has %d addresses, at most %d are possible", c.Name, len(c.Addresses),
+			maxAddresses)
 	case o.Heartbeat <= 0 || o.Timeout <= o.Heartbeat:
 		return fmt.Errorf("a heartbeat every %s does not go with a timeout of %s", o.Heartbeat, o.Timeout)
 	}
@@ -164,7 +168,8 @@ func (n *Node) config(label string) (c memberlist.KVConfig, err error) {
 	if err != nil {
 		return c, fmt.Errorf("the port of gossip, %s: %w", n.o.Listen, err)
 	}
-	c = memberlist.KVConfig{NodeName: n.o.Node.ID.String(), RandomizeNodeName: true, ClusterLabel: label,
+	c = memberlist.KVConfig{NodeName: n.o.Node.ID.String(), RandomizeNodeName: true,
+		ClusterLabel:  label,
 		StreamTimeout: 2 * time.Second, RetransmitMult: 4, PushPullInterval: pushPull, GossipNodes: 3,
 		GossipInterval: min(200*time.Millisecond, n.o.Heartbeat), GossipToTheDeadTime: 30 * time.Second,
 		LeaveTimeout: 2 * time.Second, BroadcastTimeoutForLocalUpdatesOnShutdown: time.Second,
@@ -172,7 +177,8 @@ func (n *Node) config(label string) (c memberlist.KVConfig, err error) {
 	c.TCPTransport.BindAddrs = []string{host}
 	c.TCPTransport.BindPort = int(port)
 	c.TCPTransport.PacketDialTimeout, c.TCPTransport.PacketWriteTimeout = 2*time.Second, 5*time.Second
-	c.TCPTransport.MaxConcurrentWrites, c.TCPTransport.AcquireWriterTimeout = 32, 250*time.Millisecond // nodes that hang hold some
+	// nodes that hang hold some
+	c.TCPTransport.MaxConcurrentWrites, c.TCPTransport.AcquireWriterTimeout = 32, 250*time.Millisecond
 	c.Codecs = append(c.Codecs, n.codec)
 	return c, nil
 }
@@ -248,7 +254,8 @@ func (n *Node) Commit(ctx context.Context, change func(*ring.View) (*ring.View, 
 			return nil, err
 		}
 		if next.Version().Number != g.view.Version().Number+1 {
-			return nil, fmt.Errorf("%w: %s does not follow %s", ring.ErrStale, next.Version(), g.view.Version())
+			return nil, fmt.Errorf("%w: %s does not follow %s", ring.ErrStale, next.Version(),
+				g.view.Version())
 		}
 		return &register{g.origin, g.firm, next}, nil
 	})

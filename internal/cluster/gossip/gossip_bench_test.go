@@ -33,7 +33,9 @@ func BenchmarkHundredNodes(b *testing.B) {
 			b.Cleanup(func() { _ = n.Close() })
 			nodes[i] = n
 		}
-		all(b, nodes, func(n *Node) bool { return len(n.View().Members()) == count && len(n.now.Load().up) == count })
+		all(b, nodes, func(n *Node) bool {
+			return len(n.View().Members()) == count && len(n.now.Load().up) == count
+		})
 		b.ReportMetric(time.Since(began).Seconds(), "s-to-one-ring")
 
 		used := processorTime(b)
@@ -42,11 +44,14 @@ func BenchmarkHundredNodes(b *testing.B) {
 		b.ReportMetric(float64(heap()-before)/count/1024, "kB/node")
 
 		began = time.Now()
-		plan, err := nodes[count/2].View().Plan([]ring.Change{{Action: ring.SetCopies, Copies: 2}}, ring.Sizes{}, rand.New(rand.NewPCG(1, 2)))
+		plan, err := nodes[count/2].View().Plan([]ring.Change{{Action: ring.SetCopies, Copies: 2}},
+			ring.Sizes{}, rand.New(rand.NewPCG(1, 2)))
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := nodes[count/2].Commit(context.Background(), func(v *ring.View) (*ring.View, error) { return v.Commit(plan) }); err != nil {
+		if err := nodes[count/2].Commit(context.Background(), func(v *ring.View) (*ring.View, error) {
+			return v.Commit(plan)
+		}); err != nil {
 			b.Fatal(err)
 		}
 		all(b, nodes, func(n *Node) bool { return n.View().Version() == plan.Next.Version() })

@@ -22,10 +22,13 @@ func testOptions(i int, join ...string) Options {
 	if err := fs.MkdirAll("d", 0o755); err != nil {
 		panic(err)
 	}
-	return Options{Node: ring.Candidate{ID: ring.ID{15: byte(i)}, Name: fmt.Sprint("n", i), Addresses: []string{fmt.Sprintf("host%d:5555", i)},
-		Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: 64}, Copies: 3, Listen: "127.0.0.1:0", Join: join, Cookie: "secret",
-		FS: fs, Dir: "d", Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond, Timeout: time.Second,
-		Values: []Value{{Name: "set", Merge: union}}}
+	return Options{Node: ring.Candidate{ID: ring.ID{15: byte(i)}, Name: fmt.Sprint("n", i),
+		Addresses: []string{fmt.Sprintf("host%d:5555", i)},
+		Protocol:  ring.Protocol{Min: 1, Max: 1}, Partitions: 64}, Copies: 3, Listen: "127.0.0.1:0",
+		Join: join, Cookie: "secret",
+		FS: fs, Dir: "d", Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond,
+		Timeout: time.Second,
+		Values:  []Value{{Name: "set", Merge: union}}}
 }
 
 // union merges sets of bytes.
@@ -77,7 +80,8 @@ func agree(t *testing.T, nodes ...*Node) {
 				}
 			}
 			// The first one waits for its members, the others for its ring.
-			return len(n.View().Members()) == len(nodes) && (n == nodes[0] || n.View().Version() == nodes[0].View().Version())
+			return len(n.View().Members()) == len(nodes) &&
+				(n == nodes[0] || n.View().Version() == nodes[0].View().Version())
 		})
 	}
 }
@@ -124,7 +128,8 @@ func TestThreeNodes(t *testing.T) {
 	}
 	theyAdmitNobodyWithData(t, first)
 
-	plan, err := before.Plan([]ring.Change{{Action: ring.SetCopies, Copies: 2}}, ring.Sizes{}, rand.New(rand.NewPCG(1, 2)))
+	plan, err := before.Plan([]ring.Change{{Action: ring.SetCopies, Copies: 2}}, ring.Sizes{},
+		rand.New(rand.NewPCG(1, 2)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +137,9 @@ func TestThreeNodes(t *testing.T) {
 	if err := second.Commit(ctx, commit); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, first, "commit", func() bool { return first.View().Version() == plan.Next.Version() })
+	eventually(t, first, "commit", func() bool {
+		return first.View().Version() == plan.Next.Version()
+	})
 	if err := first.Commit(ctx, commit); !errors.Is(err, ring.ErrStale) {
 		t.Errorf("the same commit again: %v", err)
 	}
@@ -145,7 +152,9 @@ func theyAdmitNobodyWithData(t *testing.T, member *Node) {
 		t.Fatal(err)
 	}
 	late := open(t, testOptions(4, member.Addr()))
-	eventually(t, late, "it follows the cluster with data", func() bool { return late.View().Version() == member.View().Version() })
+	eventually(t, late, "it follows the cluster with data", func() bool {
+		return late.View().Version() == member.View().Version()
+	})
 	eventually(t, member, "the late one is up", func() bool { return member.Up(late.o.Node.ID) })
 	member.admit(context.Background(), member.state())
 	if _, is := member.View().Member(late.o.Node.ID); is {
@@ -174,10 +183,12 @@ func TestStrangers(t *testing.T) {
 	for _, n := range []*Node{first, misfit} {
 		eventually(t, n, "refusal", func() bool {
 			r := n.Refused()
-			return len(r) == 1 && errors.Is(r[0], ring.ErrRefused) && strings.Contains(r[0].Error(), "ring_size of n")
+			return len(r) == 1 && errors.Is(r[0], ring.ErrRefused) &&
+				strings.Contains(r[0].Error(), "ring_size of n")
 		})
 	}
-	if len(first.View().Members()) != 1 || len(misfit.View().Members()) != 1 || len(first.state().nodes) != 2 {
+	if len(first.View().Members()) != 1 || len(misfit.View().Members()) != 1 ||
+		len(first.state().nodes) != 2 {
 		t.Error("a stranger is a member")
 	}
 }

@@ -37,7 +37,8 @@ func (l logger) Log(pairs ...any) error {
 		}
 	}
 	if strings.Contains(msg, "locally-generated") {
-		at = slog.LevelDebug // at the start there is no port to send the ring from yet, at the end none any more
+		// at the start there is no port to send the ring from yet, at the end none any more
+		at = slog.LevelDebug
 	}
 	l.to.Log(at, msg, "gossip: "+msg, args...)
 	return nil

@@ -51,7 +51,8 @@ func (n *Node) load() (*state, error) {
 		return nil, fmt.Errorf("%s in %s: %w", fileName, n.o.Dir, err)
 	}
 	if got := s.ring.view.Partitions(); got != me.Partitions {
-		return nil, fmt.Errorf("ring_size of %s is %d, that of its cluster %d: set it back", me.Name, me.Partitions, got)
+		return nil, fmt.Errorf("ring_size of %s is %d, that of its cluster %d: set it back", me.Name,
+			me.Partitions, got)
 	}
 	n.kept = s.ring
 	return s, nil
@@ -64,8 +65,9 @@ func (n *Node) found() (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Members = []ring.Member{{ID: me.ID, Name: me.Name, Addresses: me.Addresses, Zone: me.Zone, State: ring.Active,
-		Tokens: empty.Tokens(n.rng), Protocol: me.Protocol}}
+	c.Members = []ring.Member{
+		{ID: me.ID, Name: me.Name, Addresses: me.Addresses, Zone: me.Zone, State: ring.Active,
+			Tokens: empty.Tokens(n.rng), Protocol: me.Protocol}}
 	view, err := ring.New(c)
 	return &state{ring: &register{me.ID, me.HasData, view}, nodes: make(map[ring.ID]*presence)}, err
 }
@@ -105,7 +107,14 @@ func (n *Node) state() *state {
 func (n *Node) beat(ctx context.Context) {
 	err := n.kv.CAS(ctx, n.codec.id, n.codec, func(in any) (any, bool, error) {
 		s := in.(*state)
-		p := &presence{node: n.o.Node, gossip: n.Addr(), origin: s.ring.origin, firm: s.ring.firm, ring: s.ring.view.Version(), beat: uint64(time.Now().UnixMilli())}
+		p := &presence{
+			node:   n.o.Node,
+			gossip: n.Addr(),
+			origin: s.ring.origin,
+			firm:   s.ring.firm,
+			ring:   s.ring.view.Version(),
+			beat:   uint64(time.Now().UnixMilli()),
+		}
 		p.node.HasData = n.hasData.Load()
 		if old := s.nodes[p.node.ID]; old != nil {
 			p.beat = max(p.beat, old.beat+1) // the clock was set back
@@ -142,19 +151,22 @@ func (n *Node) observe(s *state) {
 	next := &snapshot{view: view, up: up, refused: refusals(s), nodes: maps.Clone(s.nodes)}
 	n.now.Store(next)
 	same := func(a, b error) bool { return a.Error() == b.Error() }
-	if old == nil || old.view != next.view || !maps.Equal(old.up, up) || !slices.EqualFunc(old.refused, next.refused, same) {
+	if old == nil || old.view != next.view || !maps.Equal(old.up, up) ||
+		!slices.EqualFunc(old.refused, next.refused, same) {
 		n.announce()
 	}
 }
 
-// keptRing puts a ring on disk that is not there yet, and reports whether it is. The log says once why it is not.
+// keptRing puts a ring on disk that is not there yet, and reports whether it is. The log says once
+// why it is not.
 func (n *Node) keptRing(s *state) bool {
 	if s.ring == n.kept {
 		return true
 	}
 	if err := n.keep(s); err != nil {
 		if err.Error() != n.unkept {
-			n.o.Logger.Error("the ring of the cluster is not kept, and the one before stays: make space", "file", fileName, "err", err)
+			n.o.Logger.Error("the ring of the cluster is not kept, and the one before stays: make space",
+				"file", fileName, "err", err)
 		}
 		n.unkept = err.Error()
 		return false
@@ -167,9 +179,11 @@ func (n *Node) keptRing(s *state) bool {
 func refusals(s *state) (out []error) {
 	for _, p := range s.candidates() {
 		if p.firm && s.ring.firm && p.origin != s.ring.origin {
-			out = append(out, fmt.Errorf("%w: %s belongs to another cluster with data: give it another cookie", ring.ErrRefused, p.node.Name))
+			out = append(out, fmt.Errorf("%w: %s belongs to another cluster with data: give it another "+
+				"cookie", ring.ErrRefused, p.node.Name))
 		} else if p.node.Partitions != s.ring.view.Partitions() {
-			out = append(out, fmt.Errorf("%w: ring_size of %s is %d, that of the cluster %d: set it in its configuration",
+			out = append(out, fmt.Errorf("%w: ring_size of %s is %d, that of the cluster %d: set it in "+
+				"its configuration",
 				ring.ErrRefused, p.node.Name, p.node.Partitions, s.ring.view.Partitions()))
 		}
 	}
@@ -183,7 +197,9 @@ func (s *state) candidates() (out []*presence) {
 			out = append(out, p)
 		}
 	}
-	slices.SortFunc(out, func(a, b *presence) int { return slices.Compare(a.node.ID[:], b.node.ID[:]) })
+	slices.SortFunc(out, func(a, b *presence) int {
+		return slices.Compare(a.node.ID[:], b.node.ID[:])
+	})
 	return out
 }
 
@@ -240,9 +256,9 @@ func (n *Node) take(ctx context.Context, joins []ring.Change) error {
 	})
 }
 
-// pull asks a node with a newer ring for everything, if that ring is not here a heartbeat after the node spoke of it:
-// each message goes to a few nodes only, and one that none of them brought here would come with the next exchange of
-// everything, up to pushPull later.
+// pull asks a node with a newer ring for everything, if that ring is not here a heartbeat after the
+// node spoke of it: each message goes to a few nodes only, and one that none of them brought here
+// would come with the next exchange of everything, up to pushPull later.
 func (n *Node) pull(ctx context.Context) {
 	tick := time.NewTicker(n.o.Heartbeat)
 	defer tick.Stop()
@@ -264,14 +280,16 @@ func (n *Node) pull(ctx context.Context) {
 	}
 }
 
-// newest returns a node that is up and whose ring would replace the one here, that of the most changes; nil if there is none.
+// newest returns a node that is up and whose ring would replace the one here, that of the most
+// changes; nil if there is none.
 func (n *Node) newest() (newest *presence) {
 	s := n.state()
 	if s == nil {
 		return nil
 	}
 	for id, p := range s.nodes {
-		if id != n.o.Node.ID && n.Up(id) && p.ahead(s.ring) && (newest == nil || p.ring.Number > newest.ring.Number) {
+		if id != n.o.Node.ID && n.Up(id) && p.ahead(s.ring) &&
+			(newest == nil || p.ring.Number > newest.ring.Number) {
 			newest = p
 		}
 	}

@@ -28,7 +28,8 @@ const (
 	sayAgain  = time.Minute     // between two lines of the log about the same
 )
 
-// NotFound says what is wrong with each address where this node looks for others, while no other one is up.
+// NotFound says what is wrong with each address where this node looks for others, while no other
+// one is up.
 func (n *Node) NotFound() (out []error) {
 	if n.seesOthers() {
 		return nil
@@ -64,8 +65,8 @@ func (n *Node) join(ctx context.Context) {
 	}
 }
 
-// sought notes whether somebody was found at an address. While nobody was found at all the log says why: from the second
-// try on, since nodes that are started together find each other by then.
+// sought notes whether somebody was found at an address. While nobody was found at all the log says
+// why: from the second try on, since nodes that are started together find each other by then.
 func (n *Node) sought(ctx context.Context, addr string, failed error) {
 	var why error
 	if failed != nil {
@@ -95,9 +96,11 @@ func whyNobody(ctx context.Context, addr string) error {
 	d := net.Dialer{Timeout: probeTime}
 	conn, err := d.DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return fmt.Errorf("nobody listens at %s (%w): start a node there, or correct cluster.join", addr, err)
+		return fmt.Errorf("nobody listens at %s (%w): start a node there, or correct cluster.join", addr,
+			err)
 	}
 	_ = conn.Close() // nothing was sent
-	return fmt.Errorf("what listens at %s does not speak gossip with this cookie: set cluster.join to the port of gossip of a member, "+
+	return fmt.Errorf("what listens at %s does not speak gossip with this cookie: set cluster.join "+
+		"to the port of gossip of a member, "+
 		"which is the one after its cluster.listen, and distributed_cookie to that of the cluster", addr)
 }

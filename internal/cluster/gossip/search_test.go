@@ -28,7 +28,8 @@ func (l *lines) has(text string) bool {
 	return strings.Contains(l.b.String(), text)
 }
 
-// A node that finds nobody says so, and why: in its log, and to who asks. When it finds somebody it stops.
+// A node that finds nobody says so, and why: in its log, and to who asks. When it finds somebody it
+// stops.
 func TestANodeThatFindsNobody(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -66,11 +67,17 @@ func TestANodeThatFindsNobody(t *testing.T) {
 			o.Timeout = 200 * time.Millisecond
 			o.Logger = slog.New(slog.NewTextHandler(log, nil))
 			n := open(t, o)
-			says := func() bool { return len(n.NotFound()) == 1 && strings.Contains(n.NotFound()[0].Error(), c.says) }
+			says := func() bool {
+				return len(n.NotFound()) == 1 && strings.Contains(n.NotFound()[0].Error(), c.says)
+			}
 			waitFor(t, "NotFound", says)
-			waitFor(t, "a line of the log", func() bool { return log.has("no other node is found") && log.has(c.says) })
+			waitFor(t, "a line of the log", func() bool {
+				return log.has("no other node is found") && log.has(c.says)
+			})
 			friend := open(t, testOptions(3, n.Addr()))
-			waitFor(t, "it was found", func() bool { return len(n.NotFound()) == 0 && len(friend.NotFound()) == 0 })
+			waitFor(t, "it was found", func() bool {
+				return len(n.NotFound()) == 0 && len(friend.NotFound()) == 0
+			})
 		})
 	}
 }

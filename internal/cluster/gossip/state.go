@@ -57,7 +57,8 @@ func (c claim) compare(o claim) (order int, one bool) {
 	case o.firm && !c.firm:
 		return -1, true
 	}
-	return cmp.Or(cmp.Compare(c.version.Number, o.version.Number), cmp.Compare(c.version.Sum, o.version.Sum)), true
+	return cmp.Or(cmp.Compare(c.version.Number, o.version.Number),
+		cmp.Compare(c.version.Sum, o.version.Sum)), true
 }
 
 // presence is what a node says of itself, with every heartbeat. It never changes.

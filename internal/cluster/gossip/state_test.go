@@ -17,16 +17,20 @@ func drawState(t *rapid.T, origins int) *state {
 		c := ring.Candidate{ID: ring.ID{rapid.ByteRange(1, 4).Draw(t, "id")}, Name: "n", Partitions: 64,
 			Zone: rapid.SampledFrom([]string{"", "a"}).Draw(t, "zone")}
 		s.nodes[c.ID] = &presence{node: c, beat: rapid.Uint64Range(0, 2).Draw(t, "beat"),
-			ring: ring.Version{Number: rapid.Uint64Range(0, 2).Draw(t, "ring number"), Sum: rapid.Uint64Range(0, 1).Draw(t, "ring sum")}}
+			ring: ring.Version{Number: rapid.Uint64Range(0, 2).Draw(t, "ring number"),
+				Sum: rapid.Uint64Range(0, 1).Draw(t, "ring sum")}}
 	}
 	if rapid.Bool().Draw(t, "ring") {
-		m := ring.Member{ID: ring.ID{1}, Name: "n", State: ring.Active, Tokens: []uint32{rapid.Uint32Range(5, 7).Draw(t, "token")},
+		m := ring.Member{ID: ring.ID{1}, Name: "n", State: ring.Active,
+			Tokens:    []uint32{rapid.Uint32Range(5, 7).Draw(t, "token")},
 			Addresses: []string{rapid.SampledFrom([]string{"x", "y"}).Draw(t, "address")}}
-		v, err := ring.New(ring.Config{Number: rapid.Uint64Range(0, 2).Draw(t, "number"), Partitions: 64, Copies: 2, Members: []ring.Member{m}})
+		v, err := ring.New(ring.Config{Number: rapid.Uint64Range(0, 2).Draw(t, "number"), Partitions: 64,
+			Copies: 2, Members: []ring.Member{m}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.ring = &register{origin: ring.ID{byte(rapid.IntRange(1, origins).Draw(t, "origin"))}, firm: rapid.Bool().Draw(t, "firm"), view: v}
+		s.ring = &register{origin: ring.ID{byte(rapid.IntRange(1, origins).Draw(t, "origin"))},
+			firm: rapid.Bool().Draw(t, "firm"), view: v}
 	}
 	return s
 }
@@ -50,7 +54,8 @@ func TestRule9MergesAreTheSameEverywhere(t *testing.T) {
 		if _, err := bc.Merge(c, false); err != nil {
 			t.Fatal(err)
 		}
-		for _, got := range [][]byte{merged(t, c, b, a), merged(t, b, a, c, a), merged(t, a, bc), merged(t, bc, a)} {
+		for _, got := range [][]byte{merged(t, c, b, a), merged(t, b, a, c, a), merged(t, a, bc),
+			merged(t, bc, a)} {
 			if !bytes.Equal(got, want) {
 				t.Fatalf("%x\n%x", got, want)
 			}
@@ -76,15 +81,16 @@ func TestChangesAreWhole(t *testing.T) {
 	})
 }
 
-// A node is ahead exactly when its ring would replace the one here. Where two rings have one version, they differ in
-// addresses at most, which come with the exchanges of everything.
+// A node is ahead exactly when its ring would replace the one here. Where two rings have one
+// version, they differ in addresses at most, which come with the exchanges of everything.
 func TestAheadIsWhatFollows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := drawState(t, 2), drawState(t, 2)
 		if a.ring == nil || b.ring == nil {
 			return
 		}
-		p := &presence{node: ring.Candidate{Partitions: 64}, origin: a.ring.origin, firm: a.ring.firm, ring: a.ring.view.Version()}
+		p := &presence{node: ring.Candidate{Partitions: 64}, origin: a.ring.origin, firm: a.ring.firm,
+			ring: a.ring.view.Version()}
 		same := a.ring.firm == b.ring.firm && a.ring.view.Version() == b.ring.view.Version()
 		if got, want := p.ahead(b.ring), !same && a.ring.follows(b.ring); got != want {
 			t.Fatalf("ahead: %v, want %v", got, want)
@@ -99,8 +105,9 @@ func TestClustersWithDataStayApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := ring.New(ring.Config{Number: number, Partitions: 64, Copies: 1, Members: []ring.Member{{ID: ring.ID{1}, Name: "n",
-			State: ring.Active, Tokens: empty.Tokens(rand.New(rand.NewPCG(1, number)))}}})
+		v, err := ring.New(ring.Config{Number: number, Partitions: 64, Copies: 1,
+			Members: []ring.Member{{ID: ring.ID{1}, Name: "n",
+				State: ring.Active, Tokens: empty.Tokens(rand.New(rand.NewPCG(1, number)))}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +124,9 @@ func TestClustersWithDataStayApart(t *testing.T) {
 
 func FuzzParseState(f *testing.F) {
 	f.Add([]byte{})
-	f.Add(appendState(nil, rapid.Custom(func(t *rapid.T) *state { return drawState(t, 2) }).Example(3)))
+	f.Add(appendState(nil, rapid.Custom(func(t *rapid.T) *state {
+		return drawState(t, 2)
+	}).Example(3)))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s, err := new(parser).state(b)
 		if err != nil {

@@ -34,7 +34,8 @@ func (h *held) Merge(other memberlist.Mergeable, _ bool) (memberlist.Mergeable, 
 		return nil, fmt.Errorf("merging %s: %w", h.of.Name, err)
 	}
 	if len(merged) > maxValue {
-		return nil, fmt.Errorf("%s has %d bytes after a merge, at most %d are gossiped", h.of.Name, len(merged), maxValue)
+		return nil, fmt.Errorf("%s has %d bytes after a merge, at most %d are gossiped", h.of.Name,
+			len(merged), maxValue)
 	}
 	if bytes.Equal(merged, h.bytes) {
 		return nil, nil

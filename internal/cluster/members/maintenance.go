@@ -41,7 +41,8 @@ func parseRests(b []byte) (list rests, err error) {
 		return nil, fmt.Errorf("members in maintenance: %w: %w", errMalformed, err)
 	}
 	if len(list) > maxSubjects {
-		return nil, fmt.Errorf("members in maintenance: %w: %d, at most %d are kept", errMalformed, len(list), maxSubjects)
+		return nil, fmt.Errorf("members in maintenance: %w: %d, at most %d are kept", errMalformed,
+			len(list), maxSubjects)
 	}
 	for i := 1; i < len(list); i++ {
 		if bytes.Compare(list[i-1].Node[:], list[i].Node[:]) >= 0 {
@@ -53,7 +54,8 @@ func parseRests(b []byte) (list rests, err error) {
 
 func (l rests) encode() ([]byte, error) { return json.Marshal(l) }
 
-// mergeRests is gossip.Value.Merge. Of two at once the end of maintenance stays: a member that is meant to serve does.
+// mergeRests is gossip.Value.Merge. Of two at once the end of maintenance stays: a member that is
+// meant to serve does.
 func mergeRests(a, b []byte) ([]byte, error) {
 	later := func(x, y rest) int {
 		switch c := cmp.Compare(x.Clock, y.Clock); {
@@ -93,13 +95,15 @@ func (m *Members) Maintenance() map[ring.ID]bool {
 	return out
 }
 
-// SetMaintenance lets a member leave reads and writes to others, or ends that. While others are missing, too, so
-// that fewer than r copies of something, or fewer than w members, would be left, it is refused.
+// SetMaintenance lets a member leave reads and writes to others, or ends that. While others are
+// missing, too, so that fewer than r copies of something, or fewer than w members, would be left,
+// it is refused.
 func (m *Members) SetMaintenance(ctx context.Context, name string, on bool, r, w int) error {
 	view := m.o.Gossip.View()
 	mem, ok := view.Named(name)
 	if !ok {
-		return fmt.Errorf("%w: %s is no member: ddb admin cluster members lists them", ErrMaintenance, name)
+		return fmt.Errorf("%w: %s is no member: ddb admin cluster members lists them", ErrMaintenance,
+			name)
 	}
 	away := m.Maintenance()
 	if on && !away[mem.ID] {
@@ -154,5 +158,6 @@ func (m *Members) spare(view *ring.View, id ring.ID, away map[ring.ID]bool, r, w
 	if len(missing) > 0 {
 		besides = "; missing already: " + strings.Join(missing, ", ")
 	}
-	return fmt.Errorf("%w: with n = %d, r = %d and w = %d there may be too few copies or members without it%s", ErrMaintenance, n, r, w, besides)
+	return fmt.Errorf("%w: with n = %d, r = %d and w = %d there may be too few copies or members "+
+		"without it%s", ErrMaintenance, n, r, w, besides)
 }

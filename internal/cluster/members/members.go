@@ -1,7 +1,7 @@
 // Package members changes who belongs to a cluster: changes are staged on any node, looked at as a
 // plan, and committed for the ring that the plan was made for. Every node says how far it is; when
-// all have what the new ring gives them, one of them ends the change. DESIGN.md beside it has the values
-// that nodes hold in common.
+// all have what the new ring gives them, one of them ends the change. DESIGN.md beside it has the
+// values that nodes hold in common.
 package members
 
 import (
@@ -28,7 +28,8 @@ const (
 
 // Values are what this package needs of gossip.Options.
 func Values() []gossip.Value {
-	return []gossip.Value{{Name: stagedValue, Merge: mergeStaged}, {Name: progressValue, Merge: mergeProgress}, {Name: pausedValue, Merge: mergePaused},
+	return []gossip.Value{{Name: stagedValue, Merge: mergeStaged},
+		{Name: progressValue, Merge: mergeProgress}, {Name: pausedValue, Merge: mergePaused},
 		{Name: maintenanceValue, Merge: mergeRests}}
 }
 
@@ -47,7 +48,8 @@ type Gossip interface {
 type Options struct {
 	Self   ring.ID
 	Gossip Gossip
-	// News returns what the node says of itself under a ring; false while it does not know that ring. It is asked often.
+	// News returns what the node says of itself under a ring; false while it does not know that ring.
+	// It is asked often.
 	News func(ring.Version) (News, bool)
 	// Classes returns the n of buckets that have one of their own; nil: none has.
 	Classes func() []int
@@ -123,9 +125,11 @@ func (m *Members) report(ctx context.Context) error {
 		news.Transfers = news.Transfers[:maxTransfers]
 	}
 	now := m.o.Now()
-	urgent := m.saidAt.IsZero() || version != m.under || (news.Left > 0) != (m.said.Left > 0) || (news.Events > 0) != (m.said.Events > 0) || (news.Hints > 0) != (m.said.Hints > 0) ||
+	urgent := m.saidAt.IsZero() || version != m.under || (news.Left > 0) != (m.said.Left > 0) ||
+		(news.Events > 0) != (m.said.Events > 0) || (news.Hints > 0) != (m.said.Hints > 0) ||
 		len(news.Transfers) != len(m.said.Transfers)
-	moving := (news.Left != m.said.Left || news.Events != m.said.Events || !slices.Equal(news.Transfers, m.said.Transfers)) && now.Sub(m.saidAt) >= m.o.Every
+	moving := (news.Left != m.said.Left || news.Events != m.said.Events ||
+		!slices.Equal(news.Transfers, m.said.Transfers)) && now.Sub(m.saidAt) >= m.o.Every
 	if !urgent && !moving && (now.Sub(m.saidAt) < calm || reflect.DeepEqual(news, m.said)) {
 		return nil
 	}
@@ -133,7 +137,13 @@ func (m *Members) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := report{Node: m.o.Self, Clock: uint64(now.UnixNano()), Number: version.Number, Sum: version.Sum, News: news}
+	r := report{
+		Node:   m.o.Self,
+		Clock:  uint64(now.UnixNano()),
+		Number: version.Number,
+		Sum:    version.Sum,
+		News:   news,
+	}
 	if old := all.of(m.o.Self); old != nil {
 		r.Clock = max(r.Clock, old.Clock+1)
 	}
@@ -192,8 +202,8 @@ func (m *Members) classes() []int {
 	return append(m.o.Classes(), 0)
 }
 
-// waits says which nodes do not have yet what the ring gives them, and which still keep hints before
-// they leave.
+// waits says which nodes do not have yet what the ring gives them, and which still keep hints
+// before they leave.
 func waits(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (out []string) {
 	if !v.Changing() {
 		return nil
@@ -218,7 +228,8 @@ func waits(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (ou
 		case r == nil || r.version() != v.Version():
 			out = append(out, mem.Name+" has not said yet that it has this ring")
 		case r.Left > 0:
-			out = append(out, fmt.Sprintf("%s fetches %d partitions, %d are left", mem.Name, to[mem.ID], r.Left))
+			out = append(out, fmt.Sprintf("%s fetches %d partitions, %d are left", mem.Name, to[mem.ID],
+				r.Left))
 		case r.Events > 0:
 			out = append(out, fmt.Sprintf("%s fetches events, from %d nodes yet", mem.Name, r.Events))
 		case leaves && r.Hints > 0:
@@ -228,8 +239,8 @@ func waits(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (ou
 	return out
 }
 
-// finish ends a change that is complete. The member with the lowest id that is up does it; should two
-// do it at once, both make the same ring.
+// finish ends a change that is complete. The member with the lowest id that is up does it; should
+// two do it at once, both make the same ring.
 func (m *Members) finish(ctx context.Context) error {
 	view := m.o.Gossip.View()
 	if !view.Changing() || !m.first(view) {
@@ -249,7 +260,8 @@ func (m *Members) finish(ctx context.Context) error {
 		return nil // another node was faster
 	}
 	if err == nil {
-		m.o.Logger.Info("the change of the ring is complete", "ring", m.o.Gossip.View().Version().String())
+		m.o.Logger.Info("the change of the ring is complete", "ring",
+			m.o.Gossip.View().Version().String())
 	}
 	return err
 }
@@ -258,7 +270,8 @@ func (m *Members) finish(ctx context.Context) error {
 func (m *Members) first(v *ring.View) bool {
 	members := v.Members()
 	for i := range members {
-		if mem := &members[i]; mem.State != ring.Removed && mem.State != ring.Pending && m.o.Gossip.Up(mem.ID) {
+		if mem := &members[i]; mem.State != ring.Removed && mem.State != ring.Pending &&
+			m.o.Gossip.Up(mem.ID) {
 			return mem.ID == m.o.Self
 		}
 	}
@@ -292,8 +305,8 @@ func (m *Members) Pause(ctx context.Context, on bool) error {
 	return m.o.Gossip.Put(ctx, pausedValue, b)
 }
 
-// Undo takes a change back that is under way: members that were joining have no share, those that were
-// leaving stay. While fewer than half of the members are up it is refused, as Commit is.
+// Undo takes a change back that is under way: members that were joining have no share, those that
+// were leaving stay. While fewer than half of the members are up it is refused, as Commit is.
 func (m *Members) Undo(ctx context.Context, minority bool) error {
 	if err := m.refuseFew(minority); err != nil {
 		return err
@@ -309,6 +322,8 @@ func (m *Members) Undo(ctx context.Context, minority bool) error {
 	return m.await(ctx, number)
 }
 
-// seeded returns a source of tokens that is the same on all nodes that look at the same staged changes
-// under the same ring: what was looked at on one node is what is committed on another.
-func seeded(v ring.Version, digest uint64) *rand.Rand { return rand.New(rand.NewPCG(v.Sum, digest)) }
+// seeded returns a source of tokens that is the same on all nodes that look at the same staged
+// changes under the same ring: what was looked at on one node is what is committed on another.
+func seeded(v ring.Version, digest uint64) *rand.Rand {
+	return rand.New(rand.NewPCG(v.Sum, digest))
+}

@@ -18,10 +18,12 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// TestMain leaves out connections that dskit's transport had accepted when it was shut down: each waits for
-// ever for somebody to take its packet. A process ends with them.
+// TestMain leaves out connections that dskit's transport had accepted when it was shut down: each
+// waits for ever for somebody to take its packet. A process ends with them.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/grafana/dskit/kv/memberlist.(*TCPTransport).handleConnection"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction(
+			"github.com/grafana/dskit/kv/memberlist.(*TCPTransport).handleConnection"))
 }
 
 // node is a node whose data are only told of.
@@ -48,14 +50,19 @@ func start(t *testing.T, i int, seed ...string) *node {
 		t.Fatal(err)
 	}
 	n := &node{name: fmt.Sprint("n", i), news: News{Free: 1 << 30}}
-	g, err := gossip.Open(gossip.Options{Node: ring.Candidate{ID: ring.ID{15: byte(i)}, Name: n.name, Addresses: []string{fmt.Sprintf("host%d:8599", i)},
-		Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: 64}, Copies: 2, Listen: "127.0.0.1:0", Join: seed, Cookie: "secret",
-		FS: fs, Dir: "d", Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond, Timeout: 2 * time.Second, Values: Values()})
+	g, err := gossip.Open(gossip.Options{
+		Node: ring.Candidate{ID: ring.ID{15: byte(i)}, Name: n.name,
+			Addresses: []string{fmt.Sprintf("host%d:8599", i)},
+			Protocol:  ring.Protocol{Min: 1, Max: 1}, Partitions: 64}, Copies: 2, Listen: "127.0.0.1:0",
+		Join: seed, Cookie: "secret",
+		FS: fs, Dir: "d", Logger: slog.New(slog.DiscardHandler), Heartbeat: 50 * time.Millisecond,
+		Timeout: 2 * time.Second, Values: Values()})
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.gossip = g
-	n.Members = Start(Options{Self: ring.ID{15: byte(i)}, Gossip: g, Now: time.Now, Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond,
+	n.Members = Start(Options{Self: ring.ID{15: byte(i)}, Gossip: g, Now: time.Now,
+		Logger: slog.New(slog.DiscardHandler), Every: 20 * time.Millisecond,
 		Rest: func(map[ring.ID]bool) {},
 		Hold: func(on bool) {
 			n.mu.Lock()
@@ -80,7 +87,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(90 * time.Second) // nodes tell each other all of it every 30 s, if news was lost
+	// nodes tell each other all of it every 30 s, if news was lost
+	deadline := time.After(90 * time.Second)
 	for !is() {
 		select {
 		case <-tick.C:
@@ -133,7 +141,8 @@ func three(t *testing.T) []*node {
 	first := start(t, 1)
 	nodes := []*node{first, start(t, 2, first.gossip.Addr()), start(t, 3, first.gossip.Addr())}
 	awaitMembers(t, "n1 n2 n3", nodes...)
-	for _, n := range nodes { // each says so before it takes a bucket: a ring of one that has not gives way to it
+	// each says so before it takes a bucket: a ring of one that has not gives way to it
+	for _, n := range nodes {
 		if err := n.gossip.HasData(context.Background()); err != nil {
 			t.Fatal(err)
 		}
@@ -170,7 +179,8 @@ func TestAMemberLeaves(t *testing.T) {
 	if err := nodes[2].Commit(ctx, "7-00000000", 0, false); !errors.Is(err, ring.ErrStale) {
 		t.Errorf("a plan of another ring was committed: %v", err)
 	}
-	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged+1, false); !errors.Is(err, ring.ErrStale) {
+	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged+1, false); !errors.Is(err,
+		ring.ErrStale) {
 		t.Errorf("other changes were committed than those that were looked at: %v", err)
 	}
 	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged, false); err != nil {
@@ -178,7 +188,8 @@ func TestAMemberLeaves(t *testing.T) {
 	}
 	eventually(t, "the commit arrives", func() bool { return nodes[0].gossip.View().Changing() })
 	awaitReports(t, nodes[0], nodes...)
-	if got, err := nodes[0].Waits(); err != nil || len(got) != 3 || got[1] != "n2 leaves and keeps 3 batches for others" {
+	if got, err := nodes[0].Waits(); err != nil || len(got) != 3 ||
+		got[1] != "n2 leaves and keeps 3 batches for others" {
 		t.Errorf("%q, %v", got, err)
 	}
 	nodes[0].tell(News{Hints: 3})
@@ -200,7 +211,8 @@ func TestAMemberLeaves(t *testing.T) {
 	}
 }
 
-// TestANodeJoinsAClusterWithData: it is staged, can be taken back under way, and ends when it has everything.
+// TestANodeJoinsAClusterWithData: it is staged, can be taken back under way, and ends when it has
+// everything.
 func TestANodeJoinsAClusterWithData(t *testing.T) {
 	nodes, ctx := three(t), context.Background()
 	late := start(t, 4, nodes[0].gossip.Addr())
@@ -220,7 +232,8 @@ func TestANodeJoinsAClusterWithData(t *testing.T) {
 	for _, n := range append(nodes, late) {
 		eventually(t, "it is joining", func() bool { return n.gossip.View().Changing() })
 	}
-	if err := nodes[0].Stage(ctx, Change{Action: ring.Leave, Node: "n1"}); !errors.Is(err, ring.ErrRefused) {
+	if err := nodes[0].Stage(ctx, Change{Action: ring.Leave, Node: "n1"}); !errors.Is(err,
+		ring.ErrRefused) {
 		t.Errorf("a change was staged while another is under way: %v", err)
 	}
 	eventually(t, "undo", func() bool { return nodes[2].Undo(ctx, false) == nil })
@@ -239,7 +252,8 @@ func TestWhatCannotBeStaged(t *testing.T) {
 		"needs as many members":   {Action: ring.SetCopies, Copies: 9},
 		"no member is called old": {Action: ring.Replace, Node: "old", New: "n2"},
 	} {
-		if err := nodes[0].Stage(ctx, c); !errors.Is(err, ring.ErrRefused) || !strings.Contains(err.Error(), says) {
+		if err := nodes[0].Stage(ctx, c); !errors.Is(err, ring.ErrRefused) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
@@ -270,11 +284,13 @@ func TestWhatCannotBeStaged(t *testing.T) {
 
 // A member whose join was taken back joins again, and is no candidate while it is down.
 func TestAPendingMemberThatIsDown(t *testing.T) {
-	v, err := ring.New(ring.Config{Number: 1, Partitions: 64, Copies: 1, Members: []ring.Member{{ID: ring.ID{4}, Name: "n4", State: ring.Pending}}})
+	v, err := ring.New(ring.Config{Number: 1, Partitions: 64, Copies: 1,
+		Members: []ring.Member{{ID: ring.ID{4}, Name: "n4", State: ring.Pending}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := resolve(Change{Action: ring.Join, New: "n4"}, v, nil); !errors.Is(err, ring.ErrRefused) || !strings.Contains(err.Error(), "n4 is not up") {
+	if _, err := resolve(Change{Action: ring.Join, New: "n4"}, v, nil); !errors.Is(err,
+		ring.ErrRefused) || !strings.Contains(err.Error(), "n4 is not up") {
 		t.Error(err)
 	}
 }

@@ -25,7 +25,8 @@ func drawStaged(t *rapid.T) []byte {
 		default:
 			c.Node = name
 		}
-		s = s.with(entry{Subject: c.subject(), Clock: rapid.Uint64Range(1, 4).Draw(t, "clock"), Gone: rapid.Bool().Draw(t, "gone"), Change: c})
+		s = s.with(entry{Subject: c.subject(), Clock: rapid.Uint64Range(1, 4).Draw(t, "clock"),
+			Gone: rapid.Bool().Draw(t, "gone"), Change: c})
 	}
 	return encoded(s.encode())
 }
@@ -33,8 +34,10 @@ func drawStaged(t *rapid.T) []byte {
 func drawProgress(t *rapid.T) []byte {
 	var p progress
 	for range rapid.IntRange(0, 5).Draw(t, "reports") {
-		r := report{Node: ring.ID{15: byte(rapid.IntRange(1, 3).Draw(t, "node"))}, Clock: rapid.Uint64Range(1, 3).Draw(t, "clock"),
-			News: News{Left: rapid.IntRange(0, 1).Draw(t, "left"), Hints: rapid.IntRange(0, 1).Draw(t, "hints")}}
+		r := report{Node: ring.ID{15: byte(rapid.IntRange(1, 3).Draw(t, "node"))},
+			Clock: rapid.Uint64Range(1, 3).Draw(t, "clock"),
+			News: News{Left: rapid.IntRange(0, 1).Draw(t, "left"),
+				Hints: rapid.IntRange(0, 1).Draw(t, "hints")}}
 		b, err := mergeProgress(encoded(p.encode()), encoded(progress{r}.encode()))
 		if err != nil {
 			t.Fatal(err)
@@ -47,13 +50,15 @@ func drawProgress(t *rapid.T) []byte {
 }
 
 func drawPaused(t *rapid.T) []byte {
-	return encoded(paused{Clock: rapid.Uint64Range(0, 3).Draw(t, "clock"), On: rapid.Bool().Draw(t, "on")}.encode())
+	return encoded(paused{Clock: rapid.Uint64Range(0, 3).Draw(t, "clock"),
+		On: rapid.Bool().Draw(t, "on")}.encode())
 }
 
 func drawRests(t *rapid.T) []byte {
 	var list []byte
 	for range rapid.IntRange(0, 4).Draw(t, "members") {
-		one := rests{{Node: ring.ID{15: byte(rapid.IntRange(1, 3).Draw(t, "node"))}, Clock: rapid.Uint64Range(1, 3).Draw(t, "clock"), On: rapid.Bool().Draw(t, "on")}}
+		one := rests{{Node: ring.ID{15: byte(rapid.IntRange(1, 3).Draw(t, "node"))},
+			Clock: rapid.Uint64Range(1, 3).Draw(t, "clock"), On: rapid.Bool().Draw(t, "on")}}
 		list = encoded(mergeRests(list, encoded(one.encode())))
 	}
 	return encoded(mergeRests(list, nil))
@@ -66,10 +71,12 @@ func encoded(b []byte, err error) []byte {
 	return b
 }
 
-// TestMergesConverge: in whatever order, grouping and repetition values meet, all nodes end with the same.
+// TestMergesConverge: in whatever order, grouping and repetition values meet, all nodes end with
+// the same.
 func TestMergesConverge(t *testing.T) {
 	for _, v := range Values() {
-		draw := map[string]func(*rapid.T) []byte{stagedValue: drawStaged, progressValue: drawProgress, pausedValue: drawPaused,
+		draw := map[string]func(*rapid.T) []byte{stagedValue: drawStaged, progressValue: drawProgress,
+			pausedValue:      drawPaused,
 			maintenanceValue: drawRests}[v.Name]
 		t.Run(v.Name, rapid.MakeCheck(func(t *rapid.T) {
 			merge := func(a, b []byte) []byte { return encoded(v.Merge(a, b)) }
@@ -126,7 +133,9 @@ func TestClearedChangesStayAway(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`[{"subject":"a","clock":1,"gone":false,"change":{"action":1,"node":"a"}}]`))
-	f.Add([]byte(`[{"node":"0000000000000000000000000000000f","clock":1,"number":1,"sum":2,"ready":true,"hints":0,"bytes":1,"free":1}]`))
+	f.Add(
+		[]byte(
+			`[{"node":"0000000000000000000000000000000f","clock":1,"number":1,"sum":2,"ready":true,"hints":0,"bytes":1,"free":1}]`))
 	f.Add([]byte(`{"clock":1,"on":true}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		for _, v := range Values() {

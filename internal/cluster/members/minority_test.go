@@ -24,7 +24,9 @@ func TestAMinorityChangesNoRing(t *testing.T) {
 		n.tell(News{Left: 7})
 	}
 	m := nodes[0].Members
-	eventually(t, "the change can be staged", func() bool { return m.Stage(ctx, Change{Action: ring.Join, New: "n4"}) == nil })
+	eventually(t, "the change can be staged", func() bool {
+		return m.Stage(ctx, Change{Action: ring.Join, New: "n4"}) == nil
+	})
 	ids := []ring.ID{nodes[0].o.Self, nodes[1].o.Self}
 	few := &Members{o: m.o}
 	see := func(ids ...ring.ID) {
@@ -50,7 +52,8 @@ func TestAMinorityChangesNoRing(t *testing.T) {
 		t.Fatalf("with --minority: %v", err)
 	}
 	// The member that joins counts, too: one of four is fewer than half, two are not.
-	if err := few.Undo(ctx, false); !errors.Is(err, ErrMinority) || !nodes[0].gossip.View().Changing() {
+	if err := few.Undo(ctx, false); !errors.Is(err, ErrMinority) ||
+		!nodes[0].gossip.View().Changing() {
 		t.Errorf("one of four members has taken it back: %v", err)
 	}
 	see(ids...)

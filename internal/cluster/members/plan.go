@@ -110,7 +110,8 @@ func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, 
 		known.Add(members[i].Name)
 	}
 	if _, ok := v.Named(c.Node); c.Node != "" && !ok {
-		return out, fmt.Errorf("%s: %w: no member is called %s%s", c.Action, ring.ErrRefused, c.Node, suggest.Hint(known.Names()))
+		return out, fmt.Errorf("%s: %w: no member is called %s%s", c.Action, ring.ErrRefused, c.Node,
+			suggest.Hint(known.Names()))
 	}
 	if c.New == "" {
 		return out, nil
@@ -124,16 +125,18 @@ func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, 
 	}
 	switch m, ok := v.Named(c.New); {
 	case ok && m.State == ring.Pending:
-		return out, fmt.Errorf("%s: %w: %s is not up: its join was taken back, and it joins again when it runs", c.Action, ring.ErrRefused, c.New)
+		return out, fmt.Errorf("%s: %w: %s is not up: its join was taken back, and it joins again when "+
+			"it runs", c.Action, ring.ErrRefused, c.New)
 	case ok:
 		return out, fmt.Errorf("%s: %w: %s is a member already", c.Action, ring.ErrRefused, c.New)
 	}
-	return out, fmt.Errorf("%s: %w: no node that is called %s is up and waits to join%s: start it with cluster.join set to the address where a member gossips",
+	return out, fmt.Errorf("%s: %w: no node that is called %s is up and waits to join%s: start it "+
+		"with cluster.join set to the address where a member gossips",
 		c.Action, ring.ErrRefused, c.New, suggest.Hint(near.Names()))
 }
 
-// sizes estimates what a plan moves. A series is in any partition with the same chance, so a share of
-// what a node has is about as large as any other.
+// sizes estimates what a plan moves. A series is in any partition with the same chance, so a share
+// of what a node has is about as large as any other.
 func sizes(v *ring.View, all progress) ring.Sizes {
 	s := ring.Sizes{Partition: make([]ring.Size, v.Partitions()), Free: make(map[ring.ID]int64)}
 	owned := make(map[ring.ID]int64)
@@ -153,7 +156,8 @@ func sizes(v *ring.View, all progress) ring.Sizes {
 		for _, id := range list {
 			if r := all.of(id); r != nil {
 				most := &s.Partition[p]
-				most.Bytes, most.Points = max(most.Bytes, r.Bytes/owned[id]), max(most.Points, r.Points/owned[id])
+				most.Bytes, most.Points = max(most.Bytes, r.Bytes/owned[id]),
+					max(most.Points, r.Points/owned[id])
 			}
 		}
 	}
@@ -163,11 +167,13 @@ func sizes(v *ring.View, all progress) ring.Sizes {
 // ErrNothing is wrapped by the error of a commit without staged changes.
 var ErrNothing = errors.New("no changes are staged")
 
-// ErrMinority is wrapped by the error of a change of the ring while fewer than half of the members are up.
+// ErrMinority is wrapped by the error of a change of the ring while fewer than half of the members
+// are up.
 var ErrMinority = errors.New("fewer than half of the members are up")
 
-// refuseFew refuses a change of the ring while fewer than half of the members are up, unless it is meant for a minority:
-// the others may change theirs at the same time, and only one of the two rings stays.
+// refuseFew refuses a change of the ring while fewer than half of the members are up, unless it is
+// meant for a minority: the others may change theirs at the same time, and only one of the two
+// rings stays.
 func (m *Members) refuseFew(minority bool) error {
 	counting := ring.Counting(m.o.Gossip.View())
 	up := 0
@@ -179,13 +185,15 @@ func (m *Members) refuseFew(minority bool) error {
 	if minority || 2*up >= len(counting) {
 		return nil
 	}
-	return fmt.Errorf("%w, %d of %d: the others may be up on their side of a split network, and change the ring as well; "+
-		"bring members back, or repeat it with --minority if they are gone for good", ErrMinority, up, len(counting))
+	return fmt.Errorf("%w, %d of %d: the others may be up on their side of a split network, and "+
+		"change the ring as well; "+
+		"bring members back, or repeat it with --minority if they are gone for good", ErrMinority, up,
+		len(counting))
 }
 
 // Commit makes the staged changes, if the ring is still the one of the plan that was looked at, and
-// the staged changes are those. 0 stands for those that there are. While fewer than half of the members are up it is
-// refused, unless minority says that they are gone for good.
+// the staged changes are those. 0 stands for those that there are. While fewer than half of the
+// members are up it is refused, unless minority says that they are gone for good.
 func (m *Members) Commit(ctx context.Context, version string, which uint64, minority bool) error {
 	if err := m.refuseFew(minority); err != nil {
 		return err
@@ -214,14 +222,16 @@ func (m *Members) Commit(ctx context.Context, version string, which uint64, mino
 	if err != nil {
 		return err
 	}
-	m.o.Logger.Info("a plan was committed", "changes", len(plan.Changes), "ring", plan.Next.Version().String(), "moves", len(plan.Moves))
+	m.o.Logger.Info("a plan was committed", "changes", len(plan.Changes), "ring",
+		plan.Next.Version().String(), "moves", len(plan.Moves))
 	if err := m.putStaged(ctx, plan.open.gone()); err != nil {
 		return err
 	}
 	return m.await(ctx, plan.Next.Version().Number)
 }
 
-// await waits until this node shows a ring of so many changes, so that who asks it next sees what was done.
+// await waits until this node shows a ring of so many changes, so that who asks it next sees what
+// was done.
 func (m *Members) await(ctx context.Context, number uint64) error {
 	for {
 		changed := m.o.Gossip.Changed()

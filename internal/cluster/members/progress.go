@@ -10,14 +10,18 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// News are what a node says of itself: how far it is with a change of the ring, and what plans need.
+// News are what a node says of itself: how far it is with a change of the ring, and what plans
+// need.
 type News struct {
-	Left      int        `json:"left"`             // partitions that the ring gives it, and of which it does not have everything
-	Events    int        `json:"events,omitempty"` // nodes from which it has not fetched all events that the ring gives it
-	Hints     int        `json:"hints"`            // batches that it keeps for others
-	Bytes     int64      `json:"bytes"`            // of its segments, of what it holds in memory, and of its events
-	Points    int64      `json:"points"`           // in segments and in memory, about
-	Free      int64      `json:"free"`             // of its disk
+	// partitions that the ring gives it, and of which it does not have everything
+	Left int `json:"left"`
+	// nodes from which it has not fetched all events that the ring gives it
+	Events int `json:"events,omitempty"`
+	Hints  int `json:"hints"` // batches that it keeps for others
+	// of its segments, of what it holds in memory, and of its events
+	Bytes     int64      `json:"bytes"`
+	Points    int64      `json:"points"` // in segments and in memory, about
+	Free      int64      `json:"free"`   // of its disk
 	Transfers []Transfer `json:"transfers,omitempty"`
 }
 
@@ -62,10 +66,12 @@ func parseProgress(b []byte) (p progress, err error) {
 		return nil, fmt.Errorf("progress of nodes: %w: %w", errMalformed, err)
 	}
 	if len(p) > maxReports {
-		return nil, fmt.Errorf("progress of nodes: %w: %d, at most %d are kept", errMalformed, len(p), maxReports)
+		return nil, fmt.Errorf("progress of nodes: %w: %d, at most %d are kept", errMalformed, len(p),
+			maxReports)
 	}
 	for i := range p {
-		if len(p[i].Transfers) > maxTransfers || i > 0 && bytes.Compare(p[i-1].Node[:], p[i].Node[:]) >= 0 {
+		if len(p[i].Transfers) > maxTransfers || i > 0 &&
+			bytes.Compare(p[i-1].Node[:], p[i].Node[:]) >= 0 {
 			return nil, fmt.Errorf("progress of nodes: %w", errMalformed)
 		}
 	}
@@ -74,7 +80,8 @@ func parseProgress(b []byte) (p progress, err error) {
 
 func (p progress) encode() ([]byte, error) {
 	if len(p) > maxReports {
-		return nil, fmt.Errorf("%d nodes reported, that is the limit: restart all nodes one after the other", len(p))
+		return nil, fmt.Errorf("%d nodes reported, that is the limit: restart all nodes one after the "+
+			"other", len(p))
 	}
 	return json.Marshal(p)
 }
@@ -82,7 +89,9 @@ func (p progress) encode() ([]byte, error) {
 // mergeProgress is gossip.Value.Merge.
 func mergeProgress(a, b []byte) ([]byte, error) {
 	return merged(a, b, parseProgress, func(x, y progress) progress {
-		return mergeSorted(x, y, func(r report) string { return string(r.Node[:]) }, func(a, b report) int {
+		return mergeSorted(x, y, func(r report) string {
+			return string(r.Node[:])
+		}, func(a, b report) int {
 			c := cmp.Compare(a.Clock, b.Clock)
 			if c == 0 { // two directories with one id, or a clock that was set back
 				x, _ := json.Marshal(a) // a report has nothing that cannot be encoded

@@ -42,7 +42,8 @@ func (c Change) String() string {
 	return c.Action.String() + " " + c.Node
 }
 
-// copiesSubject is the subject of a change of n. It is no name of a node, because these are not empty.
+// copiesSubject is the subject of a change of n. It is no name of a node, because these are not
+// empty.
 const copiesSubject = ""
 
 // subject returns what a later change replaces.
@@ -75,10 +76,12 @@ func parseStaged(b []byte) (s staged, err error) {
 		return nil, fmt.Errorf("staged changes: %w: %w", errMalformed, err)
 	}
 	if len(s) > maxSubjects {
-		return nil, fmt.Errorf("staged changes: %w: %d, at most %d are kept", errMalformed, len(s), maxSubjects)
+		return nil, fmt.Errorf("staged changes: %w: %d, at most %d are kept", errMalformed, len(s),
+			maxSubjects)
 	}
 	for i := range s {
-		if e := &s[i]; e.Change.Action > ring.SetCopies || e.Subject != e.Change.subject() || i > 0 && s[i-1].Subject >= e.Subject {
+		if e := &s[i]; e.Change.Action > ring.SetCopies || e.Subject != e.Change.subject() || i > 0 &&
+			s[i-1].Subject >= e.Subject {
 			return nil, fmt.Errorf("staged changes: %w", errMalformed)
 		}
 	}
@@ -87,7 +90,8 @@ func parseStaged(b []byte) (s staged, err error) {
 
 func (s staged) encode() ([]byte, error) {
 	if len(s) > maxSubjects {
-		return nil, fmt.Errorf("%d changes of members are remembered, that is the limit: restart all nodes one after the other", len(s))
+		return nil, fmt.Errorf("%d changes of members are remembered, that is the limit: restart all "+
+			"nodes one after the other", len(s))
 	}
 	return json.Marshal(s)
 }
@@ -101,7 +105,8 @@ func later(a, b entry) int {
 		return 0
 	}
 	c, d := a.Change, b.Change
-	return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(c.Action, d.Action), strings.Compare(c.Node, d.Node), strings.Compare(c.New, d.New),
+	return cmp.Or(cmp.Compare(a.Clock, b.Clock), cmp.Compare(c.Action, d.Action),
+		strings.Compare(c.Node, d.Node), strings.Compare(c.New, d.New),
 		cmp.Compare(c.Copies, d.Copies), cmp.Compare(gone(a), gone(b)))
 }
 
@@ -113,7 +118,8 @@ func mergeStaged(a, b []byte) ([]byte, error) {
 }
 
 // merged merges two encoded values.
-func merged[T any](a, b []byte, parse func([]byte) (T, error), merge func(x, y T) T, encode func(T) ([]byte, error)) ([]byte, error) {
+func merged[T any](a, b []byte, parse func([]byte) (T, error), merge func(x, y T) T,
+	encode func(T) ([]byte, error)) ([]byte, error) {
 	x, err := parse(a)
 	if err != nil {
 		return nil, err
@@ -125,7 +131,8 @@ func merged[T any](a, b []byte, parse func([]byte) (T, error), merge func(x, y T
 	return encode(merge(x, y))
 }
 
-// mergeSorted merges two lists that are in the order of their keys. Of two with one key the later one stays.
+// mergeSorted merges two lists that are in the order of their keys. Of two with one key the later
+// one stays.
 func mergeSorted[E any, K cmp.Ordered](x, y []E, key func(E) K, later func(a, b E) int) []E {
 	all := slices.Concat(x, y)
 	slices.SortFunc(all, func(a, b E) int { return cmp.Or(cmp.Compare(key(a), key(b)), later(b, a)) })
@@ -158,7 +165,8 @@ func (s staged) open() (out staged) {
 	return out
 }
 
-// gone returns these entries as such that were committed or cleared. What was staged anew since stays.
+// gone returns these entries as such that were committed or cleared. What was staged anew since
+// stays.
 func (s staged) gone() (out staged) {
 	for _, e := range s {
 		e.Gone = true

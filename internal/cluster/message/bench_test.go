@@ -51,7 +51,8 @@ func writes(w *world, slots int) (list []replication.Write) {
 			list, m = append(list, m), replication.Write{}
 		}
 		for slot := range slots {
-			m.Change.Rows = append(m.Change.Rows, replication.Row{Series: id, Slot: 1_000_000 + uint64(slot), Value: replication.Value{Word: uint64(i*slot + 1)}})
+			m.Change.Rows = append(m.Change.Rows, replication.Row{Series: id, Slot: 1_000_000 + uint64(slot),
+				Value: replication.Value{Word: uint64(i*slot + 1)}})
 		}
 	}
 	return append(list, m)

@@ -22,7 +22,8 @@ func (w *writer) bucket(b *replication.Bucket) {
 	w.dst = append(w.dst, b.Name...)
 	w.bool(b.Timestamps)
 	w.int(b.Copies)
-	for _, v := range []uint64{uint64(b.Resolution), b.Deleted, b.Created, uint64(b.Lifetime), b.Changed, uint64(b.PPF), uint64(b.Grace),
+	for _, v := range []uint64{uint64(b.Resolution), b.Deleted, b.Created, uint64(b.Lifetime),
+		b.Changed, uint64(b.PPF), uint64(b.Grace),
 		uint64(b.Quorum.Reads), uint64(b.Quorum.Writes), b.Quorum.Changed} {
 		w.uvarint(v)
 	}
@@ -36,7 +37,11 @@ func (r *reader) bucket() (b replication.Bucket) {
 	b.Lifetime = int64(r.upTo(math.MaxInt64))
 	b.Changed = r.uvarint()
 	b.PPF, b.Grace = int64(r.upTo(math.MaxInt64)), int64(r.upTo(math.MaxInt64))
-	b.Quorum = replication.Quorum{Reads: int(r.upTo(ring.MaxCopies)), Writes: int(r.upTo(ring.MaxCopies)), Changed: r.uvarint()}
+	b.Quorum = replication.Quorum{
+		Reads:   int(r.upTo(ring.MaxCopies)),
+		Writes:  int(r.upTo(ring.MaxCopies)),
+		Changed: r.uvarint(),
+	}
 	r.Check(r.Bad || validate(&b) == nil)
 	return b
 }

@@ -8,14 +8,16 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// A column begins with a byte that says what is not as the column before leads to expect; 0 ends the list.
+// A column begins with a byte that says what is not as the column before leads to expect; 0 ends
+// the list.
 const (
 	anotherColumn = 1 << iota
 	otherFirst    // the number of its first series follows, which is else that of the column before
 	otherWords    // how many words, else as many
-	otherColumnAt // the difference of its slot to the one expected, which is behind that of the column before
-	timedColumn   // timestamps follow behind the words
-	columnBits    = iota
+	// the difference of its slot to the one expected, which is behind that of the column before
+	otherColumnAt
+	timedColumn // timestamps follow behind the words
+	columnBits  = iota
 )
 
 // column is what the next column is compared with.
@@ -53,8 +55,8 @@ func (g *numberedGroups) numbers(of *replication.Group) []uint32 {
 	return list
 }
 
-// columns appends columns in the order in which they are. Those of series whose numbers do not follow each
-// other are cut.
+// columns appends columns in the order in which they are. Those of series whose numbers do not
+// follow each other are cut.
 func (w *writer) columns(list []replication.Column) {
 	before := firstColumn
 	for i := range list {
@@ -86,7 +88,9 @@ func (w *writer) columns(list []replication.Column) {
 func (w *writer) column(c *replication.Column, first uint32, from, past int, before column) column {
 	next := column{first: first, count: uint64(past - from), slot: c.Slot}
 	var times []uint64
-	if c.Times != nil && slices.ContainsFunc(c.Times[from:past], func(t uint64) bool { return t != 0 }) {
+	if c.Times != nil && slices.ContainsFunc(c.Times[from:past], func(t uint64) bool {
+		return t != 0
+	}) {
 		times = c.Times[from:past]
 	}
 	w.dst = slices.Grow(w.dst, 32+8*(past-from)+8*len(times))
@@ -143,11 +147,16 @@ func (r *reader) columns() (list []replication.Column) {
 			r.Check(d != 0)
 			next.slot += d
 		}
-		r.Check(next.count > 0 && next.count <= uint64(len(r.Src)/8) && uint64(next.first)+next.count <= MaxNames)
+		r.Check(next.count > 0 && next.count <= uint64(len(r.Src)/8) &&
+			uint64(next.first)+next.count <= MaxNames)
 		if r.Bad {
 			return nil
 		}
-		c := replication.Column{Group: r.group(next.first, int(next.count)), Slot: next.slot, Words: r.words(int(next.count))}
+		c := replication.Column{
+			Group: r.group(next.first, int(next.count)),
+			Slot:  next.slot,
+			Words: r.words(int(next.count)),
+		}
 		if head&timedColumn != 0 {
 			c.Times = r.words(int(next.count))
 			r.Check(slices.ContainsFunc(c.Times, func(t uint64) bool { return t != 0 }))
@@ -202,7 +211,8 @@ func (r *reader) group(first uint32, count int) *replication.Group {
 	for i := range g.Series {
 		g.Series[i] = r.resolve(first + uint32(i))
 	}
-	if r.Bad || r.groups == nil || len(r.fresh) > 0 { // names of this frame are not known before it was read
+	// names of this frame are not known before it was read
+	if r.Bad || r.groups == nil || len(r.fresh) > 0 {
 		return g
 	}
 	if old != nil {

@@ -12,7 +12,14 @@ func (w *writer) step(s replication.Step) {
 }
 
 func (r *reader) step() replication.Step {
-	return replication.Step{Boot: r.uvarint(), Pass: r.uvarint(), Number: r.uvarint(), Partition: r.partition(), Copies: r.copies(), Version: r.version()}
+	return replication.Step{
+		Boot:      r.uvarint(),
+		Pass:      r.uvarint(),
+		Number:    r.uvarint(),
+		Partition: r.partition(),
+		Copies:    r.copies(),
+		Version:   r.version(),
+	}
 }
 
 func (w *writer) compare(m replication.Compare) {
@@ -28,7 +35,8 @@ func (w *writer) compare(m replication.Compare) {
 }
 
 func (r *reader) compare() replication.Compare {
-	return replication.Compare{Step: r.step(), Deletions: r.u64(), From: r.uvarint(), Through: r.uvarint(),
+	return replication.Compare{Step: r.step(), Deletions: r.u64(), From: r.uvarint(),
+		Through: r.uvarint(),
 		Windows: list(r, 1+8, func() replication.WindowDigest {
 			return replication.WindowDigest{Number: r.uvarint(), Digest: r.u64()}
 		})}
@@ -46,7 +54,13 @@ func (w *writer) compared(m replication.Compared) {
 }
 
 func (r *reader) compared() replication.Compared {
-	return replication.Compared{Step: r.step(), Deletions: r.bool(), Through: r.uvarint(), Windows: list(r, 1, r.uvarint), Left: r.int()}
+	return replication.Compared{
+		Step:      r.step(),
+		Deletions: r.bool(),
+		Through:   r.uvarint(),
+		Windows:   list(r, 1, r.uvarint),
+		Left:      r.int(),
+	}
 }
 
 func (w *writer) compareChunks(m replication.CompareChunks) {
@@ -62,7 +76,8 @@ func (w *writer) compareChunks(m replication.CompareChunks) {
 }
 
 func (r *reader) compareChunks() replication.CompareChunks {
-	return replication.CompareChunks{Step: r.step(), Window: r.uvarint(), After: r.series(), Through: r.series(),
+	return replication.CompareChunks{Step: r.step(), Window: r.uvarint(), After: r.series(),
+		Through: r.series(),
 		Chunks: list(r, minChunk+8, func() replication.ChunkDigest {
 			return replication.ChunkDigest{ID: r.chunk(), Digest: r.u64()}
 		})}

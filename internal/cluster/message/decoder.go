@@ -103,7 +103,8 @@ func (f *frame) brought() {
 		for i := 0; i < n && !r.Bad; i++ {
 			b := r.bucket()
 			f.news = append(f.news, b)
-			if at := f.firstBucket + i; !r.Bad && at < len(f.buckets) && f.buckets[at].id != 0 && f.buckets[at].id != b.ID() {
+			if at := f.firstBucket + i; !r.Bad && at < len(f.buckets) && f.buckets[at].id != 0 &&
+				f.buckets[at].id != b.ID() {
 				r.lacks()
 			}
 		}

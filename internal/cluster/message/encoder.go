@@ -40,8 +40,15 @@ type sizes struct{ buckets, names int }
 // and all encoders of a start share the registry: so a peer never takes the names of one for those
 // of another. limit is
 // the longest frame in bytes. buckets says what a bucket is.
-func NewEncoder(names *names.Registry, buckets func(id uint64) (replication.Bucket, bool), boot uint64, limit int) *Encoder {
-	e := &Encoder{names: names, buckets: buckets, limit: limit, epoch: epoch{boot: boot}, most: MaxNames}
+func NewEncoder(names *names.Registry, buckets func(id uint64) (replication.Bucket, bool),
+	boot uint64, limit int) *Encoder {
+	e := &Encoder{
+		names:   names,
+		buckets: buckets,
+		limit:   limit,
+		epoch:   epoch{boot: boot},
+		most:    MaxNames,
+	}
 	e.Renew()
 	return e
 }
@@ -132,7 +139,8 @@ func (e *Encoder) brought() []byte {
 	for _, part := range []struct {
 		first, past int
 		bytes       []byte
-	}{{e.sent.buckets, len(e.order), e.fresh.buckets.dst}, {e.sent.names, len(e.table.ids), e.fresh.names.dst}} {
+	}{{e.sent.buckets, len(e.order), e.fresh.buckets.dst},
+		{e.sent.names, len(e.table.ids), e.fresh.names.dst}} {
 		w.int(part.past - part.first)
 		if part.past > part.first {
 			w.int(part.first)
@@ -181,7 +189,8 @@ func (e *Encoder) defineBucket(id uint64) (in numbered, err error) {
 		return in, fmt.Errorf("bucket %016x: %w: %w", id, ErrName, err)
 	}
 	if b.ID() != id {
-		return in, fmt.Errorf("bucket %016x: %w: what is known of it belongs to bucket %016x", id, ErrName, b.ID())
+		return in, fmt.Errorf("bucket %016x: %w: what is known of it belongs to bucket %016x", id,
+			ErrName, b.ID())
 	}
 	in = numbered{uint32(len(e.order)), b.Timestamps}
 	e.bucket[id] = in

@@ -30,8 +30,11 @@ func nobody(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
 
 func bucketsOf(n int) (list []replication.Bucket) {
 	for i := range n {
-		list = append(list, replication.Bucket{Name: fmt.Sprintf("bucket-%d", i), Resolution: 1000 * int64(i+1), Timestamps: i%2 == 1, Copies: i % 4, Quorum: replication.Quorum{Reads: i % 3, Writes: i % 2, Changed: uint64(i)},
-			Deleted: uint64(i), Created: 1 << 60, Lifetime: int64(i) * 100, Changed: 1<<60 + 5, PPF: 60, Grace: int64(i)})
+		list = append(list, replication.Bucket{Name: fmt.Sprintf("bucket-%d", i),
+			Resolution: 1000 * int64(i+1), Timestamps: i%2 == 1, Copies: i % 4,
+			Quorum:  replication.Quorum{Reads: i % 3, Writes: i % 2, Changed: uint64(i)},
+			Deleted: uint64(i), Created: 1 << 60, Lifetime: int64(i) * 100, Changed: 1<<60 + 5, PPF: 60,
+			Grace: int64(i)})
 	}
 	return list
 }
@@ -123,7 +126,8 @@ func (g generator) anyID() (id metric.SeriesID) {
 func (g generator) version() ring.Version { return ring.Version{Number: g.u64(), Sum: g.u64()} }
 
 func (g generator) key() replication.Key {
-	return replication.Key{Batch: replication.BatchID{Coordinator: g.node(), Boot: g.u64(), Number: g.u64()},
+	return replication.Key{
+		Batch:     replication.BatchID{Coordinator: g.node(), Boot: g.u64(), Number: g.u64()},
 		Partition: g.partition(), Further: g.partition(), Attempt: g.int(), For: g.node()}
 }
 
@@ -137,8 +141,11 @@ func several[T any](g generator, one func() T) (list []T) {
 // rows draws runs of slots, some broken, some with timestamps, some at the last slots there are.
 func (g generator) rows() (rows []replication.Row) {
 	for range rapid.IntRange(0, 6).Draw(g.T, "runs") {
-		r := replication.Row{Series: g.known(), Incarnation: rapid.SampledFrom([]uint64{0, 0, 7, 1 << 60}).Draw(g.T, "incarnation"),
-			Slot: rapid.OneOf(rapid.Uint64Range(0, 5), rapid.Uint64(), rapid.Just(^uint64(0)-1)).Draw(g.T, "slot")}
+		r := replication.Row{
+			Series: g.known(), Incarnation: rapid.SampledFrom([]uint64{0, 0, 7, 1 << 60}).Draw(g.T,
+				"incarnation"),
+			Slot: rapid.OneOf(rapid.Uint64Range(0, 5), rapid.Uint64(), rapid.Just(^uint64(0)-1)).Draw(g.T,
+				"slot")}
 		timed := g.bool()
 		for range rapid.IntRange(1, 6).Draw(g.T, "slots") {
 			r.Value = replication.Value{Word: g.u64()}
@@ -154,11 +161,13 @@ func (g generator) rows() (rows []replication.Row) {
 	return rows
 }
 
-// column draws a column of one of two groups, of series that mostly have numbers that follow each other.
+// column draws a column of one of two groups, of series that mostly have numbers that follow each
+// other.
 func (g generator) column() replication.Column {
 	of := rapid.SampledFrom(g.groups()).Draw(g.T, "group")
 	from := rapid.IntRange(0, len(of.Series)-1).Draw(g.T, "from")
-	c := replication.Column{Group: of, From: from, Slot: rapid.OneOf(rapid.Uint64Range(0, 5), rapid.Uint64()).Draw(g.T, "slot")}
+	c := replication.Column{Group: of, From: from,
+		Slot: rapid.OneOf(rapid.Uint64Range(0, 5), rapid.Uint64()).Draw(g.T, "slot")}
 	timed := g.bool()
 	for range rapid.IntRange(1, len(of.Series)-from).Draw(g.T, "words") {
 		c.Words = append(c.Words, g.u64())
@@ -180,7 +189,9 @@ func (w *world) groups() []*replication.Group {
 }
 
 func (g generator) deletions() []replication.Deletion {
-	return several(g, func() replication.Deletion { return replication.Deletion{Series: g.anyID(), Incarnation: g.u64()} })
+	return several(g, func() replication.Deletion {
+		return replication.Deletion{Series: g.anyID(), Incarnation: g.u64()}
+	})
 }
 
 func (g generator) change() replication.Change {
@@ -190,11 +201,13 @@ func (g generator) change() replication.Change {
 		p = rapid.IntRange(p+1, ring.MaxPartitions-1).Draw(g.T, "further")
 		further = append(further, p)
 	}
-	return replication.Change{Partition: partition, Further: further, Copies: g.copies(), Columns: several(g, g.column), Rows: g.rows(), Deletions: g.deletions()}
+	return replication.Change{Partition: partition, Further: further, Copies: g.copies(),
+		Columns: several(g, g.column), Rows: g.rows(), Deletions: g.deletions()}
 }
 
 func (g generator) step() replication.Step {
-	return replication.Step{Boot: g.u64(), Pass: g.u64(), Number: g.u64(), Partition: g.partition(), Copies: g.copies(), Version: g.version()}
+	return replication.Step{Boot: g.u64(), Pass: g.u64(), Number: g.u64(), Partition: g.partition(),
+		Copies: g.copies(), Version: g.version()}
 }
 
 func (g generator) chunk() replication.ChunkID {
@@ -207,13 +220,16 @@ func (g generator) encoded() replication.Chunk {
 	piece := func(least int) []byte {
 		return append([]byte(nil), rapid.SliceOfN(rapid.Byte(), least, 9).Draw(g.T, "bytes")...)
 	}
-	return replication.Chunk{ID: replication.ChunkID{Series: g.known(), Number: g.u64()}, Incarnation: g.u64(), Points: g.int(), Words: piece(1), Times: piece(0)}
+	return replication.Chunk{ID: replication.ChunkID{Series: g.known(), Number: g.u64()},
+		Incarnation: g.u64(), Points: g.int(), Words: piece(1), Times: piece(0)}
 }
 
 // fillOf returns a Fill with a chunk of each of the series.
 func fillOf(series ...metric.SeriesID) (m replication.Fill) {
 	for i, id := range series {
-		m.Chunks = append(m.Chunks, replication.Chunk{ID: replication.ChunkID{Series: id, Number: uint64(i)}, Points: 1, Words: []byte{1}})
+		m.Chunks = append(m.Chunks,
+			replication.Chunk{ID: replication.ChunkID{Series: id, Number: uint64(i)}, Points: 1,
+				Words: []byte{1}})
 	}
 	return m
 }
@@ -223,7 +239,8 @@ func (g generator) hint() replication.HintID {
 }
 
 func (g generator) counts() replication.Counts {
-	return replication.Counts{Accepted: g.int(), Duplicate: g.int(), Conflicting: g.int(), Unconfirmed: g.int()}
+	return replication.Counts{Accepted: g.int(), Duplicate: g.int(), Conflicting: g.int(),
+		Unconfirmed: g.int()}
 }
 
 func (g generator) slot() replication.Slot {
@@ -240,13 +257,18 @@ func (g generator) message(kind int) replication.Message {
 	case kindWrite:
 		return replication.Write{Key: g.key(), Version: g.version(), Settled: g.u64(), Change: g.change()}
 	case kindWritten:
-		return replication.Written{Key: g.key(), Refusal: replication.Refusal(rapid.IntRange(0, 4).Draw(g.T, "refusal")), Counts: g.counts(), Later: g.deletions()}
+		return replication.Written{
+			Key: g.key(), Refusal: replication.Refusal(rapid.IntRange(0, 4).Draw(g.T, "refusal")),
+			Counts: g.counts(), Later: g.deletions()}
 	case kindDeliver:
 		return replication.Deliver{ID: g.hint(), Version: g.version(), Change: g.change()}
 	case kindDelivered:
 		return replication.Delivered{ID: g.hint()}
 	case kindKeeps:
-		return replication.Keeps{Node: g.key().For, Boot: g.u64(), Number: g.u64(), Partitions: several(g, func() byte { return byte(g.u64()) }), Version: g.version()}
+		return replication.Keeps{Node: g.key().For, Boot: g.u64(), Number: g.u64(),
+			Partitions: several(g, func() byte {
+				return byte(g.u64())
+			}), Version: g.version()}
 	case kindHeardKeeps:
 		return replication.HeardKeeps{Boot: g.u64(), Number: g.u64()}
 	case kindAskKeeps:
@@ -256,9 +278,11 @@ func (g generator) message(kind int) replication.Message {
 	case kindKnown:
 		return replication.Known{After: g.anyID(), Through: g.anyID(), Deletions: g.deletions()}
 	case kindFetch:
-		return replication.Fetch{Request: g.u64(), Version: g.version(), Partition: g.partition(), Series: g.anyID(), From: g.u64(), Past: g.u64()}
+		return replication.Fetch{Request: g.u64(), Version: g.version(), Partition: g.partition(),
+			Series: g.anyID(), From: g.u64(), Past: g.u64()}
 	case kindFetched:
-		return replication.Fetched{Request: g.u64(), Ready: g.bool(), Incarnation: g.u64(), Slots: several(g, g.slot)}
+		return replication.Fetched{Request: g.u64(), Ready: g.bool(), Incarnation: g.u64(),
+			Slots: several(g, g.slot)}
 	}
 	return g.comparison(kind)
 }
@@ -266,21 +290,26 @@ func (g generator) message(kind int) replication.Message {
 func (g generator) comparison(kind int) replication.Message {
 	switch kind {
 	case kindCompare:
-		return replication.Compare{Step: g.step(), Deletions: g.u64(), From: g.u64(), Through: g.u64(), Windows: several(g, func() replication.WindowDigest {
-			return replication.WindowDigest{Number: g.u64(), Digest: g.u64()}
-		})}
+		return replication.Compare{Step: g.step(), Deletions: g.u64(), From: g.u64(), Through: g.u64(),
+			Windows: several(g, func() replication.WindowDigest {
+				return replication.WindowDigest{Number: g.u64(), Digest: g.u64()}
+			})}
 	case kindCompared:
-		return replication.Compared{Step: g.step(), Deletions: g.bool(), Through: g.u64(), Windows: several(g, g.u64), Left: g.int()}
+		return replication.Compared{Step: g.step(), Deletions: g.bool(), Through: g.u64(),
+			Windows: several(g, g.u64), Left: g.int()}
 	case kindShareDeletions:
-		return replication.ShareDeletions{Step: g.step(), After: g.anyID(), Through: g.anyID(), Deletions: g.deletions()}
+		return replication.ShareDeletions{Step: g.step(), After: g.anyID(), Through: g.anyID(),
+			Deletions: g.deletions()}
 	case kindSharedDeletions:
 		return replication.SharedDeletions{Step: g.step(), Through: g.anyID(), Deletions: g.deletions()}
 	case kindCompareChunks:
-		return replication.CompareChunks{Step: g.step(), Window: g.u64(), After: g.anyID(), Through: g.anyID(), Chunks: several(g, func() replication.ChunkDigest {
-			return replication.ChunkDigest{ID: g.chunk(), Digest: g.u64()}
-		})}
+		return replication.CompareChunks{Step: g.step(), Window: g.u64(), After: g.anyID(),
+			Through: g.anyID(), Chunks: several(g, func() replication.ChunkDigest {
+				return replication.ChunkDigest{ID: g.chunk(), Digest: g.u64()}
+			})}
 	case kindDifference:
-		return replication.Difference{Step: g.step(), Through: g.anyID(), Chunks: g.int(), Want: g.chunks(), Have: g.chunks()}
+		return replication.Difference{Step: g.step(), Through: g.anyID(), Chunks: g.int(),
+			Want: g.chunks(), Have: g.chunks()}
 	case kindFill:
 		return replication.Fill{Step: g.step(), Chunks: several(g, g.encoded), Want: g.chunks()}
 	case kindFilled:

@@ -25,7 +25,8 @@ func TestTruncation(t *testing.T) {
 		there := emptyWorld()
 		d := NewDecoder(there.Registry)
 		for n := range len(frame) {
-			if m, news, err := d.Decode(frame[:n]); !errors.Is(err, ErrMalformed) || m != nil || news != nil {
+			if m, news, err := d.Decode(frame[:n]); !errors.Is(err, ErrMalformed) || m != nil ||
+				news != nil {
 				t.Fatalf("%d of %d bytes: %v, %v", n, len(frame), m, err)
 			}
 		}
@@ -41,7 +42,8 @@ func TestTruncation(t *testing.T) {
 			t.Fatal(err)
 		}
 		for n := range len(src) {
-			if c, err := NewChanges(there.Registry).Read(src[:n]); !errors.Is(err, ErrMalformed) || !reflect.DeepEqual(c, replication.Change{}) {
+			if c, err := NewChanges(there.Registry).Read(src[:n]); !errors.Is(err, ErrMalformed) ||
+				!reflect.DeepEqual(c, replication.Change{}) {
 				t.Fatalf("%d of %d bytes: %v, %v", n, len(src), c, err)
 			}
 		}
@@ -83,7 +85,8 @@ func TestHostileCounts(t *testing.T) {
 	}
 }
 
-// Each form of a run that says the same in another way is refused, and so is each that says nothing.
+// Each form of a run that says the same in another way is refused, and so is each that says
+// nothing.
 func TestRunsHaveOneForm(t *testing.T) {
 	w := newWorld(3)
 	word := make([]byte, 8)
@@ -143,7 +146,8 @@ func TestDecodedBytesFollowTheFrame(t *testing.T) {
 	here, there := newWorld(1), emptyWorld()
 	var m replication.Deliver
 	for i := range replication.MaxRows {
-		m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[0], Slot: uint64(i), Value: replication.Value{Word: 1}})
+		m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[0], Slot: uint64(i),
+			Value: replication.Value{Word: 1}})
 	}
 	frame, err := here.encoder(1).Append(nil, m)
 	if err != nil {

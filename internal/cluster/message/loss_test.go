@@ -116,7 +116,8 @@ func TestLossesNeverMixSeries(t *testing.T) {
 		l.restartSender()
 		l.Decoder = NewDecoder(l.there.Registry)
 		t.Repeat(map[string]func(*rapid.T){
-			"send": l.send, "send more": l.send, "arrive": l.arrive, "arrive more": l.arrive, "request": l.request,
+			"send": l.send, "send more": l.send, "arrive": l.arrive, "arrive more": l.arrive,
+			"request": l.request,
 			"lose": func(t *rapid.T) { // the end of a connection that the sender does not notice
 				l.sent = l.sent[:rapid.IntRange(0, len(l.sent)).Draw(t, "kept")]
 			},
@@ -234,7 +235,9 @@ func TestUnknownNames(t *testing.T) {
 		if n := e.now(); n != (sizes{}) {
 			t.Errorf("%+v are in the tables after an error", n)
 		}
-		if _, err := NewChanges(here.Registry).Append(nil, replication.Change{Rows: []replication.Row{{Series: here.series[0]}, {Series: id}}}); !errors.Is(err, ErrName) && id != inNone {
+		if _, err := NewChanges(here.Registry).Append(nil,
+			replication.Change{Rows: []replication.Row{{Series: here.series[0]}, {Series: id}}}); !errors.Is(
+			err, ErrName) && id != inNone {
 			t.Errorf("a change with series %x: %v", id[:], err)
 		}
 	}
@@ -250,7 +253,8 @@ func TestFramesBeyondTheLimit(t *testing.T) {
 	for i := range 100 {
 		m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[i]})
 		frame, err := e.Append(nil, m)
-		if err != nil && !errors.Is(err, ErrTooLong) || len(frame) > 1000 || (err == nil) != (frame != nil) {
+		if err != nil && !errors.Is(err, ErrTooLong) || len(frame) > 1000 ||
+			(err == nil) != (frame != nil) {
 			t.Fatalf("%d rows: %d bytes, %v", i+1, len(frame), err)
 		}
 		if err != nil && i < 20 {
@@ -271,7 +275,8 @@ func TestFullTables(t *testing.T) {
 	for i := range 10 {
 		var m replication.Deliver
 		for n := range 100 {
-			m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[(i*70+n)%300], Slot: uint64(i)})
+			m.Change.Rows = append(m.Change.Rows, replication.Row{Series: here.series[(i*70+n)%300],
+				Slot: uint64(i)})
 		}
 		frame, err := e.Append(nil, m)
 		if err != nil {
@@ -289,8 +294,8 @@ func TestFullTables(t *testing.T) {
 	}
 }
 
-// Numbers of another start of a sender, or of another encoder of this one, mean nothing for those of
-// this encoder, though they may be the same.
+// Numbers of another start of a sender, or of another encoder of this one, mean nothing for those
+// of this encoder, though they may be the same.
 func TestNumbersDoNotOutliveAnEncoder(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		here := newWorld(10)
@@ -310,7 +315,8 @@ func TestNumbersDoNotOutliveAnEncoder(t *testing.T) {
 				if n > 0 && i == 0 {
 					continue // the frame with the name is lost
 				}
-				if _, _, err := d.Decode(frame); (n == 0) != (err == nil) || err != nil && !errors.Is(err, ErrRenew) {
+				if _, _, err := d.Decode(frame); (n == 0) != (err == nil) || err != nil &&
+					!errors.Is(err, ErrRenew) {
 					t.Errorf("encoder %d, restart %v: %v", n, restart, err)
 				}
 			}

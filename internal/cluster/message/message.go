@@ -1,5 +1,5 @@
-// Package message is the encoding of what nodes send each other. Rows carry ids of series; the
-// name of a series, and what its bucket is, travel once a connection, in front of the rows or chunks
+// Package message is the encoding of what nodes send each other. Rows carry ids of series; the name
+// of a series, and what its bucket is, travel once a connection, in front of the rows or chunks
 // that need them first.
 package message
 

@@ -110,7 +110,12 @@ func (w *writer) comparison(m replication.Message) byte {
 func (r *reader) message(kind byte) replication.Message {
 	switch kind {
 	case kindWrite:
-		return replication.Write{Key: r.batchKey(), Version: r.version(), Settled: r.uvarint(), Change: r.change()}
+		return replication.Write{
+			Key:     r.batchKey(),
+			Version: r.version(),
+			Settled: r.uvarint(),
+			Change:  r.change(),
+		}
 	case kindWritten:
 		return r.written()
 	case kindDeliver:
@@ -132,13 +137,24 @@ func (r *reader) message(kind byte) replication.Message {
 	case kindCompared:
 		return r.compared()
 	case kindShareDeletions:
-		return replication.ShareDeletions{Step: r.step(), After: r.series(), Through: r.series(), Deletions: r.deletions()}
+		return replication.ShareDeletions{
+			Step:      r.step(),
+			After:     r.series(),
+			Through:   r.series(),
+			Deletions: r.deletions(),
+		}
 	case kindSharedDeletions:
 		return replication.SharedDeletions{Step: r.step(), Through: r.series(), Deletions: r.deletions()}
 	case kindCompareChunks:
 		return r.compareChunks()
 	case kindDifference:
-		return replication.Difference{Step: r.step(), Through: r.series(), Chunks: r.int(), Want: r.chunks(), Have: r.chunks()}
+		return replication.Difference{
+			Step:    r.step(),
+			Through: r.series(),
+			Chunks:  r.int(),
+			Want:    r.chunks(),
+			Have:    r.chunks(),
+		}
 	case kindFill:
 		return replication.Fill{Step: r.step(), Chunks: r.encodedChunks(), Want: r.chunks()}
 	case kindFilled:
@@ -182,7 +198,12 @@ func (w *writer) written(m replication.Written) {
 func (r *reader) written() (m replication.Written) {
 	m.Key, m.Refusal = r.batchKey(), replication.Refusal(r.U8())
 	r.Check(m.Refusal <= replication.StaleBucket)
-	m.Counts = replication.Counts{Accepted: r.int(), Duplicate: r.int(), Conflicting: r.int(), Unconfirmed: r.int()}
+	m.Counts = replication.Counts{
+		Accepted:    r.int(),
+		Duplicate:   r.int(),
+		Conflicting: r.int(),
+		Unconfirmed: r.int(),
+	}
 	m.Later = r.deletions()
 	return m
 }
@@ -216,8 +237,9 @@ func (w *writer) fetch(m replication.Fetch) {
 }
 
 func (r *reader) fetch() replication.Fetch {
-	return replication.Fetch{Request: r.uvarint(), Version: r.version(), Partition: r.partition(), Series: r.series(),
-		From: r.uvarint(), Past: r.uvarint()}
+	return replication.Fetch{Request: r.uvarint(), Version: r.version(), Partition: r.partition(),
+		Series: r.series(),
+		From:   r.uvarint(), Past: r.uvarint()}
 }
 
 // What follows the words of slots.

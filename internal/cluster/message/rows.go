@@ -66,7 +66,12 @@ func (w *writer) rows(rows []replication.Row) {
 			w.fail(err)
 			return
 		}
-		next := run{number: number, incarnation: rows[0].Incarnation, slot: rows[0].Slot, count: uint64(n)}
+		next := run{
+			number:      number,
+			incarnation: rows[0].Incarnation,
+			slot:        rows[0].Slot,
+			count:       uint64(n),
+		}
 		w.head(next, before, timed)
 		dst := w.dst
 		for i := range rows[:n] {
@@ -194,7 +199,9 @@ func (r *reader) head(before run, most uint64) (next run, timed bool) {
 		next.count = r.uvarint()
 		r.Check(next.count != before.count)
 	}
-	joined := next.number == before.number && next.incarnation == before.incarnation && next.slot == before.slot+before.count && next.slot != 0
-	r.Check(head <= runBits && next.count > 0 && next.count <= most && next.slot+(next.count-1) >= next.slot && !joined)
+	joined := next.number == before.number && next.incarnation == before.incarnation &&
+		next.slot == before.slot+before.count && next.slot != 0
+	r.Check(head <= runBits && next.count > 0 && next.count <= most &&
+		next.slot+(next.count-1) >= next.slot && !joined)
 	return next, head&withTimes != 0
 }

@@ -61,7 +61,8 @@ func (t *table) cut(from int) {
 
 // otherID is the error for a name that does not belong to the id it was found by.
 func otherID(id metric.SeriesID, bucket uint64, key []byte) error {
-	return fmt.Errorf("series %x: %w: %s in bucket %016x has another id", id[:], ErrName, metric.Text(key), bucket)
+	return fmt.Errorf("series %x: %w: %s in bucket %016x has another id", id[:], ErrName,
+		metric.Text(key), bucket)
 }
 
 // definition is a name that a frame or a record brings.

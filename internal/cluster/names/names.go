@@ -52,8 +52,8 @@ func New(fallback Fallback, limit int, steady func() int64) *Registry {
 	return r
 }
 
-// Note keeps the name of a series. It copies the key, and returns the copy, which never changes. A key that no
-// metric can have is passed over.
+// Note keeps the name of a series. It copies the key, and returns the copy, which never changes. A
+// key that no metric can have is passed over.
 func (r *Registry) Note(id metric.SeriesID, bucket uint64, key []byte) (kept []byte) {
 	if len(key) > metric.MaxKey {
 		return nil
@@ -62,7 +62,9 @@ func (r *Registry) Note(id metric.SeriesID, bucket uint64, key []byte) (kept []b
 }
 
 // NoteBucket keeps the bucket of a series whose name nobody may know: of one that was deleted.
-func (r *Registry) NoteBucket(id metric.SeriesID, bucket uint64) { r.note(id, name{bucket: bucket}) }
+func (r *Registry) NoteBucket(id metric.SeriesID, bucket uint64) {
+	r.note(id, name{bucket: bucket})
+}
 
 // Lookup returns the bucket and the key of a series. The key is the registry's: it never changes.
 func (r *Registry) Lookup(id metric.SeriesID) (bucket uint64, key []byte, ok bool) {

@@ -39,7 +39,8 @@ type use struct {
 }
 
 func newModel(t *rapid.T) *model {
-	m := &model{number: make(map[metric.SeriesID]int), noted: make(map[int]bool), used: make(map[int]use)}
+	m := &model{number: make(map[metric.SeriesID]int), noted: make(map[int]bool),
+		used: make(map[int]use)}
 	for i := range m.inStore {
 		m.number[idOf(i)] = i
 		m.inStore[i] = rapid.Bool().Draw(t, "in the store")
@@ -59,7 +60,9 @@ func (m *model) store(id metric.SeriesID) (uint64, []byte, bool) {
 	return bucket, bytes.Clone(key), true
 }
 
-func (m *model) draw(t *rapid.T) int { return rapid.IntRange(0, len(m.inStore)-1).Draw(t, "series") }
+func (m *model) draw(t *rapid.T) int {
+	return rapid.IntRange(0, len(m.inStore)-1).Draw(t, "series")
+}
 
 // recent reports whether a series, and whether its name, must be known.
 func (m *model) recent(i int) (known, named bool) {
@@ -133,8 +136,11 @@ func TestNamesStayWhileTheyAreUsed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel(t)
 		t.Repeat(map[string]func(*rapid.T){
-			"note": m.note, "note bucket": m.noteBucket, "look up": m.lookup, "bucket": m.bucket, "": m.check,
-			"wait": func(t *rapid.T) { m.now += int64(rapid.IntRange(1, 90).Draw(t, "seconds")) * int64(time.Second) },
+			"note": m.note, "note bucket": m.noteBucket, "look up": m.lookup, "bucket": m.bucket,
+			"": m.check,
+			"wait": func(t *rapid.T) {
+				m.now += int64(rapid.IntRange(1, 90).Draw(t, "seconds")) * int64(time.Second)
+			},
 		})
 	})
 }

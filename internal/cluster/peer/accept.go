@@ -62,8 +62,8 @@ func (p *Peers) serve(listener net.Listener) {
 	}
 }
 
-// accept serves a connection unless too many are within their handshake. Such a one is closed without a
-// word, which costs nothing to those that wait.
+// accept serves a connection unless too many are within their handshake. Such a one is closed
+// without a word, which costs nothing to those that wait.
 func (p *Peers) accept(conn net.Conn) {
 	select {
 	case p.halfOpen <- struct{}{}:
@@ -123,15 +123,17 @@ func (p *Peers) receive(raw net.Conn) {
 		return
 	}
 	p.accepted(l, in)
-	p.log.Log(slog.LevelInfo, "accepted", "a peer has connected", "peer", from.id.String(), "name", from.name)
+	p.log.Log(slog.LevelInfo, "accepted", "a peer has connected", "peer", from.id.String(), "name",
+		from.name)
 	err = l.handle(raw, conn, from)
 	if p.ctx.Err() == nil && !errors.Is(err, io.EOF) {
-		p.log.Log(slog.LevelWarn, "ended", "the connection of a peer has ended", "peer", from.id.String(), "error", err)
+		p.log.Log(slog.LevelWarn, "ended", "the connection of a peer has ended", "peer", from.id.String(),
+			"error", err)
 	}
 }
 
-// admit makes a connection the one that its peer has. A newer one replaces the older: a peer that lost
-// its connection dials again before this side knows.
+// admit makes a connection the one that its peer has. A newer one replaces the older: a peer that
+// lost its connection dials again before this side knows.
 func (p *Peers) admit(k known, in *inbound) (l *link, before *inbound, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,8 +170,8 @@ func (p *Peers) release(l *link, in *inbound) {
 	}
 }
 
-// handle gives frames to the handler until the connection ends, and tells the peer meanwhile that this
-// node is alive, whatever the handler does.
+// handle gives frames to the handler until the connection ends, and tells the peer meanwhile that
+// this node is alive, whatever the handler does.
 func (l *link) handle(raw, conn net.Conn, from known) error {
 	options := &l.peers.options
 	ended, quiet := make(chan struct{}), make(chan struct{})

@@ -97,7 +97,8 @@ func nodeID(n int) ring.ID { return ring.ID{15: byte(n)} }
 // settings are those of a node whose address is its id.
 func settings(n int) Options {
 	return Options{
-		Self: nodeID(n), Name: fmt.Sprint("node", n), Cluster: "test", Protocol: ring.Protocol{Min: 1, Max: 1},
+		Self: nodeID(n), Name: fmt.Sprint("node", n), Cluster: "test",
+		Protocol: ring.Protocol{Min: 1, Max: 1},
 		Cookie:   []byte("a cookie of enough bytes"),
 		Address:  func(id ring.ID) []string { return []string{id.String()} },
 		Handler:  func(ring.ID, uint16, []byte) {},
@@ -167,8 +168,9 @@ func certificate(t testing.TB) func() *tls.Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"node"}, IsCA: true, BasicConstraintsValid: true,
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"node"}, IsCA: true,
+		BasicConstraintsValid: true,
+		NotBefore:             time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
@@ -181,8 +183,10 @@ func certificate(t testing.TB) func() *tls.Config {
 	pool := x509.NewCertPool()
 	pool.AddCert(parsed)
 	return func() *tls.Config {
-		return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: "node", RootCAs: pool, ClientCAs: pool,
-			ClientAuth: tls.RequireAndVerifyClientCert, Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
+		return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: "node", RootCAs: pool,
+			ClientCAs:  pool,
+			ClientAuth: tls.RequireAndVerifyClientCert, Certificates: []tls.Certificate{
+				{Certificate: [][]byte{der}, PrivateKey: key}}}
 	}
 }
 

@@ -95,8 +95,8 @@ func (f *frames) fit(length int) {
 	f.held.Store(int64(f.src.Size() + cap(f.body)))
 }
 
-// wholeFrames counts the frames that lie wholly within the first n bytes of a batch, and returns where
-// the last of them ends.
+// wholeFrames counts the frames that lie wholly within the first n bytes of a batch, and returns
+// where the last of them ends.
 func wholeFrames(batch []byte, n int) (count, end int) {
 	for end+headerSize <= n {
 		next := end + headerSize + int(binary.BigEndian.Uint32(batch[end:]))

@@ -80,8 +80,8 @@ func (s *script) Read(b []byte) (int, error) {
 func (*script) Write(b []byte) (int, error) { return len(b), nil }
 func (*script) SetDeadline(time.Time) error { return nil }
 
-// FuzzHandshake lets whoever does not know the cookie try both roles. It gets in with neither, and no
-// more of it is read than the bound.
+// FuzzHandshake lets whoever does not know the cookie try both roles. It gets in with neither, and
+// no more of it is read than the bound.
 func FuzzHandshake(f *testing.F) {
 	h := (&Peers{options: settings(1)}).hello(nodeID(2))
 	first := appendMessage([]byte(magic), sayHello, h.append(nil))

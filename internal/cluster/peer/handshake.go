@@ -83,9 +83,10 @@ func (p *Peers) greetPlain(conn net.Conn, exported []byte, want ring.ID) (known,
 	return known{theirs.id, theirs.name, version}, nil
 }
 
-// welcome is the acceptor's handshake. The dialler proves first: else everybody who connects would get
-// a proof to try cookies on. Admit is asked before the dialler hears that it is welcome.
-func (p *Peers) welcome(ctx context.Context, raw net.Conn, admit func(known) error) (net.Conn, error) {
+// welcome is the acceptor's handshake. The dialler proves first: else everybody who connects would
+// get a proof to try cookies on. Admit is asked before the dialler hears that it is welcome.
+func (p *Peers) welcome(ctx context.Context, raw net.Conn, admit func(known) error) (net.Conn,
+	error) {
 	var config *tls.Config
 	if p.options.ServerTLS != nil {
 		config = p.options.ServerTLS()
@@ -156,13 +157,19 @@ func (p *Peers) agree(theirs *hello) (version uint16, err error) {
 
 // hello returns what this node says of itself, with a nonce that is used once.
 func (p *Peers) hello(other ring.ID) hello {
-	h := hello{protocol: p.options.Protocol, id: p.options.Self, other: other, cluster: p.options.Cluster, name: p.options.Name}
+	h := hello{
+		protocol: p.options.Protocol,
+		id:       p.options.Self,
+		other:    other,
+		cluster:  p.options.Cluster,
+		name:     p.options.Name,
+	}
 	rand.Read(h.nonce[:]) // it never fails: it ends the process instead
 	return h
 }
 
-// transcriptOf returns the hash of all that both sides said and, with TLS, of the connection they said
-// it on: a proof that is relayed onto another connection does not hold there.
+// transcriptOf returns the hash of all that both sides said and, with TLS, of the connection they
+// said it on: a proof that is relayed onto another connection does not hold there.
 func transcriptOf(first, second, exported []byte) []byte {
 	h := sha256.New()
 	for _, part := range [][]byte{first, second, exported} {
@@ -203,8 +210,9 @@ func (p *Peers) secure(ctx context.Context, raw net.Conn, config *tls.Config,
 	return conn, exported, nil
 }
 
-// finish tells the other side why it is refused, unless it did not speak as a node, or refused first.
-// The time limit of a handshake that succeeded stays: every read and write behind it sets its own.
+// finish tells the other side why it is refused, unless it did not speak as a node, or refused
+// first. The time limit of a handshake that succeeded stays: every read and write behind it sets
+// its own.
 func (p *Peers) finish(conn net.Conn, err error) error {
 	var refusal Refusal
 	switch {
@@ -212,7 +220,8 @@ func (p *Peers) finish(conn net.Conn, err error) error {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return Late
 	case errors.As(err, &refusal) && refusal != Foreign:
-		_, _ = conn.Write(appendMessage(nil, sayRefuse, []byte{byte(refusal)})) // it is being refused anyway
+		// it is being refused anyway
+		_, _ = conn.Write(appendMessage(nil, sayRefuse, []byte{byte(refusal)}))
 	}
 	return err
 }

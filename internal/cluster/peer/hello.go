@@ -49,9 +49,11 @@ const (
 
 var refusalTexts = [refusals]string{
 	Foreign: "not the handshake of a node", OtherCluster: "it belongs to another cluster",
-	OtherVersion: "no version of the protocol is spoken by both", OtherNode: "the address belongs to another node",
-	Itself: "it has the id of this node", WrongProof: "it does not know the cookie",
-	Late: "the handshake took too long", Crowded: "too many connections", NoTLS: "the handshake of TLS failed",
+	OtherVersion: "no version of the protocol is spoken by both",
+	OtherNode:    "the address belongs to another node",
+	Itself:       "it has the id of this node", WrongProof: "it does not know the cookie",
+	Late: "the handshake took too long", Crowded: "too many connections",
+	NoTLS: "the handshake of TLS failed",
 }
 
 // Error returns the reason in words.
@@ -62,7 +64,8 @@ func (r Refusal) Error() string {
 	return refusalTexts[r]
 }
 
-// errByPeer is wrapped, beside the Refusal, by the error of a handshake that the other side refused.
+// errByPeer is wrapped, beside the Refusal, by the error of a handshake that the other side
+// refused.
 var errByPeer = errors.New("the peer refuses this node")
 
 // hello is what each side says of itself.
@@ -88,7 +91,8 @@ func parseHello(src []byte) (h hello, err error) {
 	if len(src) < helloFixed {
 		return hello{}, Foreign
 	}
-	h.protocol = ring.Protocol{Min: binary.BigEndian.Uint16(src), Max: binary.BigEndian.Uint16(src[2:])}
+	h.protocol = ring.Protocol{Min: binary.BigEndian.Uint16(src),
+		Max: binary.BigEndian.Uint16(src[2:])}
 	src = src[4:]
 	src = src[copy(h.id[:], src):]
 	src = src[copy(h.other[:], src):]

@@ -27,7 +27,8 @@ func (n *network) intruder(t *testing.T, to int) net.Conn {
 	return conn
 }
 
-// member returns a connection to a node behind a handshake that succeeded, for bytes that no node sends.
+// member returns a connection to a node behind a handshake that succeeded, for bytes that no node
+// sends.
 func (n *network) member(t *testing.T, as, to int) net.Conn {
 	t.Helper()
 	p := start(t, settings(as))
@@ -75,13 +76,15 @@ func TestStrangersAreRefused(t *testing.T) {
 				} else {
 					connect(t, b, to)
 					synctest.Wait()
-					if s := of(b, to); s.Connected || s.Connections != 0 || !strings.Contains(s.LastError, errByPeer.Error()) ||
+					if s := of(b, to); s.Connected || s.Connections != 0 ||
+						!strings.Contains(s.LastError, errByPeer.Error()) ||
 						!strings.HasSuffix(s.LastError, c.want.Error()) {
 						t.Errorf("%+v", s)
 					}
 				}
 				synctest.Wait()
-				if total := a.Totals(); total.Refused[c.want.Error()] != 1 || total.HalfOpen != 0 || len(a.Stats()) != 0 {
+				if total := a.Totals(); total.Refused[c.want.Error()] != 1 || total.HalfOpen != 0 ||
+					len(a.Stats()) != 0 {
 					t.Errorf("%+v", total)
 				}
 				a.Close()
@@ -115,7 +118,8 @@ func TestTheDiallerChecksToo(t *testing.T) {
 			if _, err := readMessage(there, sayProof); err != nil {
 				return
 			}
-			_, _ = there.Write(appendMessage(nil, sayProof, b.proof(acceptor, transcriptOf(first, second, nil))))
+			_, _ = there.Write(appendMessage(nil, sayProof,
+				b.proof(acceptor, transcriptOf(first, second, nil))))
 			_, _ = io.Copy(io.Discard, there)
 		}()
 		_, _, err := a.greet(context.Background(), here, nodeID(2))
@@ -239,7 +243,8 @@ func TestHandshakesAreBounded(t *testing.T) {
 			t.Error("connected beyond the limit of handshakes")
 		}
 		pass(10 * time.Second)
-		if total := a.Totals(); total.HalfOpen != 0 || total.Refused[Late.Error()] != 4 || !of(b, 1).Connected {
+		if total := a.Totals(); total.HalfOpen != 0 || total.Refused[Late.Error()] != 4 ||
+			!of(b, 1).Connected {
 			t.Errorf("%+v", total)
 		}
 		for _, c := range silent {
@@ -250,7 +255,8 @@ func TestHandshakesAreBounded(t *testing.T) {
 	})
 }
 
-// TestGarbage sends what is no handshake, and no frame behind one. A frame is delivered whole or not.
+// TestGarbage sends what is no handshake, and no frame behind one. A frame is delivered whole or
+// not.
 func TestGarbage(t *testing.T) {
 	good := append(appendHeader(nil, kindData, []byte("a frame")), "a frame"...)
 	flipped := bytes.Clone(good)
@@ -342,7 +348,8 @@ func TestAStuckReaderIsCutOff(t *testing.T) {
 		}
 		pass(6 * time.Second)
 		s := of(a, 2)
-		if s.Connected || s.Sent != 2 || s.SentBytes != 2000 || s.Dropped.Lost != 8 || s.Queued != 0 || s.Held != 0 {
+		if s.Connected || s.Sent != 2 || s.SentBytes != 2000 || s.Dropped.Lost != 8 || s.Queued != 0 ||
+			s.Held != 0 {
 			t.Errorf("%+v", s)
 		}
 		_ = l.Close()
@@ -418,8 +425,8 @@ func TestANewerConnectionReplacesTheOlder(t *testing.T) {
 	})
 }
 
-// TestAHandshakeThatNobodyAnswers ends at its time limit, again and again: what closes its connection runs
-// beside the end of the attempt.
+// TestAHandshakeThatNobodyAnswers ends at its time limit, again and again: what closes its
+// connection runs beside the end of the attempt.
 func TestAHandshakeThatNobodyAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var dials atomic.Int64

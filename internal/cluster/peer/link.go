@@ -15,8 +15,8 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// writeSize is the part of a batch for which one time limit holds: a slow reader has the limit for each,
-// and only one that takes nothing is cut off.
+// writeSize is the part of a batch for which one time limit holds: a slow reader has the limit for
+// each, and only one that takes nothing is cut off.
 const writeSize = 64 << 10
 
 // aliveBuffer is enough for frames without a body.
@@ -48,7 +48,8 @@ type link struct {
 }
 
 func newLink(p *Peers, id ring.ID) *link {
-	return &link{peers: p, id: id, ready: make(chan struct{}, 1), queue: queue{limit: p.options.QueueBytes},
+	return &link{peers: p, id: id, ready: make(chan struct{}, 1),
+		queue:   queue{limit: p.options.QueueBytes},
 		figures: Stats{ID: id}}
 }
 
@@ -120,7 +121,8 @@ func (l *link) failed(err error, wait time.Duration) {
 		"peer", l.id.String(), "error", err, "again_in", wait)
 }
 
-// connect tries the addresses of the peer and uses the first connection that succeeds until it ends.
+// connect tries the addresses of the peer and uses the first connection that succeeds until it
+// ends.
 func (l *link) connect(ctx context.Context) (heard bool, err error) {
 	err = errors.New("no address is known")
 	for _, address := range l.peers.options.Address(l.id) {
@@ -135,8 +137,8 @@ func (l *link) connect(ctx context.Context) (heard bool, err error) {
 	return false, err
 }
 
-// dial makes a connection and does its handshake, both within one time limit. Raw is what is closed:
-// closing TLS may wait for the other side.
+// dial makes a connection and does its handshake, both within one time limit. Raw is what is
+// closed: closing TLS may wait for the other side.
 func (l *link) dial(ctx context.Context, address string) (raw, conn net.Conn, k known, err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.peers.options.Handshake)
 	defer cancel()
@@ -202,8 +204,8 @@ func (l *link) listen(conn net.Conn) (heard bool, err error) {
 	}
 }
 
-// write writes what is queued until that fails or the reader has ended. It returns how many bytes of the
-// batch in flight were written.
+// write writes what is queued until that fails or the reader has ended. It returns how many bytes
+// of the batch in flight were written.
 func (l *link) write(conn net.Conn, ended <-chan struct{}) (written int, err error) {
 	alive := time.NewTicker(l.peers.options.Alive)
 	defer alive.Stop()

@@ -1,6 +1,6 @@
-// Package peer carries opaque frames between the nodes of a cluster: connections with a handshake that
-// proves the cookie, a bounded queue for every peer, and reconnection. DESIGN.md beside it has the bytes
-// and the bounds.
+// Package peer carries opaque frames between the nodes of a cluster: connections with a handshake
+// that proves the cookie, a bounded queue for every peer, and reconnection. DESIGN.md beside it has
+// the bytes and the bounds.
 package peer
 
 import (
@@ -39,12 +39,14 @@ type Options struct {
 	ClientTLS func(peer ring.ID) *tls.Config
 
 	// Handler gets every frame that arrives, and the version that it is encoded in. Frames of one peer
-	// come one after the other. The bytes are valid until it returns. A slow one holds up its peer only.
+	// come one after the other. The bytes are valid until it returns. A slow one holds up its peer
+	// only.
 	Handler func(from ring.ID, version uint16, frame []byte)
 	// Reached is told when frames can be sent to a peer, and when no longer. May be nil.
 	Reached func(peer ring.ID, version uint16, up bool)
-	// Accepted is told when a peer has made a connection to this node, again when another one takes its place, and
-	// when there is none any more: then the peer may take this node for down. It must not call Peers. May be nil.
+	// Accepted is told when a peer has made a connection to this node, again when another one takes
+	// its place, and when there is none any more: then the peer may take this node for down. It must
+	// not call Peers. May be nil.
 	Accepted func(peer ring.ID, up bool)
 
 	MaxFrame   int // bytes of the longest frame
@@ -54,15 +56,17 @@ type Options struct {
 
 	Handshake time.Duration // a connection is made, and its handshake done, within this
 	Alive     time.Duration // an idle connection says this often that it is there
-	Silence   time.Duration // a connection without a byte, or a write that gets nowhere, for so long is dead
-	Backoff   Backoff
+	// a connection without a byte, or a write that gets nowhere, for so long is dead
+	Silence time.Duration
+	Backoff Backoff
 
-	Random func() float64 // at least 0 and below 1, for the jitter; safe for concurrent use. math/rand/v2 if nil
+	// at least 0 and below 1, for the jitter; safe for concurrent use. math/rand/v2 if nil
+	Random func() float64
 	Logger *slog.Logger
 }
 
-// Backoff is how long to wait after a failure: First, then twice as long after each, up to Max, of which
-// a random part of up to a half is taken off.
+// Backoff is how long to wait after a failure: First, then twice as long after each, up to Max, of
+// which a random part of up to a half is taken off.
 type Backoff struct{ First, Max time.Duration }
 
 // after returns the wait after a number of failures in a row.
@@ -215,10 +219,10 @@ func (p *Peers) link(id ring.ID) (*link, error) {
 	return l, nil
 }
 
-// Send queues a frame for a peer that Connect was called for, and reports whether it did. The version is
-// the one that the frame is encoded in. Send copies the frame and never waits for the network. A frame
-// that was queued may still be lost; one that arrives, arrives once and whole. Frames of one connection
-// arrive in order.
+// Send queues a frame for a peer that Connect was called for, and reports whether it did. The
+// version is the one that the frame is encoded in. Send copies the frame and never waits for the
+// network. A frame that was queued may still be lost; one that arrives, arrives once and whole.
+// Frames of one connection arrive in order.
 func (p *Peers) Send(to ring.ID, version uint16, frame []byte) bool {
 	p.mu.Lock()
 	l := p.links[to]
@@ -239,8 +243,8 @@ func (p *Peers) Version(to ring.ID) (version uint16, connected bool) {
 	return l.version, l.connected
 }
 
-// Close ends all connections and listeners, and returns when every goroutine has ended. It waits for
-// handlers that run, so Reached and Handler must not call it.
+// Close ends all connections and listeners, and returns when every goroutine has ended. It waits
+// for handlers that run, so Reached and Handler must not call it.
 func (p *Peers) Close() {
 	p.mu.Lock()
 	p.closed = true

@@ -34,7 +34,8 @@ func (r *recorder) got() [][]byte {
 	return slices.Clone(r.frames)
 }
 
-// TestFramesArriveWholeAndInOrder sends frames of all sizes both ways over TCP, and leaves no goroutine.
+// TestFramesArriveWholeAndInOrder sends frames of all sizes both ways over TCP, and leaves no
+// goroutine.
 func TestFramesArriveWholeAndInOrder(t *testing.T) {
 	for _, name := range []string{"plain", "tls"} {
 		t.Run(name, func(t *testing.T) {
@@ -65,14 +66,17 @@ func TestFramesArriveWholeAndInOrder(t *testing.T) {
 					t.Fatal("a queue with room takes no frame")
 				}
 			}
-			waitFor(t, "everything arrived", func() bool { return len(atA.got()) == len(sent) && len(atB.got()) == len(sent) })
+			waitFor(t, "everything arrived", func() bool {
+				return len(atA.got()) == len(sent) && len(atB.got()) == len(sent)
+			})
 			for i, frame := range sent {
 				if !bytes.Equal(atA.got()[i], frame) || !bytes.Equal(atB.got()[i], frame) {
 					t.Fatalf("frame %d of %d bytes is another one", i, len(frame))
 				}
 			}
 			waitFor(t, "figures", func() bool { return of(a, 2).Received == 500 && of(a, 2).Sent == 500 })
-			if s := of(a, 2); s.SentBytes != s.ReceivedBytes || s.Dropped != (Dropped{}) || !s.Accepted || s.Held == 0 {
+			if s := of(a, 2); s.SentBytes != s.ReceivedBytes || s.Dropped != (Dropped{}) || !s.Accepted ||
+				s.Held == 0 {
 				t.Errorf("figures: %+v", s)
 			}
 			a.Close()
@@ -198,7 +202,8 @@ func TestReconnect(t *testing.T) {
 		}
 		b = serveOn(t, n, settings(2))
 		pass(3 * time.Second)
-		if s := of(a, 2); !s.Connected || s.Connections != 2 || s.Failures < 6 || !strings.Contains(s.LastError, "is down") {
+		if s := of(a, 2); !s.Connected || s.Connections != 2 || s.Failures < 6 ||
+			!strings.Contains(s.LastError, "is down") {
 			t.Errorf("%+v", s)
 		}
 		b.Close()
@@ -280,7 +285,8 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 				t.Errorf("to %d version %d, not %d", c.to, version, c.version)
 			}
 		}
-		if !strings.Contains(of(b, 3).LastError, OtherVersion.Error()) || c.Totals().Refused[OtherVersion.Error()] == 0 {
+		if !strings.Contains(of(b, 3).LastError, OtherVersion.Error()) ||
+			c.Totals().Refused[OtherVersion.Error()] == 0 {
 			t.Errorf("refused with %q", of(b, 3).LastError)
 		}
 		if a.Send(nodeID(2), 2, nil) || of(a, 2).Dropped.Version != 1 || !a.Send(nodeID(2), 1, nil) {

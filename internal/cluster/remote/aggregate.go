@@ -19,9 +19,12 @@ const (
 )
 
 // AggregateEach implements source.Aggregator.
-func (r *Remote) AggregateEach(ctx context.Context, list []source.Series, from, step int64, dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
-	if step <= 0 || from < reader.MinFrom || len(dst) == 0 || from > buckets.MaxSlot || int64(len(dst)) > (buckets.MaxSlot-from)/step {
-		return each(0, source.Cost{}, fmt.Errorf("aggregates of %d steps of %d slots from %d on cannot be", len(dst), step, from))
+func (r *Remote) AggregateEach(ctx context.Context, list []source.Series, from, step int64,
+	dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
+	if step <= 0 || from < reader.MinFrom || len(dst) == 0 || from > buckets.MaxSlot ||
+		int64(len(dst)) > (buckets.MaxSlot-from)/step {
+		return each(0, source.Cost{},
+			fmt.Errorf("aggregates of %d steps of %d slots from %d on cannot be", len(dst), step, from))
 	}
 	if r.allHere(list) {
 		local := make([]source.Series, len(list))
@@ -37,7 +40,10 @@ func (r *Remote) AggregateEach(ctx context.Context, list []source.Series, from, 
 	for done := 0; done < len(list); {
 		if n := privates(list[done:]); n > 0 {
 			first := done
-			err := r.AggregateEach(ctx, list[first:first+n], from, step, dst, func(i int, cost source.Cost, err error) error { return each(first+i, cost, err) })
+			err := r.AggregateEach(ctx, list[first:first+n], from, step, dst,
+				func(i int, cost source.Cost, err error) error {
+					return each(first+i, cost, err)
+				})
 			if err != nil {
 				return err
 			}
@@ -80,18 +86,20 @@ func privates(list []source.Series) (n int) {
 }
 
 // aggregateLong is AggregateEach of more steps than a request asks for.
-func (r *Remote) aggregateLong(ctx context.Context, list []source.Series, from, step int64, dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
+func (r *Remote) aggregateLong(ctx context.Context, list []source.Series, from, step int64,
+	dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
 	for i := range list {
 		var all source.Cost
 		var err error
 		for at := 0; at < len(dst) && err == nil; at += maxSteps {
 			part := dst[at:min(at+maxSteps, len(dst))]
-			err = r.AggregateEach(ctx, list[i:i+1], from+int64(at)*step, step, part, func(_ int, cost source.Cost, err error) error {
-				all.Add(cost)
-				all.Unknown = append(all.Unknown, cost.Unknown...)
-				all.MoreUnknown += cost.MoreUnknown
-				return err
-			})
+			err = r.AggregateEach(ctx, list[i:i+1], from+int64(at)*step, step, part,
+				func(_ int, cost source.Cost, err error) error {
+					all.Add(cost)
+					all.Unknown = append(all.Unknown, cost.Unknown...)
+					all.MoreUnknown += cost.MoreUnknown
+					return err
+				})
 		}
 		if err := each(i, all, err); err != nil {
 			return err
@@ -149,8 +157,8 @@ func (b *batch) run(ctx context.Context) error {
 	return b.resolve(ctx, some, at)
 }
 
-// judge takes the aggregates of one copy as far as they are those of all, and returns the first step that
-// they are not of.
+// judge takes the aggregates of one copy as far as they are those of all, and returns the first
+// step that they are not of.
 func (b *batch) judge(t *target, res *result, young int) int {
 	res.resolve = 0
 	copies := alive(t.answers)
@@ -160,10 +168,12 @@ func (b *batch) judge(t *target, res *result, young int) int {
 		return 0
 	}
 	one := copies[whole]
-	if len(t.answers) > 1 && (len(copies) < len(t.answers) || slices.ContainsFunc(t.answers, b.hasHole)) {
+	if len(t.answers) > 1 &&
+		(len(copies) < len(t.answers) || slices.ContainsFunc(t.answers, b.hasHole)) {
 		return 0
 	}
-	copies = slices.DeleteFunc(slices.Clone(copies), func(a *answer) bool { return a.hints }) // none of them has any here
+	// none of them has any here
+	copies = slices.DeleteFunc(slices.Clone(copies), func(a *answer) bool { return a.hints })
 	for _, a := range copies {
 		switch {
 		case a.digests[0] != one.digests[0]:
@@ -213,8 +223,13 @@ func (b *batch) some(which []int) (keys [][]byte) {
 }
 
 // extent returns the chunks outside of which none of the series has a point.
-func (b *batch) extent(ctx context.Context, which []int, from, past int64) (first, end int64, err error) {
-	targets, err := b.r.gather(ctx, b.info, request{kind: askExtent, from: from, count: int(past - from)}, b.some(which))
+func (b *batch) extent(ctx context.Context, which []int, from, past int64) (first, end int64,
+	err error) {
+	targets, err := b.r.gather(ctx, b.info, request{
+		kind:  askExtent,
+		from:  from,
+		count: int(past - from),
+	}, b.some(which))
 	for i := range targets {
 		lo, hi := extent(targets[i].answers)
 		switch {
@@ -225,7 +240,8 @@ func (b *batch) extent(ctx context.Context, which []int, from, past int64) (firs
 			first, end = min(first, lo), max(end, hi)
 		}
 	}
-	return max(from, first/chunk.Slots*chunk.Slots), min(past, (end+chunk.Slots-1)/chunk.Slots*chunk.Slots), err
+	return max(from, first/chunk.Slots*chunk.Slots),
+		min(past, (end+chunk.Slots-1)/chunk.Slots*chunk.Slots), err
 }
 
 // fold reads the slots [from, past) of series piece by piece, and adds them up from a step on.
@@ -241,7 +257,11 @@ func (b *batch) fold(ctx context.Context, which []int, step int, from, past int6
 	words := make([]uint64, piece)
 	for at := from; at < past; {
 		end := min((at+piece)/chunk.Slots*chunk.Slots, past)
-		targets, err := b.r.gather(ctx, b.info, request{kind: askSlots, from: at, count: int(end - at)}, keys)
+		targets, err := b.r.gather(ctx, b.info, request{
+			kind:  askSlots,
+			from:  at,
+			count: int(end - at),
+		}, keys)
 		if err != nil {
 			return err
 		}

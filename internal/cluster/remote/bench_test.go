@@ -29,12 +29,16 @@ func (w *world) connect(tb testing.TB) {
 	peers, calls := make([]*peer.Peers, len(w.nodes)), make([]*call.Calls, len(w.nodes))
 	for i, n := range w.nodes {
 		var err error
-		calls[i], err = call.New(call.Options{Boot: uint64(i) << 32, Running: 8, PerPeer: 8, Waiting: 64, Serve: n.remote.Serve,
-			Send: func(to ring.ID, frame []byte) bool { return peers[i].Send(to, version, frame) }})
+		calls[i], err = call.New(call.Options{Boot: uint64(i) << 32, Running: 8, PerPeer: 8, Waiting: 64,
+			Serve: n.remote.Serve,
+			Send:  func(to ring.ID, frame []byte) bool { return peers[i].Send(to, version, frame) }})
 		w.must(err)
 		peers[i], err = peer.New(peer.Options{
-			Self: n.id, Name: fmt.Sprint("n", i), Cluster: "test", Protocol: ring.Protocol{Min: version, Max: version},
-			Cookie: []byte("a cookie of enough bytes"), Address: func(id ring.ID) []string { return []string{addresses[id]} },
+			Self: n.id, Name: fmt.Sprint("n", i), Cluster: "test",
+			Protocol: ring.Protocol{Min: version, Max: version},
+			Cookie:   []byte("a cookie of enough bytes"), Address: func(id ring.ID) []string {
+				return []string{addresses[id]}
+			},
 			Handler: func(from ring.ID, _ uint16, frame []byte) {
 				if err := calls[i].Receive(from, frame); err != nil {
 					tb.Error(err)
@@ -47,7 +51,8 @@ func (w *world) connect(tb testing.TB) {
 			},
 			MaxFrame: call.MaxFrame, QueueBytes: 4 << 20, MaxPeers: 8, HalfOpen: 4,
 			Handshake: 5 * time.Second, Alive: time.Second, Silence: 10 * time.Second,
-			Backoff: peer.Backoff{First: 10 * time.Millisecond, Max: time.Second}, Logger: slog.New(slog.DiscardHandler),
+			Backoff: peer.Backoff{First: 10 * time.Millisecond, Max: time.Second},
+			Logger:  slog.New(slog.DiscardHandler),
 		})
 		w.must(err)
 		peers[i].Serve(listeners[i])
@@ -79,7 +84,8 @@ func (w *world) connect(tb testing.TB) {
 	})
 }
 
-// BenchmarkOneSeries is the greatest value of each minute of an hour, over loopback and from one store.
+// BenchmarkOneSeries is the greatest value of each minute of an hour, over loopback and from one
+// store.
 func BenchmarkOneSeries(b *testing.B) {
 	w := newWorld(b, 3, 3, 2)
 	for _, n := range append(w.nodes[:len(w.nodes):len(w.nodes)], w.one) {
@@ -87,7 +93,8 @@ func BenchmarkOneSeries(b *testing.B) {
 		n.flush()
 	}
 	w.connect(b)
-	for name, of := range map[string]source.Source{"store": local{w.one}, "nodes": w.nodes[0].remote.Source()} {
+	for name, of := range map[string]source.Source{"store": local{w.one},
+		"nodes": w.nodes[0].remote.Source()} {
 		b.Run(name, func(b *testing.B) {
 			s, dst := seriesOf(b, of, "b", "m.1"), make([]chunk.Header, 60)
 			for b.Loop() {
@@ -110,7 +117,8 @@ func BenchmarkManySeries(b *testing.B) {
 		n.flush()
 	}
 	w.connect(b)
-	for name, of := range map[string]source.Source{"store": local{w.one}, "nodes": w.nodes[0].remote.Source()} {
+	for name, of := range map[string]source.Source{"store": local{w.one},
+		"nodes": w.nodes[0].remote.Source()} {
 		for _, together := range []int{8, 64, 256} {
 			b.Run(fmt.Sprintf("%s/%d", name, together), func(b *testing.B) {
 				bucket, err := of.Bucket("b")
@@ -121,7 +129,8 @@ func BenchmarkManySeries(b *testing.B) {
 				}
 				for b.Loop() {
 					for at := 0; at < many; at += together {
-						err := of.Offers().Together.AggregateEach(context.Background(), list[at:min(at+together, many)], begin+3600, 60, dst,
+						err := of.Offers().Together.AggregateEach(context.Background(),
+							list[at:min(at+together, many)], begin+3600, 60, dst,
 							func(_ int, _ source.Cost, err error) error { return err })
 						w.must(err)
 					}

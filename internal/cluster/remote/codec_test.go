@@ -26,7 +26,8 @@ func drawWords(t *rapid.T, n int) []uint64 {
 		case kind == 1 || kind == 2 && random.IntN(2) == 0:
 			words[i] = point.FromInt(random.Int64N(2*point.MaxInt) - point.MaxInt)
 		default:
-			words[i] = point.FromFloat([]float64{random.NormFloat64(), math.NaN(), math.Inf(-1), math.Copysign(0, -1), 1e300}[random.IntN(5)])
+			words[i] = point.FromFloat([]float64{random.NormFloat64(), math.NaN(), math.Inf(-1),
+				math.Copysign(0, -1), 1e300}[random.IntN(5)])
 		}
 	}
 	return words
@@ -35,16 +36,21 @@ func drawWords(t *rapid.T, n int) []uint64 {
 // TestRepliesSurvive: what a node says is what the asker gets, however many parts it takes.
 func TestRepliesSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := request{kind: kind(rapid.IntRange(int(askExists), int(askAggregates)).Draw(t, "kind")), from: 720, count: rapid.IntRange(1, 3000).Draw(t, "count"),
+		q := request{kind: kind(rapid.IntRange(int(askExists), int(askAggregates)).Draw(t, "kind")),
+			from: 720, count: rapid.IntRange(1, 3000).Draw(t, "count"),
 			step: rapid.Int64Range(1, 1000).Draw(t, "step"), times: rapid.Bool().Draw(t, "times")}
 		var want []*answer
 		for i := range rapid.IntRange(0, 5).Draw(t, "keys") {
-			q.keys, q.whole = append(q.keys, []byte{byte(i)}), append(q.whole, q.kind == askAggregates && rapid.Bool().Draw(t, "whole"))
-			a := &answer{incarnation: rapid.Uint64().Draw(t, "incarnation"), exists: rapid.Bool().Draw(t, "exists"), newer: rapid.Bool().Draw(t, "newer"),
+			q.keys, q.whole = append(q.keys, []byte{byte(i)}),
+				append(q.whole, q.kind == askAggregates && rapid.Bool().Draw(t, "whole"))
+			a := &answer{incarnation: rapid.Uint64().Draw(t, "incarnation"),
+				exists: rapid.Bool().Draw(t, "exists"), newer: rapid.Bool().Draw(t, "newer"),
 				digests: [2]uint64{rapid.Uint64().Draw(t, "digest"), rapid.Uint64().Draw(t, "digest")}}
 			a.cost = source.Cost{Headers: 1, Rollups: 2, Decoded: 3, Bytes: 1 << 40, MoreUnknown: 5}
 			for at := int64(720); at < 2000 && rapid.Bool().Draw(t, "more"); at += 100 {
-				a.cost.Unknown = append(a.cost.Unknown, source.Unknown{From: at, Past: at + 30, Why: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "why")})
+				a.cost.Unknown = append(a.cost.Unknown,
+					source.Unknown{From: at, Past: at + 30, Why: rapid.SampledFrom([]string{"a", "b"}).Draw(t,
+						"why")})
 			}
 			switch {
 			case q.kind == askExtent:
@@ -103,8 +109,10 @@ func TestRepliesSurvive(t *testing.T) {
 // FuzzRequest has a node ask anything.
 func FuzzRequest(f *testing.F) {
 	for k := askMetrics; k < kinds; k++ {
-		q := request{kind: k, version: ring.Version{Number: 1, Sum: 2}, bucket: 3, name: "b", prefix: []byte("p"), partitions: []byte{7},
-			keys: [][]byte{[]byte("key"), nil}, whole: []bool{true, false}, from: 720, count: 10, step: 60, split: 4, digest: true}
+		q := request{kind: k, version: ring.Version{Number: 1, Sum: 2}, bucket: 3, name: "b",
+			prefix: []byte("p"), partitions: []byte{7},
+			keys: [][]byte{[]byte("key"), nil}, whole: []bool{true, false}, from: 720, count: 10, step: 60,
+			split: 4, digest: true}
 		f.Add(q.append(nil))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -116,7 +124,8 @@ func FuzzRequest(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(q, again) {
 			t.Fatalf("%+v becomes %+v, %v", q, again, err)
 		}
-		if len(q.keys) > maxKeys || q.kind == askSlots && q.count > source.MaxRead || q.kind == askAggregates && q.count > maxSteps {
+		if len(q.keys) > maxKeys || q.kind == askSlots && q.count > source.MaxRead ||
+			q.kind == askAggregates && q.count > maxSteps {
 			t.Fatalf("beyond the bounds: %+v", q)
 		}
 	})
@@ -127,21 +136,24 @@ func FuzzReply(f *testing.F) {
 	for k := askMetrics; k < kinds; k++ {
 		var all []byte
 		w := &writer{reply: func(b []byte) error { all = append(all, b...); return nil }}
-		a := &answer{incarnation: 9, digests: [2]uint64{1, 2}, exists: true, past: 3, cost: source.Cost{Unknown: []source.Unknown{{From: 5, Past: 9, Why: "lost"}}}}
+		a := &answer{incarnation: 9, digests: [2]uint64{1, 2}, exists: true, past: 3,
+			cost: source.Cost{Unknown: []source.Unknown{{From: 5, Past: 9, Why: "lost"}}}}
 		switch k {
 		case askMetrics:
 			_ = w.key([]byte("key"))
 		case askSlots:
 			a.words = []uint64{0, point.FromInt(4), 0, point.FromFloat(2.5)}
 		case askAggregates:
-			a.headers = []chunk.Header{{}, chunk.Summarize([]uint64{point.FromInt(1), 0, point.FromFloat(3)}, 0)}
+			a.headers = []chunk.Header{
+				{}, chunk.Summarize([]uint64{point.FromInt(1), 0, point.FromFloat(3)}, 0)}
 		}
 		_ = w.answer(a)
 		_ = w.flush()
 		f.Add(byte(k), all)
 	}
 	f.Fuzz(func(_ *testing.T, k byte, b []byte) {
-		q := &request{kind: kind(k), keys: [][]byte{nil, nil}, whole: []bool{true, false}, count: 100, step: 60, times: true}
+		q := &request{kind: kind(k), keys: [][]byte{nil, nil}, whole: []bool{true, false}, count: 100,
+			step: 60, times: true}
 		d := &decoder{q: q, answer: func(_ int, a *answer) error {
 			if len(a.headers) > 100 || len(a.words) > 100 || len(a.cost.Unknown) > source.MaxRead {
 				panic("more than was asked for")

@@ -73,8 +73,10 @@ func TestTooFewCopies(t *testing.T) {
 	_, existErr := s.Exists(patient(t))
 	for _, err := range []error{readErr, aggregateErr, existErr} {
 		var few *FewError
-		if !errors.As(err, &few) || few.R != 2 || len(few.Answered) != 1 || few.Answered[0] != "n0" || len(few.Missing) != 2 ||
-			!strings.Contains(err.Error(), "'m'.'1'") || !strings.Contains(err.Error(), "n1") || !strings.Contains(err.Error(), "n2") {
+		if !errors.As(err, &few) || few.R != 2 || len(few.Answered) != 1 || few.Answered[0] != "n0" ||
+			len(few.Missing) != 2 ||
+			!strings.Contains(err.Error(), "'m'.'1'") || !strings.Contains(err.Error(), "n1") ||
+			!strings.Contains(err.Error(), "n2") {
 			t.Errorf("%v", err)
 		}
 	}
@@ -96,12 +98,15 @@ func TestWhoHasNotHeardDoesNotRead(t *testing.T) {
 	for _, n := range w.nodes { // one of them owns no copy
 		n.set(func(n *node) { n.notYet = true })
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		if _, err := seriesOf(t, n.remote.Source(), "b", "m.2").Read(ctx, begin, make([]uint64, 10)); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := seriesOf(t, n.remote.Source(), "b", "m.2").Read(ctx, begin,
+			make([]uint64, 10)); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it reads: %v", err)
 		}
 		b, err := n.remote.Source().Bucket("b")
 		w.must(err)
-		if err := b.Metrics(ctx, nil, func([]byte) bool { return true }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.Metrics(ctx, nil, func([]byte) bool {
+			return true
+		}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("it lists: %v", err)
 		}
 		cancel()
@@ -109,13 +114,14 @@ func TestWhoHasNotHeardDoesNotRead(t *testing.T) {
 	}
 }
 
-// TestRule8WhoLeavesAsksOneThatStays: its copy alone would do, but it may have left, and others acknowledge without it. Those
-// who know that refuse the ring it asks under.
+// TestRule8WhoLeavesAsksOneThatStays: its copy alone would do, but it may have left, and others
+// acknowledge without it. Those who know that refuse the ring it asks under.
 func TestRule8WhoLeavesAsksOneThatStays(t *testing.T) {
 	for _, copies := range []int{1, 2} {
 		w := newWorld(t, 3, copies, 1)
 		w.fill(rand.New(rand.NewPCG(1, 1)), false)
-		v, err := w.view.Plan([]ring.Change{{Action: ring.Leave, Node: "n0"}}, ring.Sizes{}, rand.New(rand.NewPCG(1, 1)))
+		v, err := w.view.Plan([]ring.Change{{Action: ring.Leave, Node: "n0"}}, ring.Sizes{},
+			rand.New(rand.NewPCG(1, 1)))
 		w.must(err)
 		w.view, err = w.view.Commit(v)
 		w.must(err)
@@ -124,7 +130,8 @@ func TestRule8WhoLeavesAsksOneThatStays(t *testing.T) {
 		for _, key := range metricsOf(t, leaver.remote.Source(), "b", nil) {
 			_, err := seriesOf(t, w.one.remote.Source(), "b", key).Read(t.Context(), begin, want)
 			w.must(err)
-			if _, err := seriesOf(t, leaver.remote.Source(), "b", key).Read(t.Context(), begin, got); err != nil || !slices.Equal(got, want) {
+			if _, err := seriesOf(t, leaver.remote.Source(), "b", key).Read(t.Context(), begin,
+				got); err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s while it leaves: %v, the same %t", key, err, slices.Equal(got, want))
 			}
 		}
@@ -137,13 +144,16 @@ func TestRule8WhoLeavesAsksOneThatStays(t *testing.T) {
 			if _, err := s.Read(ctx, begin, got); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("n = %d: it reads: %v", copies, err)
 			}
-			if _, err := s.Aggregate(ctx, begin, 10, make([]chunk.Header, 10)); !errors.Is(err, context.DeadlineExceeded) {
+			if _, err := s.Aggregate(ctx, begin, 10, make([]chunk.Header, 10)); !errors.Is(err,
+				context.DeadlineExceeded) {
 				t.Errorf("n = %d: it aggregates: %v", copies, err)
 			}
 		}
 		b, err := leaver.remote.Source().Bucket("b")
 		w.must(err)
-		if err := b.Metrics(ctx, nil, func([]byte) bool { return true }); !errors.Is(err, context.DeadlineExceeded) {
+		if err := b.Metrics(ctx, nil, func([]byte) bool {
+			return true
+		}); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("n = %d: it lists: %v", copies, err)
 		}
 		cancel()
@@ -158,7 +168,8 @@ func TestNodesThatAreBehind(t *testing.T) {
 		n.set(func(n *node) { n.notYet = true })
 		time.AfterFunc(100*time.Millisecond, func() { n.set(func(n *node) { n.notYet = false }) })
 		got := make([]uint64, 100)
-		if _, err := seriesOf(t, w.nodes[0].remote.Source(), "b", "m.2").Read(patient(t), begin, got); err != nil {
+		if _, err := seriesOf(t, w.nodes[0].remote.Source(), "b", "m.2").Read(patient(t), begin,
+			got); err != nil {
 			t.Fatal(err)
 		}
 		n.set(func(n *node) { n.notYet = true })
@@ -168,13 +179,14 @@ func TestNodesThatAreBehind(t *testing.T) {
 		}
 	}
 	q := request{kind: askExists, version: ring.Version{Number: 77}, name: "b", bucket: 1}
-	if err := w.nodes[0].remote.Serve(t.Context(), nodeID(1), q.append(nil), nil); err == nil || !strings.Contains(err.Error(), "77-") {
+	if err := w.nodes[0].remote.Serve(t.Context(), nodeID(1), q.append(nil), nil); err == nil ||
+		!strings.Contains(err.Error(), "77-") {
 		t.Errorf("another ring: %v", err)
 	}
 }
 
-// TestBucketsOfOneNode: a node that has not heard of a bucket has nothing of it, and one that is gone
-// here ends reads.
+// TestBucketsOfOneNode: a node that has not heard of a bucket has nothing of it, and one that is
+// gone here ends reads.
 func TestBucketsOfOneNode(t *testing.T) {
 	w := newWorld(t, 3, 3, 2)
 	n := w.nodes[0]
@@ -195,7 +207,10 @@ func TestBucketsOfOneNode(t *testing.T) {
 	_, readErr := s.Read(patient(t), begin, words)
 	_, addErr := s.Aggregate(patient(t), begin, 10, make([]chunk.Header, 1))
 	_, existErr := s.Exists(patient(t))
-	listErr := b.Metrics(patient(t), nil, func(key []byte) bool { t.Errorf("a metric %q", key); return true })
+	listErr := b.Metrics(patient(t), nil, func(key []byte) bool {
+		t.Errorf("a metric %q", key)
+		return true
+	})
 	for i, err := range []error{readErr, addErr, existErr, listErr} {
 		if !errors.Is(err, buckets.ErrUnknown) {
 			t.Errorf("call %d: %v", i, err)
@@ -210,7 +225,8 @@ func TestBucketsOfOneNode(t *testing.T) {
 func TestTimestamps(t *testing.T) {
 	w := newWorld(t, 3, 3, 3)
 	for i, n := range w.nodes {
-		info, err := n.store.CreateBucket(buckets.Info{Name: "t", Resolution: 1000, PPF: 3600, HPTS: true})
+		info, err := n.store.CreateBucket(buckets.Info{Name: "t", Resolution: 1000, PPF: 3600,
+			HPTS: true})
 		w.must(err)
 		x, err := n.store.NewSession(info)
 		w.must(err)
@@ -229,7 +245,8 @@ func TestTimestamps(t *testing.T) {
 	w.must(err)
 	id := w.nodes[1].idOf("t", "m")
 	later, _ := info.TimestampWord(begin+50, (begin+50)*1e9+77)
-	w.nodes[1].hints = []replication.Row{{Series: id, Slot: begin + 50, Value: replication.Value{Word: point.FromInt(5000), Time: later}}}
+	w.nodes[1].hints = []replication.Row{
+		{Series: id, Slot: begin + 50, Value: replication.Value{Word: point.FromInt(5000), Time: later}}}
 	for _, n := range w.nodes {
 		values, times := make([]uint64, 100), make([]uint64, 100)
 		w.must(n.remote.ReadTimestamped(patient(t), info, key(t, "m"), begin, values, times))
@@ -248,14 +265,16 @@ func TestTimestamps(t *testing.T) {
 	}
 }
 
-// TestStaleMarkers: they are laid over each other as the least of words, and only who asks for them sees them.
+// TestStaleMarkers: they are laid over each other as the least of words, and only who asks for them
+// sees them.
 func TestStaleMarkers(t *testing.T) {
 	for _, hpts := range []bool{false, true} {
 		w := newWorld(t, 3, 3, 3)
 		var info buckets.Info
 		for i, n := range w.nodes {
 			var err error
-			info, err = n.store.CreateBucket(buckets.Info{Name: "t", Resolution: 1000, PPF: 3600, HPTS: hpts})
+			info, err = n.store.CreateBucket(buckets.Info{Name: "t", Resolution: 1000, PPF: 3600,
+				HPTS: hpts})
 			w.must(err)
 			x, err := n.store.Intake().NewSession(info, write.Options{Stale: true})
 			w.must(err)
@@ -269,9 +288,12 @@ func TestStaleMarkers(t *testing.T) {
 			}
 			w.must(x.Close())
 		}
-		w.nodes[1].hints = []replication.Row{{Series: w.nodes[1].idOf("t", "m"), Slot: begin + 2, Value: replication.Value{Word: point.Stale}}}
+		w.nodes[1].hints = []replication.Row{
+			{Series: w.nodes[1].idOf("t", "m"), Slot: begin + 2,
+				Value: replication.Value{Word: point.Stale}}}
 		for _, n := range w.nodes {
-			plain, marked, values, times := make([]uint64, 99), make([]uint64, 99), make([]uint64, 99), make([]uint64, 99)
+			plain, marked, values, times := make([]uint64, 99), make([]uint64, 99), make([]uint64, 99),
+				make([]uint64, 99)
 			s := seriesOf(t, n.remote.Source(), "t", "m")
 			_, err := s.Read(patient(t), begin, plain)
 			w.must(err)
@@ -294,11 +316,13 @@ func TestStaleMarkers(t *testing.T) {
 					hidden = point.Unset
 				}
 				if plain[slot] != hidden || marked[slot] != want || values[slot] != want || times[slot] != at {
-					t.Fatalf("slot %d: %x, with markers %x and %x at %d, want %x at %d", slot, plain[slot], marked[slot], values[slot], times[slot], want, at)
+					t.Fatalf("slot %d: %x, with markers %x and %x at %d, want %x at %d", slot, plain[slot],
+						marked[slot], values[slot], times[slot], want, at)
 				}
 			}
 			var all [1]chunk.Header
-			if _, err := s.Aggregate(patient(t), begin, 99, all[:]); err != nil || all[0].Count != 33 || all[0].LastOff != 96 {
+			if _, err := s.Aggregate(patient(t), begin, 99, all[:]); err != nil || all[0].Count != 33 ||
+				all[0].LastOff != 96 {
 				t.Fatalf("aggregate %+v, %v", all[0], err)
 			}
 		}
@@ -314,7 +338,8 @@ func TestPlainReads(t *testing.T) {
 	for _, n := range w.nodes {
 		for _, name := range []string{"m.1", "m.7", "m.8", "none"} {
 			first, past, err := n.remote.Extent(patient(t), info, key(t, name), begin-1000, span+5000)
-			if err != nil || name == "none" && first != past || name != "none" && (first > begin || past < begin+span) {
+			if err != nil || name == "none" && first != past || name != "none" &&
+				(first > begin || past < begin+span) {
 				t.Errorf("%s: [%d, %d), %v", name, first-begin, past-begin, err)
 			}
 			got, times, want := make([]uint64, 3000), make([]uint64, 3000), make([]uint64, 3000)
@@ -349,11 +374,13 @@ func TestDifferencesAreTold(t *testing.T) {
 	}
 	of := w.nodes[2]
 	for _, name := range []string{"m.1", "m.2"} {
-		_, err := seriesOf(t, of.remote.Source(), "b", name).Aggregate(patient(t), begin, 60, make([]chunk.Header, span/60))
+		_, err := seriesOf(t, of.remote.Source(), "b", name).Aggregate(patient(t), begin, 60,
+			make([]chunk.Header, span/60))
 		w.must(err)
 	}
 	id := of.idOf("b", "m.1")
-	if got, want := of.differs[id], [2]int64{begin/chunk.Slots + 3, begin/chunk.Slots + 6}; got != want || len(of.differs) != 1 {
+	if got, want := of.differs[id],
+		[2]int64{begin/chunk.Slots + 3, begin/chunk.Slots + 6}; got != want || len(of.differs) != 1 {
 		t.Errorf("told of %v, want %v of one series", of.differs, want)
 	}
 }

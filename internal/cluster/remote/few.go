@@ -43,7 +43,14 @@ func (g *gather) few(t *target) error {
 			not = append(not, name(id)+" (keeps hints, and is not reached)")
 		}
 	}
-	err := error(&FewError{Bucket: g.info.Name, Key: t.key, R: t.copies, Hints: hints, Answered: answered, Missing: not})
+	err := error(&FewError{
+		Bucket:   g.info.Name,
+		Key:      t.key,
+		R:        t.copies,
+		Hints:    hints,
+		Answered: answered,
+		Missing:  not,
+	})
 	if g.behind {
 		err = fmt.Errorf("%w: %w", err, errBehind)
 	}
@@ -78,7 +85,8 @@ func (e *FewError) Error() string {
 	if e.Hints > 0 {
 		needs = fmt.Sprintf("%d nodes (r is %d, and %d may keep hints)", e.R+e.Hints, e.R, e.Hints)
 	}
-	return fmt.Sprintf("%s of bucket %s: a read needs the answers of %s, and got %s; no answer from %s: bring these nodes back, or try again",
+	return fmt.Sprintf("%s of bucket %s: a read needs the answers of %s, and got %s; no answer from "+
+		"%s: bring these nodes back, or try again",
 		of, metric.Quoted(e.Bucket), needs, orNone(e.Answered), orNone(e.Missing))
 }
 

@@ -29,7 +29,8 @@ import (
 	"dalmatiner/internal/store/reader"
 )
 
-// begin is the first slot that tests write, span how many there are. The last of them stay in the head.
+// begin is the first slot that tests write, span how many there are. The last of them stay in the
+// head.
 const (
 	begin = 1_700_000_000 / chunk.Slots * chunk.Slots
 	span  = 14 * chunk.Slots
@@ -98,9 +99,13 @@ func (w *world) must(err error) {
 
 func (w *world) newNode(id ring.ID) *node {
 	w.t.Helper()
-	n := &node{w: w, id: id, o: store.DefaultOptions("/data"), raised: map[metric.SeriesID]uint64{}, differs: map[metric.SeriesID][2]int64{}}
-	n.o.FS, n.o.Logger, n.o.Now = vfs.NewMem(), slog.New(slog.DiscardHandler), func() time.Time { return w.now }
-	n.o.MinFree, n.o.BackgroundMerge, n.o.FlushInterval, n.o.MaxFuture = 0, false, math.MaxInt64, 1000*time.Hour
+	n := &node{w: w, id: id, o: store.DefaultOptions("/data"), raised: map[metric.SeriesID]uint64{},
+		differs: map[metric.SeriesID][2]int64{}}
+	n.o.FS, n.o.Logger, n.o.Now = vfs.NewMem(), slog.New(slog.DiscardHandler), func() time.Time {
+		return w.now
+	}
+	n.o.MinFree, n.o.BackgroundMerge, n.o.FlushInterval, n.o.MaxFuture = 0, false, math.MaxInt64,
+		1000*time.Hour
 	n.open()
 	w.t.Cleanup(func() { w.must(n.store.Close()) })
 	return n
@@ -112,9 +117,14 @@ func (n *node) open() {
 	n.store, err = store.Open(n.o)
 	n.w.must(err)
 	n.remote, err = New(Options{
-		Self: n.id, View: func() *ring.View { return n.w.view }, Up: n.up, R: func(*ring.View, uint64) int { return n.w.r },
-		Now: func() time.Time { return n.w.now }, Ready: func() bool { n.mu.Lock(); defer n.mu.Unlock(); return !n.notYet },
-		Ask: n.ask, Local: local{n}, Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows, Holders: n.w.holders,
+		Self: n.id, View: func() *ring.View {
+			return n.w.view
+		}, Up: n.up, R: func(*ring.View, uint64) int { return n.w.r },
+		Now: func() time.Time {
+			return n.w.now
+		}, Ready: func() bool { n.mu.Lock(); defer n.mu.Unlock(); return !n.notYet },
+		Ask: n.ask, Local: local{n}, Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows,
+		Holders:  n.w.holders,
 		HintKeys: func(uint64) [][]byte { n.mu.Lock(); defer n.mu.Unlock(); return n.keys },
 		Differs: func(_ uint64, id metric.SeriesID, from, past int64) {
 			n.mu.Lock()
@@ -129,7 +139,9 @@ func (n *node) open() {
 func (w *world) holders(partition int) (ids []ring.ID) {
 	for _, n := range w.nodes {
 		n.mu.Lock()
-		if slices.ContainsFunc(n.hints, func(r replication.Row) bool { return w.view.Partition(r.Series) == partition }) {
+		if slices.ContainsFunc(n.hints, func(r replication.Row) bool {
+			return w.view.Partition(r.Series) == partition
+		}) {
 			ids = append(ids, n.id)
 		}
 		n.mu.Unlock()
@@ -234,7 +246,8 @@ func (n *node) merge() {
 
 func (n *node) deleteSeries(bucket, name string) {
 	n.w.t.Helper()
-	_, err := n.store.DeleteSeries(n.w.t.Context(), bucket, deletion.Choice{Key: key(n.w.t, name)}, false)
+	_, err := n.store.DeleteSeries(n.w.t.Context(), bucket, deletion.Choice{Key: key(n.w.t, name)},
+		false)
 	n.w.must(err)
 }
 
@@ -261,7 +274,9 @@ func (w *world) owners(bucket, name string) (list []*node) {
 // keeper is a node that is no owner of a series, and may stand in for one.
 func (w *world) keeper(bucket, name string) *node {
 	owners := w.owners(bucket, name)
-	return w.nodes[slices.IndexFunc(w.nodes, func(n *node) bool { return !slices.Contains(owners, n) })]
+	return w.nodes[slices.IndexFunc(w.nodes, func(n *node) bool {
+		return !slices.Contains(owners, n)
+	})]
 }
 
 // times returns how often a node was asked.
@@ -271,7 +286,8 @@ func (n *node) times() int {
 	return n.asked
 }
 
-// value is the word of a slot of series n: integers, floats whose sums depend on their order, and gaps.
+// value is the word of a slot of series n: integers, floats whose sums depend on their order, and
+// gaps.
 func value(n int) func(slot int64) uint64 {
 	return func(slot int64) uint64 {
 		h := uint64(slot+1)*0x9e3779b97f4a7c15 ^ uint64(n)*0xbf58476d1ce4e5b9
@@ -311,12 +327,16 @@ func (l local) Bucket(name string) (source.Bucket, error) {
 	return localBucket{Bucket: h}, nil
 }
 
-func (l local) AggregateEach(ctx context.Context, list []source.Series, from, step int64, dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
+func (l local) AggregateEach(ctx context.Context, list []source.Series, from, step int64,
+	dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
 	handles := make([]store.Series, len(list))
 	for i, s := range list {
 		handles[i] = s.(localSeries).Series
 	}
-	return l.n.store.AggregateEach(ctx, handles, from, step, dst, func(i int, st reader.Stats, err error) error { return each(i, costOf(&st), err) })
+	return l.n.store.AggregateEach(ctx, handles, from, step, dst,
+		func(i int, st reader.Stats, err error) error {
+			return each(i, costOf(&st), err)
+		})
 }
 
 type localBucket struct {
@@ -351,7 +371,8 @@ func (s localSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (s
 
 func (s localSeries) WithStale() source.Series { return localSeries{s.Series.WithStale()} }
 
-func (s localSeries) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (source.Cost, error) {
+func (s localSeries) Aggregate(ctx context.Context, from, step int64,
+	dst []chunk.Header) (source.Cost, error) {
 	st, err := s.Series.Aggregate(ctx, from, step, dst)
 	return costOf(&st), err
 }

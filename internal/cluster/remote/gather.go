@@ -16,10 +16,11 @@ import (
 
 // readers are who answers for a partition.
 type readers struct {
-	ids     []ring.ID // that are up: first those who keep hints and are no owners, then the owners, the best first
-	holders int       // of ids: they answer before an owner is asked
-	copies  int       // owners that have to answer: r, or more
-	need    int       // answers: copies, and one for each who may keep hints, be it up or not
+	// that are up: first those who keep hints and are no owners, then the owners, the best first
+	ids     []ring.ID
+	holders int // of ids: they answer before an owner is asked
+	copies  int // owners that have to answer: r, or more
+	need    int // answers: copies, and one for each who may keep hints, be it up or not
 }
 
 // target is a series on its way through a gather.
@@ -86,9 +87,10 @@ func (r *Remote) newGather(info buckets.Info, q request, keys [][]byte) *gather 
 	return g
 }
 
-// readers returns who answers for a partition of a bucket: this node is the first of the owners. Every acknowledged
-// point is on w nodes, each an owner or one that keeps it as a hint; as many answers as there are needed leave
-// less than w of all these out, and at a member that leaves one is of those that stay.
+// readers returns who answers for a partition of a bucket: this node is the first of the owners.
+// Every acknowledged point is on w nodes, each an owner or one that keeps it as a hint; as many
+// answers as there are needed leave less than w of all these out, and at a member that leaves one
+// is of those that stay.
 func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers) {
 	owners := v.Owners(nil, partition, ring.Current, r.o.Copies(bucket))
 	for _, id := range r.o.Holders(partition) {
@@ -103,7 +105,9 @@ func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers
 	least, besides := ring.Staying(v, r.o.Self, owners)
 	of.copies = max(r.o.R(v, bucket), least)
 	of.need += of.copies
-	if len(besides) > 0 && !slices.ContainsFunc(besides, func(id ring.ID) bool { return slices.Contains(of.ids, id) }) {
+	if len(besides) > 0 && !slices.ContainsFunc(besides, func(id ring.ID) bool {
+		return slices.Contains(of.ids, id)
+	}) {
 		of.need++
 		if i := slices.IndexFunc(besides, r.o.Reaches); i >= 0 {
 			of.ids = append(of.ids, besides[i])
@@ -128,7 +132,8 @@ func (r *readers) owners() []ring.ID { return r.ids[r.holders:] }
 var errBehind = errors.New("the nodes do not agree on the ring yet")
 
 // errUnheard ends a read for which this node does not know yet whom to ask.
-var errUnheard = errors.New("this node has not heard yet what the others keep: ask another node, or again in some seconds")
+var errUnheard = errors.New("this node has not heard yet what the others keep: ask another node, " +
+	"or again in some seconds")
 
 // again reports whether a read may go well if it is begun again.
 func again(err error) bool { return errors.Is(err, errBehind) || errors.Is(err, errUnheard) }
@@ -141,7 +146,8 @@ const (
 )
 
 // gather asks until each series has enough answers.
-func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target, error) {
+func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target,
+	error) {
 	var targets []target
 	err := r.agreed(ctx, func() error {
 		g := r.newGather(info, q, keys)
@@ -151,7 +157,8 @@ func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys 
 	return targets, err
 }
 
-// agreed reads once this node knows whom to ask, and again for a while where the nodes do not agree on the ring.
+// agreed reads once this node knows whom to ask, and again for a while where the nodes do not agree
+// on the ring.
 func (r *Remote) agreed(ctx context.Context, read func() error) error {
 	began := time.Now()
 	for wait := firstAgree; ; wait = min(2*wait, mostAgree) {
@@ -231,8 +238,8 @@ func (g *gather) askNext(ctx context.Context, wants func(t *target) bool) error 
 	return nil
 }
 
-// more returns how many readers are to be asked next. A hint that is delivered while a read goes on is at the owner
-// before it is gone: owners are asked when those who keep hints have answered.
+// more returns how many readers are to be asked next. A hint that is delivered while a read goes on
+// is at the owner before it is gone: owners are asked when those who keep hints have answered.
 func (t *target) more() int {
 	switch {
 	case t.asked < t.holders:
@@ -257,7 +264,8 @@ func (t *target) first() (id ring.ID) {
 func (g *gather) ask(ctx context.Context, id ring.ID, which []int) {
 	for len(which) > 0 {
 		q, n, bytes := g.q, 0, 0
-		for n < len(which) && n < maxKeys && (n == 0 || bytes+len(g.targets[which[n]].key)+4 <= maxKeyBytes) {
+		for n < len(which) && n < maxKeys &&
+			(n == 0 || bytes+len(g.targets[which[n]].key)+4 <= maxKeyBytes) {
 			t := &g.targets[which[n]]
 			q.keys = append(q.keys, t.key)
 			// The first one gives the aggregates, and so does who takes the place of another.
@@ -285,10 +293,14 @@ func (g *gather) await(ctx context.Context, a *asking, q *request) {
 	var err error
 	if a.node == g.r.o.Self {
 		if err = g.r.serves(q.version); err == nil {
-			err = g.r.answerHere(ctx, q, func(_ int, of *answer) error { return give(event{of: a, answer: of.clone()}) })
+			err = g.r.answerHere(ctx, q, func(_ int, of *answer) error {
+				return give(event{of: a, answer: of.clone()})
+			})
 		}
 	} else {
-		d := &decoder{q: q, answer: func(_ int, of *answer) error { return give(event{of: a, answer: of}) }}
+		d := &decoder{q: q, answer: func(_ int, of *answer) error {
+			return give(event{of: a, answer: of})
+		}}
 		if err = g.r.o.Ask(ctx, a.node, q.append(nil), d.part); err == nil {
 			err = d.end()
 		}

@@ -9,7 +9,8 @@ import (
 // slowest is the shortest time after which another node is asked beside one that has not answered.
 const slowest = 20 * time.Millisecond
 
-// latency knows how long nodes took lately until they began to answer. The zero value knows nothing.
+// latency knows how long nodes took lately until they began to answer. The zero value knows
+// nothing.
 type latency struct {
 	mu    sync.Mutex
 	last  [64]time.Duration

@@ -27,8 +27,8 @@ func alive(answers []*answer) []*answer {
 	return some
 }
 
-// merge lays the words of copies over each other by rule 1, from slot from on. Where damage took a slot
-// of every copy it is unknown, and dst has the largest of what may be out of date.
+// merge lays the words of copies over each other by rule 1, from slot from on. Where damage took a
+// slot of every copy it is unknown, and dst has the largest of what may be out of date.
 func merge(answers []*answer, from int64, dst, times []uint64) (cost source.Cost) {
 	for _, a := range answers {
 		cost.Add(a.cost)
@@ -38,7 +38,8 @@ func merge(answers []*answer, from int64, dst, times []uint64) (cost source.Cost
 		switch {
 		case times != nil:
 			for s, w := range a.words {
-				v := replication.Larger(replication.Value{Word: dst[s], Time: times[s]}, replication.Value{Word: w, Time: a.times[s]})
+				v := replication.Larger(replication.Value{Word: dst[s], Time: times[s]},
+					replication.Value{Word: w, Time: a.times[s]})
 				dst[s], times[s] = v.Word, v.Time
 			}
 		case i == 0:
@@ -53,8 +54,8 @@ func merge(answers []*answer, from int64, dst, times []uint64) (cost source.Cost
 	return cost
 }
 
-// unknownToAll returns the slots that no copy knows. A current word of one copy beats what another has
-// below a hole. Who has hints only knows nothing of the slots that they do not name.
+// unknownToAll returns the slots that no copy knows. A current word of one copy beats what another
+// has below a hole. Who has hints only knows nothing of the slots that they do not name.
 func unknownToAll(answers []*answer, from int64, dst []uint64) (all []source.Unknown) {
 	var copies, hints []*answer
 	for _, a := range answers {
@@ -111,7 +112,8 @@ func unknownToAll(answers []*answer, from int64, dst []uint64) (all []source.Unk
 	return all
 }
 
-// differing calls fn with the chunks [first, past) in which copies have other words, of those that all know.
+// differing calls fn with the chunks [first, past) in which copies have other words, of those that
+// all know.
 func differing(answers []*answer, from int64, count int, fn func(first, past int64)) {
 	copies := alive(answers)
 	if len(copies) < len(answers) {

@@ -15,7 +15,8 @@ import (
 
 // Metrics calls fn with every key of the bucket that starts with prefix until fn returns false. The
 // key is valid during the call.
-func (r *Remote) Metrics(ctx context.Context, info buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+func (r *Remote) Metrics(ctx context.Context, info buckets.Info, prefix []byte,
+	fn func(key []byte) bool) error {
 	l := &listing{r: r, info: info, prefix: prefix, fn: fn, given: map[metric.SeriesID]struct{}{}}
 	return r.agreed(ctx, func() error { return l.run(ctx) })
 }
@@ -41,7 +42,8 @@ type listedPart struct {
 	asked, waiting, got int // of its readers: got are complete answers
 }
 
-// more returns how many readers are to be asked next: as in a gather, those who keep hints answer first.
+// more returns how many readers are to be asked next: as in a gather, those who keep hints answer
+// first.
 func (p *listedPart) more() int {
 	switch {
 	case p.asked < p.holders:
@@ -52,7 +54,8 @@ func (p *listedPart) more() int {
 	return max(p.need-p.got-p.waiting, 0)
 }
 
-// few is a key that not enough copies have listed: the others may have deleted it, or not have it yet.
+// few is a key that not enough copies have listed: the others may have deleted it, or not have it
+// yet.
 type few struct {
 	key    []byte
 	copies int
@@ -137,8 +140,10 @@ func (l *listing) decide(ctx context.Context) error {
 	return ask()
 }
 
-// ask asks more readers of partitions, where these have not enough, and returns how many requests these are.
-func (l *listing) ask(ctx context.Context, from chan<- keys, partitions []int) (requests int, err error) {
+// ask asks more readers of partitions, where these have not enough, and returns how many requests
+// these are.
+func (l *listing) ask(ctx context.Context, from chan<- keys, partitions []int) (requests int,
+	err error) {
 	byNode := make(map[ring.ID][]int)
 	for _, p := range partitions {
 		part := &l.parts[p]
@@ -159,7 +164,8 @@ func (l *listing) ask(ctx context.Context, from chan<- keys, partitions []int) (
 }
 
 func (l *listing) listed(id ring.ID, partitions []int) *listed {
-	q := request{kind: askMetrics, version: l.view.Version(), bucket: l.info.ID, name: l.info.Name, prefix: l.prefix,
+	q := request{kind: askMetrics, version: l.view.Version(), bucket: l.info.ID, name: l.info.Name,
+		prefix:     l.prefix,
 		partitions: make([]byte, (l.view.Partitions()+7)/8)}
 	for _, p := range partitions {
 		q.partitions[p/8] |= 1 << (p % 8)
@@ -167,7 +173,8 @@ func (l *listing) listed(id ring.ID, partitions []int) *listed {
 	return &listed{id, partitions, q}
 }
 
-// take takes keys of a node, or has others asked in its place. It returns how many requests these are.
+// take takes keys of a node, or has others asked in its place. It returns how many requests these
+// are.
 func (l *listing) take(ctx context.Context, from chan<- keys, k keys) (requests int, err error) {
 	for list := k.list; len(list) > 0; {
 		n := int(list[0])<<8 | int(list[1])
@@ -210,8 +217,9 @@ func (l *listing) take(ctx context.Context, from chan<- keys, k keys) (requests 
 	return l.ask(ctx, from, k.of.partitions)
 }
 
-// count takes a key of a copy, and gives it to fn if it is the last of as many as a read needs. It reports
-// whether fn wants more. A key that only a hint has counts for no copy: it is asked for in the end.
+// count takes a key of a copy, and gives it to fn if it is the last of as many as a read needs. It
+// reports whether fn wants more. A key that only a hint has counts for no copy: it is asked for in
+// the end.
 func (l *listing) count(from ring.ID, key []byte) bool {
 	id := metric.Series(l.info.ID, key)
 	if _, ok := l.given[id]; ok || !bytes.HasPrefix(key, l.prefix) {

@@ -107,7 +107,8 @@ func (w *writer) answer(a *answer) error {
 		w.uvarint(uint64(a.first))
 		w.uvarint(uint64(a.past))
 	}
-	for _, n := range []int64{a.cost.Headers, a.cost.Rollups, a.cost.Decoded, a.cost.Bytes, a.cost.MoreUnknown} {
+	for _, n := range []int64{a.cost.Headers, a.cost.Rollups, a.cost.Decoded, a.cost.Bytes,
+		a.cost.MoreUnknown} {
 		w.uvarint(uint64(n))
 	}
 	err := w.record()
@@ -203,7 +204,8 @@ func appendHeader(dst []byte, h *chunk.Header) []byte {
 	return appendSum(dst, h.Sum)
 }
 
-// appendSum appends the integer part as a varint where it fits into 63 bits, and the bits of the float.
+// appendSum appends the integer part as a varint where it fits into 63 bits, and the bits of the
+// float.
 func appendSum(dst []byte, s chunk.Sum) []byte {
 	flags := byte(0)
 	if s.Hi == int64(s.Lo)>>63 {
@@ -343,7 +345,8 @@ func (d *decoder) head(r *fields.Reader) {
 	if flags&headExtent != 0 {
 		a.first, a.past = int64(r.UpTo(buckets.MaxSlot)), int64(r.UpTo(buckets.MaxSlot+1))
 	}
-	for _, n := range []*int64{&a.cost.Headers, &a.cost.Rollups, &a.cost.Decoded, &a.cost.Bytes, &a.cost.MoreUnknown} {
+	for _, n := range []*int64{&a.cost.Headers, &a.cost.Rollups, &a.cost.Decoded, &a.cost.Bytes,
+		&a.cost.MoreUnknown} {
 		*n = int64(r.UpTo(math.MaxInt64))
 	}
 	switch q := d.q; {

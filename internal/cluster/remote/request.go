@@ -16,12 +16,13 @@ import (
 type kind uint8
 
 const (
-	askMetrics    kind = iota + 1 // keys of partitions
-	askExists                     // whether the series are there
-	askPoints                     // whether they may have points in a range
-	askExtent                     // where they may have points
-	askSlots                      // their words
-	askAggregates                 // their aggregates, or what tells whether those of another copy are the same
+	askMetrics kind = iota + 1 // keys of partitions
+	askExists                  // whether the series are there
+	askPoints                  // whether they may have points in a range
+	askExtent                  // where they may have points
+	askSlots                   // their words
+	// their aggregates, or what tells whether those of another copy are the same
+	askAggregates
 	kinds
 )
 
@@ -127,7 +128,8 @@ func parseRequest(b []byte) (q request, err error) {
 
 func (q *request) parseKeys(r *fields.Reader) {
 	f := r.U8()
-	q.older, q.times, q.digest, q.stale = f&flagOlder != 0, f&flagTimes != 0, f&flagDigest != 0, f&flagStale != 0
+	q.older, q.times, q.digest, q.stale = f&flagOlder != 0, f&flagTimes != 0, f&flagDigest != 0,
+		f&flagStale != 0
 	q.from = r.Varint()
 	most := uint64(buckets.MaxSlot)
 	switch q.kind {

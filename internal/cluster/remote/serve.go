@@ -21,7 +21,8 @@ import (
 )
 
 // Serve answers a request of another node. It is call.Options.Serve.
-func (r *Remote) Serve(ctx context.Context, _ ring.ID, request []byte, reply func(part []byte) error) error {
+func (r *Remote) Serve(ctx context.Context, _ ring.ID, request []byte,
+	reply func(part []byte) error) error {
 	q, err := parseRequest(request)
 	if err != nil {
 		return err
@@ -45,9 +46,17 @@ func (r *Remote) Serve(ctx context.Context, _ ring.ID, request []byte, reply fun
 func (r *Remote) serves(v ring.Version) error {
 	switch here := r.o.View().Version(); {
 	case here != v:
-		return &call.Error{Peer: r.o.Self, Code: call.OtherRing, Text: fmt.Sprintf("it knows the ring as %s and was asked for %s", here, v)}
+		return &call.Error{
+			Peer: r.o.Self,
+			Code: call.OtherRing,
+			Text: fmt.Sprintf("it knows the ring as %s and was asked for %s", here, v),
+		}
 	case !r.o.Ready():
-		return &call.Error{Peer: r.o.Self, Code: call.OtherRing, Text: "it has not learnt yet which series were deleted"}
+		return &call.Error{
+			Peer: r.o.Self,
+			Code: call.OtherRing,
+			Text: "it has not learnt yet which series were deleted",
+		}
 	}
 	return nil
 }
@@ -104,9 +113,10 @@ type copyOf struct {
 	owner  bool // else hints are all that counts here: what else there is may be old
 }
 
-// answerHere answers a request from the store and the hints of this node, key by key. The answers and what they
-// hold are valid during the call.
-func (r *Remote) answerHere(ctx context.Context, q *request, each func(i int, a *answer) error) error {
+// answerHere answers a request from the store and the hints of this node, key by key. The answers
+// and what they hold are valid during the call.
+func (r *Remote) answerHere(ctx context.Context, q *request,
+	each func(i int, a *answer) error) error {
 	info, err := r.here(q.bucket, q.name)
 	if err != nil {
 		return err
@@ -161,7 +171,8 @@ func (r *Remote) answerHere(ctx context.Context, q *request, each func(i int, a 
 func (r *Remote) owns(bucket uint64, key []byte) bool {
 	var buf [ring.MaxCopies]ring.ID
 	v := r.o.View()
-	return slices.Contains(v.Owners(buf[:0], v.Partition(metric.Series(bucket, key)), ring.Current, r.o.Copies(bucket)), r.o.Self)
+	return slices.Contains(v.Owners(buf[:0], v.Partition(metric.Series(bucket, key)), ring.Current,
+		r.o.Copies(bucket)), r.o.Self)
 }
 
 // steady reads with the incarnation that a series had before and behind the read.
@@ -184,8 +195,12 @@ func (r *Remote) hints(c *copyOf, a *answer, from, past int64) []replication.Row
 	}
 	rows := r.o.Hints(c.id, uint64(from), uint64(past))
 	// Those of a lower incarnation were deleted. The slice is the keeper's.
-	if slices.ContainsFunc(rows, func(row replication.Row) bool { return row.Incarnation < a.incarnation }) {
-		rows = slices.DeleteFunc(slices.Clone(rows), func(row replication.Row) bool { return row.Incarnation < a.incarnation })
+	if slices.ContainsFunc(rows, func(row replication.Row) bool {
+		return row.Incarnation < a.incarnation
+	}) {
+		rows = slices.DeleteFunc(slices.Clone(rows), func(row replication.Row) bool {
+			return row.Incarnation < a.incarnation
+		})
 	}
 	return rows
 }
@@ -195,7 +210,8 @@ func (r *Remote) anyHint(c *copyOf, a *answer, from, past int64) bool {
 }
 
 // pointsHere says which series may have points in a range, in the store or in hints.
-func (r *Remote) pointsHere(ctx context.Context, q *request, list []copyOf, each func(i int, a *answer) error) error {
+func (r *Remote) pointsHere(ctx context.Context, q *request, list []copyOf,
+	each func(i int, a *answer) error) error {
 	from, past := q.from, q.from+int64(q.count)
 	b, err := r.o.Store.Bucket(q.name)
 	if err != nil {
@@ -233,7 +249,8 @@ func (r *Remote) extentHere(ctx context.Context, q *request, c *copyOf, a *answe
 }
 
 // slotsHere reads words, with the hints laid over them.
-func (r *Remote) slotsHere(ctx context.Context, q *request, info *buckets.Info, c *copyOf, a *answer) error {
+func (r *Remote) slotsHere(ctx context.Context, q *request, info *buckets.Info, c *copyOf,
+	a *answer) error {
 	s := c.Series
 	if q.stale {
 		s = s.WithStale()
@@ -293,9 +310,10 @@ func without(list []source.Unknown, slot int64) (rest []source.Unknown) {
 	return rest
 }
 
-// aggregatesHere makes the digests before the aggregates: what the digests of another copy are equal to is
-// then in the aggregates.
-func (r *Remote) aggregatesHere(ctx context.Context, q *request, list []copyOf, each func(i int, a *answer) error) error {
+// aggregatesHere makes the digests before the aggregates: what the digests of another copy are
+// equal to is then in the aggregates.
+func (r *Remote) aggregatesHere(ctx context.Context, q *request, list []copyOf,
+	each func(i int, a *answer) error) error {
 	answers, whole := make([]answer, len(list)), make([]store.Series, 0, len(list))
 	var which []int
 	for i := range list {
@@ -321,17 +339,18 @@ func (r *Remote) aggregatesHere(ctx context.Context, q *request, list []copyOf, 
 		return nil
 	}
 	dst := make([]chunk.Header, q.count)
-	err := r.o.Store.AggregateEach(ctx, whole, q.from, q.step, dst, func(k int, st reader.Stats, err error) error {
-		if err == nil {
-			err = give(which[k])
-		}
-		if err != nil {
-			return err
-		}
-		a := &answers[next]
-		a.headers, a.cost = dst, costOf(&st)
-		return give(next + 1)
-	})
+	err := r.o.Store.AggregateEach(ctx, whole, q.from, q.step, dst,
+		func(k int, st reader.Stats, err error) error {
+			if err == nil {
+				err = give(which[k])
+			}
+			if err != nil {
+				return err
+			}
+			a := &answers[next]
+			a.headers, a.cost = dst, costOf(&st)
+			return give(next + 1)
+		})
 	if err != nil {
 		return err
 	}
@@ -359,7 +378,13 @@ func (r *Remote) digestsHere(ctx context.Context, q *request, c *copyOf, a *answ
 }
 
 func costOf(st *reader.Stats) source.Cost {
-	cost := source.Cost{Headers: st.Headers, Rollups: st.Rollups, Decoded: st.Points, Bytes: st.Bytes, MoreUnknown: st.MoreUnknown}
+	cost := source.Cost{
+		Headers:     st.Headers,
+		Rollups:     st.Rollups,
+		Decoded:     st.Points,
+		Bytes:       st.Bytes,
+		MoreUnknown: st.MoreUnknown,
+	}
 	for _, u := range st.Unknown {
 		cost.Unknown = append(cost.Unknown, source.Unknown{From: u.From, Past: u.Past, Why: u.Why})
 	}

@@ -20,7 +20,8 @@ type nodes struct{ r *Remote }
 // Source returns what queries read.
 func (r *Remote) Source() source.Source { return nodes{r} }
 
-// Offers says what copies can do. Lookups by tags are those of package tagging, laid over this source.
+// Offers says what copies can do. Lookups by tags are those of package tagging, laid over this
+// source.
 func (n nodes) Offers() source.Offers {
 	return source.Offers{Aggregates: true, Older: true, Together: n.r, AtOnce: maxKeys}
 }
@@ -40,7 +41,12 @@ func (n nodes) Bucket(name string) (source.Bucket, error) {
 	if err != nil || info.ID != local.Info().ID {
 		return nil, unknownBucket{buckets.Unknown(name)} // it was deleted just now
 	}
-	return &bucket{r: n.r, local: local, info: info, private: n.r.o.Private != nil && n.r.o.Private(name)}, nil
+	return &bucket{
+		r:       n.r,
+		local:   local,
+		info:    info,
+		private: n.r.o.Private != nil && n.r.o.Private(name),
+	}, nil
 }
 
 // unknownBucket is the store's error in the words of the engine.
@@ -49,7 +55,8 @@ type unknownBucket struct{ error }
 func (e unknownBucket) Unwrap() error        { return e.error }
 func (e unknownBucket) Is(target error) bool { return target == source.ErrUnknownBucket }
 
-// bucket is a handle of a bucket for one query. It keeps no history: nothing tells of changes of other nodes.
+// bucket is a handle of a bucket for one query. It keeps no history: nothing tells of changes of
+// other nodes.
 type bucket struct {
 	source.NoHistory
 	r       *Remote
@@ -124,24 +131,32 @@ func (s *series) ReadOlder(ctx context.Context, from int64, dst []uint64) (sourc
 	return s.read(ctx, from, dst, true)
 }
 
-func (s *series) read(ctx context.Context, from int64, dst []uint64, older bool) (source.Cost, error) {
-	return s.of.r.words(ctx, s.of.info, s.key, dst, nil, request{from: from, older: older, stale: s.stale})
+func (s *series) read(ctx context.Context, from int64, dst []uint64, older bool) (source.Cost,
+	error) {
+	return s.of.r.words(ctx, s.of.info, s.key, dst, nil, request{
+		from:  from,
+		older: older,
+		stale: s.stale,
+	})
 }
 
 func (s *series) WithStale() source.Series {
 	return &series{of: s.of, local: s.local.WithStale(), key: s.key, stale: true}
 }
 
-func (s *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (cost source.Cost, err error) {
-	err = s.of.r.AggregateEach(ctx, []source.Series{s}, from, step, dst, func(_ int, c source.Cost, err error) error {
-		cost = c
-		return err
-	})
+func (s *series) Aggregate(ctx context.Context, from, step int64,
+	dst []chunk.Header) (cost source.Cost, err error) {
+	err = s.of.r.AggregateEach(ctx, []source.Series{s}, from, step, dst,
+		func(_ int, c source.Cost, err error) error {
+			cost = c
+			return err
+		})
 	return cost, err
 }
 
 // one asks about one series.
-func (r *Remote) one(ctx context.Context, info buckets.Info, q request, key []byte) ([]*answer, error) {
+func (r *Remote) one(ctx context.Context, info buckets.Info, q request, key []byte) ([]*answer,
+	error) {
 	targets, err := r.gather(ctx, info, q, [][]byte{key})
 	if err != nil {
 		return nil, err
@@ -150,7 +165,8 @@ func (r *Remote) one(ctx context.Context, info buckets.Info, q request, key []by
 }
 
 // words reads slots of a series, timestamps too unless times is nil. q says from where on, and how.
-func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, dst, times []uint64, q request) (source.Cost, error) {
+func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, dst, times []uint64,
+	q request) (source.Cost, error) {
 	from := q.from
 	clear(dst)
 	clear(times)
@@ -202,7 +218,8 @@ func (r *Remote) live(info buckets.Info) int64 {
 }
 
 // Extent is store.Store.Extent over all copies that a read needs.
-func (r *Remote) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first, past int64, err error) {
+func (r *Remote) Extent(ctx context.Context, info buckets.Info, key []byte, from, n int64) (first,
+	past int64, err error) {
 	n = min(n, buckets.MaxSlot+1-from)
 	if n <= 0 {
 		return from, from, ctx.Err()
@@ -210,7 +227,11 @@ func (r *Remote) Extent(ctx context.Context, info buckets.Info, key []byte, from
 	if r.alone(info.ID, key) {
 		return r.o.Store.Extent(ctx, info, key, from, n)
 	}
-	answers, err := r.one(ctx, info, request{kind: askExtent, from: from, count: int(min(n, buckets.MaxSlot))}, key)
+	answers, err := r.one(ctx, info, request{
+		kind:  askExtent,
+		from:  from,
+		count: int(min(n, buckets.MaxSlot)),
+	}, key)
 	if err != nil {
 		return from, from, err
 	}
@@ -236,7 +257,8 @@ func extent(answers []*answer) (first, past int64) {
 }
 
 // Read is store.Store.Read over all copies that a read needs.
-func (r *Remote) Read(ctx context.Context, info buckets.Info, key []byte, from int64, dst []uint64) error {
+func (r *Remote) Read(ctx context.Context, info buckets.Info, key []byte, from int64,
+	dst []uint64) error {
 	if r.alone(info.ID, key) {
 		return r.o.Store.Read(ctx, info, key, from, dst)
 	}
@@ -245,7 +267,8 @@ func (r *Remote) Read(ctx context.Context, info buckets.Info, key []byte, from i
 }
 
 // ReadWithStale is store.Store.ReadWithStale over all copies that a read needs.
-func (r *Remote) ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+func (r *Remote) ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64,
+	values, timestamps []uint64) error {
 	if r.alone(info.ID, key) {
 		return r.o.Store.ReadWithStale(ctx, info, key, from, values, timestamps)
 	}
@@ -253,7 +276,8 @@ func (r *Remote) ReadWithStale(ctx context.Context, info buckets.Info, key []byt
 }
 
 // ReadTimestamped is store.Store.ReadTimestamped over all copies that a read needs.
-func (r *Remote) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64, values, timestamps []uint64) error {
+func (r *Remote) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64,
+	values, timestamps []uint64) error {
 	if r.alone(info.ID, key) {
 		return r.o.Store.ReadTimestamped(ctx, info, key, from, values, timestamps)
 	}
@@ -261,7 +285,8 @@ func (r *Remote) ReadTimestamped(ctx context.Context, info buckets.Info, key []b
 }
 
 // pairs is words with the timestamps of the points, unless timestamps is nil.
-func (r *Remote) pairs(ctx context.Context, info buckets.Info, key []byte, values, timestamps []uint64, q request) error {
+func (r *Remote) pairs(ctx context.Context, info buckets.Info, key []byte, values,
+	timestamps []uint64, q request) error {
 	times := timestamps
 	if !info.HPTS {
 		times = nil

@@ -24,7 +24,8 @@ func (r *Remote) Tagged(id uint64) (source.Bucket, error) {
 func (r *Remote) Bucket(name string) (source.Bucket, error) { return nodes{r}.Bucket(name) }
 
 // May implements finder.Buckets.
-func (r *Remote) May(ctx context.Context, of source.Bucket, keys [][]byte, from, past int64, may []bool) error {
+func (r *Remote) May(ctx context.Context, of source.Bucket, keys [][]byte, from, past int64,
+	may []bool) error {
 	clear(may)
 	b := of.(*bucket)
 	if from, past = max(from, 0), min(past, buckets.MaxSlot); from >= past {
@@ -37,7 +38,11 @@ func (r *Remote) May(ctx context.Context, of source.Bucket, keys [][]byte, from,
 		}
 		return noneOfGone(err, may)
 	}
-	return noneOfGone(r.exist(ctx, b.info, request{kind: askPoints, from: from, count: int(past - from)}, keys, may), may)
+	return noneOfGone(r.exist(ctx, b.info, request{
+		kind:  askPoints,
+		from:  from,
+		count: int(past - from),
+	}, keys, may), may)
 }
 
 // noneOfGone says that a bucket that was deleted just now has no series.
@@ -55,7 +60,8 @@ func (r *Remote) allAlone(bucket uint64, keys [][]byte) bool {
 }
 
 // exist asks a question about many series that is answered with yes or no.
-func (r *Remote) exist(ctx context.Context, info buckets.Info, q request, keys [][]byte, out []bool) error {
+func (r *Remote) exist(ctx context.Context, info buckets.Info, q request, keys [][]byte,
+	out []bool) error {
 	targets, err := r.gather(ctx, info, q, keys)
 	for i := 0; i < len(targets) && err == nil; i++ {
 		out[i] = exists(targets[i].answers)

@@ -20,13 +20,19 @@ func (r *Replica) NextBatch(bucket uint64) {
 
 // CountsOf returns the counts of the account for those of the protocol.
 func CountsOf(r replication.Counts) account.Counts {
-	c := account.Counts{Accepted: uint64(r.Accepted), Duplicate: uint64(r.Duplicate), Conflicting: uint64(r.Conflicting)}
-	c.Refused[account.Unconfirmed], c.Refused[account.BucketDeleted] = uint64(r.Unconfirmed), uint64(r.Deleted)
+	c := account.Counts{
+		Accepted:    uint64(r.Accepted),
+		Duplicate:   uint64(r.Duplicate),
+		Conflicting: uint64(r.Conflicting),
+	}
+	c.Refused[account.Unconfirmed], c.Refused[account.BucketDeleted] = uint64(r.Unconfirmed),
+		uint64(r.Deleted)
 	return c
 }
 
 // Account notes what became of the points of a batch: in the log and the account of the store.
-func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (replication.Position, error) {
+func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (replication.Position,
+	error) {
 	bucket, ok := r.coordinated[batch.Number]
 	var token write.Token
 	if c.Points() > 0 {

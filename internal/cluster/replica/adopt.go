@@ -15,8 +15,8 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// A chunk of which this node has nothing goes into a file of the store whole, without the log. Until it is there it
-// does not show, and whatever writes to its slots waits for that.
+// A chunk of which this node has nothing goes into a file of the store whole, without the log.
+// Until it is there it does not show, and whatever writes to its slots waits for that.
 
 const (
 	adoptBytes = 4 << 20         // that wait make a file worth while
@@ -82,8 +82,8 @@ func (r *Replica) Chunk(id replication.ChunkID) (c replication.Chunk) {
 	return c
 }
 
-// define makes the series of chunks known to the store, which does so with the first point of a series: an unset
-// one changes nothing.
+// define makes the series of chunks known to the store, which does so with the first point of a
+// series: an unset one changes nothing.
 func (r *Replica) define(chunks []replication.Chunk) error {
 	for i := range chunks {
 		id := chunks[i].ID
@@ -162,18 +162,20 @@ func (v *slots) decode(c *replication.Chunk) (err error) {
 		}
 	}
 	if set != c.Points {
-		return fmt.Errorf("chunk %d of series %x came with %d points, said to be %d", c.ID.Number, c.ID.Series, set, c.Points)
+		return fmt.Errorf("chunk %d of series %x came with %d points, said to be %d", c.ID.Number,
+			c.ID.Series, set, c.Points)
 	}
 	return nil
 }
 
-// adoptable reports whether a chunk can go into a file whole: the store has the series, nothing of the chunk is
-// here, and all of it is admitted. Chunks of a change come ascending: one that does not may be there already, and not
-// show yet.
+// adoptable reports whether a chunk can go into a file whole: the store has the series, nothing of
+// the chunk is here, and all of it is admitted. Chunks of a change come ascending: one that does
+// not may be there already, and not show yet.
 func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {
 	again := r.behind.Compare(c.ID) >= 0
 	r.behind = c.ID
-	if again || v.times != nil || s.bucket.info.HPTS || r.under[c.ID] == s || c.Incarnation != r.Incarnation(s.id) {
+	if again || v.times != nil || s.bucket.info.HPTS || r.under[c.ID] == s ||
+		c.Incarnation != r.Incarnation(s.id) {
 		return false
 	}
 	first := int64(c.ID.Number) * chunk.Slots
@@ -187,7 +189,8 @@ func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {
 		if w == point.Unset {
 			continue
 		}
-		if _, ok := normal(&s.bucket.info, &replication.Row{Slot: uint64(first) + uint64(i), Value: replication.Value{Word: w}}); !ok {
+		if _, ok := normal(&s.bucket.info,
+			&replication.Row{Slot: uint64(first) + uint64(i), Value: replication.Value{Word: w}}); !ok {
 			return false
 		}
 	}
@@ -196,7 +199,8 @@ func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {
 
 // vacant reports whether a chunk is known to hold nothing.
 func (r *Replica) vacant(s *series, first int64) bool {
-	if err := r.index.read(&r.writing.slots, s, first, chunk.Slots); err != nil || r.writing.slots.unknown != nil {
+	if err := r.index.read(&r.writing.slots, s, first, chunk.Slots); err != nil ||
+		r.writing.slots.unknown != nil {
 		return false
 	}
 	for _, w := range r.writing.slots.words {
@@ -207,7 +211,8 @@ func (r *Replica) vacant(s *series, first int64) bool {
 	return true
 }
 
-// adopt gives a chunk to the next file, as this node encodes it: what a header says is true then, wherever it came from.
+// adopt gives a chunk to the next file, as this node encodes it: what a header says is true then,
+// wherever it came from.
 func (r *Replica) adopt(s *series, c *replication.Chunk, v *slots) {
 	first := int64(c.ID.Number) * chunk.Slots
 	r.index.wrote(s, first, first+chunk.Slots)
@@ -248,8 +253,9 @@ func (a *adopting) AdoptDue() bool {
 	return len(a.waiting) > 0 && (a.bytes >= adoptBytes || a.clock().Sub(a.since) >= adoptAge)
 }
 
-// Adopt puts the chunks that wait into a file of the store, and returns the number of the last one that is in any. On
-// an error they wait for the next call. It may be called concurrently with everything else.
+// Adopt puts the chunks that wait into a file of the store, and returns the number of the last one
+// that is in any. On an error they wait for the next call. It may be called concurrently with
+// everything else.
 func (a *adopting) Adopt(ctx context.Context) (upTo uint64, err error) {
 	a.filing.Lock()
 	defer a.filing.Unlock()
@@ -264,7 +270,8 @@ func (a *adopting) Adopt(ctx context.Context) (upTo uint64, err error) {
 	defer a.queue.Unlock()
 	if err != nil {
 		a.waiting = append(list, a.waiting...)
-		a.logger.Warn("chunks of other nodes cannot be put into a file, and wait", "chunks", len(a.waiting), "err", err)
+		a.logger.Warn("chunks of other nodes cannot be put into a file, and wait", "chunks",
+			len(a.waiting), "err", err)
 		return a.done, err
 	}
 	for i := range list {
@@ -294,9 +301,11 @@ func (a *adopting) adopted() {
 	}
 }
 
-// settle makes a slot show what is on its way to it: a chunk that does not show yet is put into a file now.
+// settle makes a slot show what is on its way to it: a chunk that does not show yet is put into a
+// file now.
 func (a *adopting) settle(s *series, slot int64) error {
-	if len(a.order) == 0 || a.under[replication.ChunkID{Series: s.id, Number: uint64(slot / chunk.Slots)}] != s {
+	if len(a.order) == 0 ||
+		a.under[replication.ChunkID{Series: s.id, Number: uint64(slot / chunk.Slots)}] != s {
 		return nil
 	}
 	return a.show()

@@ -23,7 +23,9 @@ func encoded(rows []replication.Row) replication.Chunk {
 		timed = timed || r.Value.Time != 0
 	}
 	var e chunk.Encoder
-	c := replication.Chunk{ID: replication.ChunkID{Series: rows[0].Series, Number: rows[0].Slot / chunk.Slots}, Incarnation: rows[0].Incarnation}
+	c := replication.Chunk{
+		ID:          replication.ChunkID{Series: rows[0].Series, Number: rows[0].Slot / chunk.Slots},
+		Incarnation: rows[0].Incarnation}
 	c.Words = e.Append(nil, 0, words)
 	c.Points = e.Count()
 	if timed {
@@ -47,14 +49,15 @@ func rowsIn(t fataler, c replication.Chunk) (rows []replication.Row) {
 	}
 	for i, w := range words {
 		if w != point.Unset {
-			rows = append(rows, replication.Row{Series: c.ID.Series, Incarnation: c.Incarnation, Slot: c.ID.Number*chunk.Slots + uint64(i), Value: replication.Value{Word: w, Time: times[i]}})
+			rows = append(rows, replication.Row{Series: c.ID.Series, Incarnation: c.Incarnation,
+				Slot: c.ID.Number*chunk.Slots + uint64(i), Value: replication.Value{Word: w, Time: times[i]}})
 		}
 	}
 	return rows
 }
 
-// give gives whole chunks, as comparisons do. Those that then show went the way of rows; the others were taken for a
-// file.
+// give gives whole chunks, as comparisons do. Those that then show went the way of rows; the others
+// were taken for a file.
 func (m *model) give(t *rapid.T) {
 	of := make(map[replication.ChunkID][]replication.Row)
 	for _, r := range m.rows(t) {
@@ -70,7 +73,8 @@ func (m *model) give(t *rapid.T) {
 			again.Chunks = append(again.Chunks, encoded(rows))
 		}
 	}
-	if len(again.Chunks) > 0 { // lets all show; which of its own chunks would do so as well is not easily said
+	// lets all show; which of its own chunks would do so as well is not easily said
+	if len(again.Chunks) > 0 {
 		c = again
 		m.show()
 	}
@@ -86,7 +90,8 @@ func (m *model) give(t *rapid.T) {
 		vacant := !slices.ContainsFunc(m.slots, func(slot uint64) bool {
 			return slot/chunk.Slots == id.Number && m.now(cell{id.Series, slot}) != replication.Value{}
 		})
-		if shows := (m.Read(id.Series, rows[0].Slot, rows[0].Slot+1)[0].Value != replication.Value{}); shows || !vacant {
+		if shows := (m.Read(id.Series, rows[0].Slot,
+			rows[0].Slot+1)[0].Value != replication.Value{}); shows || !vacant {
 			m.apply(replication.Change{Rows: rows}, true, true)
 			continue
 		}
@@ -134,8 +139,8 @@ func (m *model) adopt(t *rapid.T) {
 	m.show()
 }
 
-// A chunk that is in a file survives a crash, with the definition of its series; one that is not leaves nothing. What
-// is written to it in between counts by what it holds.
+// A chunk that is in a file survives a crash, with the definition of its series; one that is not
+// leaves nothing. What is written to it in between counts by what it holds.
 func TestAdoptedChunksAreOnDisk(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, nil)
@@ -145,7 +150,9 @@ func TestAdoptedChunksAreOnDisk(t *testing.T) {
 	number := uint64(today) / chunk.Slots
 	var chunks []replication.Chunk
 	for back := range uint64(3) {
-		chunks = append([]replication.Chunk{encoded([]replication.Row{row(id, (number-10-back)*chunk.Slots+5, 7), row(id, (number-10-back)*chunk.Slots+6, 8)})}, chunks...)
+		chunks = append([]replication.Chunk{
+			encoded([]replication.Row{row(id, (number-10-back)*chunk.Slots+5, 7),
+				row(id, (number-10-back)*chunk.Slots+6, 8)})}, chunks...)
 	}
 	if _, err := n.Merge(replication.Change{Chunks: chunks}); err != nil {
 		t.Fatal(err)
@@ -184,11 +191,13 @@ func TestAdoptedChunksAreOnDisk(t *testing.T) {
 	if _, err := n.Merge(replication.Change{Chunks: []replication.Chunk{free}}); err != nil {
 		t.Fatal(err)
 	}
-	counts, _, err := n.Write(key(1, 0), replication.Change{Copies: 3, Rows: []replication.Row{row(id, (number-20)*chunk.Slots, 3)}})
+	counts, _, err := n.Write(key(1, 0),
+		replication.Change{Copies: 3, Rows: []replication.Row{row(id, (number-20)*chunk.Slots, 3)}})
 	if err != nil || counts.Conflicting != 1 {
 		t.Fatalf("%+v, %v", counts, err)
 	}
-	if v := n.Read(id, (number-20)*chunk.Slots, (number-20)*chunk.Slots+1)[0].Value; v.Word != point.FromInt(9) {
+	if v := n.Read(id, (number-20)*chunk.Slots,
+		(number-20)*chunk.Slots+1)[0].Value; v.Word != point.FromInt(9) {
 		t.Fatalf("%+v", v)
 	}
 	// A crash takes what is in no file.
@@ -202,7 +211,8 @@ func TestAdoptedChunksAreOnDisk(t *testing.T) {
 	}
 }
 
-// A chunk that does not show yet does not come back behind a drop or a deletion, though its series does.
+// A chunk that does not show yet does not come back behind a drop or a deletion, though its series
+// does.
 func TestWhatWentIsNotAdopted(t *testing.T) {
 	t.Parallel()
 	for name, away := range map[string]func(n *node, id metric.SeriesID) (incarnation uint64){
@@ -212,7 +222,8 @@ func TestWhatWentIsNotAdopted(t *testing.T) {
 		},
 		"deleted": func(n *node, id metric.SeriesID) uint64 {
 			clock := uint64(n.time().UnixNano())
-			if _, err := n.Merge(replication.Change{Deletions: []replication.Deletion{{Series: id, Incarnation: clock}}}); err != nil {
+			if _, err := n.Merge(replication.Change{
+				Deletions: []replication.Deletion{{Series: id, Incarnation: clock}}}); err != nil {
 				t.Fatal(err)
 			}
 			return clock
@@ -220,7 +231,8 @@ func TestWhatWentIsNotAdopted(t *testing.T) {
 	} {
 		n := newNode(t, nil)
 		id := n.series(n.bucket(t, "b", false), 1)
-		if _, err := n.Merge(replication.Change{Chunks: []replication.Chunk{encoded([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
+		if _, err := n.Merge(replication.Change{
+			Chunks: []replication.Chunk{encoded([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
 			t.Fatal(err)
 		}
 		r := row(id, today, 1)
@@ -244,7 +256,8 @@ func TestASeriesWaitsForItsChunk(t *testing.T) {
 	n := newNode(t, nil)
 	defer n.stop(t)
 	id := n.series(n.bucket(t, "b", false), 1)
-	if _, err := n.Merge(replication.Change{Chunks: []replication.Chunk{encoded([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
+	if _, err := n.Merge(replication.Change{
+		Chunks: []replication.Chunk{encoded([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.store.Flush(t.Context()); err != nil {
@@ -317,7 +330,8 @@ func TestChunksThatCameDamaged(t *testing.T) {
 		if _, err := n.Merge(replication.Change{Chunks: []replication.Chunk{bad}}); err == nil {
 			t.Errorf("%s: it is taken", name)
 		}
-		if v := n.Read(id, today, today+2); v[0].Value != (replication.Value{}) || v[1].Value != (replication.Value{}) {
+		if v := n.Read(id, today, today+2); v[0].Value != (replication.Value{}) ||
+			v[1].Value != (replication.Value{}) {
 			t.Errorf("%s: %+v", name, v)
 		}
 	}

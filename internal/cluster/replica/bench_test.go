@@ -10,7 +10,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// BenchmarkWrite is a row of 1,000 series that come in one order, slot after slot, some 250 of them in a change.
+// BenchmarkWrite is a row of 1,000 series that come in one order, slot after slot, some 250 of them
+// in a change.
 func BenchmarkWrite(b *testing.B) {
 	n := newNode(b, nil)
 	defer n.stop(b)
@@ -41,7 +42,8 @@ func BenchmarkWrite(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(rows), "ns/row")
 }
 
-// BenchmarkWriteColumns is a point of a column of 250 series that come slot after slot, four columns in a change.
+// BenchmarkWriteColumns is a point of a column of 250 series that come slot after slot, four
+// columns in a change.
 func BenchmarkWriteColumns(b *testing.B) {
 	n := newNode(b, nil)
 	defer n.stop(b)
@@ -75,8 +77,8 @@ func BenchmarkWriteColumns(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")
 }
 
-// BenchmarkChunks is a point of a chunk of 720 that another node gives, 90 chunks of 250 series in a change. Each chunk
-// goes into a file.
+// BenchmarkChunks is a point of a chunk of 720 that another node gives, 90 chunks of 250 series in
+// a change. Each chunk goes into a file.
 func BenchmarkChunks(b *testing.B) {
 	n := newNode(b, nil)
 	defer n.stop(b)
@@ -88,14 +90,16 @@ func BenchmarkChunks(b *testing.B) {
 	slices.SortFunc(ids, compareIDs)
 	var rows []replication.Row
 	for i := range int64(chunk.Slots) {
-		rows = append(rows, replication.Row{Slot: uint64(i), Value: replication.Value{Word: point.FromInt(i * i % 1000)}})
+		rows = append(rows,
+			replication.Row{Slot: uint64(i), Value: replication.Value{Word: point.FromInt(i * i % 1000)}})
 	}
 	given := encoded(rows)
 	at, points := 0, 0
 	for b.Loop() {
 		var c replication.Change
 		for len(c.Chunks) < 90 {
-			given.ID = replication.ChunkID{Series: ids[at%len(ids)], Number: today/chunk.Slots - 2 - uint64(at/len(ids))}
+			given.ID = replication.ChunkID{Series: ids[at%len(ids)],
+				Number: today/chunk.Slots - 2 - uint64(at/len(ids))}
 			at++
 			c.Chunks = append(c.Chunks, given)
 			points += given.Points

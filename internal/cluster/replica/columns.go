@@ -9,11 +9,11 @@ import (
 	"dalmatiner/internal/write/intake"
 )
 
-// Columns of first-hand writes come again and again with the same series. What was looked up for a group is kept, so
-// a point costs its own series, and a column goes to the store without its names.
+// Columns of first-hand writes come again and again with the same series. What was looked up for a
+// group is kept, so a point costs its own series, and a column goes to the store without its names.
 
-// preparedSeries bounds the series of the groups that are prepared, or as many series as are here. Beyond it they are
-// looked up anew.
+// preparedSeries bounds the series of the groups that are prepared, or as many series as are here.
+// Beyond it they are looked up anew.
 const preparedSeries = 1 << 18
 
 // prepared are the groups whose series were looked up.
@@ -132,7 +132,8 @@ func (g *group) place(t *stream) {
 	g.placed = t.rows.Place(keys)
 }
 
-// plain reports whether the store gives back the words of a column as they are, and a batch can have them.
+// plain reports whether the store gives back the words of a column as they are, and a batch can
+// have them.
 func plain(info *buckets.Info, c *replication.Column) bool {
 	if info.HPTS || c.Slot >= buckets.MaxSlot {
 		return false

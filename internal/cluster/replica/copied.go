@@ -11,15 +11,17 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// copiedFor is for how long a slot that a copy filled is remembered at least, and at most twice as long. A batch and
-// its repetitions are over by then.
+// copiedFor is for how long a slot that a copy filled is remembered at least, and at most twice as
+// long. A batch and its repetitions are over by then.
 const copiedFor = 10 * time.Second
 
-// maxCopied bounds the chunks of a generation, each of 64 to 160 bytes. Beyond it the generation before is forgotten early.
+// maxCopied bounds the chunks of a generation, each of 64 to 160 bytes. Beyond it the generation
+// before is forgotten early.
 const maxCopied = 1 << 16
 
-// copied remembers which slots were unset until a copy from another node filled them, by a comparison or a hint.
-// Where the write itself comes behind it, its point is no duplicate: it is received once.
+// copied remembers which slots were unset until a copy from another node filled them, by a
+// comparison or a hint. Where the write itself comes behind it, its point is no duplicate: it is
+// received once.
 type copied struct {
 	newer, older generation
 	number       int64 // of the newer generation: each begins with a multiple of copiedFor
@@ -31,7 +33,8 @@ type generation map[uint64]*copiedSlots
 // copiedSlots has a bit for each slot of a chunk.
 type copiedSlots [(chunk.Slots + 63) / 64]uint64
 
-// placeOf returns the hash of the chunk that a slot of a series is in, in one of its lives, and the place in the chunk.
+// placeOf returns the hash of the chunk that a slot of a series is in, in one of its lives, and the
+// place in the chunk.
 func placeOf(id metric.SeriesID, incarnation uint64, slot int64) (of uint64, at int) {
 	var b [len(id) + 16]byte
 	copy(b[:], id[:])

@@ -10,7 +10,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// A point that a copy brought before its write is accepted once; what was there already is a duplicate.
+// A point that a copy brought before its write is accepted once; what was there already is a
+// duplicate.
 func TestACopyBeforeItsWriteIsNoDuplicate(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, nil)
@@ -20,18 +21,21 @@ func TestACopyBeforeItsWriteIsNoDuplicate(t *testing.T) {
 	write := func(what string, want replication.Counts, slot uint64, word int64) {
 		t.Helper()
 		number++
-		got, _, err := n.Write(key(number, p), replication.Change{Partition: p, Rows: []replication.Row{row(id, slot, word)}})
+		got, _, err := n.Write(key(number, p),
+			replication.Change{Partition: p, Rows: []replication.Row{row(id, slot, word)}})
 		if err != nil || got != want {
 			t.Errorf("%s: %+v, want %+v: %v", what, got, want, err)
 		}
 	}
 	merge := func(slot uint64, word int64) {
 		t.Helper()
-		if _, err := n.Merge(replication.Change{Rows: []replication.Row{row(id, slot, word)}}); err != nil {
+		if _, err := n.Merge(replication.Change{
+			Rows: []replication.Row{row(id, slot, word)}}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	accepted, duplicate, conflicting := replication.Counts{Accepted: 1}, replication.Counts{Duplicate: 1}, replication.Counts{Conflicting: 1}
+	accepted, duplicate, conflicting := replication.Counts{Accepted: 1},
+		replication.Counts{Duplicate: 1}, replication.Counts{Conflicting: 1}
 	merge(today, 5)
 	merge(today, 5) // from another member
 	write("the first", accepted, today, 5)
@@ -52,7 +56,8 @@ func TestACopyBeforeItsWriteIsNoDuplicate(t *testing.T) {
 	write("long behind the copy", duplicate, today+4, 1)
 }
 
-// Copies of many chunks are remembered, whenever their slots are, and of too many those of the generation before are not.
+// Copies of many chunks are remembered, whenever their slots are, and of too many those of the
+// generation before are not.
 func TestManyCopiesAreRemembered(t *testing.T) {
 	var c copied
 	var id metric.SeriesID

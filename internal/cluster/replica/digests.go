@@ -28,15 +28,18 @@ type digests struct {
 
 // sheet is the digest of a window of a share.
 type sheet struct {
-	valid   bool
-	sum     uint64                     // of all series but those that have changed
-	each    map[metric.SeriesID]uint64 // of each that has one; nil in a window that rests: only the sum is known
-	changed []*series                  // some may stand there twice
-	written bool                       // a sheet that is not valid became so by a write: there will be more
+	valid bool
+	sum   uint64 // of all series but those that have changed
+	// of each that has one; nil in a window that rests: only the sum is known
+	each    map[metric.SeriesID]uint64
+	changed []*series // some may stand there twice
+	// a sheet that is not valid became so by a write: there will be more
+	written bool
 }
 
-// work is a scan of all windows of a share, or of one whose sheet is made anew, that goes on a part at a time. Points
-// come in between: those of a scan make the sheets of their windows invalid, those of a sheet are on its list.
+// work is a scan of all windows of a share, or of one whose sheet is made anew, that goes on a part
+// at a time. Points come in between: those of a scan make the sheets of their windows invalid,
+// those of a sheet are on its list.
 type work struct {
 	t      *sheet // nil: all windows are scanned
 	window int64
@@ -108,7 +111,8 @@ func (x *index) rest() {
 func (x *index) digest(s *series, first, past int64) uint64 {
 	first = max(first, s.bucket.edge)
 	from, end, err := x.bounds(s)
-	if err != nil || first >= past || from >= end || end <= first*chunk.Slots || from >= past*chunk.Slots {
+	if err != nil || first >= past || from >= end || end <= first*chunk.Slots ||
+		from >= past*chunk.Slots {
 		return 0
 	}
 	d, err := x.o.Local.Series(s.bucket.info, s.key).Digest(context.Background(), first, past)
@@ -118,8 +122,8 @@ func (x *index) digest(s *series, first, past int64) uint64 {
 	return d
 }
 
-// update brings the digests of all windows of a share up to date, with so many digests of series at most, and reports
-// whether they are.
+// update brings the digests of all windows of a share up to date, with so many digests of series at
+// most, and reports whether they are.
 func (x *index) update(sh *share, most int) bool {
 	d := &sh.digests
 	if d.work == nil && (!d.scanned || x.o.Now().Sub(d.since) > sheetAge) {
@@ -204,7 +208,11 @@ func (x *index) begin(sh *share) {
 	for _, t := range d.sheets {
 		x.digests -= len(t.each)
 	}
-	*d = digests{since: x.o.Now(), sheets: make(map[int64]*sheet), work: &work{list: slices.Clone(sh.list)}}
+	*d = digests{
+		since:  x.o.Now(),
+		sheets: make(map[int64]*sheet),
+		work:   &work{list: slices.Clone(sh.list)},
+	}
 }
 
 // scan adds a series to the sheets of its windows.
@@ -225,7 +233,8 @@ func (x *index) scan(d *digests, s *series, most *int) {
 		// The next window with points may be far away.
 		from = (window + 1) * windowSlots
 		if from < past {
-			from, past, err = x.o.Local.Series(s.bucket.info, s.key).Extent(context.Background(), from, buckets.MaxSlot-from)
+			from, past, err = x.o.Local.Series(s.bucket.info, s.key).Extent(context.Background(), from,
+				buckets.MaxSlot-from)
 		}
 	}
 }
@@ -242,10 +251,12 @@ func (x *index) anew(sh *share, window int64, t *sheet) *work {
 	return &work{t: t, window: window, list: slices.Clone(sh.list)}
 }
 
-// preparedDigests is how many digests of series Prepare makes at a time: less than a millisecond, mostly.
+// preparedDigests is how many digests of series Prepare makes at a time: less than a millisecond,
+// mostly.
 const preparedDigests = 64
 
-// Prepare makes some digests of a share, and reports whether Windows has all: see replication.Store.
+// Prepare makes some digests of a share, and reports whether Windows has all: see
+// replication.Store.
 func (r *Replica) Prepare(of replication.Share) bool {
 	r.adopted()
 	sh := r.index.share(of)
@@ -268,18 +279,23 @@ func (r *Replica) Windows(of replication.Share) (list []replication.WindowDigest
 			list = append(list, replication.WindowDigest{Number: uint64(window), Digest: t.sum})
 		}
 	}
-	slices.SortFunc(list, func(a, b replication.WindowDigest) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(list, func(a, b replication.WindowDigest) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
 	return list
 }
 
 // Chunks returns the digests of the chunks of a window of a share that have points, in ascending
 // order: of the series behind one, and of whole series only, about as many as the limit says.
-func (r *Replica) Chunks(of replication.Share, window uint64, after metric.SeriesID, limit int) (list []replication.ChunkDigest, more bool) {
+func (r *Replica) Chunks(of replication.Share, window uint64, after metric.SeriesID,
+	limit int) (list []replication.ChunkDigest, more bool) {
 	x := &r.index
 	r.adopted()
 	x.refresh()
 	all := x.share(of).sorted()
-	at, found := slices.BinarySearchFunc(all, after, func(s *series, id metric.SeriesID) int { return compareIDs(s.id, id) })
+	at, found := slices.BinarySearchFunc(all, after, func(s *series, id metric.SeriesID) int {
+		return compareIDs(s.id, id)
+	})
 	if found {
 		at++
 	} else if after == (metric.SeriesID{}) {
@@ -296,7 +312,8 @@ func (r *Replica) Chunks(of replication.Share, window uint64, after metric.Serie
 }
 
 // chunks appends the digests of the chunks of a series in a window.
-func (x *index) chunks(list []replication.ChunkDigest, s *series, window int64) []replication.ChunkDigest {
+func (x *index) chunks(list []replication.ChunkDigest, s *series,
+	window int64) []replication.ChunkDigest {
 	from, past, err := x.bounds(s)
 	if err != nil || from >= past {
 		return list
@@ -305,7 +322,8 @@ func (x *index) chunks(list []replication.ChunkDigest, s *series, window int64) 
 	end := min((window+1)*chunksPerWindow, (past-1)/chunk.Slots+1)
 	for n := first; n < end; n++ {
 		if sum := x.digest(s, n, n+1); sum != 0 {
-			list = append(list, replication.ChunkDigest{ID: replication.ChunkID{Series: s.id, Number: uint64(n)}, Digest: sum})
+			list = append(list,
+				replication.ChunkDigest{ID: replication.ChunkID{Series: s.id, Number: uint64(n)}, Digest: sum})
 		}
 	}
 	return list

@@ -12,8 +12,9 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// Points of a deleted bucket that come first hand are refused, by an owner and by who keeps them for one: the
-// coordinator would count them as accepted. Copies are left out, as all nodes leave theirs out.
+// Points of a deleted bucket that come first hand are refused, by an owner and by who keeps them
+// for one: the coordinator would count them as accepted. Copies are left out, as all nodes leave
+// theirs out.
 func TestPointsOfADeletedBucket(t *testing.T) {
 	t.Parallel()
 	n := newNode(t, func(o *Options) { o.Known = func(uint64) bool { return false } })
@@ -27,7 +28,8 @@ func TestPointsOfADeletedBucket(t *testing.T) {
 	if _, _, ok := n.Seen(key(1, 0)); ok {
 		t.Error("the write counts as done")
 	}
-	if _, err := n.KeepHint(key(2, 0), replication.Hint{Number: 1, Change: change}); !errors.Is(err, replication.ErrStaleBucket) {
+	if _, err := n.KeepHint(key(2, 0), replication.Hint{Number: 1, Change: change}); !errors.Is(err,
+		replication.ErrStaleBucket) {
 		t.Errorf("a hint: %v", err)
 	}
 	if _, err := n.Merge(change); err != nil {
@@ -58,8 +60,8 @@ func (d mayBeFull) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 	return d.FS.Create(name, c)
 }
 
-// A start on a full disk takes nothing that the log would need room for, and keeps what it found. With room it goes on by
-// itself, and the log says which start that was.
+// A start on a full disk takes nothing that the log would need room for, and keeps what it found.
+// With room it goes on by itself, and the log says which start that was.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool

@@ -21,8 +21,8 @@ type hints struct {
 	names hintNames
 }
 
-// hintNames are the names of the series of hints: nobody else may know them, and who delivers a hint
-// needs them. It has a lock of its own.
+// hintNames are the names of the series of hints: nobody else may know them, and who delivers a
+// hint needs them. It has a lock of its own.
 type hintNames struct {
 	mu sync.RWMutex
 	of map[metric.SeriesID]*hintName
@@ -51,7 +51,8 @@ func eachSeries(c *replication.Change, fn func(id metric.SeriesID, from, to int)
 
 // keep keeps the names of a change.
 func (n *hintNames) keep(c *replication.Change, from Names) {
-	found := make(map[metric.SeriesID]*hintName) // looked up without the lock: somebody may be asked who asks here
+	// looked up without the lock: somebody may be asked who asks here
+	found := make(map[metric.SeriesID]*hintName)
 	eachSeries(c, func(id metric.SeriesID, _, _ int) {
 		if h := found[id]; h != nil {
 			h.uses++
@@ -149,7 +150,12 @@ func (h *hints) put(of replication.Hint, lsn wal.LSN, record int, names Names) {
 	h.remove(of.Number)
 	i, _ := h.find(of.Number)
 	k := kept{of.Change, lsn, h.size(&of.Change), int64(record)}
-	h.list = slices.Insert(h.list, i, replication.HintInfo{Number: of.Number, For: of.For, Share: replication.Share{Partition: of.Change.Partition, Copies: of.Change.Copies}, Rows: len(of.Change.Rows)})
+	h.list = slices.Insert(h.list, i, replication.HintInfo{
+		Number: of.Number,
+		For:    of.For,
+		Share:  replication.Share{Partition: of.Change.Partition, Copies: of.Change.Copies},
+		Rows:   len(of.Change.Rows),
+	})
 	h.kept = slices.Insert(h.kept, i, k)
 	h.bytes += k.size
 	h.log += k.log
@@ -200,8 +206,8 @@ func (h *hints) remove(number uint64) bool {
 	return true
 }
 
-// KeepHint stores a hint and notes the key, both in one record. The error wraps
-// replication.ErrFull where hints have all the room that they may have, and replication.ErrStaleBucket where the bucket
+// KeepHint stores a hint and notes the key, both in one record. The error wraps replication.ErrFull
+// where hints have all the room that they may have, and replication.ErrStaleBucket where the bucket
 // of the rows, which have the same, was deleted.
 func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication.Position, error) {
 	if err := j.checkRoom(); err != nil {
@@ -215,7 +221,8 @@ func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if size := j.hints.size(&h.Change); j.hints.bytes+size > j.o.MaxHintBytes {
-		return 0, fmt.Errorf("%w: hints for other nodes have %d of %d bytes, one of %d is one too many; bring these nodes back, or raise cluster.hints_max",
+		return 0, fmt.Errorf("%w: hints for other nodes have %d of %d bytes, one of %d is one too "+
+			"many; bring these nodes back, or raise cluster.hints_max",
 			replication.ErrFull, j.hints.bytes, j.o.MaxHintBytes, size)
 	}
 	e := &seen{key: key, counts: replication.Counts{Accepted: len(h.Change.Rows)}}
@@ -233,8 +240,8 @@ func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication
 	return e.at, nil
 }
 
-// DropHint removes a hint that was delivered. Where a crash takes the record of it, or the disk has no room for that, the
-// hint comes back, and is delivered again.
+// DropHint removes a hint that was delivered. Where a crash takes the record of it, or the disk has
+// no room for that, the hint comes back, and is delivered again.
 func (j *journal) DropHint(number uint64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -248,8 +255,9 @@ func (j *journal) DropHint(number uint64) {
 // KeepHint or DropHint.
 func (j *journal) Hints() []replication.HintInfo { return j.hints.list }
 
-// Hint returns what a hint brings, if it is there. Rows of buckets that were deleted meanwhile are left out:
-// nobody knows these by name any more, so they could not be sent, and the hint would stay for ever.
+// Hint returns what a hint brings, if it is there. Rows of buckets that were deleted meanwhile are
+// left out: nobody knows these by name any more, so they could not be sent, and the hint would stay
+// for ever.
 func (j *journal) Hint(number uint64) (replication.Change, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -259,7 +267,9 @@ func (j *journal) Hint(number uint64) (replication.Change, bool) {
 	}
 	change := j.hints.kept[i].change
 	if gone := j.gone(&change); len(gone) > 0 {
-		change.Rows = slices.DeleteFunc(slices.Clone(change.Rows), func(row replication.Row) bool { return gone[row.Series] })
+		change.Rows = slices.DeleteFunc(slices.Clone(change.Rows), func(row replication.Row) bool {
+			return gone[row.Series]
+		})
 	}
 	return change, true
 }
@@ -278,8 +288,8 @@ func (j *journal) gone(c *replication.Change) map[metric.SeriesID]bool {
 	return gone
 }
 
-// HintRows returns the rows of a series in the slots [from, past) that are kept for other nodes, in no
-// particular order. A slot may be there several times.
+// HintRows returns the rows of a series in the slots [from, past) that are kept for other nodes, in
+// no particular order. A slot may be there several times.
 func (j *journal) HintRows(series metric.SeriesID, from, past uint64) (rows []replication.Row) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -297,6 +307,6 @@ func (j *journal) HintRows(series metric.SeriesID, from, past uint64) (rows []re
 	return rows
 }
 
-// HintKeys returns the keys of the series of a bucket that are kept for other nodes, in no particular order. They
-// are not to be changed.
+// HintKeys returns the keys of the series of a bucket that are kept for other nodes, in no
+// particular order. They are not to be changed.
 func (j *journal) HintKeys(bucket uint64) [][]byte { return j.hints.names.keys(bucket) }

@@ -35,7 +35,8 @@ type index struct {
 	last       *series                      // that was found
 	damage     uint64                       // count of damage when digests were last known to hold
 	digests    int                          // of single series that are kept
-	forgotten  time.Time                    // when it was last looked which deletions the store has forgotten
+	// when it was last looked which deletions the store has forgotten
+	forgotten time.Time
 }
 
 // bucket is a bucket as it was when the index was brought up to date.
@@ -79,11 +80,17 @@ type share struct {
 type life struct{ bucket, incarnation uint64 }
 
 func newIndex(o *Options) index {
-	return index{o: o, buckets: make(map[uint64]*bucket), series: make(map[metric.SeriesID]*series), partitions: make(map[int]*partition), shares: make(map[replication.Share]*share)}
+	return index{
+		o:          o,
+		buckets:    make(map[uint64]*bucket),
+		series:     make(map[metric.SeriesID]*series),
+		partitions: make(map[int]*partition),
+		shares:     make(map[replication.Share]*share),
+	}
 }
 
-// load reads which series and deletions the store has, once it knows all of them: until then it would
-// refuse points, and they would count for a full disk.
+// load reads which series and deletions the store has, once it knows all of them: until then it
+// would refuse points, and they would count for a full disk.
 func (x *index) load(ctx context.Context) error {
 	if err := x.o.Local.Replayed(ctx); err != nil {
 		return err
@@ -153,8 +160,8 @@ func (x *index) add(id metric.SeriesID, b *bucket, key []byte) *series {
 	return s
 }
 
-// find returns a series, nil if it is not here. Changes have series in one order again and again, so what was found
-// behind the last one is looked at first.
+// find returns a series, nil if it is not here. Changes have series in one order again and again,
+// so what was found behind the last one is looked at first.
 func (x *index) find(id metric.SeriesID) *series {
 	if last := x.last; last != nil {
 		if s := last.next; s != nil && s.id == id && !s.gone {
@@ -195,8 +202,8 @@ func (x *index) remove(sh *share, gone func(*series) bool) {
 	})
 }
 
-// renumber moves the series of a bucket to the shares of another n: of two creations on two sides of a split the
-// first one counts, which may become known late.
+// renumber moves the series of a bucket to the shares of another n: of two creations on two sides
+// of a split the first one counts, which may become known late.
 func (x *index) renumber(b *bucket, n int) {
 	if b.n == n {
 		return
@@ -246,8 +253,8 @@ func (x *index) raise(id metric.SeriesID, bucket, incarnation uint64) {
 // forgetEvery is how often it is looked which deletions are remembered no more.
 const forgetEvery = time.Hour
 
-// forget lets the deletions up to a clock go that the store has forgotten. One that was told again would
-// delete what others have of the series since.
+// forget lets the deletions up to a clock go that the store has forgotten. One that was told again
+// would delete what others have of the series since.
 func (x *index) forget(upTo uint64) {
 	remembered := make(map[metric.SeriesID]bool)
 	x.o.Local.Incarnations(func(_ uint64, id metric.SeriesID, incarnation uint64) bool {
@@ -356,7 +363,8 @@ func (x *index) moveEdge(b *bucket, edge int64) {
 // bounds returns the slots outside of which a series has no points.
 func (x *index) bounds(s *series) (from, past int64, err error) {
 	if !s.known {
-		from, past, err := x.o.Local.Series(s.bucket.info, s.key).Extent(context.Background(), 0, buckets.MaxSlot)
+		from, past, err := x.o.Local.Series(s.bucket.info, s.key).Extent(context.Background(), 0,
+			buckets.MaxSlot)
 		if err != nil {
 			return 0, math.MaxInt64, err
 		}

@@ -41,7 +41,12 @@ func Open(o Options) (*Replica, error) {
 	if o.LogFile == 0 {
 		o.LogFile = logFile
 	}
-	r := &Replica{journal: journal{o: &o, slack: logSlack}, index: newIndex(&o), streams: make(map[uint64]*stream), coordinated: make(map[uint64]uint64)}
+	r := &Replica{
+		journal:     journal{o: &o, slack: logSlack},
+		index:       newIndex(&o),
+		streams:     make(map[uint64]*stream),
+		coordinated: make(map[uint64]uint64),
+	}
 	r.adopting = adopting{store: o.Local, logger: o.Logger, clock: o.Now, x: &r.index}
 	if err := r.index.load(context.Background()); err != nil {
 		return nil, err
@@ -58,8 +63,9 @@ func (j *journal) open() (err error) {
 	if err := durable.SyncDir(o.FS, o.FS.PathDir(o.Dir)); err != nil {
 		return err
 	}
-	j.log, err = wal.Open(wal.Options{FS: o.FS, Dir: o.FS.PathJoin(o.Dir, "log"), FileSize: o.LogFile, MaxRecord: maxRecord,
-		Logger: o.Logger, OnFailure: o.OnFailure, Now: o.Now})
+	j.log, err = wal.Open(wal.Options{FS: o.FS, Dir: o.FS.PathJoin(o.Dir, "log"), FileSize: o.LogFile,
+		MaxRecord: maxRecord,
+		Logger:    o.Logger, OnFailure: o.OnFailure, Now: o.Now})
 	if err != nil {
 		return err
 	}
@@ -77,13 +83,15 @@ func (j *journal) begin() error {
 		return err
 	}
 	if j.stats.Lost = len(report.Damaged) + len(report.Missing); j.stats.Lost > 0 {
-		j.o.Logger.Error("the log of the cluster is damaged: hints for other nodes may be lost; a comparison with other copies of the data finds what is missing",
+		j.o.Logger.Error("the log of the cluster is damaged: hints for other nodes may be lost; a "+
+			"comparison with other copies of the data finds what is missing",
 			"places", j.stats.Lost)
 	}
 	// The clock as well: a log that was lost must not make this start look older than the last.
 	j.boot = max(j.boot+1, uint64(max(j.o.Now().UnixNano(), 0)))
 	if err := j.checkRoom(); err != nil {
-		j.o.Logger.Error("the log of the cluster has no room: the node takes no copies and no hints until there is some", "err", err)
+		j.o.Logger.Error("the log of the cluster has no room: the node takes no copies and no hints "+
+			"until there is some", "err", err)
 		return nil
 	}
 	if err := j.logBoot(); err != nil {
@@ -92,8 +100,9 @@ func (j *journal) begin() error {
 	return j.log.Sync()
 }
 
-// logBoot logs the number of this start, unless it did already: in front of all else. Where the disk is full at the start
-// the log has nothing of it: after the next one the clock alone tells which is later. mu is held, or nobody else is here.
+// logBoot logs the number of this start, unless it did already: in front of all else. Where the
+// disk is full at the start the log has nothing of it: after the next one the clock alone tells
+// which is later. mu is held, or nobody else is here.
 func (j *journal) logBoot() error {
 	if j.bootLogged {
 		return nil
@@ -146,15 +155,16 @@ func (j *journal) replay(lsn wal.LSN, rec []byte) error {
 	return nil
 }
 
-// checkRoom refuses what would need the log where the disk is full: a log that cannot write ends the
-// node.
+// checkRoom refuses what would need the log where the disk is full: a log that cannot write ends
+// the node.
 func (j *journal) checkRoom() error {
 	if j.o.MinFree == 0 || j.log.Stats().Room >= logReserve {
 		return nil
 	}
 	usage, err := j.o.FS.GetDiskUsage(j.o.Dir)
 	if err == nil && int64(usage.AvailBytes) < j.o.MinFree {
-		return fmt.Errorf("%w: %d bytes are free, and %d stay so: make space, then try again", replication.ErrFull, usage.AvailBytes, j.o.MinFree)
+		return fmt.Errorf("%w: %d bytes are free, and %d stay so: make space, then try again",
+			replication.ErrFull, usage.AvailBytes, j.o.MinFree)
 	}
 	return nil
 }

@@ -24,7 +24,9 @@ import (
 
 // An Open of pebble that fails leaves one goroutine behind.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction(
+			"github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
 // fataler is what *testing.T and *rapid.T have in common.
@@ -81,8 +83,11 @@ func (n *node) start(t fataler) {
 		}
 		return 0, nil, false
 	}, 1<<20, func() int64 { return int64(time.Since(began)) })
-	options := Options{FS: n.fs, Dir: "/data/cluster", Local: s, Points: s.Intake(), Names: n.names, Codec: message.NewChanges(n.names),
-		Partition: partitionOf, Copies: func() int { return n.copies }, Now: n.time, MaxHintBytes: 1 << 20}
+	options := Options{FS: n.fs, Dir: "/data/cluster", Local: s, Points: s.Intake(), Names: n.names,
+		Codec:     message.NewChanges(n.names),
+		Partition: partitionOf, Copies: func() int {
+			return n.copies
+		}, Now: n.time, MaxHintBytes: 1 << 20}
 	if n.change != nil {
 		n.change(&options)
 	}
@@ -115,7 +120,8 @@ func (n *node) crash(t fataler, how vfs.CrashCloneCfg) {
 // bucket creates a bucket.
 func (n *node) bucket(t fataler, name string, timestamps bool) buckets.Info {
 	t.Helper()
-	info, err := n.store.CreateBucket(buckets.Info{Name: name, Resolution: 1000, PPF: 3600, HPTS: timestamps})
+	info, err := n.store.CreateBucket(buckets.Info{Name: name, Resolution: 1000, PPF: 3600,
+		HPTS: timestamps})
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
@@ -143,12 +149,15 @@ func (n *node) durable(t fataler, at replication.Position) {
 
 // row returns a point of a bucket without timestamps.
 func row(id metric.SeriesID, slot uint64, value int64) replication.Row {
-	return replication.Row{Series: id, Slot: slot, Value: replication.Value{Word: point.FromInt(value)}}
+	return replication.Row{Series: id, Slot: slot,
+		Value: replication.Value{Word: point.FromInt(value)}}
 }
 
 // key returns the key of a batch.
 func key(number uint64, partition int) replication.Key {
-	return replication.Key{Batch: replication.BatchID{Coordinator: ring.ID{1}, Boot: 1, Number: number}, Partition: partition, For: ring.ID{2}}
+	return replication.Key{
+		Batch:     replication.BatchID{Coordinator: ring.ID{1}, Boot: 1, Number: number},
+		Partition: partition, For: ring.ID{2}}
 }
 
 // eventually waits for a condition, with a deadline.

@@ -60,9 +60,12 @@ type hidden struct {
 }
 
 func newModel(t fataler, n *node) *model {
-	m := &model{node: n, cells: make(map[cell][]lived), incarnations: make(map[metric.SeriesID][]lived), keys: make(map[replication.Key]int),
-		counts: make(map[replication.Key]replication.Counts), hints: make(map[uint64]replication.Change), dropped: make(map[uint64]bool), young: make(map[uint64]int), copied: make(map[cell]time.Time),
-		slots: []uint64{today, today + 1, today - 1, today - 719, today - 720, today - 86_400, today - 300*86_400}}
+	m := &model{node: n, cells: make(map[cell][]lived),
+		incarnations: make(map[metric.SeriesID][]lived), keys: make(map[replication.Key]int),
+		counts: make(map[replication.Key]replication.Counts), hints: make(map[uint64]replication.Change),
+		dropped: make(map[uint64]bool), young: make(map[uint64]int), copied: make(map[cell]time.Time),
+		slots: []uint64{today, today + 1, today - 1, today - 719, today - 720, today - 86_400,
+			today - 300*86_400}}
 	m.infos = []buckets.Info{n.bucket(t, "plain", false), n.bucket(t, "pairs", true)}
 	m.name()
 	return m
@@ -96,7 +99,8 @@ func (m *model) incarnation(id metric.SeriesID) uint64 {
 func (m *model) rows(t *rapid.T) (rows []replication.Row) {
 	for range rapid.IntRange(1, 8).Draw(t, "rows") {
 		id := rapid.SampledFrom(m.ids).Draw(t, "series")
-		r := replication.Row{Series: id, Incarnation: m.incarnation(id), Slot: rapid.SampledFrom(m.slots).Draw(t, "slot"),
+		r := replication.Row{Series: id, Incarnation: m.incarnation(id),
+			Slot:  rapid.SampledFrom(m.slots).Draw(t, "slot"),
 			Value: replication.Value{Word: drawWord(t)}}
 		if m.timestamps(id) && r.Value.Word != point.Stale {
 			r.Value.Time = point.FromInt(rapid.Int64Range(-2, 2).Draw(t, "timestamp"))
@@ -119,9 +123,11 @@ func (m *model) columns(t *rapid.T) (columns []replication.Column) {
 	for range rapid.IntRange(0, 4).Draw(t, "columns") {
 		half := rapid.IntRange(0, 1).Draw(t, "half")
 		if m.groups[half] == nil {
-			m.groups[half] = &replication.Group{Series: []metric.SeriesID{m.ids[half], m.ids[half+2], m.ids[half+4]}}
+			m.groups[half] = &replication.Group{
+				Series: []metric.SeriesID{m.ids[half], m.ids[half+2], m.ids[half+4]}}
 		}
-		c := replication.Column{Group: m.groups[half], From: rapid.IntRange(0, 2).Draw(t, "from"), Slot: rapid.SampledFrom(m.slots).Draw(t, "slot")}
+		c := replication.Column{Group: m.groups[half], From: rapid.IntRange(0, 2).Draw(t, "from"),
+			Slot: rapid.SampledFrom(m.slots).Draw(t, "slot")}
 		for _, id := range c.Group.Series[c.From:] {
 			if m.incarnation(id) > 0 || len(c.Words) > 0 && rapid.IntRange(0, 3).Draw(t, "end") == 0 {
 				break
@@ -149,7 +155,8 @@ func (m *model) apply(c replication.Change, copies, larger bool) (counts replica
 		if d.Incarnation <= m.incarnation(d.Series) {
 			continue
 		}
-		m.incarnations[d.Series] = append(m.incarnations[d.Series], lived{m.op, replication.Value{Word: d.Incarnation}})
+		m.incarnations[d.Series] = append(m.incarnations[d.Series],
+			lived{m.op, replication.Value{Word: d.Incarnation}})
 		for c := range m.cells {
 			if c.id == d.Series {
 				m.cells[c] = append(m.cells[c], lived{m.op, replication.Value{}})
@@ -213,7 +220,8 @@ func (m *model) remove(t *rapid.T) {
 	if m.incarnation(id) == 0 && raise > 0 {
 		raise += uint64(m.time().UnixNano())
 	}
-	c := replication.Change{Deletions: []replication.Deletion{{Series: id, Incarnation: m.incarnation(id) + raise}}}
+	c := replication.Change{
+		Deletions: []replication.Deletion{{Series: id, Incarnation: m.incarnation(id) + raise}}}
 	m.apply(c, true, true)
 	at, err := m.Merge(c)
 	if err != nil {
@@ -232,7 +240,8 @@ func (m *model) hint(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	m.hints[m.number], m.young[m.number], m.keys[k], m.counts[k], m.at = c, m.op, m.op, replication.Counts{Accepted: len(c.Rows)}, at
+	m.hints[m.number], m.young[m.number], m.keys[k], m.counts[k], m.at = c, m.op, m.op,
+		replication.Counts{Accepted: len(c.Rows)}, at
 }
 
 func (m *model) deliver(t *rapid.T) {
@@ -304,8 +313,9 @@ func (m *model) flush(t *rapid.T) {
 // time, and none as it was before that was on disk or before a key that is there.
 func (m *model) fail(t *rapid.T) {
 	synced := m.durable
-	disk := m.fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "kept"),
-		RNG: rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))})
+	disk := m.fs.CrashClone(vfs.CrashCloneCfg{
+		UnsyncedDataPercent: rapid.SampledFrom([]int{0, 50, 100}).Draw(t, "kept"),
+		RNG:                 rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))})
 	m.node.stop(t)
 	m.fs = disk
 	m.node.start(t)
@@ -335,14 +345,16 @@ func (m *model) fail(t *rapid.T) {
 }
 
 // survived returns what is left of what a slot was.
-func (m *model) survived(t *rapid.T, list []lived, found replication.Value, synced int, what any) []lived {
+func (m *model) survived(t *rapid.T, list []lived, found replication.Value, synced int,
+	what any) []lived {
 	t.Helper()
 	for i, l := range slices.Backward(list) {
 		if l.value == found {
 			return list[:i+1]
 		}
 		if l.op <= synced {
-			t.Fatalf("%x: %+v, which is older than %+v of operation %d of %d that were on disk", what, found, l.value, l.op, synced)
+			t.Fatalf("%x: %+v, which is older than %+v of operation %d of %d that were on disk", what, found,
+				l.value, l.op, synced)
 		}
 	}
 	if (found != replication.Value{}) {
@@ -378,7 +390,8 @@ func (m *model) hintsSurvived(t *rapid.T) {
 }
 
 // digests are those of the model, by definition.
-func (m *model) digests(partition int) (windows map[uint64]uint64, chunks map[replication.ChunkID]uint64) {
+func (m *model) digests(partition int) (windows map[uint64]uint64,
+	chunks map[replication.ChunkID]uint64) {
 	windows, chunks = make(map[uint64]uint64), make(map[replication.ChunkID]uint64)
 	for c := range m.cells {
 		v := m.now(c)
@@ -387,9 +400,11 @@ func (m *model) digests(partition int) (windows map[uint64]uint64, chunks map[re
 		}
 		number, off := c.slot/chunk.Slots, int(c.slot%chunk.Slots)
 		n := m.incarnation(c.id)
-		sum := chunk.DigestOfSeries(c.id, n) * chunk.NumberedDigest(int64(number), chunk.DigestWords([]uint64{v.Word}, off))
+		sum := chunk.DigestOfSeries(c.id, n) * chunk.NumberedDigest(int64(number),
+			chunk.DigestWords([]uint64{v.Word}, off))
 		if m.timestamps(c.id) {
-			sum += chunk.DigestOfSeries(c.id.Timestamp(), n) * chunk.NumberedDigest(int64(number), chunk.DigestWords([]uint64{v.Time}, off))
+			sum += chunk.DigestOfSeries(c.id.Timestamp(), n) * chunk.NumberedDigest(int64(number),
+				chunk.DigestWords([]uint64{v.Time}, off))
 		}
 		windows[number/chunksPerWindow] += sum
 		chunks[replication.ChunkID{Series: c.id, Number: number}] += sum
@@ -409,12 +424,14 @@ func (m *model) check(t *rapid.T) {
 		list := m.Windows(replication.Share{Partition: partition})
 		for _, w := range list {
 			if windows[w.Number] != w.Digest {
-				t.Fatalf("window %d of partition %d: %x, want %x", w.Number, partition, w.Digest, windows[w.Number])
+				t.Fatalf("window %d of partition %d: %x, want %x", w.Number, partition, w.Digest,
+					windows[w.Number])
 			}
 			m.checkChunks(t, partition, w.Number, chunks)
 		}
 		if len(list) != len(windows) || len(chunks) != 0 {
-			t.Fatalf("partition %d has windows %+v, want %d; chunks %+v are missing", partition, list, len(windows), chunks)
+			t.Fatalf("partition %d has windows %+v, want %d; chunks %+v are missing", partition, list,
+				len(windows), chunks)
 		}
 	}
 	for n, c := range m.hints {
@@ -436,8 +453,10 @@ func (m *model) prepare(t *rapid.T) {
 	}
 }
 
-// checkChunks reads the chunks of a window page by page, and takes them out of those that are expected.
-func (m *model) checkChunks(t *rapid.T, partition int, window uint64, chunks map[replication.ChunkID]uint64) {
+// checkChunks reads the chunks of a window page by page, and takes them out of those that are
+// expected.
+func (m *model) checkChunks(t *rapid.T, partition int, window uint64,
+	chunks map[replication.ChunkID]uint64) {
 	var after metric.SeriesID
 	limit := rapid.IntRange(1, 4).Draw(t, "page")
 	for more := true; more; {
@@ -480,11 +499,16 @@ func (m *model) checkRows(t *rapid.T, id replication.ChunkID) {
 func TestReplicaIsTheModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		n := newNode(t, func(o *Options) { o.MaxDigests = rapid.SampledFrom([]int{0, 2}).Draw(t, "digests") })
+		n := newNode(t, func(o *Options) {
+			o.MaxDigests = rapid.SampledFrom([]int{0, 2}).Draw(t, "digests")
+		})
 		defer func() { n.stop(t) }()
 		m := newModel(t, n)
 		n.slack = 4 << 10
-		steps := []func(*rapid.T){m.write, m.write, m.write, m.merge, m.merge, m.hint, m.deliver, m.settle, m.check, func(t *rapid.T) { m.sync(t) }, m.flush, m.fail,
+		steps := []func(*rapid.T){m.write, m.write, m.write, m.merge, m.merge, m.hint, m.deliver,
+			m.settle, m.check, func(t *rapid.T) {
+				m.sync(t)
+			}, m.flush, m.fail,
 			m.give, m.give, m.adopt, m.prepare, m.prepare, m.remove, m.drop, m.later}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			rapid.SampledFrom(steps).Draw(t, "step")(t)

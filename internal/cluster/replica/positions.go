@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// positions are what was written and is not known to be durable yet. Positions begin anew with every
-// start: what a start finds is on disk, and stands at 0.
+// positions are what was written and is not known to be durable yet. Positions begin anew with
+// every start: what a start finds is on disk, and stands at 0.
 type positions struct {
 	last    replication.Position
 	pending []pending // ascending

@@ -102,7 +102,8 @@ func (r *Replica) unread(s *series, err error) {
 	r.mu.Lock()
 	r.stats.Unread++
 	r.mu.Unlock()
-	r.o.Logger.Error("a series cannot be read", "bucket", s.bucket.info.Name, "metric", metric.Text(s.key), "err", err)
+	r.o.Logger.Error("a series cannot be read", "bucket", s.bucket.info.Name, "metric",
+		metric.Text(s.key), "err", err)
 }
 
 // Incarnation returns that of a series, 0 if no deletion of it is known.
@@ -141,7 +142,9 @@ func (p *partition) sortedDeletions() []replication.Deletion {
 }
 
 func sortDeletions(list []replication.Deletion) {
-	slices.SortFunc(list, func(a, b replication.Deletion) int { return compareIDs(a.Series, b.Series) })
+	slices.SortFunc(list, func(a, b replication.Deletion) int {
+		return compareIDs(a.Series, b.Series)
+	})
 }
 
 // Holds returns the shares of which there are series here.
@@ -171,7 +174,8 @@ func (r *Replica) Drop(share replication.Share) {
 	}
 	for b, ids := range of {
 		if err := r.o.Local.DropSeries(b.info.ID, ids); err != nil {
-			r.o.Logger.Error("a partition that others own cannot be dropped", "partition", share.Partition, "bucket", b.info.Name, "err", err)
+			r.o.Logger.Error("a partition that others own cannot be dropped", "partition", share.Partition,
+				"bucket", b.info.Name, "err", err)
 			continue
 		}
 		r.index.remove(sh, func(s *series) bool { return s.bucket == b })

@@ -46,11 +46,13 @@ func (k *keys) record(e *seen) []byte {
 
 func appendKey(b []byte, e *seen) []byte {
 	b = append(b, e.key.Batch.Coordinator[:]...)
-	for _, n := range []uint64{e.key.Batch.Boot, e.key.Batch.Number, uint64(e.key.Partition), uint64(e.key.Further), uint64(e.key.Attempt)} {
+	for _, n := range []uint64{e.key.Batch.Boot, e.key.Batch.Number, uint64(e.key.Partition),
+		uint64(e.key.Further), uint64(e.key.Attempt)} {
 		b = binary.AppendUvarint(b, n)
 	}
 	b = append(b, e.key.For[:]...)
-	for _, n := range []int{e.counts.Accepted, e.counts.Duplicate, e.counts.Conflicting, e.counts.Unconfirmed} {
+	for _, n := range []int{e.counts.Accepted, e.counts.Duplicate, e.counts.Conflicting,
+		e.counts.Unconfirmed} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	return b
@@ -60,9 +62,11 @@ func readKey(f *fields.Reader) *seen {
 	e := &seen{}
 	copy(e.key.Batch.Coordinator[:], f.Take(len(ring.ID{})))
 	e.key.Batch.Boot, e.key.Batch.Number = f.Uvarint(), f.Uvarint()
-	e.key.Partition, e.key.Further, e.key.Attempt = int(f.UpTo(maxInt)), int(f.UpTo(maxInt)), int(f.UpTo(maxInt))
+	e.key.Partition, e.key.Further, e.key.Attempt = int(f.UpTo(maxInt)), int(f.UpTo(maxInt)),
+		int(f.UpTo(maxInt))
 	copy(e.key.For[:], f.Take(len(ring.ID{})))
-	for _, n := range []*int{&e.counts.Accepted, &e.counts.Duplicate, &e.counts.Conflicting, &e.counts.Unconfirmed} {
+	for _, n := range []*int{&e.counts.Accepted, &e.counts.Duplicate, &e.counts.Conflicting,
+		&e.counts.Unconfirmed} {
 		*n = int(f.UpTo(maxInt))
 	}
 	return e

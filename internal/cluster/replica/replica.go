@@ -29,7 +29,8 @@ type Local interface {
 	Buckets() []buckets.Info
 	Series(info buckets.Info, key []byte) store.Series
 	Replayed(ctx context.Context) error
-	EachSeries(ctx context.Context, fn func(info buckets.Info, id metric.SeriesID, key []byte) bool) error
+	EachSeries(ctx context.Context,
+		fn func(info buckets.Info, id metric.SeriesID, key []byte) bool) error
 	DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (write.Token, error)
 	DropSeries(bucket uint64, ids []metric.SeriesID) error
 	Expect(id metric.SeriesID) bool
@@ -39,8 +40,8 @@ type Local interface {
 	Damage() (names []string, count uint64)
 }
 
-// Points is the way of points into that store. Reports of a commit come inside of it, and the tokens
-// of all streams, and those of Local, are of one order. The intake of a store is one.
+// Points is the way of points into that store. Reports of a commit come inside of it, and the
+// tokens of all streams, and those of Local, are of one order. The intake of a store is one.
 type Points interface {
 	Open(bucket buckets.Info, how write.Options) (write.Stream, error)
 	WaitDurable(ctx context.Context, t write.Token) error
@@ -59,7 +60,8 @@ type Codec interface {
 	Read(src []byte) (replication.Change, error)
 }
 
-// Options are those of a replica. Logger, OnFailure, Own, Known, Private, MaxDigests, MinFree and LogFile may be left out.
+// Options are those of a replica. Logger, OnFailure, Own, Known, Private, MaxDigests, MinFree and
+// LogFile may be left out.
 type Options struct {
 	FS     vfs.FS
 	Dir    string // the directory "cluster" of the data directory
@@ -72,8 +74,8 @@ type Options struct {
 	Copies    func() int                // n of the ring
 	// Own returns the n of a bucket that has one of its own, else 0; nil: none has.
 	Own func(bucket uint64) int
-	// Known reports whether the cluster has a bucket. Points of one that it has and the store has not are not
-	// taken; those of all others have gone with their bucket.
+	// Known reports whether the cluster has a bucket. Points of one that it has and the store has not
+	// are not taken; those of all others have gone with their bucket.
 	Known func(bucket uint64) bool
 	// Private are buckets that belong to this node alone: other nodes have no copies of them.
 	Private func(name string) bool
@@ -142,12 +144,13 @@ func (j *journal) Stats() Stats {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	s := j.stats
-	s.Hints, s.HintBytes, s.Keys, s.LogBytes = len(j.hints.list), j.hints.bytes, j.keys.count, j.log.Size()
+	s.Hints, s.HintBytes, s.Keys, s.LogBytes = len(j.hints.list), j.hints.bytes, j.keys.count,
+		j.log.Size()
 	return s
 }
 
-// Name returns the bucket and the key of a series that is here or in a hint; of one that was deleted
-// only the bucket, and false. It is what a registry of names falls back to.
+// Name returns the bucket and the key of a series that is here or in a hint; of one that was
+// deleted only the bucket, and false. It is what a registry of names falls back to.
 func (r *Replica) Name(id metric.SeriesID) (bucket uint64, key []byte, ok bool) {
 	bucket, key, ok = r.index.name(id)
 	if !ok {

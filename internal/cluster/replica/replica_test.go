@@ -36,16 +36,19 @@ func TestRuleOne(t *testing.T) {
 	}
 	holds := func(slot uint64, want int64) {
 		t.Helper()
-		if got := n.Read(id, slot, slot+1)[0]; got != (replication.Slot{Value: row(id, slot, want).Value}) {
+		if got := n.Read(id, slot, slot+1)[0]; got != (replication.Slot{
+			Value: row(id, slot, want).Value}) {
 			t.Fatalf("slot %d holds %+v, want %d", slot, got, want)
 		}
 	}
 	write(1, replication.Counts{Accepted: 1}, row(id, today, 5))
 	write(2, replication.Counts{Conflicting: 1}, row(id, today, 3))
 	holds(today, 5)
-	write(3, replication.Counts{Conflicting: 1, Duplicate: 2, Accepted: 1}, row(id, today, 5), row(id, today, 7), row(id, today-720, 1), row(id, today, 7))
+	write(3, replication.Counts{Conflicting: 1, Duplicate: 2, Accepted: 1}, row(id, today, 5),
+		row(id, today, 7), row(id, today-720, 1), row(id, today, 7))
 	holds(today, 7)
-	if _, err := n.Merge(replication.Change{Rows: []replication.Row{row(id, today, 6), row(id, today-720, 2)}}); err != nil {
+	if _, err := n.Merge(replication.Change{
+		Rows: []replication.Row{row(id, today, 6), row(id, today-720, 2)}}); err != nil {
 		t.Fatal(err)
 	}
 	holds(today, 7)
@@ -70,7 +73,8 @@ func TestLeftOut(t *testing.T) {
 	id := n.series(info, 1)
 	wrong := row(id, today, 0)
 	wrong.Value.Word = 3 << 56
-	rows := []replication.Row{row(id, today, 1), row(id, today-3601, 1), wrong, {Series: id, Slot: today + 1}}
+	rows := []replication.Row{row(id, today, 1), row(id, today-3601, 1), wrong,
+		{Series: id, Slot: today + 1}}
 	counts, at, err := n.Write(key(1, 0), replication.Change{Rows: rows})
 	if err != nil || counts.Accepted != len(rows) {
 		t.Fatalf("%+v %v", counts, err)
@@ -82,7 +86,9 @@ func TestLeftOut(t *testing.T) {
 	if got := n.Chunk(replication.ChunkID{Series: id, Number: today / 720}); got.Points != 1 {
 		t.Errorf("%+v", got)
 	}
-	if _, _, err := n.Write(key(2, 0), replication.Change{Rows: []replication.Row{row(metric.SeriesID{9}, 1, 1)}}); !errors.Is(err, ErrUnnamed) {
+	if _, _, err := n.Write(key(2, 0),
+		replication.Change{Rows: []replication.Row{row(metric.SeriesID{9}, 1, 1)}}); !errors.Is(err,
+		ErrUnnamed) {
 		t.Error(err)
 	}
 }
@@ -90,13 +96,17 @@ func TestLeftOut(t *testing.T) {
 // A store without room refuses a write as a whole: it is not seen, and no copy counts.
 func TestNoRoom(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []account.Reason{account.DiskFull, account.Overload, account.Memory, account.SeriesLimit} {
+	for _, reason := range []account.Reason{account.DiskFull, account.Overload, account.Memory,
+		account.SeriesLimit} {
 		n := newNode(t, func(o *Options) { o.Points = refusing{o.Points, reason} })
 		id := n.series(n.bucket(t, "b", false), 1)
-		if _, _, err := n.Write(key(1, 0), replication.Change{Rows: []replication.Row{row(id, today, 1)}}); !errors.Is(err, replication.ErrFull) {
+		if _, _, err := n.Write(key(1, 0),
+			replication.Change{Rows: []replication.Row{row(id, today, 1)}}); !errors.Is(err,
+			replication.ErrFull) {
 			t.Errorf("%v: %v", reason, err)
 		}
-		if _, err := n.Merge(replication.Change{Rows: []replication.Row{row(id, today, 1)}}); !errors.Is(err, replication.ErrFull) {
+		if _, err := n.Merge(replication.Change{Rows: []replication.Row{row(id, today, 1)}}); !errors.Is(
+			err, replication.ErrFull) {
 			t.Errorf("%v: %v", reason, err)
 		}
 		if _, _, ok := n.Seen(key(1, 0)); ok {
@@ -137,7 +147,9 @@ func (s *refusingStream) Commit() (write.Token, error) {
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	var full atomic.Bool
-	n := newNode(t, func(o *Options) { o.FS, o.MinFree, o.MaxHintBytes = mayBeFull{o.FS, &full}, 1, 1<<30 })
+	n := newNode(t, func(o *Options) {
+		o.FS, o.MinFree, o.MaxHintBytes = mayBeFull{o.FS, &full}, 1, 1<<30
+	})
 	defer n.stop(t)
 	full.Store(true)
 	id := n.series(n.bucket(t, "b", false), 1)
@@ -147,12 +159,14 @@ func TestFullDisk(t *testing.T) {
 	}
 	var err error
 	for number := uint64(1); err == nil && number < 10_000; number++ {
-		_, err = n.KeepHint(key(number, 0), replication.Hint{Number: number, Change: replication.Change{Rows: rows}})
+		_, err = n.KeepHint(key(number, 0),
+			replication.Hint{Number: number, Change: replication.Change{Rows: rows}})
 	}
 	if !errors.Is(err, replication.ErrFull) || n.log.Stats().Room <= 0 {
 		t.Errorf("%v with room for %d bytes", err, n.log.Stats().Room)
 	}
-	if _, _, err := n.Write(key(10_000, 0), replication.Change{Rows: rows[:1]}); !errors.Is(err, replication.ErrFull) {
+	if _, _, err := n.Write(key(10_000, 0), replication.Change{Rows: rows[:1]}); !errors.Is(err,
+		replication.ErrFull) {
 		t.Error(err)
 	}
 }
@@ -171,7 +185,8 @@ func TestHintsOutliveACrash(t *testing.T) {
 	var at replication.Position
 	var err error
 	for i := range uint64(50) {
-		h := replication.Hint{Number: i + 1, For: ring.ID{3}, Change: replication.Change{Partition: 1, Rows: []replication.Row{row(id, today+i%3, int64(i))}}}
+		h := replication.Hint{Number: i + 1, For: ring.ID{3},
+			Change: replication.Change{Partition: 1, Rows: []replication.Row{row(id, today+i%3, int64(i))}}}
 		k := key(i+1, 1)
 		k.For = h.For
 		if at, err = n.KeepHint(k, h); err != nil {
@@ -187,13 +202,15 @@ func TestHintsOutliveACrash(t *testing.T) {
 	}
 	check := func() {
 		t.Helper()
-		if list := n.Hints(); len(list) != 2 || list[0].Number != 8 || list[0].For != (ring.ID{3}) || list[1].Partition != 1 {
+		if list := n.Hints(); len(list) != 2 || list[0].Number != 8 || list[0].For != (ring.ID{3}) ||
+			list[1].Partition != 1 {
 			t.Fatalf("%+v", list)
 		}
 		if c, ok := n.Hint(8); !ok || len(c.Rows) != 1 || c.Rows[0] != row(id, today+1, 7) {
 			t.Fatalf("%+v", c)
 		}
-		if rows := n.HintRows(id, today+1, today+2); len(rows) != 2 || len(n.HintRows(id, today+2, today+9)) != 0 {
+		if rows := n.HintRows(id, today+1, today+2); len(rows) != 2 ||
+			len(n.HintRows(id, today+2, today+9)) != 0 {
 			t.Fatalf("%+v", rows)
 		}
 		if bucket, key, ok := n.Name(id); !ok || bucket != 77 || metric.Series(77, key) != id {
@@ -219,7 +236,8 @@ func TestHintsOutliveACrash(t *testing.T) {
 	}
 	n.DropHint(8)
 	n.DropHint(50)
-	if s := n.Stats(); s.Hints != 0 || s.HintBytes != 0 || len(n.hints.names.of) != 0 || n.hints.log != 0 {
+	if s := n.Stats(); s.Hints != 0 || s.HintBytes != 0 || len(n.hints.names.of) != 0 ||
+		n.hints.log != 0 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -231,7 +249,9 @@ func TestHintsAreBounded(t *testing.T) {
 	defer n.stop(t)
 	id := n.series(n.bucket(t, "b", false), 1)
 	keep := func(number uint64) error {
-		_, err := n.KeepHint(key(number, 0), replication.Hint{Number: number, Change: replication.Change{Rows: []replication.Row{row(id, today, 1)}}})
+		_, err := n.KeepHint(key(number, 0),
+			replication.Hint{Number: number,
+				Change: replication.Change{Rows: []replication.Row{row(id, today, 1)}}})
 		return err
 	}
 	number := uint64(1)
@@ -267,9 +287,11 @@ func TestCopiesHaveTheSameDigests(t *testing.T) {
 				continue
 			}
 			for i := range rapid.IntRange(1, 30).Draw(t, "rows") {
-				r := row(n.series(plain, i%4), today-uint64(rapid.IntRange(0, 3).Draw(t, "slot"))*719, rapid.Int64Range(1, 9).Draw(t, "value"))
+				r := row(n.series(plain, i%4), today-uint64(rapid.IntRange(0, 3).Draw(t, "slot"))*719,
+					rapid.Int64Range(1, 9).Draw(t, "value"))
 				if i%3 == 0 {
-					r.Series, r.Value.Time = n.series(pairs, i%4), point.FromInt(rapid.Int64Range(-9, 9).Draw(t, "timestamp"))
+					r.Series, r.Value.Time = n.series(pairs, i%4),
+						point.FromInt(rapid.Int64Range(-9, 9).Draw(t, "timestamp"))
 				}
 				rows = append(rows, r)
 			}
@@ -290,14 +312,16 @@ func TestCopiesHaveTheSameDigests(t *testing.T) {
 		}
 		other := rapid.SampledFrom(rows).Draw(t, "changed")
 		for partition := range partitions {
-			if x, y := a.Windows(replication.Share{Partition: partition}), b.Windows(replication.Share{Partition: partition}); !slices.Equal(x, y) {
+			if x, y := a.Windows(replication.Share{Partition: partition}),
+				b.Windows(replication.Share{Partition: partition}); !slices.Equal(x, y) {
 				t.Fatalf("%+v and %+v", x, y)
 			}
 		}
 		other.Value.Word = point.FromInt(10)
 		merge(b, []replication.Row{other})
 		for partition := range partitions {
-			x, y := a.Windows(replication.Share{Partition: partition}), b.Windows(replication.Share{Partition: partition})
+			x, y := a.Windows(replication.Share{Partition: partition}),
+				b.Windows(replication.Share{Partition: partition})
 			if same := slices.Equal(x, y); same == (partition == partitionOf(other.Series)) {
 				t.Fatalf("partition %d is equal: %t", partition, same)
 			}
@@ -325,7 +349,8 @@ func TestExpiredChunksAreNotCompared(t *testing.T) {
 	sum := func() (chunks int) {
 		t.Helper()
 		for _, w := range n.Windows(replication.Share{Partition: partitionOf(id)}) {
-			list, _ := n.Chunks(replication.Share{Partition: partitionOf(id)}, w.Number, metric.SeriesID{}, 1000)
+			list, _ := n.Chunks(replication.Share{Partition: partitionOf(id)}, w.Number, metric.SeriesID{},
+				1000)
 			var digest uint64
 			for _, c := range list {
 				digest += c.Digest
@@ -358,15 +383,17 @@ func TestExpiredChunksAreNotCompared(t *testing.T) {
 	}
 }
 
-// A deletion is forgotten with the store's memory of it: told to others later, it would delete what they
-// have of the series since. The series of which there is something keeps its incarnation.
+// A deletion is forgotten with the store's memory of it: told to others later, it would delete what
+// they have of the series since. The series of which there is something keeps its incarnation.
 func TestDeletionsAreForgottenWithTheStore(t *testing.T) {
 	n := newNode(t, nil)
 	defer func() { n.stop(t) }()
 	info := n.bucket(t, "b", false)
 	gone, back := n.series(info, 1), n.series(info, 2)
 	clock := uint64(n.time().UnixNano())
-	_, err := n.Merge(replication.Change{Deletions: []replication.Deletion{{Series: gone, Incarnation: clock}, {Series: back, Incarnation: clock + 1}}})
+	_, err := n.Merge(replication.Change{
+		Deletions: []replication.Deletion{{Series: gone, Incarnation: clock},
+			{Series: back, Incarnation: clock + 1}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -388,7 +415,8 @@ func TestDeletionsAreForgottenWithTheStore(t *testing.T) {
 	for i := range 3 { // tombstones go first, then the memory of them
 		err := eventually(func() bool { return n.store.Now().Unix() == n.now.Load() })
 		if err == nil {
-			_, err = n.Merge(replication.Change{Rows: []replication.Row{row(n.series(info, 3), uint64(n.now.Load())+uint64(i), 1)}})
+			_, err = n.Merge(replication.Change{
+				Rows: []replication.Row{row(n.series(info, 3), uint64(n.now.Load())+uint64(i), 1)}})
 		}
 		if err == nil {
 			_, err = n.store.Flush(t.Context())

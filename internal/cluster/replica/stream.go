@@ -13,7 +13,8 @@ import (
 	"dalmatiner/internal/write/intake"
 )
 
-// rows is a stream that takes points of series whose places in the store are known. An *intake.Session is one.
+// rows is a stream that takes points of series whose places in the store are known. An
+// *intake.Session is one.
 type rows interface {
 	Place(keys [][]byte) *intake.Placed
 	Row(p *intake.Placed, from int, slot uint64, words []uint64) bool
@@ -87,7 +88,8 @@ func (r *Replica) wrote(s *series, slot int64) {
 	s.share.digests.change(&r.index, s, slot/windowSlots)
 }
 
-// commit hands the points over. The error wraps replication.ErrFull where some of them found no room.
+// commit hands the points over. The error wraps replication.ErrFull where some of them found no
+// room.
 func (r *Replica) commit() (err error) {
 	w := &r.writing
 	for _, t := range w.used {
@@ -108,7 +110,8 @@ func (r *Replica) commit() (err error) {
 func (r *Replica) refused(t *stream) error {
 	refused := t.counts.Refused
 	room := uint64(0)
-	for _, reason := range []account.Reason{account.DiskFull, account.SeriesLimit, account.Memory, account.Overload} {
+	for _, reason := range []account.Reason{account.DiskFull, account.SeriesLimit, account.Memory,
+		account.Overload} {
 		if n := refused[reason]; n > 0 {
 			room += n
 			refused[reason] = 0
@@ -125,7 +128,8 @@ func (r *Replica) refused(t *stream) error {
 		r.writing.left.Refused += int64(n)
 	}
 	if room > 0 {
-		return fmt.Errorf("%w: %d points of bucket %s found no room, for want of disk or memory or because writes are held back", replication.ErrFull,
+		return fmt.Errorf("%w: %d points of bucket %s found no room, for want of disk or memory or "+
+			"because writes are held back", replication.ErrFull,
 			room, metric.Quoted(t.bucket.info.Name))
 	}
 	return nil

@@ -33,8 +33,9 @@ type writing struct {
 	now    time.Time
 }
 
-// stale leaves points of a deleted bucket out. Those that come first hand are refused, so that nobody counts them as
-// accepted; copies come from nodes that have not heard of the deletion yet, and will drop theirs.
+// stale leaves points of a deleted bucket out. Those that come first hand are refused, so that
+// nobody counts them as accepted; copies come from nodes that have not heard of the deletion yet,
+// and will drop theirs.
 func (w *writing) stale(points int) error {
 	w.left.Gone += int64(points)
 	if w.copies {
@@ -54,7 +55,8 @@ type heldRow struct {
 // Write stores rows of a batch that came first hand, and notes the key: see replication.Store. The
 // error wraps replication.ErrFull where there is no room; then some of the rows may be stored, and
 // none is counted. It wraps replication.ErrStaleBucket where their bucket was deleted.
-func (r *Replica) Write(key replication.Key, c replication.Change) (replication.Counts, replication.Position, error) {
+func (r *Replica) Write(key replication.Key, c replication.Change) (replication.Counts,
+	replication.Position, error) {
 	err := r.change(&c, false, cmp.Or(c.Copies, r.o.Copies()) > 1)
 	if err = errors.Join(err, r.writing.absent); err != nil {
 		return replication.Counts{}, 0, err
@@ -67,8 +69,8 @@ func (r *Replica) Write(key replication.Key, c replication.Change) (replication.
 	return e.counts, e.at, nil
 }
 
-// Merge stores copies from other nodes: see replication.Store. Errors are those of Write. Where one wraps
-// replication.ErrAbsent, the rows of all buckets that are here are stored.
+// Merge stores copies from other nodes: see replication.Store. Errors are those of Write. Where one
+// wraps replication.ErrAbsent, the rows of all buckets that are here are stored.
 func (r *Replica) Merge(c replication.Change) (replication.Position, error) {
 	if err := r.change(&c, true, true); err != nil {
 		r.copied.clear() // some of it may not be stored
@@ -94,7 +96,14 @@ func (r *Replica) leftOut() {
 // change stores a change: deletions first, since rows are of the life behind them.
 func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 	w := &r.writing
-	*w = writing{copies: copies, larger: larger, held: w.held[:0], slots: w.slots, used: w.used[:0], now: r.o.Now()}
+	*w = writing{
+		copies: copies,
+		larger: larger,
+		held:   w.held[:0],
+		slots:  w.slots,
+		used:   w.used[:0],
+		now:    r.o.Now(),
+	}
 	if err := r.checkRoom(); err != nil {
 		return err
 	}
@@ -255,7 +264,8 @@ func (r *Replica) find(row *replication.Row) (*series, error) {
 // normal returns a value as the store gives it back; ok is false for one that it does not take.
 func normal(info *buckets.Info, row *replication.Row) (v replication.Value, ok bool) {
 	v = row.Value
-	if w, ok := point.NormalizeMarked(v.Word); !ok || w != v.Word || w == point.Unset || row.Slot >= buckets.MaxSlot {
+	if w, ok := point.NormalizeMarked(v.Word); !ok || w != v.Word || w == point.Unset ||
+		row.Slot >= buckets.MaxSlot {
 		return v, false
 	}
 	switch {
@@ -273,11 +283,13 @@ func normal(info *buckets.Info, row *replication.Row) (v replication.Value, ok b
 func (r *Replica) overwrite() error {
 	w := &r.writing
 	slices.SortFunc(w.held, func(a, b heldRow) int {
-		return cmp.Or(compareIDs(a.s.id, b.s.id), cmp.Compare(a.slot, b.slot), cmp.Compare(a.order, b.order))
+		return cmp.Or(compareIDs(a.s.id, b.s.id), cmp.Compare(a.slot, b.slot),
+			cmp.Compare(a.order, b.order))
 	})
 	for rows := w.held; len(rows) > 0; {
 		n := 1
-		for n < len(rows) && rows[n].s == rows[0].s && rows[n].slot-rows[0].slot < store.MaxRead && rows[n].slot-rows[n-1].slot < readGap {
+		for n < len(rows) && rows[n].s == rows[0].s && rows[n].slot-rows[0].slot < store.MaxRead &&
+			rows[n].slot-rows[n-1].slot < readGap {
 			n++
 		}
 		if err := r.overwriteSome(rows[:n]); err != nil {

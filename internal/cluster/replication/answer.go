@@ -11,17 +11,19 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// answering is what a node does with the comparisons of others. It keeps no state between two questions.
+// answering is what a node does with the comparisons of others. It keeps no state between two
+// questions.
 type answering struct{ *Core }
 
 // answers reports whether this node takes part in a comparison.
 func (c answering) answers(s Step) bool {
-	return s.Version == c.view.Version() && c.ready() && c.view.Owns(c.config.Self, s.Partition, s.Copies)
+	return s.Version == c.view.Version() && c.ready() &&
+		c.view.Owns(c.config.Self, s.Partition, s.Copies)
 }
 
-// answer sends an answer. Who does not own the share may drop its copy of what is equal, and some of that may
-// have come a moment ago: it waits until all is on disk that this node has now. A disk takes longer than all the
-// rest of a question, so an owner, which keeps its copy, does not wait.
+// answer sends an answer. Who does not own the share may drop its copy of what is equal, and some
+// of that may have come a moment ago: it waits until all is on disk that this node has now. A disk
+// takes longer than all the rest of a question, so an owner, which keeps its copy, does not wait.
 func (c answering) answer(to ring.ID, of Share, m Message) {
 	if c.view.Owns(to, of.Partition, of.Copies) {
 		c.send(to, m)
@@ -38,7 +40,9 @@ func (c answering) answerSynced(to ring.ID, m Message) {
 // windows says which windows differ, once it knows.
 func (c answering) windows(from ring.ID, m Compare) {
 	if c.answers(m.Step) {
-		c.background.whenPrepared(question{pair: pair{m.share(), from}}, func() { c.compareWindows(from, m) })
+		c.background.whenPrepared(question{pair: pair{m.share(), from}}, func() {
+			c.compareWindows(from, m)
+		})
 	}
 }
 
@@ -46,7 +50,11 @@ func (c answering) compareWindows(from ring.ID, m Compare) {
 	if !c.answers(m.Step) {
 		return
 	}
-	a := Compared{Step: m.Step, Deletions: m.Deletions != c.digestDeletions(m.Partition), Through: m.Through}
+	a := Compared{
+		Step:      m.Step,
+		Deletions: m.Deletions != c.digestDeletions(m.Partition),
+		Through:   m.Through,
+	}
 	held := c.store.Windows(m.share())
 	mine := held[findWindow(held, m.From):]
 	theirs := m.Windows
@@ -140,7 +148,9 @@ func earlier(a, b metric.SeriesID) metric.SeriesID {
 
 // upTo returns the chunks of a list up to a series.
 func upTo(list []ChunkDigest, through metric.SeriesID) []ChunkDigest {
-	return list[:sort.Search(len(list), func(i int) bool { return bytes.Compare(list[i].ID.Series[:], through[:]) > 0 })]
+	return list[:sort.Search(len(list), func(i int) bool {
+		return bytes.Compare(list[i].ID.Series[:], through[:]) > 0
+	})]
 }
 
 // first says which list has the lower chunk in front.
@@ -159,7 +169,11 @@ func (c answering) fill(from ring.ID, m Fill) {
 	if !c.answers(m.Step) {
 		return
 	}
-	if _, err := c.merge(Change{Partition: m.Partition, Copies: m.Copies, Chunks: m.Chunks}); c.fails(err, from, m.share()) {
+	if _, err := c.merge(Change{
+		Partition: m.Partition,
+		Copies:    m.Copies,
+		Chunks:    m.Chunks,
+	}); c.fails(err, from, m.share()) {
 		return
 	}
 	a := Filled{Step: m.Step}

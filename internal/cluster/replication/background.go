@@ -2,9 +2,9 @@ package replication
 
 import "slices"
 
-// Background is what a store does beside the protocol, and who waits for it: chunks that it adopts go into files past
-// its log, so that nobody who waits for the log waits for them; and digests of a large share take longer than
-// everybody else may wait.
+// Background is what a store does beside the protocol, and who waits for it: chunks that it adopts
+// go into files past its log, so that nobody who waits for the log waits for them; and digests of a
+// large share take longer than everybody else may wait.
 type Background struct {
 	core     *Core
 	adopted  uint64      // the last chunk that is in a file
@@ -47,10 +47,12 @@ func (b *Background) whenStored(do func()) {
 // AwaitsFiles reports whether somebody waits for chunks that the store has to adopt.
 func (b *Background) AwaitsFiles() bool { return len(b.stored) > 0 }
 
-// Moved returns how many points comparisons have brought to this node and to others since it started.
+// Moved returns how many points comparisons have brought to this node and to others since it
+// started.
 func (b *Background) Moved() uint64 { return b.core.stats.Moved + b.core.stats.Repaired }
 
-// Pace says which part of Config.ComparePoints comparisons move in a tick from now on: above 0, at most 1.
+// Pace says which part of Config.ComparePoints comparisons move in a tick from now on: above 0, at
+// most 1.
 func (b *Background) Pace(share float64) { b.core.compare.pace = share }
 
 // Adopted says that the chunks up to one are in files, on disk.
@@ -70,8 +72,8 @@ func (b *Background) crowded() bool {
 	return waiting > maxAdopting
 }
 
-// whenPrepared does something for a question once the store has the digests of its share at hand, mostly at once.
-// When a question comes again that waits, only the last one is done.
+// whenPrepared does something for a question once the store has the digests of its share at hand,
+// mostly at once. When a question comes again that waits, only the last one is done.
 func (b *Background) whenPrepared(q question, do func()) {
 	if b.core.store.Prepare(q.Share) {
 		do()
@@ -87,9 +89,10 @@ func (b *Background) whenPrepared(q question, do func()) {
 // AwaitsDigests reports whether somebody waits for digests.
 func (b *Background) AwaitsDigests() bool { return len(b.prepared) > 0 }
 
-// PrepareSome lets the store make some of the digests that somebody waits for. What waits for all of a share is done
-// in the same input, before others change it. Where more is written meanwhile than is made, it is done after half of
-// the time that a question has: the store then makes all that are left while everybody waits.
+// PrepareSome lets the store make some of the digests that somebody waits for. What waits for all
+// of a share is done in the same input, before others change it. Where more is written meanwhile
+// than is made, it is done after half of the time that a question has: the store then makes all
+// that are left while everybody waits.
 func (b *Background) PrepareSome(t Time) {
 	b.core.now = t
 	if len(b.prepared) == 0 {

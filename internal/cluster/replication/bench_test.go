@@ -9,7 +9,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// blank is a store that takes everything and keeps nothing, so that what remains is the cost of Core.
+// blank is a store that takes everything and keeps nothing, so that what remains is the cost of
+// Core.
 type blank struct {
 	at   Position
 	busy bool // its digests are never all there
@@ -49,7 +50,8 @@ func trio(tb testing.TB, partitions int) map[ring.ID]*Core {
 	tb.Helper()
 	config := ring.Config{Number: 1, Partitions: partitions, Copies: 3}
 	for n := range byte(3) {
-		config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n), State: ring.Active,
+		config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n),
+			State:  ring.Active,
 			Tokens: []uint32{uint32(n) << 30}, Protocol: ring.Protocol{Min: 1, Max: 1}})
 	}
 	view, err := ring.New(config)
@@ -58,7 +60,8 @@ func trio(tb testing.TB, partitions int) map[ring.ID]*Core {
 	}
 	nodes := make(map[ring.ID]*Core)
 	for _, m := range config.Members {
-		nodes[m.ID] = New(Config{Self: m.ID, Boot: 1, W: 2, R: 1, Timeout: 1000, Resend: 100, CompareMS: 1 << 40}, &blank{}, view, Time{})
+		nodes[m.ID] = New(Config{Self: m.ID, Boot: 1, W: 2, R: 1, Timeout: 1000, Resend: 100,
+			CompareMS: 1 << 40}, &blank{}, view, Time{})
 		for _, o := range config.Members {
 			nodes[m.ID].Peer(Time{}, o.ID, true)
 		}
@@ -85,8 +88,8 @@ func carry(nodes map[ring.ID]*Core) (replies []Reply) {
 	return replies
 }
 
-// A batch of 1,000 series, a row each, on three nodes with 64 partitions: all that Core does for it on all
-// of them.
+// A batch of 1,000 series, a row each, on three nodes with 64 partitions: all that Core does for it
+// on all of them.
 func BenchmarkBatch(b *testing.B) {
 	nodes := trio(b, 64)
 	rows := make([]Row, 1000)

@@ -31,7 +31,8 @@ type Quorum struct {
 }
 
 func (q Quorum) compare(o Quorum) int {
-	return cmp.Or(cmp.Compare(q.Changed, o.Changed), cmp.Compare(q.Reads, o.Reads), cmp.Compare(q.Writes, o.Writes))
+	return cmp.Or(cmp.Compare(q.Changed, o.Changed), cmp.Compare(q.Reads, o.Reads),
+		cmp.Compare(q.Writes, o.Writes))
 }
 
 // NameDeletion is the last deletion of a bucket's name.
@@ -41,11 +42,21 @@ type NameDeletion struct {
 }
 
 // ID returns the id of the bucket: the same on every node, and never given twice.
-func (b Bucket) ID() uint64 { return metric.BucketID(b.Name, b.Resolution, b.Timestamps, b.Deleted) }
+func (b Bucket) ID() uint64 {
+	return metric.BucketID(b.Name, b.Resolution, b.Timestamps, b.Deleted)
+}
 
 // Info returns the bucket as the store of a node has it.
 func (b Bucket) Info() buckets.Info {
-	return buckets.Info{ID: b.ID(), Name: b.Name, Resolution: b.Resolution, PPF: b.PPF, TTL: b.Lifetime, Grace: b.Grace, HPTS: b.Timestamps}
+	return buckets.Info{
+		ID:         b.ID(),
+		Name:       b.Name,
+		Resolution: b.Resolution,
+		PPF:        b.PPF,
+		TTL:        b.Lifetime,
+		Grace:      b.Grace,
+		HPTS:       b.Timestamps,
+	}
 }
 
 // Buckets is what a node knows of buckets. Merging it with that of others gives the same on
@@ -127,7 +138,9 @@ func (b *Buckets) Named(name string) *Buckets {
 
 // All returns all buckets by id, those in conflict too.
 func (b *Buckets) All() []Bucket {
-	return slices.SortedFunc(maps.Values(b.known), func(x, y Bucket) int { return cmp.Compare(x.ID(), y.ID()) })
+	return slices.SortedFunc(maps.Values(b.known), func(x, y Bucket) int {
+		return cmp.Compare(x.ID(), y.ID())
+	})
 }
 
 // Deletions returns what is known to be deleted, by name.
@@ -146,7 +159,8 @@ func (b *Buckets) put(of Bucket) {
 	}
 	old, ok := b.known[of.ID()]
 	if ok {
-		if cmp.Or(cmp.Compare(old.Created, of.Created), cmp.Compare(old.PPF, of.PPF), cmp.Compare(old.Grace, of.Grace),
+		if cmp.Or(cmp.Compare(old.Created, of.Created), cmp.Compare(old.PPF, of.PPF),
+			cmp.Compare(old.Grace, of.Grace),
 			cmp.Compare(old.Copies, of.Copies)) < 0 {
 			of.Created, of.PPF, of.Grace, of.Copies = old.Created, old.PPF, old.Grace, old.Copies
 		}

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rule 3: whatever nodes do to buckets, and in whatever order they tell each other, they end with the
-// same ones, and no bucket that was deleted with the knowledge of all is there.
+// Rule 3: whatever nodes do to buckets, and in whatever order they tell each other, they end with
+// the same ones, and no bucket that was deleted with the knowledge of all is there.
 func TestRule3BucketsConverge(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		nodes := []*Buckets{NewBuckets(), NewBuckets(), NewBuckets()}
@@ -19,13 +19,17 @@ func TestRule3BucketsConverge(t *testing.T) {
 			of := nodes[node.Draw(rt, "node")]
 			switch rapid.IntRange(0, 4).Draw(rt, "step") {
 			case 0, 1:
-				of.Create(Bucket{Name: name.Draw(rt, "name"), Resolution: int64(1000 * rapid.IntRange(1, 2).Draw(rt, "resolution")),
-					Timestamps: rapid.Bool().Draw(rt, "hpts"), PPF: rapid.Int64Range(1, 2).Draw(rt, "ppf"), Copies: rapid.IntRange(0, 2).Draw(rt, "n"), Lifetime: rapid.Int64Range(0, 3).Draw(rt, "lifetime")}, clock.Draw(rt, "clock"))
+				of.Create(Bucket{Name: name.Draw(rt, "name"),
+					Resolution: int64(1000 * rapid.IntRange(1, 2).Draw(rt, "resolution")),
+					Timestamps: rapid.Bool().Draw(rt, "hpts"), PPF: rapid.Int64Range(1, 2).Draw(rt, "ppf"),
+					Copies:   rapid.IntRange(0, 2).Draw(rt, "n"),
+					Lifetime: rapid.Int64Range(0, 3).Draw(rt, "lifetime")}, clock.Draw(rt, "clock"))
 			case 2:
 				of.Delete(name.Draw(rt, "name"), clock.Draw(rt, "clock"))
 			case 3:
 				for _, k := range of.All() {
-					of.SetQuorum(k.ID(), rapid.IntRange(0, 2).Draw(rt, "r"), rapid.IntRange(0, 2).Draw(rt, "w"), clock.Draw(rt, "clock"))
+					of.SetQuorum(k.ID(), rapid.IntRange(0, 2).Draw(rt, "r"), rapid.IntRange(0, 2).Draw(rt, "w"),
+						clock.Draw(rt, "clock"))
 				}
 			default:
 				of.Merge(nodes[node.Draw(rt, "from")])

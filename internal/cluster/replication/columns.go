@@ -7,12 +7,12 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Group is series in the order in which somebody sends them again and again. Nobody changes it: what was found out
-// of a group is known by its address.
+// Group is series in the order in which somebody sends them again and again. Nobody changes it:
+// what was found out of a group is known by its address.
 type Group struct{ Series []metric.SeriesID }
 
-// Column is a point of each of some series that follow each other in a group, all in one slot. The sender knows
-// of no deletion of these series.
+// Column is a point of each of some series that follow each other in a group, all in one slot. The
+// sender knows of no deletion of these series.
 type Column struct {
 	Group *Group
 	From  int // place of the first series in the group
@@ -21,7 +21,8 @@ type Column struct {
 	Times []uint64 // of Words; nil: all are 0
 }
 
-// Batch is what a client gives at once: points of one bucket, those of Columns first, behind the deletions.
+// Batch is what a client gives at once: points of one bucket, those of Columns first, behind the
+// deletions.
 type Batch struct {
 	Bucket    uint64
 	Columns   []Column
@@ -74,7 +75,8 @@ func (c Change) InRows() Change {
 	return c
 }
 
-// groupSeries bounds the series of the groups that something is known of. Beyond it that is found out again.
+// groupSeries bounds the series of the groups that something is known of. Beyond it that is found
+// out again.
 const groupSeries = 1 << 20
 
 // untouched are groups of whose series no deletion is known.
@@ -121,7 +123,8 @@ type divided struct {
 	lives uint64 // Store.Lives, when touched was right
 }
 
-// lane is the series of a group that have the same owners: those of which no deletion is known here, or the others.
+// lane is the series of a group that have the same owners: those of which no deletion is known
+// here, or the others.
 type lane struct {
 	home       int     // see homesOf
 	touched    bool    // deletions are known
@@ -186,7 +189,8 @@ func (c *coordinator) makeLanes(of laned) (list []lane) {
 	return list
 }
 
-// cut returns what of a column is in the lane. Its words are appended to words, and belong to the column.
+// cut returns what of a column is in the lane. Its words are appended to words, and belong to the
+// column.
 func (l *lane) cut(c *Column, words *[]uint64) Column {
 	from, past := 0, len(l.places)
 	if c.From > 0 || len(c.Words) < len(c.Group.Series) {
@@ -210,8 +214,8 @@ func (l *lane) cut(c *Column, words *[]uint64) Column {
 	return out
 }
 
-// divideColumns gives each part what is its own of the columns. Series of which a deletion is known here go as rows
-// behind it.
+// divideColumns gives each part what is its own of the columns. Series of which a deletion is known
+// here go as rows behind it.
 func (c *coordinator) divideColumns(parts []part, copies int, columns []Column) {
 	room := 0
 	for i := range columns {

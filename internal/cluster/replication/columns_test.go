@@ -30,14 +30,17 @@ func (r *remembering) raise(id metric.SeriesID) {
 func alone(tb fataler, copies int, s Store) *Core {
 	config := ring.Config{Number: 1, Partitions: 16, Copies: copies}
 	for n := range byte(3) {
-		config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n), State: ring.Active,
-			Tokens: []uint32{uint32(n) << 30, uint32(n)<<30 + 1<<29}, Protocol: ring.Protocol{Min: 1, Max: 1}})
+		config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n),
+			State:    ring.Active,
+			Tokens:   []uint32{uint32(n) << 30, uint32(n)<<30 + 1<<29},
+			Protocol: ring.Protocol{Min: 1, Max: 1}})
 	}
 	view, err := ring.New(config)
 	if err != nil {
 		tb.Fatal(err)
 	}
-	c := New(Config{Self: copyID(1), Boot: 1, W: 1, R: 1, Timeout: 1000, Resend: 100, CompareMS: 1 << 40}, s, view, Time{})
+	c := New(Config{Self: copyID(1), Boot: 1, W: 1, R: 1, Timeout: 1000, Resend: 100,
+		CompareMS: 1 << 40}, s, view, Time{})
 	c.Peer(Time{}, copyID(2), true)
 	c.Peer(Time{}, copyID(3), true)
 	c.asked = nil
@@ -58,8 +61,9 @@ func writes(c *Core) (list []Write, to []ring.ID) {
 	return list, to
 }
 
-// TestABatchIsDividedWhole: whatever the columns and rows of a batch are, each owner of a point gets it once, in the
-// order of its series, and with the incarnation that is known; also when an owner goes down before it has answered.
+// TestABatchIsDividedWhole: whatever the columns and rows of a batch are, each owner of a point
+// gets it once, in the order of its series, and with the incarnation that is known; also when an
+// owner goes down before it has answered.
 func TestABatchIsDividedWhole(t *testing.T) {
 	var series []metric.SeriesID
 	for i := range 40 {
@@ -92,7 +96,8 @@ func TestABatchIsDividedWhole(t *testing.T) {
 			}
 			for range rapid.IntRange(0, 5).Draw(t, "rows") {
 				word++
-				of.Rows = append(of.Rows, Row{Series: rapid.SampledFrom(series).Draw(t, "row"), Slot: 1, Value: Value{Word: word}})
+				of.Rows = append(of.Rows, Row{Series: rapid.SampledFrom(series).Draw(t, "row"), Slot: 1,
+					Value: Value{Word: word}})
 			}
 			c.Submit(Time{}, 1, of)
 			sent, to := writes(c)
@@ -135,7 +140,8 @@ func must(t *rapid.T, c *Core, s Store, of *Batch, sent []Write, to []ring.ID) {
 		for j, r := range w.Change.InRows().Rows {
 			p := c.view.Partition(r.Series)
 			used[p] = true
-			if !slices.Contains(covered, p) || j < w.Change.Points()-len(w.Change.Rows) && s.Incarnation(r.Series) > 0 {
+			if !slices.Contains(covered, p) || j < w.Change.Points()-len(w.Change.Rows) &&
+				s.Incarnation(r.Series) > 0 {
 				t.Fatalf("row %+v in partition %d, covered are %v", r, p, covered)
 			}
 			got = append(got, point{to[i], r})
@@ -165,7 +171,8 @@ func must(t *rapid.T, c *Core, s Store, of *Batch, sent []Write, to []ring.ID) {
 	}
 }
 
-// mustBeKept fails unless the first node, which alone is up, was sent all points that anybody was sent.
+// mustBeKept fails unless the first node, which alone is up, was sent all points that anybody was
+// sent.
 func mustBeKept(t *rapid.T, sent []Write, to []ring.ID) {
 	have := make(map[Row]bool)
 	for i, w := range sent {

@@ -46,7 +46,9 @@ type comparisons struct {
 }
 
 func newComparisons(c *Core) *comparisons {
-	n := &comparisons{Core: c, pace: 1, met: make(map[ring.ID]int64), wanted: make(map[Share]int64), passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool), spare: make(map[Share]int64),
+	n := &comparisons{Core: c, pace: 1, met: make(map[ring.ID]int64), wanted: make(map[Share]int64),
+		passes: make(map[pair]*pass), fetched: make(map[pair]bool), given: make(map[pair]bool),
+		spare: make(map[Share]int64),
 		moved: make(map[pair]Progress), whole: make(map[pair]int64)}
 	n.findFetches()
 	return n
@@ -91,16 +93,22 @@ func (c *comparisons) tick() {
 	for _, p := range slices.Clone(c.running) {
 		c.goOn(p)
 	}
-	// Moves do not wait for CompareMS, and leave one place to the others; these leave all others to moves.
+	// Moves do not wait for CompareMS, and leave one place to the others; these leave all others to
+	// moves.
 	others := c.config.Comparisons
 	if !c.held {
-		first := 0 // moves of a partition come one after another, so that it is whole before the next is begun
+		// moves of a partition come one after another, so that it is whole before the next is begun
+		first := 0
 		c.startSome(&first, true, 2*c.config.Comparisons-1, len(c.pairs), c.alone)
-		if slices.ContainsFunc(c.pairs, func(of candidate) bool { return c.moves(of) && c.isUp(of.peer) && !c.runs(of.pair) }) {
+		if slices.ContainsFunc(c.pairs, func(of candidate) bool {
+			return c.moves(of) && c.isUp(of.peer) && !c.runs(of.pair)
+		}) {
 			others = 1
 		}
 	}
-	if c.now.Steady >= c.rest && !slices.ContainsFunc(c.running, func(p *pass) bool { return p.soon }) {
+	if c.now.Steady >= c.rest && !slices.ContainsFunc(c.running, func(p *pass) bool {
+		return p.soon
+	}) {
 		c.startSome(&c.soonAt, false, others, 1, c.soon)
 	}
 	c.due -= c.startSome(&c.at, false, others, c.due, func(candidate) bool { return true })
@@ -117,24 +125,27 @@ func (c *comparisons) came(id ring.ID) {
 	}
 }
 
-// differs notes that a read has met copies of a share that differ. What cannot be made equal is not tried all the time.
+// differs notes that a read has met copies of a share that differ. What cannot be made equal is not
+// tried all the time.
 func (c *comparisons) differs(of Share) {
 	if at, ok := c.wanted[of]; !ok || c.now.Steady >= at+c.config.CompareMS {
 		c.wanted[of] = c.now.Steady
 	}
 }
 
-// soon reports whether a pair does not wait for its turn: it was not compared since the peer came up, or since a
-// read has met a difference. One of these is under way at a time, and then none for as long as it took.
+// soon reports whether a pair does not wait for its turn: it was not compared since the peer came
+// up, or since a read has met a difference. One of these is under way at a time, and then none for
+// as long as it took.
 func (c *comparisons) soon(of candidate) bool {
 	at, done := c.whole[of.pair]
 	wanted, is := c.wanted[of.Share]
 	return !done || at < c.met[of.peer] || is && at < wanted
 }
 
-// startSome starts passes of those pairs, that move or not, each in its turn, while fewer that do or do not than
-// their places are under way.
-func (c *comparisons) startSome(at *int, move bool, places, most int, those func(candidate) bool) (started int) {
+// startSome starts passes of those pairs, that move or not, each in its turn, while fewer that do
+// or do not than their places are under way.
+func (c *comparisons) startSome(at *int, move bool, places, most int, those func(candidate) bool) (
+	started int) {
 	for _, p := range c.running {
 		if p.move == move {
 			places--
@@ -154,15 +165,18 @@ func (c *comparisons) startSome(at *int, move bool, places, most int, those func
 	return started
 }
 
-// needless reports whether a pair is compared and nothing can differ any more: of a share that was given up.
+// needless reports whether a pair is compared and nothing can differ any more: of a share that was
+// given up.
 func (c *comparisons) needless(of candidate) bool {
 	return c.given[of.pair] && !c.view.Owns(c.config.Self, of.Partition, of.Copies)
 }
 
-// alone reports whether no pass moves the share of a pair. Two owners would bring a new one all of it twice: of the
-// second, digests say that it has the same.
+// alone reports whether no pass moves the share of a pair. Two owners would bring a new one all of
+// it twice: of the second, digests say that it has the same.
 func (c *comparisons) alone(of candidate) bool {
-	return !slices.ContainsFunc(c.running, func(p *pass) bool { return p.move && p.of.Share == of.Share })
+	return !slices.ContainsFunc(c.running, func(p *pass) bool {
+		return p.move && p.of.Share == of.Share
+	})
 }
 
 // runs reports whether a pair is being compared.
@@ -190,8 +204,8 @@ func (c *comparisons) findFetches() {
 }
 
 // findPairs returns what is to be compared: partitions that this node owns or will, with the owners
-// of now; and partitions that it has given up. An owner that is still to come compares itself. An owner that
-// stays while others go moves, too, where the change waits for it.
+// of now; and partitions that it has given up. An owner that is still to come compares itself. An
+// owner that stays while others go moves, too, where the change waits for it.
 func (c *comparisons) findPairs() (list []candidate) {
 	held := c.store.Holds()
 	fetches := make(map[Share]bool, len(c.fetches))
@@ -222,7 +236,8 @@ func (c *comparisons) moves(of candidate) bool {
 	return of.move && !done
 }
 
-// dropGiven removes partitions that others own, once each of their owners has had everything for DropMS.
+// dropGiven removes partitions that others own, once each of their owners has had everything for
+// DropMS.
 func (c *comparisons) dropGiven() {
 	for _, of := range c.store.Holds() {
 		if c.view.Owns(c.config.Self, of.Partition, of.Copies) {
@@ -244,11 +259,14 @@ func (c *comparisons) dropGiven() {
 	}
 }
 
-// Left returns of how many partitions, which it will own under the ring that it knows, this node does not
-// have yet all that the owners before it have. Where nothing is left, a change of that ring can be finished.
+// Left returns of how many partitions, which it will own under the ring that it knows, this node
+// does not have yet all that the owners before it have. Where nothing is left, a change of that
+// ring can be finished.
 func (c *Core) Left() (partitions int) {
 	for _, m := range c.compare.fetches {
-		if slices.ContainsFunc(m.from, func(id ring.ID) bool { return !c.compare.fetched[pair{m.Share, id}] }) {
+		if slices.ContainsFunc(m.from, func(id ring.ID) bool {
+			return !c.compare.fetched[pair{m.Share, id}]
+		}) {
 			partitions++
 		}
 	}

@@ -49,21 +49,24 @@ type sentCopy struct {
 	counts   Counts
 }
 
-// Submit takes a batch of a client: at most MaxRows points of any series of its bucket, and deletions.
-// Reply.Request is the request. The incarnation of a row is the one that this node knows, that of a deletion is
-// new. Columns of one group, and rows of one series, are cheapest side by side.
+// Submit takes a batch of a client: at most MaxRows points of any series of its bucket, and
+// deletions. Reply.Request is the request. The incarnation of a row is the one that this node
+// knows, that of a deletion is new. Columns of one group, and rows of one series, are cheapest side
+// by side.
 func (c *Core) Submit(t Time, request uint64, of Batch) {
 	c.now = t
 	c.coordinator.submit(request, &of)
 }
 
-// Open returns how many batches are open and how many rows they have: whoever submits waits while these
-// are too many. A batch is open until each of its targets has answered, at most Config.Timeout.
+// Open returns how many batches are open and how many rows they have: whoever submits waits while
+// these are too many. A batch is open until each of its targets has answered, at most
+// Config.Timeout.
 func (c *Core) Open() (batches, rows int) { return len(c.coordinator.batches), c.coordinator.rows }
 
 func (c *coordinator) submit(request uint64, of *Batch) {
 	c.number++
-	b := &batch{id: BatchID{c.config.Self, c.config.Boot, c.number}, request: request, bucket: of.Bucket, deadline: c.now.Steady + c.config.Timeout,
+	b := &batch{id: BatchID{c.config.Self, c.config.Boot, c.number}, request: request,
+		bucket: of.Bucket, deadline: c.now.Steady + c.config.Timeout,
 		rows: Points(of.Columns, of.Rows), parts: c.divide(c.config.Bucket(c.view, of.Bucket).Copies, of)}
 	b.unconfirmed, b.incomplete = len(b.parts), len(b.parts)
 	c.batches[c.number] = b
@@ -179,8 +182,8 @@ func (s *sentCopy) final() bool { return s.answered && (s.answer == Taken || s.a
 // has reports whether a target has its copy on disk.
 func (s *sentCopy) has() bool { return s.answered && s.answer == Taken }
 
-// raiseAgain sends a part again, behind deletions that were not known here. What was sent before may still
-// be under way, so its rows stay as they are.
+// raiseAgain sends a part again, behind deletions that were not known here. What was sent before
+// may still be under way, so its rows stay as they are.
 func (c *coordinator) raiseAgain(b *batch, p *part, later []Deletion) {
 	known := make(map[metric.SeriesID]uint64, len(later))
 	for _, d := range later {
@@ -196,7 +199,12 @@ func (c *coordinator) raiseAgain(b *batch, p *part, later []Deletion) {
 	}
 	next.liftRows(later)
 	next.liftRows(next.Deletions)
-	*p = part{whole: piece{change: next}, attempt: p.attempt + 1, confirmed: p.confirmed, complete: p.complete}
+	*p = part{
+		whole:     piece{change: next},
+		attempt:   p.attempt + 1,
+		confirmed: p.confirmed,
+		complete:  p.complete,
+	}
 	c.aimPart(b, p)
 }
 

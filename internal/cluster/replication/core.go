@@ -16,7 +16,8 @@ import (
 // ErrFull is wrapped by the error of a Store whose disk has no room.
 var ErrFull = errors.New("the disk is full")
 
-// ErrAbsent is wrapped by the error of a Store that has no place for rows of a bucket of the cluster: it may have one later.
+// ErrAbsent is wrapped by the error of a Store that has no place for rows of a bucket of the
+// cluster: it may have one later.
 var ErrAbsent = errors.New("the store has not this bucket of the cluster")
 
 // ErrStaleBucket is wrapped by the error of a Store that knows that the bucket of rows was deleted.
@@ -25,9 +26,9 @@ var ErrStaleBucket = errors.New("the bucket was deleted")
 // Position is a place in the log of a node. What lies up to a synced one is on disk.
 type Position uint64
 
-// Store is the data of this node. Its methods return at once: what they change is
-// durable when Core.Synced has been called with their Position. Changes are shared with messages that
-// were not sent yet, so nobody writes to their slices.
+// Store is the data of this node. Its methods return at once: what they change is durable when
+// Core.Synced has been called with their Position. Changes are shared with messages that were not
+// sent yet, so nobody writes to their slices.
 type Store interface {
 	// Write stores points of a batch that came first hand, and notes the key.
 	Write(key Key, c Change) (Counts, Position, error)
@@ -58,7 +59,8 @@ type Store interface {
 	Lives() uint64
 	// Deletions returns what is known of a partition, of all if it is negative, sorted by series.
 	Deletions(partition int) []Deletion
-	// Prepare makes some of the digests of a share that Windows needs, and reports whether that has all.
+	// Prepare makes some of the digests of a share that Windows needs, and reports whether that has
+	// all.
 	Prepare(of Share) bool
 	// Windows returns the digests of all windows of a share in which it has something, ascending.
 	Windows(of Share) []WindowDigest
@@ -67,8 +69,8 @@ type Store interface {
 	Chunks(of Share, window uint64, after metric.SeriesID, limit int) (list []ChunkDigest, more bool)
 	// Chunk returns a chunk; one without points if there is none, or it cannot be read.
 	Chunk(id ChunkID) Chunk
-	// Adopting returns the number of the last chunk that a Merge took for a file of its own, and the bytes of
-	// those that are in none yet. Until then nothing shows of them, and a crash takes them.
+	// Adopting returns the number of the last chunk that a Merge took for a file of its own, and the
+	// bytes of those that are in none yet. Until then nothing shows of them, and a crash takes them.
 	Adopting() (last uint64, waiting int64)
 	// Read returns slots of a series.
 	Read(series metric.SeriesID, from, past uint64) []Slot
@@ -116,8 +118,8 @@ type Config struct {
 	Limits        Limits // of messages
 }
 
-// Numbers are how many copies a bucket has, and how many of them count. 0 stands for the number of the ring, and of
-// Config.
+// Numbers are how many copies a bucket has, and how many of them count. 0 stands for the number of
+// the ring, and of Config.
 type Numbers struct {
 	Copies   int // n: of a bucket for all time
 	W, NextW int
@@ -191,7 +193,8 @@ func New(c Config, s Store, v *ring.View, t Time) *Core {
 	if c.Classes == nil {
 		c.Classes = func() []int { return nil }
 	}
-	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true}, away: make(map[ring.ID]bool),
+	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true},
+		away:  make(map[ring.ID]bool),
 		asked: make(map[ring.ID]*learning),
 		reads: make(map[uint64]*read)}
 	core.background = &Background{core: core}
@@ -274,8 +277,9 @@ func (c *Core) Synced(t Time, upTo Position) {
 	}
 }
 
-// Ring says that the ring is another one, and how many copies are needed under it. Both are said at once: with
-// the quorums of the ring before a batch could be acknowledged that has too few copies under this one.
+// Ring says that the ring is another one, and how many copies are needed under it. Both are said at
+// once: with the quorums of the ring before a batch could be acknowledged that has too few copies
+// under this one.
 func (c *Core) Ring(t Time, v *ring.View, q Quorums) {
 	c.now = t
 	c.view = v
@@ -286,7 +290,8 @@ func (c *Core) Ring(t Time, v *ring.View, q Quorums) {
 	reading{c}.restart()
 }
 
-// Peer says whether another node can be reached. A node whose connection was lost and is back is said to be up again.
+// Peer says whether another node can be reached. A node whose connection was lost and is back is
+// said to be up again.
 func (c *Core) Peer(t Time, id ring.ID, up bool) {
 	c.now = t
 	c.up[id] = up
@@ -297,8 +302,9 @@ func (c *Core) Peer(t Time, id ring.ID, up bool) {
 	c.coordinator.plan()
 }
 
-// Paused says that this node did not run for so long that others may take it for down: it has missed what they told,
-// as after a start. It serves again when it has learned what it missed of all that are up by the next Tick.
+// Paused says that this node did not run for so long that others may take it for down: it has
+// missed what they told, as after a start. It serves again when it has learned what it missed of
+// all that are up by the next Tick.
 func (c *Core) Paused(t Time) {
 	c.now = t
 	c.asked = make(map[ring.ID]*learning)
@@ -342,8 +348,8 @@ func (c *Core) whenSynced(at Position, do func()) {
 // isUp reports whether a node is asked as an owner.
 func (c *Core) isUp(id ring.ID) bool { return c.up[id] && !c.away[id] }
 
-// Deleted notes deletions that are news, also such that other nodes told of beside the protocol. They are on
-// disk when the log is synced up to Noted.
+// Deleted notes deletions that are news, also such that other nodes told of beside the protocol.
+// They are on disk when the log is synced up to Noted.
 func (c *Core) Deleted(list []Deletion) error {
 	var news []Deletion
 	for _, d := range list {

@@ -22,7 +22,8 @@ type relay struct {
 	reached []ring.ID // owners that have it on disk
 }
 
-// tick sends hints to owners that are up. A hint whose owner has lost the partition, or is about to, goes to all.
+// tick sends hints to owners that are up. A hint whose owner has lost the partition, or is about
+// to, goes to all.
 func (c *relays) tick() {
 	if !c.ready() {
 		return
@@ -69,14 +70,19 @@ func (c *relays) sendHint(r *relay) (rows int) {
 	}
 	c.last = h.Number
 	for _, owner := range to {
-		c.send(owner, Deliver{ID: HintID{c.config.Self, c.config.Boot, h.Number}, Version: c.view.Version(), Change: change})
+		c.send(owner, Deliver{
+			ID:      HintID{c.config.Self, c.config.Boot, h.Number},
+			Version: c.view.Version(),
+			Change:  change,
+		})
 	}
 	return len(to) * max(h.Rows, 1)
 }
 
-// recipients returns who must have a hint before it may go: the owner that missed it, where that one stays. Otherwise
-// all who own the partition now or will: those who take it over may have compared it with that owner before the
-// hint comes to it. If they are all gone, the hint waits for the owner that it is for.
+// recipients returns who must have a hint before it may go: the owner that missed it, where that
+// one stays. Otherwise all who own the partition now or will: those who take it over may have
+// compared it with that owner before the hint comes to it. If they are all gone, the hint waits for
+// the owner that it is for.
 func (c *relays) recipients(h HintInfo) (list []ring.ID) {
 	for _, role := range []ring.Role{ring.Future, ring.Current} {
 		for _, id := range c.view.Owners(nil, h.Partition, role, h.Copies) {
@@ -109,7 +115,9 @@ func (c *relays) delivered(from ring.ID, m Delivered) {
 
 // dropDelivered lets a hint go that all who must have it do. Another ring can make it so.
 func (c *relays) dropDelivered(r *relay) bool {
-	if len(r.reached) == 0 || slices.ContainsFunc(c.recipients(r.hint), func(id ring.ID) bool { return !slices.Contains(r.reached, id) }) {
+	if len(r.reached) == 0 || slices.ContainsFunc(c.recipients(r.hint), func(id ring.ID) bool {
+		return !slices.Contains(r.reached, id)
+	}) {
 		return false
 	}
 	c.store.DropHint(r.hint.Number)

@@ -5,12 +5,12 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Noted returns up to which position somebody waits for the log: it is to be synced, and Synced to be
-// called with it.
+// Noted returns up to which position somebody waits for the log: it is to be synced, and Synced to
+// be called with it.
 func (c *Core) Noted() Position { return c.noted }
 
-// Quorums are how many copies answer a read, and how many are on disk before a batch is acknowledged: of owners of
-// now, and of owners to come.
+// Quorums are how many copies answer a read, and how many are on disk before a batch is
+// acknowledged: of owners of now, and of owners to come.
 type Quorums struct{ R, W, NextW int }
 
 // Require sets how many copies are needed under the present ring.
@@ -31,8 +31,8 @@ func (c *Config) require(q Quorums) bool {
 // Partitions returns how many there are.
 func (c *Core) Partitions() int { return c.view.Partitions() }
 
-// Maintain says whether a member, be it this node, leaves reads and writes to others. What it keeps for others it goes on
-// to deliver; it is compared when it is over.
+// Maintain says whether a member, be it this node, leaves reads and writes to others. What it keeps
+// for others it goes on to deliver; it is compared when it is over.
 func (c *Core) Maintain(t Time, id ring.ID, on bool) {
 	c.now = t
 	if c.away[id] == on {
@@ -45,15 +45,15 @@ func (c *Core) Maintain(t Time, id ring.ID, on bool) {
 	c.coordinator.plan()
 }
 
-// Differs says that a read has met copies of a series that differ, n of whose bucket is copies. Where this node is
-// an owner, the share is compared soon.
+// Differs says that a read has met copies of a series that differ, n of whose bucket is copies.
+// Where this node is an owner, the share is compared soon.
 func (c *Core) Differs(t Time, series metric.SeriesID, copies int) {
 	c.now = t
 	c.compare.differs(Share{c.view.Partition(series), copies})
 }
 
-// Ready reports whether this node knows the deletions of all peers that it reaches: only then it takes,
-// compares and serves points.
+// Ready reports whether this node knows the deletions of all peers that it reaches: only then it
+// takes, compares and serves points.
 func (c *Core) Ready() bool { return c.ready() }
 
 // HoldMoves says whether shares that move wait. Those that are being compared go on to their end.

@@ -8,12 +8,13 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// While a ring changes, a write needs W copies on those who will own it, too: else a read under the ring that
-// follows finds none.
+// While a ring changes, a write needs W copies on those who will own it, too: else a read under the
+// ring that follows finds none.
 func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 	config := ring.Config{Number: 1, Partitions: 1, Copies: 3}
 	for n, state := range []ring.State{ring.Active, ring.Active, ring.Leaving, ring.Joining} {
-		config.Members = append(config.Members, ring.Member{ID: copyID(byte(n) + 1), Name: fmt.Sprint(n), State: state,
+		config.Members = append(config.Members, ring.Member{ID: copyID(byte(n) + 1), Name: fmt.Sprint(n),
+			State:  state,
 			Tokens: []uint32{uint32(n) << 30}, Protocol: ring.Protocol{Min: 1, Max: 1}})
 	}
 	view, err := ring.New(config)
@@ -21,10 +22,12 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 		t.Fatal(err)
 	}
 	for other, done := range map[byte]bool{2: true, 3: false} {
-		c := New(Config{Self: copyID(1), Boot: 1, W: 2, R: 2, Timeout: 1000, Resend: 100, CompareMS: 1 << 40}, &blank{}, view, Time{})
+		c := New(Config{Self: copyID(1), Boot: 1, W: 2, R: 2, Timeout: 1000, Resend: 100,
+			CompareMS: 1 << 40}, &blank{}, view, Time{})
 		c.Peer(Time{}, copyID(other), true) // the one that joins and another one are down
 		c.asked = nil
-		c.Submit(Time{}, 1, Batch{Rows: []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}})
+		c.Submit(Time{}, 1,
+			Batch{Rows: []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}})
 		sends, _ := c.Take()
 		for _, s := range sends {
 			switch m := s.Message.(type) {
@@ -43,12 +46,14 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 	}
 }
 
-// A batch that is under way when n rises needs the W of the ring that it ends under: reads under that ring count on it.
+// A batch that is under way when n rises needs the W of the ring that it ends under: reads under
+// that ring count on it.
 func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
 	ringOf := func(number uint64, copies, next int) *ring.View {
 		config := ring.Config{Number: number, Partitions: 1, Copies: copies, NextCopies: next}
 		for n := range byte(2) {
-			config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n), State: ring.Active,
+			config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n),
+				State:  ring.Active,
 				Tokens: []uint32{uint32(n) << 30}, Protocol: ring.Protocol{Min: 1, Max: 1}})
 		}
 		view, err := ring.New(config)
@@ -58,10 +63,12 @@ func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
 		return view
 	}
 	rising := ringOf(1, 1, 2)
-	c := New(Config{Self: copyID(1), Boot: 1, W: 1, NextW: 2, R: 1, Timeout: 1000, Resend: 100, CompareMS: 1 << 40}, &blank{}, rising, Time{})
+	c := New(Config{Self: copyID(1), Boot: 1, W: 1, NextW: 2, R: 1, Timeout: 1000, Resend: 100,
+		CompareMS: 1 << 40}, &blank{}, rising, Time{})
 	c.Peer(Time{}, copyID(2), true)
 	c.asked = nil
-	c.Submit(Time{}, 1, Batch{Rows: []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}})
+	c.Submit(Time{}, 1,
+		Batch{Rows: []Row{{Series: metric.SeriesID{1}, Slot: 1, Value: Value{Word: 1}}}})
 	keys := make(map[ring.ID]Key)
 	sends, _ := c.Take()
 	for _, s := range sends {

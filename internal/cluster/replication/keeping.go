@@ -6,17 +6,19 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// keeping is what a node tells the others, so that reads anywhere meet what it acknowledges: in which partitions it keeps
-// hints, and which ring it knows. A copy that is a hint is on no disk of an owner yet, so reads need who keeps it
-// besides (Holders): the first hint of a partition is acknowledged only when all who are up have heard of it. And a
-// node that knows an older ring asks the owners of that one: nothing is acknowledged under a ring before all who are up
-// know it, or a later one.
+// keeping is what a node tells the others, so that reads anywhere meet what it acknowledges: in
+// which partitions it keeps hints, and which ring it knows. A copy that is a hint is on no disk of
+// an owner yet, so reads need who keeps it besides (Holders): the first hint of a partition is
+// acknowledged only when all who are up have heard of it. And a node that knows an older ring asks
+// the owners of that one: nothing is acknowledged under a ring before all who are up know it, or a
+// later one.
 type keeping struct {
 	*Core
-	count  map[int]int // hints of this node, by partition
-	number uint64      // of the list of this node: grows when a partition comes or goes, and with the ring
-	ring   uint64      // the number that the list had when the ring became what it is
-	agreed bool        // all who are up know the ring
+	count map[int]int // hints of this node, by partition
+	// of the list of this node: grows when a partition comes or goes, and with the ring
+	number uint64
+	ring   uint64 // the number that the list had when the ring became what it is
+	agreed bool   // all who are up know the ring
 	told   map[ring.ID]telling
 	waits  []onTold // by number
 	others map[ring.ID]kept
@@ -38,13 +40,22 @@ type onTold struct {
 // kept is what a node has said of its hints.
 type kept struct {
 	boot, number uint64
-	partitions   []byte       // a bit for each
-	fresh        bool         // it has said so itself, since it came up
-	ahead        ring.Version // it knows this ring and waits for an answer, and this node does not; zero: no
+	partitions   []byte // a bit for each
+	fresh        bool   // it has said so itself, since it came up
+	// it knows this ring and waits for an answer, and this node does not; zero: no
+	ahead ring.Version
 }
 
 func newKeeping(c *Core) *keeping {
-	k := &keeping{Core: c, count: make(map[int]int), number: 1, ring: 1, agreed: true, told: make(map[ring.ID]telling), others: make(map[ring.ID]kept)}
+	k := &keeping{
+		Core:   c,
+		count:  make(map[int]int),
+		number: 1,
+		ring:   1,
+		agreed: true,
+		told:   make(map[ring.ID]telling),
+		others: make(map[ring.ID]kept),
+	}
 	for _, h := range c.store.Hints() {
 		k.count[h.Partition]++
 	}
@@ -164,20 +175,24 @@ func (k *keeping) settle() {
 // hear takes what a node says of its own hints, or of those of one that it does not reach.
 func (k *keeping) hear(from ring.ID, m Keeps) {
 	of, known := k.others[m.Node]
-	if m.Node == k.config.Self || known && (m.Boot < of.boot || m.Boot == of.boot && m.Number < of.number) {
+	if m.Node == k.config.Self || known &&
+		(m.Boot < of.boot || m.Boot == of.boot && m.Number < of.number) {
 		return
 	}
-	if _, member := k.view.Member(m.Node); !member || len(m.Partitions) != 0 && len(m.Partitions) != (k.view.Partitions()+7)/8 {
+	if _, member := k.view.Member(m.Node); !member || len(m.Partitions) != 0 &&
+		len(m.Partitions) != (k.view.Partitions()+7)/8 {
 		return
 	}
-	k.others[m.Node] = kept{m.Boot, m.Number, m.Partitions, of.fresh || m.Node == from && k.up[from], of.ahead}
+	k.others[m.Node] = kept{m.Boot, m.Number, m.Partitions, of.fresh || m.Node == from && k.up[from],
+		of.ahead}
 	k.turn++
 	if m.Node == from {
 		k.answerTo(from, m.Version)
 	}
 }
 
-// answerTo says that this node has heard what a peer said last, if it knows the ring that the peer knows, or a later one.
+// answerTo says that this node has heard what a peer said last, if it knows the ring that the peer
+// knows, or a later one.
 func (k *keeping) answerTo(peer ring.ID, knows ring.Version) {
 	of, here := k.others[peer], k.view.Version()
 	if of.ahead = knows; here == knows || here.Number > knows.Number {
@@ -205,7 +220,8 @@ func (k *keeping) answer(to ring.ID) {
 	}
 }
 
-// restart tells the others of another ring, answers those that know it already, and lets what nobody needs under it go.
+// restart tells the others of another ring, answers those that know it already, and lets what
+// nobody needs under it go.
 func (k *keeping) restart() {
 	for id := range k.others {
 		if _, member := k.view.Member(id); !member {
@@ -223,10 +239,10 @@ func (k *keeping) restart() {
 	k.settle()
 }
 
-// Holders appends to dst the members that may keep hints of a partition, whoever they are for, this node among
-// them: those who said so last, be they up or not, and those who are up and have said nothing yet.
-// A read that wants to meet every acknowledged point hears so many more nodes than R, these before any owner:
-// hints that are delivered in between are then at the owners.
+// Holders appends to dst the members that may keep hints of a partition, whoever they are for, this
+// node among them: those who said so last, be they up or not, and those who are up and have said
+// nothing yet. A read that wants to meet every acknowledged point hears so many more nodes than R,
+// these before any owner: hints that are delivered in between are then at the owners.
 func (c *Core) Holders(dst []ring.ID, partition int) []ring.ID {
 	k := c.keeping
 	for _, m := range c.view.Members() {
@@ -236,14 +252,16 @@ func (c *Core) Holders(dst []ring.ID, partition int) []ring.ID {
 			if k.count[partition] > 0 {
 				dst = append(dst, m.ID)
 			}
-		case c.up[m.ID] && !of.fresh, known && len(of.partitions) > 0 && of.partitions[partition/8]>>(partition%8)&1 != 0:
+		case c.up[m.ID] && !of.fresh, known && len(of.partitions) > 0 &&
+			of.partitions[partition/8]>>(partition%8)&1 != 0:
 			dst = append(dst, m.ID)
 		}
 	}
 	return dst
 }
 
-// Heard is what this node has heard of the others, as far as reads and events need it. Nobody changes it.
+// Heard is what this node has heard of the others, as far as reads and events need it. Nobody
+// changes it.
 type Heard struct {
 	Holders [][]ring.ID  // of each partition
 	Version ring.Version // of the ring that this node was told last
@@ -257,7 +275,12 @@ func (c *Core) Heard(before *Heard) *Heard {
 	if before != nil && before.turn == k.turn {
 		return nil
 	}
-	h := &Heard{Holders: make([][]ring.ID, c.view.Partitions()), Version: c.view.Version(), Agreed: k.agreed, turn: k.turn}
+	h := &Heard{
+		Holders: make([][]ring.ID, c.view.Partitions()),
+		Version: c.view.Version(),
+		Agreed:  k.agreed,
+		turn:    k.turn,
+	}
 	for p := range h.Holders {
 		h.Holders[p] = c.Holders(nil, p)
 	}

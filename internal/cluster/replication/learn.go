@@ -76,10 +76,13 @@ func (c learner) learn(from ring.ID, m Known) {
 
 // deletions returns a page of what is known here of a partition, or of all, behind a series; and up
 // to which one it is complete.
-func (c *Core) deletions(partition int, after, through metric.SeriesID) ([]Deletion, metric.SeriesID) {
+func (c *Core) deletions(partition int, after, through metric.SeriesID) ([]Deletion,
+	metric.SeriesID) {
 	list := c.store.Deletions(partition)
 	behind := func(s metric.SeriesID) int {
-		i, found := slices.BinarySearchFunc(list, s, func(d Deletion, s metric.SeriesID) int { return bytes.Compare(d.Series[:], s[:]) })
+		i, found := slices.BinarySearchFunc(list, s, func(d Deletion, s metric.SeriesID) int {
+			return bytes.Compare(d.Series[:], s[:])
+		})
 		if found {
 			i++
 		}

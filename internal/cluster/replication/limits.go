@@ -37,7 +37,8 @@ func (l Limits) orLargest() Limits {
 // lastWindow is behind all windows that there are.
 const lastWindow = math.MaxUint64
 
-// maxAdopting bounds the bytes of chunks that have no file yet: while there are more, no others are asked for.
+// maxAdopting bounds the bytes of chunks that have no file yet: while there are more, no others are
+// asked for.
 const maxAdopting = 16 << 20
 
 // LastSeries returns what is behind all series: a page up to it is the last one.

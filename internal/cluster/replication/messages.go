@@ -30,8 +30,8 @@ type Deletion struct {
 	Incarnation uint64
 }
 
-// Change is what a batch does to one partition, or, in a Write, to several of the same owners. Messages and
-// stores share it: nobody changes it.
+// Change is what a batch does to one partition, or, in a Write, to several of the same owners.
+// Messages and stores share it: nobody changes it.
 type Change struct {
 	Partition int
 	Further   []int    // partitions beside it, ascending
@@ -57,7 +57,8 @@ type BatchID struct {
 	Boot, Number uint64
 }
 
-// Key names what a node does once: a change of a batch, for one owner. A new attempt has other content.
+// Key names what a node does once: a change of a batch, for one owner. A new attempt has other
+// content.
 type Key struct {
 	Batch     BatchID
 	Partition int // of the change: no other one of the batch with as many partitions has it
@@ -93,12 +94,14 @@ type Refusal uint8
 
 // The refusals.
 const (
-	Taken       Refusal = iota // no refusal
-	OtherRing                  // its ring is another one, it has not caught up yet, or lacks the bucket: send again later
-	NotMine                    // it does not own the partition and is not asked to stand in
-	Stale                      // it knows of later deletions, which the answer names: send again with these
-	Full                       // its disk or its hint log has no room
-	StaleBucket                // it knows that the bucket was deleted: nobody takes this any more
+	Taken Refusal = iota // no refusal
+	// its ring is another one, it has not caught up yet, or lacks the bucket: send again later
+	OtherRing
+	NotMine // it does not own the partition and is not asked to stand in
+	// it knows of later deletions, which the answer names: send again with these
+	Stale
+	Full        // its disk or its hint log has no room
+	StaleBucket // it knows that the bucket was deleted: nobody takes this any more
 )
 
 // Message is what nodes send each other. All may come late, twice, in another order, or never.
@@ -136,8 +139,8 @@ type Deliver struct {
 // Delivered says that a hint is on the owner's disk.
 type Delivered struct{ ID HintID }
 
-// Keeps says in which partitions a node keeps hints, and which ring it knows. A later list of a node replaces an
-// earlier one.
+// Keeps says in which partitions a node keeps hints, and which ring it knows. A later list of a
+// node replaces an earlier one.
 type Keeps struct {
 	Node         ring.ID // the sender, or one that is down and has said so to the sender
 	Boot, Number uint64  // of the list: of two, the higher one is later
@@ -175,7 +178,8 @@ type ChunkDigest struct {
 // WindowDigest is what a node holds of a partition in a window, all series together.
 type WindowDigest struct {
 	Number uint64 // that of a chunk / WindowChunks
-	Digest uint64 // the sum of the digests of its chunks, each mixed with series, incarnation and number
+	// the sum of the digests of its chunks, each mixed with series, incarnation and number
+	Digest uint64
 }
 
 // Step says to which step of a pass a message belongs. A pass compares all that two nodes have of a
@@ -191,8 +195,9 @@ type Step struct {
 // Compare shows what the sender holds in a range of windows.
 type Compare struct {
 	Step
-	Deletions     uint64         // digest of the deletions of the partition
-	From, Through uint64         // numbers of windows: the list is complete between them, both included
+	Deletions uint64 // digest of the deletions of the partition
+	// numbers of windows: the list is complete between them, both included
+	From, Through uint64
 	Windows       []WindowDigest // ascending
 }
 
@@ -205,7 +210,8 @@ type Compared struct {
 	Left      int      // windows that it holds behind Through
 }
 
-// ShareDeletions gives deletions of series behind After and up to Through, all that the sender knows.
+// ShareDeletions gives deletions of series behind After and up to Through, all that the sender
+// knows.
 type ShareDeletions struct {
 	Step
 	After, Through metric.SeriesID
@@ -219,7 +225,8 @@ type SharedDeletions struct {
 	Deletions []Deletion      // ascending
 }
 
-// CompareChunks shows what the sender holds of a window: chunks of series behind After and up to Through.
+// CompareChunks shows what the sender holds of a window: chunks of series behind After and up to
+// Through.
 type CompareChunks struct {
 	Step
 	Window         uint64

@@ -12,14 +12,17 @@ func (c *Core) write(from ring.ID, m Write) {
 	if c.store.Settle(m.Batch, m.Settled) {
 		return // a late copy of the message: nobody waits for an answer
 	}
-	refuse := func(r Refusal, later []Deletion) { c.send(from, Written{Key: m.Key, Refusal: r, Later: later}) }
+	refuse := func(r Refusal, later []Deletion) {
+		c.send(from, Written{Key: m.Key, Refusal: r, Later: later})
+	}
 	counts, at, seen := c.store.Seen(m.Key)
 	switch {
 	case seen: // its answer was lost
 	case m.Version != c.view.Version() || !c.ready():
 		refuse(OtherRing, nil)
 		return
-	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self && !ownsAll(c.view, c.config.Self, &m.Change):
+	case m.For != c.config.Self && !c.standsIn(m) || m.For == c.config.Self &&
+		!ownsAll(c.view, c.config.Self, &m.Change):
 		refuse(NotMine, nil)
 		return
 	default:
@@ -53,12 +56,16 @@ func (c *Core) write(from ring.ID, m Write) {
 // ownsAll reports whether a node owns every partition of a change.
 func ownsAll(v *ring.View, id ring.ID, change *Change) bool {
 	owns := func(partition int) bool { return v.Owns(id, partition, change.Copies) }
-	return owns(change.Partition) && !slices.ContainsFunc(change.Further, func(p int) bool { return !owns(p) })
+	return owns(change.Partition) && !slices.ContainsFunc(change.Further, func(p int) bool {
+		return !owns(p)
+	})
 }
 
-// standsIn reports whether this node may keep a hint: of one partition, for an owner, and it is none itself.
+// standsIn reports whether this node may keep a hint: of one partition, for an owner, and it is
+// none itself.
 func (c *Core) standsIn(m Write) bool {
-	return len(m.Change.Further) == 0 && c.view.Owns(m.For, m.Change.Partition, m.Change.Copies) && !c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies)
+	return len(m.Change.Further) == 0 && c.view.Owns(m.For, m.Change.Partition, m.Change.Copies) &&
+		!c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies)
 }
 
 // inspect returns the deletions behind which a change would have to be sent again, and those that
@@ -83,7 +90,8 @@ func (c *Core) inspect(change Change) (later, news []Deletion) {
 		}
 	}
 	for i, r := range change.Rows {
-		if i == 0 || r.Series != change.Rows[i-1].Series || r.Incarnation != change.Rows[i-1].Incarnation {
+		if i == 0 || r.Series != change.Rows[i-1].Series ||
+			r.Incarnation != change.Rows[i-1].Incarnation {
 			compare(Deletion{r.Series, r.Incarnation})
 		}
 	}
@@ -123,28 +131,39 @@ func (c *Core) merge(change Change) (Position, error) {
 	}
 	rows, chunks := change.Rows, change.Chunks
 	if len(later)+len(news) > 0 {
-		rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Incarnation < c.store.Incarnation(r.Series) })
-		chunks = slices.DeleteFunc(slices.Clone(chunks), func(k Chunk) bool { return k.Incarnation < c.store.Incarnation(k.ID.Series) })
+		rows = slices.DeleteFunc(slices.Clone(rows), func(r Row) bool {
+			return r.Incarnation < c.store.Incarnation(r.Series)
+		})
+		chunks = slices.DeleteFunc(slices.Clone(chunks), func(k Chunk) bool {
+			return k.Incarnation < c.store.Incarnation(k.ID.Series)
+		})
 	}
 	if len(rows)+len(chunks) == 0 {
 		return c.noted, nil
 	}
-	at, err := c.store.Merge(Change{Partition: change.Partition, Copies: change.Copies, Chunks: chunks, Rows: rows})
+	at, err := c.store.Merge(Change{
+		Partition: change.Partition,
+		Copies:    change.Copies,
+		Chunks:    chunks,
+		Rows:      rows,
+	})
 	c.noted = max(c.noted, at)
 	return at, err
 }
 
-// fails reports whether a comparison cannot go on after a merge. Two owners that both stay go past rows of a
-// bucket that this one has no place for: what lies behind them would not be repaired either. What moves
-// will be let go by the other node, so nothing of it is passed over.
+// fails reports whether a comparison cannot go on after a merge. Two owners that both stay go past
+// rows of a bucket that this one has no place for: what lies behind them would not be repaired
+// either. What moves will be let go by the other node, so nothing of it is passed over.
 func (c answering) fails(err error, peer ring.ID, of Share) bool {
-	stay := slices.Contains(c.view.Owners(nil, of.Partition, ring.Current, of.Copies), c.config.Self) && c.view.Owns(peer, of.Partition, of.Copies)
+	stay := slices.Contains(c.view.Owners(nil, of.Partition, ring.Current, of.Copies),
+		c.config.Self) && c.view.Owns(peer, of.Partition, of.Copies)
 	return err != nil && !(errors.Is(err, ErrAbsent) && stay)
 }
 
 // delivery takes a hint as an owner.
 func (c *Core) delivery(from ring.ID, m Deliver) {
-	if m.Version != c.view.Version() || !c.ready() || !c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies) {
+	if m.Version != c.view.Version() || !c.ready() ||
+		!c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies) {
 		return // it comes again
 	}
 	at, err := c.merge(m.Change)

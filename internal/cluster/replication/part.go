@@ -7,8 +7,9 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// part is what of a batch lies in partitions that have the same owners: each of these gets one message, not one
-// for each partition. That holds while they are all up and the ring stays. Then the part is split.
+// part is what of a batch lies in partitions that have the same owners: each of these gets one
+// message, not one for each partition. That holds while they are all up and the ring stays. Then
+// the part is split.
 type part struct {
 	whole     piece
 	split     []piece // by partition; nil: the part goes whole
@@ -40,7 +41,8 @@ func (p *part) pieces(yield func(*piece) bool) {
 // part returns the one that a partition is in.
 func (b *batch) part(partition int) *part {
 	for i := range b.parts {
-		if c := &b.parts[i].whole.change; c.Partition == partition || slices.Contains(c.Further, partition) {
+		if c := &b.parts[i].whole.change; c.Partition == partition ||
+			slices.Contains(c.Further, partition) {
 			return &b.parts[i]
 		}
 	}
@@ -56,8 +58,8 @@ func (q *piece) find(of copyOf) *sentCopy {
 	return nil
 }
 
-// copyFor returns what a target of a piece was asked for, nil if it was not. After a split that may still be the whole
-// part: sent again it is known as the same.
+// copyFor returns what a target of a piece was asked for, nil if it was not. After a split that may
+// still be the whole part: sent again it is known as the same.
 func (p *part) copyFor(q *piece, t ring.Target) (of *piece, to *sentCopy) {
 	if to := p.whole.find(target(t)); to != nil && (to.has() || p.goesWhole(to.copyOf)) {
 		return &p.whole, to
@@ -65,12 +67,14 @@ func (p *part) copyFor(q *piece, t ring.Target) (of *piece, to *sentCopy) {
 	return q, q.find(target(t))
 }
 
-// goesWhole reports whether a node that was asked for the whole part is a target of all of it, and was asked
-// for nothing less.
+// goesWhole reports whether a node that was asked for the whole part is a target of all of it, and
+// was asked for nothing less.
 func (p *part) goesWhole(of copyOf) bool {
 	for i := range p.split {
 		q := &p.split[i]
-		if q.find(of) != nil || !slices.ContainsFunc(q.targets, func(t ring.Target) bool { return target(t) == of }) {
+		if q.find(of) != nil || !slices.ContainsFunc(q.targets, func(t ring.Target) bool {
+			return target(t) == of
+		}) {
 			return false
 		}
 	}
@@ -90,8 +94,8 @@ func (p *part) sent(k Key, of copyOf) *sentCopy {
 	return nil
 }
 
-// homesOf returns for each partition the first one that has the same owners, for buckets of n copies. One of which an
-// owner is down, or will be another one, has its own way.
+// homesOf returns for each partition the first one that has the same owners, for buckets of n
+// copies. One of which an owner is down, or will be another one, has its own way.
 func (c *coordinator) homesOf(copies int) []int {
 	if homes, ok := c.homes[copies]; ok {
 		return homes
@@ -166,8 +170,9 @@ func (c *coordinator) divide(copies int, of *Batch) []part {
 	return parts
 }
 
-// partsOf returns the parts for partitions of which places counts what they get, with room for that in rows, of
-// which there are so many. Afterwards places has the number of the part of each first partition.
+// partsOf returns the parts for partitions of which places counts what they get, with room for that
+// in rows, of which there are so many. Afterwards places has the number of the part of each first
+// partition.
 func (c *coordinator) partsOf(copies int, homes []int, rows int) (parts []part) {
 	size := make(map[int]int) // of a part, by home
 	for p, n := range c.places {
@@ -185,7 +190,11 @@ func (c *coordinator) partsOf(copies int, homes []int, rows int) (parts []part) 
 		if !ok {
 			i = len(parts)
 			number[homes[p]] = i
-			parts = append(parts, part{whole: piece{change: Change{Partition: p, Copies: copies, Rows: make([]Row, 0, min(rows, size[homes[p]]))}}})
+			parts = append(parts, part{whole: piece{change: Change{
+				Partition: p,
+				Copies:    copies,
+				Rows:      make([]Row, 0, min(rows, size[homes[p]])),
+			}}})
 			continue
 		}
 		change := &parts[i].whole.change
@@ -221,7 +230,9 @@ func (c *coordinator) retarget(p *part) {
 	of := &p.whole.change
 	if p.split == nil && len(of.Further) > 0 {
 		homes := c.homesOf(of.Copies)
-		if slices.ContainsFunc(of.Further, func(further int) bool { return homes[further] != homes[of.Partition] }) {
+		if slices.ContainsFunc(of.Further, func(further int) bool {
+			return homes[further] != homes[of.Partition]
+		}) {
 			p.split = c.apart(of)
 		}
 	}
@@ -248,7 +259,9 @@ func (c *coordinator) aimPart(b *batch, p *part) {
 
 func (c *coordinator) sendPiece(b *batch, p *part, q *piece, to *sentCopy) {
 	to.at = c.now.Steady
-	c.send(to.node, Write{Key: Key{b.id, q.change.Partition, len(q.change.Further), p.attempt, to.owner}, Version: c.view.Version(),
+	c.send(to.node, Write{
+		Key:     Key{b.id, q.change.Partition, len(q.change.Further), p.attempt, to.owner},
+		Version: c.view.Version(),
 		Settled: c.lowest(), Change: q.change})
 }
 
@@ -261,7 +274,8 @@ func (c *coordinator) resendPart(b *batch, p *part) {
 	}
 	for q := range p.pieces {
 		for _, t := range q.targets {
-			if of, to := p.copyFor(q, t); !to.final() && c.isUp(t.Node) && c.now.Steady >= to.at+c.config.Resend {
+			if of, to := p.copyFor(q, t); !to.final() && c.isUp(t.Node) &&
+				c.now.Steady >= to.at+c.config.Resend {
 				c.sendPiece(b, p, of, to)
 			}
 		}
@@ -295,8 +309,8 @@ func change(before, now bool) int {
 	return 1
 }
 
-// confirmed reports whether W nodes have a piece on disk for owners of now, and every owner to
-// come that is up has it besides. As many as will be W have it for owners to come: a read under the ring
+// confirmed reports whether W nodes have a piece on disk for owners of now, and every owner to come
+// that is up has it besides. As many as will be W have it for owners to come: a read under the ring
 // that follows finds it, whenever that begins, and though an owner to come was down.
 func (c *coordinator) confirmed(b *batch, p *part, q *piece) bool {
 	var buf [ring.MaxCopies]ring.ID

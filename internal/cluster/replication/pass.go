@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// pass compares a pair from the first window to the last, a question after the other. It pauses when
-// the peer does not answer, and goes on at the page of windows where it was.
+// pass compares a pair from the first window to the last, a question after the other. It pauses
+// when the peer does not answer, and goes on at the page of windows where it was.
 type pass struct {
 	of     pair
 	step   Step
@@ -42,18 +42,30 @@ func (c *comparisons) start(of candidate) bool {
 		return false
 	}
 	if p == nil {
-		p = &pass{of: of.pair, move: c.moves(of), soon: !c.moves(of) && c.soon(of), progress: c.begins(of)}
+		p = &pass{
+			of:       of.pair,
+			move:     c.moves(of),
+			soon:     !c.moves(of) && c.soon(of),
+			progress: c.begins(of),
+		}
 		p.progress.Started = c.now.Steady
 		c.passes[of.pair] = p
 	}
 	c.last++
-	p.step = Step{Boot: c.config.Boot, Pass: c.last, Partition: of.Partition, Copies: of.Copies, Version: c.view.Version()}
+	p.step = Step{
+		Boot:      c.config.Boot,
+		Pass:      c.last,
+		Partition: of.Partition,
+		Copies:    of.Copies,
+		Version:   c.view.Version(),
+	}
 	c.running = append(c.running, p)
 	c.askWindows(p)
 	return true
 }
 
-// pause lets a pass rest: the peer does not answer, or the disk is full. What moved so far is equal now.
+// pause lets a pass rest: the peer does not answer, or the disk is full. What moved so far is equal
+// now.
 func (c *comparisons) pause(p *pass) {
 	p.asked, p.shared = nil, false
 	p.progress.Windows = p.before
@@ -93,7 +105,8 @@ func (c *comparisons) ask(p *pass, m Message) {
 	c.send(p.of.peer, m)
 }
 
-// answered returns the pass whose question was answered, nil if nobody waits for the answer any more.
+// answered returns the pass whose question was answered, nil if nobody waits for the answer any
+// more.
 func (c *comparisons) answered(from ring.ID, s Step) *pass {
 	p := c.passes[pair{s.share(), from}]
 	if p == nil || p.asked == nil || p.step != s {
@@ -122,7 +135,13 @@ func (c *comparisons) askPage(p *pass) {
 		p.through, p.behind = list[n].Number-1, len(list)-n
 		list = list[:n]
 	}
-	c.ask(p, Compare{Step: p.nextStep(), Deletions: c.digestDeletions(p.of.Partition), From: p.from, Through: p.through, Windows: list})
+	c.ask(p, Compare{
+		Step:      p.nextStep(),
+		Deletions: c.digestDeletions(p.of.Partition),
+		From:      p.from,
+		Through:   p.through,
+		Windows:   list,
+	})
 }
 
 // compared goes on with the windows that differ. Deletions come first: what they hide is neither
@@ -196,7 +215,13 @@ func (c *comparisons) askChunks(p *pass) {
 	if more {
 		p.upTo = list[len(list)-1].ID.Series
 	}
-	c.ask(p, CompareChunks{Step: p.nextStep(), Window: p.windows[0], After: p.after, Through: p.upTo, Chunks: list})
+	c.ask(p, CompareChunks{
+		Step:    p.nextStep(),
+		Window:  p.windows[0],
+		After:   p.after,
+		Through: p.upTo,
+		Chunks:  list,
+	})
 }
 
 func (c *comparisons) difference(from ring.ID, m Difference) {
@@ -246,8 +271,8 @@ func (c *comparisons) release(p *pass) {
 	p.reserved = 0
 }
 
-// chunksOf returns the first chunks of a list that have points, with so many points together and at least one
-// chunk, and how many of the list these stand for.
+// chunksOf returns the first chunks of a list that have points, with so many points together and at
+// least one chunk, and how many of the list these stand for.
 func chunksOf(store Store, list []ChunkID, most int) (chunks []Chunk, of int) {
 	held := 0
 	for ; of < len(list); of++ {
@@ -282,7 +307,11 @@ func (c *comparisons) filled(from ring.ID, m Filled) {
 		return
 	}
 	c.release(p)
-	if _, err := c.merge(Change{Partition: p.of.Partition, Copies: p.of.Copies, Chunks: m.Chunks}); (answering{c.Core}).fails(err, from, p.of.Share) {
+	if _, err := c.merge(Change{
+		Partition: p.of.Partition,
+		Copies:    p.of.Copies,
+		Chunks:    m.Chunks,
+	}); (answering{c.Core}).fails(err, from, p.of.Share) {
 		c.pause(p)
 		return
 	}
@@ -296,8 +325,9 @@ func (c *comparisons) filled(from ring.ID, m Filled) {
 	c.fillNext(p)
 }
 
-// finish notes that all windows were equal or exchanged. Here that is on disk when the log was synced; the peer
-// has told so for each page with its disk synced, where this node does not own the share.
+// finish notes that all windows were equal or exchanged. Here that is on disk when the log was
+// synced; the peer has told so for each page with its disk synced, where this node does not own the
+// share.
 func (c *comparisons) finish(p *pass) {
 	p.asked, p.ended = nil, true
 	c.stats.Comparisons++

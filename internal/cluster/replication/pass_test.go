@@ -20,8 +20,8 @@ func asked(t *testing.T, c *Core, peer byte) Message {
 	return nil
 }
 
-// Where an answer ends its page earlier, the next page begins there; what is no answer to the question
-// changes nothing.
+// Where an answer ends its page earlier, the next page begins there; what is no answer to the
+// question changes nothing.
 func TestTheNextPageBeginsBehindTheAnswer(t *testing.T) {
 	c := trio(t, 1)[copyID(1)]
 	c.Tick(Time{})
@@ -57,7 +57,8 @@ func TestTheNextPageBeginsBehindTheAnswer(t *testing.T) {
 		t.Fatalf("windows from %d on are compared next", compare.From)
 	}
 	receive(Compared{Step: compare.Step, Through: lastWindow})
-	if c.Stats().Comparisons != 1 || !c.compare.given[pair{Share{}, copyID(2)}] || c.compare.given[pair{Share{}, copyID(3)}] {
+	if c.Stats().Comparisons != 1 || !c.compare.given[pair{Share{}, copyID(2)}] ||
+		c.compare.given[pair{Share{}, copyID(3)}] {
 		t.Errorf("%+v, given %v", c.Stats(), c.compare.given)
 	}
 }
@@ -87,12 +88,14 @@ func TestAPassDoesNotOutliveItsRing(t *testing.T) {
 	}
 }
 
-// Where more is written than digests are made, a question, and its answer, go after half of the time that it has.
+// Where more is written than digests are made, a question, and its answer, go after half of the
+// time that it has.
 func TestDigestsThatAreNeverThere(t *testing.T) {
 	c := trio(t, 1)[copyID(1)]
 	c.store.(*blank).busy = true
 	c.Tick(Time{})
-	theirs := Compare{Step: Step{Boot: 1, Pass: 1, Number: 1, Version: c.view.Version()}, Through: lastWindow}
+	theirs := Compare{Step: Step{Boot: 1, Pass: 1, Number: 1, Version: c.view.Version()},
+		Through: lastWindow}
 	c.Receive(Time{}, copyID(3), theirs)
 	c.Receive(Time{}, copyID(3), theirs) // again: it is answered once
 	b := c.Background()

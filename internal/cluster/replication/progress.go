@@ -43,7 +43,8 @@ type LastPass struct {
 // Stats returns the counters. Passes has the partitions that this node compares, ascending.
 func (c *Core) Stats() Stats {
 	s := c.stats
-	s.Hints, s.Ring, s.Kept, s.Pace = c.relays.kept, c.view.Version(), len(c.compare.spare), c.compare.pace
+	s.Hints, s.Ring, s.Kept, s.Pace = c.relays.kept, c.view.Version(), len(c.compare.spare),
+		c.compare.pace
 	for _, of := range c.compare.pairs {
 		if c.compare.needless(of) {
 			continue
@@ -58,8 +59,8 @@ func (c *Core) Stats() Stats {
 	return s
 }
 
-// Progress returns the shares that move to this node, and those that it has given up and still has, under
-// the ring of now.
+// Progress returns the shares that move to this node, and those that it has given up and still has,
+// under the ring of now.
 func (c *Core) Progress() (list []Progress) {
 	for _, of := range c.compare.pairs {
 		p, begun := c.compare.passes[of.pair]

@@ -21,8 +21,15 @@ type reading struct{ *Core }
 // Query asks for slots of a series. Reply.Done says that R copies know each of them.
 func (c *Core) Query(t Time, request uint64, series metric.SeriesID, from, past uint64) {
 	c.now = t
-	c.reads[request] = &read{deadline: t.Steady + c.config.Timeout, sent: make(map[ring.ID]int64), answers: make(map[ring.ID]Fetched),
-		fetch: Fetch{Request: request, Partition: c.view.Partition(series), Series: series, From: from, Past: past}}
+	c.reads[request] = &read{deadline: t.Steady + c.config.Timeout, sent: make(map[ring.ID]int64),
+		answers: make(map[ring.ID]Fetched),
+		fetch: Fetch{
+			Request:   request,
+			Partition: c.view.Partition(series),
+			Series:    series,
+			From:      from,
+			Past:      past,
+		}}
 	reading{c}.resend()
 }
 
@@ -38,7 +45,8 @@ func (c reading) resend() {
 	}
 }
 
-// askReaders asks who keeps hints of the partition, and when all of these that are up have answered, the owners.
+// askReaders asks who keeps hints of the partition, and when all of these that are up have
+// answered, the owners.
 func (c reading) askReaders(request uint64, r *read) {
 	if !c.ready() {
 		return // it may not have heard who keeps hints
@@ -82,13 +90,18 @@ func (c reading) askReaders(request uint64, r *read) {
 
 // witnessed adds one of some members to those who keep hints, if there is none of these among them.
 func (c reading) witnessed(holders, members []ring.ID) []ring.ID {
-	if len(members) == 0 || slices.ContainsFunc(members, func(id ring.ID) bool { return slices.Contains(holders, id) && c.up[id] }) {
+	if len(members) == 0 || slices.ContainsFunc(members, func(id ring.ID) bool {
+		return slices.Contains(holders, id) && c.up[id]
+	}) {
 		return holders
 	}
-	return append(holders, members[max(slices.IndexFunc(members, func(id ring.ID) bool { return c.up[id] }), 0)])
+	return append(holders, members[max(slices.IndexFunc(members, func(id ring.ID) bool {
+		return c.up[id]
+	}), 0)])
 }
 
-// readers are the current owners. Who stands in for one that is down has no more than the hints since then.
+// readers are the current owners. Who stands in for one that is down has no more than the hints
+// since then.
 func (c *Core) readers(of Share) []ring.ID {
 	return c.view.Owners(nil, of.Partition, ring.Current, of.Copies)
 }
@@ -104,7 +117,8 @@ func (c reading) restart() {
 
 // fetch answers with what is here. No message asks for more than it may.
 func (c reading) fetch(from ring.ID, m Fetch) {
-	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() && m.From <= m.Past && m.Past-m.From <= MaxRows}
+	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() &&
+		m.From <= m.Past && m.Past-m.From <= MaxRows}
 	if answer.Ready {
 		answer.Incarnation, answer.Slots = c.read(m)
 	}
@@ -138,8 +152,8 @@ func (c reading) fetched(from ring.ID, m Fetched) {
 	c.askReaders(m.Request, r)
 }
 
-// merge lays the copies over each other by rule 1. Those of a lower incarnation were deleted. A slot that
-// a copy does not know is no unset one: the copy does not count for it.
+// merge lays the copies over each other by rule 1. Those of a lower incarnation were deleted. A
+// slot that a copy does not know is no unset one: the copy does not count for it.
 func (r *read) merge() (slots []Slot, fewest int) {
 	highest := uint64(0)
 	for _, a := range r.answers {

@@ -18,7 +18,8 @@ func drawValue(rt *rapid.T) Value {
 	return v
 }
 
-// Rule 1: the order in which copies are merged, and how often, does not matter; the pair stays together.
+// Rule 1: the order in which copies are merged, and how often, does not matter; the pair stays
+// together.
 func TestRule1TheLargestPairStays(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		values := rapid.SliceOfN(rapid.Custom(drawValue), 1, 6).Draw(rt, "values")
@@ -30,7 +31,9 @@ func TestRule1TheLargestPairStays(t *testing.T) {
 		}
 		want := merged(values)
 		again := append(slices.Clone(values), values...)
-		rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 0)).Shuffle(len(again), func(i, j int) { again[i], again[j] = again[j], again[i] })
+		rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "order"), 0)).Shuffle(len(again), func(i, j int) {
+			again[i], again[j] = again[j], again[i]
+		})
 		if got := merged(again); got != want {
 			rt.Fatalf("%v in another order and twice: %v, want %v", values, got, want)
 		}
@@ -61,7 +64,8 @@ func TestRule1ACutDividesTheRules(t *testing.T) {
 		for i, cut := range cuts {
 			var part []Value
 			for _, s := range sources {
-				if s.Number >= cut.From && (i+1 == len(cuts) || s.Number < cuts[i+1].From) && s.Value.Word != 0 {
+				if s.Number >= cut.From && (i+1 == len(cuts) || s.Number < cuts[i+1].From) &&
+					s.Value.Word != 0 {
 					part = append(part, s.Value)
 				}
 			}

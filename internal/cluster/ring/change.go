@@ -19,7 +19,13 @@ const (
 	SetCopies                 // n becomes Copies
 )
 
-var actionNames = [...]string{Join: "join", Leave: "leave", Replace: "replace", ForceRemove: "force-remove", SetCopies: "set-n"}
+var actionNames = [...]string{
+	Join:        "join",
+	Leave:       "leave",
+	Replace:     "replace",
+	ForceRemove: "force-remove",
+	SetCopies:   "set-n",
+}
 
 // String returns the name of the command that stages it.
 func (a Action) String() string { return actionNames[a] }
@@ -61,7 +67,8 @@ type Candidate struct {
 var ErrRefused = errors.New("refused")
 
 // ErrStale is wrapped by the error of a commit whose plan was made for another ring.
-var ErrStale = errors.New("the ring has changed since the plan was made: look at the new plan, then commit that")
+var ErrStale = errors.New("the ring has changed since the plan was made: look at the new plan, " +
+	"then commit that")
 
 func refuse(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrRefused, fmt.Sprintf(format, args...))
@@ -83,7 +90,8 @@ func (v *View) apply(c Change, rng *rand.Rand) (*View, error) {
 		return v.leave(c.Node, Removed)
 	case SetCopies:
 		if n := v.lengths[Future]; c.Copies > n {
-			return nil, refuse("n = %d needs as many members, there will be %d: let others join first", c.Copies, n)
+			return nil, refuse("n = %d needs as many members, there will be %d: let others join first",
+				c.Copies, n)
 		}
 		return v.with(func(next *Config) { next.NextCopies = c.Copies })
 	}
@@ -93,30 +101,35 @@ func (v *View) apply(c Change, rng *rand.Rand) (*View, error) {
 // admits says why a node cannot join, and what to do about it.
 func (v *View) admits(c *Candidate) error {
 	if m, ok := v.Named(c.Name); ok && m.ID != c.ID {
-		return refuse("%s is known with another data directory, %s; this one is %s: use replace, or start the node with the directory it had",
+		return refuse("%s is known with another data directory, %s; this one is %s: use replace, or "+
+			"start the node with the directory it had",
 			c.Name, m.ID, c.ID)
 	}
 	if m, ok := v.Member(c.ID); ok && m.Name != c.Name {
-		return refuse("the data directory %s belongs to %s: start %s with a directory of its own", c.ID, m.Name, c.Name)
+		return refuse("the data directory %s belongs to %s: start %s with a directory of its own", c.ID,
+			m.Name, c.Name)
 	} else if ok && m.State != Pending {
 		return refuse("%s is a member already, %s", c.Name, m.State)
 	}
 	return v.fits(c)
 }
 
-// fits says why a node cannot be a member under any name. What a pending member has is of this ring: its join was
-// taken back.
+// fits says why a node cannot be a member under any name. What a pending member has is of this
+// ring: its join was taken back.
 func (v *View) fits(c *Candidate) error {
 	if m, is := v.Member(c.ID); c.HasData && !(is && m.State == Pending) {
-		return refuse("%s has data: start it with an empty data directory, or load its data as a client would", c.Name)
+		return refuse("%s has data: start it with an empty data directory, or load its data as a "+
+			"client would", c.Name)
 	}
 	if c.Partitions != v.Partitions() {
-		return refuse("ring_size of %s is %d, that of the cluster %d: set it in its configuration", c.Name, c.Partitions, v.Partitions())
+		return refuse("ring_size of %s is %d, that of the cluster %d: set it in its configuration",
+			c.Name, c.Partitions, v.Partitions())
 	}
 	for i := range v.config.Members {
 		m := &v.config.Members[i]
 		if _, ok := c.Protocol.Speaks(m.Protocol); !ok && m.State != Removed {
-			return refuse("%s speaks versions %d to %d of the protocol, %s %d to %d: upgrade in steps of one minor version",
+			return refuse("%s speaks versions %d to %d of the protocol, %s %d to %d: upgrade in steps of "+
+				"one minor version",
 				c.Name, c.Protocol.Min, c.Protocol.Max, m.Name, m.Protocol.Min, m.Protocol.Max)
 		}
 	}
@@ -127,7 +140,8 @@ func (v *View) fits(c *Candidate) error {
 func (v *View) add(c Candidate, tokens []uint32, replaces ID) (*View, error) {
 	return v.with(func(next *Config) {
 		next.Members = slices.DeleteFunc(next.Members, func(m Member) bool { return m.ID == c.ID })
-		next.Members = append(next.Members, Member{ID: c.ID, Name: c.Name, Addresses: c.Addresses, Zone: c.Zone,
+		next.Members = append(next.Members, Member{ID: c.ID, Name: c.Name, Addresses: c.Addresses,
+			Zone:  c.Zone,
 			State: Joining, Tokens: tokens, Protocol: c.Protocol, Replaces: replaces})
 	})
 }
@@ -155,7 +169,8 @@ func (v *View) leave(name string, as State) (*View, error) {
 		return nil, refuse("%s is the last member: stop it instead", name)
 	}
 	if n := v.Copies(Future); as == Leaving && left < n {
-		return nil, refuse("without %s %d members are left for n = %d: let another join, or set n lower first", name, left, n)
+		return nil, refuse("without %s %d members are left for n = %d: let another join, or set n "+
+			"lower first", name, left, n)
 	}
 	return v.as(m.ID, as)
 }
@@ -174,9 +189,11 @@ func (v *View) replace(c Change) (*View, error) {
 	case !ok:
 		return nil, refuse("no member is called %s", c.Node)
 	case old.State != Active && old.State != Removed:
-		return nil, refuse("%s is %s: only an active or a removed member can be replaced", c.Node, old.State)
+		return nil, refuse("%s is %s: only an active or a removed member can be replaced", c.Node,
+			old.State)
 	case old.ID == c.Member.ID:
-		return nil, refuse("%s has this data directory already: start it, nothing needs to be replaced", c.Node)
+		return nil, refuse("%s has this data directory already: start it, nothing needs to be replaced",
+			c.Node)
 	}
 	if err := v.fits(&c.Member); err != nil {
 		return nil, err

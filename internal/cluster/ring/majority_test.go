@@ -2,12 +2,14 @@ package ring
 
 import "testing"
 
-// A majority is one of the members of now and one of those to come; removed and pending ones have no say.
+// A majority is one of the members of now and one of those to come; removed and pending ones have
+// no say.
 func TestMajority(t *testing.T) {
 	of := func(states ...State) *View {
 		c := Config{Partitions: 1, Copies: 1}
 		for i, s := range states {
-			c.Members = append(c.Members, Member{ID: ID{byte(i + 1)}, Name: string(rune('a' + i)), State: s, Tokens: []uint32{uint32(i)}})
+			c.Members = append(c.Members, Member{ID: ID{byte(i + 1)}, Name: string(rune('a' + i)), State: s,
+				Tokens: []uint32{uint32(i)}})
 		}
 		v, err := New(c)
 		if err != nil {
@@ -41,8 +43,11 @@ func TestMajority(t *testing.T) {
 		for _, b := range c.has {
 			among[ID{b}] = true
 		}
-		if got := Majority(c.v, func(id ID) bool { return among[id] }); got != c.want || len(Counting(c.v)) != c.counting {
-			t.Errorf("%v of %d: %v, %d count; want %v, %d", c.has, len(c.v.Members()), got, len(Counting(c.v)), c.want, c.counting)
+		if got := Majority(c.v, func(id ID) bool {
+			return among[id]
+		}); got != c.want || len(Counting(c.v)) != c.counting {
+			t.Errorf("%v of %d: %v, %d count; want %v, %d", c.has, len(c.v.Members()), got,
+				len(Counting(c.v)), c.want, c.counting)
 		}
 	}
 }

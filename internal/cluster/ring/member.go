@@ -17,7 +17,8 @@ func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 // UnmarshalText reads what String returns.
 func (id *ID) UnmarshalText(text []byte) error {
 	if len(text) != 2*len(id) {
-		return fmt.Errorf("an id of a node has %d hexadecimal digits, this one has %d characters", 2*len(id), len(text))
+		return fmt.Errorf("an id of a node has %d hexadecimal digits, this one has %d characters",
+			2*len(id), len(text))
 	}
 	_, err := hex.Decode(id[:], text)
 	return err
@@ -35,7 +36,13 @@ const (
 	Removed                  // as Leaving, but its data are gone or given up: nothing is asked of it
 )
 
-var stateNames = [...]string{Pending: "pending", Joining: "joining", Active: "active", Leaving: "leaving", Removed: "removed"}
+var stateNames = [...]string{
+	Pending: "pending",
+	Joining: "joining",
+	Active:  "active",
+	Leaving: "leaving",
+	Removed: "removed",
+}
 
 // String returns the name of the state in lower case.
 func (s State) String() string {

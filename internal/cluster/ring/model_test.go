@@ -54,7 +54,9 @@ func testID(n int) ID { return ID{0: byte(n % 7), 15: byte(n)} }
 func drawConfig(rt *rapid.T) Config {
 	c := Config{Partitions: 1 << rapid.IntRange(0, 6).Draw(rt, "log ring_size"),
 		Copies: rapid.IntRange(1, 4).Draw(rt, "n"), NextCopies: rapid.IntRange(1, 4).Draw(rt, "next n")}
-	token := rapid.OneOf(rapid.Uint32(), rapid.Map(rapid.Uint32Range(0, 63), func(n uint32) uint32 { return n << 26 }))
+	token := rapid.OneOf(rapid.Uint32(), rapid.Map(rapid.Uint32Range(0, 63), func(n uint32) uint32 {
+		return n << 26
+	}))
 	for i := range rapid.IntRange(1, 8).Draw(rt, "members") {
 		c.Members = append(c.Members, Member{ID: testID(i + 1), Name: fmt.Sprint("n", i+1),
 			Zone:   rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(rt, "zone"),
@@ -69,7 +71,8 @@ func grown(partitions, copies, members int, zones ...string) *View {
 	rng := rand.New(rand.NewPCG(uint64(partitions), uint64(members)))
 	c := Config{Partitions: partitions, Copies: copies}
 	for i := range members {
-		m := Member{ID: testID(i + 1), Name: fmt.Sprint("n", i+1), State: Active, Tokens: mustNew(c).Tokens(rng), Protocol: Protocol{1, 1}}
+		m := Member{ID: testID(i + 1), Name: fmt.Sprint("n", i+1), State: Active,
+			Tokens: mustNew(c).Tokens(rng), Protocol: Protocol{1, 1}}
 		if len(zones) > 0 {
 			m.Zone = zones[i%len(zones)]
 		}
@@ -87,5 +90,6 @@ func mustNew(c Config) *View {
 }
 
 func joiner(n, partitions int) Candidate {
-	return Candidate{ID: testID(n), Name: fmt.Sprint("n", n), Protocol: Protocol{1, 2}, Partitions: partitions, Free: 1 << 40}
+	return Candidate{ID: testID(n), Name: fmt.Sprint("n", n), Protocol: Protocol{1, 2},
+		Partitions: partitions, Free: 1 << 40}
 }

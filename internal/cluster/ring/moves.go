@@ -14,9 +14,9 @@ func (v *View) Moves() []Move {
 	return v.moves(0, func(_, _ []ID, owner bool) bool { return !owner })
 }
 
-// Fetches returns who must have what others have before the changes under way are complete: Moves, and where
-// there will be fewer owners also those that stay, since a write may be on fewer of these than it had copies. n is that of buckets that
-// have one of their own, 0 that of the ring.
+// Fetches returns who must have what others have before the changes under way are complete: Moves,
+// and where there will be fewer owners also those that stay, since a write may be on fewer of these
+// than it had copies. n is that of buckets that have one of their own, 0 that of the ring.
 func (v *View) Fetches(n int) []Move {
 	return v.moves(n, func(from, to []ID, owner bool) bool { return !owner || len(to) < len(from) })
 }
@@ -95,12 +95,14 @@ func (v *View) Shares() []Share {
 	return shares
 }
 
-// Finish returns the view in which the changes under way are complete: members that joined
-// own their share, those that left are gone. Whoever calls it has seen that nothing is left to move.
+// Finish returns the view in which the changes under way are complete: members that joined own
+// their share, those that left are gone. Whoever calls it has seen that nothing is left to move.
 func (v *View) Finish() (*View, error) {
 	return v.with(func(c *Config) {
 		c.Copies = c.NextCopies
-		c.Members = slices.DeleteFunc(c.Members, func(m Member) bool { return m.State == Leaving || m.State == Removed })
+		c.Members = slices.DeleteFunc(c.Members, func(m Member) bool {
+			return m.State == Leaving || m.State == Removed
+		})
 		for i := range c.Members {
 			if m := &c.Members[i]; m.State == Joining {
 				m.State, m.Replaces = Active, ID{}

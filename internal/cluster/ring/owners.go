@@ -74,9 +74,10 @@ func (v *View) Owners(dst []ID, partition int, role Role, n int) []ID {
 	return dst
 }
 
-// Staying says whose answers a read at a member that leaves needs: so many of the owners, and one of the members besides,
-// unless there are none. When it has left it may be the last to hear of that, and nobody waits for it. Before that
-// those that stay have heard, and refuse who asks under the ring before: so one of them has to answer. Others need none.
+// Staying says whose answers a read at a member that leaves needs: so many of the owners, and one
+// of the members besides, unless there are none. When it has left it may be the last to hear of
+// that, and nobody waits for it. Before that those that stay have heard, and refuse who asks under
+// the ring before: so one of them has to answer. Others need none.
 func Staying(v *View, reader ID, owners []ID) (least int, besides []ID) {
 	leaves := func(id ID) bool {
 		m, is := v.Member(id)
@@ -152,14 +153,15 @@ func (v *View) serves(id ID, up func(ID) bool) bool {
 	return ok && m.State != Removed && up(id)
 }
 
-// spares returns who stands in for owners that are down, in ring order. Only active members do. The last report of a
-// member that leaves, that it has no hints, may be older than a hint that it takes, and then it is gone with it. One that joins
-// can be gone at once.
+// spares returns who stands in for owners that are down, in ring order. Only active members do. The
+// last report of a member that leaves, that it has no hints, may be older than a hint that it
+// takes, and then it is gone with it. One that joins can be gone at once.
 func (v *View) spares(partition int, owners []ID, up func(ID) bool) (spare []ID) {
 	for _, role := range []Role{Current, Future} {
 		for _, m := range v.order(partition, role) {
 			id, state := v.config.Members[m].ID, v.config.Members[m].State
-			if state == Active && !slices.Contains(owners, id) && !slices.Contains(spare, id) && v.serves(id, up) {
+			if state == Active && !slices.Contains(owners, id) && !slices.Contains(spare, id) &&
+				v.serves(id, up) {
 				spare = append(spare, id)
 			}
 		}

@@ -60,7 +60,8 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 	next := v
 	for _, c := range changes {
 		if c.Action != ForceRemove && v.Changing() {
-			return nil, refuse("a change is under way, %d partitions are still to move: wait for them, or undo it", len(v.Moves()))
+			return nil, refuse("a change is under way, %d partitions are still to move: wait for them, or "+
+				"undo it", len(v.Moves()))
 		}
 		after, err := next.apply(c, rng)
 		if err != nil {
@@ -83,7 +84,14 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 			return nil, err
 		}
 	}
-	p := &Plan{Base: v.version, Changes: changes, Next: next, Final: final, Moves: next.Moves(), Incoming: make(map[ID]Size)}
+	p := &Plan{
+		Base:     v.version,
+		Changes:  changes,
+		Next:     next,
+		Final:    final,
+		Moves:    next.Moves(),
+		Incoming: make(map[ID]Size),
+	}
 	for _, m := range p.Moves {
 		if m.Partition < len(s.Partition) && len(m.From) > 0 {
 			n, one := p.Incoming[m.To], s.Partition[m.Partition]
@@ -118,7 +126,8 @@ func (p *Plan) room() error {
 	for _, m := range p.Next.Members() { // in order, so that the same plan has the same answer
 		has, known := p.Free[m.ID]
 		if need := p.Incoming[m.ID].Bytes; known && need > has {
-			return refuse("%s would fetch %d bytes and has %d free: give it a larger disk, or let more nodes join in one plan", m.Name, need, has)
+			return refuse("%s would fetch %d bytes and has %d free: give it a larger disk, or let more "+
+				"nodes join in one plan", m.Name, need, has)
 		}
 	}
 	return nil
@@ -136,7 +145,9 @@ func (p *Plan) estimate(rate int64) {
 
 // warn finds what an operator should know before the commit.
 func (p *Plan) warn() {
-	say := func(format string, args ...any) { p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...)) }
+	say := func(format string, args ...any) {
+		p.Warnings = append(p.Warnings, fmt.Sprintf(format, args...))
+	}
 	lost := make(map[int]bool)
 	for _, m := range p.Moves {
 		if len(m.From) == 0 {
@@ -148,7 +159,8 @@ func (p *Plan) warn() {
 	}
 	short := p.Final.Shortage(Current)
 	if short.Members {
-		say("fewer members than copies: n = %d, members %d", p.Final.Copies(Current), p.Final.lengths[Current])
+		say("fewer members than copies: n = %d, members %d", p.Final.Copies(Current),
+			p.Final.lengths[Current])
 	}
 	if short.Zones {
 		say("fewer zones than copies: the loss of one zone takes two copies of some points")

@@ -31,12 +31,14 @@ func TestRefusals(t *testing.T) {
 		return c
 	}
 	for says, c := range map[string]Change{
-		"use replace":             {Action: Join, Member: with(func(c *Candidate) { c.Name = "n2" })},
-		"a directory of its own":  {Action: Join, Member: with(func(c *Candidate) { c.ID = testID(2) })},
-		"is a member already":     {Action: Join, Member: joiner(2, 64)},
-		"empty data directory":    {Action: Join, Member: with(func(c *Candidate) { c.HasData = true })},
-		"set it in its config":    {Action: Join, Member: joiner(4, 128)},
-		"upgrade in steps":        {Action: Join, Member: with(func(c *Candidate) { c.Protocol = Protocol{2, 3} })},
+		"use replace":            {Action: Join, Member: with(func(c *Candidate) { c.Name = "n2" })},
+		"a directory of its own": {Action: Join, Member: with(func(c *Candidate) { c.ID = testID(2) })},
+		"is a member already":    {Action: Join, Member: joiner(2, 64)},
+		"empty data directory":   {Action: Join, Member: with(func(c *Candidate) { c.HasData = true })},
+		"set it in its config":   {Action: Join, Member: joiner(4, 128)},
+		"upgrade in steps": {Action: Join, Member: with(func(c *Candidate) {
+			c.Protocol = Protocol{2, 3}
+		})},
 		"larger disk":             {Action: Join, Member: with(func(c *Candidate) { c.Free = 1000 })},
 		"no member is called n9":  {Action: Leave, Node: "n9"},
 		"let another join":        {Action: Leave, Node: "n1"},
@@ -45,11 +47,13 @@ func TestRefusals(t *testing.T) {
 		"no member is called n10": {Action: Replace, Node: "n10", Member: joiner(4, 64)},
 	} {
 		sizes := Sizes{Partition: slices.Repeat([]Size{{Bytes: 1 << 20}}, 64)}
-		if _, err := v.Plan([]Change{c}, sizes, newRand()); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), says) {
+		if _, err := v.Plan([]Change{c}, sizes, newRand()); !errors.Is(err, ErrRefused) ||
+			!strings.Contains(err.Error(), says) {
 			t.Errorf("%v: error %v, want %q", c, err, says)
 		}
 	}
-	if _, err := grown(4, 1, 1).Plan([]Change{{Action: Leave, Node: "n1"}}, Sizes{}, newRand()); err == nil || !strings.Contains(err.Error(), "stop it instead") {
+	if _, err := grown(4, 1, 1).Plan([]Change{{Action: Leave, Node: "n1"}}, Sizes{},
+		newRand()); err == nil || !strings.Contains(err.Error(), "stop it instead") {
 		t.Errorf("the last member leaves: %v", err)
 	}
 	if _, err := v.Plan(nil, Sizes{}, newRand()); !errors.Is(err, ErrRefused) {
@@ -63,7 +67,8 @@ func TestRule3WhoCannotJoin(t *testing.T) {
 	full, other := joiner(3, 64), joiner(3, 32)
 	full.HasData = true
 	for _, c := range []Candidate{full, other} {
-		for _, change := range []Change{{Action: Join, Member: c}, {Action: Replace, Node: "n1", Member: c}} {
+		for _, change := range []Change{{Action: Join, Member: c},
+			{Action: Replace, Node: "n1", Member: c}} {
 			if _, err := v.Plan([]Change{change}, Sizes{}, newRand()); !errors.Is(err, ErrRefused) {
 				t.Errorf("%v: %v", change, err)
 			}
@@ -93,7 +98,8 @@ func TestRule9AnotherDirectoryReplaces(t *testing.T) {
 	v := grown(256, 3, 5)
 	c := joiner(9, 256)
 	c.Name = "n2"
-	if _, err := v.Plan([]Change{{Action: Join, Member: c}}, Sizes{}, newRand()); !errors.Is(err, ErrRefused) {
+	if _, err := v.Plan([]Change{{Action: Join, Member: c}}, Sizes{}, newRand()); !errors.Is(err,
+		ErrRefused) {
 		t.Fatalf("it joins: %v", err)
 	}
 	p := mustPlan(t, v, Sizes{}, Change{Action: Replace, Node: "n2", Member: c})
@@ -176,7 +182,8 @@ func TestRule9Protocols(t *testing.T) {
 		a, b Protocol
 		want uint16
 		ok   bool
-	}{{Protocol{1, 1}, Protocol{1, 2}, 1, true}, {Protocol{1, 2}, Protocol{2, 3}, 2, true}, {Protocol{1, 1}, Protocol{2, 3}, 1, false}} {
+	}{{Protocol{1, 1}, Protocol{1, 2}, 1, true}, {Protocol{1, 2}, Protocol{2, 3}, 2, true},
+		{Protocol{1, 1}, Protocol{2, 3}, 1, false}} {
 		if got, ok := c.a.Speaks(c.b); got != c.want || ok != c.ok {
 			t.Errorf("%v with %v: %d %t", c.a, c.b, got, ok)
 		}
@@ -220,9 +227,9 @@ func TestAJoinerIsRemoved(t *testing.T) {
 	}
 }
 
-// drawChange draws a change that may well be refused.
-// Where owners go and nobody takes their place, a write may be on fewer of those that stay than a read counts on:
-// these fetch what the others have.
+// drawChange draws a change that may well be refused. Where owners go and nobody takes their place,
+// a write may be on fewer of those that stay than a read counts on: these fetch what the others
+// have.
 func TestThoseThatStayFetch(t *testing.T) {
 	v := grown(16, 3, 3)
 	one, err := v.Commit(mustPlan(t, v, Sizes{}, Change{Action: SetCopies, Copies: 1}))
@@ -245,14 +252,17 @@ func TestThoseThatStayFetch(t *testing.T) {
 }
 
 func drawChange(rt *rapid.T, step, partitions int) Change {
-	name := rapid.Map(rapid.IntRange(1, 12), func(n int) string { return fmt.Sprint("n", n) }).Draw(rt, "node")
+	name := rapid.Map(rapid.IntRange(1, 12), func(n int) string {
+		return fmt.Sprint("n", n)
+	}).Draw(rt, "node")
 	return Change{Action: Action(rapid.IntRange(0, int(SetCopies)).Draw(rt, "action")), Node: name,
-		Member: joiner(rapid.IntRange(step+4, step+5).Draw(rt, "member"), partitions), Copies: rapid.IntRange(1, 4).Draw(rt, "n")}
+		Member: joiner(rapid.IntRange(step+4, step+5).Draw(rt, "member"), partitions),
+		Copies: rapid.IntRange(1, 4).Draw(rt, "n")}
 }
 
-// Schedules of changes, finished, undone or extended by a force-remove half way: at every moment partitions have
-// as many owners as there can be, what moves is what the owners before and after differ by, and the
-// owners in the end are those that were planned.
+// Schedules of changes, finished, undone or extended by a force-remove half way: at every moment
+// partitions have as many owners as there can be, what moves is what the owners before and after
+// differ by, and the owners in the end are those that were planned.
 func TestSchedulesOfChanges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		v := grown(32, rapid.IntRange(1, 3).Draw(rt, "n"), rapid.IntRange(1, 4).Draw(rt, "members"))

@@ -11,7 +11,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// A partition is the top bits of the hash, and the same for both series of a metric with timestamps.
+// A partition is the top bits of the hash, and the same for both series of a metric with
+// timestamps.
 func TestRule4APartitionIsTheTopBits(t *testing.T) {
 	id := metric.SeriesID{0xa5, 0xf0}
 	for size, want := range map[int]int{1: 0, 2: 1, 16: 0xa, 256: 0xa5, 1 << 12: 0xa5f} {
@@ -49,7 +50,8 @@ func TestRule4OwnersEqualTheModel(t *testing.T) {
 				rt.Fatalf("partition %d: future owners %v, want %v", p, got, future)
 			}
 			for _, m := range c.Members {
-				if want := slices.Contains(current, m.ID) || slices.Contains(future, m.ID); v.Owns(m.ID, p, 0) != want {
+				if want := slices.Contains(current, m.ID) ||
+					slices.Contains(future, m.ID); v.Owns(m.ID, p, 0) != want {
 					rt.Fatalf("partition %d: %s owns it: %t", p, m.Name, !want)
 				}
 			}
@@ -57,11 +59,13 @@ func TestRule4OwnersEqualTheModel(t *testing.T) {
 	})
 }
 
-// A reader that leaves needs one that stays among those who answer: an owner, or, where all owners leave, another member.
+// A reader that leaves needs one that stays among those who answer: an owner, or, where all owners
+// leave, another member.
 func TestRule8WhoLeavesNeedsOneThatStays(t *testing.T) {
 	var members []Member
 	for n, state := range []State{Leaving, Leaving, Active, Active} {
-		members = append(members, Member{ID: testID(n + 1), Name: string(rune('a' + n)), State: state, Tokens: []uint32{uint32(n+1) << 28}})
+		members = append(members, Member{ID: testID(n + 1), Name: string(rune('a' + n)), State: state,
+			Tokens: []uint32{uint32(n+1) << 28}})
 	}
 	v := mustNew(Config{Partitions: 1, Copies: 2, NextCopies: 2, Members: members})
 	id := func(n int) ID { return members[n].ID }
@@ -77,14 +81,16 @@ func TestRule8WhoLeavesNeedsOneThatStays(t *testing.T) {
 		{1, []ID{id(2), id(3)}, 1, nil},
 		{0, []ID{id(0), id(1)}, 0, []ID{id(2), id(3)}},
 	} {
-		if least, besides := Staying(v, id(c.reader), c.owners); least != c.least || !slices.Equal(besides, c.besides) {
-			t.Errorf("reader %d of %v: %d of them, one of %v; want %d, %v", c.reader, c.owners, least, besides, c.least, c.besides)
+		if least, besides := Staying(v, id(c.reader), c.owners); least != c.least ||
+			!slices.Equal(besides, c.besides) {
+			t.Errorf("reader %d of %v: %d of them, one of %v; want %d, %v", c.reader, c.owners, least,
+				besides, c.least, c.besides)
 		}
 	}
 }
 
-// Every live owner gets its copy, every dead one a stand-in of its own while there is one: an active member. A write
-// has somewhere to go while any such member lives.
+// Every live owner gets its copy, every dead one a stand-in of its own while there is one: an
+// active member. A write has somewhere to go while any such member lives.
 func TestRule5TargetsEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		c := drawConfig(rt)
@@ -121,7 +127,8 @@ func TestRule5TargetsEqualTheModel(t *testing.T) {
 				}
 				nodes[target.Node], kept[target.For] = true, true
 				owner := slices.Index(owners, target.For)
-				if owner < 0 || target.Joining != (owner >= len(current)) || alive[target.For] == target.Hint() {
+				if owner < 0 || target.Joining != (owner >= len(current)) ||
+					alive[target.For] == target.Hint() {
 					rt.Fatalf("partition %d: %+v with owners %v", p, target, owners)
 				}
 			}
@@ -134,7 +141,8 @@ func TestRule5TargetsEqualTheModel(t *testing.T) {
 	})
 }
 
-// Copies lie in different zones while there are enough, and as evenly as can be where there are not.
+// Copies lie in different zones while there are enough, and as evenly as can be where there are
+// not.
 func TestZones(t *testing.T) {
 	for members, zones := range map[int][]string{9: {"a", "b", "c"}, 8: {"a", "b"}, 5: {"a"}} {
 		v := grown(256, 3, members, zones...)

@@ -32,7 +32,8 @@ var ErrInvalid = errors.New("not a valid ring")
 // Version says which View was meant. Two views with the same Version have the same owners.
 type Version struct {
 	Number uint64 // of changes. Who has the lower one is behind
-	Sum    uint64 // of everything that decides who owns what: commits on both sides of a partition differ here
+	// of everything that decides who owns what: commits on both sides of a partition differ here
+	Sum uint64
 }
 
 // String returns the version as people compare it: 12-1f00c2a7.
@@ -80,7 +81,11 @@ func New(c Config) (*View, error) {
 	}
 	slices.SortFunc(members, func(a, b Member) int { return slices.Compare(a.ID[:], b.ID[:]) })
 	c.Members = members
-	v := &View{config: c, shift: 64 - bits.TrailingZeros(uint(c.Partitions)), index: make(map[ID]int, len(members))}
+	v := &View{
+		config: c,
+		shift:  64 - bits.TrailingZeros(uint(c.Partitions)),
+		index:  make(map[ID]int, len(members)),
+	}
 	for i, m := range members {
 		v.index[m.ID] = i
 		for _, t := range m.Tokens {
@@ -133,7 +138,8 @@ func (c *Config) check() error {
 // sum covers what decides who owns what, and nothing else: a new address is no new ring.
 func (v *View) sum() uint64 {
 	var b []byte
-	for _, n := range []int{v.config.Partitions, v.config.Copies, v.config.NextCopies, len(v.config.Members)} {
+	for _, n := range []int{v.config.Partitions, v.config.Copies, v.config.NextCopies,
+		len(v.config.Members)} {
 		b = binary.BigEndian.AppendUint32(b, uint32(n))
 	}
 	for _, m := range v.config.Members {

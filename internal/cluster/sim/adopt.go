@@ -30,8 +30,10 @@ func (d *disk) Chunk(id replication.ChunkID) replication.Chunk {
 
 func rowsIn(c replication.Chunk) (rows []replication.Row) {
 	for b := c.Words; len(b) >= rowBytes; b = b[rowBytes:] {
-		rows = append(rows, replication.Row{Series: c.ID.Series, Incarnation: c.Incarnation, Slot: binary.BigEndian.Uint64(b),
-			Value: replication.Value{Word: binary.BigEndian.Uint64(b[8:]), Time: binary.BigEndian.Uint64(b[16:])}})
+		rows = append(rows, replication.Row{Series: c.ID.Series, Incarnation: c.Incarnation,
+			Slot: binary.BigEndian.Uint64(b),
+			Value: replication.Value{Word: binary.BigEndian.Uint64(b[8:]),
+				Time: binary.BigEndian.Uint64(b[16:])}})
 	}
 	return rows
 }

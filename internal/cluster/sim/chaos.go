@@ -14,7 +14,8 @@ type Profile struct {
 	Members     bool // the ring changes
 	Disks       bool // disks are lost for good, one at most
 	Clocks      bool // wall clocks jump
-	Strict      bool // deletions hold without exception: clocks agree, and no member can stand in for another
+	// deletions hold without exception: clocks agree, and no member can stand in for another
+	Strict      bool
 	Least, Most int  // n moves between them; 0: it stays
 	Operators   int  // of ten steps, in how many an operator does something, beside faults
 	Mild        int  // of ten steps, in how many there is no fault
@@ -40,7 +41,17 @@ type chaos struct {
 
 // Chaos runs a cluster through faults and load, heals it, and says what does not hold.
 func Chaos(seed uint64, p Profile) (*Cluster, error) {
-	c := chaos{New(Options{Seed: seed, Nodes: p.Nodes, Partitions: 4, N: p.N, W: p.W, R: max(p.N-p.W+1, 1), MaxHints: maxHints, Own: p.Own, Paging: p.Paging}), p}
+	c := chaos{New(Options{
+		Seed:       seed,
+		Nodes:      p.Nodes,
+		Partitions: 4,
+		N:          p.N,
+		W:          p.W,
+		R:          max(p.N-p.W+1, 1),
+		MaxHints:   maxHints,
+		Own:        p.Own,
+		Paging:     p.Paging,
+	}), p}
 	return c.Cluster, c.run()
 }
 

@@ -96,8 +96,8 @@ func (c *Cluster) failed(n *node) {
 	}
 }
 
-// Check says what of the promises does not hold, once everything has healed. Strict: no deletion takes a
-// point that it could not know of. Agree: clocks do, and what was deleted stays so.
+// Check says what of the promises does not hold, once everything has healed. Strict: no deletion
+// takes a point that it could not know of. Agree: clocks do, and what was deleted stays so.
 func (c *Cluster) Check(strict, agree bool) (wrong []string) {
 	say := func(format string, args ...any) { wrong = append(wrong, fmt.Sprintf(format, args...)) }
 	deleted := make(map[metric.SeriesID]bool)
@@ -115,7 +115,8 @@ func (c *Cluster) Check(strict, agree bool) (wrong []string) {
 				continue
 			}
 			if got := c.value(r.Series, r.Slot); got.Compare(r.Value) < 0 {
-				say("batch %d was acknowledged, %x/%d should hold %x or more and holds %x", number+1, r.Series[:2], r.Slot, r.Value.Word, got.Word)
+				say("batch %d was acknowledged, %x/%d should hold %x or more and holds %x", number+1,
+					r.Series[:2], r.Slot, r.Value.Word, got.Word)
 			}
 		}
 	}
@@ -150,7 +151,8 @@ func (c *Cluster) copies() (wrong []string) {
 				}
 			}
 			if have < c.writes(c.own(r.Series))-lost && !deleted[r.Series] {
-				wrong = append(wrong, fmt.Sprintf("batch %d was acknowledged, %x/%d=%x is on %d disks", number+1, r.Series[:2], r.Slot, r.Value.Word, have))
+				wrong = append(wrong, fmt.Sprintf("batch %d was acknowledged, %x/%d=%x is on %d disks",
+					number+1, r.Series[:2], r.Slot, r.Value.Word, have))
 			}
 		}
 	}
@@ -186,7 +188,8 @@ func (c *Cluster) checkStored(sent map[replication.Row]*Entry, agree bool) (wron
 			for number, d := range c.journal {
 				before := e.Ended != 0 && e.Ended < d.At
 				if agree && slices.Contains(d.Deletes, s) && d.Answered && d.Reply.Done && before {
-					wrong = append(wrong, fmt.Sprintf("%x/%d holds %x again, which batch %d deleted", s[:2], slot, v.Word, number+1))
+					wrong = append(wrong, fmt.Sprintf("%x/%d holds %x again, which batch %d deleted", s[:2], slot,
+						v.Word, number+1))
 				}
 			}
 		}
@@ -213,11 +216,13 @@ func (c *Cluster) checkAccount() (wrong []string) {
 		}
 		logged, ok := c.nodes[e.Node].disk.account[e.Reply.Batch]
 		if !ok || logged != e.Reply.Counts || logged.Points() != len(e.Rows) {
-			wrong = append(wrong, fmt.Sprintf("batch %d of %d points: the client was told %+v, the account says %+v, %t",
-				number+1, len(e.Rows), e.Reply.Counts, logged, ok))
+			wrong = append(wrong,
+				fmt.Sprintf("batch %d of %d points: the client was told %+v, the account says %+v, %t",
+					number+1, len(e.Rows), e.Reply.Counts, logged, ok))
 		}
 		if e.Reply.Done && e.Reply.Counts.Unconfirmed > 0 {
-			wrong = append(wrong, fmt.Sprintf("batch %d is done with %d points unconfirmed", number+1, e.Reply.Counts.Unconfirmed))
+			wrong = append(wrong, fmt.Sprintf("batch %d is done with %d points unconfirmed", number+1,
+				e.Reply.Counts.Unconfirmed))
 		}
 	}
 	return wrong

@@ -23,9 +23,10 @@ type Options struct {
 	Partitions int
 	N, W, R    int // W = 0: the majority of the copies that there can be, as n and the members change
 	MaxHints   int
-	Own        int  // n of the series with odd numbers, whose bucket has one of its own; 0: it has none
-	Calm       bool // no message is lost, late or doubled
-	Paging     Paging
+	// n of the series with odd numbers, whose bucket has one of its own; 0: it has none
+	Own    int
+	Calm   bool // no message is lost, late or doubled
+	Paging Paging
 }
 
 // Paging bounds what nodes send each other; where it is 0, as widely as they may.
@@ -121,9 +122,10 @@ type node struct {
 	asleep int64 // until then the process is stopped, and goes on as if no time had passed
 	hears  int64 // until then it waits for those that it does not reach
 	gone   bool  // its disk is lost: it never comes back
-	left   bool  // it was no member any more when its operator took it away: nothing may be lost with it
-	stuck  bool  // its log is not synced
-	told   int   // records of which the protocol knows that they are on disk
+	// it was no member any more when its operator took it away: nothing may be lost with it
+	left  bool
+	stuck bool // its log is not synced
+	told  int  // records of which the protocol knows that they are on disk
 }
 
 // event is something that happens at a time.
@@ -149,15 +151,17 @@ func (q *queue) Pop() any {
 
 // New starts a cluster whose members are all active and know each other.
 func New(o Options) *Cluster {
-	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool), away: make(map[int]bool), numbered: numbered{o.Own, o.W},
+	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool),
+		away: make(map[int]bool), numbered: numbered{o.Own, o.W},
 		leastW: ring.MaxCopies, leastN: o.N}
 	config := ring.Config{Number: 1, Partitions: o.Partitions, Copies: o.N}
 	c.senders = newSenders()
 	for range o.Nodes {
 		n := c.add()
 		v := must(ring.New(config))
-		config.Members = append(config.Members, ring.Member{ID: n.id, Name: n.String(), State: ring.Active,
-			Tokens: v.Tokens(c.rng), Protocol: ring.Protocol{Min: 1, Max: 1}})
+		config.Members = append(config.Members,
+			ring.Member{ID: n.id, Name: n.String(), State: ring.Active,
+				Tokens: v.Tokens(c.rng), Protocol: ring.Protocol{Min: 1, Max: 1}})
 	}
 	c.view = must(ring.New(config))
 	for i := range c.nodes {
@@ -177,7 +181,9 @@ func must[T any](v T, err error) T {
 // add makes a node with an empty disk.
 func (c *Cluster) add() *node {
 	n := &node{number: len(c.nodes), id: ring.ID{15: byte(len(c.nodes) + 1)}, sees: make(map[int]bool)}
-	n.disk = newDisk(func(s metric.SeriesID) int { return c.view.Partition(s) }, c.own, func() int { return c.view.Copies(ring.Current) })
+	n.disk = newDisk(func(s metric.SeriesID) int {
+		return c.view.Partition(s)
+	}, c.own, func() int { return c.view.Copies(ring.Current) })
 	n.disk.dropping = func(of replication.Share) { moves{c}.given(n, of) }
 	c.nodes = append(c.nodes, n)
 	return n
@@ -224,10 +230,13 @@ func (c *Cluster) Start(i int) {
 		return
 	}
 	n.boot++
-	n.core = replication.New(replication.Config{Self: n.id, Boot: n.boot, W: c.options.W, R: c.options.R, MaxHints: c.options.MaxHints,
-		Timeout: timeout, Resend: resend, CompareMS: cmp.Or(c.options.Paging.CompareMS, comparing), DropMS: c.options.Paging.DropMS, Bucket: c.numbers, Classes: c.classes,
-		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons, ComparePoints: c.options.Paging.ComparePoints,
-		HintRows: c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
+	n.core = replication.New(replication.Config{Self: n.id, Boot: n.boot, W: c.options.W,
+		R: c.options.R, MaxHints: c.options.MaxHints,
+		Timeout: timeout, Resend: resend, CompareMS: cmp.Or(c.options.Paging.CompareMS, comparing),
+		DropMS: c.options.Paging.DropMS, Bucket: c.numbers, Classes: c.classes,
+		Limits: c.options.Paging.Limits, Comparisons: c.options.Paging.Comparisons,
+		ComparePoints: c.options.Paging.ComparePoints,
+		HintRows:      c.options.Paging.HintRows}, n.disk, n.view, c.time(n))
 	n.sees, n.hears = make(map[int]bool), c.now+patience
 	n.core.Require(c.time(n), n.quorums(c))
 	n.core.HoldMoves(c.held)
@@ -238,7 +247,8 @@ func (c *Cluster) Start(i int) {
 	l.when(n, 0, func() { l.tick(n) })
 }
 
-// Stop stops the process of a node for some ms. It notices that before anything else when it goes on.
+// Stop stops the process of a node for some ms. It notices that before anything else when it goes
+// on.
 func (c *Cluster) Stop(i int, ms int64) {
 	n := c.nodes[i]
 	if n.core == nil || c.now < n.asleep {
@@ -286,7 +296,8 @@ func (c *Cluster) adopt(n *node, v *ring.View) {
 func (n *node) quorums(c *Cluster) replication.Quorums {
 	w, next := c.options.W, 0
 	if w == 0 {
-		w, next = majority(n.view, ring.Current, ring.Active, ring.Leaving), majority(n.view, ring.Future, ring.Active, ring.Joining)
+		w, next = majority(n.view, ring.Current, ring.Active, ring.Leaving),
+			majority(n.view, ring.Future, ring.Active, ring.Joining)
 	}
 	r := c.options.R
 	if c.options.W == 0 { // the fewest that meet every write, with those that are gone

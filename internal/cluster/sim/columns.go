@@ -22,7 +22,8 @@ func newSenders() senders {
 	return s
 }
 
-// batch makes columns of some of the first rows: some of as many series as follow each other in a slot.
+// batch makes columns of some of the first rows: some of as many series as follow each other in a
+// slot.
 func (s senders) batch(rng *rand.Rand, rows []replication.Row) (of replication.Batch) {
 	left := rng.IntN(len(rows) + 1)
 	for ; left > 0; left-- {
@@ -41,12 +42,19 @@ func (s senders) batch(rng *rand.Rand, rows []replication.Row) (of replication.B
 		rows = rows[1:]
 		if n := len(of.Columns); n > 0 {
 			last := &of.Columns[n-1]
-			if last.Group == g && last.Slot == r.Slot && last.From+len(last.Words) == place && rng.IntN(4) > 0 {
+			if last.Group == g && last.Slot == r.Slot && last.From+len(last.Words) == place &&
+				rng.IntN(4) > 0 {
 				last.Words, last.Times = append(last.Words, r.Value.Word), append(last.Times, r.Value.Time)
 				continue
 			}
 		}
-		of.Columns = append(of.Columns, replication.Column{Group: g, From: place, Slot: r.Slot, Words: []uint64{r.Value.Word}, Times: []uint64{r.Value.Time}})
+		of.Columns = append(of.Columns, replication.Column{
+			Group: g,
+			From:  place,
+			Slot:  r.Slot,
+			Words: []uint64{r.Value.Word},
+			Times: []uint64{r.Value.Time},
+		})
 	}
 	of.Rows = rows
 	return of

@@ -73,7 +73,8 @@ func newDisk(partition, own func(metric.SeriesID) int, copies func() int) *disk 
 // replay makes everything anew from the log.
 func (d *disk) replay() {
 	d.series, d.keys = make(map[metric.SeriesID]*lived), make(map[replication.Key]seen)
-	d.settled, d.account = make(map[ring.ID][2]uint64), make(map[replication.BatchID]replication.Counts)
+	d.settled, d.account = make(map[ring.ID][2]uint64),
+		make(map[replication.BatchID]replication.Counts)
 	d.hints = nil
 	for i, o := range d.log {
 		d.apply(o, replication.Position(i+1))
@@ -115,7 +116,9 @@ func (d *disk) apply(o op, at replication.Position) {
 		d.hints = append(d.hints, *o.hint)
 		d.keys[o.key] = seen{o.counts, at}
 	case o.dropped != 0:
-		d.hints = slices.DeleteFunc(d.hints, func(h replication.Hint) bool { return h.Number == o.dropped })
+		d.hints = slices.DeleteFunc(d.hints, func(h replication.Hint) bool {
+			return h.Number == o.dropped
+		})
 	case o.account != nil:
 		d.account[*o.account] = o.counts
 	case o.drop != nil:
@@ -155,7 +158,8 @@ func (d *disk) change(c replication.Change, larger bool) {
 	}
 }
 
-func (d *disk) Write(key replication.Key, c replication.Change) (replication.Counts, replication.Position, error) {
+func (d *disk) Write(key replication.Key, c replication.Change) (replication.Counts,
+	replication.Position, error) {
 	c = c.InRows()
 	d.settle(c.Rows)
 	var counts replication.Counts
@@ -225,7 +229,12 @@ func (d *disk) DropHint(number uint64) {
 
 func (d *disk) Hints() (list []replication.HintInfo) {
 	for _, h := range d.hints {
-		list = append(list, replication.HintInfo{Number: h.Number, For: h.For, Share: replication.Share{Partition: h.Change.Partition, Copies: h.Change.Copies}, Rows: len(h.Change.Rows)})
+		list = append(list, replication.HintInfo{
+			Number: h.Number,
+			For:    h.For,
+			Share:  replication.Share{Partition: h.Change.Partition, Copies: h.Change.Copies},
+			Rows:   len(h.Change.Rows),
+		})
 	}
 	return list
 }
@@ -313,7 +322,8 @@ func (d *disk) digests(of replication.Share) (list []replication.ChunkDigest) {
 		}
 		at := len(list)
 		for n, sum := range sums {
-			list = append(list, replication.ChunkDigest{ID: replication.ChunkID{Series: id, Number: n}, Digest: sum})
+			list = append(list, replication.ChunkDigest{ID: replication.ChunkID{Series: id, Number: n},
+				Digest: sum})
 		}
 		slices.SortFunc(list[at:], func(a, b replication.ChunkDigest) int { return a.ID.Compare(b.ID) })
 	}
@@ -337,11 +347,14 @@ func (d *disk) Windows(of replication.Share) (list []replication.WindowDigest) {
 	for _, w := range sums {
 		list = append(list, w)
 	}
-	slices.SortFunc(list, func(a, b replication.WindowDigest) int { return cmp.Compare(a.Number, b.Number) })
+	slices.SortFunc(list, func(a, b replication.WindowDigest) int {
+		return cmp.Compare(a.Number, b.Number)
+	})
 	return list
 }
 
-func (d *disk) Chunks(of replication.Share, window uint64, after metric.SeriesID, limit int) (list []replication.ChunkDigest, more bool) {
+func (d *disk) Chunks(of replication.Share, window uint64, after metric.SeriesID,
+	limit int) (list []replication.ChunkDigest, more bool) {
 	for _, c := range d.digests(of) {
 		if c.ID.Number/windowChunks != window || bytes.Compare(c.ID.Series[:], after[:]) <= 0 {
 			continue
@@ -349,7 +362,9 @@ func (d *disk) Chunks(of replication.Share, window uint64, after metric.SeriesID
 		list = append(list, c)
 		if len(list) > limit { // not all of the last series may be in
 			id := list[len(list)-1].ID.Series
-			if whole := slices.IndexFunc(list, func(d replication.ChunkDigest) bool { return d.ID.Series == id }); whole > 0 {
+			if whole := slices.IndexFunc(list, func(d replication.ChunkDigest) bool {
+				return d.ID.Series == id
+			}); whole > 0 {
 				return list[:whole], true
 			}
 		}
@@ -369,7 +384,12 @@ func (d *disk) rowsOf(id replication.ChunkID) (rows []replication.Row) {
 	s := d.of(id.Series)
 	for slot, v := range s.slots {
 		if slot/chunkSlots == id.Number {
-			rows = append(rows, replication.Row{Series: id.Series, Incarnation: s.incarnation, Slot: slot, Value: v})
+			rows = append(rows, replication.Row{
+				Series:      id.Series,
+				Incarnation: s.incarnation,
+				Slot:        slot,
+				Value:       v,
+			})
 		}
 	}
 	slices.SortFunc(rows, func(a, b replication.Row) int { return cmp.Compare(a.Slot, b.Slot) })
@@ -400,7 +420,9 @@ func (d *disk) Holds() (list []replication.Share) {
 
 func (d *disk) Drop(of replication.Share) {
 	d.dropping(of)
-	d.adopting = slices.DeleteFunc(d.adopting, func(a adopted) bool { return d.share(a.id.Series) == of })
+	d.adopting = slices.DeleteFunc(d.adopting, func(a adopted) bool {
+		return d.share(a.id.Series) == of
+	})
 	d.log = append(d.log, op{drop: []replication.Share{of}})
 	d.apply(d.log[len(d.log)-1], 0)
 }

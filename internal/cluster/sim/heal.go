@@ -42,7 +42,8 @@ func (c *Cluster) published() {
 	}
 }
 
-// Join starts a node with an empty disk, which joins or, unless the number is negative, replaces another.
+// Join starts a node with an empty disk, which joins or, unless the number is negative, replaces
+// another.
 func (c *Cluster) Join(replaces int) error { return c.Plan(operators{c}.newcomer(replaces)) }
 
 // Lose takes the disk of a node for good.
@@ -66,7 +67,8 @@ func (c *Cluster) Finish() bool {
 		n := c.of(m.ID)
 		switch {
 		case m.State == ring.Removed:
-		case !n.up(c.now) || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 || n.core.Left() > 0:
+		case !n.up(c.now) || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 ||
+			n.core.Left() > 0:
 			return false
 		}
 	}
@@ -177,7 +179,8 @@ func (c moves) unequal(of replication.Share) error {
 			continue
 		}
 		same := func(a, b replication.ChunkDigest) bool { return a == b }
-		if !slices.EqualFunc(one.disk.digests(of), n.disk.digests(of), same) || !slices.Equal(one.disk.Deletions(of.Partition), n.disk.Deletions(of.Partition)) {
+		if !slices.EqualFunc(one.disk.digests(of), n.disk.digests(of), same) ||
+			!slices.Equal(one.disk.Deletions(of.Partition), n.disk.Deletions(of.Partition)) {
 			return fmt.Errorf("%+v differs between %v and %v", of, one, n)
 		}
 	}

@@ -6,10 +6,11 @@ import (
 	"dalmatiner/internal/cluster/replication"
 )
 
-// A node that comes back is compared with the others at once, partition after partition: nobody could stand in for
-// it, so there are no hints, and the turn of a partition may be long in coming.
+// A node that comes back is compared with the others at once, partition after partition: nobody
+// could stand in for it, so there are no hints, and the turn of a partition may be long in coming.
 func TestAnOwnerThatIsBackIsComparedSoon(t *testing.T) {
-	c := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true, Paging: Paging{CompareMS: 3_600_000}})
+	c := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true,
+		Paging: Paging{CompareMS: 3_600_000}})
 	c.Run(5000)
 	c.Crash(1)
 	for i := range 64 {
@@ -29,7 +30,8 @@ func TestAnOwnerThatIsBackIsComparedSoon(t *testing.T) {
 
 // A share of which a read has met copies that differ is compared soon, and not again and again.
 func TestWhatAReadFoundIsComparedSoon(t *testing.T) {
-	c, s := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true, Paging: Paging{CompareMS: 3_600_000}}), Series(1)
+	c, s := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true,
+		Paging: Paging{CompareMS: 3_600_000}}), Series(1)
 	c.Run(10_000)
 	if _, err := c.nodes[2].disk.Merge(replication.Change{Rows: point(s, 1, 7)}); err != nil {
 		t.Fatal(err)
@@ -51,8 +53,8 @@ func TestWhatAReadFoundIsComparedSoon(t *testing.T) {
 	}
 }
 
-// A member in maintenance is not asked for what it owns: another stands in for it, reads go on, and when it is over
-// it gets what it missed.
+// A member in maintenance is not asked for what it owns: another stands in for it, reads go on, and
+// when it is over it gets what it missed.
 func TestAMemberInMaintenance(t *testing.T) {
 	c, s := calm(5, 3, 2), Series(1)
 	c.options.R = 2
@@ -88,6 +90,8 @@ func TestAMemberInMaintenance(t *testing.T) {
 	}
 	c.watch = nil
 	clear(c.away)
-	until(t, c, "it has what it missed", func() bool { return c.allHints() == 0 && c.word(own[1], s, uint64(own[0]+1)) == 7 })
+	until(t, c, "it has what it missed", func() bool {
+		return c.allHints() == 0 && c.word(own[1], s, uint64(own[0]+1)) == 7
+	})
 	settled(t, c)
 }

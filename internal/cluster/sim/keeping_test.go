@@ -9,7 +9,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// standIn returns who keeps hints of a series while one of its owners is down, and another node that is no owner.
+// standIn returns who keeps hints of a series while one of its owners is down, and another node
+// that is no owner.
 func standIn(c *Cluster, s metric.SeriesID) (keeper, other *node) {
 	up := func(id ring.ID) bool { return c.of(id).core != nil }
 	for _, t := range c.view.Targets(nil, c.view.Partition(s), 0, up) {
@@ -26,8 +27,8 @@ func standIn(c *Cluster, s metric.SeriesID) (keeper, other *node) {
 	return keeper, other
 }
 
-// Rule 5: fallbacks answer reads. The first hint of a partition is acknowledged when all who are up have heard
-// who keeps it: a read that begins behind the reply meets the point, whoever it asks.
+// Rule 5: fallbacks answer reads. The first hint of a partition is acknowledged when all who are up
+// have heard who keeps it: a read that begins behind the reply meets the point, whoever it asks.
 func TestRule5AHintIsAcknowledgedWhenAllHaveHeardOfIt(t *testing.T) {
 	c, s := calm(5, 3, 2), Series(1)
 	own, _ := owners(c, s)
@@ -39,7 +40,8 @@ func TestRule5AHintIsAcknowledgedWhenAllHaveHeardOfIt(t *testing.T) {
 	e := c.Write(own[0], point(s, 1, 7))
 	c.Run(300)
 	if e.Answered {
-		t.Fatalf("it is acknowledged, and n%d does not know that n%d keeps hints: %+v", reader.number, keeper.number, e.Reply)
+		t.Fatalf("it is acknowledged, and n%d does not know that n%d keeps hints: %+v", reader.number,
+			keeper.number, e.Reply)
 	}
 	c.Heal()
 	answered(t, c, e, true)
@@ -51,8 +53,8 @@ func TestRule5AHintIsAcknowledgedWhenAllHaveHeardOfIt(t *testing.T) {
 	answered(t, c, again, true)
 }
 
-// A node that starts while one that keeps hints is down hears of it from the others: it needs the answer of
-// one owner more.
+// A node that starts while one that keeps hints is down hears of it from the others: it needs the
+// answer of one owner more.
 func TestRule5OthersTellWhoKeepsHints(t *testing.T) {
 	c, s := calm(5, 3, 2), Series(1)
 	c.options.R = 2
@@ -86,8 +88,8 @@ func TestRule5OthersTellWhoKeepsHints(t *testing.T) {
 	}
 }
 
-// A hint that is delivered while a read is under way is with its owner before it is gone: so who keeps hints answers
-// before an owner is asked.
+// A hint that is delivered while a read is under way is with its owner before it is gone: so who
+// keeps hints answers before an owner is asked.
 func TestRule5WhoKeepsHintsAnswersFirst(t *testing.T) {
 	c, s := calm(5, 3, 2), Series(1)
 	own, _ := owners(c, s)
@@ -116,7 +118,8 @@ func TestRule5WhoKeepsHintsAnswersFirst(t *testing.T) {
 	}
 }
 
-// A node that was stopped was taken for down, and others stood in for it. It answers when it has heard of that.
+// A node that was stopped was taken for down, and others stood in for it. It answers when it has
+// heard of that.
 func TestAStoppedNodeHearsFirst(t *testing.T) {
 	c, s := calm(3, 2, 2), Series(1)
 	own, _ := owners(c, s)
@@ -141,7 +144,8 @@ func TestAStoppedNodeHearsFirst(t *testing.T) {
 	settled(t, c)
 }
 
-// A node that was stopped does not know who keeps hints for others, either: it reads when it has reached them.
+// A node that was stopped does not know who keeps hints for others, either: it reads when it has
+// reached them.
 func TestAStoppedNodeReadsWhenItHasHeard(t *testing.T) {
 	c, s := calm(4, 2, 2), Series(1)
 	own, _ := owners(c, s)

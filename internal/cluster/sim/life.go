@@ -8,7 +8,8 @@ import (
 // life is what the processes of nodes do by themselves.
 type life struct{ *Cluster }
 
-// when lets a node do something in some ms, unless it has crashed by then. While it is stopped, that waits.
+// when lets a node do something in some ms, unless it has crashed by then. While it is stopped,
+// that waits.
 func (c life) when(n *node, ms int64, do func()) {
 	boot := n.boot
 	c.after(ms, func() {
@@ -37,7 +38,8 @@ func (c life) tick(n *node) {
 			c.drain(n)
 		})
 	}
-	if upTo := n.disk.taken; !n.stuck && (n.core.Background().AwaitsFiles() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
+	if upTo := n.disk.taken; !n.stuck &&
+		(n.core.Background().AwaitsFiles() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
 		c.when(n, 1+c.rng.Int64N(80), func() {
 			if n.disk.adopt(upTo) {
 				n.core.Background().Adopted(c.time(n), upTo)
@@ -54,7 +56,8 @@ func (c life) tick(n *node) {
 	c.when(n, tick, func() { c.tick(n) })
 }
 
-// meet lets a node notice who is up and which ring there is. It reports whether it reaches all members.
+// meet lets a node notice who is up and which ring there is. It reports whether it reaches all
+// members.
 func (c life) meet(n *node) (all bool) {
 	all = true
 	for _, other := range c.nodes {
@@ -66,11 +69,13 @@ func (c life) meet(n *node) (all bool) {
 			n.core.Peer(c.time(n), other.id, reached)
 			c.drain(n)
 		}
-		if m, is := n.view.Member(other.id); is && other != n && m.State != ring.Removed && !n.sees[other.number] {
+		if m, is := n.view.Member(other.id); is && other != n && m.State != ring.Removed &&
+			!n.sees[other.number] {
 			all = false
 		}
 		n.core.Maintain(c.time(n), other.id, c.away[other.number])
-		if heard && other.view.Version().Number > n.view.Version().Number && (reached || c.options.Calm || c.rng.IntN(3) == 0) && n != c.deaf {
+		if heard && other.view.Version().Number > n.view.Version().Number &&
+			(reached || c.options.Calm || c.rng.IntN(3) == 0) && n != c.deaf {
 			c.adopt(n, other.view)
 		}
 	}

@@ -14,12 +14,13 @@ type moves struct{ *Cluster }
 // given panics unless each owner of a partition has all on disk that a node is about to drop.
 func (c moves) given(from *node, share replication.Share) {
 	for _, id := range from.view.Owners(nil, share.Partition, ring.Current, share.Copies) {
-		c.contains(c.of(id), from.disk, share, fmt.Sprintf("%v drops what %v has not on disk", from, c.of(id)))
+		c.contains(c.of(id), from.disk, share, fmt.Sprintf("%v drops what %v has not on disk", from,
+			c.of(id)))
 	}
 }
 
-// fetched panics unless each new owner has all on disk that those before it had there when they learned of
-// the ring.
+// fetched panics unless each new owner has all on disk that those before it had there when they
+// learned of the ring.
 func (c moves) fetched() {
 	for _, n := range append(c.classes(), 0) {
 		for _, m := range c.view.Fetches(n) {
@@ -45,7 +46,8 @@ func (c moves) contains(n *node, of *disk, share replication.Share, otherwise st
 		}
 		mine, theirs := of.of(s), synced.of(s)
 		for slot, v := range mine.slots {
-			lacks := theirs.slots[slot] == replication.Value{} || cmp.Or(share.Copies, c.leastN) > 1 && theirs.slots[slot].Compare(v) < 0
+			lacks := theirs.slots[slot] == replication.Value{} || cmp.Or(share.Copies, c.leastN) > 1 &&
+				theirs.slots[slot].Compare(v) < 0
 			if theirs.incarnation <= mine.incarnation && lacks {
 				panic(fmt.Sprintf("%s: %x/%d=%x\n%s", otherwise, s[:2], slot, v.Word, c.History()))
 			}

@@ -12,7 +12,8 @@ const newcomers = 6
 // operators are those who change the ring.
 type operators struct{ *Cluster }
 
-// newcomer starts a node with an empty disk, and returns the change with which it joins or replaces another.
+// newcomer starts a node with an empty disk, and returns the change with which it joins or replaces
+// another.
 func (c operators) newcomer(replaces int) ring.Change {
 	n := c.add()
 	n.view = c.view
@@ -25,12 +26,14 @@ func (c operators) newcomer(replaces int) ring.Change {
 	return change
 }
 
-// again returns the change with which a member joins whose join was taken back, with the disk that it has.
+// again returns the change with which a member joins whose join was taken back, with the disk that
+// it has.
 func (c operators) again() (change ring.Change, is bool) {
 	for _, n := range c.nodes {
 		if m, member := c.view.Member(n.id); member && m.State == ring.Pending && !n.gone {
-			return ring.Change{Action: ring.Join, Member: ring.Candidate{ID: n.id, Name: n.String(), HasData: true,
-				Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: c.options.Partitions}}, true
+			return ring.Change{
+				Action: ring.Join, Member: ring.Candidate{ID: n.id, Name: n.String(), HasData: true,
+					Protocol: ring.Protocol{Min: 1, Max: 1}, Partitions: c.options.Partitions}}, true
 		}
 	}
 	return change, false
@@ -56,8 +59,9 @@ func (c operators) hold(on bool) {
 	}
 }
 
-// operate lets an operator do something: members join, leave, are replaced or removed, n changes, several of these in
-// one plan, moves are held back, or a change is taken back. What the ring refuses does not happen.
+// operate lets an operator do something: members join, leave, are replaced or removed, n changes,
+// several of these in one plan, moves are held back, or a change is taken back. What the ring
+// refuses does not happen.
 func (c chaos) operate() {
 	i := c.rng.IntN(len(c.nodes))
 	var err error
@@ -115,10 +119,12 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 	return plan
 }
 
-// lose takes the disk of a member for good, once in a run. It is removed, or a new node takes its place in the same plan.
+// lose takes the disk of a member for good, once in a run. It is removed, or a new node takes its
+// place in the same plan.
 func (c chaos) lose(i int) {
 	_, member := c.view.Member(c.nodes[i].id)
-	if !c.Disks || !member || c.view.Changing() && c.rng.IntN(2) == 0 || slices.ContainsFunc(c.nodes, (*node).lost) {
+	if !c.Disks || !member || c.view.Changing() && c.rng.IntN(2) == 0 ||
+		slices.ContainsFunc(c.nodes, (*node).lost) {
 		return
 	}
 	c.Lose(i)
@@ -127,7 +133,8 @@ func (c chaos) lose(i int) {
 		return
 	}
 	name := c.nodes[i].String()
-	if err := c.Plan(operators{c.Cluster}.newcomer(i), ring.Change{Action: ring.ForceRemove, Node: name}); err != nil {
+	if err := c.Plan(operators{c.Cluster}.newcomer(i),
+		ring.Change{Action: ring.ForceRemove, Node: name}); err != nil {
 		c.note("not done: %v", err)
 	}
 }

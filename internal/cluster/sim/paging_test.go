@@ -9,7 +9,8 @@ import (
 
 // paged is a calm cluster with small pages.
 func paged(nodes, n, w int, p Paging) *Cluster {
-	c := New(Options{Seed: 1, Nodes: nodes, Partitions: 4, N: n, W: w, R: 1, MaxHints: 100, Calm: true, Paging: p})
+	c := New(Options{Seed: 1, Nodes: nodes, Partitions: 4, N: n, W: w, R: 1, MaxHints: 100, Calm: true,
+		Paging: p})
 	c.Run(100)
 	return c
 }
@@ -68,8 +69,9 @@ func TestRule2AllPagesOfDeletionsComeFirst(t *testing.T) {
 	c.Start(2)
 	for s := range series {
 		request := c.Read(2, Series(s), 1, 2)
-		c.nodes[2].core.Receive(c.time(c.nodes[2]), c.nodes[2].id, replication.Fetch{Request: request, Version: c.view.Version(),
-			Partition: c.view.Partition(Series(s)), Series: Series(s), From: 1, Past: 2})
+		c.nodes[2].core.Receive(c.time(c.nodes[2]), c.nodes[2].id,
+			replication.Fetch{Request: request, Version: c.view.Version(),
+				Partition: c.view.Partition(Series(s)), Series: Series(s), From: 1, Past: 2})
 		until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 		if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 0 {
 			t.Errorf("a deleted point of series %d is served behind %d pages: %+v", s, pages, got)
@@ -97,7 +99,8 @@ func TestRule2DeletionsAreSharedInPages(t *testing.T) {
 	}
 }
 
-// A pass whose peer goes away continues at the page where it was, and a member that joins says how far it is.
+// A pass whose peer goes away continues at the page where it was, and a member that joins says how
+// far it is.
 func TestAPassContinuesWhereItWas(t *testing.T) {
 	one := ones
 	one.ComparePoints = 4
@@ -118,7 +121,8 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 		return slices.ContainsFunc(list, under)
 	})
 	half := list[slices.IndexFunc(list, under)]
-	if half.Windows >= half.Of || half.Points == 0 || half.Bytes != rowBytes*half.Points || half.Last < half.Started {
+	if half.Windows >= half.Of || half.Points == 0 || half.Bytes != rowBytes*half.Points ||
+		half.Last < half.Started {
 		t.Fatalf("half way: %+v", half)
 	}
 	var from []uint64
@@ -145,7 +149,8 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 	}
 }
 
-// What three owners have of a partition comes to a new one once: from the first, and the others have nothing to add.
+// What three owners have of a partition comes to a new one once: from the first, and the others
+// have nothing to add.
 func TestAPartitionMovesOnce(t *testing.T) {
 	c := paged(3, 3, 3, few)
 	fillAll(t, c)
@@ -154,7 +159,9 @@ func TestAPartitionMovesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	joiner := c.nodes[3]
-	until(t, c, "the joiner has everything", func() bool { return joiner.core.Left() == 0 && len(joiner.core.Progress()) > 0 })
+	until(t, c, "the joiner has everything", func() bool {
+		return joiner.core.Left() == 0 && len(joiner.core.Progress()) > 0
+	})
 	moves{c}.fetched()
 	var points uint64
 	for _, s := range joiner.disk.series {
@@ -225,7 +232,9 @@ func TestStats(t *testing.T) {
 	own, others := owners(c, s)
 	until(t, c, "all is compared once", func() bool {
 		passes := c.nodes[own[0]].core.Stats().Passes
-		return len(passes) > 0 && !slices.ContainsFunc(passes, func(p replication.LastPass) bool { return p.Never })
+		return len(passes) > 0 && !slices.ContainsFunc(passes, func(p replication.LastPass) bool {
+			return p.Never
+		})
 	})
 	stand := func() replication.Stats { return c.nodes[others[0]].core.Stats() }
 	c.Crash(own[2])
@@ -253,15 +262,21 @@ func TestStats(t *testing.T) {
 		t.Errorf("%d differences, %d rows repaired", differences, repaired)
 	}
 	after := c.nodes[own[0]].core.Stats()
-	of := slices.IndexFunc(after.Passes, func(p replication.LastPass) bool { return p.Partition == c.view.Partition(s) })
-	if after.Comparisons <= before.Comparisons || after.Windows <= before.Windows || after.Passes[of].At < c.now-1000 {
+	of := slices.IndexFunc(after.Passes, func(p replication.LastPass) bool {
+		return p.Partition == c.view.Partition(s)
+	})
+	if after.Comparisons <= before.Comparisons || after.Windows <= before.Windows ||
+		after.Passes[of].At < c.now-1000 {
 		t.Errorf("counters %+v, then %+v at %d", before, after, c.now)
 	}
 	c.Heal()
-	until(t, c, "the hint is delivered", func() bool { return stand().HintsDelivered == 1 && stand().Hints == 0 })
+	until(t, c, "the hint is delivered", func() bool {
+		return stand().HintsDelivered == 1 && stand().Hints == 0
+	})
 }
 
-// Whoever submits sees what is open: batches that wait for a slow node count until their time is over.
+// Whoever submits sees what is open: batches that wait for a slow node count until their time is
+// over.
 func TestOpenBatchesAreCounted(t *testing.T) {
 	c := calm(3, 3, 2)
 	core := c.nodes[0].core
@@ -272,7 +287,10 @@ func TestOpenBatchesAreCounted(t *testing.T) {
 	if batches, rows := core.Open(); batches != 3 || rows != 6 {
 		t.Errorf("%d batches with %d rows are open", batches, rows)
 	}
-	until(t, c, "their time is over", func() bool { batches, rows := core.Open(); return batches == 0 && rows == 0 })
+	until(t, c, "their time is over", func() bool {
+		batches, rows := core.Open()
+		return batches == 0 && rows == 0
+	})
 	c.nodes[2].stuck = false
 	answered(t, c, c.Write(0, point(Series(1), 2, 7)), true)
 	until(t, c, "all have answered", func() bool { batches, _ := core.Open(); return batches == 0 })
@@ -291,13 +309,15 @@ func TestRule2ABatchDeletesFirst(t *testing.T) {
 	}
 }
 
-// What a message brings beyond the rows of a tick is taken off the next ones, also at a slower pace.
+// What a message brings beyond the rows of a tick is taken off the next ones, also at a slower
+// pace.
 func TestRowsOverTimeAreBounded(t *testing.T) {
 	for _, at := range []struct {
 		points int
 		pace   float64
 	}{{1, 1}, {4, 0.25}} {
-		p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8}, Comparisons: 1, ComparePoints: at.points}
+		p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8},
+			Comparisons: 1, ComparePoints: at.points}
 		c := paged(3, 3, 2, p) // nobody keeps hints
 		c.Crash(2)
 		c.Run(100)
@@ -319,7 +339,8 @@ func TestRowsOverTimeAreBounded(t *testing.T) {
 		for n := range 400 {
 			c.Run(tick)
 			for _, rows := range total {
-				// A message is asked for while there is a row of budget left, and brings as many as it holds, both ways.
+				// A message is asked for while there is a row of budget left, and brings as many as it holds,
+				// both ways.
 				if most = max(most, rows); rows > n+1+2*p.Limits.Points {
 					t.Fatalf("%d rows in %d ticks at pace %v, 1 in each is allowed", rows, n+1, at.pace)
 				}

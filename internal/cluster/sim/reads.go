@@ -10,7 +10,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// readBack ends faults for a while, and reads what was acknowledged before, long before copies are equal.
+// readBack ends faults for a while, and reads what was acknowledged before, long before copies are
+// equal.
 func (c chaos) readBack() error {
 	if slices.ContainsFunc(c.nodes, (*node).lost) {
 		return nil // a lost disk may have had what W copies promise
@@ -24,14 +25,16 @@ func (c chaos) readBack() error {
 	}
 	asked := make(asked)
 	for range 2 * len(c.nodes) {
-		c.ask(asked, c.nodes[c.rng.IntN(len(c.nodes))], Series(c.rng.IntN(series/2)*2)) // those of the n of the ring
+		// those of the n of the ring
+		c.ask(asked, c.nodes[c.rng.IntN(len(c.nodes))], Series(c.rng.IntN(series/2)*2))
 	}
 	c.Run(timeout + 3*tick)
 	return c.met(asked, true)
 }
 
-// readAmong ends faults for a while, lets members and n change, and reads meanwhile: what was acknowledged before a
-// read began it meets, whichever ring the node knows that is asked. One hears late that a change is complete.
+// readAmong ends faults for a while, lets members and n change, and reads meanwhile: what was
+// acknowledged before a read began it meets, whichever ring the node knows that is asked. One hears
+// late that a change is complete.
 func (c chaos) readAmong() error {
 	if slices.ContainsFunc(c.nodes, (*node).lost) {
 		return nil
@@ -42,7 +45,8 @@ func (c chaos) readAmong() error {
 	}
 	asked := make(asked)
 	for range steps {
-		if plan := c.stage(4+c.rng.IntN(8), c.rng.IntN(len(c.nodes))); len(plan) > 0 && !c.view.Changing() {
+		if plan := c.stage(4+c.rng.IntN(8), c.rng.IntN(len(c.nodes))); len(plan) > 0 &&
+			!c.view.Changing() {
 			if err := c.Plan(plan...); err != nil {
 				c.note("not done: %v", err)
 			}
@@ -96,14 +100,16 @@ func (c chaos) ask(into asked, n *node, s metric.SeriesID) {
 func (c chaos) lastDone() (s metric.SeriesID) {
 	last := int64(-1)
 	for _, e := range c.journal {
-		if e.Answered && e.Reply.Done && e.Ended > last && len(e.Rows) > 0 && c.own(e.Rows[0].Series) == 0 {
+		if e.Answered && e.Reply.Done && e.Ended > last && len(e.Rows) > 0 &&
+			c.own(e.Rows[0].Series) == 0 {
 			last, s = e.Ended, e.Rows[0].Series
 		}
 	}
 	return s
 }
 
-// met says which point a read has not met that was acknowledged before it began. All: each has to be answered.
+// met says which point a read has not met that was acknowledged before it began. All: each has to
+// be answered.
 func (c chaos) met(list asked, all bool) error {
 	for _, request := range slices.Sorted(maps.Keys(list)) {
 		of := c.journal[request-1]
@@ -119,7 +125,9 @@ func (c chaos) met(list asked, all bool) error {
 
 // metOne says which point of a series a read has not met that was acknowledged before.
 func (c chaos) metOne(r replication.Reply, s metric.SeriesID, before int64) error {
-	if full := slices.ContainsFunc(c.nodes, func(n *node) bool { return n.disk.full }); !r.Done && full {
+	if full := slices.ContainsFunc(c.nodes, func(n *node) bool {
+		return n.disk.full
+	}); !r.Done && full {
 		return nil // a node whose disk is full cannot learn of deletions, and does not answer
 	}
 	if !r.Done && len(c.away) > 0 {
@@ -136,7 +144,8 @@ func (c chaos) metOne(r replication.Reply, s metric.SeriesID, before int64) erro
 			if row.Series != s || r.Slots[row.Slot].Value.Compare(row.Value) >= 0 || c.deleted(s) {
 				continue
 			}
-			return fmt.Errorf("%x/%d is %x, batch %d was acknowledged with %x", s[:2], row.Slot, r.Slots[row.Slot].Value.Word, number+1, row.Value.Word)
+			return fmt.Errorf("%x/%d is %x, batch %d was acknowledged with %x", s[:2], row.Slot,
+				r.Slots[row.Slot].Value.Word, number+1, row.Value.Word)
 		}
 	}
 	return nil

@@ -43,8 +43,8 @@ func (c *Cluster) joining(t *testing.T, node int) metric.SeriesID {
 	return metric.SeriesID{}
 }
 
-// The owners before have different points and do not reach each other: the joiner gets the union before
-// the ring is complete, and what is given up is dropped only when the owners have it.
+// The owners before have different points and do not reach each other: the joiner gets the union
+// before the ring is complete, and what is given up is dropped only when the owners have it.
 func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
 	c := calm(2, 2, 1)
 	c.Split(0)
@@ -71,7 +71,8 @@ func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
 	settled(t, c)
 }
 
-// joinOne writes series to two nodes with n = 1, lets a third join, and returns a series that it will own, and its owner.
+// joinOne writes series to two nodes with n = 1, lets a third join, and returns a series that it
+// will own, and its owner.
 func (c *Cluster) joinOne(t *testing.T) (s metric.SeriesID, owner int) {
 	t.Helper()
 	for n := range 20 {
@@ -86,7 +87,8 @@ func (c *Cluster) joinOne(t *testing.T) (s metric.SeriesID, owner int) {
 	return s, own[0]
 }
 
-// A hint for an owner that leaves comes to it behind the comparison with who takes its place: that one gets it too.
+// A hint for an owner that leaves comes to it behind the comparison with who takes its place: that
+// one gets it too.
 func TestRule8AHintBehindAMoveReachesTheNewOwner(t *testing.T) {
 	c, s := calm(3, 1, 1), Series(1)
 	own, _ := owners(c, s)
@@ -97,11 +99,14 @@ func TestRule8AHintBehindAMoveReachesTheNewOwner(t *testing.T) {
 	answered(t, c, c.Write(keeper.number, point(s, 1, 7)), true)
 	c.nodes[owner].disk.full = true // it takes no hint, and gives what it has
 	c.Start(owner)
-	if err := c.Plan(ring.Change{Action: ring.Leave, Node: c.nodes[owner].String()}); err != nil || c.allHints() != 1 {
+	if err := c.Plan(ring.Change{Action: ring.Leave, Node: c.nodes[owner].String()}); err != nil ||
+		c.allHints() != 1 {
 		t.Fatal(err, c.allHints())
 	}
 	heir := c.of(c.view.Owners(nil, c.view.Partition(s), ring.Future, 0)[0])
-	until(t, c, "everything is compared", func() bool { return heir.view == c.view && heir.core.Left() == 0 })
+	until(t, c, "everything is compared", func() bool {
+		return heir.view == c.view && heir.core.Left() == 0
+	})
 	c.nodes[owner].disk.full = false
 	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
 	until(t, c, "the change is complete", c.Finish)
@@ -114,10 +119,13 @@ func TestRule8AHintBehindAMoveReachesTheNewOwner(t *testing.T) {
 func TestRule8APartitionIsDroppedLast(t *testing.T) {
 	c := calm(2, 1, 1)
 	s, own := c.joinOne(t)
-	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].core.Left() == 0 && c.nodes[own].view == c.view })
+	until(t, c, "the joiner has everything", func() bool {
+		return c.nodes[2].core.Left() == 0 && c.nodes[own].view == c.view
+	})
 	c.Cut(own, 2)
 	late := replication.Row{Series: s, Slot: 5, Value: replication.Value{Word: 5}}
-	c.nodes[own].disk.Merge(replication.Change{Partition: c.view.Partition(s), Rows: []replication.Row{late}})
+	c.nodes[own].disk.Merge(replication.Change{Partition: c.view.Partition(s),
+		Rows: []replication.Row{late}})
 	c.view = must(c.view.Finish())
 	for _, n := range c.nodes {
 		c.adopt(n, c.view)
@@ -142,13 +150,16 @@ func TestRule8APartitionIsDroppedLast(t *testing.T) {
 
 // What others own is kept for a time after all of them have it.
 func TestRule8APartitionIsKeptForATime(t *testing.T) {
-	c := New(Options{Seed: 1, Nodes: 2, Partitions: 4, N: 1, W: 1, R: 1, Calm: true, Paging: Paging{DropMS: 20 * comparing}})
+	c := New(Options{Seed: 1, Nodes: 2, Partitions: 4, N: 1, W: 1, R: 1, Calm: true,
+		Paging: Paging{DropMS: 20 * comparing}})
 	s, own := c.joinOne(t)
 	old := c.nodes[own]
 	until(t, c, "the ring has changed", func() bool { return c.Finish() })
 	of := replication.Share{Partition: c.view.Partition(s)}
 	given := func() bool {
-		return slices.ContainsFunc(old.core.Progress(), func(p replication.Progress) bool { return p.Share == of && p.From == old.id && p.Done })
+		return slices.ContainsFunc(old.core.Progress(), func(p replication.Progress) bool {
+			return p.Share == of && p.From == old.id && p.Done
+		})
 	}
 	until(t, c, "the new owner has all of it", given)
 	c.Run(19 * comparing)
@@ -168,16 +179,19 @@ func TestRule8AnotherRingBeginsAnew(t *testing.T) {
 	if err := c.Join(-1); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, "the joiner has everything", func() bool { return c.nodes[2].view == c.view && c.nodes[2].core.Left() == 0 })
-	view := must(ring.New(ring.Config{Number: c.view.Version().Number + 1, Partitions: 4, Copies: 2, Members: c.view.Members()}))
+	until(t, c, "the joiner has everything", func() bool {
+		return c.nodes[2].view == c.view && c.nodes[2].core.Left() == 0
+	})
+	view := must(ring.New(ring.Config{Number: c.view.Version().Number + 1, Partitions: 4, Copies: 2,
+		Members: c.view.Members()}))
 	c.adopt(c.nodes[2], view)
 	if c.nodes[2].core.Left() == 0 {
 		t.Error("it relies on what it compared before")
 	}
 }
 
-// A member that has left may be the last to hear of that. Until then it asks one that stays: that one has heard, and
-// does not answer under the ring before.
+// A member that has left may be the last to hear of that. Until then it asks one that stays: that
+// one has heard, and does not answer under the ring before.
 func TestRule8AMemberThatLeavesAsksOneThatStays(t *testing.T) {
 	for _, n := range []int{1, 2} {
 		c, s := calm(3, n, n), Series(1)
@@ -201,7 +215,8 @@ func TestRule8AMemberThatLeavesAsksOneThatStays(t *testing.T) {
 	}
 }
 
-// A node that knows the ring before reads by it. So nothing is acknowledged under a ring before all who are up know it.
+// A node that knows the ring before reads by it. So nothing is acknowledged under a ring before all
+// who are up know it.
 func TestRule8NothingIsAcknowledgedBeforeAllKnowTheRing(t *testing.T) {
 	c, s := calm(3, 2, 2), Series(1)
 	own, others := owners(c, s)

@@ -12,7 +12,8 @@ import (
 
 // calm is a cluster in which no message is lost.
 func calm(nodes, n, w int) *Cluster {
-	c := New(Options{Seed: 1, Nodes: nodes, Partitions: 4, N: n, W: w, R: 1, MaxHints: 100, Calm: true})
+	c := New(Options{Seed: 1, Nodes: nodes, Partitions: 4, N: n, W: w, R: 1, MaxHints: 100,
+		Calm: true})
 	c.Run(100)
 	return c
 }
@@ -96,7 +97,9 @@ func TestRule1AllCopiesHoldTheLargestWord(t *testing.T) {
 func TestRule4OthersRefuse(t *testing.T) {
 	c, s := calm(5, 2, 2), Series(1)
 	own, others := owners(c, s)
-	key := replication.Key{Batch: replication.BatchID{Coordinator: c.nodes[own[0]].id, Boot: 1, Number: 1}, Partition: c.view.Partition(s)}
+	key := replication.Key{
+		Batch:     replication.BatchID{Coordinator: c.nodes[own[0]].id, Boot: 1, Number: 1},
+		Partition: c.view.Partition(s)}
 	ask := func(to int, owner ring.ID, version ring.Version) replication.Refusal {
 		key.Batch.Number++
 		key.For = owner
@@ -211,7 +214,8 @@ func TestRule5ALateAnswerDropsNoHint(t *testing.T) {
 	c.Crash(own[2])
 	c.Run(100)
 	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
-	late := replication.Delivered{ID: replication.HintID{Node: stand.id, Boot: stand.boot, Number: stand.disk.hints[0].Number}}
+	late := replication.Delivered{
+		ID: replication.HintID{Node: stand.id, Boot: stand.boot, Number: stand.disk.hints[0].Number}}
 	c.Start(own[2])
 	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
 	c.Run(100) // that it is gone is synced
@@ -297,7 +301,8 @@ func TestRule6FewerThanWIsUnconfirmed(t *testing.T) {
 	c.Run(100)
 	e := c.Write(0, append(point(s, 1, 7), point(s, 2, 8)...))
 	answered(t, c, e, false)
-	if want := (replication.Counts{Unconfirmed: 2}); e.Reply.Counts != want || len(c.checkAccount()) > 0 {
+	if want := (replication.Counts{Unconfirmed: 2}); e.Reply.Counts != want ||
+		len(c.checkAccount()) > 0 {
 		t.Errorf("%+v, %q", e.Reply.Counts, c.checkAccount())
 	}
 	settled(t, c)
@@ -310,8 +315,10 @@ func TestRule6FewerThanWIsUnconfirmed(t *testing.T) {
 func TestRule6OwnersDropRepeats(t *testing.T) {
 	c, s := calm(3, 3, 2), Series(1)
 	n := c.nodes[1]
-	m := replication.Write{Key: replication.Key{Batch: replication.BatchID{Coordinator: c.nodes[0].id, Boot: 9, Number: 5},
-		Partition: c.view.Partition(s), For: n.id}, Version: c.view.Version(), Change: replication.Change{Partition: c.view.Partition(s), Rows: point(s, 1, 7)}}
+	m := replication.Write{
+		Key: replication.Key{Batch: replication.BatchID{Coordinator: c.nodes[0].id, Boot: 9, Number: 5},
+			Partition: c.view.Partition(s), For: n.id}, Version: c.view.Version(),
+		Change: replication.Change{Partition: c.view.Partition(s), Rows: point(s, 1, 7)}}
 	ask := func() (answers []replication.Counts) {
 		n.core.Receive(c.time(n), c.nodes[0].id, m)
 		n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
@@ -372,5 +379,6 @@ func TestASeedReplays(t *testing.T) {
 }
 
 // What no rule can promise, as docs/decisions/what-deletions-cannot-promise.md tells it: an
-// acknowledged point is taken by a deletion of the other side, which it could not know of.
-// And a deleted point comes back that belongs to a later deletion by the clock of a node that was cut off.
+// acknowledged point is taken by a deletion of the other side, which it could not know of. And a
+// deleted point comes back that belongs to a later deletion by the clock of a node that was cut
+// off.

@@ -15,9 +15,12 @@ var (
 
 // The smallest pages there can be, and some that hold a little more.
 var (
-	ones = Paging{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1}, Comparisons: 1, ComparePoints: 1, HintRows: 1}
-	few  = Paging{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2}, Comparisons: 3, ComparePoints: 8, HintRows: 4}
-	kept = Paging{Limits: few.Limits, Comparisons: 3, ComparePoints: 8, HintRows: 4, DropMS: 3 * comparing}
+	ones = Paging{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1},
+		Comparisons: 1, ComparePoints: 1, HintRows: 1}
+	few = Paging{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2},
+		Comparisons: 3, ComparePoints: 8, HintRows: 4}
+	kept = Paging{Limits: few.Limits, Comparisons: 3, ComparePoints: 8, HintRows: 4,
+		DropMS: 3 * comparing}
 )
 
 var profiles = map[string]Profile{
@@ -31,11 +34,13 @@ var profiles = map[string]Profile{
 	"disks":  {Nodes: 5, N: 3, W: 2, Members: true, Clocks: true, Disks: true, Paging: few},
 }
 
-// schedules are what operators do to a cluster: random changes of its members and of n, while nodes crash, disks
-// fill and are lost, and the network splits.
+// schedules are what operators do to a cluster: random changes of its members and of n, while nodes
+// crash, disks fill and are lost, and the network splits.
 var schedules = map[string]Profile{
-	"members": {Nodes: 4, N: 3, Least: 2, Most: 4, Members: true, Disks: true, Operators: 6, Mild: 5, Paging: few},
-	"copies":  {Nodes: 3, N: 3, Least: 1, Most: 3, Members: true, Operators: 6, Mild: 5, Once: true, Paging: kept},
+	"members": {Nodes: 4, N: 3, Least: 2, Most: 4, Members: true, Disks: true, Operators: 6, Mild: 5,
+		Paging: few},
+	"copies": {Nodes: 3, N: 3, Least: 1, Most: 3, Members: true, Operators: 6, Mild: 5, Once: true,
+		Paging: kept},
 }
 
 func TestChaos(t *testing.T) { run(t, profiles) }

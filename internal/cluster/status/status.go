@@ -19,8 +19,9 @@ var rule = strings.Repeat("-", width) + "\n"
 
 // Seen is a ring as one node sees it.
 type Seen struct {
-	View  *ring.View
-	Self  ring.ID            // the node that answers. It stands where the original names its claimant: we need none
+	View *ring.View
+	// the node that answers. It stands where the original names its claimant: we need none
+	Self  ring.ID
 	Up    func(ring.ID) bool // whether it reaches a member
 	Agree bool               // all members that it reaches have the same ring
 	Alone bool               // it has not found its cluster yet: its ring of one is nobody's
@@ -98,7 +99,8 @@ func (s Seen) Ring() string {
 	if down := s.unreachable(); len(down) > 0 {
 		fmt.Fprintf(&b, "The following nodes are unreachable: [%s]\n\n", strings.Join(down, ","))
 		b.WriteString("WARNING: Moves to and from these nodes wait until they are back. A node that\n" +
-			"does not come back can be replaced or removed: ddb-admin cluster replace,\nddb-admin cluster force-remove.\n")
+			"does not come back can be replaced or removed: ddb-admin cluster replace,\nddb-admin cluster " +
+			"force-remove.\n")
 	} else {
 		b.WriteString("All nodes are up and reachable\n\n")
 	}
@@ -172,7 +174,8 @@ func (s Seen) Cluster() string {
 	}
 	line := "+" + strings.Repeat("-", w) + "+-------+-------+-----+-------+\n"
 	var b strings.Builder
-	fmt.Fprintf(&b, "---- Cluster Status ----\nRing ready: %t\n\n%s|%s|status | avail |ring |pending|\n%s",
+	fmt.Fprintf(&b, "---- Cluster Status ----\nRing ready: %t\n\n%s|%s|status | avail |ring "+
+		"|pending|\n%s",
 		s.Agree, line, centre("node", w), line)
 	for _, m := range members {
 		mark, avail := "   ", "  up   "
@@ -189,7 +192,8 @@ func (s Seen) Cluster() string {
 		if s.View.Changing() {
 			pending = fmt.Sprintf("%5.1f  ", 100*m.share.Future)
 		}
-		fmt.Fprintf(&b, "|%-*s|%-7s|%s|%5.1f|%s|\n", w, " "+mark+" "+m.Name, m.status, avail, 100*m.share.Current, pending)
+		fmt.Fprintf(&b, "|%-*s|%-7s|%s|%5.1f|%s|\n", w, " "+mark+" "+m.Name, m.status, avail,
+			100*m.share.Current, pending)
 	}
 	b.WriteString(line + "\nKey: (C) = Claimant; availability marked with '!' is unexpected\n")
 	for _, warning := range warnings(s.View) {
@@ -216,7 +220,8 @@ func centre(s string, w int) string {
 	return strings.Repeat(" ", left) + s + strings.Repeat(" ", max(0, w-len(s)-left))
 }
 
-// joins says whether a node becomes a member by a plan. Such a node is up: nodes that are not cannot be staged.
+// joins says whether a node becomes a member by a plan. Such a node is up: nodes that are not
+// cannot be staged.
 func joins(p *ring.Plan, id ring.ID) bool {
 	return slices.ContainsFunc(p.Changes, func(c ring.Change) bool { return c.Member.ID == id })
 }
@@ -236,7 +241,8 @@ func Plan(p *ring.Plan, s Seen) string {
 		b.WriteString("WARNING: " + w + "\n")
 	}
 	hashes := strings.Repeat("#", width) + "\n"
-	fmt.Fprintf(&b, "\nNOTE: The ring is %s; the commit is refused once it is another.\n\n%s%26s After cluster transition\n%s\n",
+	fmt.Fprintf(&b, "\nNOTE: The ring is %s; the commit is refused once it is another.\n\n%s%26s "+
+		"After cluster transition\n%s\n",
 		p.Base, hashes, "", hashes)
 	s.View = p.Final
 	members := s.Up

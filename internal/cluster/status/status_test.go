@@ -20,8 +20,9 @@ func five(t *testing.T, rng *rand.Rand) *ring.View {
 	c := ring.Config{Number: 1, Partitions: 64, Copies: 1}
 	for i := range 5 {
 		v := view(t, c)
-		c.Members = append(c.Members, ring.Member{ID: id(i + 1), Name: fmt.Sprintf("dalmatinerdb@ddb%02d", i+1),
-			State: ring.Active, Tokens: v.Tokens(rng), Protocol: ring.Protocol{Min: 1, Max: 1}})
+		c.Members = append(c.Members,
+			ring.Member{ID: id(i + 1), Name: fmt.Sprintf("dalmatinerdb@ddb%02d", i+1),
+				State: ring.Active, Tokens: v.Tokens(rng), Protocol: ring.Protocol{Min: 1, Max: 1}})
 	}
 	return view(t, c)
 }
@@ -36,20 +37,28 @@ func view(t *testing.T, c ring.Config) *ring.View {
 }
 
 func candidate(n int) ring.Candidate {
-	return ring.Candidate{ID: id(n), Name: fmt.Sprintf("dalmatinerdb@ddb%02d", n), Protocol: ring.Protocol{Min: 1, Max: 2},
+	return ring.Candidate{ID: id(n), Name: fmt.Sprintf("dalmatinerdb@ddb%02d", n),
+		Protocol:   ring.Protocol{Min: 1, Max: 2},
 		Partitions: 64, Free: 1 << 40}
 }
 
 func TestTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	seen := Seen{View: five(t, rng), Self: id(1), Up: func(of ring.ID) bool { return of != id(6) }, Agree: true} // 6 is no member yet
+	// 6 is no member yet
+	seen := Seen{View: five(t, rng), Self: id(1), Up: func(of ring.ID) bool {
+		return of != id(6)
+	}, Agree: true}
 	all := func(title string) string {
-		return "# " + title + "\n$ member-status\n" + seen.Members() + "$ ring-status\n" + seen.Ring() + "$ cluster status\n" + seen.Cluster()
+		return "# " + title + "\n$ member-status\n" + seen.Members() + "$ ring-status\n" + seen.Ring() +
+			"$ cluster status\n" + seen.Cluster()
 	}
-	golden.Same(t, "testdata/five.txt", all("five members")+"$ transfers\n"+seen.Transfers(nil, time.Time{}))
+	golden.Same(t, "testdata/five.txt", all("five members")+"$ transfers\n"+seen.Transfers(nil,
+		time.Time{}))
 
-	sizes := ring.Sizes{Rate: 1_000_000, Partition: slices.Repeat([]ring.Size{{Bytes: 1 << 30, Points: 10_000_000}}, 64)}
-	plan, err := seen.View.Plan([]ring.Change{{Action: ring.Join, Member: candidate(6)}, {Action: ring.Leave, Node: "dalmatinerdb@ddb02"}}, sizes, rng)
+	sizes := ring.Sizes{
+		Rate: 1_000_000, Partition: slices.Repeat([]ring.Size{{Bytes: 1 << 30, Points: 10_000_000}}, 64)}
+	plan, err := seen.View.Plan([]ring.Change{{Action: ring.Join, Member: candidate(6)},
+		{Action: ring.Leave, Node: "dalmatinerdb@ddb02"}}, sizes, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,12 +71,16 @@ func TestTexts(t *testing.T) {
 	golden.Same(t, "testdata/changing.txt", all("one joins, one leaves, ddb03 is down"))
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 	golden.Same(t, "testdata/transfers.txt", "$ transfers\n"+seen.Transfers([]Transfer{
-		{Partition: 9, From: id(2), To: id(6), Started: now.Add(-90 * time.Second), Last: now.Add(-1500 * time.Millisecond), Points: 70_800_000, Bytes: 23_600_000, Size: 35_000_000},
+		{Partition: 9, From: id(2), To: id(6), Started: now.Add(-90 * time.Second),
+			Last: now.Add(-1500 * time.Millisecond), Points: 70_800_000, Bytes: 23_600_000,
+			Size: 35_000_000},
 		{Partition: 4, From: id(1), To: id(5), Started: now.Add(-2 * time.Second)},
-		{Partition: 5, From: id(1), To: id(5), Hints: true, Started: now.Add(-2 * time.Hour), Last: now.Add(-time.Second), Points: 100, Bytes: 700},
+		{Partition: 5, From: id(1), To: id(5), Hints: true, Started: now.Add(-2 * time.Hour),
+			Last: now.Add(-time.Second), Points: 100, Bytes: 700},
 	}, now))
 
-	lost, err := seen.View.Plan([]ring.Change{{Action: ring.ForceRemove, Node: "dalmatinerdb@ddb03"}}, sizes, rng)
+	lost, err := seen.View.Plan([]ring.Change{{Action: ring.ForceRemove, Node: "dalmatinerdb@ddb03"}},
+		sizes, rng)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,13 +88,15 @@ func TestTexts(t *testing.T) {
 	if seen.View, err = seen.View.Commit(lost); err != nil {
 		t.Fatal(err)
 	}
-	golden.Same(t, "testdata/removed.txt", "$ member-status\n"+seen.Members()+"$ cluster status\n"+seen.Cluster())
+	golden.Same(t, "testdata/removed.txt",
+		"$ member-status\n"+seen.Members()+"$ cluster status\n"+seen.Cluster())
 }
 
 // A name that is wider than its column moves what is beside it, and no more.
 func TestLongNames(t *testing.T) {
 	long := strings.Repeat("long", 10)
-	c := ring.Config{Partitions: 4, Copies: 1, Members: []ring.Member{{ID: id(1), Name: long, State: ring.Active, Tokens: []uint32{1}}}}
+	c := ring.Config{Partitions: 4, Copies: 1,
+		Members: []ring.Member{{ID: id(1), Name: long, State: ring.Active, Tokens: []uint32{1}}}}
 	seen := Seen{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
 	text := seen.Transfers([]Transfer{{From: id(1), To: id(1)}}, time.Time{})
 	if !strings.Contains(text, "\n"+long+arrow+long+"\n") {
@@ -93,7 +108,8 @@ func TestLongNames(t *testing.T) {
 func TestShortagesAreSaid(t *testing.T) {
 	c := ring.Config{Partitions: 4, Copies: 3}
 	for i, zone := range []string{"east", "east", "west"} {
-		c.Members = append(c.Members, ring.Member{ID: id(i + 1), Name: fmt.Sprint("n", i+1), Zone: zone, State: ring.Active, Tokens: []uint32{uint32(i+1) << 20}})
+		c.Members = append(c.Members, ring.Member{ID: id(i + 1), Name: fmt.Sprint("n", i+1), Zone: zone,
+			State: ring.Active, Tokens: []uint32{uint32(i+1) << 20}})
 	}
 	seen := Seen{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
 	c.Members = c.Members[1:]

@@ -79,17 +79,22 @@ func (s Seen) transfer(b *strings.Builder, t *Transfer, now time.Time) {
 	if t.Size > 0 {
 		size = fmt.Sprintf("%d bytes", t.Size)
 	}
-	fmt.Fprintf(b, "transfer type: %s\nvnode type: metric_vnode\npartition: %d\nstarted: %s\n", kind, t.Partition, moment(t.Started, now))
+	fmt.Fprintf(b, "transfer type: %s\nvnode type: metric_vnode\npartition: %d\nstarted: %s\n", kind,
+		t.Partition, moment(t.Started, now))
 	points, bytes := "unknown", "unknown"
 	if t.Last.IsZero() {
-		fmt.Fprintf(b, "last update: no updates seen\ntotal size: %s\nobjects transferred: unknown\n\n", size)
+		fmt.Fprintf(b, "last update: no updates seen\ntotal size: %s\nobjects transferred: unknown\n\n",
+			size)
 	} else {
-		fmt.Fprintf(b, "last update: %s\ntotal size: %s\nobjects transferred: %d\n\n", moment(t.Last, now), size, t.Points)
+		fmt.Fprintf(b, "last update: %s\ntotal size: %s\nobjects transferred: %d\n\n",
+			moment(t.Last, now), size, t.Points)
 		if took := t.Last.Sub(t.Started).Seconds(); took > 0 {
-			points, bytes = fmt.Sprintf("%.0f Objs/s", float64(t.Points)/took), perSecond(float64(t.Bytes)/took)
+			points, bytes = fmt.Sprintf("%.0f Objs/s", float64(t.Points)/took),
+				perSecond(float64(t.Bytes)/took)
 		}
 	}
-	fmt.Fprintf(b, "%s\n%s%s%s\n", middle(points, arrowWidth), centre(s.name(t.From), sideWidth), arrow, middle(s.name(t.To), sideWidth))
+	fmt.Fprintf(b, "%s\n%s%s%s\n", middle(points, arrowWidth), centre(s.name(t.From), sideWidth),
+		arrow, middle(s.name(t.To), sideWidth))
 	if t.Size > 0 {
 		part := min(float64(t.Bytes)/float64(t.Size), 1)
 		fmt.Fprintf(b, "%s\n", middle(bar(part), arrowWidth))
@@ -120,7 +125,8 @@ func perSecond(bytes float64) string {
 // bar draws a part of 1.
 func bar(part float64) string {
 	n := int(part * barWidth)
-	return fmt.Sprintf("|%s%s| %3d%%", strings.Repeat("#", n), strings.Repeat(" ", barWidth-n), int(part*100))
+	return fmt.Sprintf("|%s%s| %3d%%", strings.Repeat("#", n), strings.Repeat(" ", barWidth-n),
+		int(part*100))
 }
 
 // middle is centre without blanks behind it.

@@ -18,8 +18,8 @@ const (
 	kindFetch   = 3 // what differs between two hashes
 )
 
-// The bounds of requests and replies. A request is shorter than call.MaxRequest, also with a change of the
-// longest behind pushBytes of others.
+// The bounds of requests and replies. A request is shorter than call.MaxRequest, also with a change
+// of the longest behind pushBytes of others.
 const (
 	maxDefined   = 64 << 10 // bytes of the definitions of buckets in a request
 	pushBytes    = 96 << 10 // bytes of changes after which a push has no more
@@ -88,8 +88,8 @@ func parseDeletions(r *fields.Reader) []deleted {
 	return list
 }
 
-// pushed is the reply to a push: what was refused because its series are deleted, and how many changes are
-// of buckets that are not there.
+// pushed is the reply to a push: what was refused because its series are deleted, and how many
+// changes are of buckets that are not there.
 type pushed struct {
 	refused   uint64
 	deletions []deleted

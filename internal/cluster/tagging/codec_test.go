@@ -11,8 +11,10 @@ import (
 
 // somePush is a push with everything in it.
 func somePush() push {
-	c := tags.Change{Bucket: bucket, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 5, Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("n")}, Value: []byte("v")}}}
-	return push{[]byte("bucket"), []deleted{{bucket, 4, metric.Series(bucket, []byte("\x01b"))}}, tags.AppendChange(nil, &c)}
+	c := tags.Change{Bucket: bucket, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 5,
+		Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("n")}, Value: []byte("v")}}}
+	return push{[]byte("bucket"), []deleted{{bucket, 4, metric.Series(bucket, []byte("\x01b"))}},
+		tags.AppendChange(nil, &c)}
 }
 
 // FuzzRequest: no bytes make a node fail, and what it takes has one form.

@@ -19,8 +19,8 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// exchange is what two nodes say to each other. It starts no goroutine and waits for nothing but the peer
-// and the disk.
+// exchange is what two nodes say to each other. It starts no goroutine and waits for nothing but
+// the peer and the disk.
 type exchange struct {
 	o *Options
 
@@ -244,8 +244,8 @@ func (w *writer) flush() error {
 	return nil
 }
 
-// serveFetch answers with what this node knows of series that differ, and with those of which the asker
-// knows something else.
+// serveFetch answers with what this node knows of series that differ, and with those of which the
+// asker knows something else.
 func (x *exchange) serveFetch(ctx context.Context, body []byte, reply func([]byte) error) error {
 	var f fetch
 	if err := f.parse(body); err != nil {
@@ -273,7 +273,9 @@ func (x *exchange) serveFetch(ctx context.Context, body []byte, reply func([]byt
 			return w.item(itemChange, encoded)
 		})
 	}
-	want := func(id uint64) error { return w.item(itemWanted, binary.LittleEndian.AppendUint64(nil, id)) }
+	want := func(id uint64) error {
+		return w.item(itemWanted, binary.LittleEndian.AppendUint64(nil, id))
+	}
 	for i, j := 0, 0; i < len(own) || j < len(f.have); {
 		switch {
 		case i == len(own) || j < len(f.have) && f.have[j].ID < own[i].ID:

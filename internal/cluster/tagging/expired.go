@@ -9,7 +9,8 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// expired is series whose last points have expired on this node. Their tags go when no node has points.
+// expired is series whose last points have expired on this node. Their tags go when no node has
+// points.
 type expired struct {
 	wake chan struct{}
 
@@ -78,7 +79,8 @@ func (t *Tagging) leave() {
 	}
 }
 
-// leaveAll lets series of a bucket leave their collections, but for those of which some node has points.
+// leaveAll lets series of a bucket leave their collections, but for those of which some node has
+// points.
 func (t *Tagging) leaveAll(list []expiredSeries) error {
 	var keys [][]byte
 	of := make(map[string][]tags.Change) // by keys
@@ -87,7 +89,12 @@ func (t *Tagging) leaveAll(list []expiredSeries) error {
 			if of[string(key)] == nil {
 				keys = append(keys, slices.Clone(key))
 			}
-			of[string(key)] = append(of[string(key)], tags.Change{Bucket: s.bucket, Key: slices.Clone(key), Collection: slices.Clone(collection), Leave: true})
+			of[string(key)] = append(of[string(key)], tags.Change{
+				Bucket:     s.bucket,
+				Key:        slices.Clone(key),
+				Collection: slices.Clone(collection),
+				Leave:      true,
+			})
 		})
 	}
 	if len(keys) == 0 {

@@ -26,7 +26,8 @@ type logged struct {
 	deleted deleted
 }
 
-// fake is the tags of a node in memory: a log that a crash cuts at what was synced, and what follows from it.
+// fake is the tags of a node in memory: a log that a crash cuts at what was synced, and what
+// follows from it.
 type fake struct {
 	id           ring.ID
 	wall         uint64
@@ -98,7 +99,8 @@ func (f *fake) Adopt(_ context.Context, list []tags.Change) (a tagstore.Applied,
 		case !f.known:
 			a.Refused = append(a.Refused, tagstore.Refusal{At: i, Err: buckets.ErrUnknown})
 		case list[i].Clock <= n:
-			a.Refused = append(a.Refused, tagstore.Refusal{At: i, Err: &tagstore.DeletedError{Incarnation: n}})
+			a.Refused = append(a.Refused,
+				tagstore.Refusal{At: i, Err: &tagstore.DeletedError{Incarnation: n}})
 		default:
 			f.know(logged{change: copyOf(&list[i])})
 			a.Token = wal.LSN(len(f.log))
@@ -127,7 +129,8 @@ func (f *fake) delete(id metric.SeriesID, incarnation uint64) {
 }
 
 // options are those of a node whose questions go through ask.
-func (f *fake) options(ask func(to ring.ID, request []byte, part func([]byte) error) error) *Options {
+func (f *fake) options(ask func(to ring.ID, request []byte,
+	part func([]byte) error) error) *Options {
 	return &Options{
 		Self: f.id, Tags: f,
 		Ask: func(_ context.Context, to ring.ID, request []byte, part func([]byte) error) error {
@@ -175,8 +178,10 @@ type value struct {
 	text    string
 }
 
-// rows is the naive model: of each series in a collection that is visible its tags, from all changes.
-func rows(changes []tags.Change, incarnations map[metric.SeriesID]uint64) map[string]map[string]string {
+// rows is the naive model: of each series in a collection that is visible its tags, from all
+// changes.
+func rows(changes []tags.Change,
+	incarnations map[metric.SeriesID]uint64) map[string]map[string]string {
 	of := make(map[string][]tags.Change)
 	for _, c := range changes {
 		if c.Clock > incarnations[metric.Series(bucket, c.Key)] {

@@ -157,7 +157,8 @@ func (w *world) clientChanges(i int) {
 	}
 	for to := range w.nodes {
 		if to != i {
-			w.late = append(w.late, lateMessage{i, to, push{defined: defined, changes: tags.AppendChange(nil, &c)}, &c})
+			w.late = append(w.late,
+				lateMessage{i, to, push{defined: defined, changes: tags.AppendChange(nil, &c)}, &c})
 		}
 	}
 }
@@ -174,7 +175,8 @@ func (w *world) tellDeletions(i int) {
 	f.gone = nil
 }
 
-// deliver delivers some message that is on its way, in any order; it may be lost, or stay for another time.
+// deliver delivers some message that is on its way, in any order; it may be lost, or stay for
+// another time.
 func (w *world) deliver() {
 	if len(w.late) == 0 {
 		return
@@ -185,7 +187,9 @@ func (w *world) deliver() {
 	got, err := from.push(context.Background(), w.nodes[m.to].id, &m.p)
 	if err == nil && m.change != nil && got.refused == 0 {
 		_ = w.nodes[m.from].WaitDurable(context.Background(), applied) // it does not fail
-		if slices.ContainsFunc(w.nodes[m.from].log, func(r logged) bool { return reflect.DeepEqual(r.change, *m.change) }) {
+		if slices.ContainsFunc(w.nodes[m.from].log, func(r logged) bool {
+			return reflect.DeepEqual(r.change, *m.change)
+		}) {
 			w.acked = append(w.acked, *m.change) // two disks have it
 		}
 	}
@@ -232,7 +236,8 @@ func (w *world) check() {
 		}
 	}
 	want := rows(all, incarnations)
-	if with := rows(append(slices.Clone(all), w.acked...), incarnations); !reflect.DeepEqual(with, want) {
+	if with := rows(append(slices.Clone(all), w.acked...), incarnations); !reflect.DeepEqual(with,
+		want) {
 		w.t.Fatalf("an acknowledged change is on no node: with it %v, without %v", with, want)
 	}
 	for _, f := range w.nodes {
@@ -245,9 +250,9 @@ func (w *world) check() {
 	}
 }
 
-// Nodes that change and delete, crash and come back, over a network that loses, delays and doubles, with
-// clocks that jump, end with what a naive map of all changes says: nothing acknowledged is missing, and
-// nothing that was removed comes back.
+// Nodes that change and delete, crash and come back, over a network that loses, delays and doubles,
+// with clocks that jump, end with what a naive map of all changes says: nothing acknowledged is
+// missing, and nothing that was removed comes back.
 func TestNodesAgreeWithTheModel(t *testing.T) {
 	for seed := range uint64(1500) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -260,15 +265,16 @@ func TestNodesAgreeWithTheModel(t *testing.T) {
 	}
 }
 
-// A deletion that one of two nodes missed is known to both behind one comparison, whoever asks. What the series
-// was told since stays.
+// A deletion that one of two nodes missed is known to both behind one comparison, whoever asks.
+// What the series was told since stays.
 func TestAComparisonTellsOfDeletions(t *testing.T) {
 	for _, way := range [][2]int{{0, 1}, {1, 0}} {
 		w := newWorld(t, 1)
 		w.calm = true
 		key := []byte("\x01a")
 		host := func(v string) tags.Change {
-			return tags.Change{Bucket: bucket, Key: key, Collection: []byte("c"), Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: []byte(v)}}}
+			return tags.Change{Bucket: bucket, Key: key, Collection: []byte("c"),
+				Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: []byte(v)}}}
 		}
 		for _, f := range w.nodes {
 			f.known = true
@@ -301,15 +307,17 @@ func TestAComparisonTellsOfDeletions(t *testing.T) {
 	}
 }
 
-// A node that has nothing gets everything, in pages, and two that have the same say so in a few bytes.
+// A node that has nothing gets everything, in pages, and two that have the same say so in a few
+// bytes.
 func TestAnEmptyNodeGetsAll(t *testing.T) {
 	w := newWorld(t, 1)
 	w.calm = true
 	f := w.nodes[0]
 	const series = 3 * pageSeries
 	for i := range series {
-		list := []tags.Change{{Bucket: bucket, Key: fmt.Appendf(nil, "\x05%05d", i), Collection: []byte("c"),
-			Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: fmt.Append(nil, i)}}}}
+		list := []tags.Change{
+			{Bucket: bucket, Key: fmt.Appendf(nil, "\x05%05d", i), Collection: []byte("c"),
+				Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: fmt.Append(nil, i)}}}}
 		if _, err := f.Apply(context.Background(), list); err != nil {
 			t.Fatal(err)
 		}
@@ -321,10 +329,12 @@ func TestAnEmptyNodeGetsAll(t *testing.T) {
 		if err != nil || done.moved != series || done.refused != 0 {
 			t.Fatalf("%+v, %v", done, err)
 		}
-		if got := other.shown(); len(got) != series || !maps.EqualFunc(got, f.shown(), maps.Equal[map[string]string]) {
+		if got := other.shown(); len(got) != series ||
+			!maps.EqualFunc(got, f.shown(), maps.Equal[map[string]string]) {
 			t.Fatalf("%d series came", len(got))
 		}
-		if done, err := w.nodes[way[0]].x.compare(context.Background(), w.nodes[way[1]].id); err != nil || done.moved != 0 {
+		if done, err := w.nodes[way[0]].x.compare(context.Background(), w.nodes[way[1]].id); err != nil ||
+			done.moved != 0 {
 			t.Fatalf("equal nodes moved %d changes, %v", done.moved, err)
 		}
 	}

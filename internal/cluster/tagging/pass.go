@@ -12,8 +12,8 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// A pass compares what two nodes know, and gives each of them what it lacks. Behind it the peer has on disk
-// what this node knew when it began, and the other way round, but for refused changes.
+// A pass compares what two nodes know, and gives each of them what it lacks. Behind it the peer has
+// on disk what this node knew when it began, and the other way round, but for refused changes.
 type pass struct {
 	*exchange
 	peer    ring.ID
@@ -72,8 +72,8 @@ func (p *pass) ranges(ctx context.Context, from, through uint32) error {
 	}
 }
 
-// page asks for what differs, takes it, and pushes what the peer wants. It returns the hash up to which that
-// is done.
+// page asks for what differs, takes it, and pushes what the peer wants. It returns the hash up to
+// which that is done.
 func (p *pass) page(ctx context.Context, f *fetch) (reached uint32, err error) {
 	a := adopter{x: p.exchange}
 	var s items
@@ -115,7 +115,8 @@ func (p *pass) page(ctx context.Context, f *fetch) (reached uint32, err error) {
 	return reached, p.give(ctx, wanted, a.taken.deletions)
 }
 
-// bucketsOfPush is how many buckets the changes of a push are of at most: their definitions stand in it.
+// bucketsOfPush is how many buckets the changes of a push are of at most: their definitions stand
+// in it.
 const bucketsOfPush = 128
 
 // give pushes deletions, and all that is known of series.
@@ -137,7 +138,8 @@ func (p *pass) give(ctx context.Context, series []uint64, deletions []deleted) e
 		err := tags.Copies{Of: p.o.Tags.Index()}.WalkID(id, func(c *tags.Change) error {
 			p.moved++
 			of[c.Bucket] = true
-			if g.changes = tags.AppendChange(g.changes, c); len(g.changes) >= pushBytes || len(of) == bucketsOfPush {
+			if g.changes = tags.AppendChange(g.changes, c); len(g.changes) >= pushBytes ||
+				len(of) == bucketsOfPush {
 				return send()
 			}
 			return nil

@@ -101,7 +101,13 @@ func (t *Tagging) Members(others map[ring.ID]bool) {
 	for id, up := range others {
 		p := t.peers[id]
 		if p == nil {
-			p = &peer{id: id, met: !t.behind, lost: t.number, want: make(chan struct{}, 1), compare: make(chan struct{}, 1)}
+			p = &peer{
+				id:      id,
+				met:     !t.behind,
+				lost:    t.number,
+				want:    make(chan struct{}, 1),
+				compare: make(chan struct{}, 1),
+			}
 			p.ctx, p.cancel = context.WithCancel(t.ctx)
 			t.peers[id] = p
 			t.done.Go(func() { t.pushTo(p) })
@@ -121,7 +127,8 @@ func (t *Tagging) Members(others map[ring.ID]bool) {
 			changes = true
 		}
 	}
-	if t.few = 2*reached <= len(others)+1 && len(others) > 0; t.few { // the others may go on without this one
+	// the others may go on without this one
+	if t.few = 2*reached <= len(others)+1 && len(others) > 0; t.few {
 		t.behind = true
 		for _, p := range t.peers {
 			p.met = p.met && p.up
@@ -144,7 +151,8 @@ func (t *Tagging) next(p *peer) (list []outgoing) {
 		if o.change == nil {
 			deletions++
 		}
-		if bytes += len(o.change); i > 0 && (bytes > pushBytes || deletions > maxDeletions || len(of) > bucketsOfPush) {
+		if bytes += len(o.change); i > 0 &&
+			(bytes > pushBytes || deletions > maxDeletions || len(of) > bucketsOfPush) {
 			break
 		}
 		list = append(list, *o)
@@ -165,7 +173,8 @@ func (t *Tagging) pushTo(p *peer) {
 		for list := t.next(p); len(list) > 0; list = t.next(p) {
 			refused, err := t.pushList(p, list)
 			if err != nil && p.ctx.Err() == nil {
-				t.warn("tags push", "changes of tags did not reach a node; the next comparison brings them", "node", t.o.Name(p.id), "err", err)
+				t.warn("tags push", "changes of tags did not reach a node; the next comparison brings them",
+					"node", t.o.Name(p.id), "err", err)
 			}
 			t.mu.Lock()
 			last := list[len(list)-1].number
@@ -227,7 +236,8 @@ func (t *Tagging) comparison(p *peer) bool {
 	t.counters.moved.Add(uint64(done.moved))
 	if err != nil {
 		if p.ctx.Err() == nil {
-			t.warn("tags compare", "a comparison of tags with a node failed; it is tried again", "node", t.o.Name(p.id), "err", err)
+			t.warn("tags compare", "a comparison of tags with a node failed; it is tried again", "node",
+				t.o.Name(p.id), "err", err)
 		}
 		return false
 	}

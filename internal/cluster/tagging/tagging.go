@@ -1,5 +1,5 @@
-// Package tagging gives each node of a cluster all tags: changes go to every other node at once, and
-// comparisons bring what was missed. DESIGN.md beside it has the messages and the rules.
+// Package tagging gives each node of a cluster all tags: changes go to every other node at once,
+// and comparisons bring what was missed. DESIGN.md beside it has the messages and the rules.
 package tagging
 
 import (
@@ -75,7 +75,13 @@ type Tagging struct {
 
 // New returns the tags of a node, which takes no part before Members is called. Close ends it.
 func New(o Options) *Tagging {
-	t := &Tagging{exchange: exchange{o: &o}, peers: make(map[ring.ID]*peer), changed: make(chan struct{}), waiting: true, behind: true}
+	t := &Tagging{
+		exchange: exchange{o: &o},
+		peers:    make(map[ring.ID]*peer),
+		changed:  make(chan struct{}),
+		waiting:  true,
+		behind:   true,
+	}
 	t.expired.wake = make(chan struct{}, 1)
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	return t
@@ -93,15 +99,16 @@ func (t *Tagging) Close() {
 }
 
 // Serve answers a request of another node.
-func (t *Tagging) Serve(ctx context.Context, _ ring.ID, request []byte, reply func(part []byte) error) error {
+func (t *Tagging) Serve(ctx context.Context, _ ring.ID, request []byte,
+	reply func(part []byte) error) error {
 	if err := t.o.Check(); err != nil {
 		return err
 	}
 	return t.serve(ctx, request, reply)
 }
 
-// Apply takes changes of clients, as tagstore.Store.Apply: they are in the index of this node when it
-// returns, and on their way to the others.
+// Apply takes changes of clients, as tagstore.Store.Apply: they are in the index of this node when
+// it returns, and on their way to the others.
 func (t *Tagging) Apply(ctx context.Context, list []tags.Change) (tagstore.Applied, error) {
 	if err := t.o.Check(); err != nil {
 		return tagstore.Applied{}, err
@@ -111,7 +118,8 @@ func (t *Tagging) Apply(ctx context.Context, list []tags.Change) (tagstore.Appli
 	for i := range list {
 		if refused < len(a.Refused) && a.Refused[refused].At == i {
 			refused++
-		} else if list[i].Clock != 0 { // after an error some were not taken; those that were say the same again
+		} else if list[i].Clock != 0 {
+			// after an error some were not taken; those that were say the same again
 			t.tell(outgoing{bucket: list[i].Bucket, change: tags.AppendChange(nil, &list[i])})
 		}
 	}
@@ -135,11 +143,13 @@ type UnconfirmedError struct{ Have, Need int }
 
 // Error says what to do.
 func (e *UnconfirmedError) Error() string {
-	return fmt.Sprintf("changes of tags are on the disks of %d nodes, w = %d are needed: they may stay; send them again when more nodes are up", e.Have, e.Need)
+	return fmt.Sprintf("changes of tags are on the disks of %d nodes, w = %d are needed: they may "+
+		"stay; send them again when more nodes are up", e.Have, e.Need)
 }
 
-// WaitDurable waits until what was told so far is on W disks, and a moment longer for all nodes that are
-// reached, so that they show it too. The error is an *UnconfirmedError where W were not there in time.
+// WaitDurable waits until what was told so far is on W disks, and a moment longer for all nodes
+// that are reached, so that they show it too. The error is an *UnconfirmedError where W were not
+// there in time.
 func (t *Tagging) WaitDurable(ctx context.Context, a tagstore.Applied) error {
 	if err := t.o.Tags.WaitDurable(ctx, a); err != nil {
 		return err
@@ -177,8 +187,8 @@ func (t *Tagging) WaitDurable(ctx context.Context, a tagstore.Applied) error {
 
 var errStopped = errors.New("this node stops")
 
-// copies returns how many disks have what was told up to a number, whether those of all nodes that are
-// reached do, and a channel that is closed when that changes.
+// copies returns how many disks have what was told up to a number, whether those of all nodes that
+// are reached do, and a channel that is closed when that changes.
 func (t *Tagging) copies(number uint64) (have int, all bool, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -199,13 +209,16 @@ type BehindError struct{ Node string }
 // Error says what the node waits for.
 func (e *BehindError) Error() string {
 	if e.Node == "" {
-		return "this node has not reached the other nodes yet, and may not know all tags: ask another node, or again in some seconds"
+		return "this node has not reached the other nodes yet, and may not know all tags: ask another " +
+			"node, or again in some seconds"
 	}
-	return fmt.Sprintf("this node has not compared its tags with node %s yet: ask another node, or again in some seconds", e.Node)
+	return fmt.Sprintf("this node has not compared its tags with node %s yet: ask another node, or "+
+		"again in some seconds", e.Node)
 }
 
-// Ready returns an error while this node may not know all tags that were acknowledged: after a start, and
-// after a time in which it reached only a minority, until it was compared with the nodes that it reaches.
+// Ready returns an error while this node may not know all tags that were acknowledged: after a
+// start, and after a time in which it reached only a minority, until it was compared with the nodes
+// that it reaches.
 func (t *Tagging) Ready() error {
 	t.mu.Lock()
 	behind, waiting := t.behind, t.waiting
@@ -231,7 +244,8 @@ func (t *Tagging) Ready() error {
 	return nil
 }
 
-// Reason returns what an error is counted under that only other nodes can put right, "" for any other one.
+// Reason returns what an error is counted under that only other nodes can put right, "" for any
+// other one.
 func Reason(err error) string {
 	switch {
 	case errors.As(err, new(*BehindError)):
@@ -263,7 +277,13 @@ type Stats struct {
 // Stats returns the present numbers.
 func (t *Tagging) Stats() Stats {
 	c := &t.counters
-	s := Stats{Lost: c.lost.Load(), Comparisons: c.comparisons.Load(), Differences: c.differences.Load(), Moved: c.moved.Load(), Expired: c.expired.Load()}
+	s := Stats{
+		Lost:        c.lost.Load(),
+		Comparisons: c.comparisons.Load(),
+		Differences: c.differences.Load(),
+		Moved:       c.moved.Load(),
+		Expired:     c.expired.Load(),
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Told = t.number

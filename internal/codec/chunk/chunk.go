@@ -29,8 +29,9 @@ const (
 // ErrCorrupt is wrapped by every error about bytes that this package did not write.
 var ErrCorrupt = intlist.ErrCorrupt
 
-// Header holds the aggregates of a chunk, of a part of one, or of a rollup of several. Only
-// slots with values count, which stale markers are not. Offsets are in slots, from the first slot of what the Header stands for.
+// Header holds the aggregates of a chunk, of a part of one, or of a rollup of several. Only slots
+// with values count, which stale markers are not. Offsets are in slots, from the first slot of what
+// the Header stands for.
 type Header struct {
 	// Count is the number of slots with a value. It is 0 where none has one, and no other
 	// field has a meaning then.

@@ -59,7 +59,8 @@ func naiveSlot(h *Header, i int, w uint64) {
 	h.Count++
 	if h.FirstOff < 0 {
 		h.FirstOff, h.First, h.Rises = i, w, true
-	} else if !math.IsNaN(point.Float(h.Last)) && !math.IsNaN(point.Float(w)) && exact(w).Cmp(exact(h.Last)) < 0 {
+	} else if !math.IsNaN(point.Float(h.Last)) && !math.IsNaN(point.Float(w)) &&
+		exact(w).Cmp(exact(h.Last)) < 0 {
 		h.Rises = false
 	}
 	if v := point.Float(w); math.IsNaN(v) || math.IsInf(v, 0) {
@@ -130,7 +131,8 @@ func checkEncoded(t failer, e *Encoder, src []byte, off int, words []uint64) []b
 	}
 	checkHeader(t, src, off, words)
 	if n, err := Count(src); err != nil || n != e.Count() || n != len(words)-unset(words) {
-		t.Fatalf("%d words are set, counted were %d and %d: %v", len(words)-unset(words), n, e.Count(), err)
+		t.Fatalf("%d words are set, counted were %d and %d: %v", len(words)-unset(words), n, e.Count(),
+			err)
 	}
 	const old = 0x0123456789abcdef
 	var got, want [Slots]uint64
@@ -306,13 +308,15 @@ func decodeAll(t failer, src []byte) error {
 	t.Helper()
 	src = slices.Clip(src)
 	h, err := ParseHeader(src)
-	if err == nil && h != (Header{}) && (h.Count < 1 || h.FirstOff < 0 || h.LastOff >= Slots || h.LastOff-h.FirstOff+1 < h.Count) {
+	if err == nil && h != (Header{}) && (h.Count < 1 || h.FirstOff < 0 || h.LastOff >= Slots ||
+		h.LastOff-h.FirstOff+1 < h.Count) {
 		t.Fatalf("impossible header %+v", h)
 	}
 	if err == nil && h.Count == 0 && !HasStale(src) {
 		t.Fatalf("a chunk without stale markers has no value")
 	}
-	if n, err := Count(src); (err == nil && h.Count != 0) && n != h.Count && !(HasStale(src) && n > h.Count) {
+	if n, err := Count(src); (err == nil && h.Count != 0) && n != h.Count &&
+		!(HasStale(src) && n > h.Count) {
 		t.Fatalf("%d points, the header has %d", n, h.Count)
 	}
 	var dst [Slots]uint64
@@ -327,7 +331,8 @@ func decodeAll(t failer, src []byte) error {
 		t.Fatalf("words of a chunk that does not decode: %v", err2)
 	}
 	// A range of a multi-part chunk passes over damage in other pieces.
-	if err3 := DecodeRange(dst[:Lane], src, 5*Lane+7); (err2 == nil) != (err3 == nil) && (err3 != nil || !IsMultiPart(src)) {
+	if err3 := DecodeRange(dst[:Lane], src, 5*Lane+7); (err2 == nil) != (err3 == nil) &&
+		(err3 != nil || !IsMultiPart(src)) {
 		t.Fatalf("whole: %v, range: %v", err2, err3)
 	}
 	return errors.Join(err, err2)

@@ -10,10 +10,10 @@ import (
 	"dalmatiner/internal/codec/point"
 )
 
-// DecodeRange writes the words of the set slots of [from, from+len(dst)) of the chunk src
-// to dst, and stale markers where dst has no value (point.Over). It leaves the rest of dst as
-// it is, so that a newer chunk can be laid over an older one. It decodes only the lanes that the range touches, and of the other pieces of
-// a multi-part chunk only the headers.
+// DecodeRange writes the words of the set slots of [from, from+len(dst)) of the chunk src to dst,
+// and stale markers where dst has no value (point.Over). It leaves the rest of dst as it is, so
+// that a newer chunk can be laid over an older one. It decodes only the lanes that the range
+// touches, and of the other pieces of a multi-part chunk only the headers.
 //
 // The error wraps ErrCorrupt, unless the range is not within the chunk. After an error dst
 // is as it was.
@@ -269,7 +269,14 @@ type runs struct {
 // runsOf decodes the runs of the values [a, b).
 func (m *memory) runsOf(a, b int) runs {
 	changes, k := &m.values.changes, a>>6
-	return runs{words: m.runWords(a, b), changes: changes, k: k, ends: changes[k] &^ (1<<(a&63) - 1), a: a, n: b - a}
+	return runs{
+		words:   m.runWords(a, b),
+		changes: changes,
+		k:       k,
+		ends:    changes[k] &^ (1<<(a&63) - 1),
+		a:       a,
+		n:       b - a,
+	}
 }
 
 // runWords decodes the words of the runs that the values [a, b) belong to into m.runs.

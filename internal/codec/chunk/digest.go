@@ -61,7 +61,8 @@ func DigestWords(words []uint64, off int) uint64 {
 	var sum uint64
 	keys := slotKeys[off:][:len(words)]
 	for len(words) >= 4 && len(keys) >= 4 { // side by side: products take time to come
-		sum += mix(words[0])*keys[0] + mix(words[1])*keys[1] + mix(words[2])*keys[2] + mix(words[3])*keys[3]
+		sum += mix(words[0])*keys[0] + mix(words[1])*keys[1] + mix(words[2])*keys[2] +
+			mix(words[3])*keys[3]
 		words, keys = words[4:], keys[4:]
 	}
 	for i, w := range words {

@@ -108,7 +108,8 @@ func TestDigestTellsEverySlotApart(t *testing.T) {
 	}
 	swapped := slices.Clone(words)
 	swapped[3], swapped[4] = words[4]+1, words[3]+1
-	if DigestWords(swapped, 0) == before || DigestWords(words[:719], 1) == DigestWords(words[:719], 0) {
+	if DigestWords(swapped, 0) == before || DigestWords(words[:719], 1) == DigestWords(words[:719],
+		0) {
 		t.Error("the place of a word does not count")
 	}
 }

@@ -23,7 +23,8 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	fmt.Println("count", h.Count, "sum", h.Sum.Float64(), "min", point.Int(h.Min), "max", point.Int(h.Max))
+	fmt.Println("count", h.Count, "sum", h.Sum.Float64(), "min", point.Int(h.Min), "max",
+		point.Int(h.Max))
 
 	part := make([]uint64, 3)
 	if err := chunk.DecodeRange(part, data, 98); err != nil {

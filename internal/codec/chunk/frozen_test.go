@@ -75,7 +75,8 @@ func wordText(w uint64) string {
 	}
 	for digits := 1; digits < 10; digits++ {
 		text := strconv.FormatFloat(point.Float(w), 'f', digits, 64)
-		if v, err := strconv.ParseFloat(text, 64); err == nil && len(text) < 16 && strings.Contains(text, ".") && point.FromFloat(v) == w {
+		if v, err := strconv.ParseFloat(text, 64); err == nil && len(text) < 16 &&
+			strings.Contains(text, ".") && point.FromFloat(v) == w {
 			return text
 		}
 	}
@@ -201,14 +202,17 @@ func frozenForms() (all []string) {
 			all = append(all, class+part)
 		}
 	}
-	all = append(all, "split", "split, run", "split, mask", "split, changes", "composite", "stale markers", "only stale markers", "of one lane", "of 12 lanes")
+	all = append(all, "split", "split, run", "split, mask", "split, changes", "composite",
+		"stale markers", "only stale markers", "of one lane", "of 12 lanes")
 	for mode := range 4 {
 		all = append(all, fmt.Sprint("mask mode ", mode))
 	}
-	all = append(all, "mask without bits", "list integer", "list decimal", "list even decimal", "list near decimal 2", "list near decimal 4", "list bits", "list constant",
+	all = append(all, "mask without bits", "list integer", "list decimal", "list even decimal",
+		"list near decimal 2", "list near decimal 4", "list bits", "list constant",
 		"form 0", "form 1", "form 2", "form 0 patched", "form 1 patched", "factor")
 	for i := range 8 {
-		all = append(all, fmt.Sprintf("code, growth %v, sparse %v, zigzag %v", i&1 != 0, i&2 != 0, i&4 != 0))
+		all = append(all, fmt.Sprintf("code, growth %v, sparse %v, zigzag %v", i&1 != 0, i&2 != 0,
+			i&4 != 0))
 	}
 	for group := range 6 {
 		all = append(all, fmt.Sprint("group ", group+1))
@@ -350,7 +354,8 @@ func TestFrozenRollups(t *testing.T) {
 		}
 		h, rest, err := ParseRollup(src)
 		if err != nil || len(rest) != 0 || headerText(&h) != want {
-			t.Errorf("%s is read as %s, was %s (%d bytes left, %v)", text, headerText(&h), want, len(rest), err)
+			t.Errorf("%s is read as %s, was %s (%d bytes left, %v)", text, headerText(&h), want, len(rest),
+				err)
 		}
 		if got := AppendRollup(nil, &h); !slices.Equal(got, src) {
 			t.Errorf("version 1 is frozen: %s is now written as %x", text, got)
@@ -367,9 +372,12 @@ func TestFrozenRollups(t *testing.T) {
 func makeRollups(t *testing.T) []byte {
 	t.Helper()
 	var b strings.Builder
-	for _, names := range [][]string{{"counter", "counter"}, {"constant", "constant-part", "constant"}, {"two-decimals", "two-decimals"},
-		{"floats"}, {"special"}, {"only-NaN", "only-NaN"}, {"ints-and-floats", "random"}, {"outage", "random-gaps", "decimal-gaps"},
-		{"extremes", "extremes", "extremes"}, {"line"}, {"one-slot", "float-gaps"}, {"slow-mixture", "mixture-gaps"}} {
+	for _, names := range [][]string{{"counter", "counter"}, {"constant", "constant-part", "constant"},
+		{"two-decimals", "two-decimals"},
+		{"floats"}, {"special"}, {"only-NaN", "only-NaN"}, {"ints-and-floats", "random"},
+		{"outage", "random-gaps", "decimal-gaps"},
+		{"extremes", "extremes", "extremes"}, {"line"}, {"one-slot", "float-gaps"},
+		{"slow-mixture", "mixture-gaps"}} {
 		var all Node
 		for i, name := range names {
 			c := parseFrozen(t, string(frozen.Read(t, "chunks/"+name+".txt")))
@@ -386,7 +394,11 @@ func makeRollups(t *testing.T) []byte {
 }
 
 func headerText(h *Header) string {
-	sum := func(s Sum) string { return fmt.Sprintf("%d:%d:x%016x", s.Hi, s.Lo, math.Float64bits(s.Float)) }
-	return fmt.Sprintf("count %d, %d to %d, first %s, last %s, least %s, greatest %s, sum %s, rises %v", h.Count, h.FirstOff, h.LastOff,
+	sum := func(s Sum) string {
+		return fmt.Sprintf("%d:%d:x%016x", s.Hi, s.Lo, math.Float64bits(s.Float))
+	}
+	return fmt.Sprintf(
+		"count %d, %d to %d, first %s, last %s, least %s, greatest %s, sum %s, rises %v", h.Count,
+		h.FirstOff, h.LastOff,
 		wordText(h.First), wordText(h.Last), wordText(h.Min), wordText(h.Max), sum(h.Sum), h.Rises)
 }

@@ -39,7 +39,8 @@ func frozenInputs() map[string]frozenChunk {
 		"near-and-others": {words: alternating(sums(61, 1), point.FromFloat(math.Pi))},
 		"split-constant":  {words: alternating(kindNamed("floats").make(61), point.FromInt(5))},
 		"composite":       {height: 60, words: padded(kindNamed("counter").make(300))},
-		"composite-gap":   {height: 120, words: padded(without(kindNamed("random").make(480), span(120, 240)...))},
+		"composite-gap": {
+			height: 120, words: padded(without(kindNamed("random").make(480), span(120, 240)...))},
 		"composite-float": {height: 60, words: padded(kindNamed("two-decimals").make(120))},
 	}
 	for name, c := range map[string]frozenChunk{
@@ -47,18 +48,26 @@ func frozenInputs() map[string]frozenChunk {
 		"stale-floats": {off: 100, words: ended(kindNamed("two-decimals").make(61), 61)},
 		"stale-first":  {off: 719, words: []uint64{point.Stale}},
 		"stale-alone":  {off: 7, words: repeated(300, point.Stale)},
-		"stale-often":  {words: alternating(without(kindNamed("walk").make(100), 11, 12, 40), point.Stale)},
+		"stale-often": {words: alternating(without(kindNamed("walk").make(100), 11, 12, 40),
+			point.Stale)},
 	} {
 		all[name] = c
 		c.dense = true
 		all["dense-"+name] = c
 	}
 	for name, n := range map[string]int{
-		"constant": Slots, "random": Slots, "counter": Slots, "walk": Slots, "sparse-counter": Slots, "slow-gauge": Slots,
-		"line": Slots, "parabola": Slots, "two-decimals": 250, "decimal-constant": Slots, "floats": 70, "smooth-floats": 130,
-		"float32": 130, "decimals-and-NaN": 250, "ints-and-floats": 200, "spikes": Slots, "resets": Slots, "latency": 130,
+		"constant": Slots, "random": Slots, "counter": Slots, "walk": Slots, "sparse-counter": Slots,
+		"slow-gauge": Slots,
+		"line":       Slots, "parabola": Slots, "two-decimals": 250, "decimal-constant": Slots,
+		"floats":        70,
+		"smooth-floats": 130,
+		"float32":       130, "decimals-and-NaN": 250, "ints-and-floats": 200, "spikes": Slots,
+		"resets":      Slots,
+		"latency":     130,
 		"every-tenth": Slots, "outage": 300, "random-gaps": 300,
-		"normal-walk": 500, "normal": 300, "requests": 300, "idle-requests": 300, "idle-gauge": 300, "kilobytes": 200, "bursts": 300, "idle-bursts": 600, "swings": 300, "idle-swings": 300, "seconds": 90, "batches": 300, "every-fifth": 600,
+		"normal-walk": 500, "normal": 300, "requests": 300, "idle-requests": 300, "idle-gauge": 300,
+		"kilobytes": 200, "bursts": 300, "idle-bursts": 600, "swings": 300, "idle-swings": 300,
+		"seconds": 90, "batches": 300, "every-fifth": 600,
 	} {
 		all[name] = frozenChunk{words: kindNamed(name).make(n)}
 		all["dense-"+name] = frozenChunk{dense: true, words: kindNamed(name).make(n)}

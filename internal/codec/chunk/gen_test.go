@@ -20,20 +20,38 @@ type kind struct {
 func kinds() []kind {
 	return []kind{
 		{"constant", series(func(*rand.Rand, int, float64) float64 { return 42 }, point.FromInt), .25},
-		{"random", series(func(r *rand.Rand, _ int, _ float64) float64 { return float64(r.IntN(1000)) }, point.FromInt), 10.3},
-		{"counter", series(func(r *rand.Rand, i int, v float64) float64 { return start(i, 567_890, v) + float64(r.IntN(21)) }, point.FromInt), 4.9},
-		{"walk", series(func(r *rand.Rand, i int, v float64) float64 { return start(i, 50_000, v) + float64(r.IntN(17)-8) }, point.FromInt), 4.6},
+		{"random", series(func(r *rand.Rand, _ int, _ float64) float64 {
+			return float64(r.IntN(1000))
+		}, point.FromInt), 10.3},
+		{"counter", series(func(r *rand.Rand, i int, v float64) float64 {
+			return start(i, 567_890, v) + float64(r.IntN(21))
+		}, point.FromInt), 4.9},
+		{"walk", series(func(r *rand.Rand, i int, v float64) float64 {
+			return start(i, 50_000, v) + float64(r.IntN(17)-8)
+		}, point.FromInt), 4.6},
 		{"sparse-counter", series(sparseCounter, point.FromInt), .8},
 		{"slow-gauge", series(slowGauge, point.FromInt), .4},
-		{"line", series(func(_ *rand.Rand, i int, _ float64) float64 { return float64(1000 + 37*i) }, point.FromInt), .4},
-		{"parabola", series(func(_ *rand.Rand, i int, _ float64) float64 { return float64(i * i * 50) }, point.FromInt), 1},
+		{"line", series(func(_ *rand.Rand, i int, _ float64) float64 {
+			return float64(1000 + 37*i)
+		}, point.FromInt), .4},
+		{"parabola", series(func(_ *rand.Rand, i int, _ float64) float64 {
+			return float64(i * i * 50)
+		}, point.FromInt), 1},
 		{"two-decimals", series(func(r *rand.Rand, i int, v float64) float64 {
 			return math.Round((start(i, 21, v)+float64(r.IntN(21)-10)/100)*100) / 100
 		}, point.FromFloat), 5.2},
-		{"decimal-constant", series(func(*rand.Rand, int, float64) float64 { return 0.1 }, point.FromFloat), .25},
-		{"floats", series(func(r *rand.Rand, _ int, _ float64) float64 { return r.Float64() }, point.FromFloat), 63},
-		{"smooth-floats", series(func(_ *rand.Rand, i int, _ float64) float64 { return 20 + math.Sin(float64(i)/100) }, point.FromFloat), 47},
-		{"float32", series(func(r *rand.Rand, _ int, _ float64) float64 { return float64(r.Float32()) }, point.FromFloat), 33},
+		{"decimal-constant", series(func(*rand.Rand, int, float64) float64 {
+			return 0.1
+		}, point.FromFloat), .25},
+		{"floats", series(func(r *rand.Rand, _ int, _ float64) float64 {
+			return r.Float64()
+		}, point.FromFloat), 63},
+		{"smooth-floats", series(func(_ *rand.Rand, i int, _ float64) float64 {
+			return 20 + math.Sin(float64(i)/100)
+		}, point.FromFloat), 47},
+		{"float32", series(func(r *rand.Rand, _ int, _ float64) float64 {
+			return float64(r.Float32())
+		}, point.FromFloat), 33},
 		{"decimals-and-NaN", series(func(r *rand.Rand, i int, _ float64) float64 {
 			if i%100 == 50 {
 				return math.NaN()
@@ -43,12 +61,18 @@ func kinds() []kind {
 		{"ints-and-floats", intsAndFloats, 11.5},
 		{"spikes", series(spikes, point.FromInt), 5.5},
 		{"resets", series(resets, point.FromInt), 5.6},
-		{"latency", series(func(r *rand.Rand, _ int, _ float64) float64 { return math.Round(1000 * math.Exp(r.NormFloat64())) }, point.FromInt), 13.6},
+		{"latency", series(func(r *rand.Rand, _ int, _ float64) float64 {
+			return math.Round(1000 * math.Exp(r.NormFloat64()))
+		}, point.FromInt), 13.6},
 		{"normal-walk", series(func(r *rand.Rand, i int, v float64) float64 {
 			return start(i, 70_000, v) + math.Round(r.NormFloat64()*9)
 		}, point.FromInt), 6.3},
-		{"normal", series(func(r *rand.Rand, _ int, _ float64) float64 { return math.Round(r.NormFloat64() * 30) }, point.FromInt), 7.8},
-		{"requests", series(func(r *rand.Rand, i int, v float64) float64 { return start(i, 1e6, v) + math.Floor(r.ExpFloat64()*40) }, point.FromInt), 8.7},
+		{"normal", series(func(r *rand.Rand, _ int, _ float64) float64 {
+			return math.Round(r.NormFloat64() * 30)
+		}, point.FromInt), 7.8},
+		{"requests", series(func(r *rand.Rand, i int, v float64) float64 {
+			return start(i, 1e6, v) + math.Floor(r.ExpFloat64()*40)
+		}, point.FromInt), 8.7},
 		{"idle-requests", series(idleRequests, point.FromInt), 5.6},
 		{"idle-gauge", series(idleGauge, point.FromInt), 3.9},
 		{"kilobytes", series(func(r *rand.Rand, i int, v float64) float64 {
@@ -161,7 +185,8 @@ func resets(r *rand.Rand, i int, v float64) float64 {
 }
 
 // series makes every value from the one before.
-func series[T int64 | float64](next func(r *rand.Rand, i int, v float64) float64, word func(T) uint64) func(int) []uint64 {
+func series[T int64 | float64](next func(r *rand.Rand, i int, v float64) float64,
+	word func(T) uint64) func(int) []uint64 {
 	return func(n int) []uint64 {
 		r := rand.New(rand.NewPCG(1, 2))
 		words := make([]uint64, n)
@@ -231,14 +256,19 @@ func encodeBoth(e *Encoder, off int, words []uint64) [][]byte {
 
 // special words: extremes, signed zero, the infinities, NaN with payloads.
 var special = []uint64{
-	point.FromInt(0), point.FromInt(1), point.FromInt(-1), point.FromInt(point.MaxInt), point.FromInt(point.MinInt),
+	point.FromInt(0), point.FromInt(1), point.FromInt(-1), point.FromInt(point.MaxInt),
+	point.FromInt(point.MinInt),
 	1 << 63, 1<<63 | 1<<62, 1<<64 - 1, 1<<63 | 1, 1 << 58, 1<<63 - 1, 1 << 62,
 	point.FromFloat(math.Inf(1)), point.FromFloat(math.Inf(-1)), point.FromFloat(math.NaN()),
-	point.FromFloat(math.NaN()) | 12345, point.FromFloat(math.MaxFloat64), point.FromFloat(-math.MaxFloat64),
-	point.FromFloat(math.SmallestNonzeroFloat64 * 2), point.FromFloat(1), point.FromFloat(-1), point.FromFloat(0.1),
-	point.FromFloat(1 << 50), point.FromFloat(1 << 52), point.FromFloat(-(1 << 51)), point.FromFloat(1e-9),
+	point.FromFloat(math.NaN()) | 12345, point.FromFloat(math.MaxFloat64),
+	point.FromFloat(-math.MaxFloat64),
+	point.FromFloat(math.SmallestNonzeroFloat64 * 2), point.FromFloat(1), point.FromFloat(-1),
+	point.FromFloat(0.1),
+	point.FromFloat(1 << 50), point.FromFloat(1 << 52), point.FromFloat(-(1 << 51)),
+	point.FromFloat(1e-9),
 	point.FromFloat(1 << 55), point.FromFloat(1<<55 - 8), point.FromFloat(0.3), point.FromFloat(-0.3),
-	point.FromFloat(0x1p-895), point.FromFloat(0x1.0000000000001p-896), point.FromFloat(-math.SmallestNonzeroFloat64),
+	point.FromFloat(0x1p-895), point.FromFloat(0x1.0000000000001p-896),
+	point.FromFloat(-math.SmallestNonzeroFloat64),
 }
 
 // genPart draws a piece of a chunk whose values and gaps come from a few very
@@ -271,7 +301,8 @@ func genMarked(t *rapid.T) (off int, words []uint64) {
 }
 
 func genMarkers(t *rapid.T, words []uint64) {
-	switch rate := rapid.SampledFrom([]int{0, 0, 1, 2, 30, 99, 100}).Draw(t, "stale markers of 100"); rate {
+	switch rate := rapid.SampledFrom([]int{0, 0, 1, 2, 30, 99, 100}).Draw(t,
+		"stale markers of 100"); rate {
 	case 0:
 	case 1:
 		words[rapid.IntRange(0, len(words)-1).Draw(t, "stale marker")] = point.Stale

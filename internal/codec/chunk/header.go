@@ -121,8 +121,10 @@ func (f *frame) parseForm(r *reader) error {
 		f.Rises = f.constant
 		f.constant = f.constant && !f.rising
 	}
-	if r.Bad || form&multiPartForm != 0 || f.shape > shapeMask || f.class >= classBits && (f.rising || f.constant) {
-		return fmt.Errorf("%w: form byte %#02x is not defined or what follows is cut off", ErrCorrupt, form)
+	if r.Bad || form&multiPartForm != 0 || f.shape > shapeMask || f.class >= classBits &&
+		(f.rising || f.constant) {
+		return fmt.Errorf("%w: form byte %#02x is not defined or what follows is cut off", ErrCorrupt,
+			form)
 	}
 	if f.FirstOff > f.LastOff || f.LastOff >= Slots {
 		return fmt.Errorf("%w: set slots %d to %d of %d", ErrCorrupt, f.FirstOff, f.LastOff, Slots)
@@ -216,7 +218,8 @@ func (f *frame) parseScaled(r *reader) error {
 		}
 		sum = b.getSum(f.min, f.Count, width)
 		if b.Overrun() || first > span || last > span {
-			return fmt.Errorf("%w: first value %d and last %d above the smallest, span %d", ErrCorrupt, first, last, span)
+			return fmt.Errorf("%w: first value %d and last %d above the smallest, span %d", ErrCorrupt,
+				first, last, span)
 		}
 		r.Src = b.Rest()
 		f.first, f.last = f.min+int64(first), f.min+int64(last)

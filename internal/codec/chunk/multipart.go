@@ -26,13 +26,14 @@ func IsMultiPart(src []byte) bool { return len(src) > 0 && src[0] == multiPartFo
 // have. The pieces are copied as they are, and not decoded. There are 2 to 12 of them, each
 // as Encoder.Append made it. They ascend, and have no slot in common.
 //
-// It refuses pieces with stale markers, and those of which the headers alone do not give the float sums in the order of
-// Sum: a piece with floats has to lie within one lane, and has to be the only one with
-// floats there. The caller encodes the words of other pieces as a whole.
-// After an error out is dst as it was.
+// It refuses pieces with stale markers, and those of which the headers alone do not give the float
+// sums in the order of Sum: a piece with floats has to lie within one lane, and has to be the only
+// one with floats there. The caller encodes the words of other pieces as a whole. After an error
+// out is dst as it was.
 func AppendMultiPart(dst []byte, pieces [][]byte) (out []byte, points int, err error) {
 	if len(pieces) < minListed || len(pieces) > maxListed {
-		return dst, 0, fmt.Errorf("multi-part chunk of %d pieces, want %d to %d", len(pieces), minListed, maxListed)
+		return dst, 0, fmt.Errorf("multi-part chunk of %d pieces, want %d to %d", len(pieces), minListed,
+			maxListed)
 	}
 	var g combiner
 	for _, p := range pieces {
@@ -61,7 +62,8 @@ func parseParts(src []byte) (parts, error) {
 	r := newReader(src[1:])
 	p := parts{n: int(r.U8())}
 	if p.n < minListed || p.n > maxListed {
-		return p, fmt.Errorf("%w: multi-part chunk of %d pieces, want %d to %d", ErrCorrupt, p.n, minListed, maxListed)
+		return p, fmt.Errorf("%w: multi-part chunk of %d pieces, want %d to %d", ErrCorrupt, p.n,
+			minListed, maxListed)
 	}
 	p.lengths = r
 	rest := uint64(0)
@@ -71,7 +73,8 @@ func parseParts(src []byte) (parts, error) {
 		rest += n
 	}
 	if r.Bad || rest != uint64(len(r.Src)) {
-		return p, fmt.Errorf("%w: multi-part chunk of %d pieces of %d bytes, %d are there", ErrCorrupt, p.n, rest, len(r.Src))
+		return p, fmt.Errorf("%w: multi-part chunk of %d pieces of %d bytes, %d are there", ErrCorrupt,
+			p.n, rest, len(r.Src))
 	}
 	p.pieces = r
 	return p, nil
@@ -123,7 +126,8 @@ func decodeParts(dst []uint64, src []byte, from int) error {
 			return err
 		}
 		if f.FirstOff <= past {
-			return fmt.Errorf("%w: piece from slot %d on behind one to slot %d", ErrCorrupt, f.FirstOff, past)
+			return fmt.Errorf("%w: piece from slot %d on behind one to slot %d", ErrCorrupt, f.FirstOff,
+				past)
 		}
 		past = f.LastOff
 		if f.LastOff < from || f.FirstOff >= from+len(dst) {
@@ -180,7 +184,8 @@ func (g *combiner) take(f *frame) error {
 		h.Min, h.Max, h.Rises = f.Min, f.Max, f.Rises
 	} else {
 		if f.FirstOff <= h.LastOff {
-			return fmt.Errorf("%w: piece from slot %d on behind one to slot %d", ErrCorrupt, f.FirstOff, h.LastOff)
+			return fmt.Errorf("%w: piece from slot %d on behind one to slot %d", ErrCorrupt, f.FirstOff,
+				h.LastOff)
 		}
 		h.Rises = h.Rises && f.Rises && !Less(f.First, h.Last)
 		if h.Min == point.Unset || f.Min != point.Unset && Less(f.Min, h.Min) {
@@ -198,7 +203,8 @@ func (g *combiner) take(f *frame) error {
 	}
 	lane := f.FirstOff / Lane
 	if f.LastOff/Lane != lane || !g.sum.put(lane, f.Sum.Float) {
-		return fmt.Errorf("%w: the headers of the pieces do not give the float sum, slots %d to %d", ErrCorrupt, f.FirstOff, f.LastOff)
+		return fmt.Errorf("%w: the headers of the pieces do not give the float sum, slots %d to %d",
+			ErrCorrupt, f.FirstOff, f.LastOff)
 	}
 	return nil
 }

@@ -85,10 +85,12 @@ func TestMultiPartEqualsTheWhole(t *testing.T) {
 				break
 			}
 		}
-		if len(pieces) >= minListed && len(pieces) <= maxListed && ((readErr == nil) != (err == nil) || err == nil && points != read.h.Count) {
+		if len(pieces) >= minListed && len(pieces) <= maxListed &&
+			((readErr == nil) != (err == nil) || err == nil && points != read.h.Count) {
 			t.Fatalf("written as %d points, %v; read as %d, %v", points, err, read.h.Count, readErr)
 		}
-		if bound := len(pieces) >= minListed && len(pieces) <= maxListed; (err == nil) != bound && (!bound || !floats || height == Lane) {
+		if bound := len(pieces) >= minListed && len(pieces) <= maxListed; (err == nil) != bound &&
+			(!bound || !floats || height == Lane) {
 			t.Fatalf("%d pieces of %d slots, floats %v: error %v", len(pieces), height, floats, err)
 		}
 		if string(src[:2]) != "xy" || err != nil && len(src) != 2 {
@@ -148,9 +150,18 @@ func TestMultiPartOfFloatsKeepsTheOrder(t *testing.T) {
 		{"an unset lane", func(w []uint64) { clear(w[120:180]) }, everyLane(Lane), true},
 		{"the end of a lane unset", func(w []uint64) { clear(w[150:180]) }, everyLane(Lane), true},
 		{"the start of a lane unset", func(w []uint64) { clear(w[120:121]) }, everyLane(Lane), true},
-		{"integers before the gap", func(w []uint64) { copy(w, ints[:120]); clear(w[120:150]) }, everyLane(Lane), true},
-		{"integers behind the gap", func(w []uint64) { clear(w[110:150]); copy(w[150:], ints[150:]) }, everyLane(Lane), true},
-		{"integers and floats in a lane", func(w []uint64) { copy(w, ints[:30]); clear(w[60:]) }, []int{0, 30}, true},
+		{"integers before the gap", func(w []uint64) {
+			copy(w, ints[:120])
+			clear(w[120:150])
+		}, everyLane(Lane), true},
+		{"integers behind the gap", func(w []uint64) {
+			clear(w[110:150])
+			copy(w[150:], ints[150:])
+		}, everyLane(Lane), true},
+		{"integers and floats in a lane", func(w []uint64) {
+			copy(w, ints[:30])
+			clear(w[60:])
+		}, []int{0, 30}, true},
 	} {
 		words := slices.Clone(values)
 		c.words(words)
@@ -175,7 +186,8 @@ func TestMultiPartRefuses(t *testing.T) {
 	short := cutParts(&e, words, everyLane(40))
 	for name, pieces := range map[string][][]byte{
 		"nothing": nil, "one": p[:1], "descending": {p[1], p[0]}, "twice": {p[0], p[0]},
-		"composite": {nested, p[2]}, "an empty one": {p[0], nil}, "damaged": {p[0], {0xff}}, "too many": short,
+		"composite": {nested, p[2]}, "an empty one": {p[0], nil}, "damaged": {p[0], {0xff}},
+		"too many": short,
 	} {
 		if dst, _, err := AppendMultiPart(nil, pieces); err == nil || dst != nil {
 			t.Errorf("%s: %x, error %v", name, dst, err)
@@ -187,7 +199,8 @@ func TestMultiPartRefuses(t *testing.T) {
 func multiParts(height int) (all [][]byte) {
 	var e Encoder
 	for _, c := range kinds() {
-		if src, _, err := AppendMultiPart(nil, cutParts(&e, c.make(Slots)[:3*height+5], everyLane(height)[:4])); err == nil {
+		if src, _, err := AppendMultiPart(nil,
+			cutParts(&e, c.make(Slots)[:3*height+5], everyLane(height)[:4])); err == nil {
 			all = append(all, src)
 		}
 	}

@@ -149,7 +149,8 @@ func ParseRollup(src []byte) (h Header, rest []byte, err error) {
 	flags := r.U8()
 	first, length, missing := r.Uvarint(), r.Uvarint(), r.Uvarint()
 	if r.Bad || first >= MaxRollup || length >= MaxRollup-first || missing > length {
-		return h, nil, fmt.Errorf("%w: rollup of %d slots from %d on, %d of them unset", ErrCorrupt, length, first, missing)
+		return h, nil, fmt.Errorf("%w: rollup of %d slots from %d on, %d of them unset", ErrCorrupt,
+			length, first, missing)
 	}
 	f.FirstOff, f.LastOff = int(first), int(first+length)
 	f.Count = f.slots() - int(missing)

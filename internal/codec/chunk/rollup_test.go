@@ -132,10 +132,13 @@ func TestRollupBytes(t *testing.T) {
 			}, special...)).Draw(t, name+" word")
 		}
 		sum := func(name string) Sum {
-			return Sum{Hi: rapid.Int64().Draw(t, name+" hi") >> rapid.IntRange(0, 63).Draw(t, "shift"), Lo: rapid.Uint64().Draw(t, name+" lo"),
-				Float: canonical(rapid.SampledFrom([]float64{0, 1.5, math.Inf(-1), math.NaN(), math.MaxFloat64}).Draw(t, name+" float"))}
+			return Sum{Hi: rapid.Int64().Draw(t, name+" hi") >> rapid.IntRange(0, 63).Draw(t, "shift"),
+				Lo: rapid.Uint64().Draw(t, name+" lo"),
+				Float: canonical(rapid.SampledFrom([]float64{0, 1.5, math.Inf(-1), math.NaN(),
+					math.MaxFloat64}).Draw(t, name+" float"))}
 		}
-		h := Header{First: word("first"), Last: word("last"), Min: word("min"), Max: word("max"), Sum: sum("sum"), Rises: rapid.Bool().Draw(t, "rises")}
+		h := Header{First: word("first"), Last: word("last"), Min: word("min"), Max: word("max"),
+			Sum: sum("sum"), Rises: rapid.Bool().Draw(t, "rises")}
 		h.FirstOff = rapid.IntRange(0, MaxRollup-1).Draw(t, "first slot")
 		h.LastOff = rapid.IntRange(h.FirstOff, MaxRollup-1).Draw(t, "last slot")
 		h.Count = rapid.IntRange(1, h.LastOff-h.FirstOff+1).Draw(t, "count")
@@ -174,7 +177,8 @@ func FuzzParseRollup(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if len(rest) >= len(src) || h.Count < 1 || h.FirstOff+h.Count > MaxRollup || h.LastOff >= MaxRollup {
+		if len(rest) >= len(src) || h.Count < 1 || h.FirstOff+h.Count > MaxRollup ||
+			h.LastOff >= MaxRollup {
 			t.Fatalf("%+v from %d bytes, %d left", h, len(src), len(rest))
 		}
 		again, rest, err := ParseRollup(AppendRollup(nil, &h))

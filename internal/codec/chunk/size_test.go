@@ -21,7 +21,8 @@ func TestSize(t *testing.T) {
 		dense := len(e.AppendDense(nil, 0, words))
 		h, _ := ParseHeader(src)
 		got := float64(8*len(src)) / Slots
-		t.Logf("%-16s %4d set, %4d bytes, %6.3f bits per slot (form %#02x), dense %4d bytes", c.name, h.Count, len(src), got, src[0], dense)
+		t.Logf("%-16s %4d set, %4d bytes, %6.3f bits per slot (form %#02x), dense %4d bytes", c.name,
+			h.Count, len(src), got, src[0], dense)
 		if limit := float64(len(src)) * densest(c.name); float64(dense) > limit {
 			t.Errorf("%s: dense %d bytes, the limit is %.0f", c.name, dense, limit)
 		}

@@ -35,7 +35,8 @@ func cutStale(src []byte) (marked intlist.Mask, values []byte, err error) {
 	case marked.Rank(Slots) == 0:
 		err = fmt.Errorf("%w: a chunk with stale markers has none", ErrCorrupt)
 	case (len(r.Src) > 0) != (src[0]&valuesFlag != 0):
-		err = fmt.Errorf("%w: %d bytes behind stale markers of form %#02x", ErrCorrupt, len(r.Src), src[0])
+		err = fmt.Errorf("%w: %d bytes behind stale markers of form %#02x", ErrCorrupt, len(r.Src),
+			src[0])
 	case len(r.Src) > 0 && r.Src[0]&multiPartForm != 0:
 		err = fmt.Errorf("%w: form byte %#02x behind stale markers", ErrCorrupt, r.Src[0])
 	}

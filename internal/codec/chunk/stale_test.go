@@ -21,7 +21,8 @@ func TestStaleMarkersAreSmall(t *testing.T) {
 			words := c.make(Slots)
 			with, alone := e.Append(nil, 0, ended(words, slot)), e.Append(nil, 0, words[:slot])
 			if !HasStale(with) || HasStale(alone) || !slices.Equal(with[len(with)-len(alone):], alone) {
-				t.Errorf("%s: %d bytes with a marker do not end with the %d of the values", c.name, len(with), len(alone))
+				t.Errorf("%s: %d bytes with a marker do not end with the %d of the values", c.name, len(with),
+					len(alone))
 			}
 			if n := len(with) - len(alone); n > 5 {
 				t.Errorf("%s: a marker costs %d bytes", c.name, n)
@@ -40,14 +41,16 @@ func TestStaleMarkersAreSmall(t *testing.T) {
 // Where only markers are set there is a chunk, and no aggregate.
 func TestOnlyStaleMarkers(t *testing.T) {
 	var e Encoder
-	for _, words := range [][]uint64{{point.Stale}, {point.Stale, 0, 0, point.Stale, 0}, repeated(Slots, point.Stale)} {
+	for _, words := range [][]uint64{{point.Stale}, {point.Stale, 0, 0, point.Stale, 0},
+		repeated(Slots, point.Stale)} {
 		src := check(t, &e, 0, words)
 		if h, err := ParseHeader(src); err != nil || h != (Header{}) {
 			t.Errorf("header %+v of stale markers: %v", h, err)
 		}
 		var a Adder
 		dst := []Header{{Count: 7}, {Count: 8}}
-		if err := a.Steps(dst, src, Steps{To: Slots, Cut: 360, Every: 360}); err != nil || dst[0] != (Header{}) || dst[1] != (Header{}) {
+		if err := a.Steps(dst, src, Steps{To: Slots, Cut: 360, Every: 360}); err != nil ||
+			dst[0] != (Header{}) || dst[1] != (Header{}) {
 			t.Errorf("steps %+v of stale markers: %v", dst, err)
 		}
 	}
@@ -74,8 +77,10 @@ func TestRollupOfStaleMarkers(t *testing.T) {
 	all.Append(&Header{}, 0)
 	all.Append(&some, Slots)
 	all.Append(&Header{}, 2*Slots)
-	if want := (Header{Count: 1, FirstOff: Slots + 3, LastOff: Slots + 3, First: some.First, Last: some.Last,
-		Min: some.Min, Max: some.Max, Sum: some.Sum, Rises: true}); all.Header() != want || all.Count() != 1 {
+	if want := (Header{Count: 1, FirstOff: Slots + 3, LastOff: Slots + 3, First: some.First,
+		Last: some.Last,
+		Min:  some.Min, Max: some.Max, Sum: some.Sum, Rises: true}); all.Header() != want ||
+		all.Count() != 1 {
 		t.Errorf("rollup %+v, want %+v", all.Header(), want)
 	}
 }

@@ -164,7 +164,8 @@ func (t *stepper) ints(w stretch, sum Sum) {
 // floats takes in floats of one lane, whose sum in their order is sum.
 func (t *stepper) floats(w stretch, sum float64) {
 	if !t.open && w.off+w.n == t.end {
-		t.set(&t.dst[t.step], w.off, w.n, w.first, w.last, w.least, w.most, Sum{Float: canonical(0 + sum)})
+		t.set(&t.dst[t.step], w.off, w.n, w.first, w.last, w.least, w.most,
+			Sum{Float: canonical(0 + sum)})
 		t.next()
 		return
 	}
@@ -252,7 +253,8 @@ func (t *stepper) runs(m *memory) bool {
 		if least < -maxRunInt || most > maxRunInt {
 			return false
 		}
-		t.set(&t.dst[t.step], off, at-off, first, last, asInt.word(least), asInt.word(most), Sum{Hi: sum >> 63, Lo: uint64(sum)})
+		t.set(&t.dst[t.step], off, at-off, first, last, asInt.word(least), asInt.word(most),
+			Sum{Hi: sum >> 63, Lo: uint64(sum)})
 	}
 	return true
 }

@@ -28,7 +28,8 @@ func checkSteps(t failer, src []byte, s Steps) {
 			want.Rises = got[i].Rises
 		}
 		if !sameHeader(got[i], want) {
-			t.Fatalf("%+v, step %d of slots %d to %d (form %#x):\n%+v, want\n%+v", s, i, at, end, src[0], got[i], want)
+			t.Fatalf("%+v, step %d of slots %d to %d (form %#x):\n%+v, want\n%+v", s, i, at, end, src[0],
+				got[i], want)
 		}
 		at = end
 	}
@@ -83,7 +84,8 @@ func TestStepsEqualTheWords(t *testing.T) {
 // words are needed.
 func TestStepsOfEveryKind(t *testing.T) {
 	decoded := map[string]bool{
-		"decimals-and-NaN": true, "ints-and-floats": true, "every-tenth": true, "outage": true, "random-gaps": true,
+		"decimals-and-NaN": true, "ints-and-floats": true, "every-tenth": true, "outage": true,
+		"random-gaps": true,
 	}
 	var e Encoder
 	for _, c := range kinds() {
@@ -91,7 +93,8 @@ func TestStepsOfEveryKind(t *testing.T) {
 			for _, src := range encodeBoth(&e, Slots-n, c.make(n)) {
 				for from := 0; len(src) > 0 && from < 2*Lane; from += 7 {
 					for _, every := range []int{Lane, 100, Slots} {
-						checkSteps(t, src, Steps{From: from, To: Slots - from/3, Cut: from + every - from%every, Every: every})
+						checkSteps(t, src, Steps{From: from, To: Slots - from/3, Cut: from + every - from%every,
+							Every: every})
 					}
 				}
 			}
@@ -101,7 +104,8 @@ func TestStepsOfEveryKind(t *testing.T) {
 				checkSteps(t, src, Steps{To: Slots, Cut: 1 + cut, Every: Lane})
 				checkSteps(t, src, Steps{From: 2 * Lane, To: 5 * Lane, Cut: 2*Lane + 1 + cut, Every: Lane})
 			}
-			done, err := new(Adder).fold(make([]Header, Slots/Lane), src, Steps{To: Slots, Cut: Lane, Every: Lane})
+			done, err := new(Adder).fold(make([]Header, Slots/Lane), src,
+				Steps{To: Slots, Cut: Lane, Every: Lane})
 			if err != nil || done == decoded[c.name] {
 				t.Errorf("%s: added up without its words: %v, %v", c.name, done, err)
 			}

@@ -137,7 +137,8 @@ func (f *frame) parseWords(r *reader) error {
 	f.Sum = r.sum(flags)
 	f.Rises = flags&flagRises != 0
 	if r.Bad || f.constant && flags&flagSame == 0 {
-		return fmt.Errorf("%w: header with flags %#02x is cut off or contradicts itself", ErrCorrupt, flags)
+		return fmt.Errorf("%w: header with flags %#02x is cut off or contradicts itself", ErrCorrupt,
+			flags)
 	}
 	return nil
 }

@@ -83,14 +83,22 @@ func TestMalformedFields(t *testing.T) {
 		"a negative length":  {[]byte{1, 2}, func(r *Reader) bool { return r.Take(-1) != nil }},
 		"more than allowed":  {[]byte{2, 1, 1}, func(r *Reader) bool { return r.Bytes(1) != nil }},
 		"more than is left":  {[]byte{3, 1, 1}, func(r *Reader) bool { return r.Bytes(9) != nil }},
-		"a vast length":      {append(long[:9:9], 1), func(r *Reader) bool { return r.Bytes(math.MaxInt) != nil }},
-		"failed by its user": {[]byte{1}, func(r *Reader) bool { r.Check(true); bad := r.Bad; r.Check(false); return bad }},
+		"a vast length": {append(long[:9:9], 1), func(r *Reader) bool {
+			return r.Bytes(math.MaxInt) != nil
+		}},
+		"failed by its user": {[]byte{1}, func(r *Reader) bool {
+			r.Check(true)
+			bad := r.Bad
+			r.Check(false)
+			return bad
+		}},
 	} {
 		r := Reader{Src: append(tt.src[:len(tt.src):len(tt.src)], 0)[:len(tt.src)]}
 		if tt.read(&r) || !r.Bad || r.Done() {
 			t.Errorf("%s: %+v", name, r)
 		}
-		if r.U8() != 0 || r.U64() != 0 || r.Uvarint() != 0 || r.Varint() != 0 || r.UpTo(9) != 0 || len(r.Take(1))+len(r.Bytes(9))+len(r.Rest()) > 0 || !r.Bad {
+		if r.U8() != 0 || r.U64() != 0 || r.Uvarint() != 0 || r.Varint() != 0 || r.UpTo(9) != 0 ||
+			len(r.Take(1))+len(r.Bytes(9))+len(r.Rest()) > 0 || !r.Bad {
 			t.Errorf("%s: it is read on: %+v", name, r)
 		}
 	}
@@ -110,7 +118,8 @@ func TestBytesEndWhereTheyEnd(t *testing.T) {
 // FuzzReader reads fields as the fuzzer says, and as a naive reader reads them that counts
 // in big numbers.
 func FuzzReader(f *testing.F) {
-	f.Add([]byte{0, 1, 2, 3, 4, 5, 6}, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18})
+	f.Add([]byte{0, 1, 2, 3, 4, 5, 6}, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16,
+		17, 18})
 	f.Add([]byte{2}, []byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2})
 	f.Add([]byte{6, 0}, []byte{0x82, 0, 1})
 	f.Fuzz(func(t *testing.T, kinds, src []byte) {
@@ -139,8 +148,10 @@ func FuzzReader(f *testing.F) {
 			default:
 				part, wantPart = r.Bytes(int(most)), take(src, &at, &bad, naive(src, &at, &bad, most))
 			}
-			if got != want || !bytes.Equal(part, wantPart) || r.Bad != bad || !bad && len(r.Src) != len(src)-at {
-				t.Fatalf("kind %d: %d %x, want %d %x; %+v at %d, bad %v", k, got, part, want, wantPart, r, at, bad)
+			if got != want || !bytes.Equal(part, wantPart) || r.Bad != bad || !bad &&
+				len(r.Src) != len(src)-at {
+				t.Fatalf("kind %d: %d %x, want %d %x; %+v at %d, bad %v", k, got, part, want, wantPart, r, at,
+					bad)
 			}
 		}
 	})

@@ -140,7 +140,8 @@ const (
 // FoldNarrow takes in count whole lanes of integers from lane j on that the kernel folds
 // without residuals in memory. It reports whether they are such.
 func (p *List) FoldNarrow(f *kernel.Fold, j, count int) bool {
-	if p.patched || p.riced || p.lay.width == 0 || p.lay.length != kernel.MaxLane || p.form == formDelta2 || p.factor >= maxNarrow {
+	if p.patched || p.riced || p.lay.width == 0 || p.lay.length != kernel.MaxLane ||
+		p.form == formDelta2 || p.factor >= maxNarrow {
 		return false
 	}
 	from := j
@@ -196,7 +197,8 @@ func (p *List) String() string {
 		text += " patched"
 	}
 	if p.riced {
-		text += fmt.Sprintf("; code, growth %v, sparse %v, zigzag %v", p.rice.growth, p.rice.sparse, p.rice.zigzag)
+		text += fmt.Sprintf("; code, growth %v, sparse %v, zigzag %v", p.rice.growth, p.rice.sparse,
+			p.rice.zigzag)
 	} else {
 		text += fmt.Sprintf("; group %d", p.lay.group)
 	}

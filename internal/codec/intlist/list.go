@@ -143,7 +143,14 @@ func (p *List) tryChain(v []int64, form int, base int64, limit uint64, size int)
 	if limit > p.lay.limit && p.lay.group == 1 {
 		return size
 	}
-	q := List{m: len(v), form: form, factor: p.factor, least: p.least, base: base, lay: planLayout(len(v), limit)}
+	q := List{
+		m:      len(v),
+		form:   form,
+		factor: p.factor,
+		least:  p.least,
+		base:   base,
+		lay:    planLayout(len(v), limit),
+	}
 	if form == formDelta2 {
 		q.d = v[1] - v[0]
 	}

@@ -322,7 +322,8 @@ func (r *Reader) Mask(n int) (m Mask, err error) {
 	}
 	count, lo := r.Uvarint(), r.Uvarint()
 	if r.Bad || count > uint64(n) || lo > uint64(n) || (rice > 10 && rice != riceNone) {
-		return m, fmt.Errorf("%w: mask of %d positions with %d gaps of at least %d", ErrCorrupt, n, count, lo)
+		return m, fmt.Errorf("%w: mask of %d positions with %d gaps of at least %d", ErrCorrupt, n, count,
+			lo)
 	}
 	if m, err = r.gaps(int(count), int(lo), rice, n); err != nil {
 		return m, err

@@ -76,7 +76,9 @@ func TestMaskSize(t *testing.T) {
 		{"every tenth", func(i int) bool { return i%10 == 9 }, 3},
 		{"all but every tenth", func(i int) bool { return i%10 != 9 }, 4},
 		{"one outage", func(i int) bool { return i < 200 || i >= 500 }, 7},
-		{"noise at the start, one at the end", func(i int) bool { return i < 140 && i*i%7 < 3 || i == 719 }, 55},
+		{"noise at the start, one at the end", func(i int) bool {
+			return i < 140 && i*i%7 < 3 || i == 719
+		}, 55},
 		{"noise", func(i int) bool { return i*i%7 < 3 }, 91},
 	} {
 		var m Mask
@@ -165,7 +167,8 @@ func TestFieldsAt(t *testing.T) {
 				want.Rsh(want, uint(pos)+uint(i)*width)
 				want.And(want, new(big.Int).SetUint64(1<<width-1))
 				if one := bitsAt(src, pos+i*int(width), width); v != want.Uint64() || one != v {
-					t.Fatalf("field %d of %d bits from bit %d on of %x: %#x, alone %#x, want %#x", i, width, pos, src, v, one, want)
+					t.Fatalf("field %d of %d bits from bit %d on of %x: %#x, alone %#x, want %#x", i, width, pos,
+						src, v, one, want)
 				}
 			}
 		}

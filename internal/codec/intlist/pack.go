@@ -84,7 +84,8 @@ func (l *layout) groups() int {
 	return (l.length + l.group - 1) * inverses[l.group&7] >> 16
 }
 
-var inverses = [8]int{1: 1 << 16, 2: 1 << 15, 3: 1<<16/3 + 1, 4: 1 << 14, 5: 1<<16/5 + 1, 6: 1<<16/6 + 1}
+var inverses = [8]int{1: 1 << 16, 2: 1 << 15, 3: 1<<16/3 + 1, 4: 1 << 14, 5: 1<<16/5 + 1,
+	6: 1<<16/6 + 1}
 
 func (l *layout) laneBits() int { return l.groups() * int(l.width) }
 

@@ -180,7 +180,8 @@ func padded(dst, src []byte) []byte {
 // read decodes the first residuals.
 func (c *rice) read(dst []uint64, q *Lanes) {
 	codes := kernel.Codes{
-		High: padded(q.streams.high[:], c.high), Low: padded(q.streams.low[:], c.low), K: c.k[:c.blocks()],
+		High: padded(q.streams.high[:], c.high), Low: padded(q.streams.low[:], c.low),
+		K:      c.k[:c.blocks()],
 		Growth: c.growth, Bias: c.bias(), Signed: c.zigzag,
 	}
 	codes.Decode(dst, &q.ends)

@@ -40,9 +40,13 @@ func BenchmarkLanes(b *testing.B) {
 	}
 	g := &Groups{Size: 6, Width: 25, Base: 17}
 	rows := &Rows{Stride: 8 * Lanes, Whole: 3, Lanes: Lanes, Body: make([]byte, 3*8*Lanes)}
-	both(b, "groups", points, func() { UnpackGroups(&res, rows, g, MaxLane) }, func() { unpackGroupsGo(&res, rows, g, MaxLane) })
+	both(b, "groups", points, func() {
+		UnpackGroups(&res, rows, g, MaxLane)
+	}, func() { unpackGroupsGo(&res, rows, g, MaxLane) })
 	both(b, "add2", points,
-		func() { Add2(&v, &res, 3, &start, &start, Lanes, MaxLane) }, func() { add2Go(&v, &res, 3, &start, &start, Lanes, MaxLane) })
+		func() {
+			Add2(&v, &res, 3, &start, &start, Lanes, MaxLane)
+		}, func() { add2Go(&v, &res, 3, &start, &start, Lanes, MaxLane) })
 }
 
 // BenchmarkWords is what sixty words take.
@@ -53,7 +57,9 @@ func BenchmarkWords(b *testing.B) {
 		src[i] = 1<<56 | r.Uint64N(1000)
 	}
 	both(b, "ints", len(src), func() { Ints(dst, src) }, func() { intsGo(dst, src) })
-	both(b, "decimals", len(src), func() { Decimals(dst, src, Quotient{100, Whole}) }, func() { decimalsGo(dst, src, Quotient{100, Whole}) })
+	both(b, "decimals", len(src), func() {
+		Decimals(dst, src, Quotient{100, Whole})
+	}, func() { decimalsGo(dst, src, Quotient{100, Whole}) })
 	var e Extent
 	both(b, "measure", len(src), func() { e = Measure(src) }, func() { measureGo(&e, src) })
 	v := make([]int64, len(src))
@@ -83,12 +89,18 @@ func BenchmarkFolds(b *testing.B) {
 	for order := range 3 {
 		p := Prediction{Order: order, Base: 3}
 		both(b, fmt.Sprintf("ints-%d", order), points,
-			func() { FoldInts(&f, &res, p, Lanes, 0, MaxLane) }, func() { foldIntsGo(&f, &res, p, Lanes, 0, MaxLane) })
+			func() {
+				FoldInts(&f, &res, p, Lanes, 0, MaxLane)
+			}, func() { foldIntsGo(&f, &res, p, Lanes, 0, MaxLane) })
 	}
 	both(b, "decimals", points,
-		func() { FoldDecimals(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane) }, func() { foldDecimalsGo(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane) })
+		func() {
+			FoldDecimals(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane)
+		}, func() { foldDecimalsGo(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane) })
 	both(b, "bits", points,
-		func() { FoldBits(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) }, func() { foldBitsGo(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) })
+		func() {
+			FoldBits(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane)
+		}, func() { foldBitsGo(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) })
 
 	narrow := func(name string, g Groups, p Prediction, unpack func(rows *Rows)) {
 		whole := MaxLane / g.Size * int(g.Width) / 64
@@ -99,9 +111,13 @@ func BenchmarkFolds(b *testing.B) {
 			foldIntsGo(&f, &res, p, Lanes, 0, MaxLane)
 		})
 	}
-	narrow("narrow-10", Groups{Size: 1, Width: 10}, Prediction{}, func(rows *Rows) { unpackGo(&res, rows, 10, MaxLane) })
+	narrow("narrow-10", Groups{Size: 1, Width: 10}, Prediction{}, func(rows *Rows) {
+		unpackGo(&res, rows, 10, MaxLane)
+	})
 	g := Groups{Size: 6, Width: 25, Base: 17}
-	narrow("narrow-groups", g, Prediction{Order: 1}, func(rows *Rows) { unpackGroupsGo(&res, rows, &g, MaxLane) })
+	narrow("narrow-groups", g, Prediction{Order: 1}, func(rows *Rows) {
+		unpackGroupsGo(&res, rows, &g, MaxLane)
+	})
 }
 
 func BenchmarkNumbers(b *testing.B) {

@@ -33,8 +33,10 @@ func sameLay(t *testing.T, cells, words []uint64) {
 		layOne(&want[i], w, &unset, &same, &other)
 	}
 	was := slices.Clone(cells)
-	if a, b, c := Lay(cells, words); a != unset || b != same || c != other || !slices.Equal(cells, want) {
-		t.Fatalf("%x over %x: %x, %d unset, %d the same, %d others; want %x, %d, %d, %d", words, was, cells, a, b, c, want, unset, same, other)
+	if a, b, c := Lay(cells, words); a != unset || b != same || c != other ||
+		!slices.Equal(cells, want) {
+		t.Fatalf("%x over %x: %x, %d unset, %d the same, %d others; want %x, %d, %d, %d", words, was,
+			cells, a, b, c, want, unset, same, other)
 	}
 }
 

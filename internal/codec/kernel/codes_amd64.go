@@ -44,7 +44,8 @@ var codeTable = func() (t [4 * 64]byte) {
 
 // decodeWide decodes with AVX-512, and reports whether it could.
 func decodeWide(dst []uint64, c *Codes, e *CodeEnds) bool {
-	if !avx512 || !avx512Cells || len(dst) < wideCodesMin || len(dst) > Lanes*MaxLane || len(c.High) >= wideCodesMax {
+	if !avx512 || !avx512Cells || len(dst) < wideCodesMin || len(dst) > Lanes*MaxLane ||
+		len(c.High) >= wideCodesMax {
 		return false
 	}
 	sign, pos := uint64(0), uint64(0)
@@ -57,7 +58,8 @@ func decodeWide(dst []uint64, c *Codes, e *CodeEnds) bool {
 		n := min(CodeBlock, len(dst)-from)
 		k := uint64(c.K[from/CodeBlock] & 63)
 		if c.Growth {
-			decodeGrowingAVX512(&dst[from], &e[from], &c.Low[0], &codeTable[0], k, pos, c.Bias-1<<k, sign, uint64(n))
+			decodeGrowingAVX512(&dst[from], &e[from], &c.Low[0], &codeTable[0], k, pos, c.Bias-1<<k, sign,
+				uint64(n))
 			pos += uint64(e[from+n] - e[from] - uint16(n)) // the quotients
 		} else {
 			decodeAVX512(&dst[from], &e[from], &c.Low[pos/8], &codeTable[0], k, 0, c.Bias, sign, uint64(n))

@@ -51,7 +51,8 @@ func naiveBits(src []byte) *big.Int {
 // drawCodes makes codes of n numbers of any bits, whose bytes end where nothing may be
 // read.
 func drawCodes(r *rand.Rand, n int) *Codes {
-	c := &Codes{Growth: r.IntN(2) == 0, Signed: r.IntN(2) == 0, Bias: []uint64{0, 1, 77, ^uint64(5)}[r.IntN(4)]}
+	c := &Codes{Growth: r.IntN(2) == 0, Signed: r.IntN(2) == 0,
+		Bias: []uint64{0, 1, 77, ^uint64(5)}[r.IntN(4)]}
 	longest := 1 + r.IntN([]int{2, 6, 30, 200}[r.IntN(4)])
 	var high big.Int
 	at, low := 0, 0
@@ -106,10 +107,13 @@ func TestCodesAreNaive(t *testing.T) {
 
 func TestCodesOutsideOfTheirBytes(t *testing.T) {
 	for name, c := range map[string]*Codes{
-		"no quotients": {High: make([]byte, 8+CodeSpare), Low: make([]byte, 8+CodeSpare), K: make([]uint8, 1)},
-		"no bytes":     {K: make([]uint8, 1)},
-		"no low bits":  {High: append([]byte{255}, make([]byte, 7+CodeSpare)...), Low: make([]byte, CodeSpare), K: []uint8{63}},
-		"no parameter": {High: append([]byte{255}, make([]byte, 7+CodeSpare)...), Low: make([]byte, CodeSpare)},
+		"no quotients": {High: make([]byte, 8+CodeSpare), Low: make([]byte, 8+CodeSpare),
+			K: make([]uint8, 1)},
+		"no bytes": {K: make([]uint8, 1)},
+		"no low bits": {High: append([]byte{255}, make([]byte, 7+CodeSpare)...),
+			Low: make([]byte, CodeSpare), K: []uint8{63}},
+		"no parameter": {High: append([]byte{255}, make([]byte, 7+CodeSpare)...),
+			Low: make([]byte, CodeSpare)},
 	} {
 		func() {
 			defer func() {
@@ -153,7 +157,9 @@ func BenchmarkCodes(b *testing.B) {
 			c = drawCodes(r, 720)
 		}
 		dst, ends := make([]uint64, 720), new(CodeEnds)
-		both(b, fmt.Sprintf("codes, growth %v", growth), len(dst), func() { c.Decode(dst, ends) }, func() {
+		both(b, fmt.Sprintf("codes, growth %v", growth), len(dst), func() {
+			c.Decode(dst, ends)
+		}, func() {
 			p := codePlace{prev: 64}
 			for i := 0; i < len(dst); i += CodeBlock {
 				decodeGo(dst[i:min(i+CodeBlock, len(dst))], c, &p, uint64(c.K[i/CodeBlock]))

@@ -51,7 +51,14 @@ type Spread struct {
 // SpreadOf looks at v, of which there are at least two.
 func SpreadOf(v []int64) Spread {
 	d := v[1] - v[0]
-	s := Spread{Min: v[0], Max: v[0], MinStep: d, MaxStep: d, High: v[0] >> 32, Low: v[0] & math.MaxUint32}
+	s := Spread{
+		Min:     v[0],
+		Max:     v[0],
+		MinStep: d,
+		MaxStep: d,
+		High:    v[0] >> 32,
+		Low:     v[0] & math.MaxUint32,
+	}
 	spreadGo(&s, v[spread(&s, v):])
 	return s
 }

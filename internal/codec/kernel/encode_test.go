@@ -81,7 +81,8 @@ func TestSpreadIsReference(t *testing.T) {
 		}
 		v := signed(src)
 		got := SpreadOf(v)
-		want := Spread{Min: slices.Min(v), Max: slices.Max(v), MinStep: math.MaxInt64, MaxStep: math.MinInt64, High: got.High, Low: got.Low}
+		want := Spread{Min: slices.Min(v), Max: slices.Max(v), MinStep: math.MaxInt64,
+			MaxStep: math.MinInt64, High: got.High, Low: got.Low}
 		sum := new(big.Int)
 		for i, x := range v {
 			sum.Add(sum, big.NewInt(x))

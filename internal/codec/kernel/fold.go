@@ -24,7 +24,8 @@ type Fold struct {
 func (f *Fold) FloatSum(lane int) float64 { return f.floats(lane).Value() }
 
 func (f *Fold) floats(lane int) floatsum.Sum {
-	return floatsum.Sum{Float: math.Float64frombits(f.Sum[lane]), Rest: math.Float64frombits(f.Rest[lane])}
+	return floatsum.Sum{Float: math.Float64frombits(f.Sum[lane]),
+		Rest: math.Float64frombits(f.Rest[lane])}
 }
 
 func (f *Fold) setFloats(lane int, s floatsum.Sum) {
@@ -35,7 +36,8 @@ func (f *Fold) setFloats(lane int, s floatsum.Sum) {
 // while FoldBits meets nothing but NaN.
 var (
 	noLeast, noMost     = everyLane(math.MaxInt64), everyLane(1 << 63)
-	noLowest, noHighest = everyLane(math.Float64bits(math.Inf(1))), everyLane(math.Float64bits(math.Inf(-1)))
+	noLowest, noHighest = everyLane(math.Float64bits(math.Inf(1))),
+		everyLane(math.Float64bits(math.Inf(-1)))
 )
 
 func everyLane(v uint64) (all [Lanes]uint64) {
@@ -81,8 +83,8 @@ func FoldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 	}
 }
 
-// FoldDecimals is FoldInts whose sums are those of the floats that stand for the values, as
-// int64, added in their order by package floatsum. They are right where Least and Most are within ±2^51.
+// FoldDecimals is FoldInts whose sums are those of the floats that stand for the values, as int64,
+// added in their order by package floatsum. They are right where Least and Most are within ±2^51.
 func FoldDecimals(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, from, to int) {
 	if checkFold(p, lanes, from, to) {
 		foldDecimals(f, res, p, q, lanes, from, to)
@@ -99,14 +101,16 @@ func FoldBits(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to
 
 // checkFold reports whether there is anything to do.
 func checkFold(p Prediction, lanes, from, to int) bool {
-	if p.Order < 0 || p.Order > 2 || lanes < 1 || lanes > Lanes || from < 0 || from > to || to > MaxLane {
+	if p.Order < 0 || p.Order > 2 || lanes < 1 || lanes > Lanes || from < 0 || from > to ||
+		to > MaxLane {
 		panic("kernel: values that no lane has")
 	}
 	return from < to
 }
 
 // values predicts the values of the residuals [from, to) of a lane, at least one.
-func (f *Fold) values(buf *[MaxLane]uint64, res *Residuals, p Prediction, lane, from, to int) []uint64 {
+func (f *Fold) values(buf *[MaxLane]uint64, res *Residuals, p Prediction, lane, from,
+	to int) []uint64 {
 	v, in := buf[:to-from], res[Lanes*from+lane:]
 	x, d := f.Value[lane], f.Step[lane]
 	switch p.Order {

@@ -33,7 +33,9 @@ func foldings(r *rand.Rand) []folding {
 				foldDecimalsGo(f, res, p, q, lanes, from, to)
 			},
 			// Seven additions to a value, and twice sixty of the values.
-			(*Fold).NoInts, func(r *rand.Rand) uint64 { return uint64(r.Int64N(1<<38) >> r.IntN(38)) }, true},
+			(*Fold).NoInts, func(r *rand.Rand) uint64 {
+				return uint64(r.Int64N(1<<38) >> r.IntN(38))
+			}, true},
 		{"bits",
 			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 				FoldBits(f, res, p, shift, lanes, from, to)
@@ -110,7 +112,8 @@ func TestFoldIsTheWords(t *testing.T) {
 	for range 2000 {
 		var res Residuals
 		var v Values
-		shift, q, narrow := uint(r.IntN(64)), Quotient{math.Pow10(r.IntN(10)), Whole - r.Uint64N(2)}, 13+r.IntN(50)
+		shift, q, narrow := uint(r.IntN(64)), Quotient{math.Pow10(r.IntN(10)), Whole - r.Uint64N(2)},
+			13+r.IntN(50)
 		for i := range res {
 			res[i] = uint64(int64(random(r)) >> narrow)
 		}
@@ -129,7 +132,8 @@ func TestFoldIsTheWords(t *testing.T) {
 		for l := range Lanes {
 			Ints(words, v[l][:n])
 			e := Measure(words)
-			if got := (Extent{Kinds: e.Kinds, Least: int64(ints.Least[l]), Most: int64(ints.Most[l]), Sum: int64(ints.Sum[l])}); narrow > 20 && got != e {
+			if got := (Extent{Kinds: e.Kinds, Least: int64(ints.Least[l]), Most: int64(ints.Most[l]),
+				Sum: int64(ints.Sum[l])}); narrow > 20 && got != e {
 				t.Fatalf("integers %x: %+v, want %+v", words, got, e)
 			}
 			var sum floatsum.Sum
@@ -172,19 +176,26 @@ func checkBits(t *testing.T, f *Fold, lane int, words []uint64) {
 	// Equal floats differ where they are zeros.
 	low := numbers[slices.Index(numbers, slices.Min(numbers))]
 	high := numbers[slices.Index(numbers, slices.Max(numbers))]
-	if math.Float64bits(least) != math.Float64bits(low) || math.Float64bits(most) != math.Float64bits(high) {
+	if math.Float64bits(least) != math.Float64bits(low) ||
+		math.Float64bits(most) != math.Float64bits(high) {
 		t.Fatalf("floats %x: from %v to %v, want %v to %v", words, least, most, low, high)
 	}
 }
 
 func TestFoldOutsideOfTheLanes(t *testing.T) {
 	for name, call := range map[string]func(f *Fold, res *Residuals){
-		"order 3":       func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{Order: 3}, 1, 0, 1) },
-		"13 lanes":      func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, 13, 0, 1) },
-		"no lane":       func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 0, 0, 1) },
-		"a long lane":   func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 4, 0, MaxLane+1) },
-		"before it":     func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, 4, -1, 1) },
-		"the wrong way": func(f *Fold, res *Residuals) { FoldDecimals(f, res, Prediction{}, Quotient{1, Whole}, 4, 2, 1) },
+		"order 3": func(f *Fold, res *Residuals) {
+			FoldInts(f, res, Prediction{Order: 3}, 1, 0, 1)
+		},
+		"13 lanes": func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, 13, 0, 1) },
+		"no lane":  func(f *Fold, res *Residuals) { FoldBits(f, res, Prediction{}, 0, 0, 0, 1) },
+		"a long lane": func(f *Fold, res *Residuals) {
+			FoldBits(f, res, Prediction{}, 0, 4, 0, MaxLane+1)
+		},
+		"before it": func(f *Fold, res *Residuals) { FoldInts(f, res, Prediction{}, 4, -1, 1) },
+		"the wrong way": func(f *Fold, res *Residuals) {
+			FoldDecimals(f, res, Prediction{}, Quotient{1, Whole}, 4, 2, 1)
+		},
 	} {
 		func() {
 			defer func() {

@@ -22,7 +22,8 @@ func FuzzKernels(f *testing.F) {
 		unpackGo(&want, &rows, bits, n)
 		sameLanes(t, "unpack", &got, &want, lanes, n)
 		got = want
-		start := [Lanes]uint64{base, base << 7, ^base, base * base, 0, 1 << 63, base >> 9, ^base << 3, 1, base ^ 77, -base, base / 3}
+		start := [Lanes]uint64{base, base << 7, ^base, base * base, 0, 1 << 63, base >> 9, ^base << 3, 1,
+			base ^ 77, -base, base / 3}
 		var v, w Values
 		Add2(&v, &got, base, &start, &start, lanes, n)
 		add2Go(&w, &got, base, &start, &start, lanes, n)
@@ -37,7 +38,9 @@ func FuzzKernels(f *testing.F) {
 		}{
 			{"ints", func(f *Fold) { FoldInts(f, &got, Prediction{int(width) % 3, base}, lanes, 0, n) },
 				func(f *Fold) { foldIntsGo(f, &got, Prediction{int(width) % 3, base}, lanes, 0, n) }},
-			{"bits", func(f *Fold) { FoldBits(f, &got, Prediction{int(width) % 3, base}, bits-1, lanes, 0, n) },
+			{"bits", func(f *Fold) {
+				FoldBits(f, &got, Prediction{int(width) % 3, base}, bits-1, lanes, 0, n)
+			},
 				func(f *Fold) { foldBitsGo(f, &got, Prediction{int(width) % 3, base}, bits-1, lanes, 0, n) }},
 		} {
 			a, b := Fold{Value: start, Step: start}, Fold{Value: start, Step: start}

@@ -82,7 +82,8 @@ func (g *Groups) reciprocal() (m uint64, shift uint) {
 
 // UnpackGroups reads the n residuals, at most MaxLane, of each lane.
 func UnpackGroups(res *Residuals, r *Rows, g *Groups, n int) {
-	if g.Size < 2 || g.Size > 6 || g.Width < 1 || g.Width > 31 || g.Base < 1 || g.Base >= 1<<16 || n < 0 || n > MaxLane {
+	if g.Size < 2 || g.Size > 6 || g.Width < 1 || g.Width > 31 || g.Base < 1 || g.Base >= 1<<16 ||
+		n < 0 || n > MaxLane {
 		panic("kernel: groups that no lane has")
 	}
 	r.check((n + g.Size - 1) / g.Size * int(g.Width))

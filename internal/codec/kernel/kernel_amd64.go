@@ -65,10 +65,12 @@ func unpack(res *Residuals, r *Rows, width uint, n int) {
 		var e ending
 		inner, pos := r.split(&e, width, n)
 		unpackAVX512(&res[0], r.body(0), uint64(r.Stride), 1<<r.Lanes-1, 0, uint64(width), uint64(inner))
-		unpackAVX512(&res[Lanes*inner], (*byte)(unsafe.Pointer(&e)), 8*Lanes, 1<<Lanes-1, uint64(pos), uint64(width), uint64(n-inner))
+		unpackAVX512(&res[Lanes*inner], (*byte)(unsafe.Pointer(&e)), 8*Lanes, 1<<Lanes-1, uint64(pos),
+			uint64(width), uint64(n-inner))
 	case avx2:
 		for l := 0; l < r.Lanes; l += inQuarters {
-			unpackAVX2(&res[l], r.body(l), uint64(r.Stride), uint64(r.Whole), &r.Tail[l], &masks[min(r.Lanes-l, inQuarters)][0], uint64(width), uint64(n))
+			unpackAVX2(&res[l], r.body(l), uint64(r.Stride), uint64(r.Whole), &r.Tail[l],
+				&masks[min(r.Lanes-l, inQuarters)][0], uint64(width), uint64(n))
 		}
 	default:
 		unpackGo(res, r, width, n)
@@ -86,11 +88,14 @@ func unpackGroups(res *Residuals, r *Rows, g *Groups, n int) {
 	case wide(r.Lanes):
 		var e ending
 		inner, pos := r.split(&e, g.Width, groups)
-		unpackGroupsAVX512(&res[0], r.body(0), uint64(r.Stride), 1<<r.Lanes-1, 0, width, uint64(inner), size, g.Base, recip, shift)
-		unpackGroupsAVX512(&res[Lanes*g.Size*inner], (*byte)(unsafe.Pointer(&e)), 8*Lanes, 1<<Lanes-1, uint64(pos), width, uint64(groups-inner), size, g.Base, recip, shift)
+		unpackGroupsAVX512(&res[0], r.body(0), uint64(r.Stride), 1<<r.Lanes-1, 0, width, uint64(inner),
+			size, g.Base, recip, shift)
+		unpackGroupsAVX512(&res[Lanes*g.Size*inner], (*byte)(unsafe.Pointer(&e)), 8*Lanes, 1<<Lanes-1,
+			uint64(pos), width, uint64(groups-inner), size, g.Base, recip, shift)
 	default:
 		for l := 0; l < r.Lanes; l += inQuarters {
-			unpackGroupsAVX2(&res[l], r.body(l), uint64(r.Stride), uint64(r.Whole), &r.Tail[l], &masks[min(r.Lanes-l, inQuarters)][0], width,
+			unpackGroupsAVX2(&res[l], r.body(l), uint64(r.Stride), uint64(r.Whole), &r.Tail[l],
+				&masks[min(r.Lanes-l, inQuarters)][0], width,
 				uint64(groups), size, g.Base, recip, shift)
 		}
 	}
@@ -171,7 +176,12 @@ func measure(e *Extent, words []uint64) int {
 	if n > 0 {
 		var out [5]uint64
 		measureAVX2(&out[0], &words[0], uint64(n))
-		*e = Extent{Kinds: Kinds{out[0], out[1]}, Least: int64(out[2]), Most: int64(out[3]), Sum: int64(out[4])}
+		*e = Extent{
+			Kinds: Kinds{out[0], out[1]},
+			Least: int64(out[2]),
+			Most:  int64(out[3]),
+			Sum:   int64(out[4]),
+		}
 	}
 	return n
 }

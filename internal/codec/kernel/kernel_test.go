@@ -11,9 +11,12 @@ import (
 
 // Words and values at the borders of every field that a loop cuts out.
 var special = []uint64{
-	0, 1, 1<<55 - 1, 1 << 55, 1<<56 - 1, 1 << 56, 1<<56 | 1, 1<<56 | 1<<55, 1<<57 - 1, 1 << 62, 1<<63 - 1,
-	1 << 63, 1<<63 | 1, 1<<64 - 1, 1<<52 - 1, 1 << 52, 1<<53 + 1, ^uint64(1<<53 + 1), 1<<32 - 1, 1 << 32, ^uint64(1 << 32),
-	wordOf(math.Float64bits(math.Copysign(0, -1))), wordOf(math.Float64bits(math.Inf(1))), wordOf(math.Float64bits(math.NaN())),
+	0, 1, 1<<55 - 1, 1 << 55, 1<<56 - 1, 1 << 56, 1<<56 | 1, 1<<56 | 1<<55, 1<<57 - 1, 1 << 62,
+	1<<63 - 1,
+	1 << 63, 1<<63 | 1, 1<<64 - 1, 1<<52 - 1, 1 << 52, 1<<53 + 1, ^uint64(1<<53 + 1), 1<<32 - 1,
+	1 << 32, ^uint64(1 << 32),
+	wordOf(math.Float64bits(math.Copysign(0, -1))), wordOf(math.Float64bits(math.Inf(1))),
+	wordOf(math.Float64bits(math.NaN())),
 	1<<58 - 1, 1 << 58, 1<<59 - 1, 1 << 59, 1<<59 + 1,
 }
 
@@ -62,7 +65,8 @@ func sameLanes(t *testing.T, what string, got, want *Residuals, lanes, n int) {
 	for i := range n {
 		for l := range lanes {
 			if got[Lanes*i+l] != want[Lanes*i+l] {
-				t.Fatalf("%s: field %d of lane %d is %#x, want %#x", what, i, l, got[Lanes*i+l], want[Lanes*i+l])
+				t.Fatalf("%s: field %d of lane %d is %#x, want %#x", what, i, l, got[Lanes*i+l],
+					want[Lanes*i+l])
 			}
 		}
 	}
@@ -132,7 +136,8 @@ func TestAddIsReference(t *testing.T) {
 			for order := range got {
 				for l := range lanes {
 					if !slices.Equal(got[order][l][:n], want[order][l][:n]) {
-						t.Fatalf("sums of order %d of %d values: lane %d is\n%x, want\n%x", order, n, l, got[order][l][:n], want[order][l][:n])
+						t.Fatalf("sums of order %d of %d values: lane %d is\n%x, want\n%x", order, n, l,
+							got[order][l][:n], want[order][l][:n])
 					}
 				}
 			}
@@ -192,7 +197,8 @@ func TestMeasureIsReference(t *testing.T) {
 			}
 		}
 		got := Measure(src)
-		want := Extent{Kinds: Kinds{marked(src[0]), marked(src[0])}, Least: intOf(src[0]), Most: intOf(src[0])}
+		want := Extent{Kinds: Kinds{marked(src[0]), marked(src[0])}, Least: intOf(src[0]),
+			Most: intOf(src[0])}
 		measureGo(&want, src)
 		if !got.Ints() {
 			got.Least, got.Most, got.Sum = want.Least, want.Most, want.Sum
@@ -206,11 +212,17 @@ func TestMeasureIsReference(t *testing.T) {
 func TestOutsideOfTheBytes(t *testing.T) {
 	var res Residuals
 	for name, call := range map[string]func(){
-		"body too short":  func() { Unpack(&res, &Rows{Body: make([]byte, 31), Stride: 32, Whole: 1, Lanes: 4}, 8, 8) },
-		"too many fields": func() { Unpack(&res, &Rows{Body: make([]byte, 32), Stride: 32, Whole: 1, Lanes: 4}, 64, 3) },
-		"a long lane":     func() { Unpack(&res, &Rows{Lanes: 1}, 1, MaxLane+1) },
-		"thirteen lanes":  func() { Unpack(&res, &Rows{Lanes: 13}, 1, 1) },
-		"a wide group":    func() { UnpackGroups(&res, &Rows{Lanes: 1}, &Groups{Size: 2, Width: 32, Base: 3}, 2) },
+		"body too short": func() {
+			Unpack(&res, &Rows{Body: make([]byte, 31), Stride: 32, Whole: 1, Lanes: 4}, 8, 8)
+		},
+		"too many fields": func() {
+			Unpack(&res, &Rows{Body: make([]byte, 32), Stride: 32, Whole: 1, Lanes: 4}, 64, 3)
+		},
+		"a long lane":    func() { Unpack(&res, &Rows{Lanes: 1}, 1, MaxLane+1) },
+		"thirteen lanes": func() { Unpack(&res, &Rows{Lanes: 13}, 1, 1) },
+		"a wide group": func() {
+			UnpackGroups(&res, &Rows{Lanes: 1}, &Groups{Size: 2, Width: 32, Base: 3}, 2)
+		},
 	} {
 		func() {
 			defer func() {

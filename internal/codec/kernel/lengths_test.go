@@ -44,7 +44,8 @@ func TestBitLengthsAreReference(t *testing.T) {
 			}
 			got := BitLengths{7, 8, 9, 71: 3}
 			if longest := got.Count(v, base, signed); got != want || longest != most {
-				t.Fatalf("%x less %#x, signed %v: %d up to %d, want %d up to %d", v, base, signed, got, longest, want, most)
+				t.Fatalf("%x less %#x, signed %v: %d up to %d, want %d up to %d", v, base, signed, got, longest,
+					want, most)
 			}
 		}
 	}

@@ -30,14 +30,16 @@ func MatchEntries(words []uint64, names []byte, expected []Span, buf []byte) (po
 
 // matchGo is match: of prefix bytes before the length of a name, which are those
 // of the first point, and suffix bytes behind it.
-func matchGo(words []uint64, names []byte, expected []Span, buf []byte, prefix, suffix int) (points, size int) {
+func matchGo(words []uint64, names []byte, expected []Span, buf []byte, prefix, suffix int) (points,
+	size int) {
 	rest := buf
 	for points < len(words) && points < len(expected) && len(rest) >= prefix+2 {
 		s := expected[points]
 		name := prefix + 2
 		end := name + int(binary.BigEndian.Uint16(rest[prefix:]))
 		next := end + suffix + 8
-		if end == name || len(rest) < next || string(rest[name:end]) != string(names[s.From:s.To]) || string(rest[:prefix]) != string(buf[:prefix]) {
+		if end == name || len(rest) < next || string(rest[name:end]) != string(names[s.From:s.To]) ||
+			string(rest[:prefix]) != string(buf[:prefix]) {
 			break
 		}
 		if suffix > 0 && binary.BigEndian.Uint32(rest[end:]) != 8 {

@@ -2,6 +2,7 @@
 
 package kernel
 
-func match(words []uint64, names []byte, expected []Span, buf []byte, prefix, suffix int) (points, size int) {
+func match(words []uint64, names []byte, expected []Span, buf []byte, prefix, suffix int) (points,
+	size int) {
 	return matchGo(words, names, expected, buf, prefix, suffix)
 }

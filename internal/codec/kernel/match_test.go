@@ -36,7 +36,8 @@ func expect(names ...[]byte) (all []byte, spans []Span) {
 
 // sameMatch matches both ways, the bytes and the names each before a page that may
 // not be touched, and returns what was found.
-func sameMatch(t *testing.T, entry bool, room int, names []byte, spans []Span, buf []byte) ([]uint64, int) {
+func sameMatch(t *testing.T, entry bool, room int, names []byte, spans []Span,
+	buf []byte) ([]uint64, int) {
 	t.Helper()
 	what, prefix, suffix := MatchBatch, 0, 0
 	if entry {
@@ -86,7 +87,8 @@ func TestMatchSeesEveryBit(t *testing.T) {
 				whole[at] ^= 1 << (bit % 8)
 			}
 			for cut := range whole {
-				if got, size := sameMatch(t, entry, 9, names, spans[1:], whole[:cut]); len(got) != cut/len(first) || size != len(got)*len(first) {
+				if got, size := sameMatch(t, entry, 9, names, spans[1:], whole[:cut]); len(got) != cut/len(
+					first) || size != len(got)*len(first) {
 					t.Fatalf("%d of %d bytes: %d points of %d bytes", cut, len(whole), len(got), size)
 				}
 			}
@@ -99,7 +101,8 @@ func TestMatchTakesWordsAsTheyAre(t *testing.T) {
 	names, spans := expect([]byte("a name"), []byte("another"))
 	for _, entry := range []bool{false, true} {
 		for tag := range uint64(256) {
-			buf := sent(sent(nil, entry, 1, []byte("a name"), 1<<56), entry, 1, []byte("another"), tag<<56|99)
+			buf := sent(sent(nil, entry, 1, []byte("a name"), 1<<56), entry, 1, []byte("another"),
+				tag<<56|99)
 			want := 1
 			if tag == 1 || tag >= 4 {
 				want = 2
@@ -128,7 +131,8 @@ func TestMatchStopsAtAFreeColumn(t *testing.T) {
 		if got, _ := sameMatch(t, entry, 2, names, spans, buf); len(got) != 1 {
 			t.Errorf("%d points, want 1", len(got))
 		}
-		if got, size := sameMatch(t, entry, 2, nil, spans[1:], buf[:len(buf)/2]); len(got) != 0 || size != 0 {
+		if got, size := sameMatch(t, entry, 2, nil, spans[1:], buf[:len(buf)/2]); len(got) != 0 ||
+			size != 0 {
 			t.Errorf("%d points without a name", len(got))
 		}
 	}
@@ -138,8 +142,10 @@ func TestMatchStopsAtAFreeColumn(t *testing.T) {
 // that some are met.
 func FuzzMatch(f *testing.F) {
 	for _, entry := range []bool{false, true} {
-		f.Add(entry, uint8(1), uint8(2), sent(sent(nil, entry, 1, []byte("a"), 1<<63), entry, 1, []byte("bc"), 1<<56))
-		f.Add(entry, uint8(28), uint8(28), sent(sent(nil, entry, 1, make([]byte, 28), 1<<63), entry, 1, make([]byte, 28), 1<<56))
+		f.Add(entry, uint8(1), uint8(2), sent(sent(nil, entry, 1, []byte("a"), 1<<63), entry, 1,
+			[]byte("bc"), 1<<56))
+		f.Add(entry, uint8(28), uint8(28), sent(sent(nil, entry, 1, make([]byte, 28), 1<<63), entry, 1,
+			make([]byte, 28), 1<<56))
 		f.Add(entry, uint8(40), uint8(7), sent(nil, entry, 1<<60, bytes.Repeat([]byte("ab"), 20), 0))
 	}
 	f.Fuzz(func(t *testing.T, entry bool, first, second uint8, buf []byte) {
@@ -180,9 +186,12 @@ func BenchmarkMatch(b *testing.B) {
 			what, prefix, suffix := MatchBatch, 0, 0
 			kind := fmt.Sprintf("batch/name=%d", length)
 			if entry {
-				what, prefix, suffix, kind = MatchEntries, entryPrefix, entrySuffix, fmt.Sprintf("entries/name=%d", length)
+				what, prefix, suffix, kind = MatchEntries, entryPrefix, entrySuffix,
+					fmt.Sprintf("entries/name=%d", length)
 			}
-			both(b, kind, n, func() { what(words, names, spans, buf) }, func() { matchGo(words, names, spans, buf, prefix, suffix) })
+			both(b, kind, n, func() {
+				what(words, names, spans, buf)
+			}, func() { matchGo(words, names, spans, buf, prefix, suffix) })
 		}
 	}
 }

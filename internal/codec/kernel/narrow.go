@@ -8,7 +8,8 @@ package kernel
 // more from where its lane starts, or 2^62 or more from zero. Second differences and groups
 // of four are never taken.
 func FoldNarrow(f *Fold, r *Rows, g *Groups, p Prediction) bool {
-	if g.Size < 1 || g.Size > 6 || g.Width < 1 || g.Width > 64 || g.Size > 1 && (g.Width > 31 || g.Base < 1 || g.Base >= 1<<16) {
+	if g.Size < 1 || g.Size > 6 || g.Width < 1 || g.Width > 64 || g.Size > 1 &&
+		(g.Width > 31 || g.Base < 1 || g.Base >= 1<<16) {
 		panic("kernel: groups that no lane has")
 	}
 	r.check((MaxLane + g.Size - 1) / g.Size * int(g.Width))

@@ -13,7 +13,8 @@ import (
 var avx512Cells = cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VNNI
 
 func foldNarrow(f *Fold, r *Rows, g *Groups, p Prediction) bool {
-	if !avx512Cells || !wide(r.Lanes) || p.Order == 0 && far(p.Base) || p.Order > 0 && far(f.Value[:r.Lanes]...) {
+	if !avx512Cells || !wide(r.Lanes) || p.Order == 0 && far(p.Base) || p.Order > 0 &&
+		far(f.Value[:r.Lanes]...) {
 		return false
 	}
 	var n narrow

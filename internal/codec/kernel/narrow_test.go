@@ -10,10 +10,12 @@ import (
 
 // narrowCase is a list as encoders write them or as damage may leave them.
 func narrowCase(r *rand.Rand) (*Rows, Groups, Prediction) {
-	g := Groups{Size: 1 + r.IntN(6), Width: 1 + uint(r.IntN(17)), Base: 2 + r.Uint64N(1<<12)>>r.IntN(12)}
+	g := Groups{Size: 1 + r.IntN(6), Width: 1 + uint(r.IntN(17)), Base: 2 +
+		r.Uint64N(1<<12)>>r.IntN(12)}
 	if g.Size > 1 {
 		g.Width = 1 + uint(r.IntN(31))
-		if fit := uint(math.Ceil(float64(g.Size) * math.Log2(float64(g.Base)))); r.IntN(4) > 0 && fit <= 31 {
+		if fit := uint(math.Ceil(float64(g.Size) * math.Log2(float64(g.Base)))); r.IntN(4) > 0 &&
+			fit <= 31 {
 			g.Width = fit
 		}
 	}
@@ -62,9 +64,11 @@ func checkNarrow(t *testing.T, rows *Rows, g Groups, p Prediction, start [Lanes]
 
 // FuzzNarrow folds any bytes.
 func FuzzNarrow(f *testing.F) {
-	f.Add([]byte("fields of any kind, as they come"), uint64(17), int16(-8), uint64(50_000), uint8(25), uint8(6), uint8(12))
+	f.Add([]byte("fields of any kind, as they come"), uint64(17), int16(-8), uint64(50_000), uint8(25),
+		uint8(6), uint8(12))
 	f.Add(make([]byte, 600), uint64(0), int16(300), uint64(1<<63), uint8(10), uint8(1), uint8(5))
-	f.Fuzz(func(t *testing.T, src []byte, base uint64, step int16, first uint64, width, size, count uint8) {
+	f.Fuzz(func(t *testing.T, src []byte, base uint64, step int16, first uint64, width, size,
+		count uint8) {
 		g := Groups{Size: 1 + int(size)%6, Width: 1 + uint(width)%16, Base: 1 + base%(1<<16-1)}
 		if g.Size > 1 {
 			g.Width = 1 + uint(width)%31
@@ -79,7 +83,8 @@ func FuzzNarrow(f *testing.F) {
 		copy(rows.Body, src)
 		for order := range 2 {
 			checkNarrow(t, &rows, g, Prediction{Order: order, Base: uint64(int64(step))},
-				[Lanes]uint64{first, ^first, first >> 9, first << 3, 0, 1, first / 3, -first >> 1, 77, first ^ 77, first >> 2, 1 << 61})
+				[Lanes]uint64{first, ^first, first >> 9, first << 3, 0, 1, first / 3, -first >> 1, 77,
+					first ^ 77, first >> 2, 1 << 61})
 		}
 	})
 }
@@ -113,8 +118,10 @@ func TestFoldNarrowIsReference(t *testing.T) {
 
 func TestFoldNarrowOutsideOfTheLanes(t *testing.T) {
 	for name, g := range map[string]Groups{
-		"no group": {Size: 0, Width: 4}, "groups of 7": {Size: 7, Width: 4, Base: 2}, "no width": {Size: 1},
-		"wide groups": {Size: 2, Width: 32, Base: 3}, "base 0": {Size: 2, Width: 4}, "more than there is": {Size: 1, Width: 10},
+		"no group": {Size: 0, Width: 4}, "groups of 7": {Size: 7, Width: 4, Base: 2},
+		"no width":    {Size: 1},
+		"wide groups": {Size: 2, Width: 32, Base: 3}, "base 0": {Size: 2, Width: 4},
+		"more than there is": {Size: 1, Width: 10},
 	} {
 		func() {
 			defer func() {

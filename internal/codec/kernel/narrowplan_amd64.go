@@ -10,11 +10,12 @@ import "math/bits"
 // group holds half of its digits, the first one more where their number is odd. All
 // that is done to every cell stands here once for each of the four.
 type narrow struct {
-	pick                        uint64 // bits of the window that the bytes of the cells begin with
-	keep                        uint64
-	base, baseLast              uint64 // of the prediction; Last: where the cell has as many digits
-	onesLast                    uint64
-	recip, more, shift          uint64 // what divides a group: x*recip >> 32+shift; 2^16 less the divisor
+	pick           uint64 // bits of the window that the bytes of the cells begin with
+	keep           uint64
+	base, baseLast uint64 // of the prediction; Last: where the cell has as many digits
+	onesLast       uint64
+	// what divides a group: x*recip >> 32+shift; 2^16 less the divisor
+	recip, more, shift          uint64
 	digit, inverse, inverseLast uint64 // what divides a cell: x*inverse >> 16+inverseShift
 	inverseShift                uint64
 }
@@ -34,7 +35,8 @@ const (
 )
 
 // windows is how many windows a lane has, by the size of its groups.
-var windows = [...]int{1: MaxLane / 4, 2: MaxLane / 4, 3: MaxLane / 6, 5: MaxLane / 10, 6: MaxLane / 12}
+var windows = [...]int{1: MaxLane / 4, 2: MaxLane / 4, 3: MaxLane / 6, 5: MaxLane / 10,
+	6: MaxLane / 12}
 
 // plan fills in n and returns the width of a window, or false.
 func (n *narrow) plan(g *Groups, p Prediction) (step uint, ok bool) {
@@ -80,7 +82,8 @@ func (n *narrow) divide(g *Groups) (most uint64, ok bool) {
 	above := (1<<g.Width - 1) * recip >> shift // of a second cell
 	s := uint(bits.Len64(g.Base-1) - 1)
 	inverse := 1<<(16+s)/g.Base + 1
-	if recip >= 1<<32 || above >= 1<<16 || inverse >= 1<<16 || max(divisor-1, above)*(inverse*g.Base-1<<(16+s)) >= 1<<(16+s) {
+	if recip >= 1<<32 || above >= 1<<16 || inverse >= 1<<16 ||
+		max(divisor-1, above)*(inverse*g.Base-1<<(16+s)) >= 1<<(16+s) {
 		return 0, false
 	}
 	n.recip, n.more, n.shift = recip, (1<<16-divisor)*evenCells, uint64(shift-32)

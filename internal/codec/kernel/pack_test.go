@@ -32,7 +32,8 @@ func samePack(t *testing.T, src []uint64, width uint, stride int) {
 	clear(got)
 	rest := Pack(got, stride, values, width)
 	if r := packGo(want, stride, values, width, 0, 0); rest != r || !bytes.Equal(got, want) {
-		t.Fatalf("%d values of %d bits, stride %d: %x and %x, want %x and %x: %x", len(values), width, stride, got, rest, want, r, values)
+		t.Fatalf("%d values of %d bits, stride %d: %x and %x, want %x and %x: %x", len(values), width,
+			stride, got, rest, want, r, values)
 	}
 	low := new(big.Int).SetUint64(^uint64(0))
 	word := func(i int) uint64 {
@@ -42,7 +43,8 @@ func samePack(t *testing.T, src []uint64, width uint, stride int) {
 	for i := range words {
 		for k := range 8 {
 			if b := byte(word(i) >> (8 * k)); got[i*stride+k] != b {
-				t.Fatalf("%d values of %d bits: byte %d of word %d is %x, want %x", len(values), width, k, i, got[i*stride+k], b)
+				t.Fatalf("%d values of %d bits: byte %d of word %d is %x, want %x", len(values), width, k, i,
+					got[i*stride+k], b)
 			}
 		}
 	}

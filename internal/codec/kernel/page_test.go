@@ -15,7 +15,8 @@ var fence = sync.OnceValue(func() *[2][]byte {
 	var out [2][]byte
 	for i := range out {
 		page := os.Getpagesize()
-		mem, err := unix.Mmap(-1, 0, 4*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		mem, err := unix.Mmap(-1, 0, 4*page, unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_ANON|unix.MAP_PRIVATE)
 		if err != nil {
 			panic(err)
 		}

@@ -28,7 +28,8 @@ func TestTurn(t *testing.T) {
 						want = src[row*width+col]
 					}
 					if w != want {
-						t.Fatalf("%d rows of %d: row %d of %d of column %d is %#x, want %#x", rows, width, i%height, height, i/height, w, want)
+						t.Fatalf("%d rows of %d: row %d of %d of column %d is %#x, want %#x", rows, width, i%height,
+							height, i/height, w, want)
 					}
 				}
 			}

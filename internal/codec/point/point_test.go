@@ -87,7 +87,8 @@ func TestFloatRoundTrip(t *testing.T) {
 }
 
 func TestEdgesRoundTrip(t *testing.T) {
-	for _, v := range []float64{0, 0.1, 0.3, 123.456, 1e100, 0x1p-895, math.SmallestNonzeroFloat64, math.MaxFloat64, math.Inf(1), math.NaN(),
+	for _, v := range []float64{0, 0.1, 0.3, 123.456, 1e100, 0x1p-895, math.SmallestNonzeroFloat64,
+		math.MaxFloat64, math.Inf(1), math.NaN(),
 		math.Float64frombits(0x7ff0000000000001), math.Float64frombits(0x7fffffffffffffff)} {
 		for _, near := range []float64{v, math.Nextafter(v, 0), math.Nextafter(v, math.Inf(1))} {
 			checkRoundTrip(t, near)
@@ -103,7 +104,8 @@ func checkRoundTrip(t interface{ Fatalf(string, ...any) }, v float64) {
 	if want < math.Float64bits(0x1p-895) {
 		want &^= 1
 	}
-	if got := math.Float64bits(Float(w)); KindOf(w) != KindFloat || got != want || math.Float64bits(Double(w)) != want {
+	if got := math.Float64bits(Float(w)); KindOf(w) != KindFloat || got != want ||
+		math.Float64bits(Double(w)) != want {
 		t.Fatalf("%x came back as %x", math.Float64bits(v), got)
 	}
 	if n, ok := Normalize(w); !ok || n != w {
@@ -149,8 +151,10 @@ func TestOddFloats(t *testing.T) {
 func TestOver(t *testing.T) {
 	for _, c := range [][3]uint64{
 		{Unset, Unset, Unset}, {Unset, Stale, Stale}, {Unset, FromInt(5), FromInt(5)},
-		{Stale, Unset, Stale}, {Stale, Stale, Stale}, {Stale, FromInt(-1), FromInt(-1)}, {Stale, FromFloat(0), FromFloat(0)},
-		{FromInt(5), Unset, FromInt(5)}, {FromInt(5), Stale, FromInt(5)}, {FromInt(5), FromFloat(7), FromInt(5)},
+		{Stale, Unset, Stale}, {Stale, Stale, Stale}, {Stale, FromInt(-1), FromInt(-1)},
+		{Stale, FromFloat(0), FromFloat(0)},
+		{FromInt(5), Unset, FromInt(5)}, {FromInt(5), Stale, FromInt(5)},
+		{FromInt(5), FromFloat(7), FromInt(5)},
 		{Stale, Unknown, Unknown}, {Unknown, Stale, Unknown},
 	} {
 		if got := Over(c[0], c[1]); got != c[2] {
@@ -161,7 +165,8 @@ func TestOver(t *testing.T) {
 
 // Only who may send stale markers sends one with payload 1 of type 00.
 func TestStaleMarkers(t *testing.T) {
-	for raw, want := range map[uint64]uint64{0: Unset, 1: Stale, 2: Unset, 1<<56 - 1: Unset, FromInt(1): FromInt(1)} {
+	for raw, want := range map[uint64]uint64{0: Unset, 1: Stale, 2: Unset, 1<<56 - 1: Unset,
+		FromInt(1): FromInt(1)} {
 		if w, ok := NormalizeMarked(raw); !ok || w != want {
 			t.Errorf("%x became %x, %v, want %x", raw, w, ok, want)
 		}

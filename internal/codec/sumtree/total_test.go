@@ -73,7 +73,8 @@ func modelMean(words []uint64) float64 {
 }
 
 // hostile are floats whose sum shows every other order.
-var hostile = []float64{1e300, -1e300, 1e-300, -1e-300, 5e-324, math.Copysign(0, -1), 0, 0.1, -0.7, 1, 1 << 53, -1e16, 3.7e15, math.MaxFloat64}
+var hostile = []float64{1e300, -1e300, 1e-300, -1e-300, 5e-324, math.Copysign(0, -1), 0, 0.1, -0.7,
+	1, 1 << 53, -1e16, 3.7e15, math.MaxFloat64}
 
 // hostileWords makes slots with gaps. Of one in four series some are not finite.
 func hostileWords(r *rand.Rand, n int) []uint64 {
@@ -175,7 +176,8 @@ func checkStep(t *testing.T, r *rand.Rand, words []uint64, from int, total *Tota
 	var h chunk.Header
 	tree.End(&h)
 	if h.Count != set || numbers == int64(set) && set > 0 && !sameFloat(h.Sum.Float64(), want) {
-		t.Fatalf("[%d, +%d): the tree has %x of %d slots, want %x of %d", from, len(words), h.Sum.Float64(), h.Count, want, set)
+		t.Fatalf("[%d, +%d): the tree has %x of %d slots, want %x of %d", from, len(words),
+			h.Sum.Float64(), h.Count, want, set)
 	}
 }
 
@@ -197,7 +199,8 @@ func checkMean(t *testing.T, clean []uint64, total *Total, odd bool) {
 	case odd:
 	case !(mean >= low && mean <= high):
 		t.Fatalf("mean %v, between %v and %v", mean, low, high)
-	case math.Abs(mean-modelMean(clean)) > max(math.Abs(low), math.Abs(high))*float64(len(clean))*0x1p-50:
+	case math.Abs(mean-modelMean(clean)) > max(math.Abs(low),
+		math.Abs(high))*float64(len(clean))*0x1p-50:
 		t.Fatalf("mean %v, want %v", mean, modelMean(clean))
 	}
 }
@@ -205,7 +208,8 @@ func checkMean(t *testing.T, clean []uint64, total *Total, odd bool) {
 // The mean of equal numbers is that number, however rounding goes, and also where the sum is
 // beyond the doubles.
 func TestMeansOfEqualNumbers(t *testing.T) {
-	for _, v := range []float64{0.1, -0.3, 1.7e308, math.MaxFloat64, -math.MaxFloat64, 5e-324, 1 << 55} {
+	for _, v := range []float64{0.1, -0.3, 1.7e308, math.MaxFloat64, -math.MaxFloat64, 5e-324,
+		1 << 55} {
 		for n := 1; n < 70; n++ {
 			total := Total{Means: true}
 			for i := range n {

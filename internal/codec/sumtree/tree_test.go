@@ -58,7 +58,8 @@ func TestTreeIsTheSameForEveryRange(t *testing.T) {
 			rises, first, last := naiveRises(words[from:past])
 			if got.Count > 0 != (first >= 0) || first >= 0 && (got.Sum.Float != want || got.Rises != rises ||
 				got.FirstOff != first || got.LastOff != last) {
-				t.Fatalf("[%d, %d): %+v, want %v, slots %d to %d, rises %v", from, past, got, want, first, last, rises)
+				t.Fatalf("[%d, %d): %+v, want %v, slots %d to %d, rises %v", from, past, got, want, first, last,
+					rises)
 			}
 		})
 	}

@@ -44,7 +44,8 @@ func NewQuickEncoder() *Encoder {
 func newEncoder(level zstd.EncoderLevel) *zstd.Encoder {
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(level),
 		zstd.WithWindowSize(64<<10), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true),
-		zstd.WithAllLitEntropyCompression(true)) // without it, quick levels give bytes up in which nothing repeats
+		// without it, quick levels give bytes up in which nothing repeats
+		zstd.WithAllLitEntropyCompression(true))
 	if err != nil {
 		panic(err) // the options are constants
 	}

@@ -28,7 +28,8 @@ func TestRoundTrip(t *testing.T) {
 	for i, b := range blocks() {
 		packed := e.Append([]byte("ab"), b)
 		got := make([]byte, len(b))
-		if err := Decode(got, packed[2:]); err != nil || !bytes.Equal(got, b) || string(packed[:2]) != "ab" {
+		if err := Decode(got, packed[2:]); err != nil || !bytes.Equal(got, b) ||
+			string(packed[:2]) != "ab" {
 			t.Errorf("block %d of %d bytes: %v", i, len(b), err)
 		}
 	}

@@ -142,7 +142,8 @@ func Tags() string {
 	var b strings.Builder
 	for _, t := range tagged {
 		parts := strings.ReplaceAll(t[0], ".", `","`)
-		fmt.Fprintf(&b, `{"bucket":"%s","metric":["%s"],"collection":"%s","name":["%s"],"tags":{%s}}`+"\n",
+		fmt.Fprintf(&b,
+			`{"bucket":"%s","metric":["%s"],"collection":"%s","name":["%s"],"tags":{%s}}`+"\n",
 			Bucket, parts, t[1], t[2], t[3])
 	}
 	return b.String()

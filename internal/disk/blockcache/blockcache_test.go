@@ -19,7 +19,8 @@ func TestBlocksEqualTheModel(t *testing.T) {
 			return bytes.Repeat([]byte{byte(key), byte(key >> 32)}, 10+int(key*7919%9000)/2)
 		}
 		key := rapid.Custom(func(t *rapid.T) Key {
-			return Key(rapid.Uint64Range(1, 3).Draw(t, "reader"))<<32 | Key(rapid.Uint64Range(0, 200).Draw(t, "block"))
+			return Key(rapid.Uint64Range(1, 3).Draw(t, "reader"))<<32 |
+				Key(rapid.Uint64Range(0, 200).Draw(t, "block"))
 		})
 		for range rapid.IntRange(0, 600).Draw(t, "steps") {
 			switch k := key.Draw(t, "key"); rapid.IntRange(0, 20).Draw(t, "step") {
@@ -63,7 +64,8 @@ func (c *Cache) checkBytes(t *rapid.T, limit int64) {
 			}
 		}
 		if n != s.bytes || n > s.limit || len(s.at) != len(s.kept) {
-			t.Fatalf("%d bytes in %d blocks, counted as %d in %d, the limit is %d", n, len(s.kept), s.bytes, len(s.at), s.limit)
+			t.Fatalf("%d bytes in %d blocks, counted as %d in %d, the limit is %d", n, len(s.kept), s.bytes,
+				len(s.at), s.limit)
 		}
 		all += n
 	}

@@ -33,7 +33,8 @@ func blockOf(s *segment.Series) block {
 
 // compareBlocks orders series by their blocks.
 func compareBlocks(a, b *segment.Series) int {
-	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Column/blockColumns, b.Column/blockColumns))
+	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group),
+		cmp.Compare(a.Column/blockColumns, b.Column/blockColumns))
 }
 
 func (b *block) appendKey(dst []byte) []byte {
@@ -59,7 +60,8 @@ func eachOf(key, value []byte, fn func(*segment.Series) error) error {
 	at := parsePlace(key)
 	next, failed := int(at.Column), error(nil)
 	err := identity.Unpack(value, at.Bucket, at.Group, at.Column, func(s *segment.Series) error {
-		if s.Bucket != at.Bucket || s.Group != at.Group || int(s.Column) < next || s.Column-at.Column >= blockColumns || s.DeleteSequence != 0 {
+		if s.Bucket != at.Bucket || s.Group != at.Group || int(s.Column) < next ||
+			s.Column-at.Column >= blockColumns || s.DeleteSequence != 0 {
 			return errRecord
 		}
 		next = int(s.Column) + 1
@@ -85,5 +87,7 @@ func (b *block) read(key, value []byte) error {
 
 // find returns where in the list a column is, or would be.
 func (b *block) find(column uint16) (i int, found bool) {
-	return slices.BinarySearchFunc(b.list, column, func(s segment.Series, c uint16) int { return cmp.Compare(s.Column, c) })
+	return slices.BinarySearchFunc(b.list, column, func(s segment.Series, c uint16) int {
+		return cmp.Compare(s.Column, c)
+	})
 }

@@ -188,7 +188,8 @@ func (c *Catalogue) note() error {
 
 // fail notes that pebble could not write its MANIFEST, or what it has written is damaged.
 func (c *Catalogue) fail(err error) {
-	err = fmt.Errorf("catalogue: %s has failed and takes no more changes: %w; the next start rebuilds it from the segments and the log", c.dir, err)
+	err = fmt.Errorf("catalogue: %s has failed and takes no more changes: %w; the next start "+
+		"rebuilds it from the segments and the log", c.dir, err)
 	c.broken.CompareAndSwap(nil, &err)
 	c.gone.Store(true)
 }
@@ -231,7 +232,8 @@ func (c *Catalogue) events(log quiet) *pebble.EventListener {
 // openError tells what the files cause from what the system refuses.
 func (c *Catalogue) openError(err error) error {
 	refused := durable.IsFull(err)
-	for _, refusal := range []error{fs.ErrPermission, syscall.EROFS, syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM} {
+	for _, refusal := range []error{fs.ErrPermission, syscall.EROFS, syscall.EMFILE, syscall.ENFILE,
+		syscall.ENOMEM} {
 		refused = refused || errors.Is(err, refusal)
 	}
 	if refused {
@@ -241,12 +243,14 @@ func (c *Catalogue) openError(err error) error {
 }
 
 func (c *Catalogue) damaged(doing string, err error) error {
-	return fmt.Errorf("%w: %s %s: %w; set it aside, it is rebuilt from the WAL and the segments", ErrDamaged, doing, c.dir, err)
+	return fmt.Errorf("%w: %s %s: %w; set it aside, it is rebuilt from the WAL and the segments",
+		ErrDamaged, doing, c.dir, err)
 }
 
 // readError wraps an error of a read.
 func (c *Catalogue) readError(doing string, err error) error {
-	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EIO) || errors.Is(err, errRecord) {
+	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) ||
+		errors.Is(err, syscall.EIO) || errors.Is(err, errRecord) {
 		return c.damaged(doing, err)
 	}
 	return fmt.Errorf("catalogue: %s %s: %w", doing, c.dir, err)

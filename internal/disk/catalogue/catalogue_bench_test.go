@@ -18,7 +18,8 @@ func benchSeries() []segment.Series {
 	all, since := make([]segment.Series, million), uint64(0)
 	for i := range all {
 		key := fmt.Appendf(nil, "\x05cloud\x08host%04d\x03cpu\x04%04d", i/250, i%250)
-		all[i] = segment.Series{Bucket: 7, Hash: segment.Hash(metric.Series(7, key)), Group: uint32(i / 256), Column: uint16(i % 256), Since: since, Key: key}
+		all[i] = segment.Series{Bucket: 7, Hash: segment.Hash(metric.Series(7, key)),
+			Group: uint32(i / 256), Column: uint16(i % 256), Since: since, Key: key}
 		since += uint64(len(key) + 20)
 	}
 	return all

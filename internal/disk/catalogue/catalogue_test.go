@@ -53,8 +53,10 @@ func dataFS(tb testing.TB) *vfs.MemFS {
 func testSeries(n int) []segment.Series {
 	all := make([]segment.Series, n)
 	for i := range all {
-		all[i] = segment.Series{Bucket: uint64(i % 3), Hash: segment.Hash{byte(i >> 16), byte(i >> 8), byte(i)},
-			Group: uint32(i / 256), Column: uint16(i % 256), Key: fmt.Appendf(nil, "\x05cloud\x04host\x06%06d", i)}
+		all[i] = segment.Series{Bucket: uint64(i % 3),
+			Hash:  segment.Hash{byte(i >> 16), byte(i >> 8), byte(i)},
+			Group: uint32(i / 256), Column: uint16(i % 256),
+			Key: fmt.Appendf(nil, "\x05cloud\x04host\x06%06d", i)}
 	}
 	return all
 }
@@ -93,7 +95,8 @@ func (m model) put(series []segment.Series) {
 
 func (m model) order() []place {
 	return slices.SortedFunc(maps.Keys(m), func(a, b place) int {
-		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.group, b.group), cmp.Compare(a.column, b.column),
+		return cmp.Or(cmp.Compare(a.bucket, b.bucket), cmp.Compare(a.group, b.group),
+			cmp.Compare(a.column, b.column),
 			slices.Compare(a.hash[:], b.hash[:]))
 	})
 }
@@ -114,12 +117,14 @@ func (m model) compare(c *Catalogue) error {
 	return err
 }
 
-var testBuckets = rapid.SampledFrom([]uint64{1, 1, 1, 1, 0, 255, 256, math.MaxUint64 - 1, math.MaxUint64})
+var testBuckets = rapid.SampledFrom([]uint64{1, 1, 1, 1, 0, 255, 256, math.MaxUint64 - 1,
+	math.MaxUint64})
 
 // drawSeries is one of few, so that columns have several, with the hash of its name or another,
 // without a name, or with a long one.
 func drawSeries(t *rapid.T) segment.Series {
-	s := segment.Series{Bucket: testBuckets.Draw(t, "bucket"), Group: rapid.SampledFrom([]uint32{300, 300, 300, 0}).Draw(t, "group"),
+	s := segment.Series{Bucket: testBuckets.Draw(t, "bucket"),
+		Group:  rapid.SampledFrom([]uint32{300, 300, 300, 0}).Draw(t, "group"),
 		Column: rapid.SampledFrom([]uint16{63, 63, 63, 0, 64, 300}).Draw(t, "column"),
 		Key:    rapid.SliceOfN(rapid.ByteRange(0, 1), 0, 1).Draw(t, "key")}
 	if rapid.IntRange(0, 5).Draw(t, "long") == 0 {
@@ -133,7 +138,8 @@ func drawSeries(t *rapid.T) segment.Series {
 	default:
 		s.Hash = segment.Hash(metric.Series(s.Bucket, s.Key))
 	}
-	s.Since, s.Incarnation = rapid.Uint64().Draw(t, "since"), rapid.Uint64Range(0, 3).Draw(t, "incarnation")
+	s.Since, s.Incarnation = rapid.Uint64().Draw(t, "since"),
+		rapid.Uint64Range(0, 3).Draw(t, "incarnation")
 	return s
 }
 
@@ -176,7 +182,8 @@ func TestCatalogueIsAnOrderedMap(t *testing.T) {
 		defer func() { _ = c.Close() }()
 		m, flushed := model{}, uint64(0)
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"put", "change", "change", "delete", "flush", "reopen"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"put", "change", "change", "delete", "flush", "reopen"}).Draw(
+				t, "step") {
 			case "put":
 				series := rapid.SliceOfN(rapid.Custom(drawSeries), 0, 20).Draw(t, "series")
 				err = c.Put(series)
@@ -265,7 +272,9 @@ func TestI1CrashKeepsWhatWasFlushed(t *testing.T) {
 	check := func(step string, must, may model, generation uint64) {
 		t.Helper()
 		for _, percent := range []int{0, 25, 75, 100} {
-			crashed := open(t, fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(2, uint64(percent)))}))
+			crashed := open(t,
+				fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+					RNG: rand.New(rand.NewPCG(2, uint64(percent)))}))
 			seen := model{}
 			err := crashed.Load(func(s segment.Series) error { seen.put([]segment.Series{s}); return nil })
 			if err != nil {

@@ -15,7 +15,8 @@ import (
 // Change removes an identity, adds one, or does both in this order. An identity is found by
 // its bucket, group, column and hash: one that is added replaces that with the same four.
 type Change struct {
-	Series  segment.Series  // to be added; without a Key it says that the series was deleted and had this column
+	// to be added; without a Key it says that the series was deleted and had this column
+	Series  segment.Series
 	Nothing bool            // nothing is to be added: Series has no meaning
 	Left    *segment.Series // to be removed: where the series was before; nil for none
 }

@@ -37,7 +37,8 @@ func said(t *testing.T, what string, fs vfs.FS, at uint64) bool {
 		closed(t, c)
 	}
 	if inspected != opened {
-		t.Errorf("%s: Inspect says damage: %v (%v, mark %d), Open: %v (%v)", what, inspected, found, mark, opened, err)
+		t.Errorf("%s: Inspect says damage: %v (%v, mark %d), Open: %v (%v)", what, inspected, found, mark,
+			opened, err)
 	}
 	return opened
 }
@@ -53,7 +54,8 @@ func TestDamageIsSaidFromTheFirstStart(t *testing.T) {
 	for i, state := range []struct {
 		name string
 		do   func(*Catalogue) error
-	}{{"made", nothing}, {"opened again", nothing}, {"flushed", flush}, {"opened behind a flush", nothing}} {
+	}{{"made", nothing}, {"opened again", nothing}, {"flushed", flush},
+		{"opened behind a flush", nothing}} {
 		c := open(t, fs)
 		if err := state.do(c); err != nil {
 			t.Fatal(err)
@@ -73,7 +75,8 @@ func TestDamageIsSaidFromTheFirstStart(t *testing.T) {
 		needed := 0
 		for _, path := range filesOf(t, fs) {
 			name := fs.PathBase(path)
-			if strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-") && !isListed(t, fs, name) {
+			if strings.HasSuffix(name, ".log") || strings.HasPrefix(name, "MANIFEST-") &&
+				!isListed(t, fs, name) {
 				continue // pebble keeps the MANIFEST before, and a log that is not used
 			}
 			needed++
@@ -123,7 +126,10 @@ func damageOne(t *testing.T, state string, fs *vfs.MemFS, path string, at uint64
 		flipped := clone(fs)
 		filetest.Rewrite(t, flipped, path, func(b []byte) []byte { b[i] ^= 1 << (i % 8); return b })
 		if strings.HasSuffix(name, ".sst") { // Open reads of a table what it needs
-			_, found, err := Inspect(flipped, testDir, slog.New(slog.DiscardHandler), func(segment.Series) error { return nil })
+			_, found, err := Inspect(flipped, testDir, slog.New(slog.DiscardHandler),
+				func(segment.Series) error {
+					return nil
+				})
 			if err != nil || len(found) == 0 {
 				t.Errorf("%s: byte %d of %s: %v, %v", state, i, name, found, err)
 			}
@@ -133,7 +139,8 @@ func damageOne(t *testing.T, state string, fs *vfs.MemFS, path string, at uint64
 	}
 }
 
-// A crash at any step between the opening and the closing of the first start, or of the second, is no damage.
+// A crash at any step between the opening and the closing of the first start, or of the second, is
+// no damage.
 func TestACrashWhileItIsMadeIsNoDamage(t *testing.T) {
 	fs := dataFS(t)
 	for start, at := range []uint64{0, 1} {
@@ -156,7 +163,8 @@ func TestACrashWhileItIsMadeIsNoDamage(t *testing.T) {
 		}
 		for i, crashed := range crashes {
 			if said(t, "a crash", crashed, at) {
-				t.Errorf("start %d, crash %d of %d is said to be damage, in front of %s", start, i, len(crashes), steps[i])
+				t.Errorf("start %d, crash %d of %d is said to be damage, in front of %s", start, i,
+					len(crashes), steps[i])
 			}
 		}
 	}

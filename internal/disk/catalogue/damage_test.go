@@ -40,7 +40,8 @@ func clone(fs *vfs.MemFS) *vfs.MemFS {
 // checkDamaged opens a catalogue after damage to one file. It may be intact, or
 // say that it is damaged, or say by its generation that it lost something; it
 // must not silently miss an identity.
-func checkDamaged(tb testing.TB, what string, fs vfs.FS, m model, generation uint64) (damaged bool) {
+func checkDamaged(tb testing.TB, what string, fs vfs.FS, m model,
+	generation uint64) (damaged bool) {
 	tb.Helper()
 	c, err := Open(fs, testDir, slog.New(slog.DiscardHandler))
 	if err != nil {

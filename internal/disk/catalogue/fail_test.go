@@ -15,8 +15,10 @@ import (
 // catalogue opens or afterwards: nothing ends or hangs, everything says so, and what
 // was durable before is there afterwards, or is said to be lost.
 func TestAManifestThatCannotBeWritten(t *testing.T) {
-	kinds := map[string]errorfs.OpKind{"create": errorfs.OpCreate, "write": errorfs.OpFileWrite, "sync": errorfs.OpFileSync,
-		"sync of data": errorfs.OpFileSyncData, "directory": errorfs.OpFileSync, "remove": errorfs.OpRemove, "close": errorfs.OpFileClose}
+	kinds := map[string]errorfs.OpKind{"create": errorfs.OpCreate, "write": errorfs.OpFileWrite,
+		"sync":         errorfs.OpFileSync,
+		"sync of data": errorfs.OpFileSyncData, "directory": errorfs.OpFileSync,
+		"remove": errorfs.OpRemove, "close": errorfs.OpFileClose}
 	met := 0
 	for name, kind := range kinds {
 		for _, running := range []bool{false, true} {
@@ -66,7 +68,8 @@ func failing(t *testing.T, name string, c *Catalogue, m model) int {
 		if err == nil {
 			continue
 		}
-		for _, err := range []error{c.Put(series[:1]), c.Flush(), c.DeleteBucket(1), m.compare(c), c.Checkpoint("elsewhere")} {
+		for _, err := range []error{c.Put(series[:1]), c.Flush(), c.DeleteBucket(1), m.compare(c),
+			c.Checkpoint("elsewhere")} {
 			if err == nil || !errors.Is(err, c.Failed()) {
 				t.Errorf("%s: behind the failure: %v", name, err)
 			}
@@ -80,7 +83,8 @@ func failing(t *testing.T, name string, c *Catalogue, m model) int {
 // goes on, and the next checkpoint is whole.
 func TestACheckpointThatCannotBeWritten(t *testing.T) {
 	const to = "checkpoint"
-	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync, errorfs.OpFileSyncData,
+	for _, kind := range []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileSync,
+		errorfs.OpFileSyncData,
 		errorfs.OpOpenDir, errorfs.OpFileClose, errorfs.OpRename, errorfs.OpLink} {
 		for nth := range int64(16) {
 			origin, m, _ := filled(t)
@@ -105,7 +109,8 @@ func TestACheckpointThatCannotBeWritten(t *testing.T) {
 				t.Errorf("%v %d: no error", kind, nth)
 			}
 			left.Store(0)
-			if err := errors.Join(c.Put(testSeries(3)), c.Flush(), m.compare(c), c.Checkpoint(to+"2"), c.Close()); err != nil {
+			if err := errors.Join(c.Put(testSeries(3)), c.Flush(), m.compare(c), c.Checkpoint(to+"2"),
+				c.Close()); err != nil {
 				t.Errorf("%v %d: behind the failure: %v", kind, nth, err)
 			}
 			if c, err = Open(origin, to+"2", slog.New(slog.DiscardHandler)); err != nil {

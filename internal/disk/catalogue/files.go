@@ -61,7 +61,8 @@ func SetAside(files vfs.FS, dir, lostFound string) (string, error) {
 		if err := files.Rename(dir, to); err != nil {
 			return "", fmt.Errorf("catalogue: set %s aside: %w", dir, err)
 		}
-		return to, errors.Join(durable.SyncDir(files, lostFound), durable.SyncDir(files, files.PathDir(lostFound)),
+		return to, errors.Join(durable.SyncDir(files, lostFound),
+			durable.SyncDir(files, files.PathDir(lostFound)),
 			durable.SyncDir(files, files.PathDir(dir)))
 	}
 }

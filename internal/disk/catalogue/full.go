@@ -33,7 +33,8 @@ func (c *Catalogue) openToRead(files vfs.FS, logger *slog.Logger, cause error) b
 		}
 		return err
 	}
-	logger.Error("catalogue: no room to open it to write: it is read, and opened again by the next flush", "dir", c.dir, "err", cause)
+	logger.Error("catalogue: no room to open it to write: it is read, and opened again by the next "+
+		"flush", "dir", c.dir, "err", cause)
 	return true
 }
 

@@ -14,7 +14,8 @@ import (
 func TestAStartWithoutRoomReads(t *testing.T) {
 	kinds := map[string]func(op errorfs.Op) bool{
 		"nothing can be made": func(op errorfs.Op) bool {
-			return op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpFileWrite || op.Kind == errorfs.OpFilePreallocate
+			return op.Kind == errorfs.OpCreate || op.Kind == errorfs.OpFileWrite ||
+				op.Kind == errorfs.OpFilePreallocate
 		},
 		"names, and no bytes": func(op errorfs.Op) bool { return op.Kind == errorfs.OpFileWrite },
 	}

@@ -53,7 +53,8 @@ func (c *Catalogue) noteUnsynced(err error) { c.unsynced.CompareAndSwap(nil, &er
 // It returns the mark, as Found does, and the files that are damaged. With damage fn may
 // have seen only a part. Without a catalogue the mark is 0 and nothing is damaged. The error
 // is that of fn.
-func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (mark uint64, found []Damage, err error) {
+func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (
+	mark uint64, found []Damage, err error) {
 	if _, err := files.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return 0, nil, nil
 	}
@@ -65,7 +66,8 @@ func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Seri
 	c.readOnly = true
 	if err := c.open(files, logger); err != nil {
 		_ = c.lock.Close() // it was only read
-		if used, lerr := hasTables(files, dir); errors.Is(err, pebble.ErrDBDoesNotExist) && !used && lerr == nil {
+		if used, lerr := hasTables(files, dir); errors.Is(err, pebble.ErrDBDoesNotExist) && !used &&
+			lerr == nil {
 			return 0, found, nil // Open makes one
 		}
 		return 0, append(found, Damage{files.PathBase(dir), err}), nil

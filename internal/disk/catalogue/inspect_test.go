@@ -14,7 +14,10 @@ import (
 
 func inspected(t *testing.T, fs vfs.FS, dir string) (n int, mark uint64, found []Damage) {
 	t.Helper()
-	mark, found, err := Inspect(fs, dir, slog.New(slog.DiscardHandler), func(segment.Series) error { n++; return nil })
+	mark, found, err := Inspect(fs, dir, slog.New(slog.DiscardHandler), func(segment.Series) error {
+		n++
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +27,8 @@ func inspected(t *testing.T, fs vfs.FS, dir string) (n int, mark uint64, found [
 // Every flipped bit of a table is found and blamed on its file.
 func TestInspectFindsEveryFlippedBit(t *testing.T) {
 	fs, m, generation := filled(t)
-	if n, got, found := inspected(t, fs, testDir); n != len(m) || got != Mark(generation) || len(found) != 0 {
+	if n, got, found := inspected(t, fs, testDir); n != len(m) || got != Mark(generation) ||
+		len(found) != 0 {
 		t.Fatalf("%d series, mark %d, %v; want %d and %d", n, got, found, len(m), Mark(generation))
 	}
 	tables := 0
@@ -38,7 +42,8 @@ func TestInspectFindsEveryFlippedBit(t *testing.T) {
 		for at := 0; at < size; at += 1 + size/97 {
 			damaged := clone(fs)
 			filetest.Rewrite(t, damaged, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
-			if _, _, found := inspected(t, damaged, testDir); len(found) == 0 || found[0].File != fs.PathBase(path) {
+			if _, _, found := inspected(t, damaged, testDir); len(found) == 0 ||
+				found[0].File != fs.PathBase(path) {
 				t.Errorf("byte %d of %s: %v", at, path, found)
 			}
 		}
@@ -47,7 +52,10 @@ func TestInspectFindsEveryFlippedBit(t *testing.T) {
 		t.Fatal("there is no table")
 	}
 	stop := errors.New("stop")
-	if _, found, err := Inspect(fs, testDir, slog.New(slog.DiscardHandler), func(segment.Series) error { return stop }); !errors.Is(err, stop) || len(found) != 0 {
+	if _, found, err := Inspect(fs, testDir, slog.New(slog.DiscardHandler),
+		func(segment.Series) error {
+			return stop
+		}); !errors.Is(err, stop) || len(found) != 0 {
 		t.Errorf("%v, %v", found, err)
 	}
 }
@@ -63,7 +71,8 @@ func TestCheckpoint(t *testing.T) {
 	if err := errors.Join(c.DeleteBucket(1), c.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	if n, got, found := inspected(t, fs, "data/copy"); n != len(m) || got != Mark(generation) || len(found) != 0 {
+	if n, got, found := inspected(t, fs, "data/copy"); n != len(m) || got != Mark(generation) ||
+		len(found) != 0 {
 		t.Errorf("%d series, mark %d, %v; want %d and %d", n, got, found, len(m), Mark(generation))
 	}
 	if err := c.Checkpoint("data/copy"); err == nil {

@@ -114,6 +114,7 @@ func (o *others) next(ok bool) (err error) {
 }
 
 func comparePlaces(a, b *segment.Series) int {
-	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Column, b.Column),
+	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group),
+		cmp.Compare(a.Column, b.Column),
 		slices.Compare(a.Hash[:], b.Hash[:]))
 }

@@ -35,7 +35,8 @@ func records(tb testing.TB, sizes ...int) (data []byte, last int) {
 // Every flipped bit in front of the last record is found, in records of one and of
 // several blocks, and nothing is found in what a crash leaves.
 func TestDamagedRecordsAreFound(t *testing.T) {
-	for _, sizes := range [][]int{{1}, {40, 100, 7}, {40, manifestBlock, 9}, {manifestBlock - 2*chunkHead - 3, 1, 200}, {3 * manifestBlock, 50}} {
+	for _, sizes := range [][]int{{1}, {40, 100, 7}, {40, manifestBlock, 9},
+		{manifestBlock - 2*chunkHead - 3, 1, 200}, {3 * manifestBlock, 50}} {
 		data, last := records(t, sizes...)
 		step := max(1, len(data)/2000)
 		for at := 0; at < len(data); at += step {
@@ -87,7 +88,8 @@ func TestADamagedManifestIsSaid(t *testing.T) {
 		for at := 0; at < len(data); at++ {
 			flipped := clone(fs)
 			filetest.Rewrite(t, flipped, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
-			if bad := checkDamaged(t, fmt.Sprintf("%s flipped at %d", path, at), flipped, m, generation); !bad && at < last {
+			if bad := checkDamaged(t, fmt.Sprintf("%s flipped at %d", path, at), flipped, m,
+				generation); !bad && at < last {
 				t.Fatalf("%s flipped at %d of %d: nothing is said", path, at, len(data))
 			}
 			if at%16 != 0 {

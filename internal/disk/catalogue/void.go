@@ -31,7 +31,8 @@ type void struct {
 // go on, and nil for others.
 func (v void) vital(name string) func(error) {
 	base := v.PathBase(name)
-	if v.ours(v.PathDir(name)) && (strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")) {
+	if v.ours(v.PathDir(name)) &&
+		(strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")) {
 		return v.fail
 	}
 	return nil
@@ -57,7 +58,8 @@ func (v void) change(note func(error), change func() error) error {
 }
 
 // file opens a file to write to, or one in memory.
-func (v void) file(name string, category vfs.DiskWriteCategory, open func() (vfs.File, error)) (vfs.File, error) {
+func (v void) file(name string, category vfs.DiskWriteCategory, open func() (vfs.File, error)) (
+	vfs.File, error) {
 	if !v.on.Load() {
 		f, err := open()
 		if err == nil {
@@ -101,7 +103,9 @@ func (v void) Create(name string, category vfs.DiskWriteCategory) (vfs.File, err
 }
 
 func (v void) ReuseForWrite(from, to string, category vfs.DiskWriteCategory) (vfs.File, error) {
-	return v.file(to, category, func() (vfs.File, error) { return v.FS.ReuseForWrite(from, to, category) })
+	return v.file(to, category, func() (vfs.File, error) {
+		return v.FS.ReuseForWrite(from, to, category)
+	})
 }
 
 // OpenDir opens a directory. pebble panics when one cannot be synced.

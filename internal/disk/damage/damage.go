@@ -33,7 +33,8 @@ func (n *Notes) Report(what string, err error) { n.report(what, err, nil) }
 
 // report is Report of damage in a segment, nil for elsewhere.
 func (n *Notes) report(what string, err error, seg *version.Segment) {
-	if n.add(fmt.Sprintf("%s: %v", what, err), segment.ReadFailed(err), seg) { // once, however often it is met
+	// once, however often it is met
+	if n.add(fmt.Sprintf("%s: %v", what, err), segment.ReadFailed(err), seg) {
 		n.Logger.Error("damaged data was found and is not served", "what", what, "err", err)
 	}
 }
@@ -101,8 +102,8 @@ func (n *Notes) Names() (names []string, count uint64) {
 	return slices.Clone(n.names), n.count
 }
 
-// Met returns a number that grows whenever damage is met by which a bucket may have lost something, and
-// whether any was met at all.
+// Met returns a number that grows whenever damage is met by which a bucket may have lost something,
+// and whether any was met at all.
 func (n *Notes) Met(bucket uint64) (here uint64, any bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

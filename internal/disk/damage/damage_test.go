@@ -25,7 +25,8 @@ func TestNamedOnce(t *testing.T) {
 	}
 	n.Report("a file", errors.New("gone"))
 	names, count := n.Names()
-	if got := strings.Join(names, ", "); got != "a file: torn, a file: gone" || count != 4 || strings.Count(log.String(), "\n") != 2 {
+	if got := strings.Join(names, ", "); got != "a file: torn, a file: gone" || count != 4 ||
+		strings.Count(log.String(), "\n") != 2 {
 		t.Errorf("%s; %d times; logged\n%s", got, count, log)
 	}
 }
@@ -69,7 +70,8 @@ func TestOtherErrorsAreNoDamage(t *testing.T) {
 	n, _ := newNotes()
 	seg := &version.Segment{Meta: manifest.Segment{Kind: manifest.Window, Seq: 7}}
 	cause := errors.New("given up")
-	if err := n.Unreadable(seg, cause); !errors.Is(err, cause) || !strings.Contains(err.Error(), seg.Name()) {
+	if err := n.Unreadable(seg, cause); !errors.Is(err, cause) ||
+		!strings.Contains(err.Error(), seg.Name()) {
 		t.Errorf("the error is %v", err)
 	}
 	if err := n.Unreadable(seg, nil); err != nil {

@@ -22,10 +22,11 @@ const (
 	idPrefix      = "directory "
 )
 
-// VersionText is what the file VERSION of a directory in the format of this program says: the number
-// of the format, and the id of the directory with its checksum.
+// VersionText is what the file VERSION of a directory in the format of this program says: the
+// number of the format, and the id of the directory with its checksum.
 func VersionText(id origin.Directory) string {
-	return fmt.Sprintf("%s%d\n%s%s %08x\n", versionPrefix, formatNumber, idPrefix, id, crc32.Checksum(id[:], castagnoli))
+	return fmt.Sprintf("%s%d\n%s%s %08x\n", versionPrefix, formatNumber, idPrefix, id,
+		crc32.Checksum(id[:], castagnoli))
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -42,8 +43,11 @@ func ReadVersion(fs vfs.FS, dir string) (text string, id origin.Directory, ok bo
 	first, rest, _ := strings.Cut(text, "\n")
 	number, found := strings.CutPrefix(strings.TrimSpace(first), versionPrefix)
 	if n, bad := strconv.Atoi(number); found && bad == nil && n != formatNumber {
-		return text, id, false, fmt.Errorf("data directory %s has format %d; this program reads format %d: use the ddb that wrote it, or name another directory; if no other ddb ever ran here, its file VERSION is damaged: remove it",
-			dir, n, formatNumber)
+		return text, id, false,
+			fmt.Errorf("data directory %s has format %d; this program reads format %d: use the ddb that "+
+				"wrote it, or name another directory; if no other ddb ever ran here, its file VERSION is "+
+				"damaged: remove it",
+				dir, n, formatNumber)
 	}
 	word, _ := strings.CutPrefix(rest, idPrefix)
 	word, _, _ = strings.Cut(word, " ")
@@ -51,12 +55,13 @@ func ReadVersion(fs vfs.FS, dir string) (text string, id origin.Directory, ok bo
 	return text, id, ok && text == VersionText(id), nil
 }
 
-// Acquire makes the directories where there are none, takes the lock and checks the format.
-// The caller closes the lock. of tells the id of the directory, by the one that VERSION says where ok is
-// set. A file VERSION that does not say it is given to damaged and written anew. The error tells what to
-// do about a directory that is another program's, that is in use, that may not be written to, or that
-// has another format; nothing was changed in the first and the last of them.
-func Acquire(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) origin.Directory, damaged func(file string, err error)) (lock io.Closer, id origin.Directory, err error) {
+// Acquire makes the directories where there are none, takes the lock and checks the format. The
+// caller closes the lock. of tells the id of the directory, by the one that VERSION says where ok
+// is set. A file VERSION that does not say it is given to damaged and written anew. The error tells
+// what to do about a directory that is another program's, that is in use, that may not be written
+// to, or that has another format; nothing was changed in the first and the last of them.
+func Acquire(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) origin.Directory,
+	damaged func(file string, err error)) (lock io.Closer, id origin.Directory, err error) {
 	if err := refuseForeign(fs, dir); err != nil {
 		return nil, id, err
 	}
@@ -77,7 +82,8 @@ func Acquire(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) orig
 		return nil, id, notWritable(dir, err)
 	}
 	if err != nil {
-		return nil, id, fmt.Errorf("data directory %s is in use by %s (or its LOCK cannot be taken): stop that one, or name another directory: %w",
+		return nil, id, fmt.Errorf("data directory %s is in use by %s (or its LOCK cannot be taken): "+
+			"stop that one, or name another directory: %w",
 			dir, durable.HolderOf(path), err)
 	}
 	if id, err = checkVersion(fs, dir, of, damaged); err != nil {
@@ -94,13 +100,15 @@ func refuseForeign(fs vfs.FS, dir string) error {
 		return nil // there is no directory yet, or nothing in it
 	}
 	if slices.Contains(names, Restore) {
-		return fmt.Errorf("data directory %s holds a restore that was cut off (%s): remove the directory and restore again", dir, Restore)
+		return fmt.Errorf("data directory %s holds a restore that was cut off (%s): remove the "+
+			"directory and restore again", dir, Restore)
 	}
 	// Of a first start that was broken off there may be the lock alone.
 	if IsStore(names) || slices.Contains(names, Lock) {
 		return nil
 	}
-	return fmt.Errorf("data directory %s holds %s and nothing of a Dalmatiner store: name an empty directory or one that does not exist yet",
+	return fmt.Errorf("data directory %s holds %s and nothing of a Dalmatiner store: name an empty "+
+		"directory or one that does not exist yet",
 		dir, names[0])
 }
 
@@ -113,7 +121,8 @@ func notWritable(dir string, err error) error {
 }
 
 // checkVersion checks the format, and writes VERSION where it does not say what the directory is.
-func checkVersion(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) origin.Directory, damaged func(file string, err error)) (id origin.Directory, err error) {
+func checkVersion(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) origin.Directory,
+	damaged func(file string, err error)) (id origin.Directory, err error) {
 	text, said, ok, err := ReadVersion(fs, dir)
 	if err != nil {
 		return id, err
@@ -125,7 +134,8 @@ func checkVersion(fs vfs.FS, dir string, of func(said origin.Directory, ok bool)
 	case ok:
 		damaged(Version, fmt.Errorf("it is of the data directory %s, and this one is %s", said, id))
 	case text != "":
-		damaged(Version, fmt.Errorf("%q is no version; taken as %d, of the data directory %s", text, formatNumber, id))
+		damaged(Version, fmt.Errorf("%q is no version; taken as %d, of the data directory %s", text,
+			formatNumber, id))
 	}
 	return id, durable.WriteFile(fs, dir, Version, []byte(VersionText(id)))
 }

@@ -21,7 +21,8 @@ func TestAcquireRefuses(t *testing.T) {
 		"leo.conf":              "holds leo.conf and nothing of a Dalmatiner store",
 		Restore:                 "holds a restore that was cut off",
 		Version + "=dalmatiner": "", // no number is damage
-		Version + "=dalmatiner 1": "has format 1; this program reads format 5: use the ddb that wrote it, or name another directory; " +
+		Version + "=dalmatiner 1": "has format 1; this program reads format 5: use the ddb that wrote " +
+			"it, or name another directory; " +
 			"if no other ddb ever ran here, its file VERSION is damaged: remove it",
 		Version + "=" + VersionText(own): "",
 		Lock + "=":                       "",
@@ -44,7 +45,8 @@ func TestAcquireRefuses(t *testing.T) {
 			if err := lock.Close(); err != nil {
 				t.Error(err)
 			}
-			if text, err := durable.ReadFile(fs, "/d/"+Version); err != nil || string(text) != VersionText(own) {
+			if text, err := durable.ReadFile(fs, "/d/"+Version); err != nil ||
+				string(text) != VersionText(own) {
 				t.Errorf("%s: VERSION says %q: %v", name, text, err)
 			}
 		} else if err == nil || !strings.Contains(err.Error(), want) {
@@ -53,7 +55,8 @@ func TestAcquireRefuses(t *testing.T) {
 		if garbled := text == "dalmatiner"; (damaged == 1) != garbled {
 			t.Errorf("%s: %d times named as damaged", name, damaged)
 		}
-		if got, err := durable.ReadFile(fs, "/d/"+file); want != "" && (err != nil || string(got) != text) {
+		if got, err := durable.ReadFile(fs, "/d/"+file); want != "" &&
+			(err != nil || string(got) != text) {
 			t.Errorf("%s was changed to %q: %v", name, got, err)
 		}
 	}
@@ -66,7 +69,8 @@ func TestADirectoryIsAcquiredOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := Acquire(fs, "/d", ownID, never); err == nil || !strings.Contains(err.Error(), "data directory /d is in use by") {
+	if _, _, err := Acquire(fs, "/d", ownID, never); err == nil ||
+		!strings.Contains(err.Error(), "data directory /d is in use by") {
 		t.Errorf("acquired twice: %v", err)
 	}
 	if err := lock.Close(); err != nil {

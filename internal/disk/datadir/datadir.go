@@ -30,17 +30,20 @@ const (
 )
 
 // SegmentDirs are the directories of segments, by kind.
-var SegmentDirs = [...]string{manifest.Flush: Flush, manifest.Window: "window", manifest.Overlay: "overlay"}
+var SegmentDirs = [...]string{manifest.Flush: Flush, manifest.Window: "window",
+	manifest.Overlay: "overlay"}
 
 // Segment is the path of a segment below the data directory.
 func Segment(kind manifest.Kind, seq uint64) string {
-	return fmt.Sprintf("%s/%016x%s", SegmentDirs[min(int(kind), len(SegmentDirs)-1)], seq, SegmentSuffix)
+	return fmt.Sprintf("%s/%016x%s", SegmentDirs[min(int(kind), len(SegmentDirs)-1)], seq,
+		SegmentSuffix)
 }
 
 // IsStore reports whether the names in a directory tell that it holds a store.
 func IsStore(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool {
-		return name == Version || name == manifest.FirstName || name == manifest.SecondName || name == WAL || name == Flush
+		return name == Version || name == manifest.FirstName || name == manifest.SecondName ||
+			name == WAL || name == Flush
 	})
 }
 

@@ -65,7 +65,8 @@ func New() *Table {
 // false if there is none, and then own is the number that data has from now on. The bytes of an
 // earlier chunk are what read returns, nil if it has another length or cannot be read. They, and
 // data, are only read during the call.
-func (t *Table) Find(of Series, data []byte, own uint32, read func(owner uint32, length int) []byte) (owner uint32, ok bool) {
+func (t *Table) Find(of Series, data []byte, own uint32,
+	read func(owner uint32, length int) []byte) (owner uint32, ok bool) {
 	if t.last != nil && of == t.series && bytes.Equal(data, t.last) {
 		return t.owner, true
 	}
@@ -78,7 +79,8 @@ func (t *Table) Find(of Series, data []byte, own uint32, read func(owner uint32,
 }
 
 // look looks for data among the chunks of all series.
-func (t *Table) look(of Series, data []byte, own uint32, read func(owner uint32, length int) []byte) (owner uint32, ok bool) {
+func (t *Table) look(of Series, data []byte, own uint32,
+	read func(owner uint32, length int) []byte) (owner uint32, ok bool) {
 	tag, mask := max(uint32(xxh3.Hash(data)), 1), uint32(len(t.slots)-1)
 	at := tag & mask
 	for ; t.slots[at].tag != 0; at = (at + 1) & mask {

@@ -23,7 +23,8 @@ func Path(number uint64) string {
 // Describe returns what a file says of itself for the MANIFEST, the buckets of its events, and the
 // numbers of the files that it was merged from. whole is false for one that is missing or cannot be
 // used. The error is that of a device, or wraps ErrFormat.
-func Describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (f manifest.File, in []buckets.Info, from []uint64, whole bool, err error) {
+func Describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (f manifest.File,
+	in []buckets.Info, from []uint64, whole bool, err error) {
 	r, _, err := Open(fs, fs.PathJoin(dir, Path(n.Seq)), origin.File{Directory: of, Number: n.Seq})
 	var damage *DamageError
 	switch {
@@ -58,7 +59,15 @@ func Origin(fs vfs.FS, path string) (of origin.File, ok bool, err error) {
 
 // File returns what the MANIFEST says of the file.
 func (r *Reader) File() manifest.File {
-	f := manifest.File{Kind: manifest.EventFile, Seq: r.of.Number, Bytes: r.Bytes, Sum: r.sum, Items: r.Events, Past: r.Meta.Position, Ranges: rangesOf(r.Blocks, r.Lost)}
+	f := manifest.File{
+		Kind:   manifest.EventFile,
+		Seq:    r.of.Number,
+		Bytes:  r.Bytes,
+		Sum:    r.sum,
+		Items:  r.Events,
+		Past:   r.Meta.Position,
+		Ranges: rangesOf(r.Blocks, r.Lost),
+	}
 	for _, l := range r.Lost {
 		f.Items += l.Events
 	}

@@ -85,7 +85,8 @@ type DamageError struct {
 
 // Error returns one line: the file, the range, what was found there.
 func (e *DamageError) Error() string {
-	return fmt.Sprintf("events %s: %s damaged, %d bytes at offset %d: %v; the rest of the file stays readable",
+	return fmt.Sprintf("events %s: %s damaged, %d bytes at offset %d: %v; the rest of the file "+
+		"stays readable",
 		e.File, e.Part, e.Length, e.Offset, e.Cause)
 }
 
@@ -117,7 +118,8 @@ func appendHeader(dst []byte, of origin.File) []byte {
 // parseHeader returns which file a header is of. Its errors are errMalformed and ErrFormat.
 func parseHeader(src []byte) (of origin.File, err error) {
 	sum := headerSize - 4
-	if len(src) < headerSize || [8]byte(src) != headMagic || crc32.Checksum(src[:sum], castagnoli) != binary.LittleEndian.Uint32(src[sum:]) {
+	if len(src) < headerSize || [8]byte(src) != headMagic ||
+		crc32.Checksum(src[:sum], castagnoli) != binary.LittleEndian.Uint32(src[sum:]) {
 		return of, errMalformed
 	}
 	if v := binary.LittleEndian.Uint32(src[8:]); v != version {

@@ -29,7 +29,8 @@ func genEvents(t *rapid.T) []Event {
 		e.Time = at
 		e.ID[7] = byte(rapid.IntRange(0, 2).Draw(t, "sender"))
 		e.ID[15] = byte(i)
-		e.Body = bytes.Repeat([]byte{byte(i)}, rapid.SampledFrom([]int{0, 1, 100, 5000}).Draw(t, "length"))
+		e.Body = bytes.Repeat([]byte{byte(i)},
+			rapid.SampledFrom([]int{0, 1, 100, 5000}).Draw(t, "length"))
 	}
 	slices.SortFunc(list, func(a, b Event) int { return Compare(&a, &b) })
 	return list
@@ -40,7 +41,8 @@ func of(number uint64) origin.File {
 	return origin.File{Directory: origin.Directory{1, 2, 15: 3}, Number: number}
 }
 
-func write(t rapid.TB, fs vfs.FS, number uint64, events map[uint64][]Event, lost []Lost, meta Meta) Info {
+func write(t rapid.TB, fs vfs.FS, number uint64, events map[uint64][]Event, lost []Lost,
+	meta Meta) Info {
 	w, err := Create(fs, "f.evt", of(number))
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +108,9 @@ func TestAFileGivesBackWhatWasWritten(t *testing.T) {
 			events[rapid.Uint64().Draw(t, "bucket")] = genEvents(t)
 		}
 		lost := []Lost{{Bucket: 5, First: 3, Last: 9, Events: 7}}
-		meta := Meta{Buckets: []buckets.Info{{ID: 9, Name: "b", Resolution: 1000, PPF: 10, TTL: 5, Grace: 3, HPTS: true}}, Position: 77, Account: []byte("account"), Replaces: []uint64{1, 2}}
+		meta := Meta{Buckets: []buckets.Info{
+			{ID: 9, Name: "b", Resolution: 1000, PPF: 10, TTL: 5, Grace: 3, HPTS: true}}, Position: 77,
+			Account: []byte("account"), Replaces: []uint64{1, 2}}
 		write(t, fs, 12, events, lost, meta)
 		r, damage, err := Open(fs, "f.evt", of(12))
 		if err != nil || len(damage) > 0 {
@@ -163,7 +167,9 @@ func TestOneFlippedBit(t *testing.T) {
 		for id, list := range got {
 			n += len(list)
 			for i := range list {
-				if !slices.ContainsFunc(events[id], func(e Event) bool { return Compare(&e, &list[i]) == 0 && bytes.Equal(e.Body, list[i].Body) }) {
+				if !slices.ContainsFunc(events[id], func(e Event) bool {
+					return Compare(&e, &list[i]) == 0 && bytes.Equal(e.Body, list[i].Body)
+				}) {
 					t.Fatalf("byte %d: an event that was never written", at)
 				}
 			}
@@ -214,9 +220,11 @@ func TestLargeBodiesFitTheirBlocks(t *testing.T) {
 	var list []Event
 	for i := range 3 {
 		for j := range blockEvents - 1 {
-			list = append(list, Event{Time: int64(1 + i), ID: ID{0: byte(j >> 8), 1: byte(j)}, Body: make([]byte, 15)})
+			list = append(list, Event{Time: int64(1 + i), ID: ID{0: byte(j >> 8), 1: byte(j)},
+				Body: make([]byte, 15)})
 		}
-		list = append(list, Event{Time: int64(1 + i), ID: ID{0: 255, 1: byte(i)}, Body: make([]byte, MaxBody)})
+		list = append(list, Event{Time: int64(1 + i), ID: ID{0: 255, 1: byte(i)},
+			Body: make([]byte, MaxBody)})
 	}
 	write(t, fs, 1, map[uint64][]Event{1: list}, nil, Meta{})
 	r, _, err := Open(fs, "f.evt", of(1))
@@ -253,8 +261,10 @@ func FuzzParseBodies(f *testing.F) {
 }
 
 func FuzzParseIndex(f *testing.F) {
-	m := Meta{Buckets: []buckets.Info{{ID: 9, Name: "b", Resolution: 1000, PPF: 10}}, Position: 7, Account: []byte("a"), Replaces: []uint64{4}}
-	f.Add(appendIndex(nil, []Block{{Bucket: 1, First: 4, Last: 9, Events: 3, keys: 10, bodies: 20}, {Bucket: 2, First: 4, Last: 9, Events: 3, keys: 5, bodies: 5}},
+	m := Meta{Buckets: []buckets.Info{{ID: 9, Name: "b", Resolution: 1000, PPF: 10}}, Position: 7,
+		Account: []byte("a"), Replaces: []uint64{4}}
+	f.Add(appendIndex(nil, []Block{{Bucket: 1, First: 4, Last: 9, Events: 3, keys: 10, bodies: 20},
+		{Bucket: 2, First: 4, Last: 9, Events: 3, keys: 5, bodies: 5}},
 		[]Lost{{1, 2, 3, 4}}, &m), int64(40))
 	f.Fuzz(func(t *testing.T, src []byte, bytes int64) {
 		blocks, lost, m, err := parseIndex(src, 0, bytes)

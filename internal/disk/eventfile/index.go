@@ -27,10 +27,12 @@ func (b *Block) Bytes() int64 { return int64(b.keys) + int64(b.bodies) }
 // Meta is what a file says of itself beside its events, so that the state of a store can be built
 // from its files alone.
 type Meta struct {
-	Buckets  []buckets.Info // of the events
-	Position uint64         // of the log: every event below it is in a file; a merge has the highest of what it replaces
-	Account  []byte         // the account of that position
-	Replaces []uint64       // numbers of the files whose events a merge has taken over, and of those they replaced, ascending
+	Buckets []buckets.Info // of the events
+	// of the log: every event below it is in a file; a merge has the highest of what it replaces
+	Position uint64
+	Account  []byte // the account of that position
+	// numbers of the files whose events a merge has taken over, and of those they replaced, ascending
+	Replaces []uint64
 }
 
 // appendIndex appends the index: blocks by their buckets, what is lost, and the meta data.

@@ -59,7 +59,14 @@ func Open(fs vfs.FS, path string, of origin.File) (r *Reader, damage []error, er
 }
 
 func (r *Reader) damaged(part string, offset, length int64, cause error, read bool) *DamageError {
-	return &DamageError{File: r.path, Offset: offset, Length: length, Part: part, Cause: cause, Read: read}
+	return &DamageError{
+		File:   r.path,
+		Offset: offset,
+		Length: length,
+		Part:   part,
+		Cause:  cause,
+		Read:   read,
+	}
 }
 
 func (r *Reader) load(f vfs.File) (damage []error, err error) {
@@ -88,7 +95,9 @@ func (r *Reader) load(f vfs.File) (damage []error, err error) {
 			continue
 		}
 		if got := checksum(r.of, t.index, index); got != t.sum {
-			damage = append(damage, r.damaged("index", at, t.length, fmt.Errorf("CRC-32C is %08x, computed %08x", t.sum, got), false))
+			damage = append(damage,
+				r.damaged("index", at, t.length, fmt.Errorf("CRC-32C is %08x, computed %08x", t.sum, got),
+					false))
 			continue
 		}
 		if r.Blocks, r.Lost, r.Meta, err = parseIndex(index, headerSize, t.index); err != nil {
@@ -117,16 +126,23 @@ func (r *Reader) tail(f vfs.File, damage []error) (t tail, _ []error, err error)
 			damage = append(damage, last)
 			continue
 		}
-		one := tail{index: int64(binary.LittleEndian.Uint64(buf[32:])), length: int64(binary.LittleEndian.Uint64(buf[40:])), sum: binary.LittleEndian.Uint32(buf[48:])}
-		sound := [8]byte(buf) == tailMagic && binary.LittleEndian.Uint32(buf[tailSize-4:]) == crc32.Checksum(buf[:tailSize-4], castagnoli)
+		one := tail{
+			index:  int64(binary.LittleEndian.Uint64(buf[32:])),
+			length: int64(binary.LittleEndian.Uint64(buf[40:])),
+			sum:    binary.LittleEndian.Uint32(buf[48:]),
+		}
+		sound := [8]byte(buf) == tailMagic &&
+			binary.LittleEndian.Uint32(buf[tailSize-4:]) == crc32.Checksum(buf[:tailSize-4], castagnoli)
 		foreign := r.of.Check(origin.ParseFile(buf[8:]))
 		switch {
 		case !sound:
 			last = r.damaged("tail", at, tailSize, errMalformed, false)
 		case foreign != nil:
 			last = r.damaged("tail", at, tailSize, foreign, false)
-		case one.length < 0 || one.length > maxIndex || one.index < headerSize || one.index > r.Bytes || one.index+2*one.length+2*tailSize != r.Bytes:
-			last = r.damaged("tail", at, tailSize, errors.New("it does not fit the length of the file"), false)
+		case one.length < 0 || one.length > maxIndex || one.index < headerSize || one.index > r.Bytes ||
+			one.index+2*one.length+2*tailSize != r.Bytes:
+			last = r.damaged("tail", at, tailSize, errors.New("it does not fit the length of the file"),
+				false)
 		default:
 			t, found = one, true
 			continue
@@ -215,7 +231,8 @@ func (r *Reader) Keys(block int, buf *Buffer) ([]Event, error) {
 		return nil, err
 	}
 	list, rest, err := ParseKeys(buf.list, content, int(b.Events))
-	if err == nil && (len(rest) != 0 || int64(len(list)) != b.Events || list[0].Time != b.First || list[len(list)-1].Time != b.Last) {
+	if err == nil && (len(rest) != 0 || int64(len(list)) != b.Events || list[0].Time != b.First ||
+		list[len(list)-1].Time != b.Last) {
 		err = errMalformed
 	}
 	for i := 1; i < len(list) && err == nil; i++ {
@@ -249,7 +266,8 @@ func (r *Reader) Load(block int, buf *Buffer) ([]Event, error) {
 }
 
 // part reads and verifies one part of a block. The content is in buf.
-func (r *Reader) part(name string, at int64, length, sum uint32, buf *Buffer, plain *[]byte) ([]byte, error) {
+func (r *Reader) part(name string, at int64, length, sum uint32, buf *Buffer,
+	plain *[]byte) ([]byte, error) {
 	if cap(buf.stored) < int(length) {
 		buf.stored = make([]byte, length)
 	}
@@ -258,7 +276,8 @@ func (r *Reader) part(name string, at int64, length, sum uint32, buf *Buffer, pl
 		return nil, r.damaged(name, at, int64(length), err, true)
 	}
 	if got := checksum(r.of, at, stored); got != sum {
-		return nil, r.damaged(name, at, int64(length), fmt.Errorf("CRC-32C is %08x, computed %08x", sum, got), false)
+		return nil, r.damaged(name, at, int64(length),
+			fmt.Errorf("CRC-32C is %08x, computed %08x", sum, got), false)
 	}
 	content, grown, err := zstd.Content(*plain, stored, zstd.MaxLength)
 	*plain = grown

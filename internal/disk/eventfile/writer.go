@@ -55,7 +55,14 @@ func Create(fs vfs.FS, path string, of origin.File) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("eventfile: create %s: %w", path, err)
 	}
-	w := &Writer{fs: fs, path: path, of: of, file: f, out: bufio.NewWriterSize(f, 256<<10), enc: zstd.NewEncoder()}
+	w := &Writer{
+		fs:   fs,
+		path: path,
+		of:   of,
+		file: f,
+		out:  bufio.NewWriterSize(f, 256<<10),
+		enc:  zstd.NewEncoder(),
+	}
 	return w, w.write(appendHeader(nil, of))
 }
 
@@ -67,10 +74,13 @@ func (w *Writer) Add(bucket uint64, e *Event) error {
 	if w.err != nil {
 		return w.err
 	}
-	if len(w.list) > 0 && w.bucket == bucket && Compare(&w.list[len(w.list)-1], e) >= 0 || len(e.Body) > MaxBody || e.Time < 1 {
-		return w.fail(fmt.Errorf("eventfile: an event at %d ns with %d bytes is out of order or of its limits", e.Time, len(e.Body)))
+	if len(w.list) > 0 && w.bucket == bucket && Compare(&w.list[len(w.list)-1], e) >= 0 ||
+		len(e.Body) > MaxBody || e.Time < 1 {
+		return w.fail(fmt.Errorf("eventfile: an event at %d ns with %d bytes is out of order or of its "+
+			"limits", e.Time, len(e.Body)))
 	}
-	if full := len(w.data)+3*len(w.list)+len(e.Body) > MaxBody; len(w.list) > 0 && (full || w.bucket != bucket) {
+	if full := len(w.data)+3*len(w.list)+len(e.Body) > MaxBody; len(w.list) > 0 &&
+		(full || w.bucket != bucket) {
 		if err := w.endBlock(); err != nil {
 			return err
 		}
@@ -94,15 +104,24 @@ func (w *Writer) Bytes() int64 { return w.offset + int64(len(w.data)) }
 
 // Pending returns the memory of the writer.
 func (w *Writer) Pending() int64 {
-	return int64(cap(w.data)+cap(w.plain)+cap(w.stored)) + int64(cap(w.list))*48 + int64(cap(w.blocks))*64
+	return int64(cap(w.data)+cap(w.plain)+cap(w.stored)) + int64(cap(w.list))*48 +
+		int64(cap(w.blocks))*64
 }
 
 func (w *Writer) endBlock() error {
 	if len(w.list) == 0 || w.err != nil {
 		return w.err
 	}
-	b := Block{Bucket: w.bucket, First: w.list[0].Time, Last: w.list[len(w.list)-1].Time, Events: int64(len(w.list)), offset: w.offset}
-	if n := len(w.blocks); n > 0 && (w.blocks[n-1].Bucket > b.Bucket || w.blocks[n-1].Bucket == b.Bucket && w.blocks[n-1].Last > b.First) {
+	b := Block{
+		Bucket: w.bucket,
+		First:  w.list[0].Time,
+		Last:   w.list[len(w.list)-1].Time,
+		Events: int64(len(w.list)),
+		offset: w.offset,
+	}
+	if n := len(w.blocks); n > 0 &&
+		(w.blocks[n-1].Bucket > b.Bucket || w.blocks[n-1].Bucket == b.Bucket &&
+			w.blocks[n-1].Last > b.First) {
 		return w.fail(fmt.Errorf("eventfile: the events of bucket %016x are out of order", b.Bucket))
 	}
 	w.plain = AppendKeys(w.plain[:0], w.list)

@@ -4,15 +4,17 @@ package hole
 // needed, neighbouring ones are joined into wider ones: see Bound.
 const MaxHoles = 4096
 
-// Bound returns at most so many holes, but for one a bucket, that hide all that those of
-// the list hide. Where there are more, those of a bucket and position are joined that begin
-// in the same range of slots, ever longer ones, and in the end those of all positions, at
-// the highest. The new ones have the cause Joined and no source: they hide more than was lost, and say so.
+// Bound returns at most so many holes, but for one a bucket, that hide all that those of the list
+// hide. Where there are more, those of a bucket and position are joined that begin in the same
+// range of slots, ever longer ones, and in the end those of all positions, at the highest. The new
+// ones have the cause Joined and no source: they hide more than was lost, and say so.
 func Bound(list []Hole, most int) []Hole {
 	list = Join(list)
 	const shortest, longest = 720, 1 << 52
 	for unit := int64(shortest); len(list) > most && unit <= longest; unit *= 8 {
-		list = coarsenHoles(list, func(a, b *Hole) bool { return a.At == b.At && floor(a.From, unit) == floor(b.From, unit) })
+		list = coarsenHoles(list, func(a, b *Hole) bool {
+			return a.At == b.At && floor(a.From, unit) == floor(b.From, unit)
+		})
 	}
 	if len(list) > most {
 		list = coarsenHoles(list, func(_, _ *Hole) bool { return true })

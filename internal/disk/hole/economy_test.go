@@ -18,7 +18,8 @@ func TestEmptyHolesAreDropped(t *testing.T) {
 			list[i] = randomHole(r)
 		}
 		want := hole.Join(list)
-		for _, empty := range []hole.Hole{{From: 5, Past: 5, High: 9}, {From: 7, Past: 3, High: 9}, {Low: 4, High: 3, Past: 9}} {
+		for _, empty := range []hole.Hole{{From: 5, Past: 5, High: 9}, {From: 7, Past: 3, High: 9},
+			{Low: 4, High: 3, Past: 9}} {
 			empty.At, empty.Bucket = hole.Position{Generation: r.Uint64N(9)}, r.Uint64N(2)
 			list = slices.Insert(list, r.IntN(len(list)+1), empty)
 		}
@@ -41,11 +42,13 @@ func TestEmptyHolesAreDropped(t *testing.T) {
 // Chunks of one series that follow each other are one mark.
 func TestMarksThatAdjoinAreOne(t *testing.T) {
 	list := []hole.Mark{
-		{Bucket: 1, First: 4, Past: 5, Low: 7, High: 7}, {Bucket: 1, First: 2, Past: 3, Low: 7, High: 7}, {Bucket: 1, First: 3, Past: 4, Low: 7, High: 7},
+		{Bucket: 1, First: 4, Past: 5, Low: 7, High: 7}, {Bucket: 1, First: 2, Past: 3, Low: 7, High: 7},
+		{Bucket: 1, First: 3, Past: 4, Low: 7, High: 7},
 		{Bucket: 1, First: 3, Past: 4, Low: 8, High: 8}, {Bucket: 1, First: 6, Past: 7, Low: 7, High: 7},
 	}
 	before := slices.Clone(list)
-	want := []hole.Mark{{Bucket: 1, First: 2, Past: 5, Low: 7, High: 7}, {Bucket: 1, First: 3, Past: 4, Low: 8, High: 8}, {Bucket: 1, First: 6, Past: 7, Low: 7, High: 7}}
+	want := []hole.Mark{{Bucket: 1, First: 2, Past: 5, Low: 7, High: 7},
+		{Bucket: 1, First: 3, Past: 4, Low: 8, High: 8}, {Bucket: 1, First: 6, Past: 7, Low: 7, High: 7}}
 	if got := hole.Of(list); !reflect.DeepEqual(got.List, want) {
 		t.Errorf("%v, want %v", got.List, want)
 	}
@@ -62,7 +65,8 @@ func TestMarksOfManyChunksAreBounded(t *testing.T) {
 		var list []hole.Mark
 		for c := range int64(2000) {
 			first, low := c*3-4000, r.Uint64N(1000)
-			list = append(list, hole.Mark{Bucket: 7, First: first, Past: first + 1 + r.Int64N(9), Low: low, High: low + r.Uint64N(3)})
+			list = append(list, hole.Mark{Bucket: 7, First: first, Past: first + 1 + r.Int64N(9), Low: low,
+				High: low + r.Uint64N(3)})
 		}
 		marks := hole.Of(list)
 		if len(marks.List) > hole.MaxMarks {
@@ -82,7 +86,8 @@ func TestMarksOfManyChunksAreBounded(t *testing.T) {
 	var list []hole.Mark
 	for bucket := range uint64(hole.MaxMarks + 50) {
 		for c := range int64(3) {
-			list = append(list, hole.Mark{Bucket: bucket, First: c * 1000, Past: c*1000 + 1, Low: bucket, High: bucket})
+			list = append(list, hole.Mark{Bucket: bucket, First: c * 1000, Past: c*1000 + 1, Low: bucket,
+				High: bucket})
 		}
 	}
 	marks := hole.Of(list)

@@ -23,7 +23,8 @@ func (c Cause) String() string {
 	if c >= causes {
 		return "damage"
 	}
-	return [causes]string{"damaged block", "damaged index", "lost file", "damaged log record", "several damages, joined"}[c]
+	return [causes]string{"damaged block", "damaged index", "lost file", "damaged log record",
+		"several damages, joined"}[c]
 }
 
 // Hole hides the slots [From, Past) of the series of a bucket with a prefix in [Low,
@@ -39,18 +40,30 @@ type Hole struct {
 
 // covers reports whether a hole hides all that another one hides.
 func (h *Hole) covers(o *Hole) bool {
-	return h.Bucket == o.Bucket && h.Low <= o.Low && h.High >= o.High && h.From <= o.From && h.Past >= o.Past && h.At.Compare(o.At) >= 0
+	return h.Bucket == o.Bucket && h.Low <= o.Low && h.High >= o.High && h.From <= o.From &&
+		h.Past >= o.Past && h.At.Compare(o.At) >= 0
 }
 
 func (h *Hole) compare(o *Hole) int {
-	return cmp.Or(cmp.Compare(h.Bucket, o.Bucket), cmp.Compare(h.Low, o.Low), cmp.Compare(h.High, o.High), h.At.Compare(o.At),
-		cmp.Compare(h.Source, o.Source), cmp.Compare(h.Cause, o.Cause), cmp.Compare(h.From, o.From), cmp.Compare(h.Past, o.Past))
+	return cmp.Or(cmp.Compare(h.Bucket, o.Bucket), cmp.Compare(h.Low, o.Low),
+		cmp.Compare(h.High, o.High), h.At.Compare(o.At),
+		cmp.Compare(h.Source, o.Source), cmp.Compare(h.Cause, o.Cause), cmp.Compare(h.From, o.From),
+		cmp.Compare(h.Past, o.Past))
 }
 
 // Lost is the hole that a lost part of a segment leaves: a mark is chunks, of so many
 // slots each.
 func (m *Mark) Lost(slots int64, at Position, cause Cause, source uint64) Hole {
-	return Hole{Bucket: m.Bucket, Low: m.Low, High: m.High, From: m.First * slots, Past: m.Past * slots, At: at, Cause: cause, Source: source}
+	return Hole{
+		Bucket: m.Bucket,
+		Low:    m.Low,
+		High:   m.High,
+		From:   m.First * slots,
+		Past:   m.Past * slots,
+		At:     at,
+		Cause:  cause,
+		Source: source,
+	}
 }
 
 // Join returns the holes in order, with those joined that go on where another one of
@@ -82,7 +95,8 @@ func Join(list []Hole) []Hole {
 
 // sameBut reports whether two holes differ in their slots only.
 func (h *Hole) sameBut(o *Hole) bool {
-	return h.Bucket == o.Bucket && h.Low == o.Low && h.High == o.High && h.At == o.At && h.Cause == o.Cause && h.Source == o.Source
+	return h.Bucket == o.Bucket && h.Low == o.Low && h.High == o.High && h.At == o.At &&
+		h.Cause == o.Cause && h.Source == o.Source
 }
 
 // Span is what a hole is for one series.

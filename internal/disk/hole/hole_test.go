@@ -20,7 +20,8 @@ const (
 func randomHole(r *rand.Rand) hole.Hole {
 	low, from := r.Uint64N(worldSeries), r.Int64N(worldSlots)
 	return hole.Hole{
-		Bucket: r.Uint64N(2), Low: low, High: low + r.Uint64N(worldSeries-low), From: from, Past: from + 1 + r.Int64N(worldSlots-from),
+		Bucket: r.Uint64N(2), Low: low, High: low + r.Uint64N(worldSeries-low), From: from, Past: from +
+			1 + r.Int64N(worldSlots-from),
 		At:    hole.Position{Generation: r.Uint64N(worldGens), Window: r.IntN(2) == 0},
 		Cause: hole.Cause(r.IntN(5)), Source: r.Uint64N(3),
 	}
@@ -29,7 +30,8 @@ func randomHole(r *rand.Rand) hole.Hole {
 // highest is the model: the highest position that hides a slot in a list of holes.
 func highest(list []hole.Hole, bucket, p uint64, slot int64) (at hole.Position, ok bool) {
 	for _, h := range list {
-		if h.Bucket == bucket && h.Low <= p && p <= h.High && h.From <= slot && slot < h.Past && (!ok || at.Compare(h.At) < 0) {
+		if h.Bucket == bucket && h.Low <= p && p <= h.High && h.From <= slot && slot < h.Past &&
+			(!ok || at.Compare(h.At) < 0) {
 			at, ok = h.At, true
 		}
 	}
@@ -69,7 +71,8 @@ func TestHolesHideWhatTheListHides(t *testing.T) {
 						}
 					}
 					if got != want || gotOK != wantOK {
-						t.Fatalf("round %d: slot %d of series %d is hidden below %v %v, want %v %v\nlist %v\nspans %v",
+						t.Fatalf(
+							"round %d: slot %d of series %d is hidden below %v %v, want %v %v\nlist %v\nspans %v",
 							round, slot, p, got, gotOK, want, wantOK, list, spans)
 					}
 				}
@@ -215,18 +218,21 @@ func TestMarksWithin(t *testing.T) {
 		var list []hole.Mark
 		for range r.IntN(6) {
 			low, first := r.Uint64N(worldSeries), r.Int64N(worldSlots)
-			list = append(list, hole.Mark{Bucket: r.Uint64N(2), First: first, Past: first + 1 + r.Int64N(4), Low: low, High: low + r.Uint64N(4)})
+			list = append(list, hole.Mark{Bucket: r.Uint64N(2), First: first, Past: first + 1 + r.Int64N(4),
+				Low: low, High: low + r.Uint64N(4)})
 		}
 		marks := hole.Of(list)
 		if round == 0 {
 			marks = hole.Marks{All: true}
 		}
-		part := hole.Mark{Bucket: r.Uint64N(2), First: r.Int64N(8), Past: 8 + r.Int64N(8), Low: r.Uint64N(6), High: 6 + r.Uint64N(6)}
+		part := hole.Mark{Bucket: r.Uint64N(2), First: r.Int64N(8), Past: 8 + r.Int64N(8),
+			Low: r.Uint64N(6), High: 6 + r.Uint64N(6)}
 		cut := hole.Marks{List: marks.Within(part)}
 		for bucket := range uint64(2) {
 			for p := range uint64(worldSeries + 4) {
 				for c := range int64(worldSlots + 4) {
-					in := bucket == part.Bucket && part.First <= c && c < part.Past && part.Low <= p && p <= part.High
+					in := bucket == part.Bucket && part.First <= c && c < part.Past && part.Low <= p &&
+						p <= part.High
 					if got, want := cut.Has(bucket, p, c), in && marks.Has(bucket, p, c); got != want {
 						t.Fatalf("round %d: %d %d %d: %v, want %v", round, bucket, p, c, got, want)
 					}
@@ -239,7 +245,8 @@ func TestMarksWithin(t *testing.T) {
 func TestALostMarkIsAHole(t *testing.T) {
 	m := hole.Mark{Bucket: 3, First: 2, Past: 4, Low: 5, High: 9}
 	at := hole.Position{Generation: 8, Window: true}
-	want := hole.Hole{Bucket: 3, Low: 5, High: 9, From: 1440, Past: 2880, At: at, Cause: hole.File, Source: 11}
+	want := hole.Hole{Bucket: 3, Low: 5, High: 9, From: 1440, Past: 2880, At: at, Cause: hole.File,
+		Source: 11}
 	if got := m.Lost(720, at, hole.File, 11); got != want {
 		t.Fatalf("%v, want %v", got, want)
 	}
@@ -255,18 +262,22 @@ func TestEncodingGivesTheSame(t *testing.T) {
 		}
 		m := hole.Marks{All: r.IntN(5) == 0}
 		for n := r.IntN(5); !m.All && n > 0; n-- {
-			m.List = append(m.List, hole.Mark{Bucket: r.Uint64(), First: r.Int64N(100) - 50, Past: 60, Low: 1 << 63, High: hole.HighestPrefix})
+			m.List = append(m.List, hole.Mark{Bucket: r.Uint64(), First: r.Int64N(100) - 50, Past: 60,
+				Low: 1 << 63, High: hole.HighestPrefix})
 		}
-		if marks, left, ok := readMarks(append(hole.AppendMarks(nil, &m), 7)); !ok || !reflect.DeepEqual(marks, m) || left != 1 {
+		if marks, left, ok := readMarks(append(hole.AppendMarks(nil, &m), 7)); !ok ||
+			!reflect.DeepEqual(marks, m) || left != 1 {
 			t.Fatalf("%v became %v, %d bytes left: %v", m, marks, left, ok)
 		}
 	}
 }
 
 func FuzzParse(f *testing.F) {
-	h := hole.Hole{Bucket: 9, Low: 4, High: 5, From: -3, Past: 720, At: hole.Position{Generation: 6}, Cause: hole.LogRecord}
+	h := hole.Hole{Bucket: 9, Low: 4, High: 5, From: -3, Past: 720, At: hole.Position{Generation: 6},
+		Cause: hole.LogRecord}
 	f.Add(hole.AppendHole(nil, &h))
-	m := hole.Of([]hole.Mark{{Bucket: 1, First: 2, Past: 3, High: 4}, {Bucket: 1, First: 7, Past: 8, High: 4}})
+	m := hole.Of([]hole.Mark{{Bucket: 1, First: 2, Past: 3, High: 4},
+		{Bucket: 1, First: 7, Past: 8, High: 4}})
 	f.Add(hole.AppendMarks(nil, &m))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		if h, _, ok := readHole(src); ok {
@@ -278,7 +289,8 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if m, _, ok := readMarks(src); ok {
-			if again, left, ok := readMarks(hole.AppendMarks(nil, &m)); !ok || !reflect.DeepEqual(again, m) || left > 0 {
+			if again, left, ok := readMarks(hole.AppendMarks(nil, &m)); !ok ||
+				!reflect.DeepEqual(again, m) || left > 0 {
 				t.Fatalf("%v became %v, %v", m, again, ok)
 			}
 		}
@@ -300,14 +312,17 @@ func readMarks(src []byte) (m hole.Marks, left int, ok bool) {
 
 // TestShortOrOddEncodingsAreRefused: every part of an encoding, and values that nobody writes.
 func TestShortOrOddEncodingsAreRefused(t *testing.T) {
-	h := hole.Hole{Bucket: 1 << 40, Low: 4, High: 500, From: -300, Past: 720, At: hole.Position{Generation: 600, Window: true}, Cause: hole.Joined, Source: 300}
+	h := hole.Hole{Bucket: 1 << 40, Low: 4, High: 500, From: -300, Past: 720,
+		At: hole.Position{Generation: 600, Window: true}, Cause: hole.Joined, Source: 300}
 	enc := hole.AppendHole(nil, &h)
 	for n := range enc {
 		if got, left, ok := readHole(enc[:n]); ok || got != (hole.Hole{}) || left > 0 {
 			t.Errorf("%d of %d bytes of a hole: %v, %v", n, len(enc), got, ok)
 		}
 	}
-	m := hole.Marks{List: []hole.Mark{{Bucket: 1 << 40, First: -200, Past: 60, Low: 1 << 63, High: hole.HighestPrefix}, {Bucket: 7, First: 1, Past: 2}}}
+	m := hole.Marks{List: []hole.Mark{
+		{Bucket: 1 << 40, First: -200, Past: 60, Low: 1 << 63, High: hole.HighestPrefix},
+		{Bucket: 7, First: 1, Past: 2}}}
 	enc = hole.AppendMarks(nil, &m)
 	for n := range enc {
 		if got, left, ok := readMarks(enc[:n]); ok || !got.Empty() || left > 0 {
@@ -329,7 +344,8 @@ func TestShortOrOddEncodingsAreRefused(t *testing.T) {
 	if _, _, ok := readMarks([]byte{2, 0}); ok {
 		t.Error("marks of a form that is none")
 	}
-	if (&hole.Marks{All: true}).Empty() || (&hole.Marks{List: m.List}).Empty() || !(&hole.Marks{}).Empty() {
+	if (&hole.Marks{All: true}).Empty() || (&hole.Marks{List: m.List}).Empty() ||
+		!(&hole.Marks{}).Empty() {
 		t.Error("which marks are empty")
 	}
 }
@@ -340,7 +356,8 @@ func TestHolesAreCoarsenedAStepAtATime(t *testing.T) {
 	var list []hole.Hole
 	for i := range int64(64) {
 		at := hole.Position{Generation: 1 + uint64(i%2)}
-		list = append(list, hole.Hole{Low: 3, High: 3, From: i / 2 * 1000, Past: i/2*1000 + 1, At: at, Cause: hole.Block, Source: 5})
+		list = append(list, hole.Hole{Low: 3, High: 3, From: i / 2 * 1000, Past: i/2*1000 + 1, At: at,
+			Cause: hole.Block, Source: 5})
 	}
 	got := hole.Bound(list, 16)
 	if len(got) > 16 || len(got) < 8 {

@@ -24,7 +24,8 @@ type Mark struct {
 }
 
 func (m *Mark) compare(o *Mark) int {
-	return cmp.Or(cmp.Compare(m.Bucket, o.Bucket), cmp.Compare(m.First, o.First), cmp.Compare(m.Low, o.Low),
+	return cmp.Or(cmp.Compare(m.Bucket, o.Bucket), cmp.Compare(m.First, o.First),
+		cmp.Compare(m.Low, o.Low),
 		cmp.Compare(m.Past, o.Past), cmp.Compare(m.High, o.High))
 }
 
@@ -192,7 +193,13 @@ func (b *Builder) Marks() Marks {
 	var list []Mark
 	for k, r := range b.rows {
 		for _, i := range r.intervals {
-			list = append(list, Mark{Bucket: k.bucket, First: k.chunk, Past: k.chunk + 1, Low: i.low, High: i.high})
+			list = append(list, Mark{
+				Bucket: k.bucket,
+				First:  k.chunk,
+				Past:   k.chunk + 1,
+				Low:    i.low,
+				High:   i.high,
+			})
 		}
 	}
 	return Of(list)

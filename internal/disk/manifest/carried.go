@@ -33,7 +33,9 @@ const carriedDeletions = 4096
 // newest returns the newest deletions, of so many series at most.
 func newest(all []Tombstones, series int) []Tombstones {
 	out := slices.Clone(all)
-	slices.SortStableFunc(out, func(a, b Tombstones) int { return cmp.Compare(b.Incarnation, a.Incarnation) })
+	slices.SortStableFunc(out, func(a, b Tombstones) int {
+		return cmp.Compare(b.Incarnation, a.Incarnation)
+	})
 	for i := range out {
 		if series -= len(out[i].Series); series < 0 {
 			return out[:i]

@@ -23,13 +23,16 @@ import (
 func built(n int) (data []byte, starts []int) {
 	data = appendHeader(nil)
 	starts = append(starts, len(data))
-	data = appendRecord(data, 5, &Edit{begin: begin{reset: true}, ReplayPosition: 10, PutBuckets: []buckets.Info{{ID: 1, Name: "b"}}})
+	data = appendRecord(data, 5, &Edit{begin: begin{reset: true}, ReplayPosition: 10,
+		PutBuckets: []buckets.Info{{ID: 1, Name: "b"}}})
 	for i := range n {
 		starts = append(starts, len(data))
 		seq := uint64(i + 1)
 		data = appendRecord(data, 6+uint64(i), &Edit{
-			AddSegments: []Segment{{Seq: seq}}, ReplayPosition: 100 * seq, ReplayPositions: []ReplayPosition{{1, 90 * seq}},
-			NextSeq: seq + 1, Accounts: Accounts{Account: fmt.Append(nil, "account ", seq), AccountLSN: 95 * seq},
+			AddSegments: []Segment{{Seq: seq}}, ReplayPosition: 100 * seq, ReplayPositions: []ReplayPosition{
+				{1, 90 * seq}},
+			NextSeq: seq + 1, Accounts: Accounts{Account: fmt.Append(nil, "account ", seq),
+				AccountLSN: 95 * seq},
 		})
 	}
 	return data, starts
@@ -112,13 +115,16 @@ func TestOneCopyIsEnough(t *testing.T) {
 		if named := len(r.Damaged) > 0 && r.Damaged[0].File == names[which]; named == expected {
 			t.Fatalf("copy %d of %d bytes: %+v", which, len(bad), r)
 		}
-		if bad != nil && !expected && (len(r.SetAside) != 1 || !slices.Equal(filetest.Read(t, fs, r.SetAside[0]), bad)) {
+		if bad != nil && !expected &&
+			(len(r.SetAside) != 1 || !slices.Equal(filetest.Read(t, fs, r.SetAside[0]), bad)) {
 			t.Fatalf("copy %d: kept %q", which, r.SetAside)
 		}
-		if a, b := filetest.Read(t, fs, fs.PathJoin(dir, FirstName)), filetest.Read(t, fs, fs.PathJoin(dir, SecondName)); !slices.Equal(a, b) {
+		if a, b := filetest.Read(t, fs, fs.PathJoin(dir, FirstName)),
+			filetest.Read(t, fs, fs.PathJoin(dir, SecondName)); !slices.Equal(a, b) {
 			t.Fatalf("copy %d: not mended", which)
 		}
-		if _, s, r := mustOpen(t, fs, rewriteSize); !reflect.DeepEqual(s, want) || len(r.Damaged)+len(r.Torn)+len(r.Lost) > 0 {
+		if _, s, r := mustOpen(t, fs, rewriteSize); !reflect.DeepEqual(s, want) ||
+			len(r.Damaged)+len(r.Torn)+len(r.Lost) > 0 {
 			t.Fatalf("copy %d, second start: %+v, %+v", which, s, r)
 		}
 	}
@@ -175,8 +181,10 @@ func TestBitFlips(t *testing.T) {
 		if len(r.Damaged) != 2 || r.Damaged[0].Offset != int64(starts[2]) || len(r.Torn) != 0 {
 			t.Fatalf("bit %d: %+v", bit, r)
 		}
-		if !slices.Equal(seqs(s), []uint64{1, 3}) || s.ReplayPosition != 100 || s.ReplayPositionOf(1) != 90 || !s.Suspect ||
-			s.AccountLSN != 285 || string(s.Account) != "account 3" || s.NextSeq < 4+idGap || s.NextGroup < idGap {
+		if !slices.Equal(seqs(s), []uint64{1, 3}) || s.ReplayPosition != 100 ||
+			s.ReplayPositionOf(1) != 90 || !s.Suspect ||
+			s.AccountLSN != 285 || string(s.Account) != "account 3" || s.NextSeq < 4+idGap ||
+			s.NextGroup < idGap {
 			t.Fatalf("bit %d: %+v", bit, s)
 		}
 		if len(r.SetAside) != 2 || !slices.Equal(filetest.Read(t, fs, r.SetAside[0]), bad) {
@@ -201,7 +209,8 @@ func TestDamagedFront(t *testing.T) {
 	f := func(name string, bad []byte, floor uint64, want ...uint64) {
 		t.Helper()
 		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
-		if len(r.Damaged) == 0 || len(r.Lost) == 0 || len(r.Torn) != 0 || !s.Suspect || !slices.Equal(seqs(s), want) || s.ReplayPosition != floor {
+		if len(r.Damaged) == 0 || len(r.Lost) == 0 || len(r.Torn) != 0 || !s.Suspect ||
+			!slices.Equal(seqs(s), want) || s.ReplayPosition != floor {
 			t.Errorf("%s: %+v, %+v", name, s, r)
 		}
 	}
@@ -219,9 +228,11 @@ func TestDamagedFront(t *testing.T) {
 	f("last edit", flip(len(data)-1), 200, 1, 2)
 
 	// What has all edits has lost nothing.
-	for name, bad := range map[string][]byte{"header": flip(3), "an edit twice": slices.Concat(data[:starts[2]], data[starts[1]:])} {
+	for name, bad := range map[string][]byte{
+		"header": flip(3), "an edit twice": slices.Concat(data[:starts[2]], data[starts[1]:])} {
 		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
-		if len(r.Damaged) != 2 || len(r.Lost)+len(r.Torn) != 0 || s.Suspect || !slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.ReplayPosition != 300 {
+		if len(r.Damaged) != 2 || len(r.Lost)+len(r.Torn) != 0 || s.Suspect ||
+			!slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.ReplayPosition != 300 {
 			t.Errorf("%s: %+v, %+v", name, s, r)
 		}
 	}
@@ -236,14 +247,16 @@ func TestStrangeBytesBetweenEdits(t *testing.T) {
 		for _, fill := range []byte{0, marker[0]} {
 			bad := slices.Concat(data[:starts[2]], slices.Repeat([]byte{fill}, n), data[starts[2]:])
 			_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
-			if !reflect.DeepEqual(s, want) || len(r.Damaged) != 2 || r.Damaged[0].Bytes != int64(n) || len(r.Lost)+len(r.Torn) > 0 {
+			if !reflect.DeepEqual(s, want) || len(r.Damaged) != 2 || r.Damaged[0].Bytes != int64(n) ||
+				len(r.Lost)+len(r.Torn) > 0 {
 				t.Fatalf("%d bytes: %+v, %+v", n, s, r)
 			}
 		}
 	}
 	bad := appendRecord(slices.Clone(data), 9, &Edit{begin: begin{reset: true}})
 	_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
-	if len(r.Damaged) != 2 || r.Damaged[0].Offset != int64(len(data)) || !strings.Contains(r.Damaged[0].Reason, "snapshot") || !reflect.DeepEqual(s, want) {
+	if len(r.Damaged) != 2 || r.Damaged[0].Offset != int64(len(data)) ||
+		!strings.Contains(r.Damaged[0].Reason, "snapshot") || !reflect.DeepEqual(s, want) {
 		t.Errorf("a snapshot behind edits: %+v, %+v", s, r)
 	}
 }
@@ -254,7 +267,8 @@ func TestSetAsideKeepsAll(t *testing.T) {
 	_, _, a := mustOpen(t, fs, rewriteSize)
 	writeFile(t, fs, FirstName, []byte("two"))
 	_, _, b := mustOpen(t, fs, rewriteSize)
-	if string(filetest.Read(t, fs, a.SetAside[0])) != "one" || string(filetest.Read(t, fs, b.SetAside[0])) != "two" {
+	if string(filetest.Read(t, fs, a.SetAside[0])) != "one" ||
+		string(filetest.Read(t, fs, b.SetAside[0])) != "two" {
 		t.Errorf("%+v, %+v", a, b)
 	}
 }
@@ -346,7 +360,8 @@ func TestFullDiskAtAStart(t *testing.T) {
 			return nil
 		}))
 		m, s, r := mustOpen(t, fs, rewriteSize)
-		if !slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.Suspect || len(r.Damaged) != 1 || !errors.Is(r.Deferred, syscall.ENOSPC) {
+		if !slices.Equal(seqs(s), []uint64{1, 2, 3}) || s.Suspect || len(r.Damaged) != 1 ||
+			!errors.Is(r.Deferred, syscall.ENOSPC) {
 			t.Fatalf("%+v, %+v", s, r)
 		}
 		if err := m.Commit(Edit{NextSeq: 50}); !errors.Is(err, ErrUnwritten) {
@@ -354,7 +369,8 @@ func TestFullDiskAtAStart(t *testing.T) {
 		}
 		full = false
 		commit(t, m, Edit{NextSeq: 60})
-		if got := filetest.Read(t, fs, fs.PathJoin(dir, lostDir, names[which]+".1")); !slices.Equal(got, bad) {
+		if got := filetest.Read(t, fs, fs.PathJoin(dir, lostDir, names[which]+".1")); !slices.Equal(got,
+			bad) {
 			t.Error("the damaged copy was not kept")
 		}
 		_, s, r = mustOpen(t, mem, rewriteSize)

@@ -16,10 +16,12 @@ func TestOutlived(t *testing.T) {
 		for range r.IntN(3) {
 			n := r.IntN(4)
 			kept += int64(n)
-			m.state.Tombstones = append(m.state.Tombstones, Tombstones{Incarnation: 100, Series: make([]DeletedSeries, n)})
+			m.state.Tombstones = append(m.state.Tombstones,
+				Tombstones{Incarnation: 100, Series: make([]DeletedSeries, n)})
 		}
 		for range r.IntN(6) {
-			m.state.Remembered = append(m.state.Remembered, Tombstones{Incarnation: 1 + r.Uint64N(8), Series: make([]DeletedSeries, r.IntN(4))})
+			m.state.Remembered = append(m.state.Remembered,
+				Tombstones{Incarnation: 1 + r.Uint64N(8), Series: make([]DeletedSeries, r.IntN(4))})
 		}
 		expired, limit := r.Uint64N(8), r.Int64N(14)
 		series := func(after, upTo uint64) (n int64) {
@@ -44,7 +46,8 @@ func TestOutlived(t *testing.T) {
 			forgotten++
 		}
 		// Clocks between two deletions are one.
-		if series(0, clock) != series(0, want) || series(expired, max(clock, expired)) != early || clock < min(want, 8) && series(clock, want) > 0 {
+		if series(0, clock) != series(0, want) || series(expired, max(clock, expired)) != early ||
+			clock < min(want, 8) && series(clock, want) > 0 {
 			t.Fatalf("round %d: up to %d, %d early; want %d; expired %d, limit %d, %d kept, %+v",
 				round, clock, early, want, expired, limit, kept, m.state.Remembered)
 		}

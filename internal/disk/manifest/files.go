@@ -13,7 +13,8 @@ const (
 	tagAddFile    = 50 // kind 1 · v seq · z bytes · z items · v from · v past - from · v replaces
 	tagRemoveFile = 51 // kind 1 · v seq
 
-	tagFileRanges   = 52 // kind 1 · v seq · v n · n × (bucket 8 · z first · v last - first · v items); behind its file
+	// kind 1 · v seq · v n · n × (bucket 8 · z first · v last - first · v items); behind its file
+	tagFileRanges   = 52
 	tagEventAccount = 53 // v lsn · v n · n bytes
 	tagLostFile     = 54 // kind 1 · v seq · v items · noted 1 · v n · n × (as ranges)
 	tagFoundFile    = 55 // kind 1 · v seq
@@ -60,7 +61,9 @@ type FileRange struct {
 
 // RangeOf returns what a file has of a bucket.
 func (f *File) RangeOf(bucket uint64) (r FileRange, ok bool) {
-	i, ok := slices.BinarySearchFunc(f.Ranges, bucket, func(r FileRange, id uint64) int { return cmp.Compare(r.Bucket, id) })
+	i, ok := slices.BinarySearchFunc(f.Ranges, bucket, func(r FileRange, id uint64) int {
+		return cmp.Compare(r.Bucket, id)
+	})
 	if ok {
 		r = f.Ranges[i]
 	}
@@ -177,7 +180,8 @@ func appendFileRanges(dst []byte, f *File) []byte {
 	if len(f.Ranges) == 0 {
 		return dst
 	}
-	return appendRanges(binary.AppendUvarint(append(dst, tagFileRanges, byte(f.Kind)), f.Seq), f.Ranges)
+	return appendRanges(binary.AppendUvarint(append(dst, tagFileRanges, byte(f.Kind)), f.Seq),
+		f.Ranges)
 }
 
 func appendRanges(dst []byte, ranges []FileRange) []byte {
@@ -266,7 +270,14 @@ func (r *reader) file(tag byte, e *Edit) {
 		e.Files.Remove = append(e.Files.Remove, n)
 		return
 	}
-	f := File{Kind: n.Kind, Seq: n.Seq, Bytes: r.Varint(), Sum: r.sum(), Items: r.Varint(), From: r.Uvarint()}
+	f := File{
+		Kind:  n.Kind,
+		Seq:   n.Seq,
+		Bytes: r.Varint(),
+		Sum:   r.sum(),
+		Items: r.Varint(),
+		From:  r.Uvarint(),
+	}
 	f.Past = f.From + r.UpTo(math.MaxUint64-f.From)
 	f.Replaces = r.Uvarint()
 	e.Files.Add = append(e.Files.Add, f)

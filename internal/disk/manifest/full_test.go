@@ -23,7 +23,8 @@ func (d tightDisk) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error
 	return &tightFile{File: f, d: d}, err
 }
 
-func (d tightDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (d tightDisk) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (
+	vfs.File, error) {
 	f, err := d.FS.OpenReadWrite(name, c, opts...)
 	return &tightFile{File: f, d: d}, err
 }
@@ -81,7 +82,8 @@ func (f *tightFile) WriteAt(p []byte, at int64) (int, error) {
 // room. Only where room cannot be kept may it be that one copy takes the edit alone: that
 // ends the manifest.
 func TestAFullDiskRefusesAnEdit(t *testing.T) {
-	edit := Edit{NextSeq: 50, Accounts: Accounts{Account: slices.Repeat([]byte{1, 2}, 50), AccountLSN: 400}}
+	edit := Edit{NextSeq: 50, Accounts: Accounts{Account: slices.Repeat([]byte{1, 2}, 50),
+		AccountLSN: 400}}
 	size := int64(len(appendRecord(nil, 9, &edit)))
 	data, _ := built(3)
 	for _, reserves := range []bool{true, false} {
@@ -101,15 +103,18 @@ func TestAFullDiskRefusesAnEdit(t *testing.T) {
 				t.Fatalf("reserving %t, %d bytes of %d: %v", reserves, free, 2*size, err)
 			}
 			for _, percent := range []int{0, 50, 100} {
-				crashed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(uint64(free), 1))})
+				crashed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+					RNG: rand.New(rand.NewPCG(uint64(free), 1))})
 				_, s, r := mustOpen(t, crashed, rewriteSize)
 				if s.NextSeq != want || len(r.Damaged)+len(r.Lost) > 0 || s.Suspect {
-					t.Fatalf("reserving %t, %d bytes, crash with %d %%: next %d, want %d; %+v", reserves, free, percent, s.NextSeq, want, r)
+					t.Fatalf("reserving %t, %d bytes, crash with %d %%: next %d, want %d; %+v", reserves, free,
+						percent, s.NextSeq, want, r)
 				}
 			}
 			left.Store(1 << 20)
 			commit(t, m, Edit{NextSeq: 60}, Edit{NextSeq: 61})
-			if _, s, r := mustOpen(t, mem, rewriteSize); s.NextSeq != 61 || len(r.Damaged)+len(r.Torn)+len(r.Lost) > 0 {
+			if _, s, r := mustOpen(t, mem, rewriteSize); s.NextSeq != 61 ||
+				len(r.Damaged)+len(r.Torn)+len(r.Lost) > 0 {
 				t.Fatalf("reserving %t, %d bytes, and room again: %+v, %+v", reserves, free, s, r)
 			}
 		}

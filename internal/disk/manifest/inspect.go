@@ -15,10 +15,10 @@ import (
 // while it read them: beside an open Manifest that takes edits.
 const inspectAttempts = 100
 
-// Inspect reads both copies in dir, which has the id of, and changes nothing, whether or not they are
-// open elsewhere. The state, which is the caller's, and the report are those that
-// Open would give; beside an open Manifest what is torn is a commit under way.
-// The errors are failed I/O, the absence of both among it, and ErrFormat.
+// Inspect reads both copies in dir, which has the id of, and changes nothing, whether or not they
+// are open elsewhere. The state, which is the caller's, and the report are those that Open would
+// give; beside an open Manifest what is torn is a commit under way. The errors are failed I/O, the
+// absence of both among it, and ErrFormat.
 func Inspect(fs vfs.FS, dir string, of origin.Directory) (*State, Report, error) {
 	m := Manifest{fs: fs, dir: dir}
 	var before [2][]byte
@@ -52,7 +52,9 @@ func Directories(fs vfs.FS, dir string) (all []origin.Directory) {
 		if c.data, err = m.readFile(name); err != nil || c.parse() != nil {
 			continue
 		}
-		if i := slices.IndexFunc(c.edits, func(n numbered) bool { return n.edit.directory.Known() }); i >= 0 {
+		if i := slices.IndexFunc(c.edits, func(n numbered) bool {
+			return n.edit.directory.Known()
+		}); i >= 0 {
 			all = append(all, c.edits[i].edit.directory)
 		}
 	}

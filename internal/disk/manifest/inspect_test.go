@@ -18,7 +18,8 @@ func TestInspect(t *testing.T) {
 	data, starts := built(5)
 	flipped := slices.Clone(data)
 	flipped[starts[2]+frameSize] ^= 1
-	for what, content := range map[string][]byte{"whole": data, "torn": data[:len(data)-1], "damaged": flipped} {
+	for what, content := range map[string][]byte{"whole": data, "torn": data[:len(data)-1],
+		"damaged": flipped} {
 		fs := disk(t, content)
 		state, report, err := Inspect(fs, "data", own)
 		if err != nil {

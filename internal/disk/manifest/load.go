@@ -90,14 +90,17 @@ func (c *image) parse() error {
 		next := len(c.data) - len(rest)
 		switch before, any := c.last(); {
 		case any && number <= before || any && e.reset:
-			c.bad = append(c.bad, c.place(pos, next, fmt.Sprintf("edit %d after edit %d, snapshot %t", number, before, e.reset)))
+			c.bad = append(c.bad,
+				c.place(pos, next, fmt.Sprintf("edit %d after edit %d, snapshot %t", number, before, e.reset)))
 		default:
 			if n := len(c.bad); n > 0 && c.bad[n-1].Offset+c.bad[n-1].Bytes == int64(pos) {
 				// What is missing in front of it is what was damaged there.
 			} else if !any && !e.reset {
-				c.bad = append(c.bad, c.place(pos, pos, fmt.Sprintf("begins with edit %d, no snapshot", number)))
+				c.bad = append(c.bad,
+					c.place(pos, pos, fmt.Sprintf("begins with edit %d, no snapshot", number)))
 			} else if any && number != before+1 {
-				c.bad = append(c.bad, c.place(pos, pos, fmt.Sprintf("edits %d to %d are missing", before+1, number-1)))
+				c.bad = append(c.bad,
+					c.place(pos, pos, fmt.Sprintf("edits %d to %d are missing", before+1, number-1)))
 			}
 			c.edits = append(c.edits, numbered{number, e, int64(next - pos), recordSum(c.data[pos:])})
 		}
@@ -160,7 +163,8 @@ func (l *loader) load(first, second *image) error {
 		c.belong(l.of)
 	}
 	l.report.Created = first.missing && second.missing
-	l.report.differ = first.missing || second.missing || first.unread != nil || second.unread != nil || !bytes.Equal(first.data, second.data)
+	l.report.differ = first.missing || second.missing || first.unread != nil || second.unread != nil ||
+		!bytes.Equal(first.data, second.data)
 	if l.report.Created {
 		l.state.Suspect = true
 		return nil
@@ -183,7 +187,8 @@ func (l *loader) fold(first, second *image) {
 	all := slices.Concat(first.edits, second.edits)
 	slices.SortStableFunc(all, func(a, b numbered) int {
 		// Of two with one number the snapshot comes last: it is the sum.
-		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(flag(a.edit.reset), flag(b.edit.reset)))
+		return cmp.Or(cmp.Compare(a.number, b.number),
+			cmp.Compare(flag(a.edit.reset), flag(b.edit.reset)))
 	})
 	all, highest := l.common(all)
 	from := -1
@@ -213,9 +218,9 @@ func (l *loader) fold(first, second *image) {
 	l.number = max(l.number, highest)
 }
 
-// common returns the edits, which are in their order, in front of the first two that have one number
-// and say different things: one of the copies is that of a directory that began as a copy of this
-// one. highest is the highest number of what is left out, 0 for nothing.
+// common returns the edits, which are in their order, in front of the first two that have one
+// number and say different things: one of the copies is that of a directory that began as a copy of
+// this one. highest is the highest number of what is left out, 0 for nothing.
 func (l *loader) common(all []numbered) (common []numbered, highest uint64) {
 	for i := 1; i < len(all); i++ {
 		a, b := &all[i-1], &all[i]
@@ -224,7 +229,9 @@ func (l *loader) common(all []numbered) (common []numbered, highest uint64) {
 		}
 		l.split = fmt.Sprintf("the copies say different things from edit %d on", a.number)
 		l.lost(l.split)
-		common = slices.DeleteFunc(slices.Clone(all), func(n numbered) bool { return n.number >= a.number })
+		common = slices.DeleteFunc(slices.Clone(all), func(n numbered) bool {
+			return n.number >= a.number
+		})
 		return common, all[len(all)-1].number
 	}
 	return all, 0
@@ -254,7 +261,8 @@ func (l *loader) judge(first, second *image) {
 		ends = ends || any && last == l.number && c.tail == nil
 		l.report.Damaged = append(l.report.Damaged, c.bad...)
 		whole := fmt.Sprintf("it ends with edit %d, the other copy with edit %d", last, l.number)
-		torn := any1 && any2 && (c == first && last1 == last2 && second.tail == nil || c == second && last1 == last2+1 && first.tail == nil)
+		torn := any1 && any2 && (c == first && last1 == last2 && second.tail == nil || c == second &&
+			last1 == last2+1 && first.tail == nil)
 		behind := any1 && any2 && c == second && last1 == last2+1 && first.tail == nil
 		switch {
 		case c.missing && l.onlyMade():

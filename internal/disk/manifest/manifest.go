@@ -68,11 +68,13 @@ type Manifest struct {
 // none. Copies that are not whole and equal are written anew before it returns, a
 // damaged one is kept in lost+found (see State.Suspect); on a full disk that waits for the next
 // Commit. The errors are failed I/O and ErrFormat. logger may be nil.
-func Open(fs vfs.FS, dir string, of origin.Directory, logger *slog.Logger) (*Manifest, *State, Report, error) {
+func Open(fs vfs.FS, dir string, of origin.Directory, logger *slog.Logger) (*Manifest, *State,
+	Report, error) {
 	return open(fs, dir, of, logger, rewriteSize)
 }
 
-func open(fs vfs.FS, dir string, of origin.Directory, logger *slog.Logger, limit int64) (*Manifest, *State, Report, error) {
+func open(fs vfs.FS, dir string, of origin.Directory, logger *slog.Logger, limit int64) (*Manifest,
+	*State, Report, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
@@ -89,10 +91,12 @@ func open(fs vfs.FS, dir string, of origin.Directory, logger *slog.Logger, limit
 		logger.Error("manifest: damaged", "place", p.String(), "kept", l.report.SetAside)
 	}
 	for _, what := range l.report.Lost {
-		logger.Error("manifest: edits are lost in both copies; the segments say what they held", "lost", what)
+		logger.Error("manifest: edits are lost in both copies; the segments say what they held", "lost",
+			what)
 	}
 	if l.report.Deferred != nil {
-		logger.Error("manifest: the copies are written anew when the disk has room", "err", l.report.Deferred)
+		logger.Error("manifest: the copies are written anew when the disk has room", "err",
+			l.report.Deferred)
 	}
 	return m, m.state.clone(), l.report, nil
 }
@@ -127,7 +131,8 @@ func (m *Manifest) open(l *loader) error {
 	}
 	// The copy from which the state was read stays until the other one has it.
 	m.renew = []int{1, 0}
-	if last, any := second.last(); any && last == l.number && len(second.bad) == 0 && second.tail == nil {
+	if last, any := second.last(); any && last == l.number && len(second.bad) == 0 &&
+		second.tail == nil {
 		m.renew = []int{0, 1}
 	}
 	for _, p := range l.report.Damaged {
@@ -343,7 +348,8 @@ func (m *Manifest) Commit(e Edit) error {
 	m.buf = appendRecord(m.buf[:0], m.number+1, &e)
 	size := int64(len(m.buf))
 	if size-frameSize > editLimit {
-		return fmt.Errorf("manifest: edit of %d bytes: the limit is %d; split it", size-frameSize, editLimit)
+		return fmt.Errorf("manifest: edit of %d bytes: the limit is %d; split it", size-frameSize,
+			editLimit)
 	}
 	if m.renew != nil {
 		if _, err := m.writeAnew(); durable.IsFull(err) {
@@ -443,7 +449,8 @@ func (m *Manifest) rewrite() error {
 	size, err := m.writeTemp()
 	if err != nil {
 		m.retry = m.size + m.limit
-		m.logger.Warn("manifest: the file keeps growing until it can be rewritten", "bytes", m.size, "err", err)
+		m.logger.Warn("manifest: the file keeps growing until it can be rewritten", "bytes", m.size,
+			"err", err)
 		return nil
 	}
 	if err := m.swap(size, []int{0, 1}); durable.IsFull(err) {
@@ -483,7 +490,8 @@ func (m *Manifest) WriteTo(dir string) (*State, error) {
 }
 
 func (m *Manifest) fail(cause error) error {
-	m.err = fmt.Errorf("manifest: %s has failed and takes no more edits until a restart: %w", m.path(FirstName), cause)
+	m.err = fmt.Errorf("manifest: %s has failed and takes no more edits until a restart: %w",
+		m.path(FirstName), cause)
 	m.logger.Error("manifest: failed", "err", cause)
 	return m.err
 }

@@ -29,7 +29,8 @@ func mustOpen(t testing.TB, fs vfs.FS, limit int64) (*Manifest, *State, Report) 
 }
 
 // mustOpenOf is mustOpen in a directory of an id.
-func mustOpenOf(t testing.TB, fs vfs.FS, of origin.Directory, limit int64) (*Manifest, *State, Report) {
+func mustOpenOf(t testing.TB, fs vfs.FS, of origin.Directory, limit int64) (*Manifest, *State,
+	Report) {
 	t.Helper()
 	m, s, r, err := open(fs, dir, of, nil, limit)
 	if err != nil {
@@ -64,11 +65,14 @@ func commit(t testing.TB, m *Manifest, edits ...Edit) {
 func drawTombstones(rt *rapid.T, e *Edit) {
 	id := rapid.Uint32Range(1, 6)
 	for range rapid.IntRange(0, 2).Draw(rt, "tombstones") {
-		t := Tombstones{Bucket: uint64(id.Draw(rt, "bucket")), DeleteSequence: rapid.Uint64Range(1, 20).Draw(rt, "below"),
-			LSN: rapid.Uint64Range(1, 20).Draw(rt, "lsn"), Incarnation: rapid.Uint64Range(0, 20).Draw(rt, "incarnation"), Series: []DeletedSeries{}}
+		t := Tombstones{Bucket: uint64(id.Draw(rt, "bucket")),
+			DeleteSequence: rapid.Uint64Range(1, 20).Draw(rt, "below"),
+			LSN:            rapid.Uint64Range(1, 20).Draw(rt, "lsn"),
+			Incarnation:    rapid.Uint64Range(0, 20).Draw(rt, "incarnation"), Series: []DeletedSeries{}}
 		for range rapid.IntRange(0, 3).Draw(rt, "series") {
 			t.Series = append(t.Series, DeletedSeries{
-				Hash: [16]byte{byte(rapid.IntRange(0, 255).Draw(rt, "hash"))}, Group: id.Draw(rt, "group"), Column: rapid.Uint8().Draw(rt, "column"),
+				Hash: [16]byte{byte(rapid.IntRange(0, 255).Draw(rt, "hash"))}, Group: id.Draw(rt, "group"),
+				Column: rapid.Uint8().Draw(rt, "column"),
 			})
 		}
 		if rapid.IntRange(0, 2).Draw(rt, "remembered") == 0 {
@@ -78,14 +82,18 @@ func drawTombstones(rt *rapid.T, e *Edit) {
 		}
 	}
 	if rapid.IntRange(0, 4).Draw(rt, "clocks") == 0 {
-		e.RememberAfter, e.Incarnation = rapid.Uint64Range(0, 12).Draw(rt, "remember after"), rapid.Uint64().Draw(rt, "clock")
+		e.RememberAfter, e.Incarnation = rapid.Uint64Range(0, 12).Draw(rt, "remember after"),
+			rapid.Uint64().Draw(rt, "clock")
 		e.Recall = rapid.Bool().Draw(rt, "recall")
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "buries") == 0 {
-		e.DropTombstones = []DroppedTombstones{{uint64(id.Draw(rt, "bucket")), rapid.Uint64Range(1, 20).Draw(rt, "below"), rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}
+		e.DropTombstones = []DroppedTombstones{
+			{uint64(id.Draw(rt, "bucket")), rapid.Uint64Range(1, 20).Draw(rt, "below"),
+				rapid.Uint64Range(1, 20).Draw(rt, "lsn")}}
 	}
 	if rapid.IntRange(0, 2).Draw(rt, "cleans") == 0 {
-		e.Purged = []PurgedSegment{{10 + uint64(id.Draw(rt, "seq")), rapid.Uint64Range(1, 9).Draw(rt, "purged")}}
+		e.Purged = []PurgedSegment{
+			{10 + uint64(id.Draw(rt, "seq")), rapid.Uint64Range(1, 9).Draw(rt, "purged")}}
 	}
 }
 
@@ -99,7 +107,9 @@ func drawEdit(rt *rapid.T) Edit {
 	for range drawn("segments", 0).([]any) {
 		e.AddSegments = append(e.AddSegments, Segment{
 			Seq: uint64(id.Draw(rt, "seq")), Kind: Kind(rapid.IntRange(0, 2).Draw(rt, "kind")),
-			Generation: rapid.Uint64().Draw(rt, "generation"), Purged: rapid.Uint64Range(0, 9).Draw(rt, "purged"), Ranges: drawRanges(rt), Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
+			Generation: rapid.Uint64().Draw(rt, "generation"),
+			Purged:     rapid.Uint64Range(0, 9).Draw(rt, "purged"), Ranges: drawRanges(rt),
+			Bytes: rapid.Int64().Draw(rt, "bytes"), Points: rapid.Int64().Draw(rt, "points"),
 		})
 		// Never an error of Commit.
 		e.RemoveSegments = append(e.RemoveSegments, e.AddSegments[len(e.AddSegments)-1].Seq)
@@ -108,28 +118,36 @@ func drawEdit(rt *rapid.T) Edit {
 		e.PutBuckets = append(e.PutBuckets, buckets.Info{
 			ID: uint64(id.Draw(rt, "id")), Name: string(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "name")),
 			Resolution: rapid.Int64().Draw(rt, "resolution"), PPF: rapid.Int64().Draw(rt, "ppf"),
-			TTL: rapid.Int64().Draw(rt, "ttl"), Grace: rapid.Int64().Draw(rt, "grace"), HPTS: rapid.Bool().Draw(rt, "hpts"),
+			TTL: rapid.Int64().Draw(rt, "ttl"), Grace: rapid.Int64().Draw(rt, "grace"),
+			HPTS: rapid.Bool().Draw(rt, "hpts"),
 		})
 	}
 	drawTombstones(rt, &e)
 	drawHoles(rt, &e)
 	for range drawn("files", 0).([]any) {
 		from := rapid.Uint64Range(0, 1<<62).Draw(rt, "from")
-		f := File{Kind: FileKind(rapid.IntRange(1, FileKinds-1).Draw(rt, "kind")), Seq: uint64(id.Draw(rt, "file")), Bytes: rapid.Int64().Draw(rt, "bytes"),
-			Items: rapid.Int64().Draw(rt, "items"), From: from, Past: from + rapid.Uint64Range(0, 1<<62).Draw(rt, "length"), Replaces: rapid.Uint64().Draw(rt, "replaces")}
+		f := File{Kind: FileKind(rapid.IntRange(1, FileKinds-1).Draw(rt, "kind")),
+			Seq: uint64(id.Draw(rt, "file")), Bytes: rapid.Int64().Draw(rt, "bytes"),
+			Items: rapid.Int64().Draw(rt, "items"), From: from, Past: from +
+				rapid.Uint64Range(0, 1<<62).Draw(rt, "length"), Replaces: rapid.Uint64().Draw(rt, "replaces")}
 		e.Files.Add, e.Files.Remove = append(e.Files.Add, f), append(e.Files.Remove, f.Name())
 	}
 	for range drawn("floors", 0).([]any) {
-		e.ReplayPositions = append(e.ReplayPositions, ReplayPosition{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
+		e.ReplayPositions = append(e.ReplayPositions,
+			ReplayPosition{Group: id.Draw(rt, "group"), LSN: rapid.Uint64().Draw(rt, "lsn")})
 	}
 	if rapid.IntRange(0, 3).Draw(rt, "deletes") == 0 {
-		e.DeleteBuckets = []buckets.Deletion{{ID: uint64(id.Draw(rt, "deleted")), Clock: rapid.Uint64().Draw(rt, "clock"), Name: string(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "deleted name"))}}
+		e.DeleteBuckets = []buckets.Deletion{
+			{ID: uint64(id.Draw(rt, "deleted")), Clock: rapid.Uint64().Draw(rt, "clock"),
+				Name: string(rapid.SliceOfN(rapid.Byte(), 0, 5).Draw(rt, "deleted name"))}}
 		e.RemoveSegments = append(e.RemoveSegments, uint64(id.Draw(rt, "removed")))
 	}
 	if rapid.Bool().Draw(rt, "counters") {
-		e.ReplayPosition, e.AccountLSN = rapid.Uint64().Draw(rt, "floor"), rapid.Uint64().Draw(rt, "account lsn")
+		e.ReplayPosition, e.AccountLSN = rapid.Uint64().Draw(rt, "floor"),
+			rapid.Uint64().Draw(rt, "account lsn")
 		e.Catalogue = rapid.Uint64().Draw(rt, "catalogue")
-		e.NextSeq, e.DeletionsFrom, e.NextGroup = rapid.Uint64().Draw(rt, "next seq"), rapid.Uint64().Draw(rt, "deletions"), rapid.Uint32().Draw(rt, "next group")
+		e.NextSeq, e.DeletionsFrom, e.NextGroup = rapid.Uint64().Draw(rt, "next seq"),
+			rapid.Uint64().Draw(rt, "deletions"), rapid.Uint32().Draw(rt, "next group")
 		e.Account = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "account")...)
 		e.Copies = append([]byte{}, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(rt, "copies")...)
 		e.Suspect, e.Settled = rapid.Bool().Draw(rt, "suspect"), rapid.Bool().Draw(rt, "settled")
@@ -171,19 +189,30 @@ func TestApply(t *testing.T) {
 	}
 	a, b := buckets.Info{ID: 1, Name: "a"}, buckets.Info{ID: 2, Name: "b", TTL: 5}
 	f(Edit{AddSegments: []Segment{{Seq: 2}, {Seq: 1}}, PutBuckets: []buckets.Info{b, a}, NextSeq: 3},
-		State{Segments: []Segment{{Seq: 1}, {Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3})
+		State{Segments: []Segment{{Seq: 1}, {Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2,
+			NextSeq: 3})
 	b.TTL = 7
-	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []buckets.Info{b}, NextSeq: 2, Accounts: Accounts{Account: []byte{}, AccountLSN: 4}},
-		State{Segments: []Segment{{Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3, Accounts: Accounts{Account: []byte{}, AccountLSN: 4}})
-	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, ReplayPositions: []ReplayPosition{{7, 70}, {5, 50}}},
-		State{Buckets: []buckets.Info{a}, DeletedBuckets: []buckets.Deletion{{ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
-			Accounts: Accounts{Account: []byte{}, AccountLSN: 4}, replayPositions: []ReplayPosition{{5, 50}, {7, 70}}})
+	f(Edit{RemoveSegments: []uint64{1, 9}, PutBuckets: []buckets.Info{b}, NextSeq: 2,
+		Accounts: Accounts{Account: []byte{}, AccountLSN: 4}},
+		State{Segments: []Segment{{Seq: 2}}, Buckets: []buckets.Info{a, b}, LastFlush: 2, NextSeq: 3,
+			Accounts: Accounts{Account: []byte{}, AccountLSN: 4}})
+	f(Edit{RemoveSegments: []uint64{2}, DeleteBuckets: []buckets.Deletion{
+		{ID: 2, Clock: 7, Name: "b"}}, ReplayPositions: []ReplayPosition{{7, 70}, {5, 50}}},
+		State{Buckets: []buckets.Info{a}, DeletedBuckets: []buckets.Deletion{
+			{ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
+			Accounts: Accounts{Account: []byte{}, AccountLSN: 4}, replayPositions: []ReplayPosition{
+				{5, 50}, {7, 70}}})
 	if s.ReplayPositionOf(5) != 50 || s.ReplayPositionOf(6) != 0 {
-		t.Errorf("replay positions %d, %d: want 50 and that of all others", s.ReplayPositionOf(5), s.ReplayPositionOf(6))
+		t.Errorf("replay positions %d, %d: want 50 and that of all others", s.ReplayPositionOf(5),
+			s.ReplayPositionOf(6))
 	}
-	f(Edit{ReplayPosition: 60, ReplayPositions: []ReplayPosition{{7, 55}}, PutBuckets: []buckets.Info{b}, DeleteBuckets: []buckets.Deletion{{ID: 1, Clock: 8}}, Suspect: true},
-		State{DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 8}, {ID: 2, Clock: 7, Name: "b"}}, LastFlush: 2, NextSeq: 3,
-			Accounts: Accounts{Account: []byte{}, AccountLSN: 4}, ReplayPosition: 60, replayPositions: []ReplayPosition{{7, 55}}, Suspect: true})
+	f(Edit{ReplayPosition: 60, ReplayPositions: []ReplayPosition{{7, 55}},
+		PutBuckets: []buckets.Info{b}, DeleteBuckets: []buckets.Deletion{{ID: 1, Clock: 8}},
+		Suspect: true},
+		State{DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 8}, {ID: 2, Clock: 7, Name: "b"}},
+			LastFlush: 2, NextSeq: 3,
+			Accounts: Accounts{Account: []byte{}, AccountLSN: 4}, ReplayPosition: 60,
+			replayPositions: []ReplayPosition{{7, 55}}, Suspect: true})
 	if s.ReplayPositionOf(5) != 60 || s.ReplayPositionOf(7) != 55 {
 		t.Errorf("replay positions %d, %d: want 60 and 55", s.ReplayPositionOf(5), s.ReplayPositionOf(7))
 	}
@@ -198,7 +227,8 @@ func TestReopen(t *testing.T) {
 		limit := int64(rapid.SampledFrom([]int{1, 300, 4 << 20}).Draw(rt, "limit"))
 		for run := range 3 {
 			m, got, r := mustOpen(t, fs, limit)
-			if !reflect.DeepEqual(*got, *want.clone()) || r.Created != (run == 0) || len(r.Torn)+len(r.Damaged) != 0 {
+			if !reflect.DeepEqual(*got, *want.clone()) || r.Created != (run == 0) ||
+				len(r.Torn)+len(r.Damaged) != 0 {
 				rt.Fatalf("run %d: got %+v\nwant %+v\n%+v", run, *got, want, r)
 			}
 			for range rapid.IntRange(0, 8).Draw(rt, "edits") {
@@ -228,7 +258,8 @@ func TestCrash(t *testing.T) {
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 			if op.Kind.ReadOrWrite() == errorfs.OpIsWrite {
 				percent := []int{0, 30, 70, 100}[rng.IntN(4)]
-				crashes = append(crashes, crash{mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), done})
+				crashes = append(crashes,
+					crash{mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rng}), done})
 			}
 			return nil
 		}))
@@ -247,7 +278,8 @@ func TestCrash(t *testing.T) {
 			if len(r.Damaged) != 0 {
 				rt.Fatalf("crash %d: a tear is taken for damage: %+v", i, r)
 			}
-			if !reflect.DeepEqual(got, states[c.done].clone()) && !reflect.DeepEqual(got, states[min(c.done+1, done)].clone()) {
+			if !reflect.DeepEqual(got, states[c.done].clone()) &&
+				!reflect.DeepEqual(got, states[min(c.done+1, done)].clone()) {
 				rt.Fatalf("crash %d after %d commits: %+v\nwant %+v", i, c.done, got, states[c.done])
 			}
 			commit(t, again, Edit{NextSeq: 1})
@@ -262,10 +294,12 @@ func TestCommitRefuses(t *testing.T) {
 	fs := durableDir(t)
 	m, _, _ := mustOpen(t, fs, rewriteSize)
 	commit(t, m, Edit{AddSegments: []Segment{{Seq: 1}}})
-	if err := m.Commit(Edit{AddSegments: []Segment{{Seq: 1}}}); err == nil || !strings.Contains(err.Error(), "segment 1") {
+	if err := m.Commit(Edit{AddSegments: []Segment{{Seq: 1}}}); err == nil ||
+		!strings.Contains(err.Error(), "segment 1") {
 		t.Errorf("a segment twice: %v", err)
 	}
-	if err := m.Commit(Edit{Accounts: Accounts{Account: make([]byte, editLimit)}}); err == nil || !strings.Contains(err.Error(), "67108864") {
+	if err := m.Commit(Edit{Accounts: Accounts{Account: make([]byte, editLimit)}}); err == nil ||
+		!strings.Contains(err.Error(), "67108864") {
 		t.Errorf("too large: %v, want an error that names the limit", err)
 	}
 	commit(t, m, Edit{RemoveSegments: []uint64{1}, AddSegments: []Segment{{Seq: 1, Bytes: 5}}})
@@ -344,7 +378,8 @@ func TestReadIsDurable(t *testing.T) {
 func drawRanges(rt *rapid.T) []Range {
 	ranges := rapid.SliceOfN(rapid.Custom(func(rt *rapid.T) Range {
 		first := rapid.Int64Range(-1<<40, 1<<40).Draw(rt, "first")
-		return Range{Bucket: rapid.Uint64().Draw(rt, "range bucket"), First: first, Past: first + rapid.Int64Range(1, 1<<20).Draw(rt, "chunks")}
+		return Range{Bucket: rapid.Uint64().Draw(rt, "range bucket"), First: first, Past: first +
+			rapid.Int64Range(1, 1<<20).Draw(rt, "chunks")}
 	}), 0, 3).Draw(rt, "ranges")
 	return append([]Range(nil), ranges...) // nil when there are none, as parsed
 }

@@ -24,9 +24,11 @@ func startsOf(t *testing.T) map[string]*vfs.MemFS {
 	out := make(map[string]*vfs.MemFS)
 	for name, copies := range map[string][2][]byte{
 		"whole": {data, data}, "first damaged": {bad, data}, "second damaged": {data, bad},
-		"first missing": {nil, data}, "second missing": {data, nil}, "second torn": {data, data[:len(data)-3]},
+		"first missing": {nil, data}, "second missing": {data, nil},
+		"second torn": {data, data[:len(data)-3]},
 	} {
-		out[name] = disks(t, copies[0], copies[1]).CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100, RNG: rand.New(rand.NewPCG(1, 1))})
+		out[name] = disks(t, copies[0], copies[1]).CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 100,
+			RNG: rand.New(rand.NewPCG(1, 1))})
 	}
 	return out
 }
@@ -57,7 +59,8 @@ func TestAStartSaysWhatFailed(t *testing.T) {
 				break
 			}
 			failed++
-			if what.Kind != errorfs.OpLink && !errors.Is(err, errorfs.ErrInjected) { // a file without a link is copied
+			// a file without a link is copied
+			if what.Kind != errorfs.OpLink && !errors.Is(err, errorfs.ErrInjected) {
 				t.Errorf("%s: %v of %q fails: %v", name, what.Kind, what.Path, err)
 			}
 			m, s, r, err := Open(mem.CrashClone(vfs.CrashCloneCfg{}), dir, own, nil)
@@ -93,7 +96,9 @@ func TestCopiesThatTheDeviceDoesNotGive(t *testing.T) {
 	} {
 		mem := disks(t, c.first, c.second)
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind == errorfs.OpFileRead && slices.ContainsFunc(c.unread, func(n string) bool { return strings.HasSuffix(op.Path, "/"+n) }) {
+			if op.Kind == errorfs.OpFileRead && slices.ContainsFunc(c.unread, func(n string) bool {
+				return strings.HasSuffix(op.Path, "/"+n)
+			}) {
 				return syscall.EIO
 			}
 			return nil
@@ -102,7 +107,8 @@ func TestCopiesThatTheDeviceDoesNotGive(t *testing.T) {
 		switch {
 		case !c.opens && !errors.Is(err, syscall.EIO):
 			t.Errorf("%q unread: %v, %+v", c.unread, err, r)
-		case c.opens && (err != nil || !reflect.DeepEqual(s, want) || len(r.Damaged) != 1 || len(r.Lost) > 0):
+		case c.opens && (err != nil || !reflect.DeepEqual(s, want) || len(r.Damaged) != 1 ||
+			len(r.Lost) > 0):
 			t.Errorf("%q unread: %v, %+v, %+v", c.unread, err, s, r)
 		}
 		if err == nil {

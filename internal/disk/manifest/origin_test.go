@@ -41,13 +41,16 @@ func TestACopyOfAnotherDirectory(t *testing.T) {
 		if fmt.Sprint(report.Damaged, report.Lost) != fmt.Sprint(inspected.Damaged, inspected.Lost) {
 			t.Errorf("%q: Inspect says %v, Open %v", copies, inspected, report)
 		}
-		if !strings.Contains(fmt.Sprint(report.Damaged), "it is of the data directory 09") || len(report.SetAside) != len(copies) {
+		if !strings.Contains(fmt.Sprint(report.Damaged), "it is of the data directory 09") ||
+			len(report.SetAside) != len(copies) {
 			t.Errorf("%q: %+v", copies, report)
 		}
-		if both := len(copies) == 2; state.Suspect != both || len(state.Buckets) != 2 && !both || both && len(state.Buckets) != 0 {
+		if both := len(copies) == 2; state.Suspect != both || len(state.Buckets) != 2 && !both || both &&
+			len(state.Buckets) != 0 {
 			t.Errorf("%q: %+v", copies, state)
 		}
-		if _, state, report := mustOpenOf(t, fs, another, rewriteSize); len(report.Damaged) > 0 || state.Directory != another {
+		if _, state, report := mustOpenOf(t, fs, another, rewriteSize); len(report.Damaged) > 0 ||
+			state.Directory != another {
 			t.Errorf("%q: then %+v of %s", copies, report, state.Directory)
 		}
 	}
@@ -61,11 +64,13 @@ func TestCopiesThatWentApart(t *testing.T) {
 		fs := manifestOf(t, another, "a", "b", "c")
 		putCopies(t, fs, twin, name)
 		m, state, report := mustOpenOf(t, fs, another, rewriteSize)
-		if len(state.Buckets) != 1 || !state.Suspect || len(report.SetAside) != 2 || !strings.Contains(fmt.Sprint(report.Lost), "different things from edit 2 on") {
+		if len(state.Buckets) != 1 || !state.Suspect || len(report.SetAside) != 2 ||
+			!strings.Contains(fmt.Sprint(report.Lost), "different things from edit 2 on") {
 			t.Errorf("%s: %+v, %+v", name, state, report)
 		}
 		commit(t, m, Edit{PutBuckets: []buckets.Info{bucketOf(7, "new")}, Settled: true})
-		if _, state, report := mustOpenOf(t, fs, another, rewriteSize); len(state.Buckets) != 2 || len(report.Damaged)+len(report.Lost) > 0 || state.Suspect {
+		if _, state, report := mustOpenOf(t, fs, another, rewriteSize); len(state.Buckets) != 2 ||
+			len(report.Damaged)+len(report.Lost) > 0 || state.Suspect {
 			t.Errorf("%s: then %+v, %+v", name, state, report)
 		}
 	}

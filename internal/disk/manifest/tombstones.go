@@ -49,7 +49,9 @@ func (m *Manifest) Outlived(expired uint64, limit int64) (clock uint64, early in
 		limit -= int64(len(m.state.Tombstones[i].Series))
 	}
 	list := slices.Clone(m.state.Remembered)
-	slices.SortFunc(list, func(a, b Tombstones) int { return cmp.Compare(b.Incarnation, a.Incarnation) })
+	slices.SortFunc(list, func(a, b Tombstones) int {
+		return cmp.Compare(b.Incarnation, a.Incarnation)
+	})
 	for i := range list {
 		if limit -= int64(len(list[i].Series)); limit < 0 || list[i].Incarnation <= expired {
 			clock = list[i].Incarnation
@@ -106,7 +108,11 @@ func (r *reader) deletion(tag byte, e *Edit) {
 	case tagRemembered:
 		e.Remembered = append(e.Remembered, r.tombstones())
 	case tagDropTombstones:
-		e.DropTombstones = append(e.DropTombstones, DroppedTombstones{Bucket: r.U64(), DeleteSequence: r.Uvarint(), LSN: r.Uvarint()})
+		e.DropTombstones = append(e.DropTombstones, DroppedTombstones{
+			Bucket:         r.U64(),
+			DeleteSequence: r.Uvarint(),
+			LSN:            r.Uvarint(),
+		})
 	case tagRememberAfter:
 		e.RememberAfter = r.Uvarint()
 	case tagIncarnation:
@@ -117,7 +123,12 @@ func (r *reader) deletion(tag byte, e *Edit) {
 }
 
 func (r *reader) tombstones() Tombstones {
-	t := Tombstones{Bucket: r.U64(), DeleteSequence: r.Uvarint(), LSN: r.Uvarint(), Incarnation: r.Uvarint()}
+	t := Tombstones{
+		Bucket:         r.U64(),
+		DeleteSequence: r.Uvarint(),
+		LSN:            r.Uvarint(),
+		Incarnation:    r.Uvarint(),
+	}
 	n := r.UpTo(uint64(len(r.Src)) / tombstoneSize)
 	t.Series = make([]DeletedSeries, 0, n)
 	for ; n > 0 && !r.Bad; n-- {

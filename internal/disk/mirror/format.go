@@ -57,16 +57,24 @@ func parseHeader(src []byte) (of origin.Directory, f manifest.File, number int, 
 	if len(src) < headerSize || [8]byte(src) != magic {
 		return of, f, 0, fmt.Errorf("%w: begins with %x", errHeader, src[:min(len(src), 8)])
 	}
-	want, got := binary.LittleEndian.Uint32(src[headerSize-4:]), crc32.Checksum(src[:headerSize-4], castagnoli)
+	want, got := binary.LittleEndian.Uint32(src[headerSize-4:]),
+		crc32.Checksum(src[:headerSize-4], castagnoli)
 	if want != got {
 		return of, f, 0, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
 	}
 	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
-		return of, f, 0, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n, formatNumber)
+		return of, f, 0, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n,
+			formatNumber)
 	}
 	own := origin.ParseFile(src[16:])
 	at := func(i int) uint64 { return binary.LittleEndian.Uint64(src[16+origin.FileSize+8*i:]) }
-	f = manifest.File{Kind: manifest.FileKind(src[12]), Seq: own.Number, From: at(0), Past: at(1), Replaces: at(2)}
+	f = manifest.File{
+		Kind:     manifest.FileKind(src[12]),
+		Seq:      own.Number,
+		From:     at(0),
+		Past:     at(1),
+		Replaces: at(2),
+	}
 	return own.Directory, f, int(src[13]) - 1, nil
 }
 
@@ -97,7 +105,8 @@ func (h *frame) append(dst []byte) []byte {
 // sum is the checksum of a block of a copy whose header has the checksum copySum.
 func sum(copySum uint32, head, stored []byte) uint32 {
 	c := binary.LittleEndian.AppendUint32(make([]byte, 0, 4), copySum)
-	return crc32.Update(crc32.Update(crc32.Checksum(c, castagnoli), castagnoli, head), castagnoli, stored)
+	return crc32.Update(crc32.Update(crc32.Checksum(c, castagnoli), castagnoli, head), castagnoli,
+		stored)
 }
 
 // parseFrame returns an error for anything but the head of a block or of the end.

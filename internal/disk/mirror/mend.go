@@ -17,7 +17,8 @@ import (
 // Mend writes the copies anew of which a Read of the file has reported places, and keeps what
 // there is of them in lost+found. Nothing was lost: each block is in one of the copies. It returns
 // the paths of the copies that were written.
-func Mend(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, found *Report) (mended []string, err error) {
+func Mend(fs vfs.FS, dir string, of origin.Directory, f *manifest.File,
+	found *Report) (mended []string, err error) {
 	for i, path := range datadir.FilePaths(f.Name()) {
 		if !found.bad(path) {
 			continue
@@ -47,7 +48,8 @@ func Mend(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, found *R
 }
 
 // writeCopy writes one copy from what both have, under its unfinished name.
-func writeCopy(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, number int, path string) error {
+func writeCopy(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, number int,
+	path string) error {
 	out, err := fs.Create(fs.PathJoin(dir, path)+datadir.TempSuffix, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err

@@ -26,7 +26,8 @@ const dir = "/data"
 // own is the id of the directory.
 var own = origin.Directory{1, 2, 15: 3}
 
-var described = manifest.File{Kind: manifest.TagChanges, Seq: 7, From: 1, Past: 1 << 40, Replaces: 3}
+var described = manifest.File{Kind: manifest.TagChanges, Seq: 7, From: 1, Past: 1 << 40,
+	Replaces: 3}
 
 // newDir returns a file system with the directories of a store.
 func newDir(t testing.TB) *vfs.MemFS {
@@ -63,7 +64,8 @@ func weights(items [][]byte) (n int64) {
 // someItems returns items that fill several blocks.
 func someItems(blocks int) (items [][]byte) {
 	for i := range blocks {
-		items = append(items, bytes.Repeat([]byte{byte(i + 1)}, blockSize/2+1), []byte(fmt.Sprint("item ", i)), nil)
+		items = append(items, bytes.Repeat([]byte{byte(i + 1)}, blockSize/2+1),
+			[]byte(fmt.Sprint("item ", i)), nil)
 	}
 	return items
 }
@@ -177,7 +179,8 @@ func spoil(t *testing.T, from *sample, what string, path string, change func(dat
 			t.Fatalf("%s of %s: %s is named", what, path, p.File)
 		}
 	}
-	if said, whole, err := Describe(fs, dir, own, f.Name()); err != nil || !whole || said.Past != f.Past || said.Items != f.Items {
+	if said, whole, err := Describe(fs, dir, own, f.Name()); err != nil || !whole ||
+		said.Past != f.Past || said.Items != f.Items {
 		t.Fatalf("%s: it says %+v, %t, %v", what, said, whole, err)
 	}
 	mended, err := Mend(fs, dir, own, &f, &r)
@@ -265,7 +268,8 @@ func TestPairs(t *testing.T) {
 				lost, entries = int64(a[1]), int64(a[2])
 			}
 			got, r := readFile(t, fs, f)
-			if r.LostEntries != entries || r.Entries != weights(items)-entries || r.Lost != (lost > 0) || int64(len(got)) != int64(len(items))-lost || !r.bad(paths()[0]) || !r.bad(paths()[1]) {
+			if r.LostEntries != entries || r.Entries != weights(items)-entries || r.Lost != (lost > 0) ||
+				int64(len(got)) != int64(len(items))-lost || !r.bad(paths()[0]) || !r.bad(paths()[1]) {
 				t.Errorf("blocks %d and %d: %d items, %+v", i, j, len(got), r)
 			}
 			for _, item := range got {
@@ -308,7 +312,8 @@ func TestCrash(t *testing.T) {
 		if err == nil {
 			f, err = w.Finish()
 		}
-		after := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50, RNG: rand.New(rand.NewPCG(uint64(n), 1))})
+		after := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50,
+			RNG: rand.New(rand.NewPCG(uint64(n), 1))})
 		if err == nil {
 			if got, r := readFile(t, after, f); !same(got, someItems(2)) || !r.Whole() {
 				t.Fatalf("finished: %+v", r)
@@ -369,7 +374,8 @@ func TestADeviceThatFails(t *testing.T) {
 		}
 		f := writeFile(t, mem, items)
 		fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
-			if op.Kind == errorfs.OpFileReadAt && (both || strings.HasSuffix(op.Path, "2")) && op.Offset > 0 {
+			if op.Kind == errorfs.OpFileReadAt && (both || strings.HasSuffix(op.Path, "2")) &&
+				op.Offset > 0 {
 				return syscall.EIO
 			}
 			return nil
@@ -384,7 +390,8 @@ func TestADeviceThatFails(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	fs := newDir(f)
 	file := writeFile(f, fs, [][]byte{[]byte("one"), bytes.Repeat([]byte("two"), 100)})
-	f.Add(filetest.Read(f, fs, fs.PathJoin(dir, paths()[0])), filetest.Read(f, fs, fs.PathJoin(dir, paths()[1])))
+	f.Add(filetest.Read(f, fs, fs.PathJoin(dir, paths()[0])),
+		filetest.Read(f, fs, fs.PathJoin(dir, paths()[1])))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		fs := newDir(t)
 		filetest.Write(t, fs, fs.PathJoin(dir, paths()[0]), a)
@@ -393,7 +400,8 @@ func FuzzRead(f *testing.F) {
 		if err != nil && !strings.Contains(err.Error(), ErrFormat.Error()) {
 			t.Fatal(err)
 		}
-		if _, _, err := Describe(fs, dir, own, file.Name()); err != nil && !strings.Contains(err.Error(), ErrFormat.Error()) {
+		if _, _, err := Describe(fs, dir, own, file.Name()); err != nil &&
+			!strings.Contains(err.Error(), ErrFormat.Error()) {
 			t.Fatal(err)
 		}
 	})

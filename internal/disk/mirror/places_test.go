@@ -10,7 +10,8 @@ import (
 	"dalmatiner/internal/testkit/filetest"
 )
 
-// blocksOfOneSize is a sample of three whole blocks that have the same length in the file, and that length.
+// blocksOfOneSize is a sample of three whole blocks that have the same length in the file, and that
+// length.
 func blocksOfOneSize(t *testing.T) (s *sample, size int) {
 	t.Helper()
 	random := rand.NewChaCha8([32]byte{1})
@@ -43,7 +44,8 @@ func blocksOfOneSize(t *testing.T) (s *sample, size int) {
 	}
 }
 
-// Whole blocks at each other's places are damage: a device that writes to the wrong place, or loses a write, leaves them.
+// Whole blocks at each other's places are damage: a device that writes to the wrong place, or loses
+// a write, leaves them.
 func TestBlocksAtTheWrongPlace(t *testing.T) {
 	from, size := blocksOfOneSize(t)
 	block := func(data []byte, n int) []byte { return data[headerSize+n*size:][:size] }
@@ -61,8 +63,8 @@ func TestBlocksAtTheWrongPlace(t *testing.T) {
 	}
 }
 
-// A file that has lost something in both copies is not mended: a copy that is whole by its checksums would say that there
-// never was more. Both stay as they are.
+// A file that has lost something in both copies is not mended: a copy that is whole by its
+// checksums would say that there never was more. Both stay as they are.
 func TestWhatIsLostIsNotMended(t *testing.T) {
 	from, size := blocksOfOneSize(t)
 	fs := newDir(t)

@@ -100,11 +100,11 @@ func (r *reader) bad(c *copyReader, at, n int64, reason string) {
 	r.report.Bad = append(r.report.Bad, Place{c.path, at, n, reason})
 }
 
-// Read calls fn for every item of a committed file below the data directory dir, which has the id of,
-// in order. Each
-// block comes from whichever copy has it. The item is valid during the call. The error is
-// that of fn, or says nothing about the file, or wraps ErrFormat.
-func Read(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, fn func(item []byte) error) (Report, error) {
+// Read calls fn for every item of a committed file below the data directory dir, which has the id
+// of, in order. Each block comes from whichever copy has it. The item is valid during the call. The
+// error is that of fn, or says nothing about the file, or wraps ErrFormat.
+func Read(fs vfs.FS, dir string, of origin.Directory, f *manifest.File,
+	fn func(item []byte) error) (Report, error) {
 	var content []byte
 	return walk(fs, dir, of, f, func(r *reader, h *frame, stored []byte) error {
 		src, buf, err := zstd.Content(content, stored, zstd.MaxLength)
@@ -144,7 +144,8 @@ func wellFormed(src []byte, items uint32) (bad bool) {
 
 // Describe returns what the copies of a file say of it that no MANIFEST names. Whole is false
 // where none of them says it, or none has an end: the sizes are 0 then.
-func Describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (f manifest.File, whole bool, err error) {
+func Describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (f manifest.File,
+	whole bool, err error) {
 	for i, path := range datadir.FilePaths(n) {
 		copied, openErr := fs.Open(fs.PathJoin(dir, path))
 		if openErr != nil {
@@ -208,7 +209,8 @@ func Origin(fs vfs.FS, path string) (of origin.File, ok bool, err error) {
 }
 
 // walk gives every block to each.
-func walk(fs vfs.FS, dir string, of origin.Directory, f *manifest.File, each func(r *reader, h *frame, stored []byte) error) (Report, error) {
+func walk(fs vfs.FS, dir string, of origin.Directory, f *manifest.File,
+	each func(r *reader, h *frame, stored []byte) error) (Report, error) {
 	r := &reader{of: of, file: f}
 	err := r.open(fs, dir)
 	if err == nil {
@@ -328,7 +330,8 @@ func (c *copyReader) block(at int64) (h frame, stored []byte, err error) {
 	}
 	all, err := c.read(at, frameSize+int64(h.stored))
 	if errors.Is(err, errShort) && at+frameSize+int64(h.stored) > c.size {
-		return h, nil, fmt.Errorf("%w: a block of %d bytes, of which the file has %d", errDamaged, h.stored, c.size-at-frameSize)
+		return h, nil, fmt.Errorf("%w: a block of %d bytes, of which the file has %d", errDamaged,
+			h.stored, c.size-at-frameSize)
 	}
 	if err != nil {
 		return h, nil, err

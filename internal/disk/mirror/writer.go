@@ -32,8 +32,8 @@ type Writer struct {
 	out     []byte
 }
 
-// Create begins a file below the data directory dir, which has the id of, whose copies do not count before Finish.
-// Of f it takes all but the sizes.
+// Create begins a file below the data directory dir, which has the id of, whose copies do not count
+// before Finish. Of f it takes all but the sizes.
 func Create(fs vfs.FS, dir string, of origin.Directory, f manifest.File) (*Writer, error) {
 	w := &Writer{fs: fs, dir: dir, file: f, enc: encoderFor(f.Kind)}
 	w.file.Bytes, w.file.Items = 0, 0
@@ -179,7 +179,8 @@ func (w *Writer) Abort() error {
 func Remove(fs vfs.FS, dir string, n manifest.FileName) (err error) {
 	for _, path := range datadir.FilePaths(n) {
 		for _, suffix := range []string{"", datadir.TempSuffix} {
-			if rmErr := fs.Remove(fs.PathJoin(dir, path) + suffix); rmErr != nil && !oserror.IsNotExist(rmErr) {
+			if rmErr := fs.Remove(fs.PathJoin(dir, path) + suffix); rmErr != nil &&
+				!oserror.IsNotExist(rmErr) {
 				err = errors.Join(err, rmErr)
 			}
 		}

@@ -61,12 +61,14 @@ func ParseFile(src []byte) (f File) {
 // ErrForeign is wrapped by what Check returns.
 var ErrForeign = errors.New("it is not the file of its name")
 
-// CheckContent returns why a file of some bytes and a checksum is not the one that the MANIFEST names.
+// CheckContent returns why a file of some bytes and a checksum is not the one that the MANIFEST
+// names.
 func CheckContent(bytes int64, sum uint32, found int64, foundSum uint32) error {
 	if found == bytes && foundSum == sum {
 		return nil
 	}
-	return fmt.Errorf("%w: the MANIFEST says that it has %d bytes and the sum %08x, it has %d and %08x",
+	return fmt.Errorf(
+		"%w: the MANIFEST says that it has %d bytes and the sum %08x, it has %d and %08x",
 		ErrForeign, bytes, sum, found, foundSum)
 }
 
@@ -74,9 +76,11 @@ func CheckContent(bytes int64, sum uint32, found int64, foundSum uint32) error {
 func (f File) Check(found File) error {
 	switch {
 	case found.Directory != f.Directory:
-		return fmt.Errorf("%w: it is of the data directory %s, and this one is %s", ErrForeign, found.Directory, f.Directory)
+		return fmt.Errorf("%w: it is of the data directory %s, and this one is %s", ErrForeign,
+			found.Directory, f.Directory)
 	case found.Number != f.Number:
-		return fmt.Errorf("%w: it is file %d of this directory under the name of file %d", ErrForeign, found.Number, f.Number)
+		return fmt.Errorf("%w: it is file %d of this directory under the name of file %d", ErrForeign,
+			found.Number, f.Number)
 	}
 	return nil
 }

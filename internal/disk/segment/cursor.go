@@ -39,7 +39,8 @@ func (c *Cursor) Open(r *Reader, bucket uint64, h Hash, from, to int64) error {
 	return c.Stand(from)
 }
 
-// Find is the first half of Open, Stand the second: who finds many before one waits for memory once.
+// Find is the first half of Open, Stand the second: who finds many before one waits for memory
+// once.
 func (c *Cursor) Find(r *Reader, bucket uint64, h Hash, from, to int64) error {
 	*c = Cursor{bucket: bucket, hash: h, to: to}
 	if !r.footer().info.reaches(from, to) {

@@ -24,9 +24,10 @@ type DamageError struct {
 	Offset    int64  // of the damaged range in the file
 	Length    int64  // of the damaged range, in bytes
 	Want, Got uint32 // CRC-32C: stored and computed; both 0 if Detail is set
-	Part      string // data, index, rollups, series, buckets, directory, state or footer; chunk if there is no range
-	Detail    string // what is wrong, if it is not the checksum
-	Cause     error  // error of the device, which could not read the range; else nil
+	// data, index, rollups, series, buckets, directory, state or footer; chunk if there is no range
+	Part   string
+	Detail string // what is wrong, if it is not the checksum
+	Cause  error  // error of the device, which could not read the range; else nil
 }
 
 // Unwrap returns the error of the device, nil if there was none.
@@ -49,16 +50,22 @@ func (e *DamageError) Error() string {
 		what = fmt.Sprintf("CRC-32C is %08x, computed %08x", e.Want, e.Got)
 	}
 	if e.Part == partChunk {
-		return fmt.Sprintf("segment %s: %s; the rest of the file stays readable, restore it from a snapshot or a backup", e.File, what)
+		return fmt.Sprintf("segment %s: %s; the rest of the file stays readable, restore it from a "+
+			"snapshot or a backup", e.File, what)
 	}
-	return fmt.Sprintf("segment %s: %s damaged, %d bytes at offset %d: %s; the rest of the file stays readable, restore it from a snapshot or a backup",
+	return fmt.Sprintf("segment %s: %s damaged, %d bytes at offset %d: %s; the rest of the file "+
+		"stays readable, restore it from a snapshot or a backup",
 		e.File, e.Part, e.Length, e.Offset, what)
 }
 
 // Undecodable returns the damage of a chunk whose bytes are those that were written, by their
 // checksum, and do not decode for the given cause.
 func (r *Reader) Undecodable(h Hash, chunk int64, cause error) *DamageError {
-	return &DamageError{File: r.file.path, Part: partChunk, Detail: fmt.Sprintf("chunk %d of series %s does not decode: %v", chunk, h, cause)}
+	return &DamageError{
+		File:   r.file.path,
+		Part:   partChunk,
+		Detail: fmt.Sprintf("chunk %d of series %s does not decode: %v", chunk, h, cause),
+	}
 }
 
 // Damages returns every DamageError in err, however they are joined and wrapped. One call of

@@ -68,7 +68,9 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 	}
 	note(r.Each(one))
 	for p := range m.chunks {
-		note(r.Chunks(p.bucket, p.hash, p.chunk, p.chunk+1, func(c int64, data []byte) error { return one(p.bucket, p.hash, c, data) }))
+		note(r.Chunks(p.bucket, p.hash, p.chunk, p.chunk+1, func(c int64, data []byte) error {
+			return one(p.bucket, p.hash, c, data)
+		}))
 	}
 	for _, p := range m.keys() {
 		for l := range rollups {
@@ -85,7 +87,9 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 		}
 	}
 	note(r.Series(func(s Series) error {
-		if i := slices.IndexFunc(m.series, func(o Series) bool { return o.Hash == s.Hash }); i < 0 || fmt.Sprint(m.series[i]) != fmt.Sprint(s) {
+		if i := slices.IndexFunc(m.series, func(o Series) bool {
+			return o.Hash == s.Hash
+		}); i < 0 || fmt.Sprint(m.series[i]) != fmt.Sprint(s) {
 			tb.Fatalf("identity %+v was never written", s)
 		}
 		n++
@@ -94,7 +98,9 @@ func (m *model) survivors(tb testing.TB, fs vfs.FS) (n int, bad []*DamageError) 
 	found, err := r.Buckets()
 	note(err)
 	for _, b := range found {
-		if !slices.ContainsFunc(m.buckets, func(o buckets.Info) bool { return fmt.Sprint(o) == fmt.Sprint(b) }) {
+		if !slices.ContainsFunc(m.buckets, func(o buckets.Info) bool {
+			return fmt.Sprint(o) == fmt.Sprint(b)
+		}) {
 			tb.Fatalf("bucket %+v was never written", b)
 		}
 		n++
@@ -119,10 +125,12 @@ func TestI5EverySingleBitFlipIsDamage(t *testing.T) {
 			t.Fatalf("bit %d of byte %d: no damage reported", i%8, i/8)
 		}
 		if n >= m.all() {
-			t.Fatalf("bit %d of byte %d: reported as %v, but all %d records were returned", i%8, i/8, bad[0], n)
+			t.Fatalf("bit %d of byte %d: reported as %v, but all %d records were returned", i%8, i/8, bad[0],
+				n)
 		}
 		for _, e := range bad {
-			if e.File != testPath || e.Offset > int64(i/8) || e.Offset+e.Length <= int64(i/8) && e.Part != partFooter {
+			if e.File != testPath || e.Offset > int64(i/8) || e.Offset+e.Length <= int64(i/8) &&
+				e.Part != partFooter {
 				t.Fatalf("byte %d was damaged, the error names %+v", i/8, *e)
 			}
 		}
@@ -161,7 +169,8 @@ func TestI5OtherBlocksStayReadable(t *testing.T) {
 		n, bad := m.survivors(t, memFile(t, data))
 		data[at] ^= 0x40
 		for _, e := range bad {
-			if e.Offset != at || e.Length != d.offset(block+1)-at || e.Part != k.String() || e.Want == e.Got {
+			if e.Offset != at || e.Length != d.offset(block+1)-at || e.Part != k.String() ||
+				e.Want == e.Got {
 				t.Fatalf("%s: damage is %+v, want offset %d", k, *e, at)
 			}
 		}
@@ -186,7 +195,8 @@ func TestI5BlockInTheWrongPlaceIsDamage(t *testing.T) {
 		t.Fatalf("blocks 0 and 1 have %d and %d bytes, the test needs equal ones", b-a, c-b)
 	}
 	copy(data[b:c], data[a:b])
-	if n, bad := m.survivors(t, memFile(t, data)); n >= m.all() || len(bad) == 0 || bad[0].Offset != b {
+	if n, bad := m.survivors(t, memFile(t, data)); n >= m.all() || len(bad) == 0 ||
+		bad[0].Offset != b {
 		t.Fatalf("%d of %d records, damage %v", n, m.all(), bad)
 	}
 }
@@ -204,11 +214,14 @@ func TestDamageErrorsAreBounded(t *testing.T) {
 	for i := range r.footer().first(kindLeaf) {
 		data[d.offset(i)] ^= 1
 	}
-	err = open(t, memFile(t, data), testPath).Each(func(uint64, Hash, int64, []byte) error { return nil })
+	err = open(t, memFile(t, data), testPath).Each(func(uint64, Hash, int64, []byte) error {
+		return nil
+	})
 	if n := len(Damages(err)); n != maxDamages {
 		t.Fatalf("%d errors, want %d", n, maxDamages)
 	}
-	if want := fmt.Sprintf("and %d more damaged ranges", r.footer().first(kindLeaf)-maxDamages); !strings.HasSuffix(err.Error(), want) {
+	if want := fmt.Sprintf("and %d more damaged ranges",
+		r.footer().first(kindLeaf)-maxDamages); !strings.HasSuffix(err.Error(), want) {
 		t.Fatalf("the error does not end in %q", want)
 	}
 }
@@ -219,7 +232,8 @@ func TestLaterFormatIsNamed(t *testing.T) {
 	binary.LittleEndian.PutUint32(foot[ownSize+8:], 99)
 	seal(foot, int64(len(data)-footerSize))
 	_, err := Open(memFile(t, data), testPath)
-	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "version 99") || len(Damages(err)) != 0 {
+	if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "version 99") ||
+		len(Damages(err)) != 0 {
 		t.Fatalf("Open: %v", err)
 	}
 }
@@ -239,7 +253,8 @@ func TestCrashLeavesNoneOrAll(t *testing.T) {
 	check := func(step string, whole bool) {
 		t.Helper()
 		for _, percent := range []int{0, 30, 70, 100} {
-			crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: rand.New(rand.NewPCG(1, uint64(percent)))})
+			crashed := fs.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent,
+				RNG: rand.New(rand.NewPCG(1, uint64(percent)))})
 			r, err := Open(crashed, final)
 			if err != nil {
 				if whole || len(Damages(err)) > 0 {

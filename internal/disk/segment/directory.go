@@ -43,13 +43,15 @@ func parseDirectory(raw []byte, file *openFile, f *footer) (*directory, error) {
 		rollups: make([]atomic.Pointer[rollupBlock], f.blocks[kindSmall]+f.blocks[kindLarge]),
 	}
 	if d.offset(0) != 0 || d.offset(d.blocks) != f.dirOff {
-		return nil, fmt.Errorf("blocks lie from offset %d to %d, want 0 to %d", d.offset(0), d.offset(d.blocks), f.dirOff)
+		return nil, fmt.Errorf("blocks lie from offset %d to %d, want 0 to %d", d.offset(0),
+			d.offset(d.blocks), f.dirOff)
 	}
 	for i := range d.blocks {
 		// A length within its bounds cannot come from an overflow: the sum of
 		// all lengths is the size of the file.
 		if n := d.offset(i+1) - d.offset(i); n <= crcSize || n > maxBlock {
-			return nil, fmt.Errorf("block %d of %d has %d bytes, the limits are %d and %d", i, d.blocks, n, crcSize+1, maxBlock)
+			return nil, fmt.Errorf("block %d of %d has %d bytes, the limits are %d and %d", i, d.blocks, n,
+				crcSize+1, maxBlock)
 		}
 	}
 	return d, nil

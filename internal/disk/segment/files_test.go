@@ -88,7 +88,8 @@ func TestReadersShareTheLimitOfOpenFiles(t *testing.T) {
 	if most := fs.most.Load(); most > limit {
 		t.Errorf("%d files were open", most)
 	}
-	if s := files.Stats(); s.Open != limit || s.Limit != limit || s.Opened <= int64(len(readers)) || fs.open.Load() != limit {
+	if s := files.Stats(); s.Open != limit || s.Limit != limit || s.Opened <= int64(len(readers)) ||
+		fs.open.Load() != limit {
 		t.Errorf("%+v, %d are open", s, fs.open.Load())
 	}
 	for _, r := range readers {
@@ -148,7 +149,8 @@ func TestAFileThatDoesNotOpenAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	readers[0].DropIndex()
-	if err := m.compareOne(readers[0], p); len(Damages(err)) != 1 || ReadFailed(err) || !bytes.Contains([]byte(err.Error()), []byte("gone")) {
+	if err := m.compareOne(readers[0], p); len(Damages(err)) != 1 || ReadFailed(err) ||
+		!bytes.Contains([]byte(err.Error()), []byte("gone")) {
 		t.Errorf("a file that is gone: %v", err)
 	}
 	if err := m.compareOne(readers[1], p); err != nil || files.Stats().Open != 1 {

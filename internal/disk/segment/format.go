@@ -141,7 +141,8 @@ func appendFooter(dst []byte, f *footer) []byte {
 // fields lists what the footer stores of an Info in 64 bits, in file order. Size
 // is not there: the file knows it.
 func (i *Info) fields() []*int64 {
-	return []*int64{&i.Chunks, &i.Points, &i.Series, &i.MinChunk, &i.MaxChunk, &i.DataBytes, &i.Generation, &i.WindowFirst}
+	return []*int64{&i.Chunks, &i.Points, &i.Series, &i.MinChunk, &i.MaxChunk, &i.DataBytes,
+		&i.Generation, &i.WindowFirst}
 }
 
 // parseFooter reads the footer of a file of size bytes from its last bytes.
@@ -158,7 +159,8 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 	if string(src[ownSize:ownSize+len(magic)]) != magic {
 		return footer{}, damage("no footer at the end of the file")
 	}
-	want, got := le.Uint32(src[footerSize-crcSize:]), blockCRC(src[:footerSize-crcSize], size-footerSize)
+	want, got := le.Uint32(src[footerSize-crcSize:]),
+		blockCRC(src[:footerSize-crcSize], size-footerSize)
 	if want != got {
 		return footer{}, &DamageError{File: file, Offset: size - footerSize, Length: footerSize,
 			Want: want, Got: got, Part: partFooter}
@@ -167,7 +169,8 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 	f.info.Sum = want
 	src = src[ownSize:]
 	if v := le.Uint32(src[8:]); v != format {
-		return footer{}, fmt.Errorf("segment %s: %w: version %d, this program reads version %d", file, ErrFormat, v, format)
+		return footer{}, fmt.Errorf("segment %s: %w: version %d, this program reads version %d", file,
+			ErrFormat, v, format)
 	}
 	f.dirCRC, f.dirOff = le.Uint32(src[12:]), int64(le.Uint64(src[16:]))
 	src = src[24:]
@@ -183,7 +186,8 @@ func parseFooter(src []byte, file string, size int64) (footer, error) {
 	f.info.WindowChunks = le.Uint32(src[8:])
 	f.info.Size = size
 	if f.dirOff < 0 || f.dirOff > size-footerSize || f.dirLen() > size-footerSize-f.dirOff {
-		return footer{}, damage(fmt.Sprintf("a directory of %d bytes at offset %d does not fit a file of %d bytes",
+		return footer{}, damage(fmt.Sprintf("a directory of %d bytes at offset %d does not fit a file "+
+			"of %d bytes",
 			f.dirLen(), f.dirOff, size))
 	}
 	return f, nil

@@ -29,7 +29,8 @@ type frozenSegment struct {
 }
 
 func newFrozen(generation, first int64, window uint32, of ...buckets.Info) *frozenSegment {
-	return &frozenSegment{model: &model{chunks: map[place][]byte{}, buckets: of, compress: true}, words: map[place][]uint64{},
+	return &frozenSegment{model: &model{chunks: map[place][]byte{}, buckets: of, compress: true},
+		words:      map[place][]uint64{},
 		generation: generation, first: first, window: window}
 }
 
@@ -49,7 +50,8 @@ func (f *frozenSegment) add(bucket uint64, n uint64, timestamp bool, number int6
 func (f *frozenSegment) name(bucket uint64, n, since, below uint64, incarnation ...uint64) {
 	h := testHash(n)
 	h[15] &^= 0x80
-	s := Series{Bucket: bucket, Hash: h, Group: uint32(n / 256), Column: uint16(n % 256), Since: since, DeleteSequence: below}
+	s := Series{Bucket: bucket, Hash: h, Group: uint32(n / 256), Column: uint16(n % 256), Since: since,
+		DeleteSequence: below}
 	if len(incarnation) > 0 {
 		s.Incarnation = incarnation[0]
 	}
@@ -83,8 +85,10 @@ func floats(v float64, n int) []uint64 {
 // frozenSegments are one segment of each kind.
 func frozenSegments() map[string]*frozenSegment {
 	plain := buckets.Info{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800}
-	brief := buckets.Info{ID: 3, Name: "brief\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9}
-	timestamped := buckets.Info{ID: 1 << 31, Name: "stamped", Resolution: 1000, PPF: 604800, HPTS: true}
+	brief := buckets.Info{ID: 3, Name: "brief\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080,
+		Grace: 5e9}
+	timestamped := buckets.Info{ID: 1 << 31, Name: "stamped", Resolution: 1000, PPF: 604800,
+		HPTS: true}
 
 	flush := newFrozen(12, 0, 0, plain, brief, timestamped)
 	flush.reversed, flush.compress = true, false
@@ -126,11 +130,13 @@ func frozenSegments() map[string]*frozenSegment {
 			timestamps.add(1<<31, n, true, 2083335+c, ramp(c*1_000_000, 90))
 		}
 	}
-	return map[string]*frozenSegment{"flush": flush, "overlay": overlay, "window": hours, "day": day, "stamps": timestamps}
+	return map[string]*frozenSegment{"flush": flush, "overlay": overlay, "window": hours, "day": day,
+		"stamps": timestamps}
 }
 
 // rollup computes a rollup of a series from the headers of its chunks.
-func (f *frozenSegment) rollup(t *testing.T, l Rollup, p place) (spans uint16, all [MaxSpans]chunk.Header) {
+func (f *frozenSegment) rollup(t *testing.T, l Rollup, p place) (spans uint16,
+	all [MaxSpans]chunk.Header) {
 	t.Helper()
 	for i := range int(int64(f.window) / l.Chunks()) {
 		var of chunk.Node
@@ -198,7 +204,8 @@ func (f *frozenSegment) write(t *testing.T) []byte {
 			if spans == 0 {
 				continue
 			}
-			if err := w.AddRollups(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
+			if err := w.AddRollups(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans),
+				data); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -289,7 +296,10 @@ func TestAnotherFormatIsNamed(t *testing.T) {
 		binary.LittleEndian.PutUint32(foot[ownSize+8:], version)
 		seal(foot, int64(len(data)-footerSize))
 		_, err := Open(memFile(t, data), testPath)
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("%s: unknown segment format: version %d, this program reads version %d", testPath, version, format)) ||
+		if !errors.Is(err, ErrFormat) ||
+			!strings.Contains(err.Error(),
+				fmt.Sprintf("%s: unknown segment format: version %d, this program reads version %d", testPath,
+					version, format)) ||
 			len(Damages(err)) != 0 {
 			t.Errorf("format %d: %v", version, err)
 		}

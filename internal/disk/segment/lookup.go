@@ -76,11 +76,13 @@ func (w *walk) release() {
 // Chunks calls fn for every chunk of a series with a number in [from, to), in ascending
 // order. data is valid during the call, and must not be written to. An error of fn ends the
 // walk and is returned as it is.
-func (r *Reader) Chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error) error {
+func (r *Reader) Chunks(bucket uint64, h Hash, from, to int64,
+	fn func(chunk int64, data []byte) error) error {
 	return r.chunks(bucket, h, from, to, fn, nil)
 }
 
-func (r *Reader) chunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error, lost func(first, past int64)) error {
+func (r *Reader) chunks(bucket uint64, h Hash, from, to int64,
+	fn func(chunk int64, data []byte) error, lost func(first, past int64)) error {
 	if !r.footer().info.reaches(from, to) {
 		return nil
 	}
@@ -132,11 +134,14 @@ func (r *Reader) Each(fn func(bucket uint64, h Hash, chunk int64, data []byte) e
 	}
 	w.fn = fn
 	defer w.release()
-	return w.leaves(0, math.MaxUint64, func(i int, l leaf) error { return w.deliver(i, l, 0, 0, l.entries()) })
+	return w.leaves(0, math.MaxUint64, func(i int, l leaf) error {
+		return w.deliver(i, l, 0, 0, l.entries())
+	})
 }
 
 // Range is Each for the chunks of one bucket with a number in [first, past).
-func (r *Reader) Range(bucket uint64, first, past int64, fn func(bucket uint64, h Hash, chunk int64, data []byte) error) error {
+func (r *Reader) Range(bucket uint64, first, past int64,
+	fn func(bucket uint64, h Hash, chunk int64, data []byte) error) error {
 	if !r.footer().info.reaches(first, past) {
 		return nil
 	}
@@ -348,7 +353,8 @@ func (w *walk) payload(block int) []byte {
 // badEntry notes that an entry of leaf n points to where no data is.
 func (w *walk) badEntry(n int, e entry) error {
 	return w.found.add(w.d.malformed(w.d.foot.first(kindLeaf)+n, kindLeaf,
-		fmt.Sprintf("an entry points to %d bytes at %d of data block %d, which does not hold them", e.length, e.off, e.block)))
+		fmt.Sprintf("an entry points to %d bytes at %d of data block %d, which does not hold them",
+			e.length, e.off, e.block)))
 }
 
 // runEnd returns the block behind those that entries i… of a leaf want one
@@ -362,7 +368,8 @@ func (w *walk) runEnd(l leaf, i, past, limit int) int {
 		if b < end { // read already, or out of turn
 			continue
 		}
-		if b != end || b >= limit || end-first == maxRun || w.d.offset(end+1)-w.d.offset(first) > readSize {
+		if b != end || b >= limit || end-first == maxRun ||
+			w.d.offset(end+1)-w.d.offset(first) > readSize {
 			break
 		}
 		end++

@@ -39,7 +39,8 @@ func (d *directory) span(i int, info *Info) (first, past fenceKey) {
 // lostOf returns which chunks of a series leaf i may hold, none where first is past.
 func (d *directory) lostOf(i int, info *Info, bucket uint64, h *Hash) (first, past int64) {
 	lo, hi := d.span(i, info)
-	if lo.bucket != bucket || bytes.Compare(h[:], lo.hash[:]) < 0 || bytes.Compare(h[:], hi.hash[:]) > 0 {
+	if lo.bucket != bucket || bytes.Compare(h[:], lo.hash[:]) < 0 ||
+		bytes.Compare(h[:], hi.hash[:]) > 0 {
 		return 0, 0
 	}
 	first, past = info.MinChunk, info.MaxChunk+1
@@ -58,7 +59,13 @@ func (d *directory) lostIn(i int, info *Info) (parts []hole.Mark) {
 	low, high := hole.PrefixOf(lo.hash), hole.PrefixOf(hi.hash)
 	add := func(low, high hole.Prefix, first, past int64) {
 		if low <= high && first < past {
-			parts = append(parts, hole.Mark{Bucket: lo.bucket, First: first, Past: past, Low: low, High: high})
+			parts = append(parts, hole.Mark{
+				Bucket: lo.bucket,
+				First:  first,
+				Past:   past,
+				Low:    low,
+				High:   high,
+			})
 		}
 	}
 	if lo.hash == hi.hash {
@@ -77,7 +84,8 @@ func (d *directory) lostIn(i int, info *Info) (parts []hole.Mark) {
 // for ranges [first, past) of chunk numbers within [from, to) that are damaged: some or all
 // of these chunks may have been in the segment. If the directory cannot be read, that is all
 // of [from, to). A chunk whose bytes are intact and do not decode is for the caller to find.
-func (r *Reader) SeriesChunks(bucket uint64, h Hash, from, to int64, fn func(chunk int64, data []byte) error, lost func(first, past int64)) error {
+func (r *Reader) SeriesChunks(bucket uint64, h Hash, from, to int64,
+	fn func(chunk int64, data []byte) error, lost func(first, past int64)) error {
 	clip := func(first, past int64) {
 		if first, past = max(first, from), min(past, to); first < past {
 			lost(first, past)
@@ -95,7 +103,8 @@ func (r *Reader) SeriesChunks(bucket uint64, h Hash, from, to int64, fn func(chu
 // damaged, so that nobody knows which chunks they held: before it calls fn for the chunks
 // behind them in the order of the index. If the directory cannot be read, the part is all of
 // the bucket in [first, past).
-func (r *Reader) Scan(bucket uint64, first, past int64, fn func(bucket uint64, h Hash, chunk int64, data []byte) error, lost func([]hole.Mark)) error {
+func (r *Reader) Scan(bucket uint64, first, past int64,
+	fn func(bucket uint64, h Hash, chunk int64, data []byte) error, lost func([]hole.Mark)) error {
 	if !r.footer().info.reaches(first, past) {
 		return nil
 	}

@@ -76,7 +76,10 @@ func (m *model) readOrLost(t *testing.T, r *Reader) {
 	}
 	for s := range all {
 		read, gone := make(map[int64]bool), make(map[int64]bool)
-		_ = r.SeriesChunks(s.bucket, s.hash, lo, hi, func(c int64, _ []byte) error { read[c] = true; return nil },
+		_ = r.SeriesChunks(s.bucket, s.hash, lo, hi, func(c int64, _ []byte) error {
+			read[c] = true
+			return nil
+		},
 			func(first, past int64) {
 				for c := first; c < past; c++ {
 					gone[c] = true
@@ -110,7 +113,9 @@ func (m *model) readOrLost(t *testing.T, r *Reader) {
 			if was && scanned[p] == (lost[p] || inPart) {
 				t.Fatalf("%v is scanned: %v, lost: %v %v", p, scanned[p], lost[p], inPart)
 			}
-			inGap := broken || slices.ContainsFunc(gaps, func(g Gap) bool { return g.First <= n && n < g.Past })
+			inGap := broken || slices.ContainsFunc(gaps, func(g Gap) bool {
+				return g.First <= n && n < g.Past
+			})
 			there, known := seen[n]
 			if was && !there && known == inGap || there && !read[n] {
 				t.Fatalf("%v is at the cursor: %v %v, in a gap: %v", p, known, there, inGap)

@@ -82,7 +82,13 @@ func (f *openFile) notOpened(err error, offset int64, length int, part string) e
 
 // damage is a range of the file that is not what was written.
 func (f *openFile) damage(offset int64, length int, part, detail string) *DamageError {
-	return &DamageError{File: f.path, Offset: offset, Length: int64(length), Part: part, Detail: detail}
+	return &DamageError{
+		File:   f.path,
+		Offset: offset,
+		Length: int64(length),
+		Part:   part,
+		Detail: detail,
+	}
 }
 
 // unread is a range that the device does not give now.

@@ -11,9 +11,11 @@ import (
 // drawLeaf is a leaf with any places.
 func drawLeaf(t *rapid.T) leaf {
 	var b leafBuilder
-	lengths := rapid.OneOf(rapid.Just(uint16(12)), rapid.Uint16Range(1, 900), rapid.Uint16Range(1, maxChunk))
+	lengths := rapid.OneOf(rapid.Just(uint16(12)), rapid.Uint16Range(1, 900),
+		rapid.Uint16Range(1, maxChunk))
 	gap := rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, 3), rapid.Int64Range(1, 1<<24))
-	lowest := rapid.SampledFrom([]int64{math.MinInt64, -5, 0, 2083334, math.MaxInt64 - math.MaxUint32}).Draw(t, "lowest")
+	lowest := rapid.SampledFrom([]int64{math.MinInt64, -5, 0, 2083334,
+		math.MaxInt64 - math.MaxUint32}).Draw(t, "lowest")
 	e := entry{block: rapid.Uint32Range(0, 5).Draw(t, "block")}
 	rows := rapid.IntRange(1, 40).Draw(t, "rows")
 	for row := range rows {
@@ -82,10 +84,12 @@ func FuzzUnpackLeaf(f *testing.F) {
 		}
 		for row := range l.rows() {
 			if l.rowFirst(row) >= l.rowPast(row) || l.rowPast(row) > l.entries() {
-				t.Fatalf("row %d has the entries %d to %d of %d", row, l.rowFirst(row), l.rowPast(row), l.entries())
+				t.Fatalf("row %d has the entries %d to %d of %d", row, l.rowFirst(row), l.rowPast(row),
+					l.entries())
 			}
 			for i := l.rowFirst(row) + 1; i < l.rowPast(row); i++ {
-				if uint64(l.entry(i).chunk)-uint64(l.lowest()) <= uint64(l.entry(i-1).chunk)-uint64(l.lowest()) {
+				if uint64(l.entry(i).chunk)-uint64(l.lowest()) <= uint64(l.entry(i-1).chunk)-uint64(
+					l.lowest()) {
 					t.Fatalf("entry %d does not ascend", i)
 				}
 			}

@@ -22,7 +22,8 @@ func drawNames(t *rapid.T) (all []byte) {
 			s.Group, s.Column = rapid.Uint32().Draw(t, "group"), rapid.Uint16Range(0, 255).Draw(t, "of it")
 		}
 		numbers := rapid.OneOf(rapid.Just(uint64(0)), rapid.Uint64Range(0, 9), rapid.Uint64())
-		s.Since, s.DeleteSequence, s.Incarnation = numbers.Draw(t, "since"), numbers.Draw(t, "deleted"), numbers.Draw(t, "incarnation")
+		s.Since, s.DeleteSequence, s.Incarnation = numbers.Draw(t, "since"), numbers.Draw(t, "deleted"),
+			numbers.Draw(t, "incarnation")
 		s.Key = rapid.SliceOfN(rapid.ByteRange(0, 2), 0, 300).Draw(t, "key")
 		switch rapid.IntRange(0, 2).Draw(t, "hash") {
 		case 0:

@@ -49,7 +49,13 @@ func (c *Files) Open(path string) (*Reader, error) {
 // anything.
 func (c *Files) Later(path string) *Reader {
 	r := &Reader{file: openFile{path: path, files: c, number: c.number.Add(1)}}
-	r.foot.Store(&footer{unread: true, info: Info{Chunks: 1, Series: 1, Identities: 1, MinChunk: math.MinInt64, MaxChunk: math.MaxInt64}})
+	r.foot.Store(&footer{unread: true, info: Info{
+		Chunks:     1,
+		Series:     1,
+		Identities: 1,
+		MinChunk:   math.MinInt64,
+		MaxChunk:   math.MaxInt64,
+	}})
 	return r
 }
 
@@ -121,7 +127,12 @@ func (r *Reader) directory() (*directory, error) {
 	if err := r.file.readAt(raw, foot.dirOff, partDirectory); err != nil {
 		return nil, err
 	}
-	damage := DamageError{File: r.file.path, Offset: foot.dirOff, Length: int64(len(raw)), Part: partDirectory}
+	damage := DamageError{
+		File:   r.file.path,
+		Offset: foot.dirOff,
+		Length: int64(len(raw)),
+		Part:   partDirectory,
+	}
 	if crc := blockCRC(raw, foot.dirOff); crc != foot.dirCRC {
 		damage.Want, damage.Got = foot.dirCRC, crc
 		return nil, &damage

@@ -74,7 +74,8 @@ func parseSeries(src []byte) (s Series, rest []byte, err error) {
 	for _, f := range [...]struct {
 		mark uint16
 		to   *uint64
-	}{{withSince, &s.Since}, {withDeleteSequence, &s.DeleteSequence}, {withIncarnation, &s.Incarnation}} {
+	}{{withSince, &s.Since}, {withDeleteSequence, &s.DeleteSequence},
+		{withIncarnation, &s.Incarnation}} {
 		if s.Column&f.mark == 0 {
 			continue
 		}

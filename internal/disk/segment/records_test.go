@@ -16,7 +16,8 @@ func TestIdentitiesReadBack(t *testing.T) {
 		for _, below := range []uint64{0, 1, 1<<64 - 1} {
 			for _, incarnation := range []uint64{0, 1, 1 << 60} {
 				for _, key := range []string{"", "a name"} {
-					s := Series{Bucket: 7, Hash: Hash{1, 2, 3}, Group: 1<<23 - 1, Column: 255, Since: since, DeleteSequence: below, Incarnation: incarnation, Key: []byte(key)}
+					s := Series{Bucket: 7, Hash: Hash{1, 2, 3}, Group: 1<<23 - 1, Column: 255, Since: since,
+						DeleteSequence: below, Incarnation: incarnation, Key: []byte(key)}
 					all, src = append(all, s), appendSeries(src, &s)
 				}
 			}
@@ -27,12 +28,14 @@ func TestIdentitiesReadBack(t *testing.T) {
 		if err != nil {
 			t.Fatalf("identity %d: %v", i, err)
 		}
-		if n := len(src) - len(rest); !bytes.Equal(got.Key, want.Key) || fmt.Sprint(got) != fmt.Sprint(want) {
+		if n := len(src) - len(rest); !bytes.Equal(got.Key, want.Key) ||
+			fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%d bytes of identity %d are %+v, want %+v", n, i, got, want)
 		}
 		plain := want
 		plain.Incarnation = 0
-		if n := int64(len(src) - len(rest)); want.Incarnation == 0 && n != SeriesSize(&plain) || want.Incarnation != 0 && n == SeriesSize(&plain) {
+		if n := int64(len(src) - len(rest)); want.Incarnation == 0 && n != SeriesSize(&plain) ||
+			want.Incarnation != 0 && n == SeriesSize(&plain) {
 			t.Errorf("identity %d takes %d bytes, %d without its incarnation", i, n, SeriesSize(&plain))
 		}
 		if n := int64(len(src) - len(rest)); SeriesSize(&got) != n {

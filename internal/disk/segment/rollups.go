@@ -69,19 +69,23 @@ type rollupWriter struct {
 // Both are copied. A series with one unit of Small needs none of Large, which says the same.
 // Describe must have named the window before. Series come in the order of
 // bucket and hash.
-func (w *Writer) AddRollups(l Rollup, bucket uint64, h Hash, spans uint16, digests []uint64, data []byte) error {
+func (w *Writer) AddRollups(l Rollup, bucket uint64, h Hash, spans uint16, digests []uint64,
+	data []byte) error {
 	if w.err != nil {
 		return w.err
 	}
 	v := &w.rollups[l]
 	units := int64(w.foot.info.WindowChunks) / l.Chunks()
 	size := len(digests)*digestSize + len(data)
-	if spans == 0 || int64(spans)>>units != 0 || len(data) == 0 || len(digests) != bits.OnesCount16(spans) || rollupHead+RollupRow+size > leafBody {
-		return w.fail(fmt.Errorf("segment: %d bytes of rollups and %d digests for spans %#x of a window of %d chunks",
+	if spans == 0 || int64(spans)>>units != 0 || len(data) == 0 ||
+		len(digests) != bits.OnesCount16(spans) || rollupHead+RollupRow+size > leafBody {
+		return w.fail(fmt.Errorf("segment: %d bytes of rollups and %d digests for spans %#x of a "+
+			"window of %d chunks",
 			len(data), len(digests), spans, w.foot.info.WindowChunks))
 	}
 	if v.any && (bucket < v.bucket || bucket == v.bucket && bytes.Compare(h[:], v.last[:]) <= 0) {
-		return w.fail(fmt.Errorf("segment: rollups of series %s in bucket %d come behind those of %s in %d", h, bucket, v.last, v.bucket))
+		return w.fail(fmt.Errorf("segment: rollups of series %s in bucket %d come behind those of %s "+
+			"in %d", h, bucket, v.last, v.bucket))
 	}
 	size += rollupHead + len(v.rows) + RollupRow + len(v.data)
 	if len(v.rows) > 0 && (bucket != v.bucket || size > leafBody) {
@@ -144,7 +148,8 @@ func parseRollupBlock(src []byte) (rollupBlock, error) {
 	for i := range b.rows() {
 		_, spans, end := b.row(i)
 		if spans == 0 || spans>>MaxSpans != 0 || end <= past+digestSize*bits.OnesCount16(spans) {
-			return nil, fmt.Errorf("row %d of a block of rollups has spans %#x and ends at %d, the one before at %d", i, spans, end, past)
+			return nil, fmt.Errorf("row %d of a block of rollups has spans %#x and ends at %d, the one "+
+				"before at %d", i, spans, end, past)
 		}
 		past = end
 	}
@@ -223,7 +228,8 @@ func (b rollupBlock) digests(i int, dst *[MaxSpans]uint64) (spans uint16) {
 // spans is 0 if the segment keeps no rollups of the series: it has fewer than FewChunks chunks,
 // or none, or the segment is no window. read is how many
 // bytes came from the file. What is read stays in memory until DropIndex.
-func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (spans uint16, read int64, err error) {
+func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.Header) (
+	spans uint16, read int64, err error) {
 	at, ok, err := r.rollupRow(l, bucket, h)
 	if l == Large && err == nil && !ok {
 		var small [MaxSpans]chunk.Header
@@ -250,7 +256,8 @@ func (r *Reader) Rollups(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]chunk.H
 
 // RollupDigests is Rollups for the digests: dst[i] is the sum of chunk.NumberedDigest over the
 // chunks of the i-th unit.
-func (r *Reader) RollupDigests(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]uint64) (spans uint16, read int64, err error) {
+func (r *Reader) RollupDigests(l Rollup, bucket uint64, h Hash,
+	dst *[MaxSpans]uint64) (spans uint16, read int64, err error) {
 	at, ok, err := r.rollupRow(l, bucket, h)
 	if l == Large && err == nil && !ok {
 		var small [MaxSpans]uint64
@@ -272,7 +279,8 @@ func (r *Reader) RollupDigests(l Rollup, bucket uint64, h Hash, dst *[MaxSpans]u
 
 // onlySmall returns the one unit of Small that a series without a row in Large has, and lets
 // decode read the row of it; -1 if the series is not there. read goes on with its argument.
-func (r *Reader) onlySmall(bucket uint64, h Hash, read int64, decode func(at rollupPosition) error) (unit int, _ int64, err error) {
+func (r *Reader) onlySmall(bucket uint64, h Hash, read int64,
+	decode func(at rollupPosition) error) (unit int, _ int64, err error) {
 	if int64(r.footer().info.WindowChunks) < LargeChunks {
 		return -1, read, nil
 	}
@@ -300,7 +308,8 @@ type rollupPosition struct {
 }
 
 // rollupRow looks for a series in a rollup.
-func (r *Reader) rollupRow(l Rollup, bucket uint64, h Hash) (at rollupPosition, ok bool, err error) {
+func (r *Reader) rollupRow(l Rollup, bucket uint64, h Hash) (at rollupPosition, ok bool,
+	err error) {
 	at.d, err = r.directory()
 	if err != nil || !at.d.holds(bucket, &h) {
 		return at, false, err

@@ -39,8 +39,10 @@ func modelRollups(l Rollup, h Hash) (spans uint16, all [MaxSpans]chunk.Header) {
 			continue
 		}
 		v := int64(h[0]) << i
-		all[i] = chunk.Header{Count: 1 + i, FirstOff: i, LastOff: 3 * i, First: point.FromInt(v), Last: point.FromInt(v + 1),
-			Min: point.FromInt(-v), Max: point.FromInt(v + 2), Sum: chunk.Sum{Lo: 9 * uint64(h[0]) << i}, Rises: i%2 == 0}
+		all[i] = chunk.Header{Count: 1 + i, FirstOff: i, LastOff: 3 * i, First: point.FromInt(v),
+			Last: point.FromInt(v + 1),
+			Min:  point.FromInt(-v), Max: point.FromInt(v + 2), Sum: chunk.Sum{Lo: 9 * uint64(h[0]) << i},
+			Rises: i%2 == 0}
 	}
 	return spans, all
 }
@@ -56,7 +58,8 @@ func (m *model) writeRollups(tb tester, w *Writer) {
 					data = chunk.AppendRollup(data, &all[i])
 				}
 			}
-			if err := w.AddRollups(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans), data); err != nil {
+			if err := w.AddRollups(l, p.bucket, p.hash, spans, testDigests(l, p.hash, spans),
+				data); err != nil {
 				tb.Fatal(err)
 			}
 		}
@@ -82,7 +85,8 @@ func sameDigests(r *Reader, l Rollup, bucket uint64, h Hash, want uint16) error 
 	var got [MaxSpans]uint64
 	spans, _, err := r.RollupDigests(l, bucket, h, &got)
 	if err != nil || spans != want {
-		return fmt.Errorf("digests of rollup %d of %s have spans %#x, want %#x: %v", l, h, spans, want, err)
+		return fmt.Errorf("digests of rollup %d of %s have spans %#x, want %#x: %v", l, h, spans, want,
+			err)
 	}
 	for i, d := range got {
 		if spans>>i&1 != 0 && d != testDigest(l, h, i) {
@@ -124,7 +128,8 @@ func (m *model) compareRollups(r *Reader, b uint64, h Hash) error {
 		if !known {
 			continue
 		}
-		if err := errors.Join(sameRollups(l, h, spans, &got), sameDigests(r, l, b, h, spans)); err != nil {
+		if err := errors.Join(sameRollups(l, h, spans, &got),
+			sameDigests(r, l, b, h, spans)); err != nil {
 			return err
 		}
 	}
@@ -150,7 +155,8 @@ func (m *model) compareCursor(r *Reader, b uint64, h Hash, from, to, step int64)
 		}
 		data, err := c.Data(n + step/2)
 		if err != nil || !bytes.Equal(data, m.chunks[want[0]]) {
-			return fmt.Errorf("chunk %d has %d bytes, want %d, %w", n, len(data), len(m.chunks[want[0]]), err)
+			return fmt.Errorf("chunk %d has %d bytes, want %d, %w", n, len(data), len(m.chunks[want[0]]),
+				err)
 		}
 		next := n + step
 		if err := c.Advance(next); err != nil {
@@ -175,9 +181,12 @@ func closed(c *Cursor) error {
 }
 
 func TestWriterRefusesRollups(t *testing.T) {
-	entry := chunk.AppendRollup(nil, &chunk.Header{Count: 1, First: point.FromInt(1), Last: point.FromInt(1)})
+	entry := chunk.AppendRollup(nil,
+		&chunk.Header{Count: 1, First: point.FromInt(1), Last: point.FromInt(1)})
 	for name, add := range map[string]func(w *Writer) error{
-		"of no window": func(w *Writer) error { return w.AddRollups(Large, 1, Hash{}, 1, []uint64{7}, entry) },
+		"of no window": func(w *Writer) error {
+			return w.AddRollups(Large, 1, Hash{}, 1, []uint64{7}, entry)
+		},
 		"without spans": func(w *Writer) error {
 			w.Describe(1, 0, SmallChunks)
 			return w.AddRollups(Small, 1, Hash{}, 0, nil, entry)
@@ -237,7 +246,8 @@ func TestSeriesOutsideTheSegmentAreNotLookedFor(t *testing.T) {
 		if _, ok := c.Chunk(); ok {
 			t.Fatal("a chunk of a series that is not there")
 		}
-		if spans, read, err := r.Rollups(Large, bucket, h, &rollups); spans != 0 || read != 0 || err != nil {
+		if spans, read, err := r.Rollups(Large, bucket, h, &rollups); spans != 0 || read != 0 ||
+			err != nil {
 			t.Fatalf("spans %#x, %d bytes read, %v", spans, read, err)
 		}
 	}
@@ -316,17 +326,20 @@ func TestASeriesOfOneSmallUnit(t *testing.T) {
 	if err != nil || spans != 1 || got[0] != want || read != 0 {
 		t.Errorf("spans %#x, %+v with %d bytes, want %+v: %v", spans, got[0], read, want, err)
 	}
-	if spans, _, err := r.RollupDigests(Large, 1, Hash{1}, &digests); err != nil || spans != 1 || digests[0] != 8 {
+	if spans, _, err := r.RollupDigests(Large, 1, Hash{1}, &digests); err != nil || spans != 1 ||
+		digests[0] != 8 {
 		t.Errorf("spans %#x, digest %d: %v", spans, digests[0], err)
 	}
 	none := Hash{1, 1}
 	if spans, _, err := r.Rollups(Large, 1, none, &got); err != nil || spans != 0 {
 		t.Errorf("spans %#x of a series that is not there: %v", spans, err)
 	}
-	if spans, _, err := write(SmallChunks, 1).Rollups(Large, 1, Hash{1}, &got); err != nil || spans != 0 {
+	if spans, _, err := write(SmallChunks, 1).Rollups(Large, 1, Hash{1}, &got); err != nil ||
+		spans != 0 {
 		t.Errorf("spans %#x in a window that has no day: %v", spans, err)
 	}
-	if spans, _, err := write(LargeChunks, 3).Rollups(Large, 1, Hash{1}, &got); spans != 0 || !IsDamage(err) {
+	if spans, _, err := write(LargeChunks, 3).Rollups(Large, 1, Hash{1}, &got); spans != 0 ||
+		!IsDamage(err) {
 		t.Errorf("spans %#x where a row is missing: %v", spans, err)
 	}
 }

@@ -111,10 +111,11 @@ func BenchmarkLookup(b *testing.B) {
 			b.ReportAllocs()
 			i, n := 0, 0
 			for b.Loop() {
-				err := r.Chunks(1, testHash(uint64(i*7919%series)), 0, int64(chunks), func(_ int64, data []byte) error {
-					n += len(data)
-					return nil
-				})
+				err := r.Chunks(1, testHash(uint64(i*7919%series)), 0, int64(chunks),
+					func(_ int64, data []byte) error {
+						n += len(data)
+						return nil
+					})
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -168,7 +169,9 @@ func BenchmarkFirstLookup(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if err := again.Chunks(1, testHash(5), 0, 1, func(int64, []byte) error { return nil }); err != nil {
+		if err := again.Chunks(1, testHash(5), 0, 1, func(int64, []byte) error {
+			return nil
+		}); err != nil {
 			b.Fatal(err)
 		}
 		if err := again.Close(); err != nil {
@@ -183,7 +186,8 @@ func BenchmarkEach(b *testing.B) {
 	for _, order := range []string{"random", "sorted"} {
 		b.Run(order, func(b *testing.B) {
 			path := vfs.Default.PathJoin(b.TempDir(), "bench")
-			info := addAll(b, &prefixFS{FS: vfs.Default, path: path}, 100_000, 1, order == "sorted", make([]byte, 900))
+			info := addAll(b, &prefixFS{FS: vfs.Default, path: path}, 100_000, 1, order == "sorted",
+				make([]byte, 900))
 			r := open(b, vfs.Default, path)
 			b.SetBytes(info.Size)
 			b.ReportAllocs()
@@ -199,7 +203,9 @@ func BenchmarkEach(b *testing.B) {
 func warm(b *testing.B, r *Reader, series int) {
 	b.Helper()
 	for i := range series {
-		if err := r.Chunks(1, testHash(uint64(i)), 0, 1, func(int64, []byte) error { return nil }); err != nil {
+		if err := r.Chunks(1, testHash(uint64(i)), 0, 1, func(int64, []byte) error {
+			return nil
+		}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -39,14 +39,17 @@ type model struct {
 
 func (m *model) order() []place {
 	return slices.SortedFunc(maps.Keys(m.chunks), func(a, b place) int {
-		ka, kb := appendFence(nil, a.bucket, &a.hash, a.chunk), appendFence(nil, b.bucket, &b.hash, b.chunk)
+		ka, kb := appendFence(nil, a.bucket, &a.hash, a.chunk),
+			appendFence(nil, b.bucket, &b.hash, b.chunk)
 		return bytes.Compare(ka, kb)
 	})
 }
 
 // timestamp says whether a place holds timestamps, which are no points.
 func (m *model) timestamp(p place) bool {
-	return p.hash[15] >= 0x80 && slices.ContainsFunc(m.buckets, func(b buckets.Info) bool { return b.ID == p.bucket && b.HPTS })
+	return p.hash[15] >= 0x80 && slices.ContainsFunc(m.buckets, func(b buckets.Info) bool {
+		return b.ID == p.bucket && b.HPTS
+	})
 }
 
 // named returns how many series there are without those of timestamps.
@@ -114,12 +117,14 @@ func testModel(series, chunks, size int) *model {
 			data := bytes.Repeat([]byte{byte(s), byte(c), byte(s * c)}, size/3+1)[:size]
 			m.chunks[place{uint64(s % 3), h, int64(c)}] = data
 		}
-		m.series = append(m.series, Series{Bucket: uint64(s % 3), Hash: h, Group: uint32(s / 256), Column: uint16(s % 256),
-			Key: fmt.Appendf(nil, "\x05cloud\x04host\x06%06d", s)})
+		m.series = append(m.series, Series{Bucket: uint64(s % 3), Hash: h, Group: uint32(s / 256),
+			Column: uint16(s % 256),
+			Key:    fmt.Appendf(nil, "\x05cloud\x04host\x06%06d", s)})
 	}
 	for b := range 3 {
-		m.buckets = append(m.buckets, buckets.Info{ID: uint64(b), Name: fmt.Sprintf("bucket%d", b), Resolution: 1000,
-			PPF: 604800, TTL: math.MaxInt64, Grace: int64(b), HPTS: b == 1})
+		m.buckets = append(m.buckets, buckets.Info{ID: uint64(b), Name: fmt.Sprintf("bucket%d", b),
+			Resolution: 1000,
+			PPF:        604800, TTL: math.MaxInt64, Grace: int64(b), HPTS: b == 1})
 	}
 	return m
 }
@@ -142,10 +147,13 @@ func drawModel(t *rapid.T) *model {
 	}
 	// Sizes around the block size and chunk numbers around the 32 bits of a
 	// leaf are what the layout depends on.
-	size := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(blockSize-20, blockSize+20), rapid.Just(maxChunk))
-	chunk := rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(math.MaxUint32-2, math.MaxUint32+2), rapid.Int64())
+	size := rapid.OneOf(rapid.IntRange(1, 40), rapid.IntRange(blockSize-20, blockSize+20),
+		rapid.Just(maxChunk))
+	chunk := rapid.OneOf(rapid.Int64Range(0, 50), rapid.Int64Range(math.MaxUint32-2, math.MaxUint32+2),
+		rapid.Int64())
 	for range rapid.IntRange(0, 300).Draw(t, "chunks") {
-		p := place{rapid.Uint64Range(0, 2).Draw(t, "bucket"), rapid.SampledFrom(hashes).Draw(t, "series"), chunk.Draw(t, "chunk")}
+		p := place{rapid.Uint64Range(0, 2).Draw(t, "bucket"), rapid.SampledFrom(hashes).Draw(t, "series"),
+			chunk.Draw(t, "chunk")}
 		fill := byte(len(m.chunks) + 1)
 		if m.compress { // some are equal
 			fill = rapid.ByteRange(1, 8).Draw(t, "fill")
@@ -157,11 +165,13 @@ func drawModel(t *rapid.T) *model {
 		if i == 7 {
 			key = bytes.Repeat([]byte{7}, MaxName)
 		}
-		m.series = append(m.series, Series{Bucket: uint64(i), Hash: hashes[i%len(hashes)], Group: uint32(i), Column: uint16(i), Key: key})
+		m.series = append(m.series, Series{Bucket: uint64(i), Hash: hashes[i%len(hashes)],
+			Group: uint32(i), Column: uint16(i), Key: key})
 	}
 	for i := range rapid.IntRange(0, 4).Draw(t, "buckets") {
-		m.buckets = append(m.buckets, buckets.Info{ID: uint64(i), Name: string([]byte{byte(i)}), Resolution: rapid.Int64().Draw(t, "resolution"),
-			PPF: int64(i), TTL: -1, Grace: int64(i), HPTS: i%2 == 0})
+		m.buckets = append(m.buckets, buckets.Info{ID: uint64(i), Name: string([]byte{byte(i)}),
+			Resolution: rapid.Int64().Draw(t, "resolution"),
+			PPF:        int64(i), TTL: -1, Grace: int64(i), HPTS: i%2 == 0})
 	}
 	return m
 }
@@ -177,7 +187,8 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer r.Close()
-		if r.Info() != info || info.Points != m.points || info.Chunks != int64(len(m.chunks)) || info.Series != m.named() {
+		if r.Info() != info || info.Points != m.points || info.Chunks != int64(len(m.chunks)) ||
+			info.Series != m.named() {
 			t.Fatalf("Info is %+v on disk, %+v from the writer, want %d points, %d chunks and %d series",
 				r.Info(), info, m.points, len(m.chunks), m.named())
 		}
@@ -191,11 +202,13 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 		if len(order) > 0 && rapid.Bool().Draw(t, "known") {
 			p = rapid.SampledFrom(order).Draw(t, "p")
 		}
-		from, to := p.chunk-rapid.Int64Range(0, 60).Draw(t, "before"), p.chunk+rapid.Int64Range(0, 60).Draw(t, "after")
+		from, to := p.chunk-rapid.Int64Range(0, 60).Draw(t, "before"),
+			p.chunk+rapid.Int64Range(0, 60).Draw(t, "after")
 		if err := m.compareChunks(r, p.bucket, p.hash, from, to); err != nil {
 			t.Fatal(err)
 		}
-		if err := m.compareCursor(r, p.bucket, p.hash, from, to, rapid.Int64Range(1, 20).Draw(t, "step")); err != nil {
+		if err := m.compareCursor(r, p.bucket, p.hash, from, to,
+			rapid.Int64Range(1, 20).Draw(t, "step")); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.compareRollups(r, p.bucket, p.hash); err != nil {
@@ -227,7 +240,8 @@ func (m *model) compare(r *Reader) error {
 	i = 0
 	err = r.Series(func(s Series) error {
 		if want := m.series[i]; s.Bucket != want.Bucket || s.Hash != want.Hash || s.Group != want.Group ||
-			s.Column != want.Column || s.Since != want.Since || s.DeleteSequence != want.DeleteSequence || !bytes.Equal(s.Key, want.Key) {
+			s.Column != want.Column || s.Since != want.Since || s.DeleteSequence != want.DeleteSequence ||
+			!bytes.Equal(s.Key, want.Key) {
 			return fmt.Errorf("identity %d is %+v, want %+v", i, s, want)
 		}
 		i++
@@ -305,10 +319,16 @@ func TestWriterRefuses(t *testing.T) {
 		use  func(w *Writer)
 		want string
 	}{
-		"an empty chunk":         {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, nil) }, "has 0 bytes"},
-		"a chunk too long":       {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, make([]byte, maxChunk+1)) }, "has 65536 bytes"},
-		"a key too long":         {func(w *Writer) { w.AddSeries(Series{Key: make([]byte, MaxName+1)}) }, "series key of 65537 bytes"},
-		"a bucket name too long": {func(w *Writer) { w.AddBucket(buckets.Info{Name: strings.Repeat("x", MaxName+1)}) }, "bucket name of 65537 bytes"},
+		"an empty chunk": {func(w *Writer) { _ = w.Add(1, Hash{}, 0, 0, nil) }, "has 0 bytes"},
+		"a chunk too long": {func(w *Writer) {
+			_ = w.Add(1, Hash{}, 0, 0, make([]byte, maxChunk+1))
+		}, "has 65536 bytes"},
+		"a key too long": {func(w *Writer) {
+			w.AddSeries(Series{Key: make([]byte, MaxName+1)})
+		}, "series key of 65537 bytes"},
+		"a bucket name too long": {func(w *Writer) {
+			w.AddBucket(buckets.Info{Name: strings.Repeat("x", MaxName+1)})
+		}, "bucket name of 65537 bytes"},
 		"a chunk twice in a row": {func(w *Writer) {
 			_ = w.Add(1, Hash{}, 5, 0, []byte{1})
 			_ = w.Add(1, Hash{}, 5, 0, []byte{2})
@@ -347,7 +367,8 @@ func TestWriterRefuses(t *testing.T) {
 func TestSeekEqualsTheScan(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b leafBuilder
-		at := rapid.SampledFrom([]int64{math.MinInt64, -5, 0, math.MaxInt64 - math.MaxUint32}).Draw(t, "first")
+		at := rapid.SampledFrom([]int64{math.MinInt64, -5, 0, math.MaxInt64 - math.MaxUint32}).Draw(t,
+			"first")
 		step := rapid.OneOf(rapid.Just(int64(1)), rapid.Int64Range(1, 3), rapid.Int64Range(1, 1<<27))
 		var numbers []int64
 		for range rapid.IntRange(1, 30).Draw(t, "entries") {
@@ -358,7 +379,8 @@ func TestSeekEqualsTheScan(t *testing.T) {
 		l := leaf(b.appendTo(nil))
 		from := rapid.IntRange(0, len(numbers)).Draw(t, "from")
 		to := rapid.IntRange(from, len(numbers)).Draw(t, "to")
-		want := rapid.OneOf(rapid.SampledFrom(numbers), rapid.Int64Range(numbers[0], at), rapid.Int64()).Draw(t, "chunk")
+		want := rapid.OneOf(rapid.SampledFrom(numbers), rapid.Int64Range(numbers[0], at),
+			rapid.Int64()).Draw(t, "chunk")
 		scan := from
 		for scan < to && numbers[scan] < want {
 			scan++

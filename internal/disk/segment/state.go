@@ -54,7 +54,8 @@ func (r *Reader) State() ([]byte, error) {
 		return nil, nil
 	}
 	if end-at > maxState+statePartHeader*(maxState/statePart+1) {
-		return nil, r.file.damage(at, int(end-at), partState, fmt.Sprintf("it is longer than %d bytes", maxState))
+		return nil, r.file.damage(at, int(end-at), partState,
+			fmt.Sprintf("it is longer than %d bytes", maxState))
 	}
 	raw := make([]byte, end-at) // not more than the file has
 	if err := r.file.readAt(raw, at, partState); err != nil {
@@ -62,13 +63,21 @@ func (r *Reader) State() ([]byte, error) {
 	}
 	state := make([]byte, 0, len(raw))
 	for len(raw) > 0 {
-		if len(raw) < statePartHeader || int64(binary.LittleEndian.Uint32(raw)) > int64(len(raw)-statePartHeader) {
+		if len(raw) < statePartHeader ||
+			int64(binary.LittleEndian.Uint32(raw)) > int64(len(raw)-statePartHeader) {
 			return nil, r.file.damage(at, len(raw), partState, "its parts do not fill it")
 		}
 		n := int(binary.LittleEndian.Uint32(raw))
 		part := raw[statePartHeader : statePartHeader+n]
 		if want, got := binary.LittleEndian.Uint32(raw[4:]), statePartCRC(part, at); want != got {
-			return nil, &DamageError{File: r.file.path, Offset: at, Length: int64(statePartHeader + n), Want: want, Got: got, Part: partState}
+			return nil, &DamageError{
+				File:   r.file.path,
+				Offset: at,
+				Length: int64(statePartHeader + n),
+				Want:   want,
+				Got:    got,
+				Part:   partState,
+			}
 		}
 		state = append(state, part...)
 		raw, at = raw[statePartHeader+n:], at+int64(statePartHeader+n)

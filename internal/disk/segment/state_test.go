@@ -10,7 +10,9 @@ import (
 // A state of any size comes back, needs no block of the file to be whole, and each
 // flipped bit of it is damage that is named.
 func TestState(t *testing.T) {
-	for _, want := range [][]byte{nil, {}, []byte("x"), bytes.Repeat([]byte("0123456789abcdef"), 1<<10), bytes.Repeat([]byte{7}, statePart), bytes.Repeat([]byte{8}, 2*statePart+5)} {
+	for _, want := range [][]byte{nil, {}, []byte("x"),
+		bytes.Repeat([]byte("0123456789abcdef"), 1<<10), bytes.Repeat([]byte{7}, statePart),
+		bytes.Repeat([]byte{8}, 2*statePart+5)} {
 		fs := vfs.NewMem()
 		w, err := Create(fs, "s")
 		if err != nil {

@@ -21,7 +21,8 @@ func (r *Reader) Verify() error {
 	if err == nil {
 		err = r.verifyIndex(d, lengths, &found)
 	}
-	for _, step := range []func(*directory, *damages) error{r.verifyRollups, r.verifyRecords, r.verifyState} {
+	for _, step := range []func(*directory, *damages) error{r.verifyRollups, r.verifyRecords,
+		r.verifyState} {
 		if err == nil {
 			err = step(d, &found)
 		}
@@ -80,7 +81,8 @@ func (r *Reader) verifyIndex(d *directory, lengths []int32, found *damages) erro
 			continue
 		}
 		bad := func(format string, args ...any) error {
-			return found.add(d.malformed(r.footer().first(kindLeaf)+i, kindLeaf, fmt.Sprintf(format, args...)))
+			return found.add(d.malformed(r.footer().first(kindLeaf)+i, kindLeaf,
+				fmt.Sprintf(format, args...)))
 		}
 		for row := range l.rows() {
 			h := Hash(l.rowHash(row))
@@ -108,7 +110,8 @@ func (r *Reader) verifyIndex(d *directory, lengths []int32, found *damages) erro
 		}
 	}
 	if info := &r.footer().info; !damaged && (chunks != info.Chunks || series != info.Series) {
-		return found.add(r.miscounted("chunks and series", [2]int64{info.Chunks, info.Series}, [2]int64{chunks, series}))
+		return found.add(r.miscounted("chunks and series", [2]int64{info.Chunks, info.Series},
+			[2]int64{chunks, series}))
 	}
 	return nil
 }
@@ -142,7 +145,8 @@ func (r *Reader) verifyRollups(d *directory, found *damages) error {
 				case row == 0 && !bytes.Equal(key[:], d.fence(len(d.leaves)+i)):
 					detail = "the first row is not the one of the directory"
 				case int64(spans)>>(int64(r.footer().info.WindowChunks)/l.Chunks()) != 0:
-					detail = fmt.Sprintf("row %d has spans %#x of a window of %d chunks", row, spans, r.footer().info.WindowChunks)
+					detail = fmt.Sprintf("row %d has spans %#x of a window of %d chunks", row, spans,
+						r.footer().info.WindowChunks)
 				}
 				if detail != "" {
 					if err := found.add(d.malformedRollups(i, errors.New(detail))); err != nil {
@@ -169,7 +173,8 @@ func (r *Reader) verifyRecords(_ *directory, found *damages) error {
 			return err
 		}
 	}
-	got, want := [2]int64{series, int64(len(buckets))}, [2]int64{r.footer().info.Identities, r.footer().info.Buckets}
+	got, want := [2]int64{series, int64(len(buckets))},
+		[2]int64{r.footer().info.Identities, r.footer().info.Buckets}
 	if err == nil && err2 == nil && got != want {
 		return found.add(r.miscounted("identities and buckets", want, got))
 	}
@@ -177,7 +182,8 @@ func (r *Reader) verifyRecords(_ *directory, found *damages) error {
 }
 
 func (r *Reader) miscounted(what string, want, got [2]int64) error {
-	return r.file.damage(r.footer().info.Size-footerSize, footerSize, partFooter, fmt.Sprintf("it says %d %s, the file holds %d", want, what, got))
+	return r.file.damage(r.footer().info.Size-footerSize, footerSize, partFooter,
+		fmt.Sprintf("it says %d %s, the file holds %d", want, what, got))
 }
 
 // Blocks returns the number of blocks of every kind in the file.

@@ -45,25 +45,59 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 		change func(b []byte) []byte
 		want   string
 	}{
-		"rows out of order":         {index(func(l, _ []byte) { swapHashes(l[leafHead+rowSize:], rowSize) }), "out of order"},
-		"another first entry":       {index(func(l, _ []byte) { le.PutUint64(l[12:], 1<<40) }), "not the one of the directory"},
-		"a block that is not there": {index(func(_, e []byte) { le.PutUint32(e[4:], 1<<20) }), "points outside the data"},
-		"an offset beyond its end":  {index(func(_, e []byte) { le.PutUint16(e[8:], 65535) }), "points outside the data"},
-		"a length behind the block": {index(func(_, e []byte) { le.PutUint16(e[10:], 65535) }), "points outside the data"},
-		"more rows than bytes":      {block(r.footer().first(kindLeaf), func(b []byte) { b[16] = 0x7f }), errPacked.Error()},
-		"no rows":                   {block(r.footer().first(kindLeaf), func(b []byte) { b[16] = 0 }), errPacked.Error()},
-		"another number of chunks":  {whole(func(b []byte) { le.PutUint64(b[foot+48:], 7) }), "the file holds"},
-		"another number of keys":    {whole(func(b []byte) { le.PutUint64(b[foot+112:], 7) }), "identities and buckets"},
-		"more rows of rollups":      {block(small, func(b []byte) { le.PutUint16(b[8:], 65535) }), "does not hold its rows"},
-		"a rollup of no spans":      {block(small, func(b []byte) { le.PutUint16(b[rollupHead+16:], 0) }), "spans 0x0"},
-		"a rollup cut short":        {block(small, func(b []byte) { b[rollupHead+18]-- }), "damaged chunk"},
-		"another window":            {whole(func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }), "of a window of 10 chunks"},
-		"another first row":         {block(small, func(b []byte) { b[0]++ }), "first row is not"},
-		"rollups out of order":      {block(small, func(b []byte) { swapHashes(b[rollupHead+RollupRow:], RollupRow) }), "out of order"},
-		"more names than there are": {block(r.footer().first(kindSeries), func(b []byte) { b[0]++ }), identity.ErrPacked.Error()},
-		"a block of no bytes":       {whole(func(b []byte) { copy(b[r.footer().dirOff+8:][:8], make([]byte, 8)) }), "block 0 of"},
-		"a stored form of none":     {whole(func(b []byte) { b[d.offset(small)] = 7 }), zstd.ErrBlock.Error()},
-		"data of no stored form":    {whole(func(b []byte) { b[0] = 7 }), zstd.ErrBlock.Error()},
+		"rows out of order": {index(func(l, _ []byte) {
+			swapHashes(l[leafHead+rowSize:], rowSize)
+		}), "out of order"},
+		"another first entry": {index(func(l, _ []byte) {
+			le.PutUint64(l[12:], 1<<40)
+		}), "not the one of the directory"},
+		"a block that is not there": {index(func(_, e []byte) {
+			le.PutUint32(e[4:], 1<<20)
+		}), "points outside the data"},
+		"an offset beyond its end": {index(func(_, e []byte) {
+			le.PutUint16(e[8:], 65535)
+		}), "points outside the data"},
+		"a length behind the block": {index(func(_, e []byte) {
+			le.PutUint16(e[10:], 65535)
+		}), "points outside the data"},
+		"more rows than bytes": {block(r.footer().first(kindLeaf), func(b []byte) {
+			b[16] = 0x7f
+		}), errPacked.Error()},
+		"no rows": {block(r.footer().first(kindLeaf), func(b []byte) {
+			b[16] = 0
+		}), errPacked.Error()},
+		"another number of chunks": {whole(func(b []byte) {
+			le.PutUint64(b[foot+48:], 7)
+		}), "the file holds"},
+		"another number of keys": {whole(func(b []byte) {
+			le.PutUint64(b[foot+112:], 7)
+		}), "identities and buckets"},
+		"more rows of rollups": {block(small, func(b []byte) {
+			le.PutUint16(b[8:], 65535)
+		}), "does not hold its rows"},
+		"a rollup of no spans": {block(small, func(b []byte) {
+			le.PutUint16(b[rollupHead+16:], 0)
+		}), "spans 0x0"},
+		"a rollup cut short": {block(small, func(b []byte) {
+			b[rollupHead+18]--
+		}), "damaged chunk"},
+		"another window": {whole(func(b []byte) {
+			le.PutUint32(b[foot+120:], SmallChunks)
+		}), "of a window of 10 chunks"},
+		"another first row": {block(small, func(b []byte) { b[0]++ }), "first row is not"},
+		"rollups out of order": {block(small, func(b []byte) {
+			swapHashes(b[rollupHead+RollupRow:], RollupRow)
+		}), "out of order"},
+		"more names than there are": {block(r.footer().first(kindSeries), func(b []byte) {
+			b[0]++
+		}), identity.ErrPacked.Error()},
+		"a block of no bytes": {whole(func(b []byte) {
+			copy(b[r.footer().dirOff+8:][:8], make([]byte, 8))
+		}), "block 0 of"},
+		"a stored form of none": {whole(func(b []byte) {
+			b[d.offset(small)] = 7
+		}), zstd.ErrBlock.Error()},
+		"data of no stored form": {whole(func(b []byte) { b[0] = 7 }), zstd.ErrBlock.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			data := tc.change(slices.Clone(intact))
@@ -89,13 +123,18 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 func TestDamageIsReportedOnce(t *testing.T) {
 	m := testModel(900, 1, 100)
 	order := m.order()
-	rand.New(rand.NewPCG(3, 3)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	rand.New(rand.NewPCG(3, 3)).Shuffle(len(order), func(i, j int) {
+		order[i], order[j] = order[j], order[i]
+	})
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, order)
 	data := filetest.Read(t, fs, testPath)
 	data[0] ^= 1
 	n := 0
-	err := open(t, memFile(t, data), testPath).Each(func(uint64, Hash, int64, []byte) error { n++; return nil })
+	err := open(t, memFile(t, data), testPath).Each(func(uint64, Hash, int64, []byte) error {
+		n++
+		return nil
+	})
 	if bad := Damages(err); len(bad) != 1 || n == 0 || n >= len(order)-1 {
 		t.Fatalf("%d of %d chunks, %d errors: %v", n, len(order), len(bad), err)
 	}
@@ -129,12 +168,13 @@ func TestReadOfManySmallBlocks(t *testing.T) {
 	const block, size = maxRun + 5, 1 + 10 + crcSize
 	data[block*size] ^= 1
 	p := m.order()[0]
-	err = open(t, memFile(t, data), testPath).Chunks(p.bucket, p.hash, 0, 3*maxRun, func(c int64, _ []byte) error {
-		if c == block {
-			t.Fatalf("chunk %d is damaged and was returned", c)
-		}
-		return nil
-	})
+	err = open(t, memFile(t, data), testPath).Chunks(p.bucket, p.hash, 0, 3*maxRun,
+		func(c int64, _ []byte) error {
+			if c == block {
+				t.Fatalf("chunk %d is damaged and was returned", c)
+			}
+			return nil
+		})
 	if bad := Damages(err); len(bad) != 1 || bad[0].Offset != block*size {
 		t.Fatalf("damage is %v", err)
 	}

@@ -117,7 +117,8 @@ func (w *Writer) Add(bucket uint64, h Hash, chunk int64, points int, data []byte
 			chunk, h, len(data), maxChunk))
 	}
 	if len(w.entries) == math.MaxUint32 {
-		return w.fail(fmt.Errorf("segment: %s is full: it has %d chunks, start another", w.path, len(w.entries)))
+		return w.fail(fmt.Errorf("segment: %s is full: it has %d chunks, start another", w.path,
+			len(w.entries)))
 	}
 	e, err := entry{chunk: chunk}, error(nil)
 	if w.compress == nil {
@@ -152,7 +153,8 @@ func (w *Writer) index(bucket uint64, h Hash, e entry) {
 			r.past++
 			return
 		}
-		w.sorted = w.sorted && (r.bucket < bucket || r.bucket == bucket && bytes.Compare(r.hash[:], h[:]) < 0)
+		w.sorted = w.sorted &&
+			(r.bucket < bucket || r.bucket == bucket && bytes.Compare(r.hash[:], h[:]) < 0)
 	}
 	w.runs = append(w.runs, run{bucket: bucket, hash: h, first: n, past: n + 1})
 }
@@ -260,7 +262,8 @@ func (w *Writer) seal() error {
 		w.compress.release()
 	}
 	w.sealed, w.fences = true, fences
-	w.buf, w.compress, w.entries, w.runs, w.rollups, w.series, w.buckets = nil, nil, nil, nil, [rollups]rollupWriter{}, section{}, section{}
+	w.buf, w.compress, w.entries, w.runs, w.rollups, w.series, w.buckets = nil, nil, nil, nil,
+		[rollups]rollupWriter{}, section{}, section{}
 	return nil
 }
 
@@ -327,7 +330,8 @@ func (w *Writer) writeSection(s *section, k kind) error {
 // endBlock seals the open block and writes once enough is finished.
 func (w *Writer) endBlock(k kind) error {
 	if len(w.offsets) == math.MaxUint32 {
-		return w.fail(fmt.Errorf("segment: %s is full: it has %d blocks, start another", w.path, len(w.offsets)))
+		return w.fail(fmt.Errorf("segment: %s is full: it has %d blocks, start another", w.path,
+			len(w.offsets)))
 	}
 	at := w.off + int64(w.start)
 	crc := blockCRC(w.buf[w.start:], at)
@@ -345,7 +349,8 @@ func (w *Writer) endBlock(k kind) error {
 // write hands all finished bytes to the file.
 func (w *Writer) write() error {
 	if _, err := w.file.Write(w.buf); err != nil {
-		return w.fail(fmt.Errorf("segment: write %d bytes at offset %d of %s: %w", len(w.buf), w.off, w.path, err))
+		return w.fail(fmt.Errorf("segment: write %d bytes at offset %d of %s: %w", len(w.buf), w.off,
+			w.path, err))
 	}
 	w.off += int64(len(w.buf))
 	w.buf, w.start = w.buf[:0], 0

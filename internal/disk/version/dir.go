@@ -41,7 +41,8 @@ func (d *Dir) Of() origin.Directory { return d.of }
 // TakeNumber returns a number that no file and no deletion has or had.
 func (d *Dir) TakeNumber() uint64 { return d.next.Add(1) - 1 }
 
-// TakeDeletion returns the number of a deletion: segments that get theirs later are not hidden by it.
+// TakeDeletion returns the number of a deletion: segments that get theirs later are not hidden by
+// it.
 func (d *Dir) TakeDeletion() uint64 { return d.next.Add(1) }
 
 // NextNumber returns the number that the next file gets.
@@ -118,7 +119,8 @@ func (d *Dir) MarkDamaged(seg *Segment) {
 		err = durable.SyncDir(d.fs, d.path(datadir.LostFound))
 	}
 	if err != nil && !oserror.IsExist(err) {
-		d.logger.Warn("a damaged segment is set aside only if the node runs on until it is merged", "segment", seg.Name(), "err", err)
+		d.logger.Warn("a damaged segment is set aside only if the node runs on until it is merged",
+			"segment", seg.Name(), "err", err)
 	}
 }
 

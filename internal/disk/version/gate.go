@@ -8,8 +8,8 @@ import (
 // ErrClosed is for those who find the gate closed, and for readers who are not let in.
 var ErrClosed = errors.New("the store is closed")
 
-// Gate lets one at a time change what is committed: a flush, a deletion of series, the begin and the
-// end of a merge. Closed it lets nobody change anything any more.
+// Gate lets one at a time change what is committed: a flush, a deletion of series, the begin and
+// the end of a merge. Closed it lets nobody change anything any more.
 type Gate struct {
 	mu     sync.Mutex
 	closed bool

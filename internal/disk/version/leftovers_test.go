@@ -7,14 +7,17 @@ import (
 	"dalmatiner/internal/disk/manifest"
 )
 
-// Removals count as durable only after a sync that worked: until then each retry syncs again, and afterwards none does.
+// Removals count as durable only after a sync that worked: until then each retry syncs again, and
+// afterwards none does.
 func TestRemovalsAreSyncedUntilThatWorks(t *testing.T) {
 	var l leftovers
 	syncs, broken := 0, errors.New("no disk")
 	var fails error
 	retry := func(want error, all int) {
 		t.Helper()
-		err := l.retry(func(*manifest.Segment) error { return nil }, func() error { syncs++; return fails })
+		err := l.retry(func(*manifest.Segment) error {
+			return nil
+		}, func() error { syncs++; return fails })
 		if !errors.Is(err, want) || syncs != all {
 			t.Errorf("%v after %d syncs, want %v after %d", err, syncs, want, all)
 		}

@@ -40,14 +40,18 @@ type Deleted struct {
 type Chunks struct{ First, Past int64 }
 
 // PurgedThrough says what the segment holds nothing of, as manifest.Segment's.
-func (seg *Segment) PurgedThrough() uint64 { return max(seg.Meta.PurgedThrough(), seg.purged.Load()) }
+func (seg *Segment) PurgedThrough() uint64 {
+	return max(seg.Meta.PurgedThrough(), seg.purged.Load())
+}
 
 // SetPurged notes a later PurgedThrough that the MANIFEST has.
 func (seg *Segment) SetPurged(to uint64) { seg.purged.Store(to) }
 
 // Has reports whether the segment has chunks of a bucket.
 func (seg *Segment) Has(bucket uint64) bool {
-	return slices.ContainsFunc(seg.Meta.Ranges, func(r manifest.Range) bool { return r.Bucket == bucket })
+	return slices.ContainsFunc(seg.Meta.Ranges, func(r manifest.Range) bool {
+		return r.Bucket == bucket
+	})
 }
 
 // Overlaps reports whether the segment may hold chunks of the range.

@@ -27,7 +27,9 @@ type Tombstone struct {
 type Tombstones []Tombstone
 
 func (t Tombstones) search(id metric.SeriesID) (int, bool) {
-	return slices.BinarySearchFunc(t, id, func(a Tombstone, id metric.SeriesID) int { return bytes.Compare(a.ID[:], id[:]) })
+	return slices.BinarySearchFunc(t, id, func(a Tombstone, id metric.SeriesID) int {
+		return bytes.Compare(a.ID[:], id[:])
+	})
 }
 
 // DeleteSequence returns the number from which on segments may be read for a series.
@@ -74,7 +76,9 @@ func (t Tombstones) With(more []Tombstone) Tombstones {
 
 // Without returns t without those that the MANIFEST has no more.
 func (t Tombstones) Without(b manifest.DroppedTombstones) Tombstones {
-	return slices.DeleteFunc(slices.Clone(t), func(s Tombstone) bool { return s.DeleteSequence <= b.DeleteSequence && s.LSN < b.LSN })
+	return slices.DeleteFunc(slices.Clone(t), func(s Tombstone) bool {
+		return s.DeleteSequence <= b.DeleteSequence && s.LSN < b.LSN
+	})
 }
 
 // Over returns the hashes that are deleted in a segment with that PurgedThrough, sorted.
@@ -96,7 +100,8 @@ func FromManifest(bucket uint64, all []manifest.Tombstones) Tombstones {
 			continue
 		}
 		for _, d := range t.Series {
-			list = append(list, Tombstone{metric.SeriesID(d.Hash), d.Group, d.Column, t.DeleteSequence, t.LSN, t.Incarnation})
+			list = append(list, Tombstone{metric.SeriesID(d.Hash), d.Group, d.Column, t.DeleteSequence,
+				t.LSN, t.Incarnation})
 		}
 	}
 	return Tombstones(nil).With(list)
@@ -113,10 +118,15 @@ func CountDeleted(all []manifest.Tombstones) (n int64) {
 // Deletion is the tombstones of one deletion as the MANIFEST has them. All have the same
 // DeleteSequence, LSN and Incarnation.
 func Deletion(bucket uint64, list []Tombstone) manifest.Tombstones {
-	t := manifest.Tombstones{Bucket: bucket, DeleteSequence: list[0].DeleteSequence, LSN: list[0].LSN, Incarnation: list[0].Incarnation,
-		Series: make([]manifest.DeletedSeries, len(list))}
+	t := manifest.Tombstones{Bucket: bucket, DeleteSequence: list[0].DeleteSequence, LSN: list[0].LSN,
+		Incarnation: list[0].Incarnation,
+		Series:      make([]manifest.DeletedSeries, len(list))}
 	for i := range list {
-		t.Series[i] = manifest.DeletedSeries{Hash: list[i].ID, Group: list[i].Group, Column: list[i].Column}
+		t.Series[i] = manifest.DeletedSeries{
+			Hash:   list[i].ID,
+			Group:  list[i].Group,
+			Column: list[i].Column,
+		}
 	}
 	return t
 }
@@ -125,7 +135,8 @@ func Deletion(bucket uint64, list []Tombstone) manifest.Tombstones {
 // returns them deletion by deletion.
 func ByDeletion(list []Tombstone) (all [][]Tombstone) {
 	order := func(x, y Tombstone) int {
-		return cmp.Or(cmp.Compare(x.DeleteSequence, y.DeleteSequence), cmp.Compare(x.LSN, y.LSN), cmp.Compare(x.Incarnation, y.Incarnation))
+		return cmp.Or(cmp.Compare(x.DeleteSequence, y.DeleteSequence), cmp.Compare(x.LSN, y.LSN),
+			cmp.Compare(x.Incarnation, y.Incarnation))
 	}
 	slices.SortFunc(list, order)
 	for len(list) > 0 {

@@ -11,12 +11,14 @@ import (
 // two alone keeps it.
 func TestWhichTombstonesGo(t *testing.T) {
 	var all Tombstones
-	for i, stone := range []Tombstone{{DeleteSequence: 5, LSN: 99}, {DeleteSequence: 5, LSN: 100}, {DeleteSequence: 6, LSN: 99}, {DeleteSequence: 6, LSN: 100}} {
+	for i, stone := range []Tombstone{{DeleteSequence: 5, LSN: 99}, {DeleteSequence: 5, LSN: 100},
+		{DeleteSequence: 6, LSN: 99}, {DeleteSequence: 6, LSN: 100}} {
 		stone.ID = metric.SeriesID{byte(i)}
 		all = append(all, stone)
 	}
 	left := all.Without(manifest.DroppedTombstones{DeleteSequence: 5, LSN: 100})
-	if len(left) != 3 || left[0].ID != all[1].ID || left[1].ID != all[2].ID || left[2].ID != all[3].ID {
+	if len(left) != 3 || left[0].ID != all[1].ID || left[1].ID != all[2].ID ||
+		left[2].ID != all[3].ID {
 		t.Errorf("of %+v these stay: %+v", all, left)
 	}
 	if len(all) != 4 {

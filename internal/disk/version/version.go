@@ -33,12 +33,13 @@ type hiding struct {
 	expired int64
 }
 
-// Changes counts, in all versions so far, what made reads of a bucket give something else: deletions of
-// series, holes that came or went, and merges that had to leave out what damage took. What flushes and
-// merges do beside that does not count.
+// Changes counts, in all versions so far, what made reads of a bucket give something else:
+// deletions of series, holes that came or went, and merges that had to leave out what damage took.
+// What flushes and merges do beside that does not count.
 func (v *Version) Changes(bucket uint64) uint64 { return v.hiding[bucket].changes }
 
-// Expired returns the slot of a bucket below which merges have dropped points as older than its lifetime.
+// Expired returns the slot of a bucket below which merges have dropped points as older than its
+// lifetime.
 func (v *Version) Expired(bucket uint64) int64 { return v.hiding[bucket].expired }
 
 // Change counts a change of what a bucket reads as, in a version that is not published yet.
@@ -48,7 +49,8 @@ func (v *Version) Change(bucket uint64) {
 	v.hiding[bucket] = h
 }
 
-// Expire notes that points of a bucket below a slot are dropped, in a version that is not published yet.
+// Expire notes that points of a bucket below a slot are dropped, in a version that is not published
+// yet.
 func (v *Version) Expire(bucket uint64, slot int64) {
 	if h := v.hiding[bucket]; slot > h.expired {
 		h.expired = slot
@@ -123,17 +125,24 @@ func (v *Version) Drop(gone func(*Segment) bool) {
 // left, from a version that is not published yet.
 func (v *Version) Prune(known func(bucket uint64) bool) {
 	maps.DeleteFunc(v.hiding, func(id uint64, _ hiding) bool {
-		return !known(id) && !slices.ContainsFunc(v.Segments, func(seg *Segment) bool { return seg.Has(id) })
+		return !known(id) && !slices.ContainsFunc(v.Segments, func(seg *Segment) bool {
+			return seg.Has(id)
+		})
 	})
 }
 
 // SegmentsOf calls fn for every segment that may hold chunks of the range of a
 // series, in the order in which they lie over each other, but for those from
 // before the series was deleted. Every read of a series goes through it.
-func (v *Version) SegmentsOf(bucket uint64, id metric.SeriesID, r Chunks, fn func(*Segment) error) error {
+func (v *Version) SegmentsOf(bucket uint64, id metric.SeriesID, r Chunks,
+	fn func(*Segment) error) error {
 	below := v.Tombstones(bucket).DeleteSequence(id)
 	for _, seg := range v.Segments {
-		if seg.Info.Chunks == 0 || seg.PurgedThrough() < below || !seg.Overlaps(manifest.Range{Bucket: bucket, First: r.First, Past: r.Past}) {
+		if seg.Info.Chunks == 0 || seg.PurgedThrough() < below || !seg.Overlaps(manifest.Range{
+			Bucket: bucket,
+			First:  r.First,
+			Past:   r.Past,
+		}) {
 			continue
 		}
 		if err := fn(seg); err != nil {
@@ -236,7 +245,12 @@ func (v *Versions) Publish(change func(*Version)) {
 	v.publishing.Lock()
 	defer v.publishing.Unlock()
 	old := v.Latest()
-	next := &Version{Segments: slices.Clone(old.Segments), hiding: maps.Clone(old.hiding), Deletions: old.Deletions, pins: 1}
+	next := &Version{
+		Segments:  slices.Clone(old.Segments),
+		hiding:    maps.Clone(old.hiding),
+		Deletions: old.Deletions,
+		pins:      1,
+	}
 	change(next)
 	v.mu.Lock()
 	for _, seg := range next.Segments {

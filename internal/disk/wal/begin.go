@@ -21,7 +21,8 @@ func Begin(fs vfs.FS, dir string, id [16]byte) error {
 	return createLast(fs, dir, &last{head: header{id: id}})
 }
 
-// Missing reports whether dir has nothing of a log: that is damage in a directory that has begun one.
+// Missing reports whether dir has nothing of a log: that is damage in a directory that has begun
+// one.
 func Missing(fs vfs.FS, dir string) (bool, error) {
 	if _, err := fs.Stat(fs.PathJoin(dir, lastFile)); !oserror.IsNotExist(err) {
 		return false, err

@@ -47,7 +47,8 @@ func (c *crashes) hook(op errorfs.Op) error {
 	c.all = append(c.all, crash{
 		fs:      c.mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: c.rng}),
 		durable: durable,
-		op:      fmt.Sprintf("operation %d of kind %d on %s, %d%% kept", len(c.all), op.Kind, op.Path, percent),
+		op: fmt.Sprintf("operation %d of kind %d on %s, %d%% kept", len(c.all), op.Kind, op.Path,
+			percent),
 	})
 	return nil
 }
@@ -102,7 +103,8 @@ func prefix(rt *rapid.T, got, want []entry, durable LSN) {
 		}
 	}
 	if len(got) < len(want) && want[len(got)].lsn < durable {
-		rt.Fatalf("I1: the record at LSN %d is gone, all below %d was durable", want[len(got)].lsn, durable)
+		rt.Fatalf("I1: the record at LSN %d is gone, all below %d was durable", want[len(got)].lsn,
+			durable)
 	}
 }
 

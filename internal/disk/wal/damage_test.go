@@ -129,7 +129,8 @@ func TestMissingEnd(t *testing.T) {
 	}
 	files, _, _ := built(t, 12, 12)
 	_, report = replayAll(t, open(t, disk(t, files)), 500_000)
-	if len(report.Missing) != 1 || report.Missing[0].To != 500_000 || report.Missing[0].From < 1+markSize+12*68 {
+	if len(report.Missing) != 1 || report.Missing[0].To != 500_000 ||
+		report.Missing[0].From < 1+markSize+12*68 {
 		t.Errorf("behind the newest file: %+v", report)
 	}
 }

@@ -87,9 +87,13 @@ func parseHeader(src []byte) (h header, rest []byte, err error) {
 	flags, more := binary.LittleEndian.Uint32(src[12:]), binary.LittleEndian.Uint32(src[56:])
 	switch n := binary.LittleEndian.Uint32(src[8:]); {
 	case development:
-		return header{}, src, fmt.Errorf("%w: format %d of a development version, this program reads version %d", ErrFormat, n, formatNumber)
+		return header{}, src,
+			fmt.Errorf("%w: format %d of a development version, this program reads version %d", ErrFormat, n,
+				formatNumber)
 	case n != formatNumber || flags|more != 0:
-		return header{}, src, fmt.Errorf("%w: version %d with flags %x and %x, this program reads version %d without any", ErrFormat, n, flags, more, formatNumber)
+		return header{}, src,
+			fmt.Errorf("%w: version %d with flags %x and %x, this program reads version %d without any",
+				ErrFormat, n, flags, more, formatNumber)
 	}
 	copy(h.id[:], src[16:])
 	h.first = LSN(binary.LittleEndian.Uint64(src[32:]))
@@ -143,7 +147,12 @@ type frame struct {
 func (s *sums) parseFrame(src []byte, lsn LSN) (f frame, why string) {
 	word, want := binary.LittleEndian.Uint32(src), binary.LittleEndian.Uint32(src[4:])
 	length := int(word & lengthMask)
-	f = frame{lsn: lsn, size: frameSize + length, own: word&ownFlag != 0, rec: src[frameSize : frameSize+length]}
+	f = frame{
+		lsn:  lsn,
+		size: frameSize + length,
+		own:  word&ownFlag != 0,
+		rec:  src[frameSize : frameSize+length],
+	}
 	var prefix []byte
 	if word&headedFlag != 0 {
 		if f.own || length < headFrame {
@@ -171,14 +180,16 @@ func (s *sums) parseHead(src []byte, lsn LSN) (head []byte, size int) {
 	}
 	word := binary.LittleEndian.Uint32(src)
 	length, n := int(word&lengthMask), int(src[frameSize])
-	if word&(ownFlag|headedFlag) != headedFlag || n == 0 || length < headFrame+n || length > recordLimit {
+	if word&(ownFlag|headedFlag) != headedFlag || n == 0 || length < headFrame+n ||
+		length > recordLimit {
 		return nil, 0
 	}
 	if len(src) < frameSize+headFrame+n {
 		return nil, 0
 	}
 	head = src[frameSize+headFrame:][:n]
-	if s.head(crc32.Checksum(head, castagnoli), word, lsn) != binary.LittleEndian.Uint32(src[frameSize+1:]) {
+	if s.head(crc32.Checksum(head, castagnoli), word, lsn) != binary.LittleEndian.Uint32(
+		src[frameSize+1:]) {
 		return nil, 0
 	}
 	return head, frameSize + length

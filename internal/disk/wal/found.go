@@ -108,7 +108,9 @@ func (d *found) adoptLast(m last) {
 		return
 	}
 	d.reached = m
-	i, there := slices.BinarySearchFunc(d.files, m.head.first, func(f file, first LSN) int { return cmp.Compare(f.first, first) })
+	i, there := slices.BinarySearchFunc(d.files, m.head.first, func(f file, first LSN) int {
+		return cmp.Compare(f.first, first)
+	})
 	switch {
 	case there && d.files[i].fault != "":
 		d.files[i].void, d.files[i].head = false, m.head

@@ -74,12 +74,16 @@ func TestOtherHeadersAreNamed(t *testing.T) {
 		change(data)
 		binary.LittleEndian.PutUint32(data[60:], crc32.Checksum(data[:60], castagnoli))
 		_, err := Open(Options{FS: disk(t, files), Dir: dir})
-		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), names[0]) || !strings.Contains(err.Error(), want) {
+		if !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), names[0]) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want the file's name and %q", err, want)
 		}
 	}
 	for format := range byte(3) {
-		f(func(h []byte) { copy(h, developmentMagic[:]); h[8] = format }, fmt.Sprintf("format %d of a development version", format))
+		f(func(h []byte) {
+			copy(h, developmentMagic[:])
+			h[8] = format
+		}, fmt.Sprintf("format %d of a development version", format))
 	}
 	f(func(h []byte) { h[8] = 3 }, "version 3 with flags 0 and 0")
 	f(func(h []byte) { h[12] = 4 }, "version 2 with flags 4 and 0")

@@ -39,7 +39,8 @@ func TestHeadsAreRepeatedWhileTheLogIsWritten(t *testing.T) {
 
 	l = open(t, killed)
 	_, report := replayAll(t, l, 1)
-	if len(report.Lost) != 1 || report.Lost[0].LSN != first || string(report.Lost[0].Head) != "the first" || report.Unknown != 0 {
+	if len(report.Lost) != 1 || report.Lost[0].LSN != first ||
+		string(report.Lost[0].Head) != "the first" || report.Unknown != 0 {
 		t.Errorf("lost is %+v, unknown %d", report.Lost, report.Unknown)
 	}
 	closeLog(t, l)

@@ -68,11 +68,13 @@ func TestInspectNamesWhatIsMissing(t *testing.T) {
 		t.Errorf("what may have been removed is missed: %+v", report)
 	}
 	_, report := inspect(t, fs, 1)
-	if len(report.Missing) != 1 || report.Missing[0].From != 1 || !strings.HasSuffix(report.Missing[0].File, names[0]) {
+	if len(report.Missing) != 1 || report.Missing[0].From != 1 ||
+		!strings.HasSuffix(report.Missing[0].File, names[0]) {
 		t.Errorf("%+v", report)
 	}
 	last := want[len(want)-1].lsn
-	if _, report := inspect(t, fs, last+1000); len(report.Missing) != 1 || report.Missing[0].To != last+1000 {
+	if _, report := inspect(t, fs, last+1000); len(report.Missing) != 1 ||
+		report.Missing[0].To != last+1000 {
 		t.Errorf("%+v", report)
 	}
 	if got := walFiles(t, fs); !slices.Equal(got, names[1:]) {

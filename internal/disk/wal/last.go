@@ -67,7 +67,8 @@ func readLast(o *Options) (m last, found bool, bad []Place, err error) {
 	name := o.FS.PathJoin(o.Dir, lastFile)
 	f, err := o.FS.Open(name)
 	if oserror.IsNotExist(err) {
-		return m, false, []Place{{File: name, Reason: "it is missing: how far the log reached is not known"}}, nil
+		return m, false, []Place{
+			{File: name, Reason: "it is missing: how far the log reached is not known"}}, nil
 	}
 	if err != nil {
 		return m, false, nil, err
@@ -92,7 +93,12 @@ func readLast(o *Options) (m last, found bool, bad []Place, err error) {
 			}
 		}
 		if !allZero(mem[lastSize:copyDistance]) {
-			bad = append(bad, Place{File: name, Offset: lastSize, Bytes: copyDistance - lastSize, Reason: "it holds something between the copies"})
+			bad = append(bad, Place{
+				File:   name,
+				Offset: lastSize,
+				Bytes:  copyDistance - lastSize,
+				Reason: "it holds something between the copies",
+			})
 		}
 		if len(bad) == 0 || attempt == lastAttempts {
 			return m, found, bad, nil

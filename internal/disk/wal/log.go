@@ -52,9 +52,10 @@ type Log struct {
 	err      error         // why the log failed
 	progress chan struct{} // closed and replaced when durable advances or the writer stops
 	files    []file        // those found that are still there, and those begun since
-	last     int           // index in files of the one that was the newest that is not void; below 0 = none
-	stats    Stats         // but what tail counts
-	room     sync.Cond
+	// index in files of the one that was the newest that is not void; below 0 = none
+	last  int
+	stats Stats // but what tail counts
+	room  sync.Cond
 
 	wake chan struct{} // for the writer: look again
 	done chan struct{} // closed when the writer is gone

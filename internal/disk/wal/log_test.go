@@ -31,7 +31,8 @@ func TestAppendReplay(t *testing.T) {
 	}
 	want := add(t, l, numbered(40, 60)...)
 	if want[0].lsn != 1+markSize || want[1].lsn != 1+markSize+frameSize+60 {
-		t.Errorf("LSNs %d, %d: want those behind the mark and of the second frame", want[0].lsn, want[1].lsn)
+		t.Errorf("LSNs %d, %d: want those behind the mark and of the second frame", want[0].lsn,
+			want[1].lsn)
 	}
 	lsn, err := l.Append([]byte("in "), nil, []byte("two parts"))
 	if err != nil {
@@ -44,7 +45,8 @@ func TestAppendReplay(t *testing.T) {
 		t.Fatalf("%d files, want several of 512 bytes", n)
 	}
 	for _, name := range walFiles(t, fs) {
-		if size := len(readFile(t, fs, name)); size > 512 && size < copyDistance { // the padding has a file of its own
+		// the padding has a file of its own
+		if size := len(readFile(t, fs, name)); size > 512 && size < copyDistance {
 			t.Errorf("%s has %d bytes, want at most the 512 of Options.FileSize", name, size)
 		}
 	}
@@ -52,7 +54,8 @@ func TestAppendReplay(t *testing.T) {
 	l = open(t, fs)
 	got, report := replayAll(t, l, 0)
 	wantEntries(t, got, want)
-	if report.Records != 41 || report.Bytes != 40*60+12 || len(report.Torn)+len(report.Damaged)+len(report.Missing) != 0 {
+	if report.Records != 41 || report.Bytes != 40*60+12 ||
+		len(report.Torn)+len(report.Damaged)+len(report.Missing) != 0 {
 		t.Errorf("report %+v", report)
 	}
 	if l.End() < end || l.durableLSN() != l.End() {
@@ -233,7 +236,9 @@ func TestConcurrentAppends(t *testing.T) {
 }
 
 func TestAppendAllocatesNothing(t *testing.T) {
-	l := open(t, vfs.NewMem(), mode(Off), func(o *Options) { o.BufferSize, o.FileSize = 4<<20, 64<<20 })
+	l := open(t, vfs.NewMem(), mode(Off), func(o *Options) {
+		o.BufferSize, o.FileSize = 4<<20, 64<<20
+	})
 	a, b := make([]byte, 500), make([]byte, 500)
 	n := testing.AllocsPerRun(1000, func() {
 		if _, err := l.Append(a, b); err != nil {

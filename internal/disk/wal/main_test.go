@@ -28,7 +28,8 @@ type entry struct {
 // open opens the log in dir with small files; it is closed with the test.
 func open(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
 	t.Helper()
-	o := Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10, After: never}
+	o := Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10,
+		After: never}
 	for _, f := range change {
 		f(&o)
 	}
@@ -125,7 +126,9 @@ func numbered(n, size int) (recs []string) {
 func walFiles(t testing.TB, fs vfs.FS) []string {
 	t.Helper()
 	names := allFiles(t, fs)
-	return slices.DeleteFunc(names, func(name string) bool { return name == lastFile || name == lastTemp })
+	return slices.DeleteFunc(names, func(name string) bool {
+		return name == lastFile || name == lastTemp
+	})
 }
 
 func allFiles(t testing.TB, fs vfs.FS) []string {

@@ -36,7 +36,9 @@ func record(t testing.TB, seed uint64, n, synced int, fileSize int64, rests bool
 	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 3))
 	fs, clock := vfs.NewMem(), new(manual)
-	l := open(t, fs, mode(Off), func(o *Options) { o.ID, o.After, o.FileSize, o.BufferSize = [16]byte{9}, clock.after, fileSize, 64<<10 })
+	l := open(t, fs, mode(Off), func(o *Options) {
+		o.ID, o.After, o.FileSize, o.BufferSize = [16]byte{9}, clock.after, fileSize, 64<<10
+	})
 	m := &modelLog{}
 	for i := range n {
 		m.add(t, l, r, i)
@@ -114,13 +116,15 @@ func (m *modelLog) check(t testing.TB, what string, files map[string][]byte, kno
 	t.Helper()
 	fs := disk(t, files)
 	checked, said := inspect(t, fs, 1)
-	l, err := Open(Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10, After: never})
+	l, err := Open(Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10,
+		After: never})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, report := replayAll(t, l, 1)
 	if !slices.Equal(got, checked) || fmt.Sprint(report) != fmt.Sprint(said) {
-		t.Fatalf("%s: inspect gives %d records and says %+v\nreplay gives %d and says %+v", what, len(checked), said, len(got), report)
+		t.Fatalf("%s: inspect gives %d records and says %+v\nreplay gives %d and says %+v", what,
+			len(checked), said, len(got), report)
 	}
 	m.compare(t, what, files, got, report, known)
 	if m.checks++; m.checks%5 != 0 {
@@ -139,7 +143,8 @@ func (m *modelLog) check(t testing.TB, what string, files map[string][]byte, kno
 }
 
 // compare compares what a replay gave with the model.
-func (m *modelLog) compare(t testing.TB, what string, files map[string][]byte, got []entry, report Report, known bool) {
+func (m *modelLog) compare(t testing.TB, what string, files map[string][]byte, got []entry,
+	report Report, known bool) {
 	t.Helper()
 	given := map[LSN]string{}
 	for _, e := range got {
@@ -171,13 +176,15 @@ func (m *modelLog) compare(t testing.TB, what string, files map[string][]byte, g
 		case e.synced && whole && known:
 			t.Fatalf("%s: record %d was synced, is whole, and was not given: %+v", what, i, report)
 		case e.synced && known && !named(&report, e.lsn):
-			t.Fatalf("%s: record %d at %d was synced, and is missing without a word: %+v", what, i, e.lsn, report)
+			t.Fatalf("%s: record %d at %d was synced, and is missing without a word: %+v", what, i, e.lsn,
+				report)
 		case !e.synced && !named(&report, e.lsn):
 			torn = true
 		}
 		if head, ok := lost[e.lsn]; ok && (e.head == 0 || head != e.rec[:e.head]) {
 			t.Fatalf("%s: the head of record %d is %q, was %q", what, i, head, e.rec[:e.head])
-		} else if !ok && e.head > 0 && named(&report, e.lsn) && m.same(files, e.lsn, e.lsn+LSN(frameSize+headFrame+e.head)) && !gone(files, m.files, e.lsn) {
+		} else if !ok && e.head > 0 && named(&report, e.lsn) &&
+			m.same(files, e.lsn, e.lsn+LSN(frameSize+headFrame+e.head)) && !gone(files, m.files, e.lsn) {
 			t.Fatalf("%s: the head of record %d is whole, and was not told: %+v", what, i, report)
 		}
 		if _, given := given[e.lsn]; given && lost[e.lsn] != "" {
@@ -203,7 +210,8 @@ func gone(files, all map[string][]byte, lsn LSN) bool {
 // named reports whether a position is in a place that is said to be damaged or missing.
 func named(r *Report, lsn LSN) bool {
 	for _, p := range r.Damaged {
-		if p.Offset >= headerSize && !strings.HasSuffix(p.File, lastFile) && p.LSN <= lsn && lsn < p.LSN+LSN(p.Bytes) {
+		if p.Offset >= headerSize && !strings.HasSuffix(p.File, lastFile) && p.LSN <= lsn &&
+			lsn < p.LSN+LSN(p.Bytes) {
 			return true
 		}
 	}
@@ -229,7 +237,8 @@ func (m *modelLog) names() []string { return slices.Sorted(maps.Keys(m.files)) }
 // logs are a small one that was synced in part, and one that was not at all.
 func smallLogs(t testing.TB) []*modelLog {
 	return []*modelLog{
-		record(t, 1, 24, 24, 1500, false), record(t, 2, 16, 9, 1200, false), record(t, 3, 24, 0, 1500, false),
+		record(t, 1, 24, 24, 1500, false), record(t, 2, 16, 9, 1200, false),
+		record(t, 3, 24, 0, 1500, false),
 		record(t, 4, 12, 6, 1<<20, false),
 	}
 }
@@ -263,7 +272,10 @@ func TestCutAtEveryLength(t *testing.T) {
 				known := name != lastFile || at >= lastSize
 				what := fmt.Sprintf("log %d, %s cut at %d", n, name, at)
 				m.check(t, what, m.with(name, func(data []byte) []byte { return data[:at:at] }), known)
-				m.check(t, what+", with zeros", m.with(name, func(data []byte) []byte { clear(data[at:]); return data }), known)
+				m.check(t, what+", with zeros", m.with(name, func(data []byte) []byte {
+					clear(data[at:])
+					return data
+				}), known)
 			}
 		}
 	}
@@ -271,12 +283,16 @@ func TestCutAtEveryLength(t *testing.T) {
 
 // TestZeroedBlocks: every 512 and 4096 bytes, wherever they begin.
 func TestZeroedBlocks(t *testing.T) {
-	logs := append(smallLogs(t)[1:], record(t, 5, 200, 200, 16<<10, false), record(t, 6, 200, 150, 16<<10, false), record(t, 7, 150, 150, 1<<20, true))
+	logs := append(smallLogs(t)[1:], record(t, 5, 200, 200, 16<<10, false),
+		record(t, 6, 200, 150, 16<<10, false), record(t, 7, 150, 150, 1<<20, true))
 	for n, m := range logs {
 		for _, name := range m.names() {
 			for _, size := range []int{512, 4096} {
 				for at := 0; at < len(m.files[name]); at += 256 {
-					files := m.with(name, func(data []byte) []byte { clear(data[at:min(len(data), at+size)]); return data })
+					files := m.with(name, func(data []byte) []byte {
+						clear(data[at:min(len(data), at+size)])
+						return data
+					})
 					m.check(t, fmt.Sprintf("log %d, %d bytes at %d of %s", n, size, at, name), files, true)
 				}
 			}
@@ -291,7 +307,10 @@ func TestHeadsAreKnownTwice(t *testing.T) {
 		m := record(t, 8, 150, 150, fileSize, true)
 		for _, name := range m.names() {
 			for at := 0; at < len(m.files[name]) && name != lastFile; at += 128 {
-				files := m.with(name, func(data []byte) []byte { clear(data[at:min(len(data), at+copyDistance)]); return data })
+				files := m.with(name, func(data []byte) []byte {
+					clear(data[at:min(len(data), at+copyDistance)])
+					return data
+				})
 				l := open(t, disk(t, files))
 				got, report := replayAll(t, l, 0)
 				closeLog(t, l)
@@ -301,7 +320,9 @@ func TestHeadsAreKnownTwice(t *testing.T) {
 					switch lost := !slices.ContainsFunc(got, is); {
 					case lost && e.again != 0:
 						t.Fatalf("%d of %s: record %d was appended twice and is lost", at, name, i)
-					case lost && e.head > 0 && !slices.ContainsFunc(report.Lost, func(k Lost) bool { return k.LSN == e.lsn }):
+					case lost && e.head > 0 && !slices.ContainsFunc(report.Lost, func(k Lost) bool {
+						return k.LSN == e.lsn
+					}):
 						t.Fatalf("%d of %s: the head of record %d is not known", at, name, i)
 					}
 				}

@@ -28,19 +28,24 @@ const (
 // Options are those of a log. FS and Dir are required. The zero value of each other one
 // stands for the default, which is named last beside it.
 type Options struct {
-	FS         vfs.FS
-	Dir        string                               // of the log alone; made, and durable if its parent is
-	Sync       SyncMode                             // when the log fsyncs by itself; Interval
-	Interval   time.Duration                        // between fsyncs in mode Interval; 1 s
-	FileSize   int64                                // bytes at which a file is full, header included; 64 MiB
-	MaxRecord  int                                  // most bytes of a record, at most 64 MiB; 4 MiB
-	BufferSize int                                  // bytes of each of the two buffers, raised to hold MaxRecord; 4 MiB
-	MinLSN     LSN                                  // new records get no LSN below it: the highest one named elsewhere; none
-	ID         [16]byte                             // identity of a new log; random
-	Logger     *slog.Logger                         // one that discards
-	OnFailure  func(error)                          // called once, after a failed write or fsync; it may call Close; none
-	Now        func() time.Time                     // clock for Stats; time.Now
-	After      func(time.Duration) <-chan time.Time // timer of the writer; time.After
+	FS vfs.FS
+	// of the log alone; made, and durable if its parent is
+	Dir      string
+	Sync     SyncMode      // when the log fsyncs by itself; Interval
+	Interval time.Duration // between fsyncs in mode Interval; 1 s
+	// bytes at which a file is full, header included; 64 MiB
+	FileSize  int64
+	MaxRecord int // most bytes of a record, at most 64 MiB; 4 MiB
+	// bytes of each of the two buffers, raised to hold MaxRecord; 4 MiB
+	BufferSize int
+	// new records get no LSN below it: the highest one named elsewhere; none
+	MinLSN LSN
+	ID     [16]byte     // identity of a new log; random
+	Logger *slog.Logger // one that discards
+	// called once, after a failed write or fsync; it may call Close; none
+	OnFailure func(error)
+	Now       func() time.Time                     // clock for Stats; time.Now
+	After     func(time.Duration) <-chan time.Time // timer of the writer; time.After
 }
 
 func (o *Options) setDefaults() error {
@@ -109,7 +114,8 @@ func Open(o Options) (*Log, error) {
 func (l *Log) findEnd() error {
 	end := max(l.found.seen, l.o.MinLSN)
 	if end >= maxLSN {
-		return fmt.Errorf("wal: %s: next LSN %d is above the limit of %d; set the file that claims it aside",
+		return fmt.Errorf("wal: %s: next LSN %d is above the limit of %d; set the file that claims it "+
+			"aside",
 			l.o.Dir, end, maxLSN)
 	}
 	l.out.clean = 1
@@ -150,7 +156,8 @@ func (l *Log) settleTail(f *file) error {
 	defer w.Close()
 	if err := f.writeAgain(w); durable.IsFull(err) {
 		// A file system that writes elsewhere what is written again.
-		l.o.Logger.Warn("wal: no room to write the end of the log again", "file", l.o.path(f.first), "err", err)
+		l.o.Logger.Warn("wal: no room to write the end of the log again", "file", l.o.path(f.first),
+			"err", err)
 	} else if err != nil {
 		return err
 	}

@@ -25,7 +25,8 @@ type output struct {
 	clean  LSN      // no records between it and the next file's first LSN
 	prev   LSN      // first LSN of the newest file, 0 = none
 
-	granted atomic.Uint64 // LSN up to which the disk has given the newest file its room; 0 = not known. Anybody may read it
+	// LSN up to which the disk has given the newest file its room; 0 = not known. Anybody may read it
+	granted atomic.Uint64
 
 	lastMake bool     // lastFile is to be made anew
 	lastOpen vfs.File // lastFile, or nil

@@ -14,8 +14,11 @@ import (
 func TestEveryAppendRefuses(t *testing.T) {
 	l := open(t, vfs.NewMem())
 	for name, add := range map[string]func(n int) error{
-		"twice":  func(n int) error { _, err := l.AppendTwice(make([]byte, n)); return err },
-		"headed": func(n int) error { _, err := l.AppendHeaded([]byte("h"), make([]byte, max(n, 1)-1)); return err },
+		"twice": func(n int) error { _, err := l.AppendTwice(make([]byte, n)); return err },
+		"headed": func(n int) error {
+			_, err := l.AppendHeaded([]byte("h"), make([]byte, max(n, 1)-1))
+			return err
+		},
 	} {
 		for _, n := range []int{0, 1, 1024, 1025} {
 			err := add(n)

@@ -91,7 +91,8 @@ func (s *scanner) next(limit LSN) (f frame, ok bool, err error) {
 		return f, false, nil
 	}
 	if have, err := s.fill(frameSize + int(length)); !have {
-		s.why = fmt.Sprintf("record of %d bytes, of which the file has %d", length, int64(s.hi-s.lo)+s.left-frameSize)
+		s.why = fmt.Sprintf("record of %d bytes, of which the file has %d", length,
+			int64(s.hi-s.lo)+s.left-frameSize)
 		return f, false, err
 	}
 	f, s.why = s.sums.parseFrame(s.buf[s.lo:s.lo+frameSize+int(length)], s.lsn)

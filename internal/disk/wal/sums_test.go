@@ -14,16 +14,23 @@ func TestChecksumsCoverEverything(t *testing.T) {
 	const payload, word, lsn = 0x12345678, 0x40000123, LSN(0x123456789abcdef)
 	prefix := []byte{1, 2, 3, 4, 5}
 	for name, sum := range map[string]func(s *sums, payload, word uint32, lsn LSN) uint32{
-		"record": func(s *sums, payload, word uint32, lsn LSN) uint32 { return s.record(payload, word, lsn, nil) },
-		"headed": func(s *sums, payload, word uint32, lsn LSN) uint32 { return s.record(payload, word, lsn, prefix) },
-		"head":   func(s *sums, payload, word uint32, lsn LSN) uint32 { return s.head(payload, word, lsn) },
+		"record": func(s *sums, payload, word uint32, lsn LSN) uint32 {
+			return s.record(payload, word, lsn, nil)
+		},
+		"headed": func(s *sums, payload, word uint32, lsn LSN) uint32 {
+			return s.record(payload, word, lsn, prefix)
+		},
+		"head": func(s *sums, payload, word uint32, lsn LSN) uint32 {
+			return s.head(payload, word, lsn)
+		},
 	} {
 		want := sum(&s, payload, word, lsn)
 		for bit := range 64 {
 			if sum(&s, payload, word, lsn^1<<bit) == want {
 				t.Errorf("%s: bit %d of the position is not covered", name, bit)
 			}
-			if bit < 32 && (sum(&s, payload^1<<bit, word, lsn) == want || sum(&s, payload, word^1<<bit, lsn) == want) {
+			if bit < 32 && (sum(&s, payload^1<<bit, word, lsn) == want ||
+				sum(&s, payload, word^1<<bit, lsn) == want) {
 				t.Errorf("%s: bit %d of payload or length is not covered", name, bit)
 			}
 		}
@@ -100,7 +107,9 @@ func FuzzCopies(f *testing.F) {
 				again.headed(k.size, k.head)
 			}
 		})
-		eachCopy(again.list, LSN(base), func(k known) { second = append(second, told{k.lsn, k.size, k.own, string(k.head)}) })
+		eachCopy(again.list, LSN(base), func(k known) {
+			second = append(second, told{k.lsn, k.size, k.own, string(k.head)})
+		})
 		if len(first) != len(second) {
 			t.Fatalf("%d records, again %d", len(first), len(second))
 		}

@@ -59,15 +59,22 @@ func TestWaitDurableBeyondEnd(t *testing.T) {
 // and an idle log sets no timer.
 func TestIntervalWaitsForTick(t *testing.T) {
 	clock := new(manual)
-	l := open(t, vfs.NewMem(), func(o *Options) { o.After, o.FileSize, o.Interval = clock.after, 1<<20, 2*time.Second })
+	l := open(t, vfs.NewMem(), func(o *Options) {
+		o.After, o.FileSize, o.Interval = clock.after, 1<<20, 2*time.Second
+	})
 	for round := range 3 {
 		e := add(t, l, "a", "b")
-		eventually(t, "the tick is armed, and nobody waits", func() bool { ticks, waits := clock.armed(); return ticks == 1 && waits == 0 })
+		eventually(t, "the tick is armed, and nobody waits", func() bool {
+			ticks, waits := clock.armed()
+			return ticks == 1 && waits == 0
+		})
 		if l.durableLSN() > e[0].lsn {
 			t.Fatalf("round %d: an fsync came before its tick", round)
 		}
 		clock.fire()
-		eventually(t, "the tick is followed by an fsync", func() bool { return l.durableLSN() == l.End() })
+		eventually(t, "the tick is followed by an fsync", func() bool {
+			return l.durableLSN() == l.End()
+		})
 	}
 	if n := l.Stats().Syncs; n > 6 {
 		t.Errorf("%d fsyncs in three rounds", n)
@@ -78,7 +85,9 @@ func TestIntervalWaitsForTick(t *testing.T) {
 // is enough for all who wait meanwhile.
 func TestIntervalHurriesForWaiters(t *testing.T) {
 	clock := new(manual)
-	l := open(t, vfs.NewMem(), func(o *Options) { o.After, o.FileSize, o.Interval = clock.after, 1<<20, time.Hour })
+	l := open(t, vfs.NewMem(), func(o *Options) {
+		o.After, o.FileSize, o.Interval = clock.after, 1<<20, time.Hour
+	})
 	before := l.Stats().Syncs
 	for round := range int64(3) {
 		e := add(t, l, "a", "b", "c")
@@ -197,7 +206,9 @@ func TestFailure(t *testing.T) {
 			return nil
 		})
 		failed := make(chan error, 2)
-		l := open(t, fs, mode(Always), func(o *Options) { o.OnFailure = func(err error) { failed <- err } })
+		l := open(t, fs, mode(Always), func(o *Options) {
+			o.OnFailure = func(err error) { failed <- err }
+		})
 		want := add(t, l, numbered(5, 60)...)
 		if err := l.Sync(); err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -247,7 +258,8 @@ func TestOpenNamesFailedIO(t *testing.T) {
 	l := open(t, mem)
 	add(t, l, numbered(20, 60)...)
 	closeLog(t, l)
-	for _, kind := range []errorfs.OpKind{errorfs.OpFileRead, errorfs.OpOpen, errorfs.OpFileSync, errorfs.OpList, errorfs.OpMkdirAll} {
+	for _, kind := range []errorfs.OpKind{errorfs.OpFileRead, errorfs.OpOpen, errorfs.OpFileSync,
+		errorfs.OpList, errorfs.OpMkdirAll} {
 		fs := hook(mem, func(op errorfs.Op) error {
 			if op.Kind == kind {
 				return errorfs.ErrInjected

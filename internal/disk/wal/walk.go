@@ -36,7 +36,8 @@ type walk struct {
 
 // newWalk begins at the first record. buf is used as the buffer. Where the file is
 // read ahead, the caller stops that before it closes the file.
-func newWalk(f *file, sums *sums, r vfs.File, ahead *ahead, buf []byte, skipped func(from, to LSN, why string, head []byte)) *walk {
+func newWalk(f *file, sums *sums, r vfs.File, ahead *ahead, buf []byte,
+	skipped func(from, to LSN, why string, head []byte)) *walk {
 	w := &walk{f: f, file: r, ahead: ahead, sums: sums, sure: f.sure, skipped: skipped}
 	w.from(f.first, buf)
 	return w

@@ -230,7 +230,8 @@ func (l *Log) stop(cause error) {
 	l.stopped = true
 	if cause != nil {
 		l.err = fmt.Errorf("wal: the log has failed and takes no more records until a restart: %w", cause)
-		l.o.Logger.Error("wal: failed", "dir", l.o.Dir, "end", uint64(l.tail.end), "durable", uint64(l.durableLSN()), "err", cause)
+		l.o.Logger.Error("wal: failed", "dir", l.o.Dir, "end", uint64(l.tail.end), "durable",
+			uint64(l.durableLSN()), "err", cause)
 	}
 	err := l.err
 	close(l.progress)

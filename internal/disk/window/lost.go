@@ -48,8 +48,12 @@ func (m *Merger) touched(same []*cursor) bool {
 	it := &same[0].item
 	p, start := hole.PrefixOf(it.hash), it.number*chunk.Slots
 	m.spans = m.Holes.Spans(m.spans[:0], p, start, start+chunk.Slots)
-	return len(m.spans) > 0 || slices.ContainsFunc(same, func(c *cursor) bool { return c.item.data == nil }) ||
-		slices.ContainsFunc(m.cursors, func(c *cursor) bool { return len(c.parts) > 0 && c.misses(p, it.number) })
+	return len(m.spans) > 0 || slices.ContainsFunc(same, func(c *cursor) bool {
+		return c.item.data == nil
+	}) ||
+		slices.ContainsFunc(m.cursors, func(c *cursor) bool {
+			return len(c.parts) > 0 && c.misses(p, it.number)
+		})
 }
 
 // layOver lays the cursors' chunks over each other where damage hides something: what
@@ -162,10 +166,11 @@ func (m *Merger) loseTimestamps(c *cursor, it item) {
 	clear(m.layer[:])
 	gone := false
 	values := segment.Hash(metric.SeriesID(it.hash).Value())
-	err := c.reader.SeriesChunks(c.bucket, values, it.number, it.number+1, func(_ int64, data []byte) error {
-		gone = chunk.DecodeRange(m.layer[:], data, 0) != nil
-		return nil
-	}, func(_, _ int64) { gone = true })
+	err := c.reader.SeriesChunks(c.bucket, values, it.number, it.number+1,
+		func(_ int64, data []byte) error {
+			gone = chunk.DecodeRange(m.layer[:], data, 0) != nil
+			return nil
+		}, func(_, _ int64) { gone = true })
 	gone = gone || err != nil
 	for i := range m.words {
 		if gone || m.layer[i] > point.Stale {

@@ -85,7 +85,8 @@ func TestMergesUnderHoles(t *testing.T) {
 				form = listed
 			}
 			held = append(held, p)
-			sources = append(sources, Source{Seq: uint64(n + 1), Generation: at.Generation, Window: at.Window, Reader: writeSegment(t, vfs.NewMem(), "s", p, form)})
+			sources = append(sources, Source{Seq: uint64(n + 1), Generation: at.Generation,
+				Window: at.Window, Reader: writeSegment(t, vfs.NewMem(), "s", p, form)})
 		}
 		defer func() {
 			for _, s := range sources {
@@ -95,7 +96,8 @@ func TestMergesUnderHoles(t *testing.T) {
 		var holes []hole.Hole
 		for range r.IntN(4) {
 			p, from := hole.PrefixOf(hash(r.Int64N(testSeries))), r.Int64N(2*chunk.Slots)
-			holes = append(holes, hole.Hole{Bucket: 1, Low: p, High: p, From: from, Past: from + 1 + r.Int64N(900), At: randomPosition(r),
+			holes = append(holes, hole.Hole{Bucket: 1, Low: p, High: p, From: from, Past: from + 1 +
+				r.Int64N(900), At: randomPosition(r),
 				Cause: []hole.Cause{hole.Block, hole.File, hole.LogRecord}[r.IntN(3)], Source: 70})
 		}
 		holes = hole.Join(holes)
@@ -125,7 +127,8 @@ func TestMergesUnderHoles(t *testing.T) {
 	})
 }
 
-func checkPile(t *rapid.T, m *Merger, sources []Source, held []points, holes []hole.Hole, got points) {
+func checkPile(t *rapid.T, m *Merger, sources []Source, held []points, holes []hole.Hole,
+	got points) {
 	hidden := map[uint64]uint64{}
 	for series := range int64(testSeries) {
 		for slot := range int64(3 * chunk.Slots) {
@@ -143,7 +146,8 @@ func checkPile(t *rapid.T, m *Merger, sources []Source, held []points, holes []h
 				}
 			}
 			if want := pile(layers, hidden); got[[2]int64{series, slot}] != want {
-				t.Fatalf("series %d slot %d is %d, want %d: %+v", series, slot, point.Int(got[[2]int64{series, slot}]), point.Int(want), layers)
+				t.Fatalf("series %d slot %d is %d, want %d: %+v", series, slot,
+					point.Int(got[[2]int64{series, slot}]), point.Int(want), layers)
 			}
 		}
 	}
@@ -194,7 +198,8 @@ func TestAChunkThatDoesNotDecodeInAMerge(t *testing.T) {
 			return nil
 		})
 		if err != nil || len(damaged) != 1 || len(segment.Damages(damaged[2])) != maxBad {
-			t.Fatalf("%d chunks of %d are named: %v, %v", len(segment.Damages(damaged[2])), 4*testSeries, damaged, err)
+			t.Fatalf("%d chunks of %d are named: %v, %v", len(segment.Damages(damaged[2])), 4*testSeries,
+				damaged, err)
 		}
 		for series := range int64(testSeries) {
 			for number := range int64(4) {
@@ -203,12 +208,16 @@ func TestAChunkThatDoesNotDecodeInAMerge(t *testing.T) {
 					want = 0
 				}
 				if n := out[hash(series)][number]; n != want {
-					t.Fatalf("chunk %d of series %d, of which %d is marked, has %d points, want %d", number, series, marked, n, want)
+					t.Fatalf("chunk %d of series %d, of which %d is marked, has %d points, want %d", number,
+						series, marked, n, want)
 				}
 			}
 		}
-		want := []hole.Hole{{Bucket: 1, Low: p, High: p, From: chunk.Slots, Past: 3 * chunk.Slots, At: hole.Position{Generation: 2}, Cause: hole.Block, Source: 2}}
-		if !slices.Equal(m.Lost.Holes, want) || m.Lost.Hidden[0] != 2 || !m.Lost.Covered[1] || m.Lost.Covered[2] {
+		want := []hole.Hole{
+			{Bucket: 1, Low: p, High: p, From: chunk.Slots, Past: 3 * chunk.Slots,
+				At: hole.Position{Generation: 2}, Cause: hole.Block, Source: 2}}
+		if !slices.Equal(m.Lost.Holes, want) || m.Lost.Hidden[0] != 2 || !m.Lost.Covered[1] ||
+			m.Lost.Covered[2] {
 			t.Fatalf("%+v, want holes %v", m.Lost, want)
 		}
 	})

@@ -108,38 +108,47 @@ func (c *cursor) spoilt(cause error) {
 var errStopped = errors.New("stopped")
 
 func newCursor(src Source, bucket uint64, first, past int64) *cursor {
-	c := &cursor{seq: src.Seq, unread: src.Unread, reader: src.Reader, src: src, bucket: bucket, first: first, past: past}
+	c := &cursor{
+		seq:    src.Seq,
+		unread: src.Unread,
+		reader: src.Reader,
+		src:    src,
+		bucket: bucket,
+		first:  first,
+		past:   past,
+	}
 	c.next, c.stop = iter.Pull(func(yield func(item) bool) {
 		var last segment.Hash
 		asked, hidden := false, false
-		c.err = src.Reader.Scan(bucket, first, past, func(_ uint64, h segment.Hash, number int64, data []byte) error {
-			if src.Hidden != nil && (!asked || h != last) {
-				last, asked, hidden = h, true, src.Hidden(h)
-			}
-			if hidden {
-				if data != nil {
-					src.Dropped(data)
+		c.err = src.Reader.Scan(bucket, first, past,
+			func(_ uint64, h segment.Hash, number int64, data []byte) error {
+				if src.Hidden != nil && (!asked || h != last) {
+					last, asked, hidden = h, true, src.Hidden(h)
+				}
+				if hidden {
+					if data != nil {
+						src.Dropped(data)
+					}
+					return nil
+				}
+				if !yield(item{h, number, data}) {
+					return errStopped
 				}
 				return nil
-			}
-			if !yield(item{h, number, data}) {
-				return errStopped
-			}
-			return nil
-		}, c.losePart)
+			}, c.losePart)
 	})
 	c.item, c.ok = c.next()
 	return c
 }
 
-// Merge hands the chunks of the bucket numbered [first, past) to emit, by
-// series and number: of a slot that several sources hold, the one of the
-// highest generation wins, of those with a value if any has one. A chunk that only a window holds is copied byte for byte;
-// others are encoded anew, so that the bytes depend on the words only, not on when they
-// were flushed. damaged are the sources in which blocks were
-// damaged or chunks did not decode, with the damage; what they held there is
-// missing.
-func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, sources []Source, emit Emit) (damaged map[uint64]error, err error) {
+// Merge hands the chunks of the bucket numbered [first, past) to emit, by series and number: of a
+// slot that several sources hold, the one of the highest generation wins, of those with a value if
+// any has one. A chunk that only a window holds is copied byte for byte; others are encoded anew,
+// so that the bytes depend on the words only, not on when they were flushed. damaged are the
+// sources in which blocks were damaged or chunks did not decode, with the damage; what they held
+// there is missing.
+func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, sources []Source,
+	emit Emit) (damaged map[uint64]error, err error) {
 	sources = slices.Clone(sources)
 	slices.SortFunc(sources, func(a, b Source) int { return a.at().Compare(b.at()) })
 	cursors := make([]*cursor, len(sources))

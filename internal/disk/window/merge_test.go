@@ -96,7 +96,8 @@ func hash(series int64) segment.Hash {
 
 // merged returns the merge of sources as one run of bytes, with the file of a
 // window that it makes, and its points.
-func merged(t *rapid.T, sources []Source, window Range, first, past int64) (encoded []byte, p points) {
+func merged(t *rapid.T, sources []Source, window Range, first, past int64) (encoded []byte,
+	p points) {
 	t.Helper()
 	var m Merger
 	p = make(points)
@@ -177,10 +178,12 @@ func (p points) checkRollups(t *rapid.T, fs vfs.FS, window Range) {
 				want := p.header(series, window.First*chunk.Slots+i*slots, slots)
 				digest := p.digest(series, window.First+i*l.Chunks(), l.Chunks())
 				if present := spans>>i&1 != 0; present != (digest != 0) || present && got[i] != want {
-					t.Fatalf("rollup %d of series %d, unit %d: %t %+v, want %+v", l, series, i, present, got[i], want)
+					t.Fatalf("rollup %d of series %d, unit %d: %t %+v, want %+v", l, series, i, present, got[i],
+						want)
 				}
 				if digest != digests[i] {
-					t.Fatalf("rollup %d of series %d, unit %d: digest %x, want %x", l, series, i, digests[i], digest)
+					t.Fatalf("rollup %d of series %d, unit %d: digest %x, want %x", l, series, i, digests[i],
+						digest)
 				}
 			}
 		}
@@ -267,7 +270,8 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 			}
 			reader := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, form)
 			defer func() { _ = reader.Close() }()
-			sources = append(sources, Source{Seq: uint64(i), Generation: uint64(i / 2), Window: window, Reader: reader})
+			sources = append(sources, Source{Seq: uint64(i), Generation: uint64(i / 2), Window: window,
+				Reader: reader})
 		}
 		r.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		first, past := r.Int64N(3), 1+r.Int64N(4)

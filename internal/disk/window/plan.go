@@ -66,7 +66,9 @@ type Plan struct {
 }
 
 // Empty reports whether there is nothing to do.
-func (p *Plan) Empty() bool { return len(p.Windows) == 0 && len(p.Overlay) == 0 && len(p.Remove) == 0 }
+func (p *Plan) Empty() bool {
+	return len(p.Windows) == 0 && len(p.Overlay) == 0 && len(p.Remove) == 0
+}
 
 // planner works out a plan.
 type planner struct {
@@ -84,9 +86,11 @@ type planner struct {
 // Make returns the plan for the committed segments and the living buckets.
 // late returns the bytes that a segment holds of a range; purge are the segments
 // to be rewritten for the sake of what is deleted in them.
-func Make(segments []manifest.Segment, buckets map[uint64]Bucket, late func(seq uint64, r Range) int64, purge map[uint64]bool) Plan {
+func Make(segments []manifest.Segment, buckets map[uint64]Bucket,
+	late func(seq uint64, r Range) int64, purge map[uint64]bool) Plan {
 	p := &planner{
-		segments: segments, windows: make(map[uint64][]manifest.Segment), buckets: buckets, late: late, purge: purge,
+		segments: segments, windows: make(map[uint64][]manifest.Segment), buckets: buckets, late: late,
+		purge: purge,
 		taken: make(map[uint64]bool), jobs: make(map[Range]bool), overlay: make(map[Range][]uint64),
 	}
 	for i := range segments {
@@ -327,7 +331,8 @@ func sorted[V any](set map[Range]V) []Range {
 }
 
 func compareRanges(a, b Range) int {
-	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.First, b.First), cmp.Compare(a.Past, b.Past))
+	return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.First, b.First),
+		cmp.Compare(a.Past, b.Past))
 }
 
 // large returns the large window that holds r.

@@ -30,11 +30,13 @@ type model struct {
 }
 
 func newModel() *model {
-	return &model{nextSeq: 1, content: make(map[uint64]map[place]uint64), truth: make(map[place]uint64),
+	return &model{nextSeq: 1, content: make(map[uint64]map[place]uint64),
+		truth:   make(map[place]uint64),
 		buckets: map[uint64]Bucket{1: {}, 2: {}}}
 }
 
-func (m *model) add(kind manifest.Kind, generation uint64, ranges []Range, content map[place]uint64) {
+func (m *model) add(kind manifest.Kind, generation uint64, ranges []Range,
+	content map[place]uint64) {
 	seq := m.nextSeq
 	m.nextSeq++
 	if kind == manifest.Flush {
@@ -51,7 +53,8 @@ func (m *model) add(kind manifest.Kind, generation uint64, ranges []Range, conte
 		}
 		ranges = set.List()
 	}
-	m.segments = append(m.segments, manifest.Segment{Seq: seq, Kind: kind, Generation: generation, Ranges: ranges, Bytes: int64(len(content))})
+	m.segments = append(m.segments, manifest.Segment{Seq: seq, Kind: kind, Generation: generation,
+		Ranges: ranges, Bytes: int64(len(content))})
 	m.content[seq] = content
 }
 
@@ -115,16 +118,21 @@ func (m *model) run(t fataler) Plan {
 	}
 	var outputs []output
 	for _, w := range p.Windows {
-		outputs = append(outputs, output{manifest.Window, p.Generation, []Range{w}, within(m.view(all), w)})
+		outputs = append(outputs,
+			output{manifest.Window, p.Generation, []Range{w}, within(m.view(all), w)})
 	}
 	if len(p.Overlay) > 0 {
 		content := make(map[place]uint64)
 		for _, part := range p.Overlay {
-			maps.Copy(content, within(m.view(func(s manifest.Segment) bool { return slices.Contains(part.From, s.Seq) }), part.Range))
+			maps.Copy(content, within(m.view(func(s manifest.Segment) bool {
+				return slices.Contains(part.From, s.Seq)
+			}), part.Range))
 		}
 		outputs = append(outputs, output{manifest.Overlay, p.OverlayGeneration, nil, content})
 	}
-	m.segments = slices.DeleteFunc(m.segments, func(s manifest.Segment) bool { return slices.Contains(p.Remove, s.Seq) })
+	m.segments = slices.DeleteFunc(m.segments, func(s manifest.Segment) bool {
+		return slices.Contains(p.Remove, s.Seq)
+	})
 	for _, o := range outputs {
 		m.add(o.kind, o.gen, o.ranges, o.content)
 	}
@@ -143,7 +151,8 @@ func (m *model) check(t *rapid.T) {
 	for p, want := range m.truth {
 		b, ok := m.buckets[p.bucket]
 		if expired := !ok || p.number < b.ExpiredBefore; !expired && got[p] != want {
-			t.Fatalf("chunk %d of bucket %d was last written by flush %d, a reader finds %d", p.number, p.bucket, want, got[p])
+			t.Fatalf("chunk %d of bucket %d was last written by flush %d, a reader finds %d", p.number,
+				p.bucket, want, got[p])
 		}
 	}
 }
@@ -160,7 +169,8 @@ func TestPlansKeepTheLastWrite(t *testing.T) {
 		}
 		front := int64(100)
 		for range rapid.IntRange(1, 120).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"flush", "flush", "late", "run", "close", "expire", "delete"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"flush", "flush", "late", "run", "close", "expire",
+				"delete"}).Draw(t, "step") {
 			case "flush":
 				front += r.Int64N(15)
 				content := make(map[place]uint64)
@@ -293,9 +303,12 @@ func TestWhatAWindowHoldsIsNotLate(t *testing.T) {
 func TestAWindowWithoutARangeStays(t *testing.T) {
 	segments := []manifest.Segment{
 		{Seq: 1, Kind: manifest.Window, Generation: 1},
-		{Seq: 2, Kind: manifest.Flush, Generation: 2, Ranges: []Range{{Bucket: 1, First: 0, Past: 10}}, Bytes: 10},
+		{Seq: 2, Kind: manifest.Flush, Generation: 2, Ranges: []Range{{Bucket: 1, First: 0, Past: 10}},
+			Bytes: 10},
 	}
-	p := Make(segments, map[uint64]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 { return 1 }, nil)
+	p := Make(segments, map[uint64]Bucket{1: {ClosedBefore: 40}}, func(uint64, Range) int64 {
+		return 1
+	}, nil)
 	if len(p.Windows) != 1 || !slices.Equal(p.Remove, []uint64{2}) {
 		t.Errorf("%+v, want one window and the flush to go", p)
 	}
@@ -320,12 +333,14 @@ func TestALittleThatIsOpenGoesIntoTheOverlay(t *testing.T) {
 // points that would be each flush, right after it.
 func TestASmallFlushWaitsForItsWindow(t *testing.T) {
 	r := Range{Bucket: 1, First: 0, Past: 10}
-	segments := []manifest.Segment{{Seq: 1, Kind: manifest.Flush, Generation: 1, Ranges: []Range{r}, Bytes: 4000}}
+	segments := []manifest.Segment{
+		{Seq: 1, Kind: manifest.Flush, Generation: 1, Ranges: []Range{r}, Bytes: 4000}}
 	late := func(uint64, Range) int64 { return 9 }
 	if p := Make(segments, map[uint64]Bucket{1: {}}, late, nil); !p.Empty() {
 		t.Errorf("an open flush of 9 bytes of chunks: %+v, want nothing to do", p)
 	}
-	if p := Make(segments, map[uint64]Bucket{1: {ClosedBefore: 10}}, late, nil); !slices.Equal(p.Windows, []Range{r}) {
+	if p := Make(segments, map[uint64]Bucket{1: {ClosedBefore: 10}}, late,
+		nil); !slices.Equal(p.Windows, []Range{r}) {
 		t.Errorf("the window has closed: %+v, want it written", p)
 	}
 }

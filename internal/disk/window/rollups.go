@@ -25,7 +25,8 @@ func NewRollups(window Range) *Rollups { return &Rollups{window: window, few: se
 
 // Add takes a chunk by its header and digest. Where it is the first one of a series, the
 // rollups of the series before go to w; bytes is their size in the file.
-func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header, digest uint64) (bytes int, err error) {
+func (l *Rollups) Add(w *segment.Writer, h segment.Hash, number int64, header *chunk.Header,
+	digest uint64) (bytes int, err error) {
 	if l.chunks > 0 && h != l.hash {
 		if bytes, err = l.Flush(w); err != nil {
 			return bytes, err
@@ -62,7 +63,8 @@ func (l *Rollups) Flush(w *segment.Writer) (bytes int, err error) {
 		}
 	}
 	l.small, l.digests = [segment.MaxSpans]chunk.Node{}, [segment.MaxSpans]uint64{}
-	if err := w.AddRollups(segment.Small, l.window.Bucket, l.hash, spans, digests, l.data); err != nil {
+	if err := w.AddRollups(segment.Small, l.window.Bucket, l.hash, spans, digests,
+		l.data); err != nil {
 		return 0, err
 	}
 	bytes = len(l.data) + len(digests)*segment.RollupDigest + segment.RollupRow

@@ -15,7 +15,8 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	if c.Unix() != 1000 || c.Steady() != 1000 {
 		t.Fatalf("a new clock is at %d and %d", c.Unix(), c.Steady())
 	}
-	for _, step := range []struct{ now, steady int64 }{{1500, 1500}, {200, 1500}, {200, 1500}, {300, 1600}, {1700, 3000}} {
+	for _, step := range []struct{ now, steady int64 }{{1500, 1500}, {200, 1500}, {200, 1500},
+		{300, 1600}, {1700, 3000}} {
 		now = step.now
 		c.Advance()
 		if c.Unix() != step.now || c.Steady() != step.steady {

@@ -12,15 +12,17 @@ import (
 
 // Cluster has the keys of a cluster.
 type Cluster struct {
-	Listen    string   // cluster.listen, host:port for other nodes; empty for off: a node on its own
-	Gossip    string   // cluster.gossip, host:port; empty for the port after that of Listen
-	Advertise string   // cluster.advertise, host:port where others reach Listen; empty for Listen itself
-	Join      []string // cluster.join, where others gossip: host:port, or a host with the port of this node's gossip
-	Zone      string   // cluster.zone
-	RingSize  int      // ring_size, a power of two
-	Copies    int      // n; 0 for auto
-	Reads     int      // r; 0 for auto
-	Writes    int      // w; 0 for auto
+	Listen string // cluster.listen, host:port for other nodes; empty for off: a node on its own
+	Gossip string // cluster.gossip, host:port; empty for the port after that of Listen
+	// cluster.advertise, host:port where others reach Listen; empty for Listen itself
+	Advertise string
+	// cluster.join, where others gossip: host:port, or a host with the port of this node's gossip
+	Join     []string
+	Zone     string // cluster.zone
+	RingSize int    // ring_size, a power of two
+	Copies   int    // n; 0 for auto
+	Reads    int    // r; 0 for auto
+	Writes   int    // w; 0 for auto
 
 	Cookie     Secret // distributed_cookie
 	CookieFile string // distributed_cookie_file
@@ -71,8 +73,9 @@ func (c *Cluster) FirstCopies() int {
 	return 1
 }
 
-// Quorums returns r and w of a ring with n copies and so many members that can own something. Where w is auto it
-// is the majority of the copies that there can be; where r is, the fewest that meet every such write.
+// Quorums returns r and w of a ring with n copies and so many members that can own something. Where
+// w is auto it is the majority of the copies that there can be; where r is, the fewest that meet
+// every such write.
 func (c *Cluster) Quorums(n, members int) (r, w int) {
 	copies := max(1, min(n, members))
 	majority := copies/2 + 1
@@ -148,10 +151,12 @@ func (c *Cluster) ReadCookie() (string, error) {
 		return "", err
 	}
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
-		return "", fmt.Errorf("distributed_cookie_file: %s has mode %04o, so others than its owner can use it: chmod 600 %s", c.CookieFile, mode, c.CookieFile)
+		return "", fmt.Errorf("distributed_cookie_file: %s has mode %04o, so others than its owner can "+
+			"use it: chmod 600 %s", c.CookieFile, mode, c.CookieFile)
 	}
 	if info.Size() > maxCookie {
-		return "", fmt.Errorf("distributed_cookie_file: %s has %d bytes, at most %d are read", c.CookieFile, info.Size(), maxCookie)
+		return "", fmt.Errorf("distributed_cookie_file: %s has %d bytes, at most %d are read",
+			c.CookieFile, info.Size(), maxCookie)
 	}
 	text, err := os.ReadFile(c.CookieFile)
 	if err != nil {
@@ -165,7 +170,9 @@ type clash struct{ key, problem string }
 
 // clashes returns which keys do not go together.
 func (c *Cluster) clashes() (out []clash) {
-	say := func(key, format string, args ...any) { out = append(out, clash{key, fmt.Sprintf(format, args...)}) }
+	say := func(key, format string, args ...any) {
+		out = append(out, clash{key, fmt.Sprintf(format, args...)})
+	}
 	n := c.FirstCopies()
 	if !c.On() {
 		for _, q := range []struct {
@@ -188,7 +195,9 @@ func (c *Cluster) clashes() (out []clash) {
 		say("distributed_cookie_file", "distributed_cookie is set as well: keep one of the two")
 	}
 	if c.Timeout < 2*c.Heartbeat {
-		say("cluster.timeout", "must be at least twice cluster.heartbeat, %s: a node would be down between two heartbeats", FormatDuration(2*c.Heartbeat))
+		say("cluster.timeout",
+			"must be at least twice cluster.heartbeat, %s: a node would be down between two heartbeats",
+			FormatDuration(2*c.Heartbeat))
 	}
 	return out
 }

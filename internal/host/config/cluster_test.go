@@ -36,7 +36,8 @@ func TestAddressesOfACluster(t *testing.T) {
 	if got := built(t, "cluster.listen=127.0.0.1:0").GossipAddr(); got != "127.0.0.1:0" {
 		t.Error(got)
 	}
-	if got := built(t, "cluster.listen=127.0.0.1:1", "cluster.gossip=127.0.0.1:7").GossipAddr(); got != "127.0.0.1:7" {
+	if got := built(t, "cluster.listen=127.0.0.1:1",
+		"cluster.gossip=127.0.0.1:7").GossipAddr(); got != "127.0.0.1:7" {
 		t.Error(got)
 	}
 }

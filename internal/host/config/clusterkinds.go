@@ -76,12 +76,14 @@ func listKey(name, help string, field func(*Config) *[]string) key {
 						return fmt.Errorf("%s: %w", addr, err)
 					}
 				} else if addr == "" || strings.ContainsAny(addr, " /") || strings.Count(addr, ":") == 1 {
-					return fmt.Errorf("%q is no host and no host:port, write for example 10.0.0.1:8600, ddb2:8600", addr)
+					return fmt.Errorf("%q is no host and no host:port, write for example 10.0.0.1:8600, ddb2:8600",
+						addr)
 				}
 				list = append(list, addr)
 			}
 			if len(list) > maxSeeds {
-				return fmt.Errorf("has %d addresses, at most %d are taken: one that answers is enough", len(list), maxSeeds)
+				return fmt.Errorf("has %d addresses, at most %d are taken: one that answers is enough",
+					len(list), maxSeeds)
 			}
 			*field(c) = list
 			return nil

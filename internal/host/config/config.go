@@ -59,15 +59,17 @@ type Config struct {
 	Put                           // udp.*
 	UDPReadBuffer          int64  // udp.read_buffer, bytes, of every UDP socket
 
-	Cluster      Cluster       // cluster.*, n, r, w, ring_size, distributed_cookie*
-	CachePoints  int           // cache_points, points of a series in a head block
-	HeadGrace    time.Duration // head.grace
-	MaxFuture    time.Duration // ingest.max_future
-	LateMemory   int64         // late.memory, bytes
-	MinFree      int64         // storage.min_free, bytes
-	MaxOpenFiles int           // storage.max_open_files; MaxOpenFilesAuto for a share of what the system allows
-	BlockCache   int64         // storage.block_cache, bytes; 0 for none
-	MemoryLimit  int64         // memory.limit, bytes; 0 for off, MemoryAuto for a share of the machine's
+	Cluster     Cluster       // cluster.*, n, r, w, ring_size, distributed_cookie*
+	CachePoints int           // cache_points, points of a series in a head block
+	HeadGrace   time.Duration // head.grace
+	MaxFuture   time.Duration // ingest.max_future
+	LateMemory  int64         // late.memory, bytes
+	MinFree     int64         // storage.min_free, bytes
+	// storage.max_open_files; MaxOpenFilesAuto for a share of what the system allows
+	MaxOpenFiles int
+	BlockCache   int64 // storage.block_cache, bytes; 0 for none
+	// memory.limit, bytes; 0 for off, MemoryAuto for a share of the machine's
+	MemoryLimit int64
 
 	WALSync     string        // wal.sync: always, interval or off
 	WALInterval time.Duration // wal.interval
@@ -182,7 +184,8 @@ func Build(settings ...Setting) (c Config, warnings []string, err error) {
 		if k == nil {
 			if instead, ok := replacement(s.Key); ok {
 				// Without the value: idx.pg.password is a secret.
-				warnings = append(warnings, (&Error{Setting{s.Origin, s.Key, ""}, "ignored: " + instead}).Error())
+				warnings = append(warnings,
+					(&Error{Setting{s.Origin, s.Key, ""}, "ignored: " + instead}).Error())
 				continue
 			}
 			errs = append(errs, &Error{Setting{s.Origin, s.Key, ""}, unknownKey(s.Key)})
@@ -219,7 +222,15 @@ func (c Config) Entries() []Entry {
 		if k.alters != "" {
 			continue
 		}
-		e := Entry{Key: k.name, Value: k.get(&c), Default: k.def, Origin: c.origins[k.name], Help: k.help, Effect: !k.inert(&c), Secret: k.secret}
+		e := Entry{
+			Key:     k.name,
+			Value:   k.get(&c),
+			Default: k.def,
+			Origin:  c.origins[k.name],
+			Help:    k.help,
+			Effect:  !k.inert(&c),
+			Secret:  k.secret,
+		}
 		if e.Origin == "" {
 			e.Origin = "default"
 		}

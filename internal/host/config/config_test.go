@@ -98,7 +98,8 @@ func TestNoNameIsBothKnownAndReplaced(t *testing.T) {
 }
 
 func TestFileLimit(t *testing.T) {
-	if _, err := ParseFile("x", make([]byte, maxFile+1)); err == nil || !strings.Contains(err.Error(), "1048576") {
+	if _, err := ParseFile("x", make([]byte, maxFile+1)); err == nil ||
+		!strings.Contains(err.Error(), "1048576") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -129,7 +130,8 @@ func TestDurationsRoundTrip(t *testing.T) {
 	if got, err := ParseDuration("1H30M"); err != nil || got != 90*time.Minute {
 		t.Errorf("got %v, %v", got, err)
 	}
-	for _, text := range []string{"", "s", "1", "1 ", "-1s", "1.5s", "15251w", "9223372036854775807s", "1y"} {
+	for _, text := range []string{"", "s", "1", "1 ", "-1s", "1.5s", "15251w", "9223372036854775807s",
+		"1y"} {
 		if got, err := ParseDuration(text); err == nil {
 			t.Errorf("%q gave %v and no error", text, got)
 		}

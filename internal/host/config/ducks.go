@@ -13,14 +13,19 @@ type Ducks struct {
 	CA  string   // ducks.ca, a file; empty for those of the system
 }
 
-// ducksURL reads the address of a ducks. http is for loopback: what lets somebody in would cross the network in clear.
+// ducksURL reads the address of a ducks. http is for loopback: what lets somebody in would cross
+// the network in clear.
 func ducksURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" || strings.Trim(u.Path, "/") != "" {
-		return nil, fmt.Errorf("must be a URL such as http://127.0.0.1:8091 or https://ducks.example.org:8091, or %s", none)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || strings.Trim(u.Path, "/") != "" {
+		return nil, fmt.Errorf("must be a URL such as http://127.0.0.1:8091 or "+
+			"https://ducks.example.org:8091, or %s", none)
 	}
-	if ip, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !ip.IsLoopback()) {
-		return nil, fmt.Errorf("must be https unless it is a loopback address: passwords would cross the network in clear")
+	if ip, err := netip.ParseAddr(u.Hostname()); u.Scheme == "http" && u.Hostname() != "localhost" &&
+		(err != nil || !ip.IsLoopback()) {
+		return nil, fmt.Errorf("must be https unless it is a loopback address: passwords would cross " +
+			"the network in clear")
 	}
 	return &url.URL{Scheme: u.Scheme, Host: u.Host}, nil
 }

@@ -20,7 +20,8 @@ const maxFile = 1 << 20
 // nor values are checked here: Build does that.
 func ParseFile(name string, text []byte) ([]Setting, error) {
 	if len(text) > maxFile {
-		return nil, fmt.Errorf("%s has %d bytes, the limit is %d: is it a configuration file?", name, len(text), maxFile)
+		return nil, fmt.Errorf("%s has %d bytes, the limit is %d: is it a configuration file?", name,
+			len(text), maxFile)
 	}
 	var (
 		out  []Setting
@@ -57,7 +58,8 @@ func parseSetting(origin, text string) (Setting, error) {
 	case key == "":
 		return Setting{}, fmt.Errorf("%s: %q has no key before =, write key = value", origin, text)
 	case value == "":
-		return Setting{}, fmt.Errorf("%s: %s has no value: leave the line out to use the default", origin, key)
+		return Setting{}, fmt.Errorf("%s: %s has no value: leave the line out to use the default", origin,
+			key)
 	}
 	return Setting{Origin: origin, Key: key, Value: value}, nil
 }

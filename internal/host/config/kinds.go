@@ -136,7 +136,8 @@ func portKey(name, addr string, field func(*Config) *string) key {
 			if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
 				return ""
 			}
-			return fmt.Sprintf("listens on %s only: write %s = 0.0.0.0:%s to be reached from other machines", host, addr, text)
+			return fmt.Sprintf("listens on %s only: write %s = 0.0.0.0:%s to be reached from other machines",
+				host, addr, text)
 		},
 	}
 }
@@ -265,7 +266,8 @@ func filesKey(name string, low int64, help string, field func(*Config) *int) key
 }
 
 // autoIntKey is a number from low to high, or auto, which stands for a number outside of these.
-func autoIntKey(name string, low, high int64, stands int, help string, field func(*Config) *int) key {
+func autoIntKey(name string, low, high int64, stands int, help string,
+	field func(*Config) *int) key {
 	number := intKey(name, auto, low, high, help, field)
 	k := number
 	k.set = func(c *Config, text string) error {
@@ -287,7 +289,8 @@ func autoIntKey(name string, low, high int64, stands int, help string, field fun
 	return k
 }
 
-func durationKey(name, def string, low, high time.Duration, help string, field func(*Config) *time.Duration) key {
+func durationKey(name, def string, low, high time.Duration, help string,
+	field func(*Config) *time.Duration) key {
 	return key{name: name, def: def, help: help,
 		set: func(c *Config, text string) error {
 			d, err := ParseDuration(text)

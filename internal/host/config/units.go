@@ -50,14 +50,16 @@ func ParseDuration(text string) (time.Duration, error) {
 	for rest := text; rest != ""; {
 		n, name, tail, err := numberAndUnit(rest)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no duration, write a number and a unit of w d h m s ms us ns such as 90s", text)
+			return 0, fmt.Errorf("%q is no duration, write a number and a unit of w d h m s ms us ns such "+
+				"as 90s", text)
 		}
 		size, ok := unitSize(durationUnits, strings.ToLower(name))
 		if !ok {
 			return 0, fmt.Errorf("%q has no unit of w d h m s ms us ns, write for example 90s", text)
 		}
 		if n > (math.MaxInt64-total)/size {
-			return 0, fmt.Errorf("%s is too long, the limit is %s", text, FormatDuration(math.MaxInt64/week*week))
+			return 0, fmt.Errorf("%s is too long, the limit is %s", text,
+				FormatDuration(math.MaxInt64/week*week))
 		}
 		total += n * size
 		rest = tail
@@ -79,7 +81,8 @@ func FormatDuration(d time.Duration) string {
 func ParseSize(text string) (int64, error) {
 	n, name, tail, err := numberAndUnit(text)
 	if err != nil || tail != "" {
-		return 0, fmt.Errorf("%q is no size, write a number and a unit of B KB MB GB TB such as 64MB", text)
+		return 0, fmt.Errorf("%q is no size, write a number and a unit of B KB MB GB TB such as 64MB",
+			text)
 	}
 	size, ok := unitSize(sizeUnits, strings.ToUpper(name))
 	if !ok && name != "" {

@@ -17,7 +17,9 @@ const copyBuffer = 1 << 20
 
 // IsFull reports whether err says that the disk, or the share of it that a quota
 // allows, has no room.
-func IsFull(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }
+func IsFull(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // SyncDir makes the entries of a directory durable. It opens the directory anew,
 // because a vfs.File takes one Sync at a time.

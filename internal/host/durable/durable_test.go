@@ -22,7 +22,8 @@ func TestACopyOutlivesACrash(t *testing.T) {
 	for _, c := range []struct {
 		limit int64
 		want  int
-	}{{math.MaxInt64, len(data)}, {int64(len(data)), len(data)}, {copyBuffer + 1, copyBuffer + 1}, {0, 0}} {
+	}{{math.MaxInt64, len(data)}, {int64(len(data)), len(data)}, {copyBuffer + 1, copyBuffer + 1},
+		{0, 0}} {
 		fs := vfs.NewCrashableMem()
 		filetest.Write(t, fs, "/from", data)
 		if err := SyncDir(fs, "/"); err != nil {
@@ -38,26 +39,30 @@ func TestACopyOutlivesACrash(t *testing.T) {
 		if err := SyncDir(fs, "/"); err != nil {
 			t.Fatal(err)
 		}
-		if got := filetest.Read(t, fs.CrashClone(vfs.CrashCloneCfg{}), "/to"); !bytes.Equal(got, data[:c.want]) {
+		if got := filetest.Read(t, fs.CrashClone(vfs.CrashCloneCfg{}), "/to"); !bytes.Equal(got,
+			data[:c.want]) {
 			t.Errorf("limit %d: %d bytes after a crash, want the first %d", c.limit, len(got), c.want)
 		}
 	}
 }
 
 func TestErrorsNameTheDirectory(t *testing.T) {
-	if err := SyncDir(vfs.NewMem(), "/data/wal"); err == nil || !strings.Contains(err.Error(), "/data/wal") {
+	if err := SyncDir(vfs.NewMem(), "/data/wal"); err == nil ||
+		!strings.Contains(err.Error(), "/data/wal") {
 		t.Errorf("got %v, want the directory's name", err)
 	}
 }
 
 func TestIsFull(t *testing.T) {
-	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT, &os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC},
+	for _, err := range []error{syscall.ENOSPC, syscall.EDQUOT,
+		&os.PathError{Op: "write", Path: "f", Err: syscall.ENOSPC},
 		fmt.Errorf("flush: %w", errors.Join(io.ErrShortWrite, syscall.EDQUOT))} {
 		if !IsFull(err) {
 			t.Errorf("%v: not a full disk", err)
 		}
 	}
-	for _, err := range []error{nil, syscall.EIO, syscall.EROFS, syscall.EFBIG, io.ErrShortWrite, errors.New("no space left on device")} {
+	for _, err := range []error{nil, syscall.EIO, syscall.EROFS, syscall.EFBIG, io.ErrShortWrite,
+		errors.New("no space left on device")} {
 		if IsFull(err) {
 			t.Errorf("%v: a full disk", err)
 		}

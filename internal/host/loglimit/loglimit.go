@@ -88,7 +88,8 @@ func (l *Logger) Close() {
 	defer l.mu.Unlock()
 	for about, c := range l.causes {
 		if c.leftOut > 0 {
-			l.logger.Log(context.Background(), c.level, "log lines were left out", "cause", about, "line", c.msg, "left_out", c.leftOut)
+			l.logger.Log(context.Background(), c.level, "log lines were left out", "cause", about, "line",
+				c.msg, "left_out", c.leftOut)
 			c.leftOut = 0
 		}
 	}

@@ -41,7 +41,8 @@ func (f *fixture) expect(t *testing.T, lines int, holds ...string) {
 
 func TestALineASecondForEachCause(t *testing.T) {
 	f := newFixture()
-	if !f.Log(slog.LevelWarn, "a", "first", "peer", 1) || f.Log(slog.LevelWarn, "a", "second", "peer", 2) {
+	if !f.Log(slog.LevelWarn, "a", "first", "peer", 1) ||
+		f.Log(slog.LevelWarn, "a", "second", "peer", 2) {
 		t.Error("the first line is written, the second one left out")
 	}
 	f.expect(t, 1, `level=WARN msg=first peer=1`)

@@ -136,19 +136,24 @@ type Refusal struct {
 func (e *Refusal) Error() string {
 	switch {
 	case e.Stays && e.OfPressure:
-		return fmt.Sprintf("memory is short, %d of %d MiB are in use, and what is known comes first: try again later, or raise memory.limit",
+		return fmt.Sprintf("memory is short, %d of %d MiB are in use, and what is known comes first: "+
+			"try again later, or raise memory.limit",
 			mebi(e.Used), mebi(e.Limit))
 	case e.Stays:
-		return fmt.Sprintf("the memory of all %s is taken, %d of %d MiB: delete what is not needed, or raise memory.limit",
+		return fmt.Sprintf("the memory of all %s is taken, %d of %d MiB: delete what is not needed, or "+
+			"raise memory.limit",
 			e.Pool, mebi(e.Used), mebi(e.Limit))
 	case e.TooLarge:
-		return fmt.Sprintf("it needs %d MiB of memory, the limit of all %s together is %d MiB: ask for less, or raise memory.limit",
+		return fmt.Sprintf("it needs %d MiB of memory, the limit of all %s together is %d MiB: ask for "+
+			"less, or raise memory.limit",
 			mebi(e.Need), e.Pool, mebi(e.Limit))
 	case e.OfPressure:
-		return fmt.Sprintf("it needs %d MiB of memory and the node is short of it: %d of %d MiB are in use, and points come first: try again later, or raise memory.limit",
+		return fmt.Sprintf("it needs %d MiB of memory and the node is short of it: %d of %d MiB are in "+
+			"use, and points come first: try again later, or raise memory.limit",
 			mebi(e.Need), mebi(e.Used), mebi(e.Limit))
 	}
-	return fmt.Sprintf("it needs %d MiB of memory, other %s have %d MiB and the limit is %d MiB: try again later, or raise memory.limit",
+	return fmt.Sprintf("it needs %d MiB of memory, other %s have %d MiB and the limit is %d MiB: "+
+		"try again later, or raise memory.limit",
 		mebi(e.Need), e.Pool, mebi(e.Used), mebi(e.Limit))
 }
 

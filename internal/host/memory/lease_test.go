@@ -21,7 +21,8 @@ func inputPool(limit int64) (*at, *Budget, *Leases) {
 	c := &at{}
 	c.advance(time.Hour)
 	b := New(1<<30, c.now, nil)
-	return c, b, b.NewLeases(LeaseOptions{Name: "input", Limit: limit, Small: limit, Stall: 30 * time.Second})
+	return c, b, b.NewLeases(LeaseOptions{Name: "input", Limit: limit, Small: limit,
+		Stall: 30 * time.Second})
 }
 
 // client is somebody who holds a lease and stops when he is cut off.
@@ -167,7 +168,8 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	l := p.Lease()
-	if err := l.GrowWhenFree(ctx, 1); !errors.Is(err, context.Canceled) || p.Counts().Waiting != 0 || l.Bytes() != 0 {
+	if err := l.GrowWhenFree(ctx, 1); !errors.Is(err, context.Canceled) || p.Counts().Waiting != 0 ||
+		l.Bytes() != 0 {
 		t.Errorf("%v, %+v", err, p.Counts())
 	}
 }
@@ -274,7 +276,8 @@ func TestLeasesBesideAreAwaitedToo(t *testing.T) {
 	}
 	c.await()
 	c.Release()
-	if l := (*Lease)(nil); l.With(t.Context()) != t.Context() || (*Leases)(nil).LeaseFor(c.With(t.Context())) != nil {
+	if l := (*Lease)(nil); l.With(t.Context()) != t.Context() ||
+		(*Leases)(nil).LeaseFor(c.With(t.Context())) != nil {
 		t.Error("no pool lends something")
 	}
 }
@@ -302,13 +305,14 @@ func TestTheFirstOneAlwaysFinishes(t *testing.T) {
 		}
 		all.Wait()
 		if p.used.Load() != 0 || len(p.holding)+len(p.waiting) != 0 {
-			t.Errorf("%d bytes stay lent, %d hold some, %d wait", p.used.Load(), len(p.holding), len(p.waiting))
+			t.Errorf("%d bytes stay lent, %d hold some, %d wait", p.used.Load(), len(p.holding),
+				len(p.waiting))
 		}
 	}
 }
 
-// TestACutThatNobodyNoticesHoldsUpNobody: what is lent to one who was cut off and does not return is
-// not waited for without end.
+// TestACutThatNobodyNoticesHoldsUpNobody: what is lent to one who was cut off and does not return
+// is not waited for without end.
 func TestACutThatNobodyNoticesHoldsUpNobody(t *testing.T) {
 	clock, b, p := inputPool(1000)
 	deaf := newClient(p, 1000, t)
@@ -333,8 +337,8 @@ func TestACutThatNobodyNoticesHoldsUpNobody(t *testing.T) {
 	}
 }
 
-// TestWhoWaitsForMemoryIsNotAwaited: a client whose message waits for memory is not cut off for it, and
-// neither is one for the time that the node itself took.
+// TestWhoWaitsForMemoryIsNotAwaited: a client whose message waits for memory is not cut off for it,
+// and neither is one for the time that the node itself took.
 func TestWhoWaitsForMemoryIsNotAwaited(t *testing.T) {
 	clock, b, p := inputPool(1000)
 	c := newClient(p, 600, t)

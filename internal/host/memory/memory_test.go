@@ -39,7 +39,8 @@ func TestLevelsRiseAtOnceAndFallWithASlack(t *testing.T) {
 		{699, 0, Calm}, {700, 0, Urgent}, {660, 0, Urgent}, {649, 0, Calm},
 		{800, 0, NoQueries}, {750, 0, NoQueries}, {749, 0, Urgent}, {600, 0, Calm},
 		{950, 0, Hold}, {900, 0, Hold}, {899, 0, NoSeries}, {850, 0, NoSeries},
-		{700, time.Second, NoSeries}, {100, settle - 2*time.Second, NoSeries}, {100, 2 * time.Second, Calm},
+		{700, time.Second, NoSeries}, {100, settle - 2*time.Second, NoSeries},
+		{100, 2 * time.Second, Calm},
 		{860, 0, NoSeries}, {820, settle, NoSeries}, {760, 0, NoQueries}, {0, 0, Calm},
 		{960, 0, Hold}, {0, 0, NoSeries}, {0, settle, Calm},
 	} {
@@ -104,7 +105,8 @@ func TestTheHeapGetsWhatIsLeft(t *testing.T) {
 	if len(told) != len(want) || told[0] != want[0] || told[1] != want[1] || told[2] != want[2] {
 		t.Errorf("the heap was given %v, want %v", told, want)
 	}
-	if u := b.Pools(); len(u) != 2 || u[0] != (Usage{Name: "cells", Use: 6000}) || u[1] != (Usage{Name: "names", Use: 100}) {
+	if u := b.Pools(); len(u) != 2 || u[0] != (Usage{Name: "cells", Use: 6000}) ||
+		u[1] != (Usage{Name: "names", Use: 100}) {
 		t.Errorf("the pools are %+v", u)
 	}
 }
@@ -148,7 +150,8 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 	if l := b.Look(); l != Calm {
 		t.Errorf("the level is %v", l)
 	}
-	if err := b.NewLeases(LeaseOptions{Name: "queries", Holds: "results", Limit: 10, Small: 1}).Lease().Grow(1 << 40); err != nil {
+	if err := b.NewLeases(LeaseOptions{Name: "queries", Holds: "results", Limit: 10,
+		Small: 1}).Lease().Grow(1 << 40); err != nil {
 		t.Error(err)
 	}
 	if err := (*Lease)(nil).Grow(1); err != nil {
@@ -180,7 +183,8 @@ func TestLeases(t *testing.T) {
 	if err := x.Grow(150); err != nil {
 		t.Fatal(err)
 	}
-	refused("beyond the pool", y.Grow(201), Refusal{Pool: "queries", Need: 201, Limit: 200, TooLarge: true})
+	refused("beyond the pool", y.Grow(201),
+		Refusal{Pool: "queries", Need: 201, Limit: 200, TooLarge: true})
 	refused("others have it", y.Grow(51), Refusal{Pool: "queries", Need: 51, Used: 150, Limit: 200})
 	if err := y.Grow(50); err != nil {
 		t.Error(err)
@@ -191,7 +195,8 @@ func TestLeases(t *testing.T) {
 	x.Release()
 	use.Store(800)
 	b.Look()
-	refused("under pressure", y.Grow(1), Refusal{Pool: "queries", Need: 51, Used: 850, Limit: 1000, OfPressure: true})
+	refused("under pressure", y.Grow(1), Refusal{Pool: "queries", Need: 51, Used: 850, Limit: 1000,
+		OfPressure: true})
 	if err := p.Lease().Grow(10); err != nil {
 		t.Error("a small one", err)
 	}
@@ -232,12 +237,15 @@ func TestDefault(t *testing.T) {
 		machine, group memlimit.Provider
 		want           int64
 	}{
-		"nothing is known":          {none, none, 0},
-		"the machine":               {memlimit.Limit(10 << 30), none, 10 << 30 / 100 * 60},
-		"the group":                 {memlimit.Limit(10 << 30), memlimit.Limit(4 << 30), 4 << 30 / 100 * 60},
-		"the group only":            {none, memlimit.Limit(4 << 30), 4 << 30 / 100 * 60},
-		"no limit as a number":      {memlimit.Limit(10 << 30), memlimit.Limit(math.MaxInt64 &^ 4095), 10 << 30 / 100 * 60},
-		"the largest number":        {memlimit.Limit(10 << 30), memlimit.Limit(math.MaxUint64), 10 << 30 / 100 * 60},
+		"nothing is known": {none, none, 0},
+		"the machine":      {memlimit.Limit(10 << 30), none, 10 << 30 / 100 * 60},
+		"the group": {memlimit.Limit(10 << 30), memlimit.Limit(4 << 30),
+			4 << 30 / 100 * 60},
+		"the group only": {none, memlimit.Limit(4 << 30), 4 << 30 / 100 * 60},
+		"no limit as a number": {memlimit.Limit(10 << 30), memlimit.Limit(math.MaxInt64 &^ 4095),
+			10 << 30 / 100 * 60},
+		"the largest number": {memlimit.Limit(10 << 30), memlimit.Limit(math.MaxUint64),
+			10 << 30 / 100 * 60},
 		"a group without a byte":    {memlimit.Limit(10 << 30), memlimit.Limit(0), 10 << 30 / 100 * 60},
 		"a limit below the least":   {memlimit.Limit(10 << 30), memlimit.Limit(1 << 20), leastDefault},
 		"a machine below the least": {memlimit.Limit(64 << 20), none, leastDefault},

@@ -60,7 +60,14 @@ func (s *Stock) TakeOrSay(n int64) error {
 	if s.used.Load()+n > s.o.Limit {
 		return &Refusal{Pool: s.o.Name, Need: n, Used: s.used.Load(), Limit: s.o.Limit, Stays: true}
 	}
-	return &Refusal{Pool: s.o.Name, Need: n, Used: s.b.Used(), Limit: s.b.limit, OfPressure: true, Stays: true}
+	return &Refusal{
+		Pool:       s.o.Name,
+		Need:       n,
+		Used:       s.b.Used(),
+		Limit:      s.b.limit,
+		OfPressure: true,
+		Stays:      true,
+	}
 }
 
 // Add counts n bytes that could not be refused, or with a negative number gives

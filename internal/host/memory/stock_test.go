@@ -102,18 +102,21 @@ func TestWhatAStockSays(t *testing.T) {
 		t.Helper()
 		err := s.TakeOrSay(n)
 		var got *Refusal
-		if !errors.As(err, &got) || *got != want || !strings.Contains(err.Error(), text) || !strings.Contains(err.Error(), "memory.limit") {
+		if !errors.As(err, &got) || *got != want || !strings.Contains(err.Error(), text) ||
+			!strings.Contains(err.Error(), "memory.limit") {
 			t.Errorf("%d bytes: %v, %+v", n, err, got)
 		}
 	}
 	if err := s.TakeOrSay(500); err != nil || s.Bytes() != 500 {
 		t.Errorf("%d bytes taken: %v", s.Bytes(), err)
 	}
-	says(101, Refusal{Pool: "names", Need: 101, Used: 500, Limit: 600, Stays: true}, "all names is taken, 1 of 1 MiB: delete")
+	says(101, Refusal{Pool: "names", Need: 101, Used: 500, Limit: 600, Stays: true},
+		"all names is taken, 1 of 1 MiB: delete")
 	if !s.Take(1, 340) {
 		t.Fatal("no room for what comes along")
 	}
-	says(10, Refusal{Pool: "names", Need: 10, Limit: 1000, OfPressure: true, Stays: true}, "memory is short")
+	says(10, Refusal{Pool: "names", Need: 10, Limit: 1000, OfPressure: true, Stays: true},
+		"memory is short")
 	if s.Bytes() != 501 {
 		t.Errorf("%d bytes are taken by what was refused", s.Bytes())
 	}

@@ -24,7 +24,8 @@ const (
 	numOps      = iota
 )
 
-var opNames = [numOps]string{"get", "mput", "list_buckets", "list_metrics", "mstore.write", "mstore.read"}
+var opNames = [numOps]string{"get", "mput", "list_buckets", "list_metrics", "mstore.write",
+	"mstore.read"}
 
 // String returns the name of the original, with a dot between parts.
 func (o Op) String() string { return opNames[o] }
@@ -72,7 +73,8 @@ type Figure struct {
 var quantiles = []struct {
 	name string
 	q    float64
-}{{"median", 50}, {"p50", 50}, {"p75", 75}, {"p90", 90}, {"p95", 95}, {"p99", 99}, {"p999", 99.9}, {"p9999", 99.99}}
+}{{"median", 50}, {"p50", 50}, {"p75", 75}, {"p90", 90}, {"p95", 95}, {"p99", 99}, {"p999", 99.9},
+	{"p9999", 99.99}}
 
 // Drain calls fn with the figures of every operation that happened since the
 // last call, in microseconds, and starts over. figures is valid during the

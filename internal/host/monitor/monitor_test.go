@@ -25,7 +25,8 @@ func TestDrainReportsTheSecondAndStartsOver(t *testing.T) {
 		t.Fatalf("%d operations reported, want 2", n)
 	}
 	want := map[string]float64{
-		"mput.max": 100, "mput.min": 1, "mput.mean": 50.5, "mput.median": 50, "mput.p99": 99, "mput.count": 100, "get.count": 1,
+		"mput.max": 100, "mput.min": 1, "mput.mean": 50.5, "mput.median": 50, "mput.p99": 99,
+		"mput.count": 100, "get.count": 1,
 	}
 	for name, v := range want {
 		if got[name] != v {

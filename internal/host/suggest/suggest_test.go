@@ -9,16 +9,20 @@ import (
 )
 
 func TestNearNames(t *testing.T) {
-	functions := []string{"avg", "mean", "sum", "min", "max", "percentile", "increase", "rate", "derivate"}
+	functions := []string{"avg", "mean", "sum", "min", "max", "percentile", "increase", "rate",
+		"derivate"}
 	for _, c := range []struct{ word, want string }{
-		{"agv", "avg"}, {"AVG", "avg"}, {"average", ""}, {"summ", "sum"}, {"percent", "percentile"}, {"percentil", "percentile"},
-		{"derivative", "derivate"}, {"rat", "rate"}, {"zzzz", ""}, {"", ""}, {strings.Repeat("x", 1000), ""},
+		{"agv", "avg"}, {"AVG", "avg"}, {"average", ""}, {"summ", "sum"}, {"percent", "percentile"},
+		{"percentil", "percentile"},
+		{"derivative", "derivate"}, {"rat", "rate"}, {"zzzz", ""}, {"", ""},
+		{strings.Repeat("x", 1000), ""},
 	} {
 		if got := strings.Join(Of(c.word, functions), " "); got != c.want {
 			t.Errorf("%.20q: near are %q, want %q", c.word, got, c.want)
 		}
 	}
-	if got := Of("web", []string{"web4", "web3", "web1", "web2", "web1"}); !slices.Equal(got, []string{"web1", "web2", "web3"}) {
+	if got := Of("web", []string{"web4", "web3", "web1", "web2", "web1"}); !slices.Equal(got,
+		[]string{"web1", "web2", "web3"}) {
 		t.Errorf("near web: %v", got)
 	}
 	if got := Hint([]string{"a", "b", "c"}); got != "; did you mean a, b or c?" {

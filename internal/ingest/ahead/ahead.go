@@ -74,7 +74,8 @@ func (s *Senders) Tell(f Found) {
 	}
 	f.Addr = f.Addr.Unmap()
 	if s.note(&f) && s.log.Log(slog.LevelWarn, "ahead_"+f.Listener, "the clock of a sender is ahead",
-		"listener", f.Listener, "peer", f.Addr.String(), "sent", f.Sent.UTC(), "arrived", f.Arrived.UTC(), "stored", f.Fate) {
+		"listener", f.Listener, "peer", f.Addr.String(), "sent", f.Sent.UTC(), "arrived", f.Arrived.UTC(),
+		"stored", f.Fate) {
 		s.told(&f)
 	}
 }
@@ -131,7 +132,8 @@ func (s *Senders) List() []Sender {
 		out = append(out, *one)
 	}
 	slices.SortFunc(out, func(a, b Sender) int {
-		return cmp.Or(cmp.Compare(b.Most, a.Most), cmp.Compare(a.Listener, b.Listener), a.Addr.Compare(b.Addr))
+		return cmp.Or(cmp.Compare(b.Most, a.Most), cmp.Compare(a.Listener, b.Listener),
+			a.Addr.Compare(b.Addr))
 	})
 	return out
 }

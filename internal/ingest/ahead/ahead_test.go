@@ -24,8 +24,8 @@ func newSenders() (s *Senders, lines func() int) {
 	return s, func() int { return strings.Count(text.String(), "clock of a sender is ahead") }
 }
 
-// TestOneLineAMinute: the log names a sender a minute after its last line at the earliest, and others
-// are not held back by it.
+// TestOneLineAMinute: the log names a sender a minute after its last line at the earliest, and
+// others are not held back by it.
 func TestOneLineAMinute(t *testing.T) {
 	one, two := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("::ffff:192.0.2.2")
 	s, lines := newSenders()
@@ -46,7 +46,8 @@ func TestOneLineAMinute(t *testing.T) {
 		}
 	}
 	list := s.List()
-	if len(list) != 2 || list[0].Addr != one || list[0].Count != 6 || list[1].Count != 6 || list[0].Most != time.Hour {
+	if len(list) != 2 || list[0].Addr != one || list[0].Count != 6 || list[1].Count != 6 ||
+		list[0].Most != time.Hour {
 		t.Errorf("%+v", list)
 	}
 }
@@ -57,10 +58,12 @@ func TestSendersAreBounded(t *testing.T) {
 	for i := range 2 * maxSenders {
 		at := start.Add(time.Duration(i) * time.Second)
 		addr := netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)})
-		s.Tell(Found{Listener: "graphite", Addr: addr, Count: 1, Sent: at.Add(time.Duration(i) * time.Hour), Arrived: at})
+		s.Tell(Found{Listener: "graphite", Addr: addr, Count: 1,
+			Sent: at.Add(time.Duration(i) * time.Hour), Arrived: at})
 	}
 	list := s.List()
-	if len(list) != maxSenders || list[0].Most < list[1].Most || list[maxSenders-1].Addr != netip.AddrFrom4([4]byte{10, 0, 1, 0}) {
+	if len(list) != maxSenders || list[0].Most < list[1].Most ||
+		list[maxSenders-1].Addr != netip.AddrFrom4([4]byte{10, 0, 1, 0}) {
 		t.Errorf("%d: %+v …", len(list), list[:2])
 	}
 	s = nil

@@ -27,7 +27,8 @@ const (
 func NewBuffers(b *memory.Budget, listener string) *Buffers {
 	u := &Buffers{limit: b.Share(buffersPart, maxBuffers)}
 	b.Add(memory.Pool{
-		Name: listener + "-buffers", Holds: "read buffers of connections; at the limit busy ones get no larger ones",
+		Name:  listener + "-buffers",
+		Holds: "read buffers of connections; at the limit busy ones get no larger ones",
 		Limit: u.limit, Use: u.used.Load,
 	})
 	return u
@@ -49,7 +50,8 @@ const smallInput = 2 << 20
 // needs that comes in pieces, each with more memory.
 func NewUnfinished(b *memory.Budget, name string, stall time.Duration, most int64) *memory.Leases {
 	return b.NewLeases(memory.LeaseOptions{
-		Name: name, Holds: "unfinished input; at the limit senders wait, and those without progress are cut off",
+		Name: name, Holds: "unfinished input; at the limit senders wait, and those without progress " +
+			"are cut off",
 		Limit: b.Share(buffersPart, maxBuffers), Small: smallInput, First: most, Stall: stall,
 	})
 }

@@ -110,7 +110,8 @@ func (c *Conn) Cut(why string) {
 	}
 	c.set.cuts[slices.Index(cutReasons[:], why)].Add(1)
 	idle := c.set.o.Now().Sub(time.Unix(0, c.moved.Load()))
-	c.set.o.Log.Log(slog.LevelInfo, "cut_"+why, "connection cut off", "listener", c.set.o.Listener, "reason", why,
+	c.set.o.Log.Log(slog.LevelInfo, "cut_"+why, "connection cut off", "listener", c.set.o.Listener,
+		"reason", why,
 		"peer", c.RemoteAddr().String(), "idle", idle.Round(time.Millisecond))
 	_ = c.Close() // the other side is told nothing: it does not listen, or does not speak
 }

@@ -100,7 +100,8 @@ func (s *Set) Serve(ln net.Listener, serve func(c *Conn)) error {
 		if !errors.As(err, &temporary) || !temporary.Temporary() {
 			return err
 		}
-		s.o.Log.Log(slog.LevelWarn, "accept", "a connection was not accepted", "listener", s.o.Listener, "err", err, "next", pause)
+		s.o.Log.Log(slog.LevelWarn, "accept", "a connection was not accepted", "listener", s.o.Listener,
+			"err", err, "next", pause)
 		s.rest(pause)
 		pause = min(2*pause, maxPause)
 	}

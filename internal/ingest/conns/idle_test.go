@@ -11,11 +11,14 @@ import (
 )
 
 // room is a set with a clock of its own.
-func room(t *testing.T, limit int, idle time.Duration) (s *Set, clock *atomic.Int64, dial func() (net.Conn, *Conn)) {
+func room(t *testing.T, limit int, idle time.Duration) (s *Set, clock *atomic.Int64,
+	dial func() (net.Conn, *Conn)) {
 	clock = &atomic.Int64{}
 	clock.Store(int64(time.Hour))
 	var turnedAway bool // by the last Start, which calls Full before it returns
-	s = New(Options{Listener: "test", Limit: limit, Log: quiet(), Full: func(net.Conn) { turnedAway = true }, Idle: idle,
+	s = New(Options{Listener: "test", Limit: limit, Log: quiet(), Full: func(net.Conn) {
+		turnedAway = true
+	}, Idle: idle,
 		Now: func() time.Time { return time.Unix(0, clock.Load()) }})
 	t.Cleanup(s.Shutdown)
 	return s, clock, func() (net.Conn, *Conn) {
@@ -45,7 +48,8 @@ func TestTheIdlestMakesRoomAtTheLimit(t *testing.T) {
 	}
 	clock.Add(int64(unprovenGrace))
 	first.touch()
-	if _, c := dial(); c == nil || second.WhyCut() != CutRoom || first.WhyCut() != "" || proven.WhyCut() != "" {
+	if _, c := dial(); c == nil || second.WhyCut() != CutRoom || first.WhyCut() != "" ||
+		proven.WhyCut() != "" {
 		t.Fatalf("the idlest unproven one: %q, %q, %q", first.WhyCut(), second.WhyCut(), proven.WhyCut())
 	}
 	first.Busy()
@@ -81,14 +85,15 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	}
 	clock.Add(1)
 	s.closeIdle(s.o.Now())
-	if _, err := io.ReadAll(here); err != nil || idle.WhyCut() != CutIdle || busy.WhyCut() != "" || active.WhyCut() != "" {
+	if _, err := io.ReadAll(here); err != nil || idle.WhyCut() != CutIdle || busy.WhyCut() != "" ||
+		active.WhyCut() != "" {
 		t.Errorf("%v: idle %q, busy %q, active %q", err, idle.WhyCut(), busy.WhyCut(), active.WhyCut())
 	}
 }
 
-// TestSingleBytesAreNoProgress: who sends a byte now and then of a message that has leased memory is
-// cut off after the stall time, and who sends enough bytes is not. Time in which the node does not
-// read counts for nobody.
+// TestSingleBytesAreNoProgress: who sends a byte now and then of a message that has leased memory
+// is cut off after the stall time, and who sends enough bytes is not. Time in which the node does
+// not read counts for nobody.
 func TestSingleBytesAreNoProgress(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(int64(time.Hour))

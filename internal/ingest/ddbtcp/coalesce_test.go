@@ -58,7 +58,8 @@ func TestSmallReadsAreCoalesced(t *testing.T) {
 	stored := func() bool { n := f.counts(); return n.Stored() == uint64(points) }
 	f.eventually("the last points are stored though they wake nobody", stored)
 	f.eventually("the sender is quiet", resting)
-	if _, err := c.Write(wire.AppendFlush(entry(testKey, uint64(from+points), point.FromInt(2)))); err != nil {
+	if _, err := c.Write(
+		wire.AppendFlush(entry(testKey, uint64(from+points), point.FromInt(2)))); err != nil {
 		t.Fatal(err)
 	}
 	points++

@@ -177,7 +177,8 @@ func (c *conn) fill() error {
 	if c.coalesce.read(n) {
 		c.deadline = false // the next one comes sooner
 	}
-	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.lease.Bytes() == 0 && c.s.buffers.Room(maxBuffer) {
+	if c.w == len(c.buf) && len(c.buf) < maxBuffer && c.lease.Bytes() == 0 &&
+		c.s.buffers.Room(maxBuffer) {
 		c.replace(&c.s.large) // a busy sender
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -249,7 +250,8 @@ func (c *conn) replace(by *sync.Pool) {
 // kept them until the sender spoke again. It also makes one return to look for
 // what was coalesced.
 func (c *conn) armDeadline() error {
-	if c.sink == nil || c.deadline || !c.coalesce.on && !c.sink.points.Pending() || c.s.conns.ShuttingDown() {
+	if c.sink == nil || c.deadline || !c.coalesce.on && !c.sink.points.Pending() ||
+		c.s.conns.ShuttingDown() {
 		return nil
 	}
 	now := time.Now()

@@ -64,8 +64,9 @@ func (c *conn) writeEvents(q *wire.Request) error {
 		if err != nil {
 			return err
 		}
-		c.s.o.Ahead.Tell(ahead.Found{Listener: "tcp", Addr: conns.PeerOf(c.nc).Addr(), Count: w.Ahead.Events,
-			Sent: time.Unix(0, w.Ahead.Sent), Arrived: time.Now(), Fate: ahead.WithArrival})
+		c.s.o.Ahead.Tell(ahead.Found{Listener: "tcp", Addr: conns.PeerOf(c.nc).Addr(),
+			Count: w.Ahead.Events,
+			Sent:  time.Unix(0, w.Ahead.Sent), Arrived: time.Now(), Fate: ahead.WithArrival})
 	}
 	return nil
 }
@@ -89,7 +90,8 @@ func checkEvents(raw []byte) error {
 			return fmt.Errorf("%w: event %d: %w", wire.ErrMalformed, n, err)
 		}
 		if inflated += max(0, len(body)-len(e.Term)); inflated > wire.MaxEvents {
-			return fmt.Errorf("%w: compressed terms of more than %d bytes together", wire.ErrTooLarge, wire.MaxEvents)
+			return fmt.Errorf("%w: compressed terms of more than %d bytes together", wire.ErrTooLarge,
+				wire.MaxEvents)
 		}
 		raw = rest
 	}
@@ -148,7 +150,9 @@ func (c *conn) readEvents(q *wire.Request) error {
 		return err
 	}
 	if len(gaps) > 0 {
-		return &errRefused{reason: "events_damaged", err: fmt.Errorf("events are missing: damage took some between %d and %d ns, or too few nodes have answered", gaps[0].Start, gaps[len(gaps)-1].End)}
+		return &errRefused{reason: "events_damaged",
+			err: fmt.Errorf("events are missing: damage took some between %d and %d ns, or too few nodes "+
+				"have answered", gaps[0].Start, gaps[len(gaps)-1].End)}
 	}
 	return c.reply(wire.AppendEndEvents(nil))
 }

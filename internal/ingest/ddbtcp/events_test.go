@@ -20,7 +20,9 @@ import (
 
 func eventsFixture(t *testing.T) (*fixture, *eventstest.Store, *client.Client, context.Context) {
 	st := new(eventstest.Store)
-	f := newFixture(t, func(so *store.Options, o *Options) { o.Events, so.UnknownBuckets.Create = st, true })
+	f := newFixture(t, func(so *store.Options, o *Options) {
+		o.Events, so.UnknownBuckets.Create = st, true
+	})
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	c, err := client.Dial(ctx, f.addr)
@@ -42,7 +44,8 @@ func eventOf(t *testing.T, at uint64, doc string) wire.Event {
 
 func TestEventsThroughTheClient(t *testing.T) {
 	_, st, c, ctx := eventsFixture(t)
-	list := []wire.Event{eventOf(t, 30, `{"a":3}`), eventOf(t, 10, `{"a":1}`), eventOf(t, 20, `{"a":2,"b":"x"}`)}
+	list := []wire.Event{eventOf(t, 30, `{"a":3}`), eventOf(t, 10, `{"a":1}`),
+		eventOf(t, 20, `{"a":2,"b":"x"}`)}
 	if err := c.WriteEvents(ctx, "new", list); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +79,8 @@ func TestEventsThroughTheClient(t *testing.T) {
 	}
 	st.Gaps = []events.Gap{{Start: 1, End: 9, Events: 4}}
 	err := c.ReadEvents(ctx, "new", 0, 100, nil, func(wire.Event) error { return nil })
-	if server := (*client.ServerError)(nil); !errors.As(err, &server) || !strings.Contains(server.Message, "between 1 and 9 ns") {
+	if server := (*client.ServerError)(nil); !errors.As(err, &server) ||
+		!strings.Contains(server.Message, "between 1 and 9 ns") {
 		t.Errorf("a gap gives %v", err)
 	}
 }
@@ -86,7 +90,8 @@ func TestManyEvents(t *testing.T) {
 	_, _, c, ctx := eventsFixture(t)
 	long := strings.Repeat("abcdefgh", 10_000)
 	for i := range uint64(50) {
-		if err := c.WriteEvents(ctx, "b", []wire.Event{eventOf(t, i+1, fmt.Sprintf("[%d,%q]", i, long)), eventOf(t, 1e18+i, "{}")}); err != nil {
+		if err := c.WriteEvents(ctx, "b", []wire.Event{eventOf(t, i+1, fmt.Sprintf("[%d,%q]", i, long)),
+			eventOf(t, 1e18+i, "{}")}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -128,19 +133,22 @@ func TestEventVectors(t *testing.T) {
 func TestBadEvents(t *testing.T) {
 	f, st, _, ctx := eventsFixture(t)
 	one := func(at uint64, term string) wire.Request {
-		return wire.Request{Op: wire.OpEvents, Bucket: []byte("b"), Coded: wire.CodeEvents(nil, wire.AppendEvent(nil, wire.Event{Time: at, Term: []byte(term)}))}
+		return wire.Request{Op: wire.OpEvents, Bucket: []byte("b"),
+			Coded: wire.CodeEvents(nil, wire.AppendEvent(nil, wire.Event{Time: at, Term: []byte(term)}))}
 	}
 	for want, q := range map[string]wire.Request{
-		"event 1: malformed term":          one(1, "x"),
-		"nests deeper than 64 levels":      one(1, "\x83"+strings.Repeat("l\x00\x00\x00\x01", 1000)+"j"),
-		"event 1: unsupported term":        one(1, "\x83g"),
-		"an atom of 65535 characters":      one(1, "\x83v\xff\xff"+strings.Repeat("a", 65535)),
-		"when inflated, the limit is":      one(1, "\x83P\xff\xff\xff\xffx"),
-		"an event at 0 ns":                 one(0, "\x83j"),
-		"beyond all time":                  one(1<<63, "\x83j"),
-		"malformed message: bad filter":    {Op: wire.OpGetEventsFiltered, Bucket: []byte("b"), Filter: []byte{1}},
-		"unknown bucket":                   {Op: wire.OpGetEvents, Bucket: []byte("nope")},
-		"events of 16777217 bytes, the li": {Op: wire.OpEvents, Bucket: []byte("b"), Coded: []byte{0x81, 0x80, 0x80, 0x08}},
+		"event 1: malformed term":     one(1, "x"),
+		"nests deeper than 64 levels": one(1, "\x83"+strings.Repeat("l\x00\x00\x00\x01", 1000)+"j"),
+		"event 1: unsupported term":   one(1, "\x83g"),
+		"an atom of 65535 characters": one(1, "\x83v\xff\xff"+strings.Repeat("a", 65535)),
+		"when inflated, the limit is": one(1, "\x83P\xff\xff\xff\xffx"),
+		"an event at 0 ns":            one(0, "\x83j"),
+		"beyond all time":             one(1<<63, "\x83j"),
+		"malformed message: bad filter": {Op: wire.OpGetEventsFiltered, Bucket: []byte("b"),
+			Filter: []byte{1}},
+		"unknown bucket": {Op: wire.OpGetEvents, Bucket: []byte("nope")},
+		"events of 16777217 bytes, the li": {Op: wire.OpEvents, Bucket: []byte("b"),
+			Coded: []byte{0x81, 0x80, 0x80, 0x08}},
 	} {
 		payload, err := wire.AppendRequest(nil, &q)
 		if err != nil {
@@ -158,7 +166,9 @@ func TestBadEvents(t *testing.T) {
 			t.Errorf("after %s the connection is open: %v", want, err)
 		}
 	}
-	if _, err := st.Read(ctx, "b", 0, 100, func(*events.Event) error { return errors.New("an event was stored") }); err == nil || strings.Contains(err.Error(), "stored") {
+	if _, err := st.Read(ctx, "b", 0, 100, func(*events.Event) error {
+		return errors.New("an event was stored")
+	}); err == nil || strings.Contains(err.Error(), "stored") {
 		t.Error(err)
 	}
 }

@@ -100,7 +100,8 @@ func entry(key []byte, slot uint64, words ...uint64) []byte {
 func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 	var broken atomic.Bool
 	fs := errorfs.Wrap(vfs.NewMem(), errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if broken.Load() && strings.Contains(op.Path, "/wal") && (op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
+		if broken.Load() && strings.Contains(op.Path, "/wal") &&
+			(op.Kind == errorfs.OpFileSync || op.Kind == errorfs.OpFileSyncData) {
 			return errorfs.ErrInjected
 		}
 		return nil
@@ -111,7 +112,8 @@ func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t: t, store: st, srv: New(Options{Points: st.Intake(), Store: st, Logger: so.Logger})}
+	f := &fixture{t: t, store: st,
+		srv: New(Options{Points: st.Intake(), Store: st, Logger: so.Logger})}
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +125,8 @@ func TestAFailedLogEndsAcknowledgedStreams(t *testing.T) {
 	if _, err := st.EnsureBucket("b"); err != nil { // to create it syncs the log as well
 		t.Fatal(err)
 	}
-	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpAckStream, Bucket: []byte("b"), Delay: 1})
+	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpAckStream, Bucket: []byte("b"),
+		Delay: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,12 +206,19 @@ func FuzzStream(f *testing.F) {
 	}
 	now := uint64(time.Now().Unix())
 	other, _ := metric.Key("other")
-	f.Add(uint8(1), false, entry(testKey, now, point.FromInt(1), point.Unset, 3<<56, point.FromFloat(2)))
-	f.Add(uint8(7), false, append(entry(nil, now, 1, 2), entry(other, 1<<64-1, point.FromInt(3), point.FromInt(4))...))
-	f.Add(uint8(200), false, wire.AppendFlushAck(wire.AppendFlush(entry(other, now+1, point.FromInt(3))), 9))
-	f.Add(uint8(9), true, wire.AppendTimestampedEntry(nil, testKey, now, wire.Timestamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Timestamped{Time: 5}))
-	f.Add(uint8(3), true, wire.AppendTimestampedBatchPoint(wire.AppendBatchStart(nil, now), testKey, wire.Timestamped{Word: 3 << 56}))
-	f.Add(uint8(3), true, wire.AppendTimestampedEntry(nil, nil, 1<<64-1, wire.Timestamped{Word: 1}, wire.Timestamped{Word: point.FromFloat(1)}))
+	f.Add(uint8(1), false, entry(testKey, now, point.FromInt(1), point.Unset, 3<<56,
+		point.FromFloat(2)))
+	f.Add(uint8(7), false,
+		append(entry(nil, now, 1, 2), entry(other, 1<<64-1, point.FromInt(3), point.FromInt(4))...))
+	f.Add(uint8(200), false,
+		wire.AppendFlushAck(wire.AppendFlush(entry(other, now+1, point.FromInt(3))), 9))
+	f.Add(uint8(9), true,
+		wire.AppendTimestampedEntry(nil, testKey, now,
+			wire.Timestamped{Word: point.FromInt(1), Time: now * 1e9}, wire.Timestamped{Time: 5}))
+	f.Add(uint8(3), true, wire.AppendTimestampedBatchPoint(wire.AppendBatchStart(nil, now), testKey,
+		wire.Timestamped{Word: 3 << 56}))
+	f.Add(uint8(3), true, wire.AppendTimestampedEntry(nil, nil, 1<<64-1, wire.Timestamped{Word: 1},
+		wire.Timestamped{Word: point.FromFloat(1)}))
 	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
 		var received uint64
 		report := func(_ write.Token, c account.Counts) { received += c.Received() }

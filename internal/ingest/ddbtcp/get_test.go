@@ -73,7 +73,8 @@ func TestAGetIsBounded(t *testing.T) {
 	now := time.Now().Unix()
 	for name, ppf := range map[string]int64{"b": 604800, "one": 1, "odd": 4097} {
 		if name != "b" {
-			if _, err := f.store.CreateBucket(buckets.Info{Name: name, Resolution: 1000, PPF: ppf}); err != nil {
+			if _, err := f.store.CreateBucket(buckets.Info{Name: name, Resolution: 1000,
+				PPF: ppf}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -99,7 +100,8 @@ func TestAGetIsBounded(t *testing.T) {
 		}
 		_ = s.Close()
 		for _, hpts := range []bool{false, true} {
-			q := wire.Request{Op: wire.OpGet, Bucket: []byte(name), Key: key, Slot: uint64(now - 900_000), Count: 1_000_000,
+			q := wire.Request{Op: wire.OpGet, Bucket: []byte(name), Key: key, Slot: uint64(now - 900_000),
+				Count:   1_000_000,
 				Options: wire.GetOptions{Form: wire.OptionsFull, HPTS: hpts}}
 			slots, set, _ := f.frames(q)
 			sum := 0
@@ -118,13 +120,15 @@ func TestAGetIsBounded(t *testing.T) {
 	refusals := func() uint64 { return f.store.Account().Requests()["too_large"] }
 	for _, count := range []uint32{defaultMaxSlots + 1, math.MaxUint32} {
 		before := refusals()
-		_, _, text := f.frames(wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: []byte("\x01b"), Slot: 1, Count: count})
+		_, _, text := f.frames(wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: []byte("\x01b"),
+			Slot: 1, Count: count})
 		if !strings.Contains(text, "67108864") || !strings.Contains(text, "tcp.max_slots") {
 			t.Errorf("%d slots: %q", count, text)
 		}
 		f.eventually("it is counted", func() bool { return refusals() == before+1 })
 	}
-	if slots, _, text := f.frames(wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: []byte("\x01b"), Slot: 1, Count: defaultMaxSlots}); text != "" || len(slots) < 1024 {
+	if slots, _, text := f.frames(wire.Request{Op: wire.OpGet, Bucket: []byte("b"),
+		Key: []byte("\x01b"), Slot: 1, Count: defaultMaxSlots}); text != "" || len(slots) < 1024 {
 		t.Errorf("as many as the limit: %d frames, %q", len(slots), text)
 	}
 }

@@ -35,7 +35,8 @@ func BenchmarkIngest(b *testing.B) {
 			p := wire.NewStreamParser(&open, defaultMaxMessage)
 			keys := make([][]byte, series)
 			for i := range keys {
-				keys[i], _ = metric.Key("agent", fmt.Sprintf("%6d", i/1000), "metrics", fmt.Sprintf("%6d", i%1000))
+				keys[i], _ = metric.Key("agent", fmt.Sprintf("%6d", i/1000), "metrics",
+					fmt.Sprintf("%6d", i%1000))
 			}
 			// Eight rows of random values in turn; only the slot is patched.
 			rnd := uint64(1)

@@ -33,7 +33,8 @@ func (f flushes) FlushAck(uint64) {}
 // entries, with points of every type.
 func drawStream(t *rapid.T, keys []string, first uint64) []byte {
 	word := rapid.Custom(func(t *rapid.T) uint64 {
-		return rapid.SampledFrom([]uint64{point.FromInt(1), point.FromInt(-5), point.FromFloat(2.5), point.Unset, 3, 2 << 56, 3 << 56, 0x7f << 56}).Draw(t, "word")
+		return rapid.SampledFrom([]uint64{point.FromInt(1), point.FromInt(-5), point.FromFloat(2.5),
+			point.Unset, 3, 2 << 56, 3 << 56, 0x7f << 56}).Draw(t, "word")
 	})
 	var out []byte
 	order := slices.Clone(keys)
@@ -143,7 +144,8 @@ func TestTakingPointsDoesNotAllocate(t *testing.T) {
 
 // feed gives a stream to a new session in pieces of size bytes, and returns what
 // became of its points, and the slots of every series from one on.
-func feed(t *rapid.T, st *store.Store, stream []byte, keys []string, from int64, size int, takes bool) (account.Counts, map[string][]uint64) {
+func feed(t *rapid.T, st *store.Store, stream []byte, keys []string, from int64, size int,
+	takes bool) (account.Counts, map[string][]uint64) {
 	info, err := st.EnsureBucket("b")
 	if err != nil {
 		t.Fatal(err)

@@ -120,7 +120,8 @@ func (c *conn) info(bucket string) error {
 		return err
 	}
 	return c.reply(wire.AppendInfo(nil, wire.Info{
-		Resolution: uint64(b.Resolution), PointsPerFile: uint64(b.PPF), Grace: uint64(b.Grace), HPTS: b.HPTS, TTL: uint64(b.TTL),
+		Resolution: uint64(b.Resolution), PointsPerFile: uint64(b.PPF), Grace: uint64(b.Grace),
+		HPTS: b.HPTS, TTL: uint64(b.TTL),
 	}))
 }
 
@@ -128,7 +129,8 @@ func (c *conn) info(bucket string) error {
 // to know asks for the bucket's properties next.
 func (c *conn) add(q *wire.Request) error {
 	_, err := c.s.o.Store.CreateBucket(buckets.Info{
-		Name: string(q.Bucket), Resolution: clampInt(q.Resolution), PPF: clampInt(q.PointsPerFile), TTL: clampInt(q.TTL), HPTS: q.HPTS,
+		Name: string(q.Bucket), Resolution: clampInt(q.Resolution), PPF: clampInt(q.PointsPerFile),
+		TTL: clampInt(q.TTL), HPTS: q.HPTS,
 	})
 	return err
 }
@@ -152,7 +154,8 @@ func (c *conn) get(q *wire.Request) error {
 		return fmt.Errorf("%w: r is %d, and this node keeps one replica (n = 1)", wire.ErrMalformed, r)
 	}
 	if int64(q.Count) > c.s.o.MaxSlots {
-		return fmt.Errorf("%w: a get of %d slots, the limit is %d (tcp.max_slots): ask in pieces", wire.ErrTooLarge, q.Count, c.s.o.MaxSlots)
+		return fmt.Errorf("%w: a get of %d slots, the limit is %d (tcp.max_slots): ask in pieces",
+			wire.ErrTooLarge, q.Count, c.s.o.MaxSlots)
 	}
 	if q.Slot > math.MaxInt64-uint64(q.Count) {
 		return fmt.Errorf("%w: slot %d is beyond all time", wire.ErrMalformed, q.Slot)
@@ -219,7 +222,8 @@ const (
 
 // lend leases the memory for pieces of a GET of n slots and returns how many slots
 // each may have.
-func (g *getBuffers) lend(ctx context.Context, lease *memory.Lease, n int64, hpts bool) (int64, error) {
+func (g *getBuffers) lend(ctx context.Context, lease *memory.Lease, n int64, hpts bool) (int64,
+	error) {
 	each := int64(4 * point.Size) // a word, as bytes, and compressed, which may be a sixth more
 	if hpts {
 		each *= 2
@@ -257,7 +261,8 @@ func cutOf(ppf int64) int64 { return ppf * ((leastCut + ppf - 1) / ppf) }
 
 // piece makes the frame of some slots in g.out; timestamps is not nil for a reply with
 // timestamps. Where nothing can be it does not look.
-func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, words, timestamps []uint64, nothing bool) error {
+func (c *conn) piece(g *getBuffers, info buckets.Info, key []byte, slot int64, words,
+	timestamps []uint64, nothing bool) error {
 	dst, mark := wire.BeginFrame(g.out[:0])
 	if timestamps != nil {
 		timestamps = timestamps[:len(words)]

@@ -13,8 +13,8 @@ import (
 	"dalmatiner/internal/wire"
 )
 
-// roomFixture has a node whose memory is limited. The clock of its memory stands still, so nobody is
-// cut off, or refused for having waited: what is not admitted in its turn waits for ever.
+// roomFixture has a node whose memory is limited. The clock of its memory stands still, so nobody
+// is cut off, or refused for having waited: what is not admitted in its turn waits for ever.
 func roomFixture(t *testing.T, limit int64) (*fixture, *memory.Budget) {
 	b := memory.New(limit, func() time.Time { return time.Unix(1, 0) }, nil)
 	f := newFixture(t, func(so *store.Options, o *Options) {
@@ -45,7 +45,8 @@ func eventsFrame(t *testing.T, bytes int) []byte {
 		term := append([]byte("\x83m\x00\x00\x03\xe8"), body...)
 		list = wire.AppendEvent(list, wire.Event{Time: i, Term: term})
 	}
-	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpEvents, Bucket: []byte("b"), Coded: wire.CodeEvents(nil, list)})
+	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpEvents, Bucket: []byte("b"),
+		Coded: wire.CodeEvents(nil, list)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,8 @@ func TestAFrameOfEventsLeavesThePoolWhole(t *testing.T) {
 		{"32 of 1 MiB", 256 << 20, 1 << 20, 32, ""},
 		{"eight of 2.5 MiB", 256 << 20, 5 << 19, 8, ""},
 		{"one of 16 MiB", 640 << 20, wire.MaxEvents - 2000, 1, ""},
-		{"one of 16 MiB in little memory", 256 << 20, wire.MaxEvents - 2000, 1, "the limit of all tcp-unfinished together is 16 MiB"},
+		{"one of 16 MiB in little memory", 256 << 20, wire.MaxEvents - 2000, 1,
+			"the limit of all tcp-unfinished together is 16 MiB"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, b := roomFixture(t, c.limit)

@@ -57,12 +57,15 @@ type Store interface {
 	SetTTL(name string, points int64) error
 
 	Metrics(ctx context.Context, bucket buckets.Info, prefix []byte, fn func(key []byte) bool) error
-	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64, err error)
+	Extent(ctx context.Context, bucket buckets.Info, key []byte, from, n int64) (first, past int64,
+		err error)
 	Read(ctx context.Context, bucket buckets.Info, key []byte, from int64, dst []uint64) error
-	ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
+	ReadTimestamped(ctx context.Context, bucket buckets.Info, key []byte, from int64, values,
+		timestamps []uint64) error
 
 	// ReadWithStale is Read, or ReadTimestamped where timestamps is not nil, with stale markers.
-	ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values, timestamps []uint64) error
+	ReadWithStale(ctx context.Context, bucket buckets.Info, key []byte, from int64, values,
+		timestamps []uint64) error
 
 	Memory() *memory.Budget
 	Account() *account.Account
@@ -117,13 +120,25 @@ func New(o Options) *Server {
 	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
 	o.ReplyStall = cmp.Or(o.ReplyStall, defaultReplyStall)
 	o.MaxMessage = max(o.MaxMessage, wire.MinStreamLimit)
-	s := &Server{o: o, buffers: conns.NewBuffers(o.Store.Memory(), "tcp"), log: loglimit.New(o.Logger, time.Now)}
-	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "tcp-unfinished", o.InputStall, 2*int64(o.MaxFrame)+eventsMemory)
+	s := &Server{
+		o:       o,
+		buffers: conns.NewBuffers(o.Store.Memory(), "tcp"),
+		log:     loglimit.New(o.Logger, time.Now),
+	}
+	s.unfinished = conns.NewUnfinished(o.Store.Memory(), "tcp-unfinished", o.InputStall,
+		2*int64(o.MaxFrame)+eventsMemory)
 	s.replies = o.Store.Memory().NewLeases(memory.LeaseOptions{
-		Name: "tcp-gets", Holds: "buffers of GETs that are answered; at the limit frames are shorter and further ones wait",
+		Name: "tcp-gets", Holds: "buffers of GETs that are answered; at the limit frames are shorter " +
+			"and further ones wait",
 		Limit: o.Store.Memory().Share(repliesPart, maxReplies), Small: smallReply, Stall: o.ReplyStall,
 	})
-	s.conns = conns.New(conns.Options{Listener: "tcp", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
+	s.conns = conns.New(conns.Options{
+		Listener: "tcp",
+		Limit:    o.MaxConnections,
+		Log:      s.log,
+		Full:     s.turnAway,
+		Idle:     o.Idle,
+	})
 	s.small.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b
@@ -149,7 +164,8 @@ func (s *Server) Serve(ln net.Listener) error { return s.conns.Serve(ln, s.serve
 // turnAway answers a connection beyond the limit.
 func (s *Server) turnAway(nc net.Conn) {
 	s.o.Store.Account().RefuseRequest("too_many_connections")
-	msg := fmt.Sprintf("%d connections are open, which is the limit; raise tcp_max_connections", s.o.MaxConnections)
+	msg := fmt.Sprintf("%d connections are open, which is the limit; raise tcp_max_connections",
+		s.o.MaxConnections)
 	_ = nc.SetWriteDeadline(time.Now().Add(time.Second)) // the peer may not read
 	_, _ = nc.Write(wire.AppendFrame(nil, wire.AppendError(nil, msg)))
 }
@@ -160,7 +176,8 @@ func (s *Server) serve(nc *conns.Conn) {
 	err := c.run()
 	_ = nc.Close() // nothing is pending: replies are written before run returns
 	if err != nil {
-		s.log.Log(slog.LevelInfo, "closed", "connection closed", "peer", nc.RemoteAddr().String(), "err", err)
+		s.log.Log(slog.LevelInfo, "closed", "connection closed", "peer", nc.RemoteAddr().String(), "err",
+			err)
 	}
 	c.giveBack()
 }

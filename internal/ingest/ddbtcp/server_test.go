@@ -129,7 +129,8 @@ func (f *fixture) eventually(what string, ok func() bool) {
 var testKey, _ = metric.Key("my", "key")
 
 func streamOpen(bucket string) []byte {
-	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpStream, Bucket: []byte(bucket), Delay: 1})
+	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpStream, Bucket: []byte(bucket),
+		Delay: 1})
 	if err != nil {
 		panic(err)
 	}
@@ -181,7 +182,8 @@ func TestPointsWithoutAFlushAreStoredAfterTheDelay(t *testing.T) {
 func TestShutdownKeepsWhatWasReceived(t *testing.T) {
 	f := newFixture(t, nil)
 	c := f.dial()
-	if _, err := c.Write(wire.AppendEntry(streamOpen("b"), testKey, 100, point.FromInt(1))); err != nil {
+	if _, err := c.Write(wire.AppendEntry(streamOpen("b"), testKey, 100,
+		point.FromInt(1))); err != nil {
 		t.Fatal(err)
 	}
 	f.eventually("the bytes arrived", func() bool { return f.srv.Stats().BytesRead.Load() > 20 })
@@ -238,7 +240,10 @@ func (f *fixture) request(payload []byte) string {
 }
 
 func TestRefusalsNameTheThing(t *testing.T) {
-	f := newFixture(t, func(so *store.Options, o *Options) { so.UnknownBuckets.Create = false; o.MaxFrame = 1000 })
+	f := newFixture(t, func(so *store.Options, o *Options) {
+		so.UnknownBuckets.Create = false
+		o.MaxFrame = 1000
+	})
 	check := func(name string, payload []byte, reason string, texts ...string) {
 		t.Helper()
 		reply := f.request(payload)
@@ -261,14 +266,16 @@ func TestRefusalsNameTheThing(t *testing.T) {
 	check("oversize frame", bytes.Repeat([]byte{1}, 1001), "too_large", "1000")
 	check("events", []byte("\x0d\x01bxx"), "unsupported")
 	check("unknown opcode", []byte{99}, "unknown_opcode", "99")
-	check("bucket without resolution", append([]byte("\x08\x01c"), make([]byte, 24)...), "invalid_bucket", "resolution")
+	check("bucket without resolution", append([]byte("\x08\x01c"), make([]byte, 24)...),
+		"invalid_bucket", "resolution")
 }
 
 // A list that does not fit is refused with the numbers, and charges nothing
 // afterwards.
 func TestListsAreChargedForMemory(t *testing.T) {
 	b := memory.New(1<<30, time.Now, nil)
-	leases := b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "lists", Limit: 1 << 20, Small: 1 << 20})
+	leases := b.NewLeases(memory.LeaseOptions{Name: "queries", Holds: "lists", Limit: 1 << 20,
+		Small: 1 << 20})
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.Memory = leases })
 	c := f.dial()
 	msg := streamOpen("b")
@@ -283,7 +290,8 @@ func TestListsAreChargedForMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.eventually("the points are stored", func() bool { c := f.counts(); return c.Stored() == 20_000 })
-	if reply := f.request([]byte("\x01\x01b")); len(reply) < 6 || reply[4] != 0xff || !strings.Contains(reply, "memory.limit") {
+	if reply := f.request([]byte("\x01\x01b")); len(reply) < 6 || reply[4] != 0xff ||
+		!strings.Contains(reply, "memory.limit") {
 		t.Errorf("a list of a megabyte gets %d bytes: %.100q", len(reply), reply)
 	}
 	if f.store.Account().Requests()["memory"] != 1 || b.Pools()[0].Use != 0 {
@@ -294,7 +302,9 @@ func TestListsAreChargedForMemory(t *testing.T) {
 func TestTooManyConnectionsAreToldSo(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.MaxConnections = 1 })
 	f.dial()
-	f.eventually("the first connection is open", func() bool { return f.srv.Connections().Open() == 1 })
+	f.eventually("the first connection is open", func() bool {
+		return f.srv.Connections().Open() == 1
+	})
 	reply, err := io.ReadAll(f.dial())
 	if err != nil || !strings.Contains(string(reply), "tcp_max_connections") {
 		t.Errorf("the second connection got %q, %v", reply, err)
@@ -303,10 +313,12 @@ func TestTooManyConnectionsAreToldSo(t *testing.T) {
 
 func TestGetIsCutIntoBoundedFrames(t *testing.T) {
 	f := newFixture(t, nil)
-	if _, err := f.store.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 100_000}); err != nil {
+	if _, err := f.store.CreateBucket(buckets.Info{Name: "b", Resolution: 1000,
+		PPF: 100_000}); err != nil {
 		t.Fatal(err)
 	}
-	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: testKey, Slot: 99_000, Count: 150_000})
+	payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte("b"),
+		Key: testKey, Slot: 99_000, Count: 150_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,17 +33,20 @@ func (c *conn) open(q *wire.Request) error {
 	points := c.s.o.Points
 	info, err := points.EnsureBucket(string(q.Bucket))
 	if errors.Is(err, buckets.ErrUnknown) {
-		err = fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false%s", err, metric.Quoted(string(q.Bucket)), c.s.o.NodeFlag)
+		err = fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false%s", err,
+			metric.Quoted(string(q.Bucket)), c.s.o.NodeFlag)
 	}
 	if err != nil {
 		return err
 	}
 	if q.HPTS && !info.HPTS {
-		return fmt.Errorf("%w: a stream with the hpts flag into bucket %s, which has no timestamps; open it without the flag, or create a bucket with hpts true",
+		return fmt.Errorf("%w: a stream with the hpts flag into bucket %s, which has no timestamps; "+
+			"open it without the flag, or create a bucket with hpts true",
 			wire.ErrUnsupported, metric.Quoted(info.Name))
 	}
 	if q.Op == wire.OpAckStream && !points.Durable() {
-		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval", wire.ErrUnsupported)
+		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval",
+			wire.ErrUnsupported)
 	}
 	how := write.Options{Timestamps: q.HPTS, Stale: q.Op == wire.OpAckStream}
 	var acks *acker

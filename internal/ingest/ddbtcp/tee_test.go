@@ -169,10 +169,12 @@ func TestTwoNodesBehindTheProtocol(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(s.BatchEnd(), s.Flush()); err != nil { // a commit that is not acknowledged by itself
+		// a commit that is not acknowledged by itself
+		if err := errors.Join(s.BatchEnd(), s.Flush()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Points(keys[0], slot+1_000_000, make([]uint64, round)...); err != nil { // too far ahead
+		// too far ahead
+		if err := s.Points(keys[0], slot+1_000_000, make([]uint64, round)...); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.FlushAck(); err != nil {
@@ -210,7 +212,8 @@ func checkTeed(t *testing.T, i int, st *store.Store, keys [][]byte, slot int64, 
 			}
 		}
 	}
-	if c := st.Account().Total(info.ID); c.Accepted != uint64(rounds*len(keys)) || c.Refused[account.Future] != 10 {
+	if c := st.Account().Total(info.ID); c.Accepted != uint64(rounds*len(keys)) ||
+		c.Refused[account.Future] != 10 {
 		t.Errorf("store %d counts %+v", i, c)
 	}
 }

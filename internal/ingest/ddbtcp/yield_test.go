@@ -31,18 +31,21 @@ func (s scripted) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 // that asks for more and more, and between two frames of a long reply.
 func TestRequestsLetOthersRun(t *testing.T) {
 	f := newFixture(t, nil)
-	if _, err := f.store.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 4096}); err != nil {
+	if _, err := f.store.CreateBucket(buckets.Info{Name: "b", Resolution: 1000,
+		PPF: 4096}); err != nil {
 		t.Fatal(err)
 	}
 	get := func(n uint32) []byte {
-		b, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte("b"), Key: []byte("\x01x"), Count: n})
+		b, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpGet, Bucket: []byte("b"),
+			Key: []byte("\x01x"), Count: n})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return wire.AppendFrame(nil, b)
 	}
 	const times = 1000
-	for what, sent := range map[string][]byte{"requests": bytes.Repeat(get(1), times), "frames": get(times * 4096)} {
+	for what, sent := range map[string][]byte{"requests": bytes.Repeat(get(1), times),
+		"frames": get(times * 4096)} {
 		func() {
 			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 			var ended atomic.Bool

@@ -69,7 +69,8 @@ func entrySize(src []byte) (int, error) {
 	}
 	data := binary.BigEndian.Uint32(src[fixed-dataLength:])
 	if data%point.Size != 0 || data == 0 || uint64(data) > uint64(len(src)-fixed) {
-		return 0, fmt.Errorf("points of %d bytes, want a multiple of %d, %d are left", data, point.Size, len(src)-fixed)
+		return 0, fmt.Errorf("points of %d bytes, want a multiple of %d, %d are left", data, point.Size,
+			len(src)-fixed)
 	}
 	return fixed + int(data), nil
 }

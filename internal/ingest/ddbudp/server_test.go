@@ -41,7 +41,8 @@ func newFixture(t *testing.T, listeners int, autoCreate bool) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := New(Options{Points: st.Intake(), Account: st.Account(), Logger: slog.New(slog.DiscardHandler)}, socks)
+	srv := New(Options{Points: st.Intake(), Account: st.Account(),
+		Logger: slog.New(slog.DiscardHandler)}, socks)
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve() }()
 	c, err := net.Dial("udp", socks.Addr().String())
@@ -119,7 +120,10 @@ func TestADatagramIsStored(t *testing.T) {
 		t.Fatalf("the test writes %x", d)
 	}
 	f.send(d)
-	f.eventually("both points are stored", func() bool { c := f.counts("foo"); return c.Stored() == 2 })
+	f.eventually("both points are stored", func() bool {
+		c := f.counts("foo")
+		return c.Stored() == 2
+	})
 	info, err := f.store.BucketByName("foo")
 	if err != nil {
 		t.Fatal(err)
@@ -148,7 +152,8 @@ func TestDatagramsThatAreRefused(t *testing.T) {
 		to   byte
 		what string
 	}{
-		{1, 0, "no bucket"}, {14, 0, "no metric"}, {25, 17, "half a point"}, {25, 0, "no points"}, {22, 255, "more than 4 GB"},
+		{1, 0, "no bucket"}, {14, 0, "no metric"}, {25, 17, "half a point"}, {25, 0, "no points"},
+		{22, 255, "more than 4 GB"},
 	} {
 		d := []byte(vector)
 		d[change.at] = change.to
@@ -171,8 +176,11 @@ func TestDatagramsThatAreRefused(t *testing.T) {
 func TestAnUnknownBucketIsRefused(t *testing.T) {
 	f := newFixture(t, 1, false)
 	f.send([]byte(vector))
-	f.eventually("it is counted", func() bool { return f.store.Account().Requests()["udp_unknown_bucket"] == 1 })
-	if _, err := f.store.CreateBucket(buckets.Info{Name: "foo", Resolution: 1000, PPF: 1000}); err != nil {
+	f.eventually("it is counted", func() bool {
+		return f.store.Account().Requests()["udp_unknown_bucket"] == 1
+	})
+	if _, err := f.store.CreateBucket(buckets.Info{Name: "foo", Resolution: 1000,
+		PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	f.send([]byte(vector))
@@ -188,7 +196,10 @@ func TestMoreBucketsThanSessions(t *testing.T) {
 		for i := range buckets {
 			f.send(appendEntry(appendPut(fmt.Sprint("b", i)), 1000+round, testKey, point.FromInt(1)))
 			name := fmt.Sprint("b", i)
-			f.eventually("the point is stored", func() bool { c := f.counts(name); return c.Stored() == round+1 })
+			f.eventually("the point is stored", func() bool {
+				c := f.counts(name)
+				return c.Stored() == round+1
+			})
 		}
 	}
 }

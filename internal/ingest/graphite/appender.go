@@ -169,7 +169,12 @@ func (a *appender) point(input []byte) {
 	}
 	from := len(b.names)
 	b.names = append(b.names, a.dec.key...)
-	b.points = append(b.points, write.Point{Key: b.names[from:], Slot: a.dec.slot, Word: a.dec.word, Time: uint64(a.dec.ms) * nsPerMs})
+	b.points = append(b.points, write.Point{
+		Key:  b.names[from:],
+		Slot: a.dec.slot,
+		Word: a.dec.word,
+		Time: uint64(a.dec.ms) * nsPerMs,
+	})
 	if a.dec.name > 0 {
 		a.failed = cmp.Or(a.failed, a.tag(a.dec.key, a.dec.name))
 	}

@@ -177,7 +177,8 @@ func (c *conn) frames() error {
 		case n > maxSkip:
 			c.app.refuse(frameTooLong, rest)
 			c.r = c.w
-			return fmt.Errorf("a frame of %d bytes is no pickled list; is the sender set to the pickle protocol?", n)
+			return fmt.Errorf("a frame of %d bytes is no pickled list; is the sender set to the pickle "+
+				"protocol?", n)
 		case n > maxFrame:
 			c.s.stats.Frames.Add(1)
 			c.app.refuse(frameTooLong, fmt.Appendf(nil, "%d bytes, the limit is %d", n, maxFrame))

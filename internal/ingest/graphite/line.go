@@ -32,7 +32,8 @@ const (
 )
 
 var reasonNames = [...]string{
-	"", "malformed", "line_too_long", "line_cut", "name_too_long", "part_too_long", "bad_tag", "duplicate_tag", "bad_value", "bad_timestamp",
+	"", "malformed", "line_too_long", "line_cut", "name_too_long", "part_too_long", "bad_tag",
+	"duplicate_tag", "bad_value", "bad_timestamp",
 	"frame_cut", "bad_pickle", "frame_too_long", "too_many_connections", "memory",
 }
 
@@ -196,7 +197,8 @@ func (d *decoder) shortKey(path []byte) bool {
 		return true
 	}
 	i := bytes.IndexByte(path, ';')
-	return i > 0 && d.plainKey(path[:i]) && bytes.IndexByte(path[i:], '\t') < 0 && d.addTags(path[i+1:]) == accepted
+	return i > 0 && d.plainKey(path[:i]) && bytes.IndexByte(path[i:], '\t') < 0 &&
+		d.addTags(path[i+1:]) == accepted
 }
 
 // anyKey makes the key of a path of any form.

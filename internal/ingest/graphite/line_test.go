@@ -93,10 +93,12 @@ func TestLines(t *testing.T) {
 	f("a;k=v;j=1;k=w 5 1500000000", "duplicate_tag")
 	f("a;k=v;k=v 5 1500000000", "duplicate_tag")
 	f("a;a-b=1;a=2;a.b=3 5 1500000000", "'a'.'a=2'.'a-b=1'.'a.b=3' @1500000000 int 5")
-	for _, bad := range []string{"x", "nan", "NaN", "-", ".", "-.", "5x", "0x10", "1_000", "1e400", "1,5", "--5", "5.5.5", "1e"} {
+	for _, bad := range []string{"x", "nan", "NaN", "-", ".", "-.", "5x", "0x10", "1_000", "1e400",
+		"1,5", "--5", "5.5.5", "1e"} {
 		f("a "+bad+" 1500000000", "bad_value")
 	}
-	for _, bad := range []string{"x", "-2", "-1.5", "nan", "inf", "0x10", "15000.x", ".", "1e18", "9999999999999999999999"} {
+	for _, bad := range []string{"x", "-2", "-1.5", "nan", "inf", "0x10", "15000.x", ".", "1e18",
+		"9999999999999999999999"} {
 		f("a 5 "+bad, "bad_timestamp")
 	}
 }
@@ -182,7 +184,8 @@ func TestSecondsAreCutToMilliseconds(t *testing.T) {
 		ms := rapid.Int64Range(0, 1e14).Draw(t, "ms")
 		more := rapid.StringMatching(`[0-9]{0,4}`).Draw(t, "more")
 		text := fmt.Sprintf("%d.%03d%s", ms/1000, ms%1000, more)
-		if got, now, ok := parseSeconds([]byte(text)); !ok || now || len(text) <= fastDigits && got != ms {
+		if got, now, ok := parseSeconds([]byte(text)); !ok || now || len(text) <= fastDigits &&
+			got != ms {
 			t.Fatalf("%s is %d ms (%t, %t), want %d", text, got, now, ok, ms)
 		}
 		if got, _, ok := intSeconds(ms); !ok || got != ms*1000 {
@@ -223,7 +226,8 @@ func TestBothWaysAgree(t *testing.T) {
 		d := newDecoder(rapid.SampledFrom([]int64{1, 1000, 60_000}).Draw(t, "resolution"))
 		for range 5 { // what a line leaves behind must not change the next
 			line := word.Draw(t, "path") + " " + genNumber().Draw(t, "value") + " " +
-				rapid.SampledFrom([]string{"1500000000", "1500000001", "1500000000.5", "-1", "", "x", " 7", "7 "}).Draw(t, "time")
+				rapid.SampledFrom([]string{"1500000000", "1500000001", "1500000000.5", "-1", "", "x", " 7",
+					"7 "}).Draw(t, "time")
 			checkLine(t, d, []byte(line))
 		}
 	})

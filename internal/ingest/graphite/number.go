@@ -23,7 +23,8 @@ const (
 // powers are the powers of ten that are doubles without rounding. A decimal of
 // digits k and e places is k ÷ 10^e: both are exact, so that the division
 // rounds once, as strconv does.
-var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
+var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13,
+	1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
 // parseValue reads a value: an integer where the text is one, else a float. Of
 // texts with places that are all 0, such as 5.0, wholeValue says which. A text
@@ -87,7 +88,8 @@ func wholeValue(k uint64, neg bool) uint64 {
 
 func parseValueSlow(text []byte) (word uint64, ok bool) {
 	whole, places, pointed := bytes.Cut(text, []byte("."))
-	if n, err := strconv.ParseInt(string(whole), 10, 64); err == nil && len(bytes.Trim(places, "0")) == 0 {
+	if n, err := strconv.ParseInt(string(whole), 10, 64); err == nil &&
+		len(bytes.Trim(places, "0")) == 0 {
 		if pointed {
 			return wholeValue(uint64(max(n, -n)), whole[0] == '-'), true
 		}

@@ -256,7 +256,8 @@ func (u *unpickler) list(marked bool) error {
 	items := append([]cell(nil), u.stack[from:]...)
 	u.stack = u.stack[:from]
 	u.lists = append(u.lists, items)
-	return errors.Join(u.count(len(items)+1), u.push(cell{kind: kindList, v: uint64(len(u.lists) - 1)}))
+	return errors.Join(u.count(len(items)+1),
+		u.push(cell{kind: kindList, v: uint64(len(u.lists) - 1)}))
 }
 
 // appendFrom appends what stands on the stack from the given height on to the

@@ -55,10 +55,11 @@ func TestPickledLists(t *testing.T) {
 	}
 }
 
-// TestOptimizedMemos: what pickletools.optimize of Python 2.7 leaves of a frame has gaps in the numbers
-// of its memo, in every protocol of pickle and cPickle.
+// TestOptimizedMemos: what pickletools.optimize of Python 2.7 leaves of a frame has gaps in the
+// numbers of its memo, in every protocol of pickle and cPickle.
 func TestOptimizedMemos(t *testing.T) {
-	want := "'a'.'b' @1500000000 float 1.5\n'c'.'é' @1500000000 int 7\n'c'.'é' @1500000000 int 8\n'a'.'b' @1500000000 float 2.5\n"
+	want := "'a'.'b' @1500000000 float 1.5\n'c'.'é' @1500000000 int 7\n'c'.'é' @1500000000 int " +
+		"8\n'a'.'b' @1500000000 float 2.5\n"
 	for i, frame := range []string{
 		"(l(S'a.b'\np1\n(I1500000000\nF1.5\ntta(Vc.\xe9\np4\n(I1500000000\nI7\ntta(g4\n(I1500000000\nI8\ntta(g1\n(I1500000000\nF2.5\ntta.",
 		"]((U\x03a.bq\x01(J\x00/hYG?\xf8\x00\x00\x00\x00\x00\x00tt(X\x04\x00\x00\x00c.\xc3\xa9q\x04(J\x00/hYK\x07tt(h\x04(J\x00/hYK\x08tt(h\x01(J\x00/hYG@\x04\x00\x00\x00\x00\x00\x00tte.",
@@ -168,7 +169,9 @@ func TestPickledListsComeBack(t *testing.T) {
 			seconds := rapid.Int32().Draw(t, "seconds")
 			value := rapid.Float64().Draw(t, "value")
 			frame = appendEntry(frame, path, seconds, value)
-			fmt.Fprintln(&want, d.shown(d.anyLine(fmt.Appendf(nil, "%s %s %d", path, strconv.FormatFloat(value, 'e', -1, 64), seconds))))
+			fmt.Fprintln(&want,
+				d.shown(d.anyLine(fmt.Appendf(nil, "%s %s %d", path, strconv.FormatFloat(value, 'e', -1, 64),
+					seconds))))
 		}
 		if got := describe(append(frame, "e."...)); got != want.String() {
 			t.Fatalf("got\n%s\nwant\n%s", got, &want)
@@ -221,7 +224,8 @@ func TestLongIntegersAreTheNearestDouble(t *testing.T) {
 		bits := new(big.Int).Add(n, new(big.Int).Lsh(big.NewInt(1), uint(8*size)))
 		le := bits.FillBytes(make([]byte, size+1))[1:]
 		slices.Reverse(le)
-		for _, number := range []string{"\x8a" + string(append([]byte{byte(size)}, le...)), "L" + n.String() + "L\n", "I" + n.String() + "\n"} {
+		for _, number := range []string{"\x8a" + string(append([]byte{byte(size)}, le...)), "L" +
+			n.String() + "L\n", "I" + n.String() + "\n"} {
 			d := newDecoder(1000)
 			var u unpickler
 			top, err := u.run([]byte(number + "."))

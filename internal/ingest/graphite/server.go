@@ -109,7 +109,13 @@ func New(o Options) *Server {
 	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "graphite")}
 	s.unfinished = conns.NewUnfinished(o.Memory, "graphite-unfinished", o.InputStall, 3*maxFrame)
 	s.log = loglimit.New(o.Logger, time.Now)
-	s.conns = conns.New(conns.Options{Listener: "graphite", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
+	s.conns = conns.New(conns.Options{
+		Listener: "graphite",
+		Limit:    o.MaxConnections,
+		Log:      s.log,
+		Full:     s.turnAway,
+		Idle:     o.Idle,
+	})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.unpicklers = newUnpicklers(o.Memory, runtime.GOMAXPROCS(0))
 	s.tags.to = o.Tags
@@ -150,7 +156,14 @@ func (s *Server) turnAway(nc net.Conn) {
 func (s *Server) run(nc *conns.Conn, consume func(*conn) error) {
 	buf := s.starters.Get().(*[]byte)
 	s.buffers.Add(startBuffer)
-	c := &conn{s: s, nc: nc, start: *buf, buf: *buf, lease: s.unfinished.Lease(), app: s.newAppender(conns.PeerOf(nc))}
+	c := &conn{
+		s:     s,
+		nc:    nc,
+		start: *buf,
+		buf:   *buf,
+		lease: s.unfinished.Lease(),
+		app:   s.newAppender(conns.PeerOf(nc)),
+	}
 	c.in = conns.Reader{From: nc, Conn: nc, Lease: c.lease}
 	err := errors.Join(c.run(consume), c.app.bucket.Close())
 	_ = nc.Close() // nothing is ever written

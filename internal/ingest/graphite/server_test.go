@@ -133,7 +133,8 @@ func (f *fixture) eventually(what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline.C:
-			f.t.Fatalf("not within %v: %s; refused: %v, account: %+v", patience, what, f.store.Account().Requests(), f.counts())
+			f.t.Fatalf("not within %v: %s; refused: %v, account: %+v", patience, what,
+				f.store.Account().Requests(), f.counts())
 		case <-tick.C:
 		}
 	}
@@ -190,7 +191,8 @@ func TestTextCutIntoBytesIsTheSameText(t *testing.T) {
 // time is that of the line before.
 func TestLinesGiveTheirTimeAsTheTimestamp(t *testing.T) {
 	f := newFixture(t, nil)
-	info, err := f.store.CreateBucket(buckets.Info{Name: defaultBucket, Resolution: 10_000, PPF: 60480, HPTS: true})
+	info, err := f.store.CreateBucket(buckets.Info{Name: defaultBucket, Resolution: 10_000, PPF: 60480,
+		HPTS: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +206,8 @@ func TestLinesGiveTheirTimeAsTheTimestamp(t *testing.T) {
 			t.Fatal(err)
 		}
 		var value, timestamp [1]uint64
-		if err := f.store.ReadTimestamped(t.Context(), info, key, slot, value[:], timestamp[:]); err != nil {
+		if err := f.store.ReadTimestamped(t.Context(), info, key, slot, value[:],
+			timestamp[:]); err != nil {
 			t.Fatal(err)
 		}
 		if got := timestamp[0] - uint64(slot)*10e9; value[0] == 0 || got != want {
@@ -221,7 +224,10 @@ func TestALineBeyondTheLimitIsPassedOver(t *testing.T) {
 		f.send(c, strings.Repeat(long, 4000))
 	}
 	f.send(c, "\na 1 -1\n"+long+" 1 -1\nb 1 -1\n"+strings.Repeat("y", 95)+" 1 -1\n")
-	f.eventually("the lines between are stored", func() bool { c := f.counts(); return c.Accepted == 3 })
+	f.eventually("the lines between are stored", func() bool {
+		c := f.counts()
+		return c.Accepted == 3
+	})
 	if n := f.refused(lineTooLong); n != 2 {
 		t.Errorf("%d lines are too long", n)
 	}
@@ -250,7 +256,8 @@ func TestTheLogIsASample(t *testing.T) {
 	f.srv.Shutdown()
 	log := f.log.String()
 	lines := strings.Count(log, "\n")
-	if lines < 1 || lines > 100 || !strings.Contains(log, `"\"a nan -1\""`) || !strings.Contains(log, "bad_value") {
+	if lines < 1 || lines > 100 || !strings.Contains(log, `"\"a nan -1\""`) ||
+		!strings.Contains(log, "bad_value") {
 		t.Errorf("%d log lines:\n%.1000s", lines, log)
 	}
 	sum := 0
@@ -291,7 +298,8 @@ func TestPickledFrames(t *testing.T) {
 	c := f.dial("tcp", f.pickle)
 	f.send(c, framed(pythonFrames[2])+framed("cos\nsystem\n.")+framed("K\x01."))
 	f.send(c, framed(strings.Repeat("x", maxFrame+1)))
-	long := func(n int) string { return fmt.Sprintf("n%0200d", n) } // ten thousands of new series take their time
+	// ten thousands of new series take their time
+	long := func(n int) string { return fmt.Sprintf("n%0200d", n) }
 	big := []byte("\x80\x02](")
 	n := 0
 	for ; len(big) < maxFrame-300; n++ {
@@ -300,7 +308,10 @@ func TestPickledFrames(t *testing.T) {
 	f.send(c, framed(string(append(big, "e."...))))
 	half := framed(pythonFrames[0])
 	f.send(c, half+half[:20])
-	f.eventually("all points are stored", func() bool { c := f.counts(); return c.Received() == uint64(n+4) })
+	f.eventually("all points are stored", func() bool {
+		c := f.counts()
+		return c.Received() == uint64(n+4)
+	})
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +343,10 @@ func TestABucketThatIsDeletedIsMadeAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.send(c, "a 1 -1\n")
-	f.eventually("the bucket is back with one point", func() bool { c := f.counts(); return c.Accepted == 1 })
+	f.eventually("the bucket is back with one point", func() bool {
+		c := f.counts()
+		return c.Accepted == 1
+	})
 }
 
 func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
@@ -342,7 +356,8 @@ func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
 	f.eventually("both points are refused", func() bool {
 		return f.store.Account().Requests()["graphite_unknown_bucket"] == 2
 	})
-	if _, err := f.store.CreateBucket(buckets.Info{Name: defaultBucket, Resolution: 60_000, PPF: 1000}); err != nil {
+	if _, err := f.store.CreateBucket(buckets.Info{Name: defaultBucket, Resolution: 60_000,
+		PPF: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	f.send(c, "a 3 1500000030\n")
@@ -353,7 +368,9 @@ func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
 func TestConnectionsBeyondTheLimit(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.MaxConnections = 1 })
 	f.dial("tcp", f.text)
-	f.eventually("the first connection is open", func() bool { return f.srv.Connections().Open() == 1 })
+	f.eventually("the first connection is open", func() bool {
+		return f.srv.Connections().Open() == 1
+	})
 	if n, err := f.dial("tcp", f.pickle).Read(make([]byte, 1)); err == nil {
 		t.Errorf("a connection beyond the limit got %d bytes", n)
 	}
@@ -392,7 +409,8 @@ func TestClocksThatAreAhead(t *testing.T) {
 		return ahead.Sender{}
 	}
 	f.eventually("the sender is found", func() bool { return found().Count == 4 })
-	if got := found(); got.Listener != "graphite" || !got.Addr.IsLoopback() || got.Most < 2*time.Hour-time.Minute || got.Most > 2*time.Hour+time.Minute {
+	if got := found(); got.Listener != "graphite" || !got.Addr.IsLoopback() ||
+		got.Most < 2*time.Hour-time.Minute || got.Most > 2*time.Hour+time.Minute {
 		t.Errorf("%+v", got)
 	}
 	if n := strings.Count(f.log.String(), "the clock of a sender is ahead"); n != 1 {

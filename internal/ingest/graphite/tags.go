@@ -40,7 +40,8 @@ type pending struct {
 	list   []tags.Change
 }
 
-// tag notes the tags of a series, unless it has them. Its key begins with the name, of so many bytes.
+// tag notes the tags of a series, unless it has them. Its key begins with the name, of so many
+// bytes.
 func (a *appender) tag(key []byte, name int) error {
 	t := &a.s.tags
 	if t.to == nil || a.dec.now < t.paused.Load() {
@@ -134,7 +135,11 @@ type knownShard struct {
 
 // pool is the memory of what is known.
 func (k *known) pool() memory.Pool {
-	return memory.Pool{Name: "graphite-tags", Holds: "which tagged series are known; at most 16 MiB", Use: k.bytes.Load}
+	return memory.Pool{
+		Name:  "graphite-tags",
+		Holds: "which tagged series are known; at most 16 MiB",
+		Use:   k.bytes.Load,
+	}
 }
 
 func (k *known) shard(id metric.SeriesID) *knownShard { return &k.shards[id[0]%knownShards] }

@@ -59,21 +59,31 @@ func (f *fixture) same(got []string, want ...string) {
 // changes waits until so many series have changed their tags since the start.
 func (f *fixture) changes(n int64) {
 	f.t.Helper()
-	f.eventually(fmt.Sprintf("%d changes of tags", n), func() bool { return f.store.Tags().Stats().Changes == n })
+	f.eventually(fmt.Sprintf("%d changes of tags", n), func() bool {
+		return f.store.Tags().Stats().Changes == n
+	})
 }
 
 func TestTagsOfAllThreeProtocols(t *testing.T) {
 	f := newFixture(t, nil)
 	now := time.Now().Unix()
-	f.send(f.dial("tcp", f.text), fmt.Sprintf("a.b;role=web;dc=eu 1 %d\na.b;dc=us;role=web 2 %d\na.b 3 %d\nbad;dc 1 %d\nbad;dc=1;dc=2 1 %d\n", now, now, now, now, now))
+	f.send(f.dial("tcp", f.text),
+		fmt.Sprintf("a.b;role=web;dc=eu 1 %d\na.b;dc=us;role=web 2 %d\na.b 3 %d\nbad;dc 1 "+
+			"%d\nbad;dc=1;dc=2 1 %d\n", now, now, now, now, now))
 	f.send(f.dial("udp", f.udp), fmt.Sprintf("a.c;dc=eu 4 %d\n", now))
-	f.send(f.dial("tcp", f.pickle), framed(string(append(appendEntry([]byte("\x80\x02]("), "a.d;dc=eu;x=a=b;c", int32(now), 5), "e."...))))
-	f.send(f.dial("tcp", f.pickle), framed(string(append(appendEntry([]byte("\x80\x02]("), "a.d;dc=eu;x=a=b", int32(now), 5), "e."...))))
+	f.send(f.dial("tcp", f.pickle),
+		framed(string(append(appendEntry([]byte("\x80\x02]("), "a.d;dc=eu;x=a=b;c", int32(now), 5),
+			"e."...))))
+	f.send(f.dial("tcp", f.pickle),
+		framed(string(append(appendEntry([]byte("\x80\x02]("), "a.d;dc=eu;x=a=b", int32(now), 5),
+			"e."...))))
 	f.eventually("five points", func() bool { c := f.counts(); return c.Accepted == 5 })
 	f.changes(4)
-	f.same(f.tagged("", is("dc", "eu")), "'a'.'b'.'dc=eu'.'role=web'", "'a'.'c'.'dc=eu'", "'a'.'d'.'dc=eu'.'x=a=b'")
+	f.same(f.tagged("", is("dc", "eu")), "'a'.'b'.'dc=eu'.'role=web'", "'a'.'c'.'dc=eu'",
+		"'a'.'d'.'dc=eu'.'x=a=b'")
 	f.same(f.tagged("a.b", nil), "'a'.'b'.'dc=eu'.'role=web'", "'a'.'b'.'dc=us'.'role=web'")
-	f.same(f.tagged("a.b", is("role", "web")), "'a'.'b'.'dc=eu'.'role=web'", "'a'.'b'.'dc=us'.'role=web'")
+	f.same(f.tagged("a.b", is("role", "web")), "'a'.'b'.'dc=eu'.'role=web'",
+		"'a'.'b'.'dc=us'.'role=web'")
 	f.same(f.tagged("a.d", is("x", "a=b")), "'a'.'d'.'dc=eu'.'x=a=b'")
 	if f.refused(badTag) != 2 || f.refused(duplicateTag) != 1 {
 		t.Errorf("refused: %v", f.store.Account().Requests())
@@ -100,10 +110,13 @@ func TestTagsAreWrittenOnce(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			f.eventually("the connections are closed", func() bool { return f.srv.Connections().Open() == 0 })
+			f.eventually("the connections are closed", func() bool {
+				return f.srv.Connections().Open() == 0
+			})
 			st := f.store.Tags().Stats()
 			if want := int64(2 - 2*life); st.Changes != want || life > 0 && st.Unflushed != 0 {
-				t.Errorf("%d changes of tags were written, want %d; %d bytes wait for a flush", st.Changes, want, st.Unflushed)
+				t.Errorf("%d changes of tags were written, want %d; %d bytes wait for a flush", st.Changes,
+					want, st.Unflushed)
 			}
 			f.same(f.tagged("", is("dc", "eu")), "'a'.'dc=eu'")
 		})
@@ -124,14 +137,16 @@ func TestTagsOfDeletedSeriesComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	change := tags.Change{Bucket: info.ID, Key: key, Collection: []byte(defaultBucket), Removed: []tags.TagName{{Name: []byte("dc")}}}
+	change := tags.Change{Bucket: info.ID, Key: key, Collection: []byte(defaultBucket),
+		Removed: []tags.TagName{{Name: []byte("dc")}}}
 	if _, err := f.store.Tags().Apply(t.Context(), []tags.Change{change}); err != nil {
 		t.Fatal(err)
 	}
 	f.send(f.dial("tcp", f.text), "a;dc=eu 2 -1\nb;dc=eu 1 -1\n")
 	f.changes(3)
 	f.same(f.tagged("", is("dc", "eu")), "'b'.'dc=eu'")
-	if _, err := f.store.DeleteSeries(t.Context(), defaultBucket, deletion.Choice{Key: key}, false); err != nil {
+	if _, err := f.store.DeleteSeries(t.Context(), defaultBucket, deletion.Choice{Key: key},
+		false); err != nil {
 		t.Fatal(err)
 	}
 	f.send(c, "a;dc=eu 3 -1\n")
@@ -173,24 +188,36 @@ func TestTagsThatCannotBeStored(t *testing.T) {
 	c := f.dial("tcp", f.text)
 	points := uint64(0)
 	for reason, err := range map[string]error{
-		"disk_full": fmt.Errorf("x: %w", write.ErrDiskFull), "memory": &memory.Refusal{}, "held_back": write.ErrHeldBack,
+		"disk_full": fmt.Errorf("x: %w", write.ErrDiskFull), "memory": &memory.Refusal{},
+		"held_back": write.ErrHeldBack,
 	} {
 		f.srv.tags.paused.Store(0)
 		to.set(err)
 		f.send(c, "a;dc=eu 1 -1\n")
-		f.eventually("tags are refused for "+reason, func() bool { return f.store.Account().Requests()["graphite_tags_"+reason] == 1 })
+		f.eventually("tags are refused for "+reason, func() bool {
+			return f.store.Account().Requests()["graphite_tags_"+reason] == 1
+		})
 		points++
 		f.send(c, "a;dc=eu 1 -1\n") // in the pause nothing is tried
 		points++
-		f.eventually("the points are stored", func() bool { c := f.counts(); return c.Received() == points })
+		f.eventually("the points are stored", func() bool {
+			c := f.counts()
+			return c.Received() == points
+		})
 	}
 	to.set(nil)
 	f.srv.tags.paused.Store(0)
 	f.send(c, "a;dc=eu 1 -1\na;dc=eu 2 -1\n")
-	f.eventually("the tags are given, and refused for good", func() bool { return f.store.Account().Requests()["graphite_tags_limit"] == 1 })
+	f.eventually("the tags are given, and refused for good", func() bool {
+		return f.store.Account().Requests()["graphite_tags_limit"] == 1
+	})
 	f.send(c, "a;dc=eu 3 -1\nb 1 -1\n")
-	f.eventually("all points are there", func() bool { c := f.counts(); return c.Received() == points+4 })
-	if got := f.store.Account().Requests()["graphite_tags_limit"]; got != 1 || f.refused(malformed) != 0 {
+	f.eventually("all points are there", func() bool {
+		c := f.counts()
+		return c.Received() == points+4
+	})
+	if got := f.store.Account().Requests()["graphite_tags_limit"]; got != 1 ||
+		f.refused(malformed) != 0 {
 		t.Errorf("tags were refused %d times", got)
 	}
 	to.mu.Lock()
@@ -204,7 +231,8 @@ func TestATaggerThatHasFailed(t *testing.T) {
 	f := newFixture(t, func(_ *store.Options, o *Options) { o.Tags = to })
 	c := f.dial("tcp", f.text)
 	f.send(c, "a;dc=eu 1 -1\n")
-	f.eventually("the point is stored", func() bool { c := f.counts(); return c.Received() == 1 }) // before it, no connection may be open yet
+	// before it, no connection may be open yet
+	f.eventually("the point is stored", func() bool { c := f.counts(); return c.Received() == 1 })
 	f.eventually("the connection is closed", func() bool { return f.srv.Connections().Open() == 0 })
 	if got := f.counts(); got.Accepted != 1 {
 		t.Errorf("account %+v", got)

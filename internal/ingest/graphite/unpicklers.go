@@ -33,7 +33,11 @@ func newUnpicklers(b *memory.Budget, n int) *unpicklers {
 		p.small <- new(unpickler)
 	}
 	p.large <- new(unpickler)
-	b.Add(memory.Pool{Name: "graphite-unpicklers", Holds: "values of pickled lists; larger lists are taken one by one", Use: p.used.Load})
+	b.Add(memory.Pool{
+		Name:  "graphite-unpicklers",
+		Holds: "values of pickled lists; larger lists are taken one by one",
+		Use:   p.used.Load,
+	})
 	return p
 }
 
@@ -78,7 +82,8 @@ func (p *unpicklers) keep(u *unpickler) {
 // bytesHeld returns the memory of an unpickler.
 func (u *unpickler) bytesHeld() int64 {
 	const cellBytes, sliceBytes, markBytes = 16, 24, 8
-	n := (cap(u.stack)+cap(u.memo)+cap(u.tuple))*cellBytes + cap(u.marks)*markBytes + cap(u.lists)*sliceBytes + cap(u.text)
+	n := (cap(u.stack)+cap(u.memo)+cap(u.tuple))*cellBytes + cap(u.marks)*markBytes +
+		cap(u.lists)*sliceBytes + cap(u.text)
 	n += len(u.far) * farCost * cellBytes
 	for _, l := range u.lists[:cap(u.lists)] {
 		n += cap(l) * cellBytes

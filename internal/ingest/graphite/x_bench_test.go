@@ -53,7 +53,8 @@ func benchStore(b *testing.B) *store.Store {
 func benchServer(b *testing.B) *Server {
 	st := benchStore(b)
 	return New(Options{
-		Points: st.Intake(), Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(), Now: st.Now, Logger: slog.New(slog.DiscardHandler),
+		Points: st.Intake(), Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(),
+		Account: st.Account(), Now: st.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -180,8 +180,9 @@ func inYear(t time.Time, year int, zone *time.Location) (y time.Time, ok bool) {
 // maxTag is the longest tag: longer ones are text that happens to have a colon.
 const maxTag = 64
 
-// tag reads `app: `, or `app[pid]: `, and returns the text behind it. A number is not an application
-// but a counter. Where a relay put its header ahead of a message of Cisco, that has a second time.
+// tag reads `app: `, or `app[pid]: `, and returns the text behind it. A number is not an
+// application but a counter. Where a relay put its header ahead of a message of Cisco, that has a
+// second time.
 func (m *message) tag(src []byte, c clock) (text []byte) {
 	src = m.uptimeOf(m.counters(src))
 	m.app, m.pid, text = cutTag(src)

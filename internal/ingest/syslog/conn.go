@@ -12,7 +12,13 @@ import (
 // run serves a connection until it ends.
 func (s *Server) run(nc *conns.Conn) {
 	s.buffers.Add(startBuffer)
-	c := &conn{s: s, nc: nc, buf: make([]byte, startBuffer), lease: s.unfinished.Lease(), out: writer{s: s, peer: conns.PeerOf(nc)}}
+	c := &conn{
+		s:     s,
+		nc:    nc,
+		buf:   make([]byte, startBuffer),
+		lease: s.unfinished.Lease(),
+		out:   writer{s: s, peer: conns.PeerOf(nc)},
+	}
 	c.start = c.buf
 	c.in = conns.Reader{From: nc, Conn: nc, Lease: c.lease}
 	err := c.loop()

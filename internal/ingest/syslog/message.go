@@ -153,7 +153,9 @@ func appendElements(dst []byte, list []element) []byte {
 	dst, mark := term.BeginMap(dst)
 	for i, id := range ids {
 		dst = term.AppendText(dst, id)
-		dst = appendGroup(dst, groups[i], func(dst []byte, i int) []byte { return appendParams(dst, list[i].params) })
+		dst = appendGroup(dst, groups[i], func(dst []byte, i int) []byte {
+			return appendParams(dst, list[i].params)
+		})
 	}
 	term.EndMap(dst, mark, len(ids))
 	return dst
@@ -164,7 +166,9 @@ func appendParams(dst []byte, list []param) []byte {
 	dst, mark := term.BeginMap(dst)
 	for i, name := range names {
 		dst = term.AppendText(dst, name)
-		dst = appendGroup(dst, groups[i], func(dst []byte, i int) []byte { return term.AppendText(dst, list[i].value) })
+		dst = appendGroup(dst, groups[i], func(dst []byte, i int) []byte {
+			return term.AppendText(dst, list[i].value)
+		})
 	}
 	term.EndMap(dst, mark, len(names))
 	return dst

@@ -166,7 +166,8 @@ func TestNoYearLeadsAhead(t *testing.T) {
 func TestRepeatedData(t *testing.T) {
 	src := []byte(`<13>1 - - - - - [a ip="1" ip="2" x="3"][b][a ip="4"] hi`)
 	_, event := eventOf(t, src, clock{now, time.UTC, maxFuture})
-	if want := `{"facility":1,"severity":5,"level":"notice","data":{"a":[{"ip":["1","2"],"x":"3"},{"ip":"4"}],"b":{}},"message":"hi"}`; event != want {
+	if want :=
+		`{"facility":1,"severity":5,"level":"notice","data":{"a":[{"ip":["1","2"],"x":"3"},{"ip":"4"}],"b":{}},"message":"hi"}`; event != want {
 		t.Errorf("got %s", event)
 	}
 }
@@ -184,7 +185,8 @@ func FuzzMessage(f *testing.F) {
 			}
 		}
 	}
-	f.Add([]byte(`<13>1 - - - - - [` + strings.Repeat(`a x="1" `, 1000) + `]` + strings.Repeat(`[b]`, 1000)))
+	f.Add([]byte(`<13>1 - - - - - [` + strings.Repeat(`a x="1" `, 1000) + `]` +
+		strings.Repeat(`[b]`, 1000)))
 	f.Fuzz(func(t *testing.T, src []byte) {
 		if len(src) > MaxMessage {
 			return

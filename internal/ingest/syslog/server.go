@@ -105,10 +105,21 @@ func New(o Options) *Server {
 		o.Now = time.Now
 	}
 	o.InputStall = cmp.Or(o.InputStall, defaultInputStall)
-	s := &Server{o: o, buffers: conns.NewBuffers(o.Memory, "syslog"), log: loglimit.New(o.Logger, time.Now), batches: newBatches(o.Memory)}
+	s := &Server{
+		o:       o,
+		buffers: conns.NewBuffers(o.Memory, "syslog"),
+		log:     loglimit.New(o.Logger, time.Now),
+		batches: newBatches(o.Memory),
+	}
 	s.unfinished = conns.NewUnfinished(o.Memory, "syslog-unfinished", o.InputStall, 0)
 	s.refusals = unacked.NewRefusals("syslog", o.Account, s.log)
-	s.conns = conns.New(conns.Options{Listener: "syslog", Limit: o.MaxConnections, Log: s.log, Full: s.turnAway, Idle: o.Idle})
+	s.conns = conns.New(conns.Options{
+		Listener: "syslog",
+		Limit:    o.MaxConnections,
+		Log:      s.log,
+		Full:     s.turnAway,
+		Idle:     o.Idle,
+	})
 	return s
 }
 

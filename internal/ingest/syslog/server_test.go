@@ -98,13 +98,17 @@ func (l *lines) count(part string) int {
 	return strings.Count(l.text.String(), part)
 }
 
-func start(t *testing.T) *fixture { return startWith(t, Options{Memory: memory.New(0, time.Now, nil)}) }
+func start(t *testing.T) *fixture {
+	return startWith(t, Options{Memory: memory.New(0, time.Now, nil)})
+}
 
 // startWith starts a server with some options.
 func startWith(t *testing.T, o Options) *fixture {
 	f := &fixture{T: t, acc: account.New(), events: &memoryEvents{}, log: new(lines)}
 	o.Events, o.Buckets, o.Account = f.events, f.events, f.acc
-	o.Now, o.Bucket, o.Logger = func() time.Time { return now }, "logs", slog.New(slog.NewTextHandler(f.log, nil))
+	o.Now, o.Bucket, o.Logger = func() time.Time {
+		return now
+	}, "logs", slog.New(slog.NewTextHandler(f.log, nil))
 	o.Ahead = ahead.New(loglimit.New(o.Logger, time.Now))
 	f.s = New(o)
 	var err error
@@ -153,13 +157,17 @@ func (f *fixture) eventually(what string, ok func() bool) {
 
 func (f *fixture) expect(want ...string) {
 	f.Helper()
-	f.eventually(fmt.Sprintf("%.300q", want), func() bool { return slices.Equal(f.events.messages(), want) })
+	f.eventually(fmt.Sprintf("%.300q", want), func() bool {
+		return slices.Equal(f.events.messages(), want)
+	})
 }
 
 func TestOverTCP(t *testing.T) {
 	f := start(t)
-	f.send("tcp", f.ln.Addr().String(), "<13>Jan  1 00:00:00 h a: one\n14 <13>h a: tw", "o\nx<13>three")
-	f.expect("logs 1767225600000000000 one", "logs 1767225630000000000 h a: two\nx", "logs 1767225630000000000 three")
+	f.send("tcp", f.ln.Addr().String(), "<13>Jan  1 00:00:00 h a: one\n14 <13>h a: tw",
+		"o\nx<13>three")
+	f.expect("logs 1767225600000000000 one", "logs 1767225630000000000 h a: two\nx",
+		"logs 1767225630000000000 three")
 }
 
 func TestOverUDP(t *testing.T) {
@@ -171,7 +179,8 @@ func TestOverUDP(t *testing.T) {
 func TestLargeMessages(t *testing.T) {
 	f := start(t)
 	long := strings.Repeat("x", MaxMessage)
-	f.send("tcp", f.ln.Addr().String(), long+"\n", "<13>"+long+"\n", fmt.Sprintf("%d %s", len(long)+5, "<13>a"+long), "<13>last\n")
+	f.send("tcp", f.ln.Addr().String(), long+"\n", "<13>"+long+"\n",
+		fmt.Sprintf("%d %s", len(long)+5, "<13>a"+long), "<13>last\n")
 	at := "logs 1767225630000000000 "
 	f.expect(at+long, at+"last")
 	if got := f.acc.Requests()["syslog_too_long"]; got != 2 {
@@ -185,7 +194,9 @@ func TestLargeMessages(t *testing.T) {
 func TestCutAndBadFraming(t *testing.T) {
 	f := start(t)
 	f.send("tcp", f.ln.Addr().String(), "100 <13>cut")
-	f.eventually("the cut message is counted", func() bool { return f.acc.Requests()["syslog_cut"] == 1 })
+	f.eventually("the cut message is counted", func() bool {
+		return f.acc.Requests()["syslog_cut"] == 1
+	})
 	f.send("tcp", f.ln.Addr().String(), "<13>good\n2026x no framing")
 	f.eventually("it is counted", func() bool { return f.acc.Requests()["syslog_bad_framing"] == 1 })
 	f.expect("logs 1767225630000000000 good")
@@ -229,7 +240,9 @@ func TestABucketThatIsNotThere(t *testing.T) {
 	f := start(t)
 	f.events.setFail(fmt.Errorf("bucket logs: %w", buckets.ErrUnknown))
 	f.send("udp", f.socks.Addr().String(), "<13>lost")
-	f.eventually("it is counted", func() bool { return f.acc.Requests()["syslog_unknown_bucket"] == 1 })
+	f.eventually("it is counted", func() bool {
+		return f.acc.Requests()["syslog_unknown_bucket"] == 1
+	})
 	f.events.setFail(nil)
 	f.send("udp", f.socks.Addr().String(), "<13>kept")
 	f.expect("logs 1767225630000000000 kept")
@@ -252,8 +265,8 @@ func TestAFailedStoreEndsTheConnection(t *testing.T) {
 	}
 }
 
-// TestMemoryOfUnfinishedMessages: the buffers of messages that are not whole are counted and leased,
-// connections without progress make room, and everything is given back.
+// TestMemoryOfUnfinishedMessages: the buffers of messages that are not whole are counted and
+// leased, connections without progress make room, and everything is given back.
 func TestMemoryOfUnfinishedMessages(t *testing.T) {
 	const limit = 16 << 20 // of which buffers and leases have 1 MiB each
 	began := time.Now()
@@ -295,8 +308,8 @@ func TestMemoryOfUnfinishedMessages(t *testing.T) {
 	f.eventually("a good sender is served", func() bool { return len(f.events.messages()) == 2 })
 }
 
-// TestBatchesAreShared: more senders than there are batches wait while the store is slow, and all of
-// their messages come.
+// TestBatchesAreShared: more senders than there are batches wait while the store is slow, and all
+// of their messages come.
 func TestBatchesAreShared(t *testing.T) {
 	f := start(t)
 	f.events.mu.Lock() // the store takes nothing
@@ -317,7 +330,9 @@ func TestBatchesAreShared(t *testing.T) {
 		}
 	}
 	f.events.mu.Unlock()
-	f.eventually("all messages are stored", func() bool { return len(f.events.messages()) == len(open) })
+	f.eventually("all messages are stored", func() bool {
+		return len(f.events.messages()) == len(open)
+	})
 	for _, nc := range open {
 		_ = nc.Close() // nobody reads from it
 	}

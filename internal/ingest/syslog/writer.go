@@ -46,7 +46,8 @@ func newBatches(m *memory.Budget) batches {
 	for range maxBatches {
 		b.free <- new(batch)
 	}
-	m.Add(memory.Pool{Name: "syslog-batches", Holds: "messages of syslog on their way into the store; at the limit senders wait",
+	m.Add(memory.Pool{Name: "syslog-batches", Holds: "messages of syslog on their way into the " +
+		"store; at the limit senders wait",
 		Limit: maxBatches * (2*(batchBytes+MaxMessage) + 2*batchEvents*eventBytes), Use: b.bytes.Load})
 	return b
 }

@@ -36,14 +36,15 @@ func (r *Refusals) Count(reason string, peer netip.AddrPort, input []byte) {
 		"input", sample(input))
 }
 
-// Ended notes why a connection is over, where its peer did not just leave: that it was cut off within
-// a message that had leased memory is counted, an error is logged.
+// Ended notes why a connection is over, where its peer did not just leave: that it was cut off
+// within a message that had leased memory is counted, an error is logged.
 func (r *Refusals) Ended(nc *conns.Conn, leased bool, err error) {
 	switch why := nc.WhyCut(); {
 	case why != "" && leased:
 		r.account.RefuseRequest(r.listener + "_cut_" + why)
 	case why == "" && err != nil:
-		r.log.Log(slog.LevelInfo, "closed", "connection closed", "listener", r.listener, "peer", nc.RemoteAddr().String(), "err", err)
+		r.log.Log(slog.LevelInfo, "closed", "connection closed", "listener", r.listener, "peer",
+			nc.RemoteAddr().String(), "err", err)
 	}
 }
 

@@ -35,11 +35,14 @@ const (
 	BadTimestamp                // the timestamp lies more than 417 days from the slot
 	SameHash                    // the series is new, and another one has its hash
 	TooLarge                    // the body of the event is too long; no point is refused for it
-	Unconfirmed                 // fewer nodes than asked for have confirmed the point in time; it may be stored all the same
-	NumReasons    = iota        // the number of reasons
+	// fewer nodes than asked for have confirmed the point in time; it may be stored all the same
+	Unconfirmed
+	NumReasons = iota // the number of reasons
 )
 
-var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name", "bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash", "too_large", "unconfirmed"}
+var reasonNames = [NumReasons]string{"future", "expired", "bad_type", "disk_full", "empty_name",
+	"bucket_deleted", "series_limit", "memory", "overload", "bad_timestamp", "same_hash", "too_large",
+	"unconfirmed"}
 
 // String returns the name under which the reason is reported, in lower case. It panics for
 // a value that is no reason.
@@ -56,12 +59,14 @@ func Reasons() []Reason {
 
 // Counts are numbers of points by what became of them. Each point is in one of them.
 type Counts struct {
-	Accepted    uint64             // stored in a slot that was unset
-	Duplicate   uint64             // the slot held the same value already
-	Conflicting uint64             // stored over a different value; a stale marker that met a value, which stays
-	Late        uint64             // stored, too old for the open blocks (package head); what the slot held is not looked at
-	Unset       uint64             // sent as unset: such a point never erases a value
-	Refused     [NumReasons]uint64 // not stored, by Reason
+	Accepted  uint64 // stored in a slot that was unset
+	Duplicate uint64 // the slot held the same value already
+	// stored over a different value; a stale marker that met a value, which stays
+	Conflicting uint64
+	// stored, too old for the open blocks (package head); what the slot held is not looked at
+	Late    uint64
+	Unset   uint64             // sent as unset: such a point never erases a value
+	Refused [NumReasons]uint64 // not stored, by Reason
 }
 
 // RefusedTotal returns the number of points that were refused for any reason.

@@ -91,8 +91,10 @@ func TestMinutesOfManyBucketsAreBounded(t *testing.T) {
 		if check(); a.Bytes() > rows*rowBytes {
 			t.Fatalf("%d buckets have %d minutes, %d may be", buckets, a.Bytes()/rowBytes, rows)
 		}
-		if got := a.Minutes(1); got[len(got)-1].Minute != minute || a.Total(1).Accepted != uint64(minute) {
-			t.Fatalf("the first bucket has %+v, and %d points in %d minutes", got, a.Total(1).Accepted, minute)
+		if got := a.Minutes(1); got[len(got)-1].Minute != minute ||
+			a.Total(1).Accepted != uint64(minute) {
+			t.Fatalf("the first bucket has %+v, and %d points in %d minutes", got, a.Total(1).Accepted,
+				minute)
 		}
 	}
 	again := New()

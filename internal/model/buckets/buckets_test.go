@@ -53,7 +53,8 @@ func TestRegistryEqualsAList(t *testing.T) {
 				}
 				list = slices.Delete(list, at, at+1)
 			default:
-				if b, err := r.Named(name); (err == nil) != (at >= 0) || err == nil && b != list[at] || err != nil && !errors.Is(err, ErrUnknown) {
+				if b, err := r.Named(name); (err == nil) != (at >= 0) || err == nil && b != list[at] ||
+					err != nil && !errors.Is(err, ErrUnknown) {
 					t.Fatalf("%s: %v, %v", name, b, err)
 				}
 			}
@@ -102,11 +103,13 @@ func TestIDsThatAreEqualByChance(t *testing.T) {
 	if _, err := r.Create(Info{Name: "a"}, add); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Create(Info{Name: "b"}, add); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "bucket 'a' has") {
+	if _, err := r.Create(Info{Name: "b"}, add); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "bucket 'a' has") {
 		t.Error(err)
 	}
 	r.Remove(r.Get("a"), Deletion{ID: 7, Name: "a"})
-	if _, err := r.Create(Info{Name: "b"}, add); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "deleted bucket") {
+	if _, err := r.Create(Info{Name: "b"}, add); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "deleted bucket") {
 		t.Error(err)
 	}
 }
@@ -143,7 +146,8 @@ func TestTimestampLimits(t *testing.T) {
 			from int64
 			ok   bool
 		}{
-			{0, true}, {1, true}, {-1, true}, {1<<55 - 1, true}, {-1<<55 + 1, true}, {1 << 55, false}, {-1 << 55, false},
+			{0, true}, {1, true}, {-1, true}, {1<<55 - 1, true}, {-1<<55 + 1, true}, {1 << 55, false},
+			{-1 << 55, false},
 			{1<<55 + 1, false}, {-1<<55 - 1, false}, {1 << 60, false}, {-1 << 60, false},
 		} {
 			w, ok := b.TimestampWord(slot, begin+uint64(c.from))
@@ -157,7 +161,8 @@ func TestTimestampLimits(t *testing.T) {
 func TestTimestamps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := Info{Resolution: rapid.Int64Range(1, MaxResolution).Draw(t, "resolution")}
-		slot, timestamp := rapid.Uint64Range(0, MaxSlot).Draw(t, "slot"), rapid.Uint64().Draw(t, "timestamp")
+		slot, timestamp := rapid.Uint64Range(0, MaxSlot).Draw(t, "slot"),
+			rapid.Uint64().Draw(t, "timestamp")
 		off := int64(timestamp - b.SlotBegin(slot))
 		w, ok := b.TimestampWord(slot, timestamp)
 		if fits := off >= -1<<55 && off < 1<<55; ok != fits {

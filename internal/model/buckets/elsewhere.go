@@ -8,10 +8,10 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Adopt is Create for a bucket that another node has created: its id follows from deleted, the clock
-// of the last deletion of its name that was known there. Where the bucket is here already it is
-// returned as it is, without a call of add. The error wraps ErrUnknown where the name was deleted
-// behind it, or is one of Create.
+// Adopt is Create for a bucket that another node has created: its id follows from deleted, the
+// clock of the last deletion of its name that was known there. Where the bucket is here already it
+// is returned as it is, without a call of add. The error wraps ErrUnknown where the name was
+// deleted behind it, or is one of Create.
 func (r *Registry[B]) Adopt(info Info, deleted uint64, add func(Info) error) (Info, error) {
 	r.creating.Lock()
 	defer r.creating.Unlock()
@@ -22,8 +22,8 @@ func (r *Registry[B]) Adopt(info Info, deleted uint64, add func(Info) error) (In
 	return info, add(info)
 }
 
-// here reports whether an adopted bucket is here already, and sets its properties. The error says why
-// it cannot be.
+// here reports whether an adopted bucket is here already, and sets its properties. The error says
+// why it cannot be.
 func (r *Registry[B]) here(info *Info, deleted uint64) (bool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
@@ -32,20 +32,23 @@ func (r *Registry[B]) here(info *Info, deleted uint64) (bool, error) {
 		return true, nil
 	}
 	if last := r.deleted.last[info.Name].Clock; last > deleted {
-		return false, fmt.Errorf("%w %s with the id %016x: the name was deleted at %d, behind its creation",
+		return false, fmt.Errorf("%w %s with the id %016x: the name was deleted at %d, behind its "+
+			"creation",
 			ErrUnknown, metric.Quoted(info.Name), info.ID, last)
 	}
 	if b, ok := r.byName[info.Name]; ok {
-		return false, fmt.Errorf("%w: %s, with the id %016x and not %016x", ErrExists, metric.Quoted(info.Name), b.Info().ID, info.ID)
+		return false, fmt.Errorf("%w: %s, with the id %016x and not %016x", ErrExists,
+			metric.Quoted(info.Name), b.Info().ID, info.ID)
 	}
 	return false, r.checkID(info.Name, info.ID)
 }
 
 // DeleteAt calls remove for the deletion of a name at a clock that another node gave it, with the
-// bucket that has the name, or with the zero B where there is none: the deletion then has an id that
-// no bucket can have. It does nothing where a deletion of the name at that clock or a higher one is
-// known. No bucket is created meanwhile.
-func (r *Registry[B]) DeleteAt(name string, clock uint64, remove func(b B, d Deletion) error) error {
+// bucket that has the name, or with the zero B where there is none: the deletion then has an id
+// that no bucket can have. It does nothing where a deletion of the name at that clock or a higher
+// one is known. No bucket is created meanwhile.
+func (r *Registry[B]) DeleteAt(name string, clock uint64,
+	remove func(b B, d Deletion) error) error {
 	r.creating.Lock()
 	defer r.creating.Unlock()
 	if clock <= r.LastDeletion(name) {

@@ -32,7 +32,8 @@ type Info struct {
 	Grace      int64  // ns, event reordering window
 	HPTS       bool   // every point has a timestamp in nanoseconds
 
-	Copies int // n, in what a node says of a bucket of its cluster; 0: that of the ring. A store does not keep it
+	// n, in what a node says of a bucket of its cluster; 0: that of the ring. A store does not keep it
+	Copies int
 }
 
 // Deletion is what is remembered of a deleted bucket: its name, and when it was
@@ -59,13 +60,16 @@ const (
 func (b *Info) Validate() error {
 	switch {
 	case len(b.Name) == 0 || len(b.Name) > metric.MaxBucket:
-		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalid, len(b.Name), metric.MaxBucket)
+		return fmt.Errorf("%w: the name has %d bytes, want 1 to %d", ErrInvalid, len(b.Name),
+			metric.MaxBucket)
 	case b.Resolution < 1 || b.Resolution > MaxResolution:
-		return fmt.Errorf("%w: a resolution of %d ms, want 1 to %d", ErrInvalid, b.Resolution, int64(MaxResolution))
+		return fmt.Errorf("%w: a resolution of %d ms, want 1 to %d", ErrInvalid, b.Resolution,
+			int64(MaxResolution))
 	case b.PPF < 1 || b.PPF > MaxPoints:
 		return fmt.Errorf("%w: %d points per file, want 1 to %d", ErrInvalid, b.PPF, int64(MaxPoints))
 	case b.TTL < 0 || b.TTL > MaxPoints:
-		return fmt.Errorf("%w: a TTL of %d points, want 0 (none) to %d", ErrInvalid, b.TTL, int64(MaxPoints))
+		return fmt.Errorf("%w: a TTL of %d points, want 0 (none) to %d", ErrInvalid, b.TTL,
+			int64(MaxPoints))
 	case b.Grace < 0:
 		return fmt.Errorf("%w: a grace of %d ns is negative", ErrInvalid, b.Grace)
 	}

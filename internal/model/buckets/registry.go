@@ -137,7 +137,8 @@ func (r *Registry[B]) checkID(name string, id uint64) error {
 			ErrInvalid, metric.Quoted(name), id, metric.Quoted(b.Info().Name))
 	}
 	if _, deleted := r.deleted.ids[id]; deleted {
-		return fmt.Errorf("%w: %s would have the id %016x, which a deleted bucket had; choose another name",
+		return fmt.Errorf("%w: %s would have the id %016x, which a deleted bucket had; choose another "+
+			"name",
 			ErrInvalid, metric.Quoted(name), id)
 	}
 	return nil
@@ -148,7 +149,11 @@ func (r *Registry[B]) Deletion(b B, now time.Time) Deletion {
 	info := b.Info()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	return Deletion{ID: info.ID, Clock: incarnation.Next(r.deleted.clock(info.Name), now), Name: info.Name}
+	return Deletion{
+		ID:    info.ID,
+		Clock: incarnation.Next(r.deleted.clock(info.Name), now),
+		Name:  info.Name,
+	}
 }
 
 // Remove takes a bucket out of the registry and notes its deletion.
@@ -219,7 +224,8 @@ type deletions struct {
 	ids   map[uint64]struct{}
 	last  map[string]Deletion // of each name
 	names int64               // bytes of the names in last
-	from  uint64              // any name may have been deleted before this clock, unknown to us; 0 = none
+	// any name may have been deleted before this clock, unknown to us; 0 = none
+	from uint64
 }
 
 // clock returns the clock of the last deletion of a name, 0 for none.

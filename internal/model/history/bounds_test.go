@@ -62,7 +62,8 @@ func TestLateWritersEqualTheModel(t *testing.T) {
 		for i, m := range marks {
 			for from := range int64(slots) {
 				if below := j.Since(m, from).Below; written[i][from] && below > from || below < from {
-					t.Fatalf("slot %d, since mark %d: written %v, and nothing changed below %d", from, i, written[i][from], below)
+					t.Fatalf("slot %d, since mark %d: written %v, and nothing changed below %d", from, i,
+						written[i][from], below)
 				}
 			}
 		}
@@ -102,7 +103,8 @@ func TestNewestLateStayApart(t *testing.T) {
 				}
 			}
 			if below := j.Since(marks[begin], from).Below; below != next {
-				t.Fatalf("write %d: since mark %d nothing changed between %d and %d, want %d", n, begin, from, below, next)
+				t.Fatalf("write %d: since mark %d nothing changed between %d and %d, want %d", n, begin, from,
+					below, next)
 			}
 		}
 	}
@@ -163,28 +165,34 @@ func TestManyNamesEqualTheModel(t *testing.T) {
 			if r.IntN(20) == 0 || len(marks) == 0 {
 				marks = append(marks, taken{j.Mark(0), len(changed)})
 			}
-			name := fmt.Sprintf("%d.%s.%08x", r.IntN(hosts), strings.Repeat("x", r.IntN(20)/19*maxPrefix), r.Uint32())
+			name := fmt.Sprintf("%d.%s.%08x", r.IntN(hosts), strings.Repeat("x", r.IntN(20)/19*maxPrefix),
+				r.Uint32())
 			if r.IntN(100) == 0 {
 				name = name[:len(name)-r.IntN(4)] // which others may begin with
 			}
 			changed = append(changed, name)
 			j.ChangeNames([]byte(name), func() {})
 			for i, n := range j.names {
-				if i > 0 && (n.prefix <= j.names[i-1].prefix || strings.HasPrefix(n.prefix, j.names[i-1].prefix)) || len(n.prefix) > maxPrefix {
+				if i > 0 && (n.prefix <= j.names[i-1].prefix ||
+					strings.HasPrefix(n.prefix, j.names[i-1].prefix)) || len(n.prefix) > maxPrefix {
 					t.Fatalf("%q stands behind %q", n.prefix, j.names[max(i-1, 0)].prefix)
 				}
 			}
 			if len(j.names) > maxNames {
 				t.Fatalf("%d names", len(j.names))
 			}
-			if rest := j.names[len(j.names):cap(j.names)]; slices.ContainsFunc(rest, func(n nameNote) bool { return n.prefix != "" }) {
+			if rest := j.names[len(j.names):cap(j.names)]; slices.ContainsFunc(rest, func(n nameNote) bool {
+				return n.prefix != ""
+			}) {
 				t.Fatal("names that are noted no more are held")
 			}
 		}
 		for _, m := range marks {
 			since := j.Since(m.mark, 0).Names
 			for _, name := range changed[m.at:] {
-				if !slices.ContainsFunc(since, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				if !slices.ContainsFunc(since, func(prefix string) bool {
+					return strings.HasPrefix(name, prefix)
+				}) {
 					t.Fatalf("%q changed behind mark %+v, and only %q are said to have", name, m, since)
 				}
 			}
@@ -198,7 +206,8 @@ func TestNamesStayApart(t *testing.T) {
 	var j Journal
 	j.Mark(0)
 	for n := range maxNames + 1 {
-		j.ChangeNames(fmt.Appendf(nil, "%03xaa%s", n/3, []string{"1", "2long1", "2long2"}[n%3]), func() {})
+		j.ChangeNames(fmt.Appendf(nil, "%03xaa%s", n/3, []string{"1", "2long1", "2long2"}[n%3]),
+			func() {})
 	}
 	if groups := maxNames/3 + 1; len(j.names) != groups {
 		t.Errorf("%d notes are left, want %d", len(j.names), groups)

@@ -60,8 +60,8 @@ type Unchanged struct {
 // Forgotten is what is said where anything may have changed.
 func Forgotten() Unchanged { return Unchanged{Below: Nothing, Names: []string{""}} }
 
-// Mark returns the present moment, of which now is about the slot. What is read behind it is as new as
-// the mark, or newer.
+// Mark returns the present moment, of which now is about the slot. What is read behind it is as new
+// as the mark, or newer.
 func (j *Journal) Mark(now int64) Mark {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -88,19 +88,20 @@ func (j *Journal) Since(m Mark, from int64) Unchanged {
 		return Forgotten()
 	}
 	return Unchanged{
-		Below: j.late.lowest(m.Count, from, j.notes.lowest(m.Count)), Names: j.names.changed(m.Count), Live: j.now - j.delays.most(),
+		Below: j.late.lowest(m.Count, from, j.notes.lowest(m.Count)), Names: j.names.changed(m.Count),
+		Live: j.now - j.delays.most(),
 	}
 }
 
-// Noted is what a writer noted last: it need not be noted again before the next mark. The lock under
-// which it writes protects it.
+// Noted is what a writer noted last: it need not be noted again before the next mark. The lock
+// under which it writes protects it.
 type Noted struct {
 	turn     uint64
 	lo, past int64
 }
 
-// Wrote notes a write to the slots [lo, past). It is called under the lock under which readers of the slots
-// see the write, before they can.
+// Wrote notes a write to the slots [lo, past). It is called under the lock under which readers of
+// the slots see the write, before they can.
 func (j *Journal) Wrote(lo, past int64, last *Noted) {
 	if lo < j.armed.Load() {
 		j.note(lo, past, last)
@@ -146,8 +147,8 @@ func (j *Journal) Change(change func()) {
 	change()
 }
 
-// ChangeNames calls change, after which the metric of a key is there or is not, or any metric without
-// one. It is called as that of Change.
+// ChangeNames calls change, after which the metric of a key is there or is not, or any metric
+// without one. It is called as that of Change.
 func (j *Journal) ChangeNames(key []byte, change func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -162,11 +163,12 @@ func (j *Journal) ChangeNames(key []byte, change func()) {
 func (j *Journal) Bytes() int64 {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return int64(cap(j.notes))*noteSize + int64(cap(j.late))*lateNoteSize + int64(cap(j.names))*nameNoteSize
+	return int64(cap(j.notes))*noteSize + int64(cap(j.late))*lateNoteSize +
+		int64(cap(j.names))*nameNoteSize
 }
 
-// delays are how far behind the present recent slots were written, lately: the most of about a minute
-// of slots, and of the one before.
+// delays are how far behind the present recent slots were written, lately: the most of about a
+// minute of slots, and of the one before.
 type delays struct {
 	began      int64 // slot
 	this, last int64
@@ -190,8 +192,8 @@ func (d *delays) note(behind int64) { d.this = max(d.this, behind) }
 
 func (d *delays) most() int64 { return max(d.this, d.last) }
 
-// notes are the changes of recent slots, ascending by count and by slot: later changes that are lower stand
-// for all before them.
+// notes are the changes of recent slots, ascending by count and by slot: later changes that are
+// lower stand for all before them.
 type notes []note
 
 // note says that of the changes up to a count, and above that of the note before, the lowest
@@ -238,8 +240,8 @@ func (n *notes) add(count uint64, slot int64) {
 	*n = append(list, note{count, slot})
 }
 
-// joined joins neighbours that together reach over less than a share of their age: the lower slot, the
-// later count.
+// joined joins neighbours that together reach over less than a share of their age: the lower slot,
+// the later count.
 func (n notes) joined(share uint64) notes {
 	kept := len(n) - 1
 	newest := n[kept].slot

@@ -12,7 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSinceEqualsTheModel: what is said to be unchanged is what the list of all writes says, or less.
+// TestSinceEqualsTheModel: what is said to be unchanged is what the list of all writes says, or
+// less.
 func TestSinceEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var j Journal
@@ -73,12 +74,15 @@ func TestSinceEqualsTheModel(t *testing.T) {
 				t.Fatalf("names %q changed since %+v, want %q", u.Names, m.mark, m.names)
 			}
 			for _, name := range m.names {
-				if !slices.ContainsFunc(u.Names, func(prefix string) bool { return strings.HasPrefix(name, prefix) }) {
+				if !slices.ContainsFunc(u.Names, func(prefix string) bool {
+					return strings.HasPrefix(name, prefix)
+				}) {
 					t.Fatalf("name %q changed since %+v, and only %q are said to have", name, m.mark, u.Names)
 				}
 			}
 		}
-		if len(j.notes) > maxNotes || len(j.late) > maxLate || len(j.names) > maxNames || j.Bytes() > 2*(noteSize*maxNotes+lateNoteSize*maxLate+nameNoteSize*maxNames) {
+		if len(j.notes) > maxNotes || len(j.late) > maxLate || len(j.names) > maxNames ||
+			j.Bytes() > 2*(noteSize*maxNotes+lateNoteSize*maxLate+nameNoteSize*maxNames) {
 			t.Fatalf("%d notes and %d late ones in %d bytes", len(j.notes), len(j.late), j.Bytes())
 		}
 	})
@@ -86,11 +90,12 @@ func TestSinceEqualsTheModel(t *testing.T) {
 
 // drawName draws a key of some parts, few of them, and some that are the begin of others.
 func drawName(t *rapid.T) string {
-	return strings.Repeat("long", rapid.SampledFrom([]int{0, 0, 0, 20}).Draw(t, "long")) + rapid.StringMatching("[abc]{0,6}").Draw(t, "name")
+	return strings.Repeat("long", rapid.SampledFrom([]int{0, 0, 0, 20}).Draw(t, "long")) +
+		rapid.StringMatching("[abc]{0,6}").Draw(t, "name")
 }
 
-// TestManyNames: of more names than there are notes, those are kept apart that begin otherwise, and a mark
-// is told all that came behind it and little of what came before.
+// TestManyNames: of more names than there are notes, those are kept apart that begin otherwise, and
+// a mark is told all that came behind it and little of what came before.
 func TestManyNames(t *testing.T) {
 	var j Journal
 	before := j.Mark(0)
@@ -102,23 +107,27 @@ func TestManyNames(t *testing.T) {
 	last := j.Mark(0)
 	j.ChangeNames([]byte("web.requests"), func() {})
 	takes := func(m Mark, name string) bool {
-		return slices.ContainsFunc(j.Since(m, 0).Names, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
+		return slices.ContainsFunc(j.Since(m, 0).Names, func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		})
 	}
 	for host := range 40 {
 		if name := fmt.Sprintf("host%02d.cpu.99", host); !takes(before, name) || takes(last, name) {
-			t.Errorf("%s changed: since the first mark %v, since the last one %v", name, takes(before, name), takes(last, name))
+			t.Errorf("%s changed: since the first mark %v, since the last one %v", name, takes(before, name),
+				takes(last, name))
 		}
 	}
 	if !takes(last, "web.requests") || takes(before, "db.requests") || takes(before, "host99.disk") {
-		t.Errorf("since the last mark %q changed, since the first one %q", j.Since(last, 0).Names, j.Since(before, 0).Names)
+		t.Errorf("since the last mark %q changed, since the first one %q", j.Since(last, 0).Names,
+			j.Since(before, 0).Names)
 	}
 	if j.ChangeNames(nil, func() {}); !takes(last, "db.requests") {
 		t.Error("any name may have changed, and one has not")
 	}
 }
 
-// TestOnTime: of a sender that goes on, an old mark takes little more for changed than was written at it,
-// however many marks there were.
+// TestOnTime: of a sender that goes on, an old mark takes little more for changed than was written
+// at it, however many marks there were.
 func TestOnTime(t *testing.T) {
 	var j Journal
 	var w Noted
@@ -151,16 +160,20 @@ func TestLate(t *testing.T) {
 		j.Wrote(slot-3600, slot-3600+1, &b)
 		j.Wrote(slot-86400, slot-86400+4, &c)
 		for _, of := range []struct{ from, below int64 }{
-			{0, slot - 86400 - granule}, {slot - 86400 + 2*granule, slot - 3600 - granule}, {slot - 3600 + granule, slot},
+			{0, slot - 86400 - granule}, {slot - 86400 + 2*granule, slot - 3600 - granule},
+			{slot - 3600 + granule, slot},
 		} {
 			if below := j.Since(m, of.from).Below; below < of.below || below > of.below+granule {
-				t.Fatalf("step %d: nothing changed between %d and %d, want %d", n, of.from-slot, below-slot, of.below-slot)
+				t.Fatalf("step %d: nothing changed between %d and %d, want %d", n, of.from-slot, below-slot,
+					of.below-slot)
 			}
 		}
 	}
-	for _, of := range []struct{ from, below int64 }{{0, 1_000_000 - 86400}, {1_000_000 - 86400 + 5300, 1_000_000 - 3600}} {
+	for _, of := range []struct{ from, below int64 }{{0, 1_000_000 - 86400},
+		{1_000_000 - 86400 + 5300, 1_000_000 - 3600}} {
 		if below := j.Since(old, of.from).Below; below > of.below+10 || below < of.below-500 {
-			t.Errorf("since an old mark nothing changed between %d and %d, want %d", of.from, below, of.below)
+			t.Errorf("since an old mark nothing changed between %d and %d, want %d", of.from, below,
+				of.below)
 		}
 	}
 }
@@ -187,7 +200,8 @@ func TestManyLate(t *testing.T) {
 			for i := n; i < len(marks); i += 1 + r.IntN(300) {
 				slot := written[i]
 				if below := j.Since(marks[n], slot).Below; below > slot {
-					t.Fatalf("write %d, of slot %d, is not noted for mark %d: nothing changed below %d", i, slot, n, below)
+					t.Fatalf("write %d, of slot %d, is not noted for mark %d: nothing changed below %d", i, slot,
+						n, below)
 				}
 			}
 		}
@@ -261,8 +275,8 @@ func TestUnmarked(t *testing.T) {
 	}
 }
 
-// TestReadersSeeTheirChanges: slots under locks of their own, written and read beside each other, recent ones
-// and others. What a reader found unchanged is.
+// TestReadersSeeTheirChanges: slots under locks of their own, written and read beside each other,
+// recent ones and others. What a reader found unchanged is.
 func TestReadersSeeTheirChanges(t *testing.T) {
 	const groups, slots, rounds = 4, 256, 2000
 	var j Journal

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// lateNotes are the changes of slots that are not recent, each by itself: a sender in the far past takes
-// nothing between there and now from a cache. They are in no order.
+// lateNotes are the changes of slots that are not recent, each by itself: a sender in the far past
+// takes nothing between there and now from a cache. They are in no order.
 type lateNotes []lateNote
 
 // lateNote says that the slots [lo, past) changed, the last time at a count or before.
@@ -26,8 +26,8 @@ const (
 	newLate = maxLate / 4
 )
 
-// lowest returns the lowest slot from one on, and below another one, that changed behind a count; the
-// other one where there is none.
+// lowest returns the lowest slot from one on, and below another one, that changed behind a count;
+// the other one where there is none.
 func (l lateNotes) lowest(count uint64, from, below int64) int64 {
 	for i := range l {
 		if n := &l[i]; n.count > count && n.past > from {
@@ -51,7 +51,8 @@ func (l *lateNotes) add(lo, past int64, count, marked uint64) {
 	if len(list) == maxLate {
 		slices.SortFunc(list, func(a, b lateNote) int { return cmp.Compare(a.count, b.count) })
 		for gap := int64(granule); len(list) > maxLate*3/4; gap *= 2 {
-			list = append(list[:0], append(joinedLate(list[:len(list)-newLate], gap), list[len(list)-newLate:]...)...)
+			list = append(list[:0],
+				append(joinedLate(list[:len(list)-newLate], gap), list[len(list)-newLate:]...)...)
 		}
 	}
 	*l = append(list, lateNote{lo, past, count})

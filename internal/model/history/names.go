@@ -6,18 +6,20 @@ import (
 	"strings"
 )
 
-// nameNotes are the metrics that came or went, as prefixes of their keys, in the order of these. None is
-// a prefix of another one.
+// nameNotes are the metrics that came or went, as prefixes of their keys, in the order of these.
+// None is a prefix of another one.
 type nameNotes []nameNote
 
-// nameNote says that metrics whose keys begin with a prefix came or went, the last time at a count or before.
+// nameNote says that metrics whose keys begin with a prefix came or went, the last time at a count
+// or before.
 type nameNote struct {
 	prefix string
 	count  uint64
 }
 
 const (
-	// maxNames is how many notes a journal keeps. When there are more, those that begin alike become one.
+	// maxNames is how many notes a journal keeps. When there are more, those that begin alike become
+	// one.
 	maxNames = 256
 	// maxPrefix is how much of a key is kept.
 	maxPrefix    = 64
@@ -37,7 +39,9 @@ func (l nameNotes) changed(count uint64) (list []string) {
 // add adds a key. Without one it may be any.
 func (l *nameNotes) add(key []byte, count uint64) {
 	list, prefix := *l, string(key[:min(len(key), maxPrefix)])
-	at, there := slices.BinarySearchFunc(list, prefix, func(n nameNote, prefix string) int { return strings.Compare(n.prefix, prefix) })
+	at, there := slices.BinarySearchFunc(list, prefix, func(n nameNote, prefix string) int {
+		return strings.Compare(n.prefix, prefix)
+	})
 	if !there && at > 0 && strings.HasPrefix(prefix, list[at-1].prefix) {
 		at, there = at-1, true
 	}

@@ -252,8 +252,10 @@ func (b *before) unpack(c *[nameColumns]fields.Reader) bool {
 	}
 	b.DeleteSequence = number(nameDeleted, 1<<64-1)
 	b.Incarnation = number(nameIncarnation, 1<<64-1)
-	shared, rest := c[nameShared].UpTo(uint64(len(b.Key))), c[nameLength].UpTo(uint64(len(c[nameText].Src)))
-	if c[nameNumber].Bad || c[nameShared].Bad || c[nameLength].Bad || shared+rest > MaxName || b.Column > MaxColumn {
+	shared, rest := c[nameShared].UpTo(uint64(len(b.Key))),
+		c[nameLength].UpTo(uint64(len(c[nameText].Src)))
+	if c[nameNumber].Bad || c[nameShared].Bad || c[nameLength].Bad || shared+rest > MaxName ||
+		b.Column > MaxColumn {
 		return false
 	}
 	b.Key = append(b.Key[:shared], c[nameText].Src[:rest]...)

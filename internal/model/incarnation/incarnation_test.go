@@ -30,7 +30,8 @@ func TestClocksOnlyGrow(t *testing.T) {
 // A deletion is remembered for 30 days, and for at most an hour more.
 func TestExpiredIsBehindTheTTL(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		now := time.Unix(rapid.Int64Range(0, 1<<33).Draw(rt, "now"), rapid.Int64Range(0, 1e9-1).Draw(rt, "ns"))
+		now := time.Unix(rapid.Int64Range(0, 1<<33).Draw(rt, "now"),
+			rapid.Int64Range(0, 1e9-1).Draw(rt, "ns"))
 		at := int64(Expired(now))
 		late := now.Add(-TTL).UnixNano()
 		if at > max(late, 0) || late-at >= int64(time.Hour) {

@@ -46,7 +46,8 @@ func Key(parts ...string) ([]byte, error) {
 	n := 0
 	for i, p := range parts {
 		if len(p) > MaxPart {
-			return nil, fmt.Errorf("part %d of the metric has %d bytes, the limit is %d", i+1, len(p), MaxPart)
+			return nil, fmt.Errorf("part %d of the metric has %d bytes, the limit is %d", i+1, len(p),
+				MaxPart)
 		}
 		n += 1 + len(p)
 	}
@@ -146,7 +147,8 @@ func appendEscaped(dst, s []byte) []byte {
 }
 
 // errTrailingEscape is returned for a text that ends in a lone backslash.
-var errTrailingEscape = errors.New(`a backslash at the end escapes nothing: write \\ for a backslash`)
+var errTrailingEscape = errors.New(
+	`a backslash at the end escapes nothing: write \\ for a backslash`)
 
 // Unescape undoes Escaped: \xHH is a byte, a backslash before any other
 // character stands for that character.

@@ -6,7 +6,8 @@ import (
 )
 
 // errText says that a text is not one of a metric.
-var errText = errors.New("not the text of a metric: want parts such as 'web'.'requests', or web.requests where no part has a dot or a quote")
+var errText = errors.New("not the text of a metric: want parts such as 'web'.'requests', or " +
+	"web.requests where no part has a dot or a quote")
 
 // ParseText undoes Text: it returns the key of a metric written as parts
 // between dots, in quotes or, where they hold neither dot nor quote, without.
@@ -31,7 +32,8 @@ func ParseText(text string) (key []byte, err error) {
 			if end < 0 {
 				end = len(rest)
 			}
-			if elem, rest = rest[:end], rest[end:]; elem == "" || strings.ContainsRune(elem, '\'') || strings.HasPrefix(elem, rawMark) {
+			if elem, rest = rest[:end], rest[end:]; elem == "" || strings.ContainsRune(elem, '\'') ||
+				strings.HasPrefix(elem, rawMark) {
 				return nil, errText
 			}
 		}

@@ -42,11 +42,14 @@ func TestIDsAreFixed(t *testing.T) {
 // What tells two buckets apart tells their ids apart, and nothing else does.
 func TestBucketIDs(t *testing.T) {
 	ids := make(map[uint64]string)
-	for _, name := range []string{"", "b", "bb", "b\x00", "\x00b", "b~conflict", string(make([]byte, MaxBucket))} {
+	for _, name := range []string{"", "b", "bb", "b\x00", "\x00b", "b~conflict",
+		string(make([]byte, MaxBucket))} {
 		for _, resolution := range []int64{1, 1000, 60_000, 1 << 40} {
 			for _, hpts := range []bool{false, true} {
-				for _, deleted := range []uint64{0, 1, 1_763_000_000_000_000_000, 1_763_000_000_000_000_001, 1<<64 - 1} {
-					id, what := BucketID(name, resolution, hpts, deleted), fmt.Sprintf("%q %d %t %d", name, resolution, hpts, deleted)
+				for _, deleted := range []uint64{0, 1, 1_763_000_000_000_000_000, 1_763_000_000_000_000_001,
+					1<<64 - 1} {
+					id, what := BucketID(name, resolution, hpts, deleted),
+						fmt.Sprintf("%q %d %t %d", name, resolution, hpts, deleted)
 					if was, ok := ids[id]; ok || id == 0 {
 						t.Errorf("the id of %s is %x, which %q has", what, id, was)
 					}

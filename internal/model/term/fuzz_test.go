@@ -29,7 +29,8 @@ func FuzzTerm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		plain, err := Plain(src)
 		if err != nil {
-			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) && !errors.Is(err, ErrUnsupported) {
+			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) &&
+				!errors.Is(err, ErrUnsupported) {
 				t.Fatalf("an error without a cause: %v", err)
 			}
 			return
@@ -55,7 +56,8 @@ func FuzzTerm(f *testing.F) {
 		if err != nil {
 			return // keys of one text, $base64 as a key, too long
 		}
-		if doc2 := Root(back).AppendJSON(nil); !bytes.Equal(doc, doc2) && !bytes.Contains(doc, []byte(base64Key)) {
+		if doc2 := Root(back).AppendJSON(nil); !bytes.Equal(doc, doc2) &&
+			!bytes.Contains(doc, []byte(base64Key)) {
 			t.Fatalf("%s became %s", doc, doc2)
 		}
 	})
@@ -63,7 +65,8 @@ func FuzzTerm(f *testing.F) {
 
 // FuzzJSON: JSON that is taken makes a plain term with the same meaning.
 func FuzzJSON(f *testing.F) {
-	for _, s := range []string{`{"a":[1,2.5,-3,null,true,"x\u0000"],"time":"2026-01-01"}`, `[[[]]]`, `1e400`, `{"$base64":"AA=="}`, `"\ud800"`} {
+	for _, s := range []string{`{"a":[1,2.5,-3,null,true,"x\u0000"],"time":"2026-01-01"}`, `[[[]]]`,
+		`1e400`, `{"$base64":"AA=="}`, `"\ud800"`} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
@@ -77,7 +80,8 @@ func FuzzJSON(f *testing.F) {
 		if !json.Valid(doc) {
 			t.Fatalf("%q was taken", doc)
 		}
-		if _, _, err := AppendObjectFromJSON(nil, doc, "time"); err == nil && bytes.TrimLeft(doc, " \t\r\n")[0] != '{' {
+		if _, _, err := AppendObjectFromJSON(nil, doc, "time"); err == nil &&
+			bytes.TrimLeft(doc, " \t\r\n")[0] != '{' {
 			t.Fatalf("%q was taken as an object", doc)
 		}
 	})

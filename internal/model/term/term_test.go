@@ -98,8 +98,10 @@ func TestJSON(t *testing.T) {
 }
 
 func TestTakenField(t *testing.T) {
-	plain, taken, err := AppendObjectFromJSON([]byte("x"), []byte(`{"a":{"time":2},"time":"now","b":1}`), "time")
-	if got := string(Root(plain[1:]).AppendJSON(nil)); err != nil || taken != "now" || got != `{"a":{"time":2},"b":1}` {
+	plain, taken, err := AppendObjectFromJSON([]byte("x"),
+		[]byte(`{"a":{"time":2},"time":"now","b":1}`), "time")
+	if got := string(Root(plain[1:]).AppendJSON(nil)); err != nil || taken != "now" ||
+		got != `{"a":{"time":2},"b":1}` {
 		t.Errorf("%v %v %s", err, taken, got)
 	}
 	for _, bad := range []string{`[1]`, `"x"`, `{"time":{}}`, `{"time":null}`} {
@@ -129,25 +131,42 @@ func TestBombs(t *testing.T) {
 		want error
 		text string
 	}{
-		"inflates to 16 MiB":            {zip(uint32(len(long)), long), ErrTooLarge, "16777221 bytes when inflated, the limit is 1048576"},
+		"inflates to 16 MiB": {zip(uint32(len(long)), long), ErrTooLarge,
+			"16777221 bytes when inflated, the limit is 1048576"},
 		"inflates to more than it says": {zip(10, long), ErrMalformed, "another size than its 10 bytes"},
-		"inflates to less than it says": {zip(10, []byte{tagNil}), ErrMalformed, "another size than its 10 bytes"},
-		"says 4 GiB":                    {zip(math.MaxUint32, nil), ErrTooLarge, "4294967295 bytes when inflated"},
-		"compressed twice":              {zip(6, []byte{tagCompressed, 0, 0, 0, 0, 0}), ErrMalformed, "compressed twice"},
-		"a 16 MiB atom":                 {append([]byte{version, tagAtomUTF8, 0xff, 0xff}, make([]byte, 1<<24)...), ErrTooLarge, "16777220 bytes, the limit is 1048576"},
-		"an atom of 65535 bytes":        {append([]byte{version, tagAtomUTF8, 0xff, 0xff}, make([]byte, 65535)...), ErrTooLarge, "an atom of 65535 characters, the limit is 255"},
-		"deep lists":                    {append(append([]byte{version}, bytes.Repeat([]byte{tagList, 0, 0, 0, 1}, 100_000)...), tagNil), ErrTooLarge, "deeper than 64 levels"},
-		"a list of 4 G elements":        {u32(tagList, math.MaxUint32), ErrMalformed, "4294967296 elements in 0 bytes"},
-		"a map of 4 G keys":             {u32(tagMap, math.MaxUint32), ErrMalformed, "8589934590 elements in 0 bytes"},
-		"many elements":                 {append(u32(tagList, 100_000), bytes.Repeat([]byte{tagNil}, 100_001)...), ErrTooLarge, "more than 65536 values"},
-		"a long binary":                 {u32(tagBinary, math.MaxUint32), ErrMalformed, "it ends inside a value of 4294967300 bytes"},
-		"a long integer":                {append(u32(tagLargeBig, 300), make([]byte, 301)...), ErrTooLarge, "an integer of 300 bytes, the limit is 255"},
+		"inflates to less than it says": {zip(10, []byte{tagNil}), ErrMalformed,
+			"another size than its 10 bytes"},
+		"says 4 GiB": {zip(math.MaxUint32, nil), ErrTooLarge,
+			"4294967295 bytes when inflated"},
+		"compressed twice": {zip(6, []byte{tagCompressed, 0, 0, 0, 0, 0}), ErrMalformed,
+			"compressed twice"},
+		"a 16 MiB atom": {
+			append([]byte{version, tagAtomUTF8, 0xff, 0xff}, make([]byte, 1<<24)...), ErrTooLarge,
+			"16777220 bytes, the limit is 1048576"},
+		"an atom of 65535 bytes": {
+			append([]byte{version, tagAtomUTF8, 0xff, 0xff}, make([]byte, 65535)...), ErrTooLarge,
+			"an atom of 65535 characters, the limit is 255"},
+		"deep lists": {
+			append(append([]byte{version}, bytes.Repeat([]byte{tagList, 0, 0, 0, 1}, 100_000)...), tagNil),
+			ErrTooLarge, "deeper than 64 levels"},
+		"a list of 4 G elements": {u32(tagList, math.MaxUint32), ErrMalformed,
+			"4294967296 elements in 0 bytes"},
+		"a map of 4 G keys": {u32(tagMap, math.MaxUint32), ErrMalformed,
+			"8589934590 elements in 0 bytes"},
+		"many elements": {
+			append(u32(tagList, 100_000), bytes.Repeat([]byte{tagNil}, 100_001)...), ErrTooLarge,
+			"more than 65536 values"},
+		"a long binary": {u32(tagBinary, math.MaxUint32), ErrMalformed,
+			"it ends inside a value of 4294967300 bytes"},
+		"a long integer": {append(u32(tagLargeBig, 300), make([]byte, 301)...),
+			ErrTooLarge, "an integer of 300 bytes, the limit is 255"},
 	} {
 		if _, err := Plain(c.term); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want %s", name, err, c.text)
 		}
 	}
-	if plain, err := Plain(zip(3, []byte{tagSmallUTF8, 1, 'x'})); err != nil || string(Root(plain).AppendJSON(nil)) != `"x"` {
+	if plain, err := Plain(zip(3, []byte{tagSmallUTF8, 1, 'x'})); err != nil ||
+		string(Root(plain).AppendJSON(nil)) != `"x"` {
 		t.Errorf("a small compressed term: %x, %v", plain, err)
 	}
 }
@@ -171,7 +190,8 @@ func TestWalk(t *testing.T) {
 	if !ok || !ok2 {
 		t.Fatal("a field is missing")
 	}
-	for i, want := range map[int64]string{-1: "missing", 0: "7", 1: "[[],{}]", 2: "missing", math.MaxInt64: "missing"} {
+	for i, want := range map[int64]string{-1: "missing", 0: "7", 1: "[[],{}]", 2: "missing",
+		math.MaxInt64: "missing"} {
 		if got := get(a.Index(i)); got != want {
 			t.Errorf("a[%d] is %s, not %s", i, got, want)
 		}
@@ -241,7 +261,8 @@ func TestCompare(t *testing.T) {
 	floats(`123456789012345678901234567890`, 1e20, 1)
 	floats(`-123456789012345678901234567890`, 1e300, -1)
 	floats(`[]`, 1e300, 1)
-	for s, want := range map[string]int{`"b"`: 0, `"a"`: -1, `"ba"`: 1, `1`: -1, `[]`: -1, `{}`: -1, `true`: 1} {
+	for s, want := range map[string]int{`"b"`: 0, `"a"`: -1, `"ba"`: 1, `1`: -1, `[]`: -1, `{}`: -1,
+		`true`: 1} {
 		if got := js(s).CompareText("b"); got != want {
 			t.Errorf("%s with b: %d", s, got)
 		}

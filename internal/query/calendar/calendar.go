@@ -126,7 +126,8 @@ func (s Step) next(day int64) int64 {
 // firstOf returns the first day of a month, counted from January of the year 0.
 func firstOf(month int64) int64 {
 	year := floorDiv(month, YearMonths)
-	return time.Date(int(year), time.Month(month-YearMonths*year+1), 1, 0, 0, 0, 0, time.UTC).Unix() / 86400
+	return time.Date(int(year), time.Month(month-YearMonths*year+1), 1, 0, 0, 0, 0,
+		time.UTC).Unix() / 86400
 }
 
 func daysIn(year int, month time.Month) int {

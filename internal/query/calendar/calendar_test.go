@@ -76,12 +76,14 @@ func TestBegin(t *testing.T) {
 // The first of two midnights is the begin of a day, and a day that was left out has none.
 func TestOddDays(t *testing.T) {
 	havana := zoneOf(t, "America/Havana")
-	list := Step{1, Day}.Windows(at(t, "2026-10-31 12:00:00", havana), at(t, "2026-11-03 12:00:00", havana), havana)
+	list := Step{1, Day}.Windows(at(t, "2026-10-31 12:00:00", havana),
+		at(t, "2026-11-03 12:00:00", havana), havana)
 	if got := list[2] - list[1]; len(list) != 4 || got != 25*3600*1000 {
 		t.Errorf("%v: the day of the change has %d ms", list, got)
 	}
 	apia := zoneOf(t, "Pacific/Apia")
-	list = Step{1, Day}.Windows(at(t, "2011-12-29 12:00:00", apia), at(t, "2012-01-01 12:00:00", apia), apia)
+	list = Step{1, Day}.Windows(at(t, "2011-12-29 12:00:00", apia), at(t, "2012-01-01 12:00:00", apia),
+		apia)
 	if want := []int64{0, 12 * 3600_000, 36 * 3600_000}; len(list) != 3 ||
 		!slices.Equal(want, []int64{0, list[1] - list[0], list[2] - list[0]}) {
 		t.Errorf("without 2011-12-30 the days begin at %v", list)
@@ -90,7 +92,8 @@ func TestOddDays(t *testing.T) {
 
 // Windows are those of a walk over the hours of a range, each looked up on its own.
 func TestWindowsEqualAWalk(t *testing.T) {
-	names := []string{"UTC", "Europe/Zagreb", "America/New_York", "America/Sao_Paulo", "America/Havana",
+	names := []string{"UTC", "Europe/Zagreb", "America/New_York", "America/Sao_Paulo",
+		"America/Havana",
 		"Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Casablanca", "Pacific/Apia", "+0530"}
 	rapid.Check(t, func(rt *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(rt, "zone")
@@ -98,10 +101,12 @@ func TestWindowsEqualAWalk(t *testing.T) {
 		if err != nil {
 			rt.Fatal(err)
 		}
-		step := Step{rapid.SampledFrom([]int64{1, 2, 3, 12}).Draw(rt, "n"), Unit(rapid.IntRange(int(Day), int(Month)).Draw(rt, "unit"))}
+		step := Step{rapid.SampledFrom([]int64{1, 2, 3, 12}).Draw(rt, "n"),
+			Unit(rapid.IntRange(int(Day), int(Month)).Draw(rt, "unit"))}
 		const minute = 60_000
 		start := rapid.Int64Range(time.Date(1995, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()/minute/15,
-			time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()/minute/15).Draw(rt, "start") * 15 * minute
+			time.Date(2060, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli()/minute/15).Draw(rt,
+			"start") * 15 * minute
 		end := start + rapid.Int64Range(1, 24*800).Draw(rt, "hours")*60*minute
 		var want []int64
 		last := ""
@@ -167,7 +172,8 @@ func TestZones(t *testing.T) {
 }
 
 func TestStepsAsText(t *testing.T) {
-	for want, of := range map[string]Step{"1d": {1, Day}, "2w": {2, Week}, "3mo": {3, Month}, "1y": {12, Month}, "18mo": {18, Month}} {
+	for want, of := range map[string]Step{"1d": {1, Day}, "2w": {2, Week}, "3mo": {3, Month},
+		"1y": {12, Month}, "18mo": {18, Month}} {
 		if got := of.String(); got != want {
 			t.Errorf("%v is %s, want %s", of.N, got, want)
 		}

@@ -12,9 +12,12 @@ import (
 // zones are the abbreviations a date may end in, in hours east of UTC. Only
 // those with one common meaning are listed: an offset is never ambiguous.
 var zones = map[string]float64{
-	"UTC": 0, "GMT": 0, "Z": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "CEST": 2, "EET": 2, "EEST": 3, "MSK": 3,
-	"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "AKST": -9, "AKDT": -8,
-	"HST": -10, "JST": 9, "KST": 9, "AWST": 8, "ACST": 9.5, "AEST": 10, "AEDT": 11, "NZST": 12, "NZDT": 13,
+	"UTC": 0, "GMT": 0, "Z": 0, "WET": 0, "WEST": 1, "BST": 1, "CET": 1, "CEST": 2, "EET": 2,
+	"EEST": 3, "MSK": 3,
+	"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "AKST": -9,
+	"AKDT": -8,
+	"HST":  -10, "JST": 9, "KST": 9, "AWST": 8, "ACST": 9.5, "AEST": 10, "AEDT": 11, "NZST": 12,
+	"NZDT": 13,
 }
 
 var dayLayouts = [...]string{
@@ -37,7 +40,8 @@ var ErrDate = errors.New("not a date")
 // such as EST, or an IANA name such as Europe/Zagreb. Any other text is an error that wraps
 // ErrDate.
 func ParseDate(text string, zone *time.Location) (int64, error) {
-	if len(text) == len(time.DateTime) { // the form that is recommended, in which nothing else can stand
+	// the form that is recommended, in which nothing else can stand
+	if len(text) == len(time.DateTime) {
 		if t, err := time.ParseInLocation(time.DateTime, text, zone); err == nil {
 			return t.Unix() * 1000, nil
 		}
@@ -54,13 +58,15 @@ func ParseDate(text string, zone *time.Location) (int64, error) {
 			if (c == "") != (clock == "") {
 				continue
 			}
-			t, err := time.ParseInLocation(strings.TrimSpace(d+" "+c), strings.TrimSpace(day+" "+clock), zone)
+			t, err := time.ParseInLocation(strings.TrimSpace(d+" "+c), strings.TrimSpace(day+" "+clock),
+				zone)
 			if err == nil {
 				return t.Unix() * 1000, nil
 			}
 		}
 	}
-	return 0, fmt.Errorf(`%w: %q: write it like "2016-04-19 12:30:00" or "2016-04-19T12:30:00+02:00"`, ErrDate, text)
+	return 0, fmt.Errorf(`%w: %q: write it like "2016-04-19 12:30:00" or "2016-04-19T12:30:00+02:00"`,
+		ErrDate, text)
 }
 
 // splitDate separates day, time of day and zone. Commas and the name of the

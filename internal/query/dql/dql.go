@@ -87,7 +87,11 @@ var parsers = sync.Pool{New: func() any { return new(parser) }}
 
 func parse(text string, toTheRight bool) (*Query, error) {
 	p := parsers.Get().(*parser)
-	*p = parser{in: tokens{src: text, list: p.in.list, calendar: !toTheRight}, elements: p.elements, toTheRight: toTheRight}
+	*p = parser{
+		in:         tokens{src: text, list: p.in.list, calendar: !toTheRight},
+		elements:   p.elements,
+		toTheRight: toTheRight,
+	}
 	q, err := p.parse()
 	p.release()
 	return q, err
@@ -121,7 +125,8 @@ func (p *parser) parse() (*Query, error) {
 func (p *parser) lex() error {
 	text := p.in.src
 	if len(text) > MaxText {
-		return newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text), MaxText)
+		return newError(text, MaxText, ErrTooLong, "the query has %d bytes, the limit is %d", len(text),
+			MaxText)
 	}
 	var err error
 	p.in.list, err = lex(text, p.in.list)

@@ -47,20 +47,26 @@ func TestNames(t *testing.T) {
 	f("t BUCKET b - 1 - 2", `sub(sub('t' BUCKET 'b'))`)
 	f("t BUCKET b -1", `sub('t' BUCKET 'b')`)
 	f("t BUCKET b * -1.5e-3", `mul('t' BUCKET 'b')`)
-	f("a BUCKET x - b BUCKET x - c BUCKET x", `diff(diff('a' BUCKET 'x', 'b' BUCKET 'x'), 'c' BUCKET 'x')`)
-	f("a BUCKET x / b BUCKET x * c BUCKET x", `product(quotient('a' BUCKET 'x', 'b' BUCKET 'x'), 'c' BUCKET 'x')`)
-	f("a BUCKET x + b BUCKET x * c BUCKET x", `sum('a' BUCKET 'x', product('b' BUCKET 'x', 'c' BUCKET 'x'))`)
+	f("a BUCKET x - b BUCKET x - c BUCKET x",
+		`diff(diff('a' BUCKET 'x', 'b' BUCKET 'x'), 'c' BUCKET 'x')`)
+	f("a BUCKET x / b BUCKET x * c BUCKET x",
+		`product(quotient('a' BUCKET 'x', 'b' BUCKET 'x'), 'c' BUCKET 'x')`)
+	f("a BUCKET x + b BUCKET x * c BUCKET x",
+		`sum('a' BUCKET 'x', product('b' BUCKET 'x', 'c' BUCKET 'x'))`)
 	f("(a BUCKET x + b BUCKET x) / 2", `divide(sum('a' BUCKET 'x', 'b' BUCKET 'x'))`)
 	f("t BUCKET b SHIFT BY 10000", `'t' BUCKET 'b' SHIFT BY 10000`)
 	f("t BUCKET b SHIFT BY 1h", `'t' BUCKET 'b' SHIFT BY 1h`)
 	f("m FROM coll WHERE ns:k = v", `'m' FROM 'coll' WHERE 'ns':'k' = 'v'`)
 	f("m IN coll WHERE k NOT 'v'", `'m' FROM 'coll' WHERE 'k' != 'v'`)
-	f("m FROM c WHERE NOT a AND NOT (b = x OR d)", `'m' FROM 'c' WHERE NOT ('a') AND (NOT ('b' = 'x' OR ('d')))`)
-	f(`m FROM c WHERE a LIKE 'web*.\*' AND n:b NOT LIKE x`, `'m' FROM 'c' WHERE 'a' LIKE 'web*.\*' AND ('n':'b' NOT LIKE 'x')`)
+	f("m FROM c WHERE NOT a AND NOT (b = x OR d)",
+		`'m' FROM 'c' WHERE NOT ('a') AND (NOT ('b' = 'x' OR ('d')))`)
+	f(`m FROM c WHERE a LIKE 'web*.\*' AND n:b NOT LIKE x`,
+		`'m' FROM 'c' WHERE 'a' LIKE 'web*.\*' AND ('n':'b' NOT LIKE 'x')`)
 	f(`m FROM c WHERE a =~ 'web\d+\'' OR b!~x`, `'m' FROM 'c' WHERE 'a' =~ 'web\d+\'' OR ('b' !~ 'x')`)
 	f("all from coll", `ALL FROM 'coll'`)
 	f("m FROM c WHERE a = x OR b = y AND d", `'m' FROM 'c' WHERE 'a' = 'x' OR ('b' = 'y') AND ('d')`)
-	f("sum(m FROM c GROUP BY $k, $n:k USING sum, 5m)", `sum('m' FROM 'c' GROUP BY $'k', $'n':'k' USING sum)`)
+	f("sum(m FROM c GROUP BY $k, $n:k USING sum, 5m)",
+		`sum('m' FROM 'c' GROUP BY $'k', $'n':'k' USING sum)`)
 	f("percentile(t BUCKET b, 0.5, 4s)", `percentile('t' BUCKET 'b')`)
 	f("EVENTS FROM b WHERE aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q'",
 		`EVENTS FROM 'b' WHERE 'aa'.'b' == 1 AND ('c' ~= 'x' OR (NOT ('dd'[0] > 2))) AND ('e' != 'q')`)
@@ -88,13 +94,15 @@ func TestSpansOfSeveralUnits(t *testing.T) {
 	f("1m0s", "60s")
 	f("2m90s", "210s")
 	f("1s001ms", "1001ms")
-	for span, want := range map[string]string{"1y6mo": "18mo", "-2y1mo": "-25mo", "3 mo": "3mo", "1y": "1y"} {
+	for span, want := range map[string]string{"1y6mo": "18mo", "-2y1mo": "-25mo", "3 mo": "3mo",
+		"1y": "1y"} {
 		q, err := Parse("SELECT a BUCKET b LAST " + span)
 		if err != nil || q.String() != "SELECT 'a' BUCKET 'b' LAST "+want {
 			t.Errorf("%s: got %v, %v, want %s", span, q, err, want)
 		}
 	}
-	for _, span := range []string{"1m1h", "1h1h", "1h30", "1h30min", "1h-30m", "1h3.5m", "0h30m", "1h30m2"} {
+	for _, span := range []string{"1m1h", "1h1h", "1h30", "1h30min", "1h-30m", "1h3.5m", "0h30m",
+		"1h30m2"} {
 		if q, err := Parse("SELECT a BUCKET b LAST " + span); err == nil {
 			t.Errorf("%s is a span: %s", span, q)
 		}
@@ -124,12 +132,14 @@ func TestPartsAfterADotNeedNoQuotes(t *testing.T) {
 }
 
 func TestKeywordsInAnyCaseAndComments(t *testing.T) {
-	got := names(t, "select x, avg(x, 2s) as 'a b' % a comment\n alias t bucket b as x between now and 5m ago bottom 2 by percentile(0.5)")
+	got := names(t, "select x, avg(x, 2s) as 'a b' % a comment\n alias t bucket b as x between now "+
+		"and 5m ago bottom 2 by percentile(0.5)")
 	want := []string{`'t' BUCKET 'b'`, `avg('t' BUCKET 'b')`}
 	if strings.Join(got, "|") != strings.Join(want, "|") {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	q, err := Parse("SELECT m FROM c AS $host.$'d c'.$1.lit METADATA {host: $ns:host, n: 1 + 2*-3, x: $1, y: 'lit'} AFTER \"2016-04-19 EST\" FOR 5s TOP 3 BY avg()")
+	q, err := Parse("SELECT m FROM c AS $host.$'d c'.$1.lit METADATA {host: $ns:host, n: 1 + 2*-3, " +
+		"x: $1, y: 'lit'} AFTER \"2016-04-19 EST\" FOR 5s TOP 3 BY avg()")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +169,8 @@ func TestTimeZones(t *testing.T) {
 			t.Errorf("%s without its range is %s", text, q.Timeless())
 		}
 	}
-	for _, text := range []string{`LAST 1m TZ "UTC"`, "LAST 1mo", "LAST 1y", "BETWEEN 2mo AGO AND NOW"} {
+	for _, text := range []string{`LAST 1m TZ "UTC"`, "LAST 1mo", "LAST 1y",
+		"BETWEEN 2mo AGO AND NOW"} {
 		if _, err := ParseCompat("SELECT a BUCKET b " + text); err == nil {
 			t.Errorf("with compat %s is known", text)
 		}
@@ -212,7 +223,8 @@ func TestErrors(t *testing.T) {
 	f("SELECT ALL FROM c WHERE a =~ 'x(' LAST 1m", 1, 30, "missing closing ): `x(`")
 	f("SELECT ALL FROM c WHERE a =~ LAST 1m", 1, 30, "expected a regular expression")
 	f("SELECT ALL FROM c WHERE a LIKE 1 LAST 1m", 1, 32, "expected a pattern such as 'web*'")
-	f("SELECT ALL FROM c WHERE a !~ '"+strings.Repeat("a", MaxPattern+1)+"' LAST 1m", 1, 30, "the limit is 4096")
+	f("SELECT ALL FROM c WHERE a !~ '"+strings.Repeat("a", MaxPattern+1)+"' LAST 1m", 1, 30,
+		"the limit is 4096")
 	f("SELECT a LAST 1m", 1, 8, "Variable 'a' referenced but not defined!")
 	f("SELECT a BUCKET b", 1, 18, "time range")
 	f("SELECT a BUCKET b LAST 60", 1, 26, "expected a unit of time")
@@ -221,7 +233,8 @@ func TestErrors(t *testing.T) {
 	f("SELECT 'a LAST 1m", 1, 8, "not closed")
 	f("SELECT 'a\\", 1, 8, "not closed")
 	f("SELECT a.é BUCKET b LAST 1m", 1, 10, "illegal character 'é'")
-	f("SELECT a BUCKET b LAST 5min", 1, 24, "5min is no span of time: the units are ms, s, m, h, d, w, mo and y; write 5m")
+	f("SELECT a BUCKET b LAST 5min", 1, 24,
+		"5min is no span of time: the units are ms, s, m, h, d, w, mo and y; write 5m")
 	f("SELECT avg(a BUCKET b, 2Hours) LAST 5m", 1, 24, "write 2h")
 	f("SELECT a BUCKET b LAST 5fortnights", 1, 24, "5fortnights is no span of time")
 	f("SELECT a BUCKET b SHIFT BY 5M LAST 1m", 1, 28, "write 5m")
@@ -235,7 +248,8 @@ func TestErrors(t *testing.T) {
 	f(`SELECT a BUCKET "b" LAST 1m`, 1, 17, "write 'b'")
 	f("SELECT avg(x) LAST 1m", 1, 12, "as in avg(x BUCKET name, 1m)")
 	f("SELECT errs ALIAS a BUCKET b AS errors LAST 1m", 1, 8, "did you mean errors?")
-	f("SELECT a BUCKET b AFTER 1795176000000000 FOR 1m", 1, 25, "if microseconds are meant, which would be 2026-11-20 12:00:00 UTC, write 1795176000000")
+	f("SELECT a BUCKET b AFTER 1795176000000000 FOR 1m", 1, 25,
+		"if microseconds are meant, which would be 2026-11-20 12:00:00 UTC, write 1795176000000")
 	f("SELECT a BUCKET b AFTER 1795176000000000000 FOR 1m", 1, 25, "if nanoseconds are meant")
 	f("SELECT avg(a BUCKET b 5m) LAST 1m", 1, 23, "expected ',' or ')'")
 	f("SELECT a BUCKET b / 5m LAST 1m", 1, 21, "span of time")
@@ -245,7 +259,8 @@ func TestErrors(t *testing.T) {
 	f("SELECT x ALIAS a BUCKET b AS x, c BUCKET b AS x LAST 1m", 1, 47, "defined twice")
 	f("SELECT a BUCKET b AS $0 LAST 1m", 1, 22, "counted from $1")
 	f("SELECT a BUCKET b LAST 99999999999999999999s", 1, 24, "out of range")
-	f("SELECT a BUCKET b LAST 419000w", 1, 24, "419000w is out of range, the limit is 253402300799999 ms")
+	f("SELECT a BUCKET b LAST 419000w", 1, 24,
+		"419000w is out of range, the limit is 253402300799999 ms")
 	f("SELECT avg(a BUCKET b, 9999999999w) LAST 1m", 1, 24, "9999999999w is out of range")
 	f("SELECT a BUCKET b SHIFT BY -2932897d LAST 1m", 1, 28, "-2932897d is out of range")
 	f("SELECT a BUCKET b AFTER 1795176000000000 FOR 1m", 1, 25, "1795176000000000ms is out of range")
@@ -282,7 +297,8 @@ func TestDates(t *testing.T) {
 	f("Tue, 19 Apr 2016 12:30:00 GMT", "2016-04-19T12:30:00.000")
 	f("April 19, 2016 3:04 pm UTC", "2016-04-19T15:04:00.000")
 	f("4/19/2016 UTC", "2016-04-19T00:00:00.000")
-	for _, bad := range []string{"", "now", "2016-13-01", "2016-04-19 12:30:00 XYZ", "2016-04-19 25:00"} {
+	for _, bad := range []string{"", "now", "2016-13-01", "2016-04-19 12:30:00 XYZ",
+		"2016-04-19 25:00"} {
 		if ms, err := ParseDate(bad, time.UTC); !errors.Is(err, ErrDate) {
 			t.Errorf("ParseDate(%q) = %d, %v, want ErrDate", bad, ms, err)
 		}
@@ -295,9 +311,11 @@ func TestDatesOfTheUsualForm(t *testing.T) {
 	zone := time.FixedZone("default", 3600)
 	good := 0
 	rapid.Check(t, func(rt *rapid.T) {
-		text := []byte(time.Unix(rapid.Int64Range(-1<<33, 1<<37).Draw(rt, "at"), 0).UTC().Format(time.DateTime))
+		text := []byte(time.Unix(rapid.Int64Range(-1<<33, 1<<37).Draw(rt, "at"),
+			0).UTC().Format(time.DateTime))
 		for range rapid.IntRange(0, 3).Draw(rt, "changes") {
-			text[rapid.IntRange(0, len(text)-1).Draw(rt, "place")] = rapid.SampledFrom([]byte("0123456789 -:/,.TZ+aP")).Draw(rt, "byte")
+			text[rapid.IntRange(0, len(text)-1).Draw(rt, "place")] = rapid.SampledFrom(
+				[]byte("0123456789 -:/,.TZ+aP")).Draw(rt, "byte")
 		}
 		want, wantErr := ParseDate(string(text)+" ", zone)
 		got, err := ParseDate(string(text), zone)
@@ -314,12 +332,16 @@ func TestDatesOfTheUsualForm(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	f.Add(`SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h`)
+	f.Add(
+		`SELECT max(cloud.zones.cpu.nwait.e2be6f6c-2005-4f2d-aff9-f427b9 BUCKET tachyon, 1m) LAST 1h`)
 	f.Add(`SELECT avg(sum(*.mps BUCKET dalmatinerdb), 5m) AS 'metrics/s' LAST 1h`)
-	f.Add(`SELECT x - 1 * -2.5e3, 'a'.7 BUCKET '\xff' SHIFT BY 5m AS $1.$a:b METADATA {n: (1 + 2), d: $d} ALIAS m FROM c WHERE a:b = c OR NOT AS x BETWEEN "2016-04-19 EST" AND 5 m AGO TOP 3 BY avg(0.5)`)
-	f.Add(`SELECT ALL FROM c WHERE NOT (a LIKE 'w*\*' OR b NOT LIKE c) AND n:d =~ '\d(?i)x' AND e !~ '' LAST 1m`)
+	f.Add(
+		`SELECT x - 1 * -2.5e3, 'a'.7 BUCKET '\xff' SHIFT BY 5m AS $1.$a:b METADATA {n: (1 + 2), d: $d} ALIAS m FROM c WHERE a:b = c OR NOT AS x BETWEEN "2016-04-19 EST" AND 5 m AGO TOP 3 BY avg(0.5)`)
+	f.Add(
+		`SELECT ALL FROM c WHERE NOT (a LIKE 'w*\*' OR b NOT LIKE c) AND n:d =~ '\d(?i)x' AND e !~ '' LAST 1m`)
 	f.Add(`SELECT ALL FROM c WHERE (a != b AND x) GROUP BY $a, $'b':c USING sum BEFORE NOW FOR 3d`)
-	f.Add(`SELECT EVENTS FROM b WHERE aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q' AFTER 1 FOR 1s % end`)
+	f.Add(
+		`SELECT EVENTS FROM b WHERE aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q' AFTER 1 FOR 1s % end`)
 	f.Fuzz(func(t *testing.T, text string) {
 		q, err := Parse(text)
 		if err != nil {
@@ -341,7 +363,8 @@ func FuzzParse(f *testing.F) {
 			if tooBig(err) {
 				continue
 			}
-			if err != nil || Name(n.Fields[0].Expr, math.MaxInt) != name || Name(again.Fields[i].Expr, math.MaxInt) != name {
+			if err != nil || Name(n.Fields[0].Expr, math.MaxInt) != name ||
+				Name(again.Fields[i].Expr, math.MaxInt) != name {
 				t.Fatalf("%q: the name %s is not stable: %v", text, name, err)
 			}
 		}

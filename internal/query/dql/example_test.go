@@ -10,7 +10,8 @@ import (
 
 // The tree of a query can be written as text again, with its aliases replaced.
 func ExampleParse() {
-	q, err := dql.Parse("SELECT avg(x, 1m) AS load, max(x, 1h) ALIAS host.*.cpu BUCKET prod AS x LAST 1d TOP 3 BY avg()")
+	q, err := dql.Parse("SELECT avg(x, 1m) AS load, max(x, 1h) ALIAS host.*.cpu BUCKET prod AS x " +
+		"LAST 1d TOP 3 BY avg()")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -20,9 +21,8 @@ func ExampleParse() {
 	}
 	fmt.Println(q)
 	// Output:
-	// avg('host'.*.'cpu' BUCKET 'prod')
-	// max('host'.*.'cpu' BUCKET 'prod')
-	// SELECT avg('host'.*.'cpu' BUCKET 'prod', 1m) AS 'load', max('host'.*.'cpu' BUCKET 'prod', 1h) LAST 1d TOP 3 BY avg()
+	// avg('host'.*.'cpu' BUCKET 'prod') max('host'.*.'cpu' BUCKET 'prod') SELECT avg('host'.*.'cpu'
+	// BUCKET 'prod', 1m) AS 'load', max('host'.*.'cpu' BUCKET 'prod', 1h) LAST 1d TOP 3 BY avg()
 }
 
 // An error says where it is, in the text of the query.

@@ -28,7 +28,8 @@ func (g grammar) list(separator string, most int, one func() string) string {
 }
 
 func (g grammar) name() string {
-	return g.of("a", "cpu-idle", "m", "x_1", "'two words'", `'it\'s'`, `'\xff'`, "'SELECT'", "''", "previous", "d")
+	return g.of("a", "cpu-idle", "m", "x_1", "'two words'", `'it\'s'`, `'\xff'`, "'SELECT'", "''",
+		"previous", "d")
 }
 
 func (g grammar) part() string { return g.of("b", "7d1a-4f", "last", "5", "@x", "'q'", "s") }
@@ -73,7 +74,8 @@ func (g grammar) cond(depth int) string {
 			return "(" + g.cond(depth-1) + ")"
 		}
 	}
-	return g.tag() + g.of("", " = eu", "!='u s'", " NOT x", ` LIKE 'w*\\*'`, " not like w", ` =~ 'w\d+'`, "!~x")
+	return g.tag() + g.of("", " = eu", "!='u s'", " NOT x", ` LIKE 'w*\\*'`, " not like w",
+		` =~ 'w\d+'`, "!~x")
 }
 
 func (g grammar) lookup() string {
@@ -82,7 +84,8 @@ func (g grammar) lookup() string {
 		s += " WHERE " + g.cond(3)
 	}
 	if g.maybe() {
-		s += " GROUP BY " + g.list(", ", 3, g.dimension) + " USING " + g.of("sum", "avg", "'max'", "'last'")
+		s += " GROUP BY " + g.list(", ", 3, g.dimension) + " USING " +
+			g.of("sum", "avg", "'max'", "'last'")
 	}
 	return s
 }
@@ -103,13 +106,17 @@ func (g grammar) expr(depth int) string {
 	switch g.of("call", "binary", "constant", "group", "selector", "negative") {
 	case "call":
 		arg := func() string {
-			return g.of(sub(), g.span(), g.number(), "linear", "Null", g.events()+g.of("", " SHIFT BY 5m", " shift by 10"))
+			return g.of(sub(), g.span(), g.number(), "linear", "Null",
+				g.events()+g.of("", " SHIFT BY 5m", " shift by 10"))
 		}
-		return g.of("avg", "last", "'f g'", "percentile", "m") + "(" + g.of("", g.list(", ", 3, arg)) + ")"
+		return g.of("avg", "last", "'f g'", "percentile", "m") + "(" + g.of("", g.list(", ", 3, arg)) +
+			")"
 	case "binary":
 		if g.ours {
-			on := g.of("", " ON 1", " on 2, 1", " ON (3)", " ON ("+g.list(", ", 3, g.joinKey)+")", " ON 1, "+g.dimension())
-			return "((" + sub() + ") " + g.of("+ ", "- ", "* ", "/ ") + g.of(g.selector(), "("+sub()+")") + on + ")"
+			on := g.of("", " ON 1", " on 2, 1", " ON (3)", " ON ("+g.list(", ", 3, g.joinKey)+")",
+				" ON 1, "+g.dimension())
+			return "((" + sub() + ") " + g.of("+ ", "- ", "* ", "/ ") + g.of(g.selector(), "("+sub()+")") +
+				on + ")"
 		}
 		return sub() + " " + g.of("+", "-", "*", "/") + " " + sub()
 	case "constant":
@@ -169,22 +176,26 @@ func (g grammar) field() string {
 }
 
 func (g grammar) instant() string {
-	return g.of("NOW", "1000", "-5", "5m ago", "100 AGO", `"2016-04-19"`, `"2016-04-19 12:30:00 +0200"`, `"it's \"x\""`)
+	return g.of("NOW", "1000", "-5", "5m ago", "100 AGO", `"2016-04-19"`,
+		`"2016-04-19 12:30:00 +0200"`, `"it's \"x\""`)
 }
 
 func (g grammar) query() string {
 	s := g.of("SELECT ", "select ", "EXPLAIN SELECT ", "explain Select ") + g.list(", ", 3, g.field)
-	s += " ALIAS " + g.of("", "y BUCKET b SHIFT BY 3s AS y2, ") + g.of("a.b BUCKET c", "* BUCKET c", "m FROM c") + " AS x1"
+	s += " ALIAS " + g.of("", "y BUCKET b SHIFT BY 3s AS y2, ") +
+		g.of("a.b BUCKET c", "* BUCKET c", "m FROM c") + " AS x1"
 	s += g.of(" ", " % a comment\n", "\t\x01")
 	span := g.span()
 	if g.ours && g.maybe() {
 		span = g.of("1mo", "3 mo", "-1y", "1y6mo")
 	}
-	s += g.of("LAST "+span, "BETWEEN "+g.instant()+" AND "+g.instant(), "AFTER "+g.instant()+" FOR "+span, "BEFORE "+g.instant()+" FOR "+span)
+	s += g.of("LAST "+span, "BETWEEN "+g.instant()+" AND "+g.instant(),
+		"AFTER "+g.instant()+" FOR "+span, "BEFORE "+g.instant()+" FOR "+span)
 	if g.ours {
 		s += g.of("", ` TZ "Europe/Zagreb"`, " tz 'x'", " TZ UTC")
 	}
-	return s + g.of("", "", fmt.Sprintf(" %s %d BY %s(%s)", g.of("TOP", "bottom"), 3, g.of("avg", "last", "'max'"), g.of("", "0.9", "1, 2.5")))
+	return s + g.of("", "", fmt.Sprintf(" %s %d BY %s(%s)", g.of("TOP", "bottom"), 3,
+		g.of("avg", "last", "'max'"), g.of("", "0.9", "1, 2.5")))
 }
 
 // Every query that the grammar writes is read, its text reads as the same tree

@@ -126,7 +126,9 @@ func (l *lexer) next() error {
 			}
 		}
 		r := []rune(l.src[start:min(start+4, len(l.src))])[0]
-		return newError(l.src, start, nil, "illegal character %q: names of other than ASCII letters, digits, _ @ and - need quotes, 'like this'", r)
+		return newError(l.src, start, nil,
+			"illegal character %q: names of other than ASCII letters, digits, _ @ and - need quotes, "+
+				"'like this'", r)
 	}
 	return nil
 }
@@ -134,7 +136,8 @@ func (l *lexer) next() error {
 // afterDot reports whether the previous token is a dot that ends right here.
 func (l *lexer) afterDot() bool {
 	n := len(l.tokens)
-	return n > 0 && l.tokens[n-1].kind == tokOperator && l.tokens[n-1].text == "." && l.tokens[n-1].end == l.pos
+	return n > 0 && l.tokens[n-1].kind == tokOperator && l.tokens[n-1].text == "." &&
+		l.tokens[n-1].end == l.pos
 }
 
 func (l *lexer) run() string {

@@ -17,23 +17,28 @@ var spelled = map[string]struct {
 	n    int64
 	unit Unit
 }{
-	"msec": {1, "ms"}, "msecs": {1, "ms"}, "millis": {1, "ms"}, "millisecond": {1, "ms"}, "milliseconds": {1, "ms"},
-	"sec": {1, "s"}, "secs": {1, "s"}, "second": {1, "s"}, "seconds": {1, "s"},
+	"msec": {1, "ms"}, "msecs": {1, "ms"}, "millis": {1, "ms"}, "millisecond": {1, "ms"},
+	"milliseconds": {1, "ms"},
+	"sec":          {1, "s"}, "secs": {1, "s"}, "second": {1, "s"}, "seconds": {1, "s"},
 	"min": {1, "m"}, "mins": {1, "m"}, "minute": {1, "m"}, "minutes": {1, "m"},
 	"hr": {1, "h"}, "hrs": {1, "h"}, "hour": {1, "h"}, "hours": {1, "h"},
 	"day": {1, "d"}, "days": {1, "d"}, "wk": {1, "w"}, "week": {1, "w"}, "weeks": {1, "w"},
-	"mo": {1, "mo"}, "month": {1, "mo"}, "months": {1, "mo"}, "y": {1, "y"}, "yr": {1, "y"}, "year": {1, "y"}, "years": {1, "y"},
-	"ms": {1, "ms"}, "s": {1, "s"}, "m": {1, "m"}, "h": {1, "h"}, "d": {1, "d"}, "w": {1, "w"}, // in capitals
+	"mo": {1, "mo"}, "month": {1, "mo"}, "months": {1, "mo"}, "y": {1, "y"}, "yr": {1, "y"},
+	"year": {1, "y"}, "years": {1, "y"},
+	// in capitals
+	"ms": {1, "ms"}, "s": {1, "s"}, "m": {1, "m"}, "h": {1, "h"}, "d": {1, "d"}, "w": {1, "w"},
 }
 
 // unknownUnit returns the error for a word right behind a number that is no unit,
 // nil where none is. number is the token of the number.
 func (ts *tokens) unknownUnit(number token) error {
 	t := ts.peek()
-	if t.kind != tokWord || t.pos != number.end || strings.ContainsAny(t.text, "0123456789_@-") || isKeyword(t.text) {
+	if t.kind != tokWord || t.pos != number.end || strings.ContainsAny(t.text, "0123456789_@-") ||
+		isKeyword(t.text) {
 		return nil
 	}
-	text := fmt.Sprintf("%s%s is no span of time: the units are %s", number.text, t.text, ts.units("and"))
+	text := fmt.Sprintf("%s%s is no span of time: the units are %s", number.text, t.text,
+		ts.units("and"))
 	if u, ok := spelled[strings.ToLower(t.text)]; ok {
 		if u.unit.Varies() && !ts.calendar {
 			u.n, u.unit = u.unit.Milliseconds()/Unit("d").Milliseconds(), "d"
@@ -77,7 +82,8 @@ func (ts *tokens) doubleQuoted(start int) error {
 		b.WriteByte('.')
 		i++
 	}
-	return ts.errorAt(ts.peek().pos, "double quotes are for dates, names have single ones: write %s", b.String())
+	return ts.errorAt(ts.peek().pos, "double quotes are for dates, names have single ones: write %s",
+		b.String())
 }
 
 // starInside returns the error for a star that is not a whole part of a path, nil
@@ -92,7 +98,8 @@ func (ts *tokens) starInside(start int) error {
 	case last.isOp("*") && (next.isName() || next.kind == tokInt):
 	case last.isOp("*") || !next.isOp("*"):
 		return nil
-	case ts.next-start > 1 || ts.peekAt(1).is("BUCKET") || ts.peekAt(1).isOp(".") && ts.peekAt(1).pos == next.end:
+	case ts.next-start > 1 || ts.peekAt(1).is("BUCKET") || ts.peekAt(1).isOp(".") &&
+		ts.peekAt(1).pos == next.end:
 	default:
 		return nil // a product
 	}
@@ -100,7 +107,8 @@ func (ts *tokens) starInside(start int) error {
 	part, whole := "", true
 	end := ts.list[start].pos
 	for _, t := range ts.list[start:] {
-		if t.kind == tokEOF || t.pos != end || !t.isName() && t.kind != tokInt && !t.isOp("*") && !t.isOp(".") {
+		if t.kind == tokEOF || t.pos != end || !t.isName() && t.kind != tokInt && !t.isOp("*") &&
+			!t.isOp(".") {
 			break
 		}
 		if end = t.end; t.isOp(".") {
@@ -115,7 +123,9 @@ func (ts *tokens) starInside(start int) error {
 			part = "*"
 		}
 	}
-	return ts.errorAt(next.pos, "a * stands for a whole part of a metric, not for some of its letters: write %s", strings.Join(append(parts, part), "."))
+	return ts.errorAt(next.pos,
+		"a * stands for a whole part of a metric, not for some of its letters: write %s",
+		strings.Join(append(parts, part), "."))
 }
 
 // undefined returns the error for a name that is neither an alias nor a metric
@@ -132,7 +142,9 @@ func (q *Query) undefined(v *Variable, aliases map[string]Expr, call *Call) erro
 	if call != nil && len(call.Args) == 1 {
 		like = fmt.Sprintf("%s(%s, 1m)", call.Name, like)
 	}
-	return newError(q.Text, v.Pos(), nil, "Variable '%s' referenced but not defined! Define it with ALIAS, or write BUCKET or FROM after a metric, as in %s%s",
+	return newError(q.Text, v.Pos(), nil,
+		"Variable '%s' referenced but not defined! Define it with ALIAS, or write BUCKET or FROM after "+
+			"a metric, as in %s%s",
 		v.Name, like, suggest.Hint(suggest.Of(v.Name, names)))
 }
 
@@ -162,7 +174,8 @@ func (q *Query) CheckUnit(i *Instant) error {
 	if i.Now || i.Ago != nil || i.Date != "" || i.Milli < firstSeconds || i.Milli >= pastSeconds {
 		return nil
 	}
-	return newError(q.Text, i.Pos, nil, `%d is %s UTC, since times are in milliseconds: if seconds are meant, which would be %s UTC, write %d; if 1970 is meant, write "%s"`,
+	return newError(q.Text, i.Pos, nil,
+		`%d is %s UTC, since times are in milliseconds: if seconds are meant, which would be %s UTC, write %d; if 1970 is meant, write "%s"`,
 		i.Milli, utc(i.Milli), utc(i.Milli*1000), i.Milli*1000, utc(i.Milli))
 }
 
@@ -178,7 +191,9 @@ func (ts *tokens) finer(t token) error {
 		per  int64 // ms
 	}{{"microseconds", 1000}, {"nanoseconds", 1_000_000}} {
 		if ms := n / unit.per; ms/1000 >= firstSeconds && ms/1000 < pastSeconds {
-			return ts.errorAt(t.pos, "%dms is out of range, times are in milliseconds: if %s are meant, which would be %s UTC, write %d", n, unit.name, utc(ms), ms)
+			return ts.errorAt(t.pos,
+				"%dms is out of range, times are in milliseconds: if %s are meant, which would be %s UTC, "+
+					"write %d", n, unit.name, utc(ms), ms)
 		}
 	}
 	return nil

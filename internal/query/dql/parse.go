@@ -27,7 +27,8 @@ func (p *parser) enter() error {
 
 func (p *parser) query() (*Query, error) {
 	if p.in.peek().isOp("{") {
-		return nil, p.in.errorAt(p.in.peek().pos, "this is a JSON object: give the query alone, SELECT...")
+		return nil, p.in.errorAt(p.in.peek().pos,
+			"this is a JSON object: give the query alone, SELECT...")
 	}
 	q := &Query{Explain: p.in.accept("EXPLAIN")}
 	if err := p.in.expectWord("SELECT"); err != nil {
@@ -95,7 +96,8 @@ func (p *parser) aliases() ([]Alias, error) {
 			return nil, err
 		}
 		if v, ok := e.(*Variable); ok {
-			return nil, p.in.errorAt(v.Pos(), "an alias stands for a selector: expected BUCKET or FROM after '%s'", v.Name)
+			return nil, p.in.errorAt(v.Pos(),
+				"an alias stands for a selector: expected BUCKET or FROM after '%s'", v.Name)
 		}
 		if s, ok := e.(*Shift); ok {
 			if _, ok := s.Of.(*Variable); ok {
@@ -187,7 +189,8 @@ func (p *parser) units(d *Duration) error {
 		next := Duration{at: d.at, N: n, Unit: unit}
 		times := sum.Unit.in(unit)
 		if times == 0 && sum.Unit.Varies() != unit.Varies() {
-			return p.in.errorAt(d.Pos(), "%s%s: months and years have no fixed length, so no other units stand beside them",
+			return p.in.errorAt(d.Pos(),
+				"%s%s: months and years have no fixed length, so no other units stand beside them",
 				p.in.last().text, t.text)
 		}
 		if times == 0 {
@@ -226,7 +229,8 @@ func (ts *tokens) cutUnit(text string) (unit Unit, rest string) {
 // in its place would give other numbers than those asked for.
 func (p *parser) bounded(d *Duration) error {
 	if u := d.Unit.Milliseconds(); d.N > MaxTime/u || d.N < -MaxTime/u {
-		return p.in.errorAt(d.Pos(), "%d%s is out of range, the limit is %d ms, the end of the year 9999", d.N, cmp.Or(d.Unit, "ms"), int64(MaxTime))
+		return p.in.errorAt(d.Pos(), "%d%s is out of range, the limit is %d ms, the end of the year 9999",
+			d.N, cmp.Or(d.Unit, "ms"), int64(MaxTime))
 	}
 	return nil
 }

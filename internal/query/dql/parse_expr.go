@@ -116,7 +116,8 @@ func (p *parser) combine(op operator, l, r Expr) (Expr, error) {
 	a, okA := l.(*Number)
 	b, okB := r.(*Number)
 	if op.on != nil && (okA || okB) {
-		return nil, p.in.errorAt(op.on[0].Pos, "ON says which series belong together, and a number goes with all of them")
+		return nil, p.in.errorAt(op.on[0].Pos,
+			"ON says which series belong together, and a number goes with all of them")
 	}
 	if !okA || !okB {
 		return &Binary{at: at(op.pos), Op: op.text[0], L: l, R: r, On: op.on}, nil
@@ -167,7 +168,8 @@ func (p *parser) operand() (Expr, error) {
 		}
 		return p.call(t, name)
 	case t.is("EVENTS"):
-		return nil, p.in.errorAt(t.pos, "EVENTS is a field of its own; count(EVENTS FROM bucket, 1m) is the series of how many there are")
+		return nil, p.in.errorAt(t.pos,
+			"EVENTS is a field of its own; count(EVENTS FROM bucket, 1m) is the series of how many there are")
 	}
 	return p.selector()
 }
@@ -213,7 +215,8 @@ func (p *parser) number() (Number, error) {
 	// Beyond 2^53 a double no longer holds every integer.
 	const exact = 1 << 53
 	if t.kind == tokInt && v > exact {
-		return n, p.in.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(p.in.src), int64(exact))
+		return n, p.in.errorAt(t.pos, "the integer %s is out of range, the limit is %d",
+			t.describe(p.in.src), int64(exact))
 	}
 	n.Value, n.Whole = sign*v, t.kind == tokInt
 	n.tidy()
@@ -296,7 +299,8 @@ func (p *parser) shifted(e Expr) (Expr, error) {
 		}
 		d, err := p.span(true)
 		if err == nil && d.Unit.Varies() {
-			err = p.in.errorAt(d.Pos(), "SHIFT BY takes a span of fixed length, and months and years have none: write days, such as 30d")
+			err = p.in.errorAt(d.Pos(),
+				"SHIFT BY takes a span of fixed length, and months and years have none: write days, such as 30d")
 		}
 		return &Shift{at: at(t.pos), Of: e, By: d}, err
 	}
@@ -320,8 +324,10 @@ func (p *parser) unshifted() (Expr, error) {
 		if s.Metric, err = path.metric(&p.in); err != nil {
 			return nil, err
 		}
-		if s.Bucket, err = p.in.name("the name of a bucket"); err == nil && len(s.Bucket) > metric.MaxBucket {
-			err = p.in.errorAt(s.BucketPos, "the bucket's name has %d bytes, the limit is %d", len(s.Bucket), metric.MaxBucket)
+		if s.Bucket, err = p.in.name("the name of a bucket"); err == nil &&
+			len(s.Bucket) > metric.MaxBucket {
+			err = p.in.errorAt(s.BucketPos, "the bucket's name has %d bytes, the limit is %d", len(s.Bucket),
+				metric.MaxBucket)
 		}
 		return s, err
 	case next.is("FROM") || next.is("IN"):
@@ -401,7 +407,8 @@ func (list path) metric(in *tokens) (Metric, error) {
 			return Metric{}, err
 		}
 		if len(text) > metric.MaxPart {
-			return Metric{}, in.errorAt(t.pos, "the part has %d bytes, the limit is %d", len(text), metric.MaxPart)
+			return Metric{}, in.errorAt(t.pos, "the part has %d bytes, the limit is %d", len(text),
+				metric.MaxPart)
 		}
 		m.Parts[i].Text = text
 	}

@@ -156,7 +156,8 @@ func (p *parser) regexp(c *Cond) error {
 		return err
 	}
 	if c.Value = t.text; len(c.Value) > MaxPattern {
-		return p.in.errorAt(t.pos, "the regular expression has %d bytes, the limit is %d", len(c.Value), MaxPattern)
+		return p.in.errorAt(t.pos, "the regular expression has %d bytes, the limit is %d", len(c.Value),
+			MaxPattern)
 	}
 	if _, err := syntax.Parse(c.Value, syntax.Perl); err != nil {
 		return p.in.errorAt(t.pos, "%v", err)

@@ -9,8 +9,10 @@ import (
 
 // keywords cannot stand for a name unless quoted or directly after a dot.
 var keywords = [...]string{
-	"SELECT", "BUCKET", "LAST", "AS", "FROM", "ALIAS", "METADATA", "LIKE", "BETWEEN", "NOW", "AGO", "AND",
-	"OR", "AFTER", "BEFORE", "FOR", "WHERE", "SHIFT", "GROUP", "BY", "USING", "NOT", "ALL", "EVENTS", "TOP", "BOTTOM",
+	"SELECT", "BUCKET", "LAST", "AS", "FROM", "ALIAS", "METADATA", "LIKE", "BETWEEN", "NOW", "AGO",
+	"AND",
+	"OR", "AFTER", "BEFORE", "FOR", "WHERE", "SHIFT", "GROUP", "BY", "USING", "NOT", "ALL", "EVENTS",
+	"TOP", "BOTTOM",
 }
 
 func isKeyword(word string) bool {
@@ -144,7 +146,8 @@ func (ts *tokens) integer(what string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
-		return 0, ts.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(ts.src), int64(math.MaxInt64))
+		return 0, ts.errorAt(t.pos, "the integer %s is out of range, the limit is %d", t.describe(ts.src),
+			int64(math.MaxInt64))
 	}
 	return n, nil
 }
@@ -159,7 +162,8 @@ func (ts *tokens) largeInteger(what string) (*big.Int, error) {
 		return nil, err
 	}
 	if len(t.text) > maxDigits {
-		return nil, ts.errorAt(t.pos, "the integer has %d digits, the limit is %d", len(t.text), maxDigits)
+		return nil, ts.errorAt(t.pos, "the integer has %d digits, the limit is %d", len(t.text),
+			maxDigits)
 	}
 	n, _ := new(big.Int).SetString(text, 10)
 	return n, nil

@@ -18,7 +18,8 @@ type columns struct {
 	plan.Columns      // Off counts down to 0 with the first one
 	sure         bool // confidences are wanted
 
-	means       []float64      // of the columns from the open one on, where the slots are added up apart
+	// of the columns from the open one on, where the slots are added up apart
+	means       []float64
 	apart       *sumtree.Total // of the slots of the open column, where aggregates do not tell
 	n, known    int64          // outputs in the open column, and values among them
 	sum, scaled float64        // of the values, and of the values times a number that keeps it finite
@@ -32,7 +33,8 @@ type columns struct {
 func openColumns(of *plan.Columns, n int64, sure bool) *columns {
 	c := &columns{Columns: *of, sure: sure}
 	count := c.Count(n)
-	c.avg, c.min, c.max = make([]float64, 0, count), make([]float64, 0, count), make([]float64, 0, count)
+	c.avg, c.min, c.max = make([]float64, 0, count), make([]float64, 0, count),
+		make([]float64, 0, count)
 	if c.sure {
 		c.conf = make([]float64, 0, count)
 	}
@@ -50,7 +52,11 @@ func (k *keptColumns) bytes() int64 {
 
 // first returns the first n columns, to be kept.
 func (c *columns) first(n int) keptColumns {
-	k := keptColumns{avg: slices.Clone(c.avg[:n]), min: slices.Clone(c.min[:n]), max: slices.Clone(c.max[:n])}
+	k := keptColumns{
+		avg: slices.Clone(c.avg[:n]),
+		min: slices.Clone(c.min[:n]),
+		max: slices.Clone(c.max[:n]),
+	}
 	if c.sure {
 		k.conf = slices.Clone(c.conf[:n])
 	}
@@ -59,7 +65,8 @@ func (c *columns) first(n int) keptColumns {
 
 // takeOver takes the columns [from, to) of those that are kept.
 func (c *columns) takeOver(k *keptColumns, from, to int) {
-	c.avg, c.min, c.max = append(c.avg, k.avg[from:to]...), append(c.min, k.min[from:to]...), append(c.max, k.max[from:to]...)
+	c.avg, c.min, c.max = append(c.avg, k.avg[from:to]...), append(c.min, k.min[from:to]...),
+		append(c.max, k.max[from:to]...)
 	if c.sure {
 		c.conf = append(c.conf, k.conf[from:to]...)
 	}

@@ -157,7 +157,8 @@ func countGaps(counts []int32, v []float64) []int32 {
 // measure notes of averages what else their mean depends on.
 func (z *combine) measure(v []float64) {
 	if len(z.low) == 0 {
-		z.low, z.high, z.scaled = append(z.low, v...), append(z.high, v...), append(z.scaled, make([]float64, len(v))...)
+		z.low, z.high, z.scaled = append(z.low, v...), append(z.high, v...),
+			append(z.scaled, make([]float64, len(v))...)
 	}
 	for i, f := range v {
 		if f != f {

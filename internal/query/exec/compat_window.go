@@ -17,7 +17,12 @@ type oldWindow struct {
 
 func newOldWindow(o over, op *plan.Window) *oldWindow {
 	in := o.in.shared()
-	by := reduce.NewOld(reduce.Over{Fn: op.Fn, Number: op.Number, Most: min(op.Size, in.Values), Seconds: float64(in.Resolution) / 1000})
+	by := reduce.NewOld(reduce.Over{
+		Fn:      op.Fn,
+		Number:  op.Number,
+		Most:    min(op.Size, in.Values),
+		Seconds: float64(in.Resolution) / 1000,
+	})
 	return &oldWindow{over: o, Window: op, Taken: reduce.Taken{Size: op.Size}, by: by}
 }
 

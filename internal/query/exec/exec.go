@@ -74,7 +74,14 @@ type reader struct {
 
 // Run runs a plan once. The result is the caller's.
 func Run(ctx context.Context, p *plan.Plan, env Env) (*Result, error) {
-	x := &executor{ctx: ctx, env: env, plan: p, out: make([]block, len(p.Roots)), ranks: make([]block, len(p.Ranks)), from: p.Start}
+	x := &executor{
+		ctx:   ctx,
+		env:   env,
+		plan:  p,
+		out:   make([]block, len(p.Roots)),
+		ranks: make([]block, len(p.Ranks)),
+		from:  p.Start,
+	}
 	return x.answer()
 }
 

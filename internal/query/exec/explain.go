@@ -4,15 +4,23 @@ import "dalmatiner/internal/query/explain"
 
 func (l *leaf) readStats() explain.ReadStats {
 	return explain.ReadStats{Slots: l.of.past - l.of.from, Asked: l.asked, Set: l.of.set,
-		Headers: l.cost.Headers, Rollups: l.cost.Rollups, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes, Unknown: l.unknown()}
+		Headers: l.cost.Headers, Rollups: l.cost.Rollups, Decoded: l.cost.Decoded, Bytes: l.cost.Bytes,
+		Unknown: l.unknown()}
 }
 
 // explained returns the plan after the last round.
 func (x *executor) explained() *explain.Explanation {
 	p := x.plan
-	out := &explain.Explanation{Steps: make([]explain.Step, len(p.Nodes)), Rounds: x.round, Slots: p.Slots, Memory: p.Memory, Lookups: p.Lookups}
+	out := &explain.Explanation{
+		Steps:   make([]explain.Step, len(p.Nodes)),
+		Rounds:  x.round,
+		Slots:   p.Slots,
+		Memory:  p.Memory,
+		Lookups: p.Lookups,
+	}
 	for i, n := range p.Nodes {
-		s := explain.Step{ID: n.ID + 1, Name: n.What, Resolution: n.Resolution, Values: n.Values, Uses: n.Uses,
+		s := explain.Step{ID: n.ID + 1, Name: n.What, Resolution: n.Resolution, Values: n.Values,
+			Uses:   n.Uses,
 			Micros: x.nodes[i].shared().took.Microseconds()}
 		for _, in := range n.Inputs {
 			s.Inputs = append(s.Inputs, in.ID+1)

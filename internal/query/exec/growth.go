@@ -69,12 +69,13 @@ func (r *reader) lookBack(list []*spans, from int64) error {
 	}
 	slots := some[0].ahead
 	var h [1]chunk.Header
-	return r.env.Together.AggregateEach(r.ctx, r.Series, from-slots, slots, h[:], func(i int, cost source.Cost, err error) error {
-		if err := some[i].took(cost, from, err); err != nil {
-			return err
-		}
-		return some[i].begin(r, &h[0], from)
-	})
+	return r.env.Together.AggregateEach(r.ctx, r.Series, from-slots, slots, h[:],
+		func(i int, cost source.Cost, err error) error {
+			if err := some[i].took(cost, from, err); err != nil {
+				return err
+			}
+			return some[i].begin(r, &h[0], from)
+		})
 }
 
 // begin gives windows of counters the last value ahead of the first span: h has the aggregates of

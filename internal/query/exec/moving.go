@@ -19,7 +19,12 @@ type moving struct {
 
 func newMoving(o over, size int64) *moving {
 	most := int(min(size, o.Values)) // of fewer values a window never ends
-	return &moving{over: o, size: size, values: stats.Sliding{Size: most}, sure: stats.Sliding{Size: most}}
+	return &moving{
+		over:   o,
+		size:   size,
+		values: stats.Sliding{Size: most},
+		sure:   stats.Sliding{Size: most},
+	}
 }
 
 func (m *moving) next(x *executor, dst block) (block, error) {

@@ -18,7 +18,12 @@ type queue struct {
 }
 
 func newQueue(x *executor, in []input) queue {
-	return queue{in: in, repeats: x.plan.Compat, pending: make([]block, len(in)), came: make([]int64, len(in))}
+	return queue{
+		in:      in,
+		repeats: x.plan.Compat,
+		pending: make([]block, len(in)),
+		came:    make([]int64, len(in)),
+	}
 }
 
 // fill pulls all inputs and returns how many values all of them now have, of

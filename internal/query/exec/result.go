@@ -22,16 +22,23 @@ type Result struct {
 // Series is one series of a result. The time of Values[i] is Start + i ×
 // Resolution. NaN is a gap.
 type Series struct {
-	Name       string
-	Start      int64   // of the first value, unix ms: of the slot that the range begins in, or of a column
-	Resolution int64   // ms per value
-	Times      []int64 // of the values in unix ms, where they are not Resolution apart, which is about their length then; else nil
-	Values     []float64
-	Exact      []Exact        // of Values, what doubles do not hold; nil without
-	Min, Max   []float64      // with Options.Width, where Values are the averages of the columns; else nil
-	Confidence []float64      // 0 to 1 per value with Options.Confidence, else nil; with Compat 0 is a filled gap
-	Coverage   float64        // share of the points that its senders' intervals promise, 0 to 1; with Compat of the slots that are set
-	Metadata   map[string]any // string, float64 or nil; nil without METADATA
+	Name string
+	// of the first value, unix ms: of the slot that the range begins in, or of a column
+	Start      int64
+	Resolution int64 // ms per value
+	// of the values in unix ms, where they are not Resolution apart, which is about their length then;
+	// else nil
+	Times  []int64
+	Values []float64
+	Exact  []Exact // of Values, what doubles do not hold; nil without
+	// with Options.Width, where Values are the averages of the columns; else nil
+	Min, Max []float64
+	// 0 to 1 per value with Options.Confidence, else nil; with Compat 0 is a filled gap
+	Confidence []float64
+	// share of the points that its senders' intervals promise, 0 to 1; with Compat of the slots that
+	// are set
+	Coverage float64
+	Metadata map[string]any // string, float64 or nil; nil without METADATA
 
 	// What follows is not set with Options.Compat.
 
@@ -41,10 +48,11 @@ type Series struct {
 
 	// Interval is the most common distance in ms between neighbouring points of
 	// the metric with the most points, of its last ones in the range; 0 where no metric has two.
-	Interval         int64
-	Points           int64 // that were read for it, of the range
-	LastPoint        int64 // unix ms of the last of them; 0 without one
-	HeldUntil        int64 // unix ms up to which the last of them stands for the series; the least number without one
+	Interval  int64
+	Points    int64 // that were read for it, of the range
+	LastPoint int64 // unix ms of the last of them; 0 without one
+	// unix ms up to which the last of them stands for the series; the least number without one
+	HeldUntil        int64
 	BucketResolution int64 // ms per slot of the bucket read, the finest of several
 
 	Unknown *holes.List // the slots read for it that damage took; nil without
@@ -91,7 +99,14 @@ func (x *executor) results() ([]Series, error) {
 	list := make([]Series, 0, len(chosen))
 	for _, i := range chosen {
 		r := &x.plan.Roots[i]
-		s := Series{Name: r.Name, Resolution: r.Of.Resolution, Start: x.plan.Start, Values: x.inRange(x.out[i].v, r.Of), Confidence: x.inRange(x.out[i].c, r.Of), Metadata: r.Meta}
+		s := Series{
+			Name:       r.Name,
+			Resolution: r.Of.Resolution,
+			Start:      x.plan.Start,
+			Values:     x.inRange(x.out[i].v, r.Of),
+			Confidence: x.inRange(x.out[i].c, r.Of),
+			Metadata:   r.Meta,
+		}
 		if err := x.describe(&s, r.Of, rhythms); err != nil {
 			return nil, err
 		}

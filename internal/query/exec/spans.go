@@ -142,7 +142,9 @@ func (r *reader) readAll(list []*spans) error {
 // like reports whether the same spans are due as of another series.
 func (s *spans) like(o *spans) bool {
 	a, b := s.of, o.of
-	return s.Bounds == nil && o.Bounds == nil && s.Size == o.Size && s.base == o.base && s.Off == o.Off && s.given == o.given && a.past == b.past && a.Shift == b.Shift && a.Resolution == b.Resolution
+	return s.Bounds == nil && o.Bounds == nil && s.Size == o.Size && s.base == o.base &&
+		s.Off == o.Off && s.given == o.given && a.past == b.past && a.Shift == b.Shift &&
+		a.Resolution == b.Resolution
 }
 
 // readTogether reads series of which the same spans are due. It reports whether it could: the
@@ -166,17 +168,18 @@ func (r *reader) readTogether(list []*spans) (bool, error) {
 		r.Series = append(r.Series, s.of.Series)
 	}
 	all := r.Headers(n)
-	return true, r.env.Together.AggregateEach(r.ctx, r.Series, one.from, one.slots, all, func(i int, cost source.Cost, err error) error {
-		s := list[i]
-		s.makeRoom(r, len(all))
-		if err := s.took(cost, one.from+one.slots*one.n, err); err != nil {
-			return err
-		}
-		if err := s.take(r, all, parts); err != nil {
-			return err
-		}
-		return plan.GivenUp(r.ctx)
-	})
+	return true, r.env.Together.AggregateEach(r.ctx, r.Series, one.from, one.slots, all,
+		func(i int, cost source.Cost, err error) error {
+			s := list[i]
+			s.makeRoom(r, len(all))
+			if err := s.took(cost, one.from+one.slots*one.n, err); err != nil {
+				return err
+			}
+			if err := s.take(r, all, parts); err != nil {
+				return err
+			}
+			return plan.GivenUp(r.ctx)
+		})
 }
 
 // dueIn returns what is due in the round of a reader.
@@ -413,7 +416,8 @@ func (l *leaf) note(h *chunk.Header) {
 
 // slotwise reads the slots of a span one by one, where aggregates do not tell, and hands them to
 // who takes them.
-func (s *spans) slotwise(x *reader, from, slots int64, to func(words []uint64, from int64, last bool)) error {
+func (s *spans) slotwise(x *reader, from, slots int64,
+	to func(words []uint64, from int64, last bool)) error {
 	l := s.of
 	for past := from + slots; from < past; {
 		n := min(past-from, source.MaxRead)

@@ -22,7 +22,12 @@ type step struct {
 }
 
 func newStep(o over, fn function.Op) *step {
-	return &step{over: o, fn: fn, seconds: float64(o.Resolution) / 1000, most: plan.LongestPatience(o.Resolution)}
+	return &step{
+		over:    o,
+		fn:      fn,
+		seconds: float64(o.Resolution) / 1000,
+		most:    plan.LongestPatience(o.Resolution),
+	}
 }
 
 func (s *step) next(x *executor, dst block) (block, error) {

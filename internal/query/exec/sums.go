@@ -9,8 +9,8 @@ import (
 )
 
 // sums adds up a leaf step by step as its slots are read, for a window or for columns right above
-// it, a counter by its growth. Values would not do: a float sum depends on where in its chunk a slot
-// lies, and which values are integers, whose sums are exact.
+// it, a counter by its growth. Values would not do: a float sum depends on where in its chunk a
+// slot lies, and which values are integers, whose sums are exact.
 type sums struct {
 	*plan.Sum
 	window *window

@@ -14,7 +14,8 @@ func (l *leaf) unknown() *holes.List {
 		return nil
 	}
 	h := l.holes.List
-	h.Ranges, h.Why = slices.Clone(h.Ranges), slices.Clone(h.Why) // results that share the read add to them
+	// results that share the read add to them
+	h.Ranges, h.Why = slices.Clone(h.Ranges), slices.Clone(h.Why)
 	for i := range h.Ranges {
 		for side := range h.Ranges[i] {
 			h.Ranges[i][side] = h.Ranges[i][side]*l.Resolution + l.Shift

@@ -87,7 +87,8 @@ func (w *window) next(x *executor, dst block) (block, error) {
 }
 
 func (w *window) close(dst block) block {
-	v, sure := w.reducer().Close(), w.sure/float64(max(w.filled, 1)) // the calendar may have windows without inputs
+	// the calendar may have windows without inputs
+	v, sure := w.reducer().Close(), w.sure/float64(max(w.filled, 1))
 	if v != v {
 		sure = 0
 	}

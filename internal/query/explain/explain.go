@@ -65,8 +65,10 @@ type Step struct {
 // ReadStats tells what a read cost. Sources that cannot tell Headers, Rollups,
 // Decoded or Bytes leave them 0.
 type ReadStats struct {
-	Slots   int64 `json:"slots"`   // in its range
-	Asked   int64 `json:"asked"`   // of the source word by word: more where a first value was looked for ahead, fewer where nothing can be or aggregates do
+	Slots int64 `json:"slots"` // in its range
+	// of the source word by word: more where a first value was looked for ahead, fewer where nothing
+	// can be or aggregates do
+	Asked   int64 `json:"asked"`
 	Set     int64 `json:"set"`     // slots with a value
 	Headers int64 `json:"headers"` // of chunks, that were enough
 	Rollups int64 `json:"rollups"` // entries that stood for many chunks
@@ -174,7 +176,8 @@ type EventRead struct {
 
 // String says it in a line.
 func (e *EventRead) String() string {
-	text := fmt.Sprintf("%s: files %d, blocks %d, bytes %d, in memory %d, read %d, found %d, at most %d in a result",
+	text := fmt.Sprintf("%s: files %d, blocks %d, bytes %d, in memory %d, read %d, found %d, at "+
+		"most %d in a result",
 		e.Name, e.Files, e.Blocks, e.Bytes, e.InMemory, e.Read, e.Found, e.Limit)
 	if e.Lost > 0 {
 		text += fmt.Sprintf(", lost %d", e.Lost)

@@ -32,7 +32,8 @@ func event(t testing.TB, doc string) term.Value {
 
 // show prints a filter without the syntax of the language.
 func show(f *Filter) string {
-	names := map[Op]string{And: "and", Or: "or", Not: "not", Equal: "==", GreaterEqual: ">=", LessEqual: "=<", Greater: ">", Less: "<", Matches: "~="}
+	names := map[Op]string{And: "and", Or: "or", Not: "not", Equal: "==", GreaterEqual: ">=",
+		LessEqual: "=<", Greater: ">", Less: "<", Matches: "~="}
 	if f.Op >= Equal {
 		path := ""
 		for _, s := range f.Path {
@@ -42,7 +43,8 @@ func show(f *Filter) string {
 				path += "." + s.Name
 			}
 		}
-		return path + names[f.Op] + []any{1: fmt.Sprintf("%q", f.Value.Text), 2: fmt.Sprint(f.Value.Int), 3: fmt.Sprintf("%gf", f.Value.Float), 4: fmt.Sprint(f.Value.Big)}[f.Value.Kind].(string)
+		return path + names[f.Op] + []any{1: fmt.Sprintf("%q", f.Value.Text), 2: fmt.Sprint(f.Value.Int),
+			3: fmt.Sprintf("%gf", f.Value.Float), 4: fmt.Sprint(f.Value.Big)}[f.Value.Kind].(string)
 	}
 	var list []string
 	for i := range f.Nodes {
@@ -55,7 +57,8 @@ func TestQueryForm(t *testing.T) {
 	for _, c := range [][2]string{
 		{"", "and()"},
 		{"a == 1", "and(.a==1)"},
-		{"aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q'", `and(.aa.b==1 or(.c~="x" not(.dd[0]>2)) not(.e=="q"))`},
+		{"aa.b == 1 AND (c ~= 'x' OR NOT dd[0] > 2) AND e != 'q'",
+			`and(.aa.b==1 or(.c~="x" not(.dd[0]>2)) not(.e=="q"))`},
 		{"a >= 1 AND (b =< 2 AND c < -3)", "and(.a>=1 .b=<2 .c<-3)"},
 		{"a > 1.5 OR b == x AND c == 1", `and(or(.a>1.5f .b=="x") .c==1)`},
 		{"a == 1 AND b == 2 OR c == 3", "and(or(and(.a==1 .b==2) .c==3))"},
@@ -66,13 +69,16 @@ func TestQueryForm(t *testing.T) {
 		{"a == 9007199254740993", "and(.a==9007199254740993)"},
 		{"a == 18446744073709551615", "and(.a==18446744073709551615)"},
 		{"a > -9223372036854775809", "and(.a>-9223372036854775809)"},
-		{"a > " + strings.Repeat("9", 615), "error: line 1, column 5: the integer has 615 digits, the limit is 614"},
+		{"a > " + strings.Repeat("9", 615),
+			"error: line 1, column 5: the integer has 615 digits, the limit is 614"},
 		{"a = 1", "error: line 1, column 3: expected one of == != >= =< > < ~=, found ="},
 		{"a ~= 1", "error: line 1, column 6: expected a value, found \"1\""},
 		{"a ~= '('", "error: line 1, column 1: bad filter: error parsing regexp: missing closing ): `(`"},
-		{"a ~= '(?=x)'", "error: line 1, column 1: bad filter: error parsing regexp: invalid or unsupported Perl syntax: `(?=`"},
+		{"a ~= '(?=x)'", "error: line 1, column 1: bad filter: error parsing regexp: invalid or " +
+			"unsupported Perl syntax: `(?=`"},
 		{"a == 1 b", "error: line 1, column 8: expected AND, OR or the end of the filter, found \"b\""},
-		{"a ==", "error: line 1, column 5: expected a value: a number, a name or a quoted text, found the end of the query"},
+		{"a ==", "error: line 1, column 5: expected a value: a number, a name or a quoted text, found " +
+			"the end of the query"},
 	} {
 		f, err := FromText(c[0])
 		got := ""
@@ -145,15 +151,18 @@ func TestRefused(t *testing.T) {
 		"1 bytes behind its end":              {0, 0, 0, 0, 1, 0},
 		"an empty path":                       compare(0x81, nil, one),
 		"a regular expression that is no":     compare(0x86, a, one),
-		"a path with a float":                 compare(0x81, append([]byte{0, 0, 0, 8, 3}, make([]byte, 8)...), one),
-		"a value of type 5":                   compare(0x81, a, []byte{0, 0, 0, 0, 5}),
-		"an integer without a sign":           compare(0x81, a, []byte{0, 0, 0, 0, 4}),
-		"sign 2 of an integer":                compare(0x81, a, []byte{0, 0, 0, 1, 4, 2}),
-		"an integer of 256 bytes":             compare(0x81, a, append([]byte{0, 0, 1, 1, 4}, make([]byte, 257)...)),
-		"a number of 1 bytes":                 compare(0x81, a, []byte{0, 0, 0, 1, 2, 0}),
-		"a float that is no number":           compare(0x81, a, []byte{0, 0, 0, 8, 3, 0x7f, 0xf8, 0, 0, 0, 0, 0, 1}),
-		"1 bytes behind a value":              compare(0x81, a, append(one[:13:13], 0)),
-		"missing closing )":                   compare(0x86, a, []byte{0, 0, 0, 1, 1, '('}),
+		"a path with a float": compare(0x81,
+			append([]byte{0, 0, 0, 8, 3}, make([]byte, 8)...), one),
+		"a value of type 5":         compare(0x81, a, []byte{0, 0, 0, 0, 5}),
+		"an integer without a sign": compare(0x81, a, []byte{0, 0, 0, 0, 4}),
+		"sign 2 of an integer":      compare(0x81, a, []byte{0, 0, 0, 1, 4, 2}),
+		"an integer of 256 bytes": compare(0x81, a,
+			append([]byte{0, 0, 1, 1, 4}, make([]byte, 257)...)),
+		"a number of 1 bytes": compare(0x81, a, []byte{0, 0, 0, 1, 2, 0}),
+		"a float that is no number": compare(0x81, a,
+			[]byte{0, 0, 0, 8, 3, 0x7f, 0xf8, 0, 0, 0, 0, 0, 1}),
+		"1 bytes behind a value": compare(0x81, a, append(one[:13:13], 0)),
+		"missing closing )":      compare(0x86, a, []byte{0, 0, 0, 1, 1, '('}),
 	} {
 		if _, err := Parse(src); !errors.Is(err, ErrBad) || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
@@ -173,11 +182,13 @@ func TestMatch(t *testing.T) {
 		"n == 2.0": true,
 		"n < 2":    false, "n =< 2": true, "n > 1": true, "n >= 3": false, "n != 2": false,
 		"f > 1": true, "f < 2": true, "f == 1": false,
-		"s == hello": true, "s ~= 'l+o$'": true, "s ~= '^ello'": false, "s > 5": true, "s < 5": false, "s >= hell": true,
+		"s == hello": true, "s ~= 'l+o$'": true, "s ~= '^ello'": false, "s > 5": true, "s < 5": false,
+		"s >= hell":   true,
 		"b == 'true'": true, "b == true": true, "z == 'null'": true, "b ~= 'r'": true,
 		"n ~= '2'": false, "NOT n ~= '2'": true,
-		"l[0] == 1": true, "l[1] == x": true, "l[2].k == 2": true, "l[3] == 1": false, "l[-1] == 1": false,
-		"m.k == v": true, "m.x == v": false, "m.x != v": true, "m[0] == v": false, "l.k == 2": false,
+		"l[0] == 1": true, "l[1] == x": true, "l[2].k == 2": true, "l[3] == 1": false,
+		"l[-1] == 1": false,
+		"m.k == v":   true, "m.x == v": false, "m.x != v": true, "m[0] == v": false, "l.k == 2": false,
 		"l > 5": true, "l < a": true, "m < a": true, "n < a": true,
 		"n == 1 OR f == 1.5":           true,
 		"n == 1 OR f == 1.5 AND s < a": false,

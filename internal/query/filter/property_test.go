@@ -43,8 +43,10 @@ func TestEqualsTheModel(t *testing.T) {
 	})
 }
 
-var numbers = []string{"0", "1", "-1", "2", "1.0", "1.5", "-1.5", "9007199254740993", "9007199254740992.0", "9223372036854775807",
-	"9223372036854775808", "18446744073709551615", "18446744073709551616.0", "-9223372036854775809", "1234567890123456789012345678901234567890"}
+var numbers = []string{"0", "1", "-1", "2", "1.0", "1.5", "-1.5", "9007199254740993",
+	"9007199254740992.0", "9223372036854775807",
+	"9223372036854775808", "18446744073709551615", "18446744073709551616.0", "-9223372036854775809",
+	"1234567890123456789012345678901234567890"}
 var texts = []string{"", "a", "b", "ab", "1", "true"}
 var fields = []string{"a", "b", "c"}
 
@@ -61,7 +63,8 @@ func genJSON(t *rapid.T, depth int) string {
 	}
 	switch k {
 	case 0:
-		return rapid.SampledFrom(append(numbers, "123456789012345678901", "-123456789012345678901")).Draw(t, "number")
+		return rapid.SampledFrom(append(numbers, "123456789012345678901", "-123456789012345678901")).Draw(
+			t, "number")
 	case 1:
 		return fmt.Sprintf("%q", rapid.SampledFrom(texts).Draw(t, "text"))
 	case 2:
@@ -137,7 +140,8 @@ func genCond(t *rapid.T, depth int) (string, func(any) bool) {
 			return op == "!="
 		}
 		c := order(v, val)
-		return map[string]bool{"==": c == 0, "!=": c != 0, ">=": c >= 0, "=<": c <= 0, ">": c > 0, "<": c < 0}[op]
+		return map[string]bool{"==": c == 0, "!=": c != 0, ">=": c >= 0, "=<": c <= 0, ">": c > 0,
+			"<": c < 0}[op]
 	}
 }
 

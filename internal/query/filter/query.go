@@ -36,7 +36,8 @@ type translator struct {
 	budget
 }
 
-var comparisons = map[string]Op{"==": Equal, "!=": Equal, ">=": GreaterEqual, "=<": LessEqual, ">": Greater, "<": Less, "~=": Matches}
+var comparisons = map[string]Op{"==": Equal, "!=": Equal, ">=": GreaterEqual, "=<": LessEqual,
+	">": Greater, "<": Less, "~=": Matches}
 
 func (t *translator) node(f *Filter, c *dql.EventCond, depth int) error {
 	switch c.Op {
@@ -85,7 +86,8 @@ func (t *translator) node(f *Filter, c *dql.EventCond, depth int) error {
 // is as deep as it is long in the tree of the query, and flat here.
 func (t *translator) all(f *Filter, c *dql.EventCond, depth int) error {
 	if depth > MaxDepth {
-		return dql.NewError(t.text, c.Pos, ErrBad, fmt.Sprintf("the filter nests deeper than %d levels", MaxDepth))
+		return dql.NewError(t.text, c.Pos, ErrBad, fmt.Sprintf("the filter nests deeper than %d levels",
+			MaxDepth))
 	}
 	var list []*dql.EventCond
 	for c.Op == "and" {

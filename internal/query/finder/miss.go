@@ -39,7 +39,8 @@ func (m *missing) why() (reason string, near []string) {
 	collection := "collection " + metric.Quoted(m.l.Collection)
 	if !m.Tags.Known(m.q.Collection) {
 		if _, err := m.Buckets.Bucket(m.l.Collection); err == nil {
-			return "bucket " + metric.Quoted(m.l.Collection) + " has no such series; its series have no tags but those of their keys", nil
+			return "bucket " + metric.Quoted(m.l.Collection) +
+				" has no such series; its series have no tags but those of their keys", nil
 		}
 		list, _ := m.Tags.Collections(m.ctx, *m.listing())
 		return "there is no " + collection, m.near(m.l.Collection, list)
@@ -59,7 +60,8 @@ func (m *missing) why() (reason string, near []string) {
 	if !m.finds(m.q.Where) {
 		return "no series of " + collection + " meets all conditions, though some meet each of them", nil
 	}
-	return "all such series of " + collection + " have their points more than an hour before or behind the range", nil
+	return "all such series of " + collection +
+		" have their points more than an hour before or behind the range", nil
 }
 
 // noMetric says that the collection does not have the metric, or not with tags.
@@ -118,7 +120,12 @@ func (m *missing) finds(c *tags.Cond) (found bool) {
 }
 
 func (m *missing) listing() *tags.Listing {
-	return &tags.Listing{Collection: m.q.Collection, Metric: m.q.Metric, Limit: textsLookedAt, Now: math.MaxUint64}
+	return &tags.Listing{
+		Collection: m.q.Collection,
+		Metric:     m.q.Metric,
+		Limit:      textsLookedAt,
+		Now:        math.MaxUint64,
+	}
 }
 
 func (m *missing) near(word string, list tags.List) []string {

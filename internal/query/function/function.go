@@ -22,7 +22,8 @@ const (
 )
 
 func (t Type) String() string {
-	return [...]string{"metric", "histogram", "integer", "float", "time", "word", "events", "metric*", "number"}[t]
+	return [...]string{"metric", "histogram", "integer", "float", "time", "word", "events", "metric*",
+		"number"}[t]
 }
 
 // Takes reports whether an argument of type a fits a parameter of type t.
@@ -123,14 +124,16 @@ const (
 
 // Function describes one function of the language.
 type Function struct {
-	Name      string
-	Signature []string // types of the arguments: metric, metric* (one or more), histogram, integer, float, number (both), time, word, events
-	Returns   string   // metric or histogram
-	Combiner  string   // "metric" for functions of any number of series, else "none"
-	Group     string   // aggregate, combiner, transformation or histogram
-	Help      string   // as in "avg(metric, time) -> metric"
-	About     string   // one line
-	Example   string   // an expression that runs on the data of docs/dql.md
+	Name string
+	// types of the arguments: metric, metric* (one or more), histogram, integer, float, number (both),
+	// time, word, events
+	Signature []string
+	Returns   string // metric or histogram
+	Combiner  string // "metric" for functions of any number of series, else "none"
+	Group     string // aggregate, combiner, transformation or histogram
+	Help      string // as in "avg(metric, time) -> metric"
+	About     string // one line
+	Example   string // an expression that runs on the data of docs/dql.md
 	Since     Origin
 	Note      string // what dql.compat changes, empty for nothing
 }

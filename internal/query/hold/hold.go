@@ -94,8 +94,8 @@ func (s *Series) Value(resolution int64) {
 }
 
 // Patience returns for how many ms the last value of the series stands for it, by the distances
-// between its last values: 2.5 times the largest one, at least 2.5 outputs and at most five minutes,
-// which also is what counts where fewer than three values are known.
+// between its last values: 2.5 times the largest one, at least 2.5 outputs and at most five
+// minutes, which also is what counts where fewer than three values are known.
 func (s *Series) Patience(resolution int64) int64 {
 	longest := plan.Patience
 	if s.known >= 2 {

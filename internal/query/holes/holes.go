@@ -16,8 +16,9 @@ const (
 
 // List is the unknown slots of a series of a result, or of a read.
 type List struct {
-	Slots  int64      `json:"slots"`          // of all reads together
-	Ranges [][2]int64 `json:"ranges"`         // [from, to) in unix ms of the result, ascending and apart from each other; at most 100
+	Slots int64 `json:"slots"` // of all reads together
+	// [from, to) in unix ms of the result, ascending and apart from each other; at most 100
+	Ranges [][2]int64 `json:"ranges"`
 	More   int64      `json:"more,omitempty"` // further ranges
 	Why    []string   `json:"why"`            // what was lost, at most 8
 }

@@ -22,7 +22,8 @@ import (
 //
 // With spans of the calendar the range begins where the longest of them does, and ends where it is
 // asked for. uneven is set then.
-func Aligned(times Range, now int64, q *dql.Query, src source.Source, zone *time.Location, width int) (of Range, uneven bool) {
+func Aligned(times Range, now int64, q *dql.Query, src source.Source, zone *time.Location,
+	width int) (of Range, uneven bool) {
 	a := aligner{source: src, zone: zone, buckets: make(map[string]int64)}
 	fields := make([]aligned, len(q.Fields))
 	for i := range q.Fields {
@@ -145,7 +146,8 @@ func (a *aligner) call(c *dql.Call) aligned {
 	if !ok || series <= 0 {
 		return aligned{}
 	}
-	if fn.Kind == function.KindWindow && step != nil && step.N > 0 && (a.longest == nil || a.longest.Nominal() < step.Nominal()) {
+	if fn.Kind == function.KindWindow && step != nil && step.N > 0 &&
+		(a.longest == nil || a.longest.Nominal() < step.Nominal()) {
 		a.longest = step
 	}
 	if fn.Kind == function.KindWindow || fn.Kind == function.KindHistogram {

@@ -53,7 +53,8 @@ func (c *Choice) MayTake(prefix string) bool {
 		n := 1 + int(prefix[0])
 		if !part.Any {
 			// The prefix may end within the part.
-			if int(prefix[0]) != len(part.Text) || !strings.HasPrefix(part.Text, prefix[1:min(n, len(prefix))]) {
+			if int(prefix[0]) != len(part.Text) ||
+				!strings.HasPrefix(part.Text, prefix[1:min(n, len(prefix))]) {
 				return false
 			}
 		}

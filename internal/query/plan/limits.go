@@ -11,7 +11,8 @@ type LimitError struct {
 }
 
 func (e *LimitError) Error() string {
-	return fmt.Sprintf("the query has at least %d %s, the limit is %d: %s", e.Got, e.What, e.Limit, e.Remedy)
+	return fmt.Sprintf("the query has at least %d %s, the limit is %d: %s", e.Got, e.What, e.Limit,
+		e.Remedy)
 }
 
 // Limits bound what one query costs. Fields that are 0 stand for the default.
@@ -42,7 +43,8 @@ type Size struct {
 
 // Allow reports whether a query of that size is within the limits.
 func (l Limits) Allow(s Size) bool {
-	return s.Points <= l.MaxPoints && s.Series <= l.MaxSeries && s.Output <= l.MaxOutput && s.Memory <= l.MaxMemory
+	return s.Points <= l.MaxPoints && s.Series <= l.MaxSeries && s.Output <= l.MaxOutput &&
+		s.Memory <= l.MaxMemory
 }
 
 const (

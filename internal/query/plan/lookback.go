@@ -104,7 +104,8 @@ func (l *layout) lookBack() error {
 		l.out.Points += n.Before
 	}
 	if l.out.Points > l.opt.Limits.MaxPoints {
-		return l.limit(0, "points to read, with those that functions look back at", l.out.Points, l.opt.Limits.MaxPoints,
+		return l.limit(0, "points to read, with those that functions look back at", l.out.Points,
+			l.opt.Limits.MaxPoints,
 			"ask for a shorter range, shorter spans or fewer series")
 	}
 	return nil

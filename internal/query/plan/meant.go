@@ -37,20 +37,24 @@ func (r *request) unrecognised(pos int, name string, types []function.Type, cons
 }
 
 // examples are arguments that may be missing.
-var examples = map[function.Type]string{function.TypeTime: "1m", function.TypeNumber: "0.5", function.TypeInteger: "10", function.TypeFloat: "1.0", function.TypeWord: "previous"}
+var examples = map[function.Type]string{function.TypeTime: "1m", function.TypeNumber: "0.5",
+	function.TypeInteger: "10", function.TypeFloat: "1.0", function.TypeWord: "previous"}
 
 // corrected returns the call as it might be meant for a function: with the
 // arguments that are missing, or with a unit behind a number that is to be a
 // time. It is empty where that makes no call of it.
-func (r *request) corrected(pos int, f *function.Entry, types []function.Type, consts []value) string {
+func (r *request) corrected(pos int, f *function.Entry, types []function.Type,
+	consts []value) string {
 	text := callText(r.q.Text, pos)
-	if text == "" || len(types) == 0 || f.Args[0] != types[0] || types[0] != function.TypeMetric && types[0] != function.TypeEvents {
+	if text == "" || len(types) == 0 || f.Args[0] != types[0] || types[0] != function.TypeMetric &&
+		types[0] != function.TypeEvents {
 		return ""
 	}
 	last := len(types) - 1
 	for i, t := range types {
 		if i >= len(f.Args) || !f.Args[i].Takes(t) {
-			if i == last && i < len(f.Args) && f.Args[i] == function.TypeTime && t == function.TypeInteger && len(consts) > 0 {
+			if i == last && i < len(f.Args) && f.Args[i] == function.TypeTime && t == function.TypeInteger &&
+				len(consts) > 0 {
 				return strings.TrimRight(text[:len(text)-1], " ") + "s)"
 			}
 			return ""
@@ -109,5 +113,6 @@ func (r *request) lonely(c *dql.Call, fn *function.Entry) error {
 	if text := r.corrected(c.Pos(), over, []function.Type{function.TypeMetric}, nil); text != "" {
 		msg += ", as in " + text
 	}
-	return r.errorAt(c.Pos(), nil, "%s; %s over many series takes several, or a pattern with *", msg, c.Name)
+	return r.errorAt(c.Pos(), nil, "%s; %s over many series takes several, or a pattern with *", msg,
+		c.Name)
 }

@@ -46,7 +46,9 @@ func (p *planner) hit(s *dql.Select, b bucket, found bool) {
 // misses notes a selector or lookup that finds nothing, each text once. why gives the reason.
 func (p *planner) misses(e dql.Expr, why func() (reason string, near []string)) {
 	name := dql.Name(e, math.MaxInt)
-	if slices.ContainsFunc(p.out.Missing, func(m Missing) bool { return m.Selector == name }) || len(p.out.Missing) == maxMissing {
+	if slices.ContainsFunc(p.out.Missing, func(m Missing) bool {
+		return m.Selector == name
+	}) || len(p.out.Missing) == maxMissing {
 		return
 	}
 	m := Missing{Selector: name, Pos: e.Pos()}
@@ -149,7 +151,8 @@ func (m *miss) look(key []byte) {
 		return
 	}
 	depth := 0
-	for depth < min(len(parts), len(m.want)) && (m.want[depth].Any || m.want[depth].Text == string(parts[depth])) {
+	for depth < min(len(parts), len(m.want)) &&
+		(m.want[depth].Any || m.want[depth].Text == string(parts[depth])) {
 		depth++
 	}
 	if depth > m.depth {

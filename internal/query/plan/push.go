@@ -119,13 +119,23 @@ func (l *layout) addColumns(root int, read *Read) {
 // the sums, if it is of a kind that does.
 func (l *layout) addWindow(n *Node, w *Window, read *Read) {
 	if w.overSpans() && l.pushes(n.Inputs[0]) {
-		s := l.spansOf(n.Inputs[0], read, Spans{Size: w.Size, Bounds: w.Bounds, Before: n.Before * w.Size, Spared: true})
+		s := l.spansOf(n.Inputs[0], read, Spans{
+			Size:   w.Size,
+			Bounds: w.Bounds,
+			Before: n.Before * w.Size,
+			Spared: true,
+		})
 		s.Spared = s.Spared && !n.firm && !w.LooksBack() // whose span may have a point and no value
 		s.Windows = append(s.Windows, n)
 		w.Spans = true
 		l.bill.spanWindows++
 	} else if w.Fn.AddsUp() || w.LooksBack() {
-		read.Sums = append(read.Sums, Sum{Size: w.Size, Bounds: w.Bounds, Before: n.Before * w.Size, Window: n})
+		read.Sums = append(read.Sums, Sum{
+			Size:   w.Size,
+			Bounds: w.Bounds,
+			Before: n.Before * w.Size,
+			Window: n,
+		})
 		w.Sums = true
 		if w.Size < minSpan {
 			l.bill.buffers++
@@ -138,7 +148,8 @@ func (l *layout) addWindow(n *Node, w *Window, read *Read) {
 // spansOf returns the spans of a read of that size, which begin where the ones asked for do.
 func (l *layout) spansOf(n *Node, read *Read, of Spans) *Spans {
 	i := slices.IndexFunc(read.Spans, func(s *Spans) bool {
-		return s.Size == of.Size && s.Before == of.Before && s.Off == of.Off && sameBounds(s.Bounds, of.Bounds)
+		return s.Size == of.Size && s.Before == of.Before && s.Off == of.Off &&
+			sameBounds(s.Bounds, of.Bounds)
 	})
 	if i >= 0 {
 		return read.Spans[i]

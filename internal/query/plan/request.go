@@ -42,7 +42,8 @@ type Options struct {
 
 	RoundSlots  int64 // 0 = the constant of that name
 	CompatSlots int64 // of the original's reads, for compat; 0 = oldReadSlots
-	AloneSlots  int64 // that no reader beside the query's own helps with; 0 = the constant of that name
+	// that no reader beside the query's own helps with; 0 = the constant of that name
+	AloneSlots int64
 }
 
 // request is what is asked for, and of which source. Errors of planning are made of it, as

@@ -28,7 +28,9 @@ const (
 
 // setRounds sets how the plan is run, once it is known what is read by spans.
 func (l *layout) setRounds() {
-	l.out.Slotwise = slices.ContainsFunc(l.out.Reads, func(n *Node) bool { return !n.Op.(*Read).Pushed() })
+	l.out.Slotwise = slices.ContainsFunc(l.out.Reads, func(n *Node) bool {
+		return !n.Op.(*Read).Pushed()
+	})
 	l.out.Helpers = l.helpers()
 	longest := int64(0)
 	l.out.Finest = l.out.Reads[0].Resolution
@@ -64,7 +66,8 @@ func (l *layout) stretch() int64 {
 // buffers returns how many series hold their values of a round; a window over
 // spans has one for minSpan of its slots at most.
 func (l *layout) buffers() int {
-	n := l.bill.buffers + min(len(l.out.Spans), 1+l.out.Helpers) + (l.bill.spanWindows+minSpan-1)/minSpan
+	n := l.bill.buffers + min(len(l.out.Spans), 1+l.out.Helpers) +
+		(l.bill.spanWindows+minSpan-1)/minSpan
 	if l.out.Slotwise {
 		n += (1 + AheadBlocks) * l.out.Helpers
 	}
@@ -81,7 +84,9 @@ func (l *layout) work() int64 {
 	slots := int64(0)
 	for _, node := range l.out.Reads {
 		n, read := node.Values, node.Op.(*Read)
-		if read.Pushed() && !slices.ContainsFunc(read.Spans, func(s *Spans) bool { return s.Size < chunk.Slots }) {
+		if read.Pushed() && !slices.ContainsFunc(read.Spans, func(s *Spans) bool {
+			return s.Size < chunk.Slots
+		}) {
 			n = n / chunk.Slots * headerSlots
 		}
 		slots += n

@@ -69,7 +69,8 @@ func TimeRange(q *dql.Query, now int64, zone *time.Location, compat bool) (Range
 	case dql.RangeAfter:
 		to := max(from+1, c.later(from, r.Span, 1))
 		if to > dql.MaxTime {
-			return Range{}, dql.NewError(q.Text, r.Pos, nil, fmt.Sprintf("the range ends after the year 9999: %d, the limit is %d", to, int64(dql.MaxTime)))
+			return Range{}, dql.NewError(q.Text, r.Pos, nil,
+				fmt.Sprintf("the range ends after the year 9999: %d, the limit is %d", to, int64(dql.MaxTime)))
 		}
 		return Range{from, to}, nil
 	case dql.RangeBefore:

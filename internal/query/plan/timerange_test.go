@@ -31,7 +31,8 @@ func TestRangesByTheCalendar(t *testing.T) {
 			return err.Error()
 		}
 		const layout = "2006-01-02T15:04:05.999Z"
-		return time.UnixMilli(r.Start).UTC().Format(layout) + " " + time.UnixMilli(r.End).UTC().Format(layout)
+		return time.UnixMilli(r.Start).UTC().Format(layout) + " " +
+			time.UnixMilli(r.End).UTC().Format(layout)
 	}
 	for text, want := range map[string]string{
 		`LAST 1mo`:                      "2028-02-29T12:00:00Z 2028-03-31T12:00:00Z",
@@ -43,7 +44,8 @@ func TestRangesByTheCalendar(t *testing.T) {
 		`BETWEEN 2mo AGO AND 1mo AGO`:   "2028-01-31T12:00:00Z 2028-02-29T12:00:00Z",
 		`BETWEEN 3000y AGO AND 58y AGO`: "1970-01-01T00:00:00.001Z 1970-03-31T12:00:00Z",
 		`AFTER NOW FOR -1mo`:            "2028-03-31T12:00:00Z 2028-03-31T12:00:00.001Z",
-		`AFTER NOW FOR 7972y`:           "line 1, column 19: the range ends after the year 9999: 253410120000000, the limit is 253402300799999",
+		`AFTER NOW FOR 7972y`: "line 1, column 19: the range ends after the year 9999: " +
+			"253410120000000, the limit is 253402300799999",
 
 		`LAST 1w TZ "Europe/Zagreb"`:                    "2028-03-24T13:00:00Z 2028-03-31T12:00:00Z",
 		`LAST 168h TZ "Europe/Zagreb"`:                  "2028-03-24T12:00:00Z 2028-03-31T12:00:00Z",

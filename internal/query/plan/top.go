@@ -24,8 +24,11 @@ func (p *planner) top(l *dql.Limit) error {
 		a.consts = append(a.consts, v)
 	}
 	var ok bool
-	if a.fn, ok = function.Lookup(l.By.Name, append(types, function.TypeTime)); !ok || a.fn.Group() != "aggregate" {
-		return p.errorAt(a.pos, nil, "Not recognized function %s(%s). TOP and BOTTOM take an aggregate over time without its span, such as avg() or percentile(0.9)",
+	if a.fn, ok = function.Lookup(l.By.Name, append(types, function.TypeTime)); !ok ||
+		a.fn.Group() != "aggregate" {
+		return p.errorAt(a.pos, nil,
+			"Not recognized function %s(%s). TOP and BOTTOM take an aggregate over time without its span, "+
+				"such as avg() or percentile(0.9)",
 			l.By.Name, function.TypeList(append(types, function.TypeTime)))
 	}
 	if int64(len(p.out.Roots)) <= l.N {
@@ -35,7 +38,8 @@ func (p *planner) top(l *dql.Limit) error {
 		whole := a
 		whole.whole = true
 		whole.series = []Series{{Of: r.Of}}
-		whole.consts = append(slices.Clone(a.consts), value{typ: function.TypeTime, span: r.Of.Resolution * max(1, r.Of.Values)})
+		whole.consts = append(slices.Clone(a.consts),
+			value{typ: function.TypeTime, span: r.Of.Resolution * max(1, r.Of.Values)})
 		v, err := p.apply(whole)
 		if err != nil {
 			return err

@@ -35,7 +35,8 @@ func counterWords(r *rand.Rand, n int) []uint64 {
 		}
 		switch {
 		case odd && r.IntN(20) == 0:
-			words[i] = point.FromFloat([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308, -1e308}[r.IntN(5)])
+			words[i] = point.FromFloat([]float64{math.NaN(), math.Inf(1), math.Inf(-1), 1e308,
+				-1e308}[r.IntN(5)])
 		case r.IntN(100) < floats:
 			words[i] = point.FromFloat(v)
 		default:
@@ -146,7 +147,8 @@ func TestGrowthOfComputedValues(t *testing.T) {
 		if read.Values() != computed.Values() {
 			t.Fatalf("%d values, want %d", computed.Values(), read.Values())
 		}
-		if a, b := read.Close(), computed.Close(); math.Float64bits(a) != math.Float64bits(b) && (a == a || b == b) {
+		if a, b := read.Close(), computed.Close(); math.Float64bits(a) != math.Float64bits(b) &&
+			(a == a || b == b) {
 			t.Fatalf("computed %v, read %v", b, a)
 		}
 	})

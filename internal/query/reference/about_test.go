@@ -37,22 +37,30 @@ func TestR12About(t *testing.T) {
 		// The sample are the slots 1581 to 3020: its distance is 10.
 		{long, "x BUCKET b AFTER 1000000 FOR 2021s", 6, 6. / 202, 3020, 10_000, false},
 		// One point in the sample: (4000 - 1000) ÷ 2.
-		{"b x @1000 1 @2500 1 @4000 1", "x BUCKET b AFTER 1000000 FOR 3001s", 3, 1, 4000, 1_500_000, false},
+		{"b x @1000 1 @2500 1 @4000 1", "x BUCKET b AFTER 1000000 FOR 3001s", 3, 1, 4000, 1_500_000,
+			false},
 		// Each metric once, also when it is read twice; a shift makes another one.
-		{"b x @1000 1 1", "x BUCKET b + sum(x BUCKET b, x BUCKET b) AFTER 1000000 FOR 4s", 2, 0.5, 1001, 1000, false},
-		{"b x @999 1 1 1", "x BUCKET b - x BUCKET b SHIFT BY 3s AFTER 1000000 FOR 4s", 4, 0.5, 1003, 1000, false},
+		{"b x @1000 1 1", "x BUCKET b + sum(x BUCKET b, x BUCKET b) AFTER 1000000 FOR 4s", 2, 0.5, 1001,
+			1000, false},
+		{"b x @999 1 1 1", "x BUCKET b - x BUCKET b SHIFT BY 3s AFTER 1000000 FOR 4s", 4, 0.5, 1003, 1000,
+			false},
 		{"b x @990 1 1", "x BUCKET b SHIFT BY 10s AFTER 1000000 FOR 4s", 2, 0.5, 1001, 1000, false},
 		// Of several the interval of the one with the most points, of equal ones the shorter.
-		{"b x @1000 1 _ 1\nb y @1000 1 _ _ 1 _ _ 1", "sum(x BUCKET b, y BUCKET b) AFTER 1000000 FOR 9s", 5, 5. / 7, 1006, 3000, false},
-		{"b x @1000 1 _ _ 1\nb y @1000 1 _ 1", "sum(x BUCKET b, y BUCKET b) AFTER 1000000 FOR 9s", 4, 4. / 7, 1003, 2000, false},
+		{"b x @1000 1 _ 1\nb y @1000 1 _ _ 1 _ _ 1", "sum(x BUCKET b, y BUCKET b) AFTER 1000000 FOR 9s",
+			5, 5. / 7, 1006, 3000, false},
+		{"b x @1000 1 _ _ 1\nb y @1000 1 _ 1", "sum(x BUCKET b, y BUCKET b) AFTER 1000000 FOR 9s", 4,
+			4. / 7, 1003, 2000, false},
 		// Ended when all are.
-		{"b x @1000 1 1 1\nb y @1000 1", "max(x BUCKET b, 5s) AFTER 1000000 FOR 63s", 3, 3. / 63, 1002, 1000, true},
-		{"b x @1000 1 1 1\nb y @1000 1", "sum(x BUCKET b, y BUCKET b) AFTER 1000000 FOR 20s", 4, 0.1, 1002, 1000, false},
+		{"b x @1000 1 1 1\nb y @1000 1", "max(x BUCKET b, 5s) AFTER 1000000 FOR 63s", 3, 3. / 63, 1002,
+			1000, true},
+		{"b x @1000 1 1 1\nb y @1000 1", "sum(x BUCKET b, y BUCKET b) AFTER 1000000 FOR 20s", 4, 0.1,
+			1002, 1000, false},
 	} {
 		s := evaluate(t, c.data, c.query)[0]
 		if s.Points != c.points || s.Coverage() != c.coverage || s.HasPoint != (c.points > 0) ||
 			s.LastPoint != c.last*1000 || s.Interval != c.interval || s.Ended != c.ended {
-			t.Errorf("%s\n%s\npoints %d, coverage %v, last %d, interval %d, ended %v, want %+v", c.data, c.query,
+			t.Errorf("%s\n%s\npoints %d, coverage %v, last %d, interval %d, ended %v, want %+v", c.data,
+				c.query,
 				s.Points, s.Coverage(), s.LastPoint, s.Interval, s.Ended, c)
 		}
 	}
@@ -62,7 +70,8 @@ func TestR12About(t *testing.T) {
 func TestR12EndedNow(t *testing.T) {
 	data := fakeOf(t, "b x @1000 1 1 1 1")
 	for now, want := range map[int64]bool{1063: false, 1064: true} {
-		list, err := Evaluate(data, "SELECT x BUCKET b AFTER 1000000 FOR 1h", time.UnixMilli(now*1000), Old{})
+		list, err := Evaluate(data, "SELECT x BUCKET b AFTER 1000000 FOR 1h", time.UnixMilli(now*1000),
+			Old{})
 		if err != nil || list[0].Ended != want {
 			t.Errorf("now %d s: ended is %v, want %v, error %v", now, list[0].Ended, want, err)
 		}

@@ -34,7 +34,8 @@ func expression(r *rand.Rand, depth int) string {
 	case 6:
 		return fmt.Sprintf("quantile(%s, %s, 0.5)", sub(), sub())
 	}
-	return fmt.Sprintf("%s(%s, x.%d BUCKET b)", pick("sum", "avg", "min", "max", "diff"), sub(), r.IntN(3))
+	return fmt.Sprintf("%s(%s, x.%d BUCKET b)", pick("sum", "avg", "min", "max", "diff"), sub(),
+		r.IntN(3))
 }
 
 // TestOutputsDoNotDependOnTheRange: a range that begins later shows the same, as far as it goes.

@@ -207,21 +207,23 @@ b i @1018 1 10000000000000000 1 _ 1 1 NaN`
 }
 
 func TestR3Counters(t *testing.T) {
-	checkRules(t, "b x @1000 10 12 _ 15 3\nb y @998 7 _ 10 12 _ 15 3", "AFTER 1000000 FOR 5s", [][3]string{
-		{"increase(x BUCKET b, 5s)", "8", "0.8"}, // 2 + 3 + 3, the last after a reset
-		{"rate(x BUCKET b, 5s)", "2", "0.8"},     // in 4 s
-		{"increase(y BUCKET b, 5s)", "11", "0.8"},
-		{"rate(y BUCKET b, 5s)", "1.83333", "0.8"},             // in 6 s
-		{"increase(x BUCKET b, 2s)", "2 3 3", "1 0.5 1"},       // to the span in which a pair ends
-		{"rate(x BUCKET b, 2s)", "2 1.5 3", "1 0.5 1"},         // 3 in 2 s
-		{"increase(x BUCKET b, 1s)", "_ 2 _ 3 3", "0 1 0 1 1"}, // no pair: a gap
-	})
+	checkRules(t, "b x @1000 10 12 _ 15 3\nb y @998 7 _ 10 12 _ 15 3", "AFTER 1000000 FOR 5s",
+		[][3]string{
+			{"increase(x BUCKET b, 5s)", "8", "0.8"}, // 2 + 3 + 3, the last after a reset
+			{"rate(x BUCKET b, 5s)", "2", "0.8"},     // in 4 s
+			{"increase(y BUCKET b, 5s)", "11", "0.8"},
+			{"rate(y BUCKET b, 5s)", "1.83333", "0.8"},             // in 6 s
+			{"increase(x BUCKET b, 2s)", "2 3 3", "1 0.5 1"},       // to the span in which a pair ends
+			{"rate(x BUCKET b, 2s)", "2 1.5 3", "1 0.5 1"},         // 3 in 2 s
+			{"increase(x BUCKET b, 1s)", "_ 2 _ 3 3", "0 1 0 1 1"}, // no pair: a gap
+		})
 	// Of different spans, at most 5 min apart; of one span any distance.
-	checkRules(t, "b far @699 1 @1000 10 11\nb close @700 1 @1000 10 11", "AFTER 1000000 FOR 2s", [][3]string{
-		{"increase(far BUCKET b, 1s)", "_ 1", "0 1"},
-		{"increase(close BUCKET b, 1s)", "9 1", "1 1"},
-		{"rate(close BUCKET b, 1s)", "0.03 1", "1 1"},
-	})
+	checkRules(t, "b far @699 1 @1000 10 11\nb close @700 1 @1000 10 11", "AFTER 1000000 FOR 2s",
+		[][3]string{
+			{"increase(far BUCKET b, 1s)", "_ 1", "0 1"},
+			{"increase(close BUCKET b, 1s)", "9 1", "1 1"},
+			{"rate(close BUCKET b, 1s)", "0.03 1", "1 1"},
+		})
 	checkRules(t, "b x @1000 1 @1400 5", "AFTER 1000000 FOR 500s", [][3]string{
 		{"increase(x BUCKET b, 500s)", "4", "0.004"},
 		{"rate(x BUCKET b, 500s)", "0.01", "0.004"},
@@ -352,7 +354,8 @@ func TestR6Numbers(t *testing.T) {
 		{"max(avg(x BUCKET b, 3s), 0.0)", "1 0", "0.666667 1"},
 	})
 	for _, text := range []string{"x BUCKET b / 0", "divide(x BUCKET b, 0)"} {
-		if _, err := Evaluate(fake{}, "SELECT "+text+" LAST 1s", time.UnixMilli(1), Old{}); !errors.Is(err, ErrZero) {
+		if _, err := Evaluate(fake{}, "SELECT "+text+" LAST 1s", time.UnixMilli(1),
+			Old{}); !errors.Is(err, ErrZero) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -362,7 +365,8 @@ func TestR7MovingMeans(t *testing.T) {
 	checkRules(t, "b x @998 1 2 3 _ 5 _ _ _ 9", "AFTER 1000000 FOR 7s", [][3]string{
 		{"mavg(x BUCKET b, 3s)", "2 _ 4 _ _ _ 9", "1 0 0.666667 0 0 0 0.333333"},
 		{"ewma(x BUCKET b, 0.5)", "3 _ 4 _ _ _ 6.5", "1 0 1 0 0 0 1"},
-		{"ewma(x BUCKET b, 2s)", "3 _ 4.26424 _ _ _ 8.35908", ""}, // 1 - 1/e after 2 s, 1 - 1/e² after 4 s
+		// 1 - 1/e after 2 s, 1 - 1/e² after 4 s
+		{"ewma(x BUCKET b, 2s)", "3 _ 4.26424 _ _ _ 8.35908", ""},
 		{"mavg(sum(x BUCKET b, 2s), 4s)", "3 4 _ 9", "0.75 0.5 0 0.5"},
 		{"ewma(sum(x BUCKET b, 2s), 1)", "3 5 _ 9", "0.5 0.5 0 1"}, // the last span is short
 		{"derivate(ewma(x BUCKET b, 1))", "_ _ 1 _ _ _ 1", ""},     // no ewma before the range
@@ -386,15 +390,16 @@ func TestR8Fill(t *testing.T) {
 
 func TestR9Histograms(t *testing.T) {
 	of := "(histogram(x BUCKET b, 1000, 3, 4s)"
-	checkRules(t, "b x @1000 _ 1 4 NaN _ _ _ _ 7 8 -1\nb y @1000 -1", "AFTER 1000000 FOR 11s", [][3]string{
-		{"max" + of + ")", "4 _ 8", "1 0 1"}, // the last span is short
-		{"min" + of + ")", "1 _ 7", "1 0 1"},
-		{"mean" + of + ")", "2.5 _ 7.5", "1 0 1"},
-		{"stddev" + of + ")", "1.5 _ 0.5", "1 0 1"},
-		{"median" + of + ")", "1 _ 7", "1 0 1"},
-		{"percentile" + of + ", 100.0)", "4 _ 8", "1 0 1"},
-		{"max(histogram(y BUCKET b, 1000, 3, 4s))", "_ _ _", "0 0 0"}, // -1 is not counted
-	})
+	checkRules(t, "b x @1000 _ 1 4 NaN _ _ _ _ 7 8 -1\nb y @1000 -1", "AFTER 1000000 FOR 11s",
+		[][3]string{
+			{"max" + of + ")", "4 _ 8", "1 0 1"}, // the last span is short
+			{"min" + of + ")", "1 _ 7", "1 0 1"},
+			{"mean" + of + ")", "2.5 _ 7.5", "1 0 1"},
+			{"stddev" + of + ")", "1.5 _ 0.5", "1 0 1"},
+			{"median" + of + ")", "1 _ 7", "1 0 1"},
+			{"percentile" + of + ", 100.0)", "4 _ 8", "1 0 1"},
+			{"max(histogram(y BUCKET b, 1000, 3, 4s))", "_ _ _", "0 0 0"}, // -1 is not counted
+		})
 }
 
 func TestR11Limits(t *testing.T) {
@@ -425,7 +430,8 @@ func TestCompat(t *testing.T) {
 		"x BUCKET b + none BUCKET b": "1 1 1 4 4",
 	} {
 		old := Old{Compat: true, Restart: 100_000}
-		list, err := Evaluate(data, "SELECT "+query+" AFTER 1000000 FOR 5s", time.UnixMilli(2_000_000), old)
+		list, err := Evaluate(data, "SELECT "+query+" AFTER 1000000 FOR 5s", time.UnixMilli(2_000_000),
+			old)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -434,7 +440,8 @@ func TestCompat(t *testing.T) {
 			t.Errorf("%s = %s, want %s", query, got, want)
 		}
 		coverage := float64(s.Set) / float64(s.Slots)
-		if s.Points != 0 || s.Ended || s.HasPoint || s.Interval != 0 || s.Set != 2 || s.Coverage() != coverage {
+		if s.Points != 0 || s.Ended || s.HasPoint || s.Interval != 0 || s.Set != 2 ||
+			s.Coverage() != coverage {
 			t.Errorf("%s says of itself %+v", query, s)
 		}
 	}

@@ -15,7 +15,8 @@ var ErrTimes = errors.New("range of time")
 // latest is the last millisecond of the year 9999.
 var latest = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC).UnixMilli() - 1
 
-var units = map[dql.Unit]int64{"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+var units = map[dql.Unit]int64{"": 1, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000,
+	"d": 86_400_000, "w": 604_800_000}
 
 func millis(d *dql.Duration) (int64, error) {
 	ms, ok := units[d.Unit]

@@ -89,7 +89,8 @@ func (b Basis) Again(src source.Source, by, now int64) Basis {
 		if u.mark = h.Mark(); h.Info() != u.info {
 			return nil
 		}
-		u.from, u.past, u.oldest = u.from+by/u.info.Resolution, u.past+by/u.info.Resolution, plan.Oldest(&u.info, now)
+		u.from, u.past, u.oldest = u.from+by/u.info.Resolution, u.past+by/u.info.Resolution,
+			plan.Oldest(&u.info, now)
 	}
 	return again
 }
@@ -125,7 +126,8 @@ func (b Basis) Visible() bool {
 	return !slices.ContainsFunc(b, func(u used) bool { return u.from < u.oldest })
 }
 
-// Unchanged reports whether the names that were chosen, and the slots that were read, are as they were.
+// Unchanged reports whether the names that were chosen, and the slots that were read, are as they
+// were.
 func (b Basis) Unchanged(src source.Source) bool {
 	for i := range b {
 		u := &b[i]
@@ -133,7 +135,8 @@ func (b Basis) Unchanged(src source.Source) bool {
 		if err != nil || h.Info() != u.info {
 			return false
 		}
-		if since := h.Since(u.mark, u.from); since.Below < u.past || slices.ContainsFunc(since.Names, u.mayTake) {
+		if since := h.Since(u.mark, u.from); since.Below < u.past ||
+			slices.ContainsFunc(since.Names, u.mayTake) {
 			return false
 		}
 	}

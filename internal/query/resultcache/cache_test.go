@@ -19,8 +19,10 @@ func TestRoom(t *testing.T) {
 	}
 	c.Get("a")
 	c.Put("new", sized(900))
-	if c.Get("a") == nil || c.Get("b") != nil || c.Get("new") != sized(900) || c.Counted(Evicted) != 1 {
-		t.Errorf("after one more there is a: %v, b: %v, the new one: %v; %d left", c.Get("a"), c.Get("b"), c.Get("new"), c.Counted(Evicted))
+	if c.Get("a") == nil || c.Get("b") != nil || c.Get("new") != sized(900) ||
+		c.Counted(Evicted) != 1 {
+		t.Errorf("after one more there is a: %v, b: %v, the new one: %v; %d left", c.Get("a"), c.Get("b"),
+			c.Get("new"), c.Counted(Evicted))
 	}
 	if c.Put("large", sized(c.Limit()/4)); c.Get("large") != nil || c.Get("a") == nil {
 		t.Error("a value beyond its part of the memory was kept, or made others leave")

@@ -1,7 +1,7 @@
 package spacing
 
-// Slots says which slots of a stretch are set. It is small where points come in step, and becomes Full
-// where they come as they like.
+// Slots says which slots of a stretch are set. It is small where points come in step, and becomes
+// Full where they come as they like.
 type Slots []setSlots
 
 // setSlots is so many times the same: set slots in a row, and a gap behind them.
@@ -45,8 +45,8 @@ func (s *Slots) Gap(n int64) {
 	(*s)[len(*s)-1].gap += int32(n)
 }
 
-// Each calls fn for the set slots and for the gaps among the slots [skip, until), in their order: for
-// [from, past), counted from the first slot that was added.
+// Each calls fn for the set slots and for the gaps among the slots [skip, until), in their order:
+// for [from, past), counted from the first slot that was added.
 func (s Slots) Each(skip, until int64, fn func(set bool, from, past int64)) {
 	at := int64(0)
 	part := func(set bool, n int32) {

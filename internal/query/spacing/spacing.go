@@ -36,7 +36,9 @@ type Run struct {
 }
 
 // Same reports whether the spans of two runs are alike.
-func (r Run) Same(o Run) bool { return r.Count == o.Count && r.First == o.First && r.Last == o.Last }
+func (r Run) Same(o Run) bool {
+	return r.Count == o.Count && r.First == o.First && r.Last == o.Last
+}
 
 // AppendRun appends a run of one span, to the last one where that is the same.
 func AppendRun(list []Run, r Run) []Run {

@@ -1,8 +1,8 @@
 package stats
 
-// Slide is the sum over the last numbers of a sequence, as many as a block has. It is made of the sums of the
-// current block from its start, and of the block before it to its end: nothing is ever subtracted, so
-// errors do not add up and an infinity leaves with its window.
+// Slide is the sum over the last numbers of a sequence, as many as a block has. It is made of the
+// sums of the current block from its start, and of the block before it to its end: nothing is ever
+// subtracted, so errors do not add up and an infinity leaves with its window.
 type Slide struct {
 	head   float64   // sum of the current block so far
 	block  []float64 // its numbers

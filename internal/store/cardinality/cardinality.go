@@ -57,11 +57,13 @@ type Answer struct {
 	List     []Element `json:"list"`
 	More     bool      `json:"more"`     // there are elements beyond the limit
 	Distinct int       `json:"distinct"` // elements, those beyond the limit too
-	Series   int       `json:"series"`   // that were counted; one that several elements have counts once
-	New      int       `json:"new"`
-	Since    int64     `json:"new_since"`              // unix ms: what came before is not new
-	Hours    float64   `json:"new_hours"`              // from there on, at least 1: new ÷ new_hours is a rate
-	AtLeast  bool      `json:"new_at_least,omitempty"` // more came than are remembered as new
+	// that were counted; one that several elements have counts once
+	Series int   `json:"series"`
+	New    int   `json:"new"`
+	Since  int64 `json:"new_since"` // unix ms: what came before is not new
+	// from there on, at least 1: new ÷ new_hours is a rate
+	Hours   float64 `json:"new_hours"`
+	AtLeast bool    `json:"new_at_least,omitempty"` // more came than are remembered as new
 }
 
 // Store has all series. Its methods may be called concurrently.
@@ -77,8 +79,10 @@ type Arrivals interface{ Recent() series.Recent }
 
 // Tags has the series that have tags, as tags.Index.
 type Tags interface {
-	EachName(ctx context.Context, s tags.Scope, fn func(n tags.TagName, values int, of tags.Count)) (tags.Count, error)
-	EachValue(ctx context.Context, s tags.Scope, only *tags.TagName, fn func(n tags.TagName, value []byte, of tags.Count)) (tags.Count, error)
+	EachName(ctx context.Context, s tags.Scope, fn func(n tags.TagName, values int, of tags.Count)) (
+		tags.Count, error)
+	EachValue(ctx context.Context, s tags.Scope, only *tags.TagName,
+		fn func(n tags.TagName, value []byte, of tags.Count)) (tags.Count, error)
 }
 
 // Memory is charged for what a count takes, before it is taken. It is given back by who lent it.
@@ -114,7 +118,8 @@ type Excess struct{ limit int }
 
 // Error says what to ask instead.
 func (e *Excess) Error() string {
-	return fmt.Sprintf("there are more than %d different prefixes to count: ask for those of a bucket, for a longer prefix, or for a smaller depth", e.limit)
+	return fmt.Sprintf("there are more than %d different prefixes to count: ask for those of a "+
+		"bucket, for a longer prefix, or for a smaller depth", e.limit)
 }
 
 // counter is a count under way.
@@ -144,15 +149,18 @@ func (c *counter) countTags(ctx context.Context) (err error) {
 	if c.By == Names {
 		all, err = c.Tags.EachName(ctx, scope, func(n tags.TagName, values int, of tags.Count) {
 			c.answer.Distinct++
-			c.best.add(of.Series, of.New, n.Name, n.Namespace, func() Element { return Element{Text: n.Text(), Values: values} })
-		})
-	} else {
-		all, err = c.Tags.EachValue(ctx, scope, c.Name, func(n tags.TagName, value []byte, of tags.Count) {
-			c.answer.Distinct++
-			c.best.add(of.Series, of.New, value, n.Name, func() Element {
-				return Element{Text: metric.Escaped(string(value)), Name: n.Text()}
+			c.best.add(of.Series, of.New, n.Name, n.Namespace, func() Element {
+				return Element{Text: n.Text(), Values: values}
 			})
 		})
+	} else {
+		all, err = c.Tags.EachValue(ctx, scope, c.Name,
+			func(n tags.TagName, value []byte, of tags.Count) {
+				c.answer.Distinct++
+				c.best.add(of.Series, of.New, value, n.Name, func() Element {
+					return Element{Text: metric.Escaped(string(value)), Name: n.Text()}
+				})
+			})
 	}
 	c.answer.Series, c.answer.New = all.Series, all.New
 	return err

@@ -40,7 +40,8 @@ func (w *world) Buckets() []buckets.Info { return w.list }
 
 func (w *world) Recent() series.Recent { return w.arrivals.Recent(now.UnixNano()) }
 
-func (w *world) Metrics(ctx context.Context, b buckets.Info, prefix []byte, fn func(key []byte) bool) error {
+func (w *world) Metrics(ctx context.Context, b buckets.Info, prefix []byte,
+	fn func(key []byte) bool) error {
 	if b.Name == "deleted" {
 		return buckets.Unknown(b.Name)
 	}
@@ -88,8 +89,10 @@ func (w *world) add(b *buckets.Info, key string, isNew bool) {
 
 func drawWorld(t *rapid.T) (w *world, isNew map[[2]string]bool) {
 	w, isNew = newWorld(), map[[2]string]bool{}
-	for i, name := range []string{"a", "b", "odd\xff'", "deleted"}[:rapid.IntRange(1, 4).Draw(t, "buckets")] {
-		w.list = append(w.list, buckets.Info{Name: name, ID: uint64(7 + i), Resolution: 1000, HPTS: i == 1})
+	for i, name := range []string{"a", "b", "odd\xff'",
+		"deleted"}[:rapid.IntRange(1, 4).Draw(t, "buckets")] {
+		w.list = append(w.list, buckets.Info{Name: name, ID: uint64(7 + i), Resolution: 1000,
+			HPTS: i == 1})
 	}
 	part := rapid.SampledFrom([]string{"web", "db", "eu", "x", "", "o'd\xffd"})
 	known := map[[2]string]bool{}
@@ -111,7 +114,8 @@ func drawWorld(t *rapid.T) (w *world, isNew map[[2]string]bool) {
 
 // naive counts series by the texts that fn gives, and puts the elements in order. Those that may
 // stand at the end in any order are the ones with equal counts.
-func naive(isNew map[[2]string]bool, q *Query, fn func(bucket string, key []byte) (Element, bool)) (a Answer) {
+func naive(isNew map[[2]string]bool, q *Query, fn func(bucket string, key []byte) (Element, bool)) (
+	a Answer) {
 	of := map[[2]string]Element{}
 	for s, recent := range isNew {
 		e, ok := fn(s[0], []byte(s[1]))
@@ -153,7 +157,8 @@ func rank(e *Element, q *Query) int {
 func TestCountsEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w, isNew := drawWorld(t)
-		q := &Query{By: Prefixes, Depth: rapid.IntRange(1, 4).Draw(t, "depth"), ByNew: rapid.Bool().Draw(t, "by new"),
+		q := &Query{By: Prefixes, Depth: rapid.IntRange(1, 4).Draw(t, "depth"),
+			ByNew: rapid.Bool().Draw(t, "by new"),
 			Limit: rapid.SampledFrom([]int{1, 2, 3, 1000}).Draw(t, "limit"), Now: now}
 		var parts []string
 		if rapid.Bool().Draw(t, "with a prefix") {
@@ -166,7 +171,8 @@ func TestCountsEqualTheModel(t *testing.T) {
 		want := naive(isNew, q, func(bucket string, key []byte) (Element, bool) {
 			list, ok := metric.Parts(key)
 			e := Element{Bucket: metric.Escaped(bucket), Text: metric.Text(key)}
-			if q.Bucket != nil && q.Bucket.Name != bucket || !ok && len(parts) > 0 || len(list) < len(parts) {
+			if q.Bucket != nil && q.Bucket.Name != bucket || !ok && len(parts) > 0 ||
+				len(list) < len(parts) {
 				return e, false
 			}
 			for i, p := range parts {
@@ -187,9 +193,13 @@ func TestCountsEqualTheModel(t *testing.T) {
 		same(t, q, w.top(t, q), want)
 
 		q = &Query{By: Buckets, ByNew: q.ByNew, Limit: q.Limit, Now: now}
-		want = naive(isNew, q, func(bucket string, _ []byte) (Element, bool) { return Element{Text: metric.Escaped(bucket)}, true })
+		want = naive(isNew, q, func(bucket string, _ []byte) (Element, bool) {
+			return Element{Text: metric.Escaped(bucket)}, true
+		})
 		for _, b := range w.list {
-			if !slices.ContainsFunc(want.List, func(e Element) bool { return e.Text == metric.Escaped(b.Name) }) {
+			if !slices.ContainsFunc(want.List, func(e Element) bool {
+				return e.Text == metric.Escaped(b.Name)
+			}) {
 				want.List = append(want.List, Element{Text: metric.Escaped(b.Name)})
 				want.Distinct++
 			}
@@ -201,14 +211,16 @@ func TestCountsEqualTheModel(t *testing.T) {
 // same compares an answer with all elements in order: which of equal ones stand at the end is open.
 func same(t *rapid.T, q *Query, got, want Answer) {
 	t.Helper()
-	if got.Series != want.Series || got.New != want.New || got.Distinct != want.Distinct || got.More != (want.Distinct > q.Limit) || got.By != q.By {
+	if got.Series != want.Series || got.New != want.New || got.Distinct != want.Distinct ||
+		got.More != (want.Distinct > q.Limit) || got.By != q.By {
 		t.Fatalf("%+v: got %+v, want %+v", q, got, want)
 	}
 	if len(got.List) != min(q.Limit, len(want.List)) {
 		t.Fatalf("%+v: %d elements of %d", q, len(got.List), len(want.List))
 	}
 	for i, e := range got.List {
-		if rank(&e, q) != rank(&want.List[i], q) || !slices.Contains(want.List, e) || slices.Contains(got.List[:i], e) {
+		if rank(&e, q) != rank(&want.List[i], q) || !slices.Contains(want.List, e) ||
+			slices.Contains(got.List[:i], e) {
 			t.Fatalf("%+v: element %d is %+v, want one like %+v", q, i, e, want.List[i])
 		}
 	}
@@ -217,11 +229,15 @@ func same(t *rapid.T, q *Query, got, want Answer) {
 func TestTopOfTags(t *testing.T) {
 	w := newWorld()
 	for i := range 30 {
-		c := tags.Change{Bucket: 1, Key: fmt.Appendf(nil, "\x02%02d", i), Collection: []byte("c"), Clock: 1,
-			Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: fmt.Appendf(nil, "h%d", i%3)}}}
+		c := tags.Change{Bucket: 1, Key: fmt.Appendf(nil, "\x02%02d", i), Collection: []byte("c"),
+			Clock: 1,
+			Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("host")},
+				Value: fmt.Appendf(nil, "h%d", i%3)}}}
 		if i < 4 {
 			c.Clock = uint64(now.UnixNano())
-			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Namespace: []byte("n:s"), Name: []byte("pod")}, Value: fmt.Appendf(nil, "p%d\xff", i)})
+			c.Set = append(c.Set,
+				tags.Tag{TagName: tags.TagName{Namespace: []byte("n:s"), Name: []byte("pod")},
+					Value: fmt.Appendf(nil, "p%d\xff", i)})
 		}
 		w.index.Apply(&c)
 	}
@@ -243,8 +259,10 @@ func TestTopOfTags(t *testing.T) {
 		{Query{By: Names, Limit: 5}, "host  3: 30 4\nn\\:s:pod  4: 4 4\n2 of 30 4, more false"},
 		{Query{By: Names, Limit: 1, ByNew: true}, "host  3: 30 4\n2 of 30 4, more true"},
 		{Query{By: Values, Limit: 2}, "h0 host 0: 10 2\nh1 host 0: 10 1\n7 of 30 4, more true"},
-		{Query{By: Values, Limit: 3, ByNew: true}, "h0 host 0: 10 2\nh1 host 0: 10 1\nh2 host 0: 10 1\n7 of 30 4, more true"},
-		{Query{By: Values, Limit: 2, Name: pod}, "p0\\xff n\\:s:pod 0: 1 1\np1\\xff n\\:s:pod 0: 1 1\n4 of 30 4, more true"},
+		{Query{By: Values, Limit: 3, ByNew: true},
+			"h0 host 0: 10 2\nh1 host 0: 10 1\nh2 host 0: 10 1\n7 of 30 4, more true"},
+		{Query{By: Values, Limit: 2, Name: pod},
+			"p0\\xff n\\:s:pod 0: 1 1\np1\\xff n\\:s:pod 0: 1 1\n4 of 30 4, more true"},
 		{Query{By: Values, Limit: 2, Collection: []byte("none")}, "0 of 0 0, more false"},
 	} {
 		if got := text(&c.q); got != c.want {
@@ -291,7 +309,8 @@ func TestBounds(t *testing.T) {
 		t.Errorf("charged %d bytes", w.charged)
 	}
 	w.charged, w.limit, w.keys[1] = 0, 1<<20, w.keys[1][:100_000]
-	if _, err := Top(context.Background(), q, Sources{w, w, w.index, w}); !errors.Is(err, errNoMemory) {
+	if _, err := Top(context.Background(), q, Sources{w, w, w.index, w}); !errors.Is(err,
+		errNoMemory) {
 		t.Errorf("without memory: %v", err)
 	}
 	gone, cancel := context.WithCancel(context.Background())
@@ -301,7 +320,8 @@ func TestBounds(t *testing.T) {
 		t.Errorf("cancelled: %v", err)
 	}
 	q.Bucket = &buckets.Info{Name: "deleted"}
-	if _, err := Top(context.Background(), q, Sources{w, w, w.index, w}); !errors.Is(err, buckets.ErrUnknown) {
+	if _, err := Top(context.Background(), q, Sources{w, w, w.index, w}); !errors.Is(err,
+		buckets.ErrUnknown) {
 		t.Errorf("a bucket that is deleted meanwhile: %v", err)
 	}
 }
@@ -317,7 +337,8 @@ func TestManySeries(t *testing.T) {
 	}
 	a := w.top(t, &Query{By: Prefixes, Depth: 1, Limit: 10, Now: now})
 	for i, e := range a.List {
-		want := Element{Text: fmt.Sprintf("'p%d'", i), Bucket: "a", Deeper: true, Series: 2 * block, New: block / 2}
+		want := Element{Text: fmt.Sprintf("'p%d'", i), Bucket: "a", Deeper: true, Series: 2 * block,
+			New: block / 2}
 		if i == 3 {
 			want.Series, want.New = block, block/4
 		}
@@ -329,7 +350,8 @@ func TestManySeries(t *testing.T) {
 		t.Errorf("all: %+v", a)
 	}
 	a = w.top(t, &Query{By: Prefixes, Depth: 2, Limit: MaxLimit, ByNew: true, Now: now})
-	if len(a.List) != MaxLimit || a.Distinct != n || a.List[0].New != 1 || a.List[n/4-1].New != 1 || a.List[n/4].New != 0 {
+	if len(a.List) != MaxLimit || a.Distinct != n || a.List[0].New != 1 || a.List[n/4-1].New != 1 ||
+		a.List[n/4].New != 0 {
 		t.Errorf("%d of %d series", len(a.List), a.Distinct)
 	}
 }

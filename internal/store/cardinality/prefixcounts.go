@@ -12,8 +12,8 @@ import (
 // maxPrefixes is how many different prefixes a count takes at most. They take 56 MiB then.
 const maxPrefixes = 1_500_000
 
-// prefixCounts counts series by the hashes of their prefixes: open addressing, without a pointer for
-// each. Series are counted many together: one after the other would wait for memory each time.
+// prefixCounts counts series by the hashes of their prefixes: open addressing, without a pointer
+// for each. Series are counted many together: one after the other would wait for memory each time.
 type prefixCounts struct {
 	memory Memory
 	slots  []slot
@@ -25,11 +25,12 @@ type prefixCounts struct {
 	last    prefix // of what was added last
 	pending int
 	ids     [block]metric.SeriesID // of prefixes
-	as      [block]bool            // the prefix is that of the one before: a sender's series often have one
-	deeper  [block]bool
-	keys    [block]metric.SeriesID // of series, where any is new
-	fresh   [block]bool
-	lookup  series.Lookup
+	// the prefix is that of the one before: a sender's series often have one
+	as     [block]bool
+	deeper [block]bool
+	keys   [block]metric.SeriesID // of series, where any is new
+	fresh  [block]bool
+	lookup series.Lookup
 }
 
 // slot is a prefix.

@@ -40,7 +40,9 @@ func (c *counter) countBuckets(ctx context.Context) error {
 	for _, b := range c.scope() {
 		e := t.of(metric.Series(b.ID, nil))
 		c.answer.Distinct++
-		c.best.add(int(e.series), int(e.recent), []byte(b.Name), nil, func() Element { return Element{Text: metric.Escaped(b.Name)} })
+		c.best.add(int(e.series), int(e.recent), []byte(b.Name), nil, func() Element {
+			return Element{Text: metric.Escaped(b.Name)}
+		})
 	}
 	return nil
 }
@@ -56,7 +58,9 @@ func (c *counter) countPrefixes(ctx context.Context) error {
 	hashes := best{limit: c.Limit, byNew: c.ByNew, memory: c.Memory}
 	for i := range t.slots {
 		if s := &t.slots[i]; s.series > 0 {
-			hashes.add(int(s.series), int(s.recent), s.id[:], nil, func() Element { return Element{Deeper: s.deeper} })
+			hashes.add(int(s.series), int(s.recent), s.id[:], nil, func() Element {
+				return Element{Deeper: s.deeper}
+			})
 		}
 	}
 	if hashes.err != nil {
@@ -144,7 +148,8 @@ func (p *prefix) set(bucket uint64, of prefix) {
 // eachPrefix calls fn for every metric that begins with the parts of Prefix, with its beginning
 // that has depth more. A key that is no list of parts has no beginning but itself, and the empty
 // one.
-func (c *counter) eachPrefix(ctx context.Context, depth int, fn func(b *buckets.Info, key []byte, p prefix) error) error {
+func (c *counter) eachPrefix(ctx context.Context, depth int,
+	fn func(b *buckets.Info, key []byte, p prefix) error) error {
 	parts, _ := metric.Parts(c.Prefix)
 	for _, b := range c.scope() {
 		if err := c.metrics(ctx, b, func(key []byte) error {

@@ -52,7 +52,8 @@ type Series interface {
 	// Idle returns the series of a bucket of which the head holds nothing.
 	Idle(bucket uint64) []segment.Hash
 	// Unheld returns those of hashes, which are sorted, that are known and of which the head holds
-	// nothing. It uses the memory of hashes. It returns none as long as the log is not all in the head.
+	// nothing. It uses the memory of hashes. It returns none as long as the log is not all in the
+	// head.
 	Unheld(hashes []segment.Hash) []segment.Hash
 	// Drop lets those of the series of a bucket go of which the head still holds nothing. The caller
 	// has the gate.
@@ -84,7 +85,8 @@ type Options struct {
 	// Needed returns the first position in the log that a restart reads.
 	Needed func() uint64
 	// Unknown reports whether segments leave a slot of a series in [from, past) unknown.
-	Unknown func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool, error)
+	Unknown func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool,
+		error)
 	// Yields reports whether merging has to make way for points now. busy says that somebody computes
 	// on all processors.
 	Yields func(busy bool) bool
@@ -141,7 +143,8 @@ func (c *Compactor) Run(stop <-chan struct{}) {
 		if err != nil && ctx.Err() == nil {
 			c.o.Logger.Error("merge failed; it is tried again after the next flush", "err", err)
 		} else if r.Removed > 0 {
-			c.o.Logger.Debug("merged", "windows", r.Windows, "overlays", r.Overlays, "removed", r.Removed, "bytes", r.Bytes, "took", r.Took)
+			c.o.Logger.Debug("merged", "windows", r.Windows, "overlays", r.Overlays, "removed", r.Removed,
+				"bytes", r.Bytes, "took", r.Took)
 		}
 	}
 }
@@ -155,7 +158,11 @@ type Counts struct {
 
 // Counts returns what was done so far.
 func (c *Compactor) Counts() Counts {
-	return Counts{Merges: c.merges.Load(), Bytes: c.mergedBytes.Load(), PointsDeleted: c.pointsDeleted.Load()}
+	return Counts{
+		Merges:        c.merges.Load(),
+		Bytes:         c.mergedBytes.Load(),
+		PointsDeleted: c.pointsDeleted.Load(),
+	}
 }
 
 // OutputBytes returns the memory of index and names of the file that is being written.

@@ -29,7 +29,9 @@ func (m *merging) noteExpired(seg *version.Segment) error {
 			continue
 		}
 		seen[r.Bucket] = true
-		err := seg.Reader.Hashes(r.Bucket, func(h segment.Hash) { m.expired[r.Bucket] = append(m.expired[r.Bucket], h) })
+		err := seg.Reader.Hashes(r.Bucket, func(h segment.Hash) {
+			m.expired[r.Bucket] = append(m.expired[r.Bucket], h)
+		})
 		if err := m.c.o.Damage.Unreadable(seg, err); err != nil {
 			return err
 		}

@@ -41,7 +41,8 @@ type node struct {
 
 func newNode(t *testing.T) *node {
 	t.Helper()
-	n := &node{t: t, fs: vfs.NewMem(), now: time.Unix(began, 0), held: map[segment.Hash]bool{}, gone: map[segment.Hash]bool{},
+	n := &node{t: t, fs: vfs.NewMem(), now: time.Unix(began, 0), held: map[segment.Hash]bool{},
+		gone:    map[segment.Hash]bool{},
 		buckets: []buckets.Info{{ID: 1, Name: "b", Resolution: 1000, PPF: 1000}}}
 	for _, dir := range []string{"flush", "window", "overlay", "lost+found"} {
 		if err := n.fs.MkdirAll("/data/"+dir, 0o750); err != nil {
@@ -57,11 +58,16 @@ func newNode(t *testing.T) *node {
 	dir.RaiseNumber(1)
 	now := func() time.Time { return n.now }
 	n.c = New(Options{
-		Now: now, Clock: clock.New(now), Logger: log, Dir: dir, Versions: version.New(dir.Retire), Gate: new(version.Gate),
+		Now: now, Clock: clock.New(now), Logger: log, Dir: dir, Versions: version.New(dir.Retire),
+		Gate:     new(version.Gate),
 		Manifest: m, Account: account.New(), Damage: &damage.Notes{Logger: log}, Buckets: n, Series: n,
-		Commit: m.Commit, Failed: func() error { return nil }, Sync: func() error { return nil }, Needed: func() uint64 { return 1 << 60 },
-		Unknown: func(context.Context, uint64, metric.SeriesID, int64, int64) (bool, error) { return false, nil },
-		Yields:  func(bool) bool { return false }, Free: func() (int64, bool) { return 0, false },
+		Commit: m.Commit, Failed: func() error {
+			return nil
+		}, Sync: func() error { return nil }, Needed: func() uint64 { return 1 << 60 },
+		Unknown: func(context.Context, uint64, metric.SeriesID, int64, int64) (bool, error) {
+			return false, nil
+		},
+		Yields: func(bool) bool { return false }, Free: func() (int64, bool) { return 0, false },
 		MaxFile: DefaultMaxFile, Merged: func() {},
 	})
 	t.Cleanup(func() {
@@ -158,7 +164,8 @@ func (n *node) flush(key func(i int) []byte, series int, chunks ...int64) *versi
 	if err != nil {
 		n.t.Fatal(err)
 	}
-	if err := n.c.o.Manifest.Commit(manifest.Edit{AddSegments: []manifest.Segment{seg.Meta}, NextSeq: d.NextNumber()}); err != nil {
+	if err := n.c.o.Manifest.Commit(manifest.Edit{AddSegments: []manifest.Segment{seg.Meta},
+		NextSeq: d.NextNumber()}); err != nil {
 		n.t.Fatal(err)
 	}
 	n.c.o.Versions.Publish(func(v *version.Version) { v.Add(seg) })

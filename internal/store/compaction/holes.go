@@ -106,7 +106,8 @@ func (c *Compactor) endHoles(ctx context.Context) error {
 
 // openHoles returns the holes of a bucket of which a slot is still unknown, or which were
 // not looked through.
-func (c *Compactor) openHoles(ctx context.Context, b *buckets.Info, set *hole.Set, left *int64) (map[hole.Hole]bool, error) {
+func (c *Compactor) openHoles(ctx context.Context, b *buckets.Info, set *hole.Set,
+	left *int64) (map[hole.Hole]bool, error) {
 	open := make(map[hole.Hole]bool)
 	lo := c.oldest(b)
 	var errs []error

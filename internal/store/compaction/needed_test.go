@@ -11,12 +11,13 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// A segment that was merged away needs its tombstones while its file may be there: a start that takes it in would show what
-// was deleted.
+// A segment that was merged away needs its tombstones while its file may be there: a start that
+// takes it in would show what was deleted.
 func TestATombstoneStaysUntilTheFileIsGone(t *testing.T) {
 	n := newNode(t)
 	seg := n.flush(func(i int) []byte { return []byte{1, byte(i)} }, 1, 1000)
-	stone := version.Tombstone{ID: metric.SeriesID(hashOf(0)), DeleteSequence: n.c.o.Dir.TakeDeletion(), LSN: 1}
+	stone := version.Tombstone{ID: metric.SeriesID(hashOf(0)),
+		DeleteSequence: n.c.o.Dir.TakeDeletion(), LSN: 1}
 	all := []*version.Segment{seg}
 	gone := func(s *version.Segment) bool { return s == seg }
 	n.c.o.Dir.Dropped(all, gone)
@@ -40,15 +41,16 @@ func TestATombstoneStaysUntilTheFileIsGone(t *testing.T) {
 	}
 }
 
-// Of a series that a hole hides a living slot of it is not known whether it has points: it does not expire. One hole is
-// enough, and one below the lifetime of the bucket is none.
+// Of a series that a hole hides a living slot of it is not known whether it has points: it does not
+// expire. One hole is enough, and one below the lifetime of the bucket is none.
 func TestHolesKeepSeries(t *testing.T) {
 	n := newNode(t)
 	n.buckets[0].TTL = 100
 	series := func(i int) hole.Prefix { return hole.PrefixOf(hashOf(i)) }
 	lives := n.c.oldest(&n.buckets[0])
 	over := func(i int, from, past int64, source uint64) hole.Hole {
-		return hole.Hole{Bucket: 1, Low: series(i), High: series(i), From: from, Past: past, At: hole.Position{Generation: source}, Source: source}
+		return hole.Hole{Bucket: 1, Low: series(i), High: series(i), From: from, Past: past,
+			At: hole.Position{Generation: source}, Source: source}
 	}
 	n.c.o.Versions.Publish(func(v *version.Version) {
 		v.ShowHoles(n.buckets, []hole.Hole{

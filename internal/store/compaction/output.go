@@ -42,7 +42,8 @@ type output struct {
 func (o *output) add(bucket uint64, c *window.Chunk) error {
 	h := c.Hash
 	// Timestamps stay in the file of their values: readPairs looks nowhere else.
-	if o.w != nil && o.bytes > o.m.c.o.MaxFile && metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
+	if o.w != nil && o.bytes > o.m.c.o.MaxFile &&
+		metric.SeriesID(h).Value() != metric.SeriesID(o.last).Value() {
 		if err := o.end(false); err != nil {
 			return err
 		}
@@ -74,7 +75,12 @@ func (o *output) add(bucket uint64, c *window.Chunk) error {
 // everything that goes away.
 func (o *output) begin() error {
 	c := o.m.c
-	o.meta = manifest.Segment{Seq: c.o.Dir.TakeNumber(), Kind: o.kind, Generation: o.generation, Purged: o.m.purged}
+	o.meta = manifest.Segment{
+		Seq:        c.o.Dir.TakeNumber(),
+		Kind:       o.kind,
+		Generation: o.generation,
+		Purged:     o.m.purged,
+	}
 	w, err := c.o.Dir.Create(&o.meta)
 	if err != nil {
 		return err
@@ -111,7 +117,8 @@ func (o *output) carry() error {
 			}
 			return nil
 		})
-		if segment.IsDamage(err) && (!segment.ReadFailed(err) || m.source(seq).Noted.Unread >= MaxUnread) {
+		if segment.IsDamage(err) &&
+			(!segment.ReadFailed(err) || m.source(seq).Noted.Unread >= MaxUnread) {
 			m.noteDamage(map[uint64]error{seq: err}, &window.Lost{})
 		} else if err != nil {
 			return err
@@ -131,7 +138,8 @@ func (m *merging) counts(seg *version.Segment, e *segment.Series) bool {
 	case !m.c.living(e.Bucket):
 		return e.DeleteSequence == 0 && !m.c.o.Manifest.Deleted(e.Bucket)
 	case e.DeleteSequence > 0:
-		return !m.hides(seg, e.Bucket, e.Hash) && (tombs.DeleteSequence(id) == e.DeleteSequence || known.Remembers(e.Bucket, id, e.Incarnation))
+		return !m.hides(seg, e.Bucket, e.Hash) &&
+			(tombs.DeleteSequence(id) == e.DeleteSequence || known.Remembers(e.Bucket, id, e.Incarnation))
 	}
 	in := known.Known(id) // the order matters
 	if known.Going(id) {
@@ -182,7 +190,11 @@ func (o *output) end(giveUp bool) error {
 // replace, so that a start believes that only while all are there.
 func (m *merging) finish() error {
 	c := m.c
-	own := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: c.o.Dir.NextNumber(), AddHoles: hole.Join(m.holes)}
+	own := manifest.Edit{
+		RemoveSegments: m.plan.Remove,
+		NextSeq:        c.o.Dir.NextNumber(),
+		AddHoles:       hole.Join(m.holes),
+	}
 	for _, o := range m.out {
 		o.Meta.Marks = m.marks(o)
 		own.AddSegments = append(own.AddSegments, o.Meta)

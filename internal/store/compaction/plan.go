@@ -21,8 +21,9 @@ type state struct {
 	segments []manifest.Segment // that are committed
 	buckets  []buckets.Info
 
-	late  func(seq uint64, r window.Range) int64 // bytes that a segment holds of a range
-	purge map[uint64]bool                        // segments to be rewritten for the sake of what is deleted in them
+	late func(seq uint64, r window.Range) int64 // bytes that a segment holds of a range
+	// segments to be rewritten for the sake of what is deleted in them
+	purge map[uint64]bool
 
 	free    int64 // bytes on the disk, where that is known
 	known   bool
@@ -64,10 +65,11 @@ func (s *state) plan() (window.Plan, map[uint64]window.Bucket, error) {
 		return p, all, nil
 	}
 	gone := slices.DeleteFunc(slices.Clone(s.segments), func(seg manifest.Segment) bool {
-		return seg.Kind == manifest.Flush || len(seg.Ranges) == 0 || slices.ContainsFunc(seg.Ranges, func(r manifest.Range) bool {
-			b, ok := all[r.Bucket]
-			return ok && r.Past > b.ExpiredBefore
-		})
+		return seg.Kind == manifest.Flush || len(seg.Ranges) == 0 ||
+			slices.ContainsFunc(seg.Ranges, func(r manifest.Range) bool {
+				b, ok := all[r.Bucket]
+				return ok && r.Past > b.ExpiredBefore
+			})
 	})
 	return window.Make(gone, all, s.late, nil), all, err
 }
@@ -85,7 +87,8 @@ func (s *state) checkSpace(p *window.Plan) error {
 		}
 	}
 	if need > 0 && s.free-need < s.minFree {
-		return fmt.Errorf("merge: it needs up to %d bytes, %d are free and storage.min_free is %d: make space, or shorten a TTL",
+		return fmt.Errorf("merge: it needs up to %d bytes, %d are free and storage.min_free is %d: "+
+			"make space, or shorten a TTL",
 			need, s.free, s.minFree)
 	}
 	return nil
@@ -97,5 +100,7 @@ func reads(p *window.Plan, seg *manifest.Segment) bool {
 		return slices.ContainsFunc(seg.Ranges, func(r window.Range) bool {
 			return r.Bucket == w.Bucket && r.First < w.Past && r.Past > w.First
 		})
-	}) || slices.ContainsFunc(p.Overlay, func(part window.Part) bool { return slices.Contains(part.From, seg.Seq) })
+	}) || slices.ContainsFunc(p.Overlay, func(part window.Part) bool {
+		return slices.Contains(part.From, seg.Seq)
+	})
 }

@@ -64,7 +64,8 @@ func (s *script) ranges(args []string) (list []window.Range) {
 	for _, arg := range args {
 		if bucket, chunks, ok := strings.Cut(arg, ":"); ok {
 			first, past, _ := strings.Cut(chunks, "-")
-			list = append(list, window.Range{Bucket: uint64(s.Number(bucket)), First: s.Number(first), Past: s.Number(past)})
+			list = append(list, window.Range{Bucket: uint64(s.Number(bucket)), First: s.Number(first),
+				Past: s.Number(past)})
 		}
 	}
 	return list
@@ -77,10 +78,14 @@ func (s *script) run(command string, args []string) {
 	case "clock":
 		s.state.now = s.Number(args[0]) * chunk.Slots * 1000
 	case "bucket":
-		s.state.buckets = append(s.state.buckets, buckets.Info{ID: uint64(s.Number(args[0])), Resolution: max(v["resolution"], 1000*b2i(v["resolution"] == 0)), TTL: v["ttl"]})
+		s.state.buckets = append(s.state.buckets,
+			buckets.Info{ID: uint64(s.Number(args[0])),
+				Resolution: max(v["resolution"], 1000*b2i(v["resolution"] == 0)), TTL: v["ttl"]})
 	case "flush", "window", "overlay":
-		seg := manifest.Segment{Seq: uint64(s.Number(args[0])), Bytes: max(v["bytes"], 1), Ranges: s.ranges(args[1:]),
-			Kind: map[string]manifest.Kind{"flush": manifest.Flush, "window": manifest.Window, "overlay": manifest.Overlay}[command]}
+		seg := manifest.Segment{Seq: uint64(s.Number(args[0])), Bytes: max(v["bytes"], 1),
+			Ranges: s.ranges(args[1:]),
+			Kind: map[string]manifest.Kind{"flush": manifest.Flush, "window": manifest.Window,
+				"overlay": manifest.Overlay}[command]}
 		seg.Generation = uint64(v["gen"])
 		if command == "flush" {
 			seg.Generation = seg.Seq
@@ -141,7 +146,8 @@ func (s *script) plan() window.Plan {
 func (s *script) apply(p window.Plan) {
 	var out []manifest.Segment
 	for _, w := range p.Windows {
-		out = append(out, manifest.Segment{Kind: manifest.Window, Generation: p.Generation, Ranges: []window.Range{w}, Bytes: 1})
+		out = append(out, manifest.Segment{Kind: manifest.Window, Generation: p.Generation,
+			Ranges: []window.Range{w}, Bytes: 1})
 	}
 	if len(p.Overlay) > 0 {
 		o := manifest.Segment{Kind: manifest.Overlay, Generation: p.OverlayGeneration, Bytes: 1}
@@ -150,13 +156,16 @@ func (s *script) apply(p window.Plan) {
 		}
 		out = append(out, o)
 	}
-	s.state.segments = slices.DeleteFunc(s.state.segments, func(seg manifest.Segment) bool { return slices.Contains(p.Remove, seg.Seq) })
+	s.state.segments = slices.DeleteFunc(s.state.segments, func(seg manifest.Segment) bool {
+		return slices.Contains(p.Remove, seg.Seq)
+	})
 	for _, seg := range out {
 		seg.Seq = s.next
 		s.add(seg)
 	}
 	for _, seg := range s.state.segments {
-		s.Printf("  = %s %d gen=%d", [...]string{"flush", "window", "overlay"}[seg.Kind], seg.Seq, seg.Generation)
+		s.Printf("  = %s %d gen=%d", [...]string{"flush", "window", "overlay"}[seg.Kind], seg.Seq,
+			seg.Generation)
 		for _, r := range seg.Ranges {
 			s.Printf(" %s", show(r))
 		}

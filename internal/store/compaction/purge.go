@@ -56,7 +56,9 @@ func (m *merging) countDeleted(seg *version.Segment) error {
 		if len(hashes) == 0 || !seg.Has(bucket) || !ok {
 			continue
 		}
-		if err := note(seg.Reader.Holding(bucket, hashes, func(int) { d.Series += int64(b.Columns()) })); err != nil {
+		if err := note(seg.Reader.Holding(bucket, hashes, func(int) {
+			d.Series += int64(b.Columns())
+		})); err != nil {
 			return err
 		}
 	}
@@ -84,7 +86,8 @@ func (m *merging) hides(seg *version.Segment, bucket uint64, h segment.Hash) boo
 // mergeSource returns a segment as the source of a merge of one bucket.
 func (m *merging) mergeSource(seg *version.Segment, bucket uint64) window.Source {
 	src := window.Source{
-		Seq: seg.Meta.Seq, Generation: seg.Meta.Generation, Window: seg.Meta.Kind == manifest.Window, Reader: seg.Reader,
+		Seq: seg.Meta.Seq, Generation: seg.Meta.Generation, Window: seg.Meta.Kind == manifest.Window,
+		Reader: seg.Reader,
 		Unread: seg.Noted.Unread >= MaxUnread, Marks: seg.Meta.Marks,
 	}
 	if b, ok := m.c.o.Buckets.BucketByID(bucket); ok {
@@ -133,7 +136,8 @@ func (c *Compactor) DropTombstones() error {
 				dropped.DeleteSequence = min(dropped.DeleteSequence, purgedThrough[seg.Meta.Seq])
 			}
 		}
-		for _, h := range now.Holes(dropped.Bucket).Holes() { // hides nothing of a series that was deleted since
+		// hides nothing of a series that was deleted since
+		for _, h := range now.Holes(dropped.Bucket).Holes() {
 			dropped.DeleteSequence = min(dropped.DeleteSequence, h.At.Generation)
 		}
 		if t := now.Tombstones(dropped.Bucket); len(t.Without(dropped)) < len(t) {

@@ -33,13 +33,14 @@ type merging struct {
 	late    map[uint64]map[manifest.Range]int64
 	turn    *background.Turn
 
-	purged  uint64                        // the outputs hold nothing that was deleted below
-	tombs   map[uint64]version.Tombstones // of the buckets that have any, when the round began
-	newest  uint64                        // their highest below
-	holes   []hole.Hole                   // that the round found
-	met     map[uint64]bool               // sources in which it met damage
-	hidden  map[uint64]uint64             // points that holes kept out, by the lost file that made the hole
-	dropped int64                         // points of deleted series that the outputs do without
+	purged uint64                        // the outputs hold nothing that was deleted below
+	tombs  map[uint64]version.Tombstones // of the buckets that have any, when the round began
+	newest uint64                        // their highest below
+	holes  []hole.Hole                   // that the round found
+	met    map[uint64]bool               // sources in which it met damage
+	// points that holes kept out, by the lost file that made the hole
+	hidden  map[uint64]uint64
+	dropped int64 // points of deleted series that the outputs do without
 	buckets map[uint64]window.Bucket
 	expired expiring
 }
@@ -98,7 +99,8 @@ func (c *Compactor) begin() (*merging, error) {
 		return nil, version.ErrClosed
 	}
 	now := c.o.Versions.Latest()
-	m := &merging{c: c, turn: c.work.Begin(), late: map[uint64]map[manifest.Range]int64{}, met: map[uint64]bool{}, purged: c.o.Dir.NextNumber(),
+	m := &merging{c: c, turn: c.work.Begin(), late: map[uint64]map[manifest.Range]int64{},
+		met: map[uint64]bool{}, purged: c.o.Dir.NextNumber(),
 		tombs: map[uint64]version.Tombstones{}, sources: slices.Clone(now.Segments)}
 	for _, b := range c.o.Buckets.Buckets() {
 		if t := now.Tombstones(b.ID); len(t) > 0 {
@@ -117,7 +119,13 @@ func (m *merging) makePlan(all bool) (short, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := state{now: m.c.o.Clock.Unix() / int64(time.Millisecond), buckets: m.c.o.Buckets.Buckets(), late: m.lateBytes, purge: purge, minFree: m.c.o.MinFree}
+	s := state{
+		now:     m.c.o.Clock.Unix() / int64(time.Millisecond),
+		buckets: m.c.o.Buckets.Buckets(),
+		late:    m.lateBytes,
+		purge:   purge,
+		minFree: m.c.o.MinFree,
+	}
 	for _, seg := range m.sources {
 		s.segments = append(s.segments, seg.Meta)
 	}
@@ -154,7 +162,11 @@ func (m *merging) lateBytes(seq uint64, r manifest.Range) int64 {
 		for _, b := range seg.Meta.Ranges {
 			err := seg.Reader.Entries(b.Bucket, func(number int64, n int) {
 				first := number - number%window.Small
-				m.late[seq][manifest.Range{Bucket: b.Bucket, First: first, Past: first + window.Small}] += int64(n)
+				m.late[seq][manifest.Range{
+					Bucket: b.Bucket,
+					First:  first,
+					Past:   first + window.Small,
+				}] += int64(n)
 			})
 			if err != nil {
 				m.c.o.Damage.Report("segment "+seg.Name(), err)
@@ -195,7 +207,14 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 			sources = append(sources, m.mergeSource(seg, r.Bucket))
 		}
 	}
-	out := &output{ctx: ctx, m: m, kind: manifest.Window, generation: m.plan.Generation, window: r, rollups: window.NewRollups(r)}
+	out := &output{
+		ctx:        ctx,
+		m:          m,
+		kind:       manifest.Window,
+		generation: m.plan.Generation,
+		window:     r,
+		rollups:    window.NewRollups(r),
+	}
 	merger.Holes = m.c.holesOf(r.Bucket)
 	damaged, err := merger.Merge(ctx, r.Bucket, r.First, r.Past, sources,
 		func(c *window.Chunk) error { return out.add(r.Bucket, c) })
@@ -264,7 +283,12 @@ func (m *merging) overlay(ctx context.Context, merger *window.Merger) error {
 // not needed any more. A segment with damage is not deleted but set aside.
 func (m *merging) commit() error {
 	c := m.c
-	e := manifest.Edit{RemoveSegments: m.plan.Remove, NextSeq: c.o.Dir.NextNumber(), AddHoles: hole.Join(m.holes), EndHoles: c.outlivedHoles()}
+	e := manifest.Edit{
+		RemoveSegments: m.plan.Remove,
+		NextSeq:        c.o.Dir.NextNumber(),
+		AddHoles:       hole.Join(m.holes),
+		EndHoles:       c.outlivedHoles(),
+	}
 	m.expired = expiring{}
 	for _, seq := range m.plan.Remove {
 		if err := m.noteExpired(m.source(seq)); err != nil {
@@ -297,9 +321,9 @@ func (m *merging) commit() error {
 	return nil
 }
 
-// noteChanges notes what the round changed for readers: damaged sources may have had readable aggregates
-// of points that the outputs do without, and what has expired may be within a lifetime that was set
-// meanwhile.
+// noteChanges notes what the round changed for readers: damaged sources may have had readable
+// aggregates of points that the outputs do without, and what has expired may be within a lifetime
+// that was set meanwhile.
 func (m *merging) noteChanges(v *version.Version) {
 	for id, b := range m.buckets {
 		v.Expire(id, b.ExpiredBefore*chunk.Slots)
@@ -325,15 +349,17 @@ func (m *merging) countLost(seg *version.Segment) {
 	lost := seg.Info.Points
 	var words [chunk.Slots]uint64
 	timestamps, err := seg.Reader.Timestamps()
-	err = errors.Join(err, seg.Reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
-		n, err := chunk.Count(data)
-		if err == nil && !timestamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
-			lost -= int64(n)
-		}
-		return nil // what does not decode is counted
-	}))
+	err = errors.Join(err,
+		seg.Reader.Each(func(bucket uint64, series segment.Hash, _ int64, data []byte) error {
+			n, err := chunk.Count(data)
+			if err == nil && !timestamps.Is(bucket, series) && chunk.DecodeRange(words[:], data, 0) == nil {
+				lost -= int64(n)
+			}
+			return nil // what does not decode is counted
+		}))
 	if err != nil && !segment.IsDamage(err) {
-		m.c.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost points is too high",
+		m.c.o.Logger.Warn("a damaged segment could not be read to its end: the count of its lost "+
+			"points is too high",
 			"segment", seg.Name(), "err", err)
 	}
 	if lost > 0 {

@@ -53,7 +53,8 @@ type Options struct {
 
 	// Deleting is called before series are taken out of a bucket, and done behind it, with those
 	// that are gone, and those that were not there and are remembered as deleted.
-	Deleting func() (done func(bucket uint64, why logrecord.Reason, incarnation uint64, series []metric.SeriesID))
+	Deleting func() (done func(bucket uint64, why logrecord.Reason, incarnation uint64,
+		series []metric.SeriesID))
 
 	Replayed func(ctx context.Context) error // waits until a start has all of the log in memory
 
@@ -114,14 +115,16 @@ type Result struct {
 //
 // Many series are deleted in slices, each a deletion by itself: flushes and new
 // series wait for one of them, and for a flush under way.
-func (x *Deleter) Delete(ctx context.Context, name string, choice Choice, dryRun bool) (Result, error) {
+func (x *Deleter) Delete(ctx context.Context, name string, choice Choice, dryRun bool) (Result,
+	error) {
 	b, err := x.o.Buckets.Named(name)
 	if err != nil {
 		return Result{}, err
 	}
 	ids, err := x.choose(ctx, b, choice)
 	if err == nil && len(ids) == 0 && !choice.Prefix {
-		err = fmt.Errorf("%w %s in bucket %s", ErrUnknownSeries, metric.Text(choice.Key), metric.Quoted(name))
+		err = fmt.Errorf("%w %s in bucket %s", ErrUnknownSeries, metric.Text(choice.Key),
+			metric.Quoted(name))
 	}
 	if err != nil {
 		return Result{}, err
@@ -149,7 +152,8 @@ func (x *Deleter) Delete(ctx context.Context, name string, choice Choice, dryRun
 }
 
 // choose returns the series of a bucket that are meant, those of a group together.
-func (x *Deleter) choose(ctx context.Context, b *columns.Bucket, choice Choice) (ids []metric.SeriesID, err error) {
+func (x *Deleter) choose(ctx context.Context, b *columns.Bucket,
+	choice Choice) (ids []metric.SeriesID, err error) {
 	if !choice.Prefix {
 		if id := b.SeriesID(choice.Key); x.o.Columns.Index.Has(id) {
 			ids = append(ids, id)
@@ -162,7 +166,8 @@ func (x *Deleter) choose(ctx context.Context, b *columns.Bucket, choice Choice) 
 // check refuses so many more of them as the node cannot keep.
 func (x *Deleter) check(more int) error {
 	if n := x.committed() + int64(more); n > x.o.Max() {
-		return fmt.Errorf("%w: %d with these %d, the limit is %d; delete the bucket, or flush and merge first",
+		return fmt.Errorf("%w: %d with these %d, the limit is %d; delete the bucket, or flush and "+
+			"merge first",
 			ErrTooMany, n, more, x.o.Max())
 	}
 	return nil
@@ -171,7 +176,8 @@ func (x *Deleter) check(more int) error {
 // deleteSlice deletes series at once and returns how many there still were.
 // One that began anew since it was chosen is the same series. clock is that of
 // the slice before, and becomes that of this one.
-func (x *Deleter) deleteSlice(ctx context.Context, b *columns.Bucket, ids []metric.SeriesID, clock *uint64) (n int64, err error) {
+func (x *Deleter) deleteSlice(ctx context.Context, b *columns.Bucket, ids []metric.SeriesID,
+	clock *uint64) (n int64, err error) {
 	d := columns.Deletion{Bucket: b, Why: logrecord.Deleted}
 	err = x.slice(ctx, &d, ids, func() {
 		*clock = x.o.Columns.Deletions.Next(*clock, x.o.Now())
@@ -183,7 +189,8 @@ func (x *Deleter) deleteSlice(ctx context.Context, b *columns.Bucket, ids []metr
 
 // slice does a deletion of series at once, which begin completes. Nobody can begin one of them anew
 // before all is done: that takes the bucket's lock.
-func (x *Deleter) slice(ctx context.Context, d *columns.Deletion, ids []metric.SeriesID, begin func()) error {
+func (x *Deleter) slice(ctx context.Context, d *columns.Deletion, ids []metric.SeriesID,
+	begin func()) error {
 	x.o.Gate.Lock()
 	defer x.o.Gate.Unlock()
 	switch {

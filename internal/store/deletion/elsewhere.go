@@ -19,10 +19,10 @@ type At struct {
 	Incarnation uint64
 }
 
-// DeleteAt does deletions again that another node has made. A series that has the incarnation of its
-// deletion, or a higher one, stays as it is; the deletion of one that is not here is remembered. The
-// position is that of a record behind which all of it is in the log. The error wraps
-// buckets.ErrUnknown or ErrTooMany; after any, each series is whole or gone.
+// DeleteAt does deletions again that another node has made. A series that has the incarnation of
+// its deletion, or a higher one, stays as it is; the deletion of one that is not here is
+// remembered. The position is that of a record behind which all of it is in the log. The error
+// wraps buckets.ErrUnknown or ErrTooMany; after any, each series is whole or gone.
 func (x *Deleter) DeleteAt(ctx context.Context, bucket uint64, list []At) (wal.LSN, error) {
 	b, err := x.bucket(ctx, bucket)
 	if err != nil {
@@ -34,8 +34,14 @@ func (x *Deleter) DeleteAt(ctx context.Context, bucket uint64, list []At) (wal.L
 			news = append(news, a) // so that what is sent again waits for no flush
 		}
 	}
-	last, err := x.byIncarnation(news, func(incarnation uint64, ids []metric.SeriesID) (wal.LSN, error) {
-		d := columns.Deletion{Bucket: b, Why: logrecord.Deleted, Incarnation: incarnation, Elsewhere: true}
+	last, err := x.byIncarnation(news, func(incarnation uint64, ids []metric.SeriesID) (wal.LSN,
+		error) {
+		d := columns.Deletion{
+			Bucket:      b,
+			Why:         logrecord.Deleted,
+			Incarnation: incarnation,
+			Elsewhere:   true,
+		}
 		err := x.slice(ctx, &d, ids, func() { x.o.Columns.Deletions.Saw(incarnation) })
 		x.counters.series.Add(int64(len(d.Series)))
 		return d.LSN(), err
@@ -81,9 +87,10 @@ func (x *Deleter) bucket(ctx context.Context, id uint64) (*columns.Bucket, error
 	return b, nil
 }
 
-// byIncarnation calls fn for the series of each incarnation, the lowest first, in slices, and returns
-// the highest position.
-func (x *Deleter) byIncarnation(list []At, fn func(incarnation uint64, ids []metric.SeriesID) (wal.LSN, error)) (last wal.LSN, err error) {
+// byIncarnation calls fn for the series of each incarnation, the lowest first, in slices, and
+// returns the highest position.
+func (x *Deleter) byIncarnation(list []At,
+	fn func(incarnation uint64, ids []metric.SeriesID) (wal.LSN, error)) (last wal.LSN, err error) {
 	list = slices.Clone(list)
 	slices.SortStableFunc(list, func(a, b At) int { return cmp.Compare(a.Incarnation, b.Incarnation) })
 	for len(list) > 0 {

@@ -7,15 +7,16 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// expected are the series of chunks that are to be adopted, by how many chunks: until then a series may have no point,
-// and must not go for that.
+// expected are the series of chunks that are to be adopted, by how many chunks: until then a series
+// may have no point, and must not go for that.
 type expected struct {
 	mu  sync.Mutex
 	ids map[metric.SeriesID]int
 }
 
-// Expect says that a chunk of a series is about to be adopted: until Came the series does not expire, with points or
-// not. It reports false, and nothing is expected, if there is no such series.
+// Expect says that a chunk of a series is about to be adopted: until Came the series does not
+// expire, with points or not. It reports false, and nothing is expected, if there is no such
+// series.
 func (x *Deleter) Expect(id metric.SeriesID) bool {
 	e := &x.expected
 	e.mu.Lock()

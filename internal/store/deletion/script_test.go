@@ -17,8 +17,8 @@ import (
 	"dalmatiner/internal/write/logrecord"
 )
 
-// TestScripts goes through the scripts in testdata and compares what deletions do. Beside the commands
-// of flushtest.World there are:
+// TestScripts goes through the scripts in testdata and compares what deletions do. Beside the
+// commands of flushtest.World there are:
 //
 //	delete a/web.1            deletes a series; with a dot at the end those below a prefix
 //	dry a/web.1               says what delete would do
@@ -35,9 +35,11 @@ import (
 //	show                      prints which series there are, which tombstones, and the counts
 func TestScripts(t *testing.T) {
 	golden.Scripts(t, "testdata/*.txt", func(s *golden.Script) func(string, []string) {
-		w := &world{World: flushtest.New(s, flushtest.Options{}), slice: 100, max: 100, onReplay: works, buckets: make(map[string]*columns.Bucket)}
+		w := &world{World: flushtest.New(s, flushtest.Options{}), slice: 100, max: 100, onReplay: works,
+			buckets: make(map[string]*columns.Bucket)}
 		w.deleter = deletion.New(deletion.Options{
-			Now: w.time, Buckets: w.Buckets, Columns: w.Columns, Versions: w.Versions, Dir: w.Dir, Manifest: w.Manifest, Log: w.Log,
+			Now: w.time, Buckets: w.Buckets, Columns: w.Columns, Versions: w.Versions, Dir: w.Dir,
+			Manifest: w.Manifest, Log: w.Log,
 			Gate: w.Flusher.Gate(), Pressure: w.Pressure,
 			Replayed: w.replay,
 			Deleting: func() func(uint64, logrecord.Reason, uint64, []metric.SeriesID) {
@@ -152,7 +154,8 @@ func (w *world) delete(text string, dry bool) {
 	if r.Bytes > 0 {
 		size = "some"
 	}
-	w.Printf("  %d series, in %d segments of %s bytes; asked %d times for the log\n", r.Series, r.Segments, size, w.replayed)
+	w.Printf("  %d series, in %d segments of %s bytes; asked %d times for the log\n", r.Series,
+		r.Segments, size, w.replayed)
 	if w.Log.End() != end {
 		synced := "not synced"
 		if err == nil && w.Log.Stats().Unsynced == 0 {
@@ -165,7 +168,8 @@ func (w *world) delete(text string, dry bool) {
 
 func (w *world) result(err error) {
 	if err != nil {
-		text, _, _ := strings.Cut(err.Error(), " until a restart") // what of the log failed depends on when it is written
+		// what of the log failed depends on when it is written
+		text, _, _ := strings.Cut(err.Error(), " until a restart")
 		w.Printf("  error: %s\n", text)
 	}
 }
@@ -181,7 +185,8 @@ func (w *world) show() {
 				fmt.Fprintf(&there, " %s", text)
 			}
 			if s, ok := tombs.Find(id); ok && of == b {
-				fmt.Fprintf(&deleted, "  %s below %d by record %d, incarnation +%d\n", text, s.DeleteSequence, w.Record(s.LSN),
+				fmt.Fprintf(&deleted, "  %s below %d by record %d, incarnation +%d\n", text, s.DeleteSequence,
+					w.Record(s.LSN),
 					int64(s.Incarnation)-flushtest.Epoch*int64(time.Second))
 			}
 		}
@@ -192,5 +197,6 @@ func (w *world) show() {
 	if w.Pressure.Late() != 0 {
 		late = "some"
 	}
-	w.Printf("  deleted %d series, %d expired, %d points; %d tombstones; next segment %d; late %s\n", st.Series, st.Expired, st.Points, w.deleter.Tombstones(), w.Dir.NextNumber(), late)
+	w.Printf("  deleted %d series, %d expired, %d points; %d tombstones; next segment %d; late %s\n",
+		st.Series, st.Expired, st.Points, w.deleter.Tombstones(), w.Dir.NextNumber(), late)
 }

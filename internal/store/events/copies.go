@@ -47,12 +47,12 @@ type Received struct {
 	arrived arrivals // of Fresh
 }
 
-// Class returns what became of an event of Fresh, which is late for its owner: one whose time is that of
-// arrival is not.
+// Class returns what became of an event of Fresh, which is late for its owner: one whose time is
+// that of arrival is not.
 func (r *Received) Class(i int, c Class) Class { return r.arrived.class(i, c) }
 
-// Receive judges events as Write does, gives those an id that have none, in the list as well, and stores
-// nothing. It waits while senders are held back.
+// Receive judges events as Write does, gives those an id that have none, in the list as well, and
+// stores nothing. It waits while senders are held back.
 func (s Copies) Receive(bucket string, list []Event) (r Received, err error) {
 	if r.Bucket, err = s.o.Bucket(bucket); err != nil {
 		return r, err
@@ -75,16 +75,17 @@ func (s Copies) Receive(bucket string, list []Event) (r Received, err error) {
 	return r, nil
 }
 
-// Enter enters what became of events in log and account, without an event: other nodes have them. The token
-// is that of WaitDurable.
+// Enter enters what became of events in log and account, without an event: other nodes have them.
+// The token is that of WaitDurable.
 func (s Copies) Enter(bucket uint64, c *account.Counts) (write.Token, error) {
 	lsn, err := s.o.Log.RefuseEvents(bucket, c)
 	return write.Token{Position: uint64(lsn)}, err
 }
 
-// Adopt stores copies of events that another node has received and counted: they are in no account of this
-// one, and no live tail shows them. classes say what became of each. The token stands for all of them, also
-// for those that were here already. An error that wraps buckets.ErrUnknown says that the bucket is gone.
+// Adopt stores copies of events that another node has received and counted: they are in no account
+// of this one, and no live tail shows them. classes say what became of each. The token stands for
+// all of them, also for those that were here already. An error that wraps buckets.ErrUnknown says
+// that the bucket is gone.
 func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token write.Token, err error) {
 	info, ok := s.o.ByID(bucket)
 	if !ok {
@@ -114,7 +115,8 @@ func (s Copies) Sync(bucket uint64) (t write.Token, err error) {
 	return t, err
 }
 
-// Show offers events that were stored elsewhere to the live tails of a bucket, and counts missed ones.
+// Show offers events that were stored elsewhere to the live tails of a bucket, and counts missed
+// ones.
 func (s Copies) Show(bucket uint64, list []Event, missed uint64) {
 	s.mu.RLock()
 	tails := s.followers[bucket]
@@ -160,7 +162,8 @@ func (s Copies) Lives(info *buckets.Info) (start, end int64) {
 	return max(s.o.livesFrom(info), 1), s.o.Now() + int64(s.o.MaxFuture) + 1
 }
 
-// WholeFrom returns the time from which on no event of a bucket has expired, rounded up to a multiple of step.
+// WholeFrom returns the time from which on no event of a bucket has expired, rounded up to a
+// multiple of step.
 func (s Copies) WholeFrom(info *buckets.Info, step int64) int64 {
 	from := s.o.livesFrom(info)
 	if from < 1 {

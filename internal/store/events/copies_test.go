@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestDigestsAreThoseOfEvents: digests are those of a list of the events that were stored, whatever of them is in
-// files, by which cells time is cut, and what was asked before.
+// TestDigestsAreThoseOfEvents: digests are those of a list of the events that were stored, whatever
+// of them is in files, by which cells time is cut, and what was asked before.
 func TestDigestsAreThoseOfEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := newNode(t, buckets.Info{Name: "b"}, buckets.Info{Name: "other"})
@@ -42,7 +42,9 @@ func TestDigestsAreThoseOfEvents(t *testing.T) {
 			case 3:
 				cells := Cells{Step: DigestStep}
 				if rapid.Bool().Draw(t, "cut") {
-					cells = Cells{First: start + rapid.Int64Range(-span, 0).Draw(t, "first"), Step: rapid.Int64Range(DigestStep/50, 2*DigestStep).Draw(t, "step"), Hours: rapid.Bool().Draw(t, "hours")}
+					cells = Cells{First: start + rapid.Int64Range(-span, 0).Draw(t, "first"),
+						Step:  rapid.Int64Range(DigestStep/50, 2*DigestStep).Draw(t, "step"),
+						Hours: rapid.Bool().Draw(t, "hours")}
 				}
 				from := start + rapid.Int64Range(0, span).Draw(t, "from")
 				past := from + rapid.Int64Range(0, span).Draw(t, "past")
@@ -83,8 +85,8 @@ func naive(all []Event, from, past int64, cells Cells) (list []Digest) {
 	return list
 }
 
-// TestCopiesAreInNoAccount: events that another node has received are stored, are in the log, and are counted and
-// shown there alone; what is received is judged, and not stored.
+// TestCopiesAreInNoAccount: events that another node has received are stored, are in the log, and
+// are counted and shown there alone; what is received is judged, and not stored.
 func TestCopiesAreInNoAccount(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "b"})
 	c := Copies{n.s}
@@ -95,7 +97,9 @@ func TestCopiesAreInNoAccount(t *testing.T) {
 	defer f.Close()
 	list := []Event{{Time: now, Body: []byte("one")}, {Time: -1}, {Time: now - 1, Body: []byte("two")}}
 	r, err := c.Receive("b", list)
-	if err != nil || len(r.Fresh) != 2 || !slices.Equal(r.From, []int{0, 2}) || r.Counts.Refused[account.BadTimestamp] != 1 || list[0].ID == (ID{}) || r.Fresh[1].ID != list[2].ID {
+	if err != nil || len(r.Fresh) != 2 || !slices.Equal(r.From, []int{0, 2}) ||
+		r.Counts.Refused[account.BadTimestamp] != 1 || list[0].ID == (ID{}) ||
+		r.Fresh[1].ID != list[2].ID {
 		t.Fatalf("%+v, %v", r, err)
 	}
 	if st := n.s.Stats(); st.MemoryEvents != 0 {
@@ -110,7 +114,8 @@ func TestCopiesAreInNoAccount(t *testing.T) {
 	if st := n.s.Stats(); st.MemoryEvents != 2 || n.account.Total(1).Accepted != 0 {
 		t.Errorf("%d events are stored, %+v", st.MemoryEvents, n.account.Total(1))
 	}
-	if _, err := c.Enter(1, &account.Counts{Accepted: 2}); err != nil || n.account.Total(1).Accepted != 2 {
+	if _, err := c.Enter(1, &account.Counts{Accepted: 2}); err != nil ||
+		n.account.Total(1).Accepted != 2 {
 		t.Errorf("%+v, %v", n.account.Total(1), err)
 	}
 	c.Show(1, r.Fresh[:1], 3)

@@ -19,7 +19,8 @@ type Steps struct {
 	counts     []int64
 }
 
-// NewSteps returns counts of zero for a range. What is older than from counts nowhere. The error wraps ErrSteps.
+// NewSteps returns counts of zero for a range. What is older than from counts nowhere. The error
+// wraps ErrSteps.
 func NewSteps(start, end, from, step int64) (*Steps, error) {
 	if step < 1 {
 		return nil, fmt.Errorf("%w: a step of %d ns", ErrSteps, step)
@@ -68,7 +69,8 @@ func (s *Steps) addAll(first, last, n int64) bool {
 
 // Count implements Store. Of a block it reads nothing where one step has all of its events, and
 // only the times where several have.
-func (s *Local) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []Gap, error) {
+func (s *Local) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []Gap,
+	error) {
 	info, err := s.o.Bucket(bucket)
 	if err != nil {
 		return nil, nil, err

@@ -15,21 +15,23 @@ import (
 // DigestStep is the length of the cells whose digests are kept for files, in nanoseconds: an hour.
 const DigestStep = 3600 * 1_000_000_000
 
-// Digest stands for the events of a cell of time: equal ones have the same events, as far as a hash can tell.
+// Digest stands for the events of a cell of time: equal ones have the same events, as far as a hash
+// can tell.
 type Digest struct {
 	Start  int64 // of the cell
 	Events uint64
 	Sum    uint64 // of hashes of (time, id)
 }
 
-// Cells are parts that time is cut into: each Step, counted from First, and with Hours at the hours as well.
+// Cells are parts that time is cut into: each Step, counted from First, and with Hours at the hours
+// as well.
 type Cells struct {
 	First, Step int64
 	Hours       bool
 }
 
-// Of returns the cell that has a time, which is not before First. end is no part of it, and may be past the end
-// of time.
+// Of returns the cell that has a time, which is not before First. end is no part of it, and may be
+// past the end of time.
 func (c Cells) Of(t int64) (start int64, end uint64) {
 	start = c.First + int64(uint64(t-c.First)/uint64(c.Step)*uint64(c.Step))
 	end = uint64(start) + uint64(c.Step)
@@ -91,10 +93,11 @@ type kept struct {
 	blocks map[int]uint64      // sums
 }
 
-// Digests returns the digests of the cells of a range of a bucket, as far as they have events that can be read,
-// in the order of time, and where damage took events. Those of hours are kept for files, and those of
-// blocks that are in one cell.
-func (s Copies) Digests(ctx context.Context, bucket uint64, start, end int64, cells Cells) ([]Digest, []Gap, error) {
+// Digests returns the digests of the cells of a range of a bucket, as far as they have events that
+// can be read, in the order of time, and where damage took events. Those of hours are kept for
+// files, and those of blocks that are in one cell.
+func (s Copies) Digests(ctx context.Context, bucket uint64, start, end int64,
+	cells Cells) ([]Digest, []Gap, error) {
 	v, err := s.pin(bucket, start, end)
 	if err != nil {
 		return nil, nil, err
@@ -148,8 +151,10 @@ func (s Copies) digestTable(t *table, bucket uint64, start, end int64, d *digest
 	}
 }
 
-// digestFile adds up what a file has of a range. Damage is reported, and hides a block, which is a gap.
-func (s Copies) digestFile(ctx context.Context, f *file, bucket uint64, start, end int64, d *digests, gaps []Gap) ([]Gap, error) {
+// digestFile adds up what a file has of a range. Damage is reported, and hides a block, which is a
+// gap.
+func (s Copies) digestFile(ctx context.Context, f *file, bucket uint64, start, end int64,
+	d *digests, gaps []Gap) ([]Gap, error) {
 	var buf eventfile.Buffer
 	for i, past := f.reader.Of(bucket, start, end); i < past; i++ {
 		if err := ctx.Err(); err != nil {

@@ -45,8 +45,8 @@ type Written struct {
 	Ahead   Ahead
 }
 
-// Ahead are events that said that they are of a time too far ahead. They are stored with the time of
-// arrival, and the field `sent` has their own.
+// Ahead are events that said that they are of a time too far ahead. They are stored with the time
+// of arrival, and the field `sent` has their own.
 type Ahead struct {
 	Events int
 	Sent   int64 // the time of the first of them
@@ -98,16 +98,19 @@ type Store interface {
 	// error of fn, which it returns unless it is Stop, and when ctx is done. Gaps say, in order of
 	// time, where damage took events from the answer, up to where the Read ended. Expired events
 	// are not given.
-	Read(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) (gaps []Gap, err error)
+	Read(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) (gaps []Gap,
+		err error)
 
 	// ReadBack is Read in the other order: the newest event comes first. Gaps are in order of time,
 	// too.
-	ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) (gaps []Gap, err error)
+	ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) (gaps []Gap,
+		err error)
 
 	// Count returns how many events lie in each step of the range: in count i those with
 	// start + i × step <= time < start + (i + 1) × step, of which the last one ends at end. There
 	// are at most MaxSteps. Gaps are as in Read; their events are not in the counts.
-	Count(ctx context.Context, bucket string, start, end, step int64) (counts []int64, gaps []Gap, err error)
+	Count(ctx context.Context, bucket string, start, end, step int64) (counts []int64, gaps []Gap,
+		err error)
 
 	// Extent says what a Read of the range goes through.
 	Extent(bucket string, start, end int64) (Extent, error)

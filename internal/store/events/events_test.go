@@ -19,7 +19,8 @@ import (
 
 func spread(n int, from, step int64) (list []Event) {
 	for i := range n {
-		body := fmt.Appendf(nil, "event %d of %d, and some more text that is the same in all of them", i, n)
+		body := fmt.Appendf(nil, "event %d of %d, and some more text that is the same in all of them", i,
+			n)
 		for j := range 100 {
 			body = append(body, byte(i*j*7919>>3))
 		}
@@ -57,7 +58,8 @@ func TestDamageIsNamedAndLeftOut(t *testing.T) {
 	n.merge()
 	after, gapsAfter := n.read("a", 0, now+1)
 	if !same(before, after) || !slices.Equal(gapsBefore, gapsAfter) || len(n.files) > 1 {
-		t.Fatalf("%d events and %v become %d and %v, in %d files", len(before), gapsBefore, len(after), gapsAfter, len(n.files))
+		t.Fatalf("%d events and %v become %d and %v, in %d files", len(before), gapsBefore, len(after),
+			gapsAfter, len(n.files))
 	}
 }
 
@@ -198,7 +200,8 @@ func TestRepeatsOfTwoSendersAreDropped(t *testing.T) {
 	}
 	totals[0].Add(&totals[1])
 	got, _ := n.read("a", 0, now)
-	if len(got) != batches*20 || totals[0].Stored()-totals[0].Duplicate != batches*20 || totals[0].Duplicate != batches*20 {
+	if len(got) != batches*20 || totals[0].Stored()-totals[0].Duplicate != batches*20 ||
+		totals[0].Duplicate != batches*20 {
 		t.Fatalf("%d events are stored, counts %+v", len(got), totals[0])
 	}
 }
@@ -218,13 +221,17 @@ func TestAReadEndsWithItsContext(t *testing.T) {
 		t.Fatal(seen, err)
 	}
 	seen = 0
-	if _, err := n.s.Read(context.Background(), "a", 0, now, func(*Event) error { seen++; return Stop }); err != nil || seen != 1 {
+	if _, err := n.s.Read(context.Background(), "a", 0, now, func(*Event) error {
+		seen++
+		return Stop
+	}); err != nil || seen != 1 {
 		t.Fatal(seen, err)
 	}
 	if _, _, err := n.s.Count(context.Background(), "a", 0, now, 1); !errors.Is(err, ErrSteps) {
 		t.Fatal(err)
 	}
-	if _, err := n.s.Read(context.Background(), "x", 0, now, nil); !errors.Is(err, buckets.ErrUnknown) {
+	if _, err := n.s.Read(context.Background(), "x", 0, now, nil); !errors.Is(err,
+		buckets.ErrUnknown) {
 		t.Fatal(err)
 	}
 }
@@ -244,7 +251,9 @@ func TestAReadBesideAMerge(t *testing.T) {
 		got = append(got, Event{Time: e.Time, ID: e.ID, Body: bytes.Clone(e.Body)})
 		return nil
 	})
-	if err != nil || len(got) != 700*mergeFiles || !slices.IsSortedFunc(got, func(a, b Event) int { return eventfile.Compare(&a, &b) }) {
+	if err != nil || len(got) != 700*mergeFiles || !slices.IsSortedFunc(got, func(a, b Event) int {
+		return eventfile.Compare(&a, &b)
+	}) {
 		t.Fatal(len(got), err)
 	}
 	if names, _ := n.fs.List("events"); len(names) != 1 {
@@ -254,7 +263,8 @@ func TestAReadBesideAMerge(t *testing.T) {
 
 func TestPieces(t *testing.T) {
 	for _, c := range []struct{ ppf, resolution, want int64 }{
-		{60, 1000, int64(time.Minute)}, {1, 1, 1e6}, {buckets.MaxPoints, buckets.MaxResolution, 1<<63 - 1},
+		{60, 1000, int64(time.Minute)}, {1, 1, 1e6},
+		{buckets.MaxPoints, buckets.MaxResolution, 1<<63 - 1},
 	} {
 		if got := Piece(buckets.Info{PPF: c.ppf, Resolution: c.resolution}); got != c.want {
 			t.Errorf("%d points of %d ms: %d ns, want %d", c.ppf, c.resolution, got, c.want)
@@ -283,16 +293,21 @@ func TestClocksThatAreAhead(t *testing.T) {
 		sent int64
 	}{
 		{"as far ahead as may be", Event{Time: soon, Body: body(`{"a":1}`)}, soon, `{"a":1}`, 0, 0},
-		{"too far ahead", Event{Time: far, Body: body(`{"a":2}`)}, now, `{"a":2,"sent":"` + time.Unix(0, far).UTC().Format(time.RFC3339Nano) + `"}`, 0, far},
-		{"one that says when it was sent", Event{Time: far, Body: body(`{"sent":3}`)}, now, `{"sent":3}`, 0, far},
-		{"no map", Event{Time: far, Body: body(`[4]`)}, now, `{"event":[4],"sent":"` + time.Unix(0, far).UTC().Format(time.RFC3339Nano) + `"}`, 0, far},
-		{"the end of time", Event{Time: math.MaxInt64, Body: body(`{}`)}, now, `{"sent":"2262-04-11T23:47:16.854775807Z"}`, 0, math.MaxInt64},
+		{"too far ahead", Event{Time: far, Body: body(`{"a":2}`)}, now, `{"a":2,"sent":"` +
+			time.Unix(0, far).UTC().Format(time.RFC3339Nano) + `"}`, 0, far},
+		{"one that says when it was sent", Event{Time: far, Body: body(`{"sent":3}`)}, now, `{"sent":3}`,
+			0, far},
+		{"no map", Event{Time: far, Body: body(`[4]`)}, now, `{"event":[4],"sent":"` +
+			time.Unix(0, far).UTC().Format(time.RFC3339Nano) + `"}`, 0, far},
+		{"the end of time", Event{Time: math.MaxInt64, Body: body(`{}`)}, now,
+			`{"sent":"2262-04-11T23:47:16.854775807Z"}`, 0, math.MaxInt64},
 		{"without a time", Event{Body: body(`{"a":5}`)}, now, `{"a":5}`, 0, 0},
 		{"of its own time", Event{Time: now, Body: body(`{"a":6}`)}, now, `{"a":6}`, 1, 0},
 	} {
 		list := []Event{c.in}
 		w := n.write("a", list)
-		if w.Counts.Accepted+w.Counts.Late != 1 || w.Counts.Late != c.late || w.Ahead.Sent != c.sent || w.Ahead.Events != int(min(c.sent, 1)) {
+		if w.Counts.Accepted+w.Counts.Late != 1 || w.Counts.Late != c.late || w.Ahead.Sent != c.sent ||
+			w.Ahead.Events != int(min(c.sent, 1)) {
 			t.Errorf("%s: %+v, %+v", c.what, w.Counts, w.Ahead)
 		}
 		got, _ := n.read("a", 0, math.MaxInt64)

@@ -74,7 +74,8 @@ func (s *Local) unpin(v *view) {
 func (s *Local) remove(dead []*file) {
 	for _, f := range dead {
 		if err := s.o.FS.Remove(s.o.path(f.Seq)); err != nil {
-			s.o.Logger.Warn("a file of events that nothing needs stays until the next start", "file", s.o.name(f.Seq), "err", err)
+			s.o.Logger.Warn("a file of events that nothing needs stays until the next start", "file",
+				s.o.name(f.Seq), "err", err)
 		}
 	}
 }

@@ -31,11 +31,17 @@ func (s *Local) Take(end wal.LSN) {
 		s.frozen = append(s.frozen, s.active)
 		s.active = newTable()
 	}
-	s.flushing = flushing{tables: slices.Clone(s.frozen), account: s.o.Account.Snapshot(), position: end, missing: s.missing, back: s.back}
+	s.flushing = flushing{
+		tables:   slices.Clone(s.frozen),
+		account:  s.o.Account.Snapshot(),
+		position: end,
+		missing:  s.missing,
+		back:     s.back,
+	}
 }
 
-// WriteFile writes what was taken into a durable file of a number, and adds it and the account to an
-// edit of the MANIFEST. After an error PutBack must follow.
+// WriteFile writes what was taken into a durable file of a number, and adds it and the account to
+// an edit of the MANIFEST. After an error PutBack must follow.
 func (s *Local) WriteFile(seq uint64, e *manifest.FileChanges) error {
 	f := &s.flushing
 	e.EventAccount, e.EventAccountLSN = f.account, uint64(f.position)
@@ -92,7 +98,8 @@ const yieldEvery = 64
 
 // copyTo writes the events of a bucket that have not expired, and reports whether there were any.
 // yield is called often, with the memory that this takes, and its error ends it.
-func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table, files []*file, yield func(held int64) error) (written bool, err error) {
+func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table, files []*file,
+	yield func(held int64) error) (written bool, err error) {
 	m := newMerged(s, info.ID, s.o.livesFrom(info), maxTime, tables, files, false)
 	lives := s.o.livesFrom(info)
 	var unread error

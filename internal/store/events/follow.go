@@ -26,7 +26,12 @@ const eventCost = 64
 // newFollower returns a follower that keeps so many bytes. leave is called when it is closed; total
 // counts what it misses.
 func newFollower(limit int, total *atomic.Int64, leave func(*Follower)) *Follower {
-	return &Follower{total: total, limit: min(max(limit, MaxBody+eventCost), MaxFollow), more: make(chan struct{}, 1), leave: leave}
+	return &Follower{
+		total: total,
+		limit: min(max(limit, MaxBody+eventCost), MaxFollow),
+		more:  make(chan struct{}, 1),
+		leave: leave,
+	}
 }
 
 // Next returns the events that were written since the last call, in the order of their writing,

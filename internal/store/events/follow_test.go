@@ -16,7 +16,8 @@ func TestASlowFollowerIsToldWhatItMissed(t *testing.T) {
 		f.offer(&Event{Time: int64(i + 1), Body: body})
 	}
 	list, missed, err := f.Next(context.Background())
-	if err != nil || len(list) != 1 && len(list) != 2 || missed != uint64(5-len(list)) || list[0].Time != 1 {
+	if err != nil || len(list) != 1 && len(list) != 2 || missed != uint64(5-len(list)) ||
+		list[0].Time != 1 {
 		t.Fatalf("%d events, %d missed, %v", len(list), missed, err)
 	}
 	if total.Load() != int64(missed) {

@@ -44,7 +44,8 @@ type node struct {
 }
 
 func newNode(t rapid.TB, infos ...buckets.Info) *node {
-	n := &node{t: t, fs: vfs.NewMem(), buckets: make(map[string]buckets.Info), files: make(map[uint64]manifest.File)}
+	n := &node{t: t, fs: vfs.NewMem(), buckets: make(map[string]buckets.Info),
+		files: make(map[uint64]manifest.File)}
 	for i, b := range infos {
 		b.ID, b.PPF = uint64(i+1), max(b.PPF, 60)
 		b.Resolution = max(b.Resolution, 1000)
@@ -61,7 +62,10 @@ func (n *node) open() {
 	n.account, n.pending = account.New(), 0
 	s, err := New(Options{
 		FS: n.fs, Dir: "", Logger: slog.New(slog.DiscardHandler), Now: func() int64 { return now },
-		MaxFuture: time.Minute, MaxFile: 1 << 20, TakeNumber: func() uint64 { n.number++; return n.number },
+		MaxFuture: time.Minute, MaxFile: 1 << 20, TakeNumber: func() uint64 {
+			n.number++
+			return n.number
+		},
 		Bucket: func(name string) (buckets.Info, error) {
 			b, ok := n.buckets[name]
 			if !ok {
@@ -78,11 +82,15 @@ func (n *node) open() {
 			return buckets.Info{}, false
 		},
 		Log: n, Account: n.account,
-		Wait: func() {}, DiskFull: func() bool { return n.full }, Pending: func(d int64) { n.pending += d },
+		Wait: func() {}, DiskFull: func() bool {
+			return n.full
+		}, Pending: func(d int64) { n.pending += d },
 		Commit:  func(e manifest.FileChanges) error { n.commit(e); return nil },
 		Stopped: func() bool { return n.stopped },
 		Yields:  func(busy bool) bool { return n.yields != nil && n.yields(busy) },
-		Damage:  func(what string, err error) { n.damage = append(n.damage, fmt.Sprintf("%s: %v", what, err)) },
+		Damage: func(what string, err error) {
+			n.damage = append(n.damage, fmt.Sprintf("%s: %v", what, err))
+		},
 	})
 	if err != nil {
 		n.t.Fatal(err)
@@ -94,7 +102,8 @@ func (n *node) open() {
 		if _, err := n.fs.Stat(eventfile.Path(f.Seq)); err == nil {
 			files = append(files, f)
 		} else {
-			n.state.LostFiles = append(n.state.LostFiles, manifest.LostFile{FileName: f.Name(), Items: f.Items, Ranges: f.Ranges})
+			n.state.LostFiles = append(n.state.LostFiles,
+				manifest.LostFile{FileName: f.Name(), Items: f.Items, Ranges: f.Ranges})
 		}
 	}
 	slices.SortFunc(files, func(a, b manifest.File) int { return int(a.Seq) - int(b.Seq) })
@@ -186,7 +195,8 @@ func (n *node) readBack(bucket string, start, end int64) (list []Event, gaps []G
 	return n.readBy(n.s.ReadBack, bucket, start, end)
 }
 
-func (n *node) readBy(read func(context.Context, string, int64, int64, func(*Event) error) ([]Gap, error), bucket string, start, end int64) (list []Event, gaps []Gap) {
+func (n *node) readBy(read func(context.Context, string, int64, int64, func(*Event) error) ([]Gap,
+	error), bucket string, start, end int64) (list []Event, gaps []Gap) {
 	gaps, err := read(context.Background(), bucket, start, end, func(e *Event) error {
 		list = append(list, Event{Time: e.Time, ID: e.ID, Body: bytes.Clone(e.Body)})
 		return nil

@@ -20,7 +20,8 @@ import (
 	"dalmatiner/internal/write/logrecord"
 )
 
-// between is a log that does something in front of the next record: what a write has looked up is old by then.
+// between is a log that does something in front of the next record: what a write has looked up is
+// old by then.
 type between struct {
 	*node
 	do func()
@@ -34,7 +35,8 @@ func (b *between) Headed(fn func(put func(head, body []byte) (wal.LSN, error)) e
 	return b.node.Headed(fn)
 }
 
-// A write has looked into the files before a flush moves the events that it repeats into one: it looks again.
+// A write has looked into the files before a flush moves the events that it repeats into one: it
+// looks again.
 func TestARepeatWhileAFlushCommits(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "a"})
 	list := spread(10, now-1000, 10)
@@ -48,7 +50,8 @@ func TestARepeatWhileAFlushCommits(t *testing.T) {
 	}
 }
 
-// A bucket that is deleted while a write of it is under way gets nothing: nobody would drop it again.
+// A bucket that is deleted while a write of it is under way gets nothing: nobody would drop it
+// again.
 func TestAWriteWhileItsBucketIsDeleted(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "a"})
 	id := n.buckets["a"].ID
@@ -59,8 +62,10 @@ func TestAWriteWhileItsBucketIsDeleted(t *testing.T) {
 	if _, err := n.s.Write("a", spread(10, now-1000, 10)); !errors.Is(err, buckets.ErrUnknown) {
 		t.Errorf("the write ends with %v", err)
 	}
-	if total := n.account.Total(id); n.s.Stats().MemoryEvents != 0 || len(n.log) != 0 || total.Received() != 0 {
-		t.Errorf("%d events in memory, %d records, %+v in the account", n.s.Stats().MemoryEvents, len(n.log), total)
+	if total := n.account.Total(id); n.s.Stats().MemoryEvents != 0 || len(n.log) != 0 ||
+		total.Received() != 0 {
+		t.Errorf("%d events in memory, %d records, %+v in the account", n.s.Stats().MemoryEvents,
+			len(n.log), total)
 	}
 }
 
@@ -95,8 +100,8 @@ func TestAMergeKeepsWhatIsLost(t *testing.T) {
 	check("after the merge")
 }
 
-// Where the edit of a merge was lost from the MANIFEST the merge and what it replaced are both there: each event counts
-// once.
+// Where the edit of a merge was lost from the MANIFEST the merge and what it replaced are both
+// there: each event counts once.
 func TestAMergeBesideWhatItReplaced(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "a"})
 	for i := range mergeFiles {
@@ -121,7 +126,8 @@ func TestAMergeBesideWhatItReplaced(t *testing.T) {
 	}
 	n.open()
 	if st := n.s.Stats(); st.Files != 1 || st.FileEvents != 10*mergeFiles {
-		t.Errorf("%d files with %d events count, want one with %d", st.Files, st.FileEvents, 10*mergeFiles)
+		t.Errorf("%d files with %d events count, want one with %d", st.Files, st.FileEvents,
+			10*mergeFiles)
 	}
 	if got, gaps := n.read("a", 0, now); len(got) != 10*mergeFiles || len(gaps) != 0 {
 		t.Errorf("%d events, gaps %v", len(got), gaps)
@@ -141,8 +147,9 @@ func contents(t *testing.T, fs vfs.FS, path string) []byte {
 	return b
 }
 
-// Records whose counts are in the account are passed over while all files are here. Where one is lost they bring back what
-// it had, and are not counted again; records of anything else bring nothing.
+// Records whose counts are in the account are passed over while all files are here. Where one is
+// lost they bring back what it had, and are not counted again; records of anything else bring
+// nothing.
 func TestReplayOfWhatIsCounted(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "a"})
 	id := n.buckets["a"].ID
@@ -151,7 +158,8 @@ func TestReplayOfWhatIsCounted(t *testing.T) {
 	n.write("a", spread(1, now, 1))
 	n.flush(false)
 	n.replay(0)
-	other := logrecord.Record{Kind: logrecord.Tags, Bucket: id, Counts: account.Counts{Accepted: 5}, Events: spread(1, now-1, 1)}
+	other := logrecord.Record{Kind: logrecord.Tags, Bucket: id, Counts: account.Counts{Accepted: 5},
+		Events: spread(1, now-1, 1)}
 	if err := (Side{n.s}).Replay(wal.LSN(len(n.log)+1), &other); err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +179,8 @@ func TestReplayOfWhatIsCounted(t *testing.T) {
 	}
 }
 
-// A device that fails while a merge reads takes nothing: the merge is given up, and the next one has all.
+// A device that fails while a merge reads takes nothing: the merge is given up, and the next one
+// has all.
 func TestAMergeThatCannotRead(t *testing.T) {
 	n := newNode(t, buckets.Info{Name: "a"})
 	for i := range mergeFiles {
@@ -195,7 +204,8 @@ func TestAMergeThatCannotRead(t *testing.T) {
 		t.Errorf("%d files count, want all %d", len(n.files), mergeFiles)
 	}
 	n.merge()
-	if got, gaps := n.read("a", 0, now); len(n.files) != 1 || len(got) != 10*mergeFiles || len(gaps) != 0 {
+	if got, gaps := n.read("a", 0, now); len(n.files) != 1 || len(got) != 10*mergeFiles ||
+		len(gaps) != 0 {
 		t.Errorf("%d files, %d events, gaps %v", len(n.files), len(got), gaps)
 	}
 }

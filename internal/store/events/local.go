@@ -111,14 +111,19 @@ func New(o Options) (*Local, error) {
 	if o.Random == nil {
 		o.Random = rand.Reader
 	}
-	s := &Local{o: o, active: newTable(), newest: make(map[uint64]int64), followers: make(map[uint64][]*Follower)}
+	s := &Local{
+		o:         o,
+		active:    newTable(),
+		newest:    make(map[uint64]int64),
+		followers: make(map[uint64][]*Follower),
+	}
 	_, err := io.ReadFull(o.Random, s.ids.prefix[:])
 	s.Merger = newMerger(s)
 	return s, err
 }
 
-// Account returns the account of events: rows and reasons are those of points. Conflicting and Unset
-// are always zero.
+// Account returns the account of events: rows and reasons are those of points. Conflicting and
+// Unset are always zero.
 func (s *Local) Account() *account.Account { return s.o.Account }
 
 // givenIDs are ids that no other event has: the first half is drawn by chance at a start, and the
@@ -214,7 +219,12 @@ type Stats struct {
 func (s *Local) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	st := Stats{Merges: s.Merger.merges.Load(), MergedBytes: s.Merger.bytes.Load(), Missed: s.missed.Load(), Ahead: s.ahead.Load()}
+	st := Stats{
+		Merges:      s.Merger.merges.Load(),
+		MergedBytes: s.Merger.bytes.Load(),
+		Missed:      s.missed.Load(),
+		Ahead:       s.ahead.Load(),
+	}
 	for _, f := range s.files {
 		st.Files++
 		st.FileBytes += f.Bytes
@@ -292,7 +302,12 @@ func (s *Local) Load(state *manifest.State, taken bool) error {
 		s.missing = append(s.missing, f)
 		s.o.Account.Lose(LostFile, uint64(f.Items))
 		for _, r := range f.Ranges {
-			s.active.lost = append(s.active.lost, eventfile.Lost{Bucket: r.Bucket, First: r.First, Last: r.Last, Events: r.Items})
+			s.active.lost = append(s.active.lost, eventfile.Lost{
+				Bucket: r.Bucket,
+				First:  r.First,
+				Last:   r.Last,
+				Events: r.Items,
+			})
 		}
 	}
 	return nil

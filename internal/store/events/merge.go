@@ -256,7 +256,8 @@ func release(files []*file) {
 	}
 }
 
-func (m *Merger) mergeBuckets(ctx context.Context, w *eventfile.Writer, meta *eventfile.Meta, from []*file) error {
+func (m *Merger) mergeBuckets(ctx context.Context, w *eventfile.Writer, meta *eventfile.Meta,
+	from []*file) error {
 	s := m.s
 	var all []uint64
 	for _, f := range from {

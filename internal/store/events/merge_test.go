@@ -58,7 +58,8 @@ func TestAMergeYields(t *testing.T) {
 	}
 	n.yields = nil
 	n.merge()
-	if got, _ := n.read("a", 0, now); len(n.files) != 1 || n.onDisk() != 1 || len(got) != mergeFiles*50_000 {
+	if got, _ := n.read("a", 0, now); len(n.files) != 1 || n.onDisk() != 1 ||
+		len(got) != mergeFiles*50_000 {
 		t.Errorf("%d files, %d on disk, %d events", len(n.files), n.onDisk(), len(got))
 	}
 }
@@ -110,12 +111,13 @@ func TestWhatIsMerged(t *testing.T) {
 	}
 }
 
-// TestReadsLeaseTheirMemory: what a read holds of files is lent and given back, and a read that gets
-// none says so and gives nothing wrong.
+// TestReadsLeaseTheirMemory: what a read holds of files is lent and given back, and a read that
+// gets none says so and gives nothing wrong.
 func TestReadsLeaseTheirMemory(t *testing.T) {
 	n := fourFiles(t)
 	budget := memory.New(1<<30, time.Now, nil)
-	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 4 * blockMemory, Small: 1 << 30})
+	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 4 * blockMemory,
+		Small: 1 << 30})
 	most := int64(0)
 	used := func() int64 {
 		for _, p := range budget.Pools() {
@@ -136,8 +138,10 @@ func TestReadsLeaseTheirMemory(t *testing.T) {
 	if err != nil || count != mergeFiles*50_000 || most != 4*blockMemory || used() != 0 {
 		t.Fatalf("%d events, %v; %d bytes lent at most, %d behind it", count, err, most, used())
 	}
-	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 3 * blockMemory, Small: 1 << 30})
-	for _, read := range []func(context.Context, string, int64, int64, func(*Event) error) ([]Gap, error){n.s.Read, n.s.ReadBack} {
+	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 3 * blockMemory,
+		Small: 1 << 30})
+	for _, read := range []func(context.Context, string, int64, int64, func(*Event) error) ([]Gap,
+		error){n.s.Read, n.s.ReadBack} {
 		_, err = read(t.Context(), "a", 0, now, func(*Event) error { return nil })
 		if refusal := (*memory.Refusal)(nil); !errors.As(err, &refusal) || used() != 0 {
 			t.Fatalf("too little memory gives %v; %d bytes are lent", err, used())
@@ -151,7 +155,8 @@ func TestReadsAreAwaitedWithTheirClient(t *testing.T) {
 	n := fourFiles(t)
 	clock := time.Unix(1000, 0)
 	budget := memory.New(1<<30, func() time.Time { return clock }, nil)
-	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 4 * blockMemory, Small: 1 << 30})
+	n.s.o.Memory = budget.NewLeases(memory.LeaseOptions{Name: "event-reads", Limit: 4 * blockMemory,
+		Small: 1 << 30})
 	client := budget.NewLeases(memory.LeaseOptions{Name: "queries", Limit: 1, Small: 1}).Lease()
 	defer client.Release()
 	gone, cancel := context.WithCancel(t.Context())
@@ -161,7 +166,8 @@ func TestReadsAreAwaitedWithTheirClient(t *testing.T) {
 		client.Await(func(memory.Cut) { err = cut })
 		defer client.Resume()
 		clock = clock.Add(time.Minute)
-		if err := n.s.o.Memory.Lease().GrowWhenFree(gone, 4*blockMemory); !errors.Is(err, context.Canceled) {
+		if err := n.s.o.Memory.Lease().GrowWhenFree(gone, 4*blockMemory); !errors.Is(err,
+			context.Canceled) {
 			t.Fatalf("another read gets %v", err)
 		}
 		return err

@@ -66,13 +66,16 @@ func (m *model) read(bucket string, start, end int64) (list []Event) {
 
 // times are few, so that events meet; some lie near the ends of what is allowed.
 func drawTime(t *rapid.T) int64 {
-	base := rapid.SampledFrom([]int64{now - 1e9, now - 1e12, now, 5, now + 3600e9, now - 101e9}).Draw(t, "base")
-	return base + rapid.Int64Range(-5, 40).Draw(t, "offset")*rapid.SampledFrom([]int64{1, 1e6, 1e9}).Draw(t, "unit")
+	base := rapid.SampledFrom([]int64{now - 1e9, now - 1e12, now, 5, now + 3600e9, now - 101e9}).Draw(
+		t, "base")
+	return base + rapid.Int64Range(-5, 40).Draw(t, "offset")*rapid.SampledFrom([]int64{
+		1, 1e6, 1e9}).Draw(t, "unit")
 }
 
 func drawList(t *rapid.T) (list []Event, zero []bool) {
 	for range rapid.IntRange(0, 30).Draw(t, "events") {
-		e := Event{Time: drawTime(t), Body: make([]byte, rapid.SampledFrom([]int{0, 1, 20, 3000}).Draw(t, "length"))}
+		e := Event{Time: drawTime(t),
+			Body: make([]byte, rapid.SampledFrom([]int{0, 1, 20, 3000}).Draw(t, "length"))}
 		for i := range e.Body {
 			e.Body[i] = byte(i * int(e.Time))
 		}
@@ -141,7 +144,8 @@ func TestTheStoreIsTheModel(t *testing.T) {
 					t.Fatalf("backwards %d events, want %d", len(back), len(got))
 				}
 				x, err := n.s.Extent(b, start, end)
-				if err != nil || x.InMemory > int64(len(got)) || x.Blocks == 0 && x.InMemory < int64(len(got)) || (x.Blocks > 0) != (x.Files > 0 && x.Bytes > 0) {
+				if err != nil || x.InMemory > int64(len(got)) || x.Blocks == 0 &&
+					x.InMemory < int64(len(got)) || (x.Blocks > 0) != (x.Files > 0 && x.Bytes > 0) {
 					t.Fatalf("extent %+v of %d events: %v", x, len(got), err)
 				}
 				checkCount(t, n, m, b)
@@ -160,7 +164,8 @@ func TestTheStoreIsTheModel(t *testing.T) {
 func checkCount(t *rapid.T, n *node, m *model, bucket string) {
 	start := drawTime(t)
 	step := rapid.SampledFrom([]int64{1, 7, 1e6, 1e9, 60e9}).Draw(t, "step")
-	end := start + step*rapid.Int64Range(0, 50).Draw(t, "steps") - rapid.Int64Range(0, step-1).Draw(t, "cut")
+	end := start + step*rapid.Int64Range(0, 50).Draw(t, "steps") - rapid.Int64Range(0, step-1).Draw(t,
+		"cut")
 	got, _, err := n.s.Count(context.Background(), bucket, start, end, step)
 	if err != nil {
 		t.Fatal(err)

@@ -181,17 +181,20 @@ func (m *merged) order(a, b key) int {
 	return a.compare(b)
 }
 
-func (m *merged) Len() int           { return len(m.sources) }
-func (m *merged) Less(i, j int) bool { return m.order(m.sources[i].first(), m.sources[j].first()) < 0 }
-func (m *merged) Swap(i, j int)      { m.sources[i], m.sources[j] = m.sources[j], m.sources[i] }
-func (m *merged) Push(x any)         { m.sources = append(m.sources, x.(source)) }
+func (m *merged) Len() int { return len(m.sources) }
+func (m *merged) Less(i, j int) bool {
+	return m.order(m.sources[i].first(), m.sources[j].first()) < 0
+}
+func (m *merged) Swap(i, j int) { m.sources[i], m.sources[j] = m.sources[j], m.sources[i] }
+func (m *merged) Push(x any)    { m.sources = append(m.sources, x.(source)) }
 func (m *merged) Pop() any {
 	last := m.sources[len(m.sources)-1]
 	m.sources = m.sources[:len(m.sources)-1]
 	return last
 }
 
-// next returns the next event, nil at the end, or where err says why there is none. It is valid until the next call.
+// next returns the next event, nil at the end, or where err says why there is none. It is valid
+// until the next call.
 func (m *merged) next() *Event {
 	for len(m.sources) > 0 {
 		top := m.sources[0]
@@ -239,7 +242,8 @@ var lastKey = key{math.MaxInt64, ID(bytes.Repeat([]byte{0xff}, len(ID{})))}
 
 // newMerged begins a merge of the events of a bucket from a time on, or with back before a time.
 // Events of blocks that reach out of the range come as well.
-func newMerged(s *Local, bucket uint64, from, end int64, tables []*table, files []*file, back bool) *merged {
+func newMerged(s *Local, bucket uint64, from, end int64, tables []*table, files []*file,
+	back bool) *merged {
 	m := &merged{bucket: bucket, back: back}
 	from = max(from, 1)
 	next := key{time: from}
@@ -262,16 +266,19 @@ func newMerged(s *Local, bucket uint64, from, end int64, tables []*table, files 
 const ctxEvery = 256
 
 // Read implements Store.
-func (s *Local) Read(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) ([]Gap, error) {
+func (s *Local) Read(ctx context.Context, bucket string, start, end int64,
+	fn func(*Event) error) ([]Gap, error) {
 	return s.read(ctx, bucket, start, end, false, fn)
 }
 
 // ReadBack implements Store.
-func (s *Local) ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) ([]Gap, error) {
+func (s *Local) ReadBack(ctx context.Context, bucket string, start, end int64,
+	fn func(*Event) error) ([]Gap, error) {
 	return s.read(ctx, bucket, start, end, true, fn)
 }
 
-func (s *Local) read(ctx context.Context, bucket string, start, end int64, back bool, fn func(*Event) error) ([]Gap, error) {
+func (s *Local) read(ctx context.Context, bucket string, start, end int64, back bool,
+	fn func(*Event) error) ([]Gap, error) {
 	info, err := s.o.Bucket(bucket)
 	if err != nil {
 		return nil, err

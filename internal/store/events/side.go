@@ -59,9 +59,9 @@ func (s *Local) replayEvents(bucket uint64, list []Event) error {
 // LostRecord is the cause under which the events of damaged records of the log are lost.
 const LostRecord = "log_record_damaged"
 
-// ReplayLost takes what a reading of the log found. What records of events had that damage took from
-// it is a gap of every answer, and the next flush notes it in its file. Files have what lies below
-// their position. It is called in a moment of a flush.
+// ReplayLost takes what a reading of the log found. What records of events had that damage took
+// from it is a gap of every answer, and the next flush notes it in its file. Files have what lies
+// below their position. It is called in a moment of a flush.
 func (s *Local) ReplayLost(report *wal.Report) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,6 +71,11 @@ func (s *Local) ReplayLost(report *wal.Report) {
 		}
 		s.o.Account.Add(h.Bucket, h.Minute, &account.Counts{Accepted: h.Events})
 		s.o.Account.Lose(LostRecord, h.Events)
-		s.active.lost = append(s.active.lost, eventfile.Lost{Bucket: h.Bucket, First: h.First, Last: h.Last, Events: int64(h.Events)})
+		s.active.lost = append(s.active.lost, eventfile.Lost{
+			Bucket: h.Bucket,
+			First:  h.First,
+			Last:   h.Last,
+			Events: int64(h.Events),
+		})
 	}
 }

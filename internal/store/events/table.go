@@ -123,7 +123,9 @@ func (l *leaves) find(k key) (leaf, at int, found bool) {
 	if len(l.list) == 0 {
 		return 0, 0, false
 	}
-	at, found = slices.BinarySearchFunc(l.list[leaf], k, func(n entry, k key) int { return n.compare(k) })
+	at, found = slices.BinarySearchFunc(l.list[leaf], k, func(n entry, k key) int {
+		return n.compare(k)
+	})
 	return leaf, at, found
 }
 

@@ -19,7 +19,8 @@ const (
 	recordEvents = 4096
 )
 
-// PartOf returns how many events from the start of a list are stored at a time: one at least, if there are any.
+// PartOf returns how many events from the start of a list are stored at a time: one at least, if
+// there are any.
 func PartOf(list []Event) (n int) {
 	for bytes := 0; n < len(list) && n < recordEvents; n++ {
 		if bytes += len(list[n].Body); n > 0 && bytes > recordBytes {
@@ -141,10 +142,11 @@ func (s *Local) admit(info *buckets.Info, list []Event, w *Written) (fresh []Eve
 	return fresh, from
 }
 
-// put stores the events of one record of the log, and says what became of each. Where they are this node's
-// own, and no copies, it counts them, enters that in the account, and shows them to live tails: own says
-// which of them have the time of arrival, and is nil for copies.
-func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []Class, own arrivals) (c account.Counts, lsn wal.LSN, err error) {
+// put stores the events of one record of the log, and says what became of each. Where they are this
+// node's own, and no copies, it counts them, enters that in the account, and shows them to live
+// tails: own says which of them have the time of arrival, and is nil for copies.
+func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []Class,
+	own arrivals) (c account.Counts, lsn wal.LSN, err error) {
 	var known repeats
 	if err := s.findRepeats(info.ID, list, &known); err != nil {
 		return c, 0, err
@@ -180,9 +182,10 @@ func (s *Local) nowEpoch() uint64 {
 	return s.epoch
 }
 
-// insert puts events into the active table, says what became of each, and offers own ones to live tails. It
-// returns those that were stored.
-func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, classes []Class, own bool) []Event {
+// insert puts events into the active table, says what became of each, and offers own ones to live
+// tails. It returns those that were stored.
+func (s *Local) insert(info *buckets.Info, list []Event, known *repeats, classes []Class,
+	own bool) []Event {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	stored := list[:0:0]
@@ -281,7 +284,9 @@ func (s *Local) lookUp(bucket uint64, list []Event, known *repeats) error {
 					in, _ = s.keys(f, i, &buf) // damage is reported, and hides the block
 					read = i
 				}
-				if _, found := slices.BinarySearchFunc(in, k, func(e Event, k key) int { return keyOf(&e).compare(k) }); found {
+				if _, found := slices.BinarySearchFunc(in, k, func(e Event, k key) int {
+					return keyOf(&e).compare(k)
+				}); found {
 					known.keys[k] = struct{}{}
 				}
 			}

@@ -15,9 +15,11 @@ func accessLog(n int, from int64) []Event {
 	list := make([]Event, n)
 	for i := range list {
 		from += random.Int64N(200_000)
-		list[i] = Event{Time: from, Body: fmt.Appendf(nil, "\x83t\x00\x00\x00\x05m\x00\x00\x00\x04hostm\x00\x00\x00\x05web%02dm\x00\x00\x00\x06statusb\x00\x00\x00\xc8"+
-			"m\x00\x00\x00\x04pathm\x00\x00\x00\x18/api/v1/users/%06d/itemsm\x00\x00\x00\x05bytesb%04xm\x00\x00\x00\x05agentm\x00\x00\x00\x2cMozilla/5.0 (X11; Linux x86_64) Gecko/201001",
-			random.IntN(20), random.IntN(50000), random.IntN(60000))}
+		list[i] = Event{Time: from,
+			Body: fmt.Appendf(nil,
+				"\x83t\x00\x00\x00\x05m\x00\x00\x00\x04hostm\x00\x00\x00\x05web%02dm\x00\x00\x00\x06statusb\x00\x00\x00\xc8"+
+					"m\x00\x00\x00\x04pathm\x00\x00\x00\x18/api/v1/users/%06d/itemsm\x00\x00\x00\x05bytesb%04xm\x00\x00\x00\x05agentm\x00\x00\x00\x2cMozilla/5.0 (X11; Linux x86_64) Gecko/201001",
+				random.IntN(20), random.IntN(50000), random.IntN(60000))}
 	}
 	return list
 }
@@ -83,7 +85,10 @@ func BenchmarkRead(b *testing.B) {
 	n := filled(b, events)
 	for b.Loop() {
 		seen := 0
-		if _, err := n.s.Read(context.Background(), "a", 0, now, func(*Event) error { seen++; return nil }); err != nil || seen != events {
+		if _, err := n.s.Read(context.Background(), "a", 0, now, func(*Event) error {
+			seen++
+			return nil
+		}); err != nil || seen != events {
 			b.Fatal(seen, err)
 		}
 	}
@@ -98,7 +103,8 @@ func BenchmarkCount(b *testing.B) {
 	for _, steps := range []int64{1, 1000} {
 		b.Run(fmt.Sprintf("steps=%d", steps), func(b *testing.B) {
 			for b.Loop() {
-				if _, _, err := n.s.Count(context.Background(), "a", now-1e12, now-1e12+steps*(20e9/steps), 20e9/steps); err != nil {
+				if _, _, err := n.s.Count(context.Background(), "a", now-1e12, now-1e12+steps*(20e9/steps),
+					20e9/steps); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -42,7 +42,11 @@ func (s *Store) Write(bucket string, list []events.Event) (events.Written, error
 			s.next++
 			binary.BigEndian.PutUint64(e.ID[8:], s.next)
 		}
-		s.all[bucket] = append(s.all[bucket], events.Event{Time: e.Time, ID: e.ID, Body: bytes.Clone(e.Body)})
+		s.all[bucket] = append(s.all[bucket], events.Event{
+			Time: e.Time,
+			ID:   e.ID,
+			Body: bytes.Clone(e.Body),
+		})
 	}
 	slices.SortFunc(s.all[bucket], func(a, b events.Event) int {
 		return cmp.Or(cmp.Compare(a.Time, b.Time), bytes.Compare(a.ID[:], b.ID[:]))
@@ -51,7 +55,8 @@ func (s *Store) Write(bucket string, list []events.Event) (events.Written, error
 }
 
 // Read gives the events of a range.
-func (s *Store) Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+func (s *Store) Read(ctx context.Context, bucket string, start, end int64,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	s.mu.Lock()
 	list, ok := s.all[bucket]
 	list = slices.Clone(list)
@@ -75,7 +80,8 @@ func (s *Store) Read(ctx context.Context, bucket string, start, end int64, fn fu
 }
 
 // ReadBack gives the events of a range, the newest first.
-func (s *Store) ReadBack(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error) {
+func (s *Store) ReadBack(ctx context.Context, bucket string, start, end int64,
+	fn func(*events.Event) error) ([]events.Gap, error) {
 	var list []events.Event
 	gaps, err := s.Read(ctx, bucket, start, end, func(e *events.Event) error {
 		list = append(list, *e)
@@ -91,7 +97,8 @@ func (s *Store) ReadBack(ctx context.Context, bucket string, start, end int64, f
 }
 
 // Count counts the events of a range.
-func (s *Store) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error) {
+func (s *Store) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64,
+	[]events.Gap, error) {
 	counts := make([]int64, (uint64(end-start)-1)/uint64(step)+1)
 	gaps, err := s.Read(ctx, bucket, start, end, func(e *events.Event) error {
 		counts[uint64(e.Time-start)/uint64(step)]++

@@ -31,8 +31,8 @@ func (f *Flusher) Due() bool {
 }
 
 // Need is the memory that a flush takes if all blocks are closed now, as they are at the end of the
-// memory: the lists of a share of the chunks, and a copy of those that are more than one piece; what
-// each of all takes however short it is; and the list of the series it names.
+// memory: the lists of a share of the chunks, and a copy of those that are more than one piece;
+// what each of all takes however short it is; and the list of the series it names.
 func (f *Flusher) Need() int64 { return f.share.Load() + f.o.Columns.Unflushed.Need() }
 
 // SealedNeed is Need without the blocks, as last counted: a flush gives it back.

@@ -16,7 +16,8 @@ import (
 func TestDue(t *testing.T) {
 	addSeries := func(table *columns.Table, n int) {
 		for i := range n {
-			table.AddUnflushed(columns.NewBucket(buckets.Info{}, 1, nil), series.At(0, i), metric.SeriesID{}, nil, 0, nil)
+			table.AddUnflushed(columns.NewBucket(buckets.Info{}, 1, nil), series.At(0, i), metric.SeriesID{},
+				nil, 0, nil)
 		}
 	}
 	one, table := columns.New(columns.Options{}), columns.New(columns.Options{})

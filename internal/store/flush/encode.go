@@ -174,11 +174,13 @@ func (e *Encoder) encode(f *Captures, captures []int, share, shares int) error {
 				continue
 			}
 			col := int(columns[n])
-			err := e.flusher.Column(c, col, func(number int64, points int, data []byte, stays, marked bool) error {
+			err := e.flusher.Column(c, col, func(number int64, points int, data []byte, stays,
+				marked bool) error {
 				if !stays {
 					data = e.keep(data)
 				}
-				e.all = append(e.all, Chunk{c.Columns().ID(col), f.Groups[i].Bucket, int16(points), marked, number, data})
+				e.all = append(e.all, Chunk{c.Columns().ID(col), f.Groups[i].Bucket, int16(points), marked,
+					number, data})
 				return nil
 			})
 			if err != nil {

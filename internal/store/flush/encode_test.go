@@ -17,7 +17,8 @@ import (
 
 // capturedSlots returns what a flush captures of groups of the given buckets whose
 // series have points in the first slots.
-func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64, word func(group, col int, slot int64) uint64) *Captures {
+func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64,
+	word func(group, col int, slot int64) uint64) *Captures {
 	t.Helper()
 	const height = 60
 	f := &Captures{}
@@ -34,7 +35,10 @@ func capturedSlots(t *testing.T, buckets []uint64, series int, slots int64, word
 			for col := range words {
 				words[col] = word(i, col, slot)
 			}
-			if _, err := g.Apply(head.Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+			if _, err := g.Apply(head.Write{Slot: slot, Words: words}, 0,
+				func(*account.Counts) (uint64, error) {
+					return 1, nil
+				}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -70,12 +74,15 @@ func TestSharesOfAFlush(t *testing.T) {
 			want = got
 		}
 		if len(got) != 3*3*series || !slices.EqualFunc(got, want, func(a, b Chunk) bool {
-			return a.Bucket == b.Bucket && a.ID == b.ID && a.Number == b.Number && a.Points == b.Points && bytes.Equal(a.Data, b.Data)
+			return a.Bucket == b.Bucket && a.ID == b.ID && a.Number == b.Number && a.Points == b.Points &&
+				bytes.Equal(a.Data, b.Data)
 		}) {
-			t.Fatalf("shares of %d bytes: %d chunks, not those of one share, which are %d", share, len(got), len(want))
+			t.Fatalf("shares of %d bytes: %d chunks, not those of one share, which are %d", share, len(got),
+				len(want))
 		}
 		if !slices.IsSortedFunc(got, func(a, b Chunk) int {
-			return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.ID[:], b.ID[:]), cmp.Compare(a.Number, b.Number))
+			return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.ID[:], b.ID[:]),
+				cmp.Compare(a.Number, b.Number))
 		}) {
 			t.Errorf("shares of %d bytes: out of order", share)
 		}
@@ -113,7 +120,8 @@ func TestShareNeed(t *testing.T) {
 			}
 			var e Encoder
 			if err := e.Each(f, c.share, func(*Chunk) error {
-				held = int64(cap(e.all))*int64(unsafe.Sizeof(Chunk{})) + int64(cap(e.order.keys)+cap(e.order.other))*8
+				held = int64(cap(e.all))*int64(unsafe.Sizeof(Chunk{})) +
+					int64(cap(e.order.keys)+cap(e.order.other))*8
 				for _, slab := range e.slabs {
 					held += int64(cap(slab))
 				}

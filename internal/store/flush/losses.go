@@ -49,8 +49,8 @@ type lossList struct {
 	rest        []byte // of the others: distance to the one before, points
 }
 
-// Count counts points of a record of a group as lost, ofCopies where its counts are those of copies.
-// Records may come in any order.
+// Count counts points of a record of a group as lost, ofCopies where its counts are those of
+// copies. Records may come in any order.
 func (r *Losses) Count(group uint32, ofCopies bool, lsn, points uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,8 +101,8 @@ func (l *lossList) insert(lsn, points uint64) {
 }
 
 // snapshot returns snapshots of the account of points and of the ledger of copies, without the
-// losses that a start counts which has these replay positions. Losses below the replay positions are
-// dropped: these only grow. A ledger of copies in which nothing was ever counted is nil.
+// losses that a start counts which has these replay positions. Losses below the replay positions
+// are dropped: these only grow. A ledger of copies in which nothing was ever counted is nil.
 func snapshot(f *Positions, all ...*Losses) (points, copies []byte) {
 	var again, copiesAgain []account.Loss
 	for _, r := range all {

@@ -19,7 +19,8 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 		l := NewLosses(a, account.New(), cause)
 		a.Lose(other, 7)
 		var all []loss
-		lsn, at := uint64(0), Positions{Own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
+		lsn, at := uint64(0),
+			Positions{Own: []manifest.ReplayPosition{{Group: 0}, {Group: 1}, {Group: 2}}}
 		for range r.IntN(60) {
 			lsn += 1 + r.Uint64N(1<<(4*r.IntN(6)))
 			n := loss{r.Uint64N(3), lsn, r.Uint64N(300)}

@@ -39,11 +39,15 @@ func (f *Positions) Next(fl *Captures, base wal.LSN) Positions {
 }
 
 func (f *Positions) sort() {
-	slices.SortFunc(f.Own, func(a, b manifest.ReplayPosition) int { return cmp.Compare(a.Group, b.Group) })
+	slices.SortFunc(f.Own, func(a, b manifest.ReplayPosition) int {
+		return cmp.Compare(a.Group, b.Group)
+	})
 }
 
 func (f *Positions) find(group uint32) (at int, ok bool) {
-	return slices.BinarySearchFunc(f.Own, group, func(l manifest.ReplayPosition, g uint32) int { return cmp.Compare(l.Group, g) })
+	return slices.BinarySearchFunc(f.Own, group, func(l manifest.ReplayPosition, g uint32) int {
+		return cmp.Compare(l.Group, g)
+	})
 }
 
 // Of returns the replay position of a group.

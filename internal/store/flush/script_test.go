@@ -7,9 +7,9 @@ import (
 )
 
 // TestScripts goes through the scripts in testdata and compares what the flusher does. A line that
-// begins with two spaces is a result; -update rewrites them. Slots and chunks count from the time at
-// which the clock starts; a block has 60 slots, a chunk 120. Beside the commands of flushtest.World
-// there are:
+// begins with two spaces is a result; -update rewrites them. Slots and chunks count from the time
+// at which the clock starts; a block has 60 slots, a chunk 120. Beside the commands of
+// flushtest.World there are:
 //
 //	delete a/m1               deletes a series
 //	flush                     flushes what is sealed
@@ -20,7 +20,9 @@ import (
 //	note                      appends a record of something beside points
 //	notes                     prints the files of notes
 func TestScripts(t *testing.T) {
-	golden.Scripts(t, "testdata/*.txt", func(s *golden.Script) func(string, []string) { return newWorld(s).run })
+	golden.Scripts(t, "testdata/*.txt", func(s *golden.Script) func(string, []string) {
+		return newWorld(s).run
+	})
 }
 
 func (w *world) run(command string, args []string) {

@@ -103,7 +103,15 @@ func (u *unit) reserve(w *segment.Writer) {
 func addTombstones(w *segment.Writer, t *manifest.Tombstones) {
 	for i := range t.Series {
 		d := &t.Series[i]
-		w.AddSeries(segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN, DeleteSequence: t.DeleteSequence, Incarnation: t.Incarnation})
+		w.AddSeries(segment.Series{
+			Bucket:         t.Bucket,
+			Hash:           d.Hash,
+			Group:          d.Group,
+			Column:         uint16(d.Column),
+			Since:          t.LSN,
+			DeleteSequence: t.DeleteSequence,
+			Incarnation:    t.Incarnation,
+		})
 	}
 }
 

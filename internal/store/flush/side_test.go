@@ -54,7 +54,8 @@ func (s *side) Write(seq uint64, e *manifest.FileChanges) error {
 	}
 	s.w.Must(f.Close())
 	s.written = fmt.Sprintf("%d.notes", seq)
-	e.Add = append(e.Add, manifest.File{Kind: manifest.TagChanges, Seq: seq, Items: int64(s.taken), Past: uint64(s.end)})
+	e.Add = append(e.Add, manifest.File{Kind: manifest.TagChanges, Seq: seq, Items: int64(s.taken),
+		Past: uint64(s.end)})
 	s.say("write %s", s.written)
 	return nil
 }

@@ -37,11 +37,12 @@ func newWorld(s *golden.Script) *world {
 	return w
 }
 
-// step prints what has happened by the end of a step: how much of the log is not synced, the files of
-// segments that have their name, what the MANIFEST names and what readers see, and whether anything
-// is left to flush.
+// step prints what has happened by the end of a step: how much of the log is not synced, the files
+// of segments that have their name, what the MANIFEST names and what readers see, and whether
+// anything is left to flush.
 func (w *world) step(step int) {
-	name := [...]string{"captured", "log synced", "segment synced", "catalogue", "committed", "log trimmed", "merged", "sides synced"}[step]
+	name := [...]string{"captured", "log synced", "segment synced", "catalogue", "committed",
+		"log trimmed", "merged", "sides synced"}[step]
 	files, err := w.Disk.List("/data/flush")
 	w.Must(err)
 	n := 0
@@ -50,8 +51,11 @@ func (w *world) step(step int) {
 			n++
 		}
 	}
-	w.Printf("  step %d %s: unsynced %s, files %d, named %d, seen %d, catalogue %d, series to name %d, needed from record %d\n", step, name,
-		some(w.Log.Stats().Unsynced), n, len(w.Manifest.State().Segments), len(w.Versions.Latest().Segments), w.inCatalogue(), w.Columns.Unflushed.Len(), w.Record(w.Flusher.Needed()))
+	w.Printf("  step %d %s: unsynced %s, files %d, named %d, seen %d, catalogue %d, series to name "+
+		"%d, needed from record %d\n", step, name,
+		some(w.Log.Stats().Unsynced), n, len(w.Manifest.State().Segments),
+		len(w.Versions.Latest().Segments), w.inCatalogue(), w.Columns.Unflushed.Len(),
+		w.Record(w.Flusher.Needed()))
 }
 
 // inCatalogue returns how many series the catalogue has, -1 for one that failed or is about to: it
@@ -81,7 +85,8 @@ func (w *world) delete(text string) {
 	b, key := w.Series(text)
 	w.Flusher.Gate().Lock()
 	defer w.Flusher.Gate().Unlock()
-	d := columns.Deletion{Bucket: b, DeleteSequence: w.Dir.TakeDeletion(), Why: logrecord.Deleted, Incarnation: w.Columns.Deletions.Next(0, w.Now)}
+	d := columns.Deletion{Bucket: b, DeleteSequence: w.Dir.TakeDeletion(), Why: logrecord.Deleted,
+		Incarnation: w.Columns.Deletions.Next(0, w.Now)}
 	w.Must(w.Columns.Delete(&d, []metric.SeriesID{b.SeriesID(key)}))
 	w.Pressure.AddLate(-d.Head.LateBytes)
 	w.Printf("  record %d deletes %d series\n", w.Logged(), len(d.Series))
@@ -108,7 +113,8 @@ func (w *world) flush(do func() error) {
 	}
 	if err == nil {
 		w.printState(w.Manifest.State())
-	} else if now := w.Manifest.State(); now.AccountLSN != state.AccountLSN || len(now.Segments) != len(state.Segments) {
+	} else if now := w.Manifest.State(); now.AccountLSN != state.AccountLSN ||
+		len(now.Segments) != len(state.Segments) {
 		w.T.Errorf("a flush that failed changed the MANIFEST: %+v", now)
 	}
 	w.waits()
@@ -123,19 +129,24 @@ func (w *world) adopt(args []string) {
 		w.Must(err)
 		b, key := w.Series(text)
 		var e chunk.Encoder
-		list = append(list, flush.Adopted{Bucket: b.ID, ID: b.SeriesID(key), Number: flushtest.Epoch/chunk.Slots + n, Points: 1,
-			Data: e.Append(nil, 0, []uint64{point.FromInt(n)})})
+		list = append(list,
+			flush.Adopted{Bucket: b.ID, ID: b.SeriesID(key), Number: flushtest.Epoch/chunk.Slots + n,
+				Points: 1,
+				Data:   e.Append(nil, 0, []uint64{point.FromInt(n)})})
 	}
 	changes := w.Versions.Latest().Changes(list[0].Bucket)
 	w.flush(func() error { return w.Flusher.Adopt(context.Background(), list) })
-	w.Printf("  what was read changes: %t; copies in the account: %d\n", w.Versions.Latest().Changes(list[0].Bucket) != changes, w.Ledger.Copies().Total(list[0].Bucket).Accepted)
+	w.Printf("  what was read changes: %t; copies in the account: %d\n",
+		w.Versions.Latest().Changes(list[0].Bucket) != changes,
+		w.Ledger.Copies().Total(list[0].Bucket).Accepted)
 }
 
 // name returns what the tests call a series.
 func (w *world) name(bucket uint64, h segment.Hash) string {
 	for _, b := range w.Buckets.All() {
 		for i := range 100 {
-			if name := fmt.Sprintf("m%d", i); b.ID == bucket && segment.Hash(b.SeriesID(metric.AppendPart(nil, name))) == h {
+			if name := fmt.Sprintf("m%d", i); b.ID == bucket &&
+				segment.Hash(b.SeriesID(metric.AppendPart(nil, name))) == h {
 				return b.Name + "/" + name
 			}
 		}
@@ -153,9 +164,11 @@ func (w *world) printSegment(seg *version.Segment) {
 	}
 	w.Must(seg.Reader.Series(func(e segment.Series) error {
 		if e.DeleteSequence > 0 {
-			w.Printf("    tombstone %s below %d by record %d, incarnation %s\n", w.name(e.Bucket, e.Hash), e.DeleteSequence, w.Record(e.Since), some(int64(e.Incarnation)))
+			w.Printf("    tombstone %s below %d by record %d, incarnation %s\n", w.name(e.Bucket, e.Hash),
+				e.DeleteSequence, w.Record(e.Since), some(int64(e.Incarnation)))
 		} else {
-			w.Printf("    series %s at %d:%d by record %d\n", w.name(e.Bucket, e.Hash), e.Group, e.Column, w.Record(e.Since))
+			w.Printf("    series %s at %d:%d by record %d\n", w.name(e.Bucket, e.Hash), e.Group, e.Column,
+				w.Record(e.Since))
 		}
 		return nil
 	}))
@@ -169,8 +182,10 @@ func (w *world) printSegment(seg *version.Segment) {
 	says, err := manifest.DecodeEdit(raw)
 	w.Must(err)
 	st := w.Manifest.State()
-	if says.AccountLSN != st.AccountLSN || says.ReplayPosition != st.ReplayPosition || says.NextSeq != st.NextSeq || len(says.AddSegments) != 1 ||
-		!slices.Equal(says.ReplayPositions, st.ReplayPositions()) || !slices.Equal(says.Account, st.Account) {
+	if says.AccountLSN != st.AccountLSN || says.ReplayPosition != st.ReplayPosition ||
+		says.NextSeq != st.NextSeq || len(says.AddSegments) != 1 ||
+		!slices.Equal(says.ReplayPositions, st.ReplayPositions()) ||
+		!slices.Equal(says.Account, st.Account) {
 		w.T.Errorf("segment %d says %+v, the MANIFEST %+v", seg.Meta.Seq, says, st)
 	}
 }
@@ -186,15 +201,20 @@ func (w *world) printState(st *manifest.State) {
 	for _, c := range counted.Totals() {
 		points += c.Stored()
 	}
-	w.Printf("; account of %d points below record %d; next segment %d, group %d\n", points, w.Record(st.AccountLSN), st.NextSeq, st.NextGroup)
-	w.Printf("    segments %d, buckets %d, deleted %d, tombstones %d, rebuild catalogue %t", len(st.Segments), len(st.Buckets), len(st.DeletedBuckets), len(st.Tombstones), st.Catalogue == catalogue.MarkLost)
+	w.Printf("; account of %d points below record %d; next segment %d, group %d\n", points,
+		w.Record(st.AccountLSN), st.NextSeq, st.NextGroup)
+	w.Printf("    segments %d, buckets %d, deleted %d, tombstones %d, rebuild catalogue %t",
+		len(st.Segments), len(st.Buckets), len(st.DeletedBuckets), len(st.Tombstones),
+		st.Catalogue == catalogue.MarkLost)
 	for _, h := range st.Highest {
 		w.Printf(", bucket %d up to %d", h.Bucket, h.Slot-flushtest.Epoch)
 		if b := w.Buckets.ID(h.Bucket); b != nil && b.Highest() != h.Slot {
-			w.T.Errorf("bucket %d is flushed up to %d in memory, %d in the MANIFEST", b.ID, b.Highest(), h.Slot)
+			w.T.Errorf("bucket %d is flushed up to %d in memory, %d in the MANIFEST", b.ID, b.Highest(),
+				h.Slot)
 		}
 	}
-	w.Printf("\n  the log is needed from record %d, and has %d files\n", w.Record(w.Flusher.Needed()), w.Log.Stats().Files)
+	w.Printf("\n  the log is needed from record %d, and has %d files\n", w.Record(w.Flusher.Needed()),
+		w.Log.Stats().Files)
 }
 
 // waits prints what the next flush has.
@@ -206,7 +226,8 @@ func (w *world) waits() {
 	}
 	w.Flusher.Count()
 	p := w.Pressure
-	w.Printf("  waits: changes of series %d, tombstones %d, chunks %d, sealed %s, late %s; need %s", w.Columns.Unflushed.Len(), w.Columns.Unflushed.Tombstones(),
+	w.Printf("  waits: changes of series %d, tombstones %d, chunks %d, sealed %s, late %s; need %s",
+		w.Columns.Unflushed.Len(), w.Columns.Unflushed.Tombstones(),
 		chunks, some(p.Sealed()), some(p.Late()), some(w.Flusher.SealedNeed()))
 	if n := w.Flusher.Need() - w.Flusher.SealedNeed(); n > 0 {
 		w.Printf(", and with blocks more")
@@ -221,7 +242,8 @@ func (w *world) waits() {
 	for _, s := range []struct {
 		is   bool
 		name string
-	}{{p.FlushFailed(), "failed"}, {p.DiskFull(), "points are refused"}, {p.Failed() != nil, fmt.Sprintf("the store has ended, said %d times", w.Fatals)}} {
+	}{{p.FlushFailed(), "failed"}, {p.DiskFull(), "points are refused"},
+		{p.Failed() != nil, fmt.Sprintf("the store has ended, said %d times", w.Fatals)}} {
 		if s.is {
 			w.Printf("; %s", s.name)
 		}

@@ -38,7 +38,8 @@ func (d *Disk) GetDiskUsage(string) (vfs.DiskUsage, error) {
 // Fail makes what is written below a path fail: creating and writing files, or syncing and renaming
 // them. how is io, full, sync, rename or remove.
 func (d *Disk) Fail(path, how string) {
-	writes := []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileWriteAt, errorfs.OpFilePreallocate}
+	writes := []errorfs.OpKind{errorfs.OpCreate, errorfs.OpFileWrite, errorfs.OpFileWriteAt,
+		errorfs.OpFilePreallocate}
 	kinds, err := writes, error(syscall.EIO)
 	switch how {
 	case "full":

@@ -76,16 +76,19 @@ func (c *checker) checkMark() {
 	switch {
 	case c.mark == 0 && at > 0:
 		c.named = false
-		c.damaged(Damage{File: datadir.Catalogue, Part: "directory", Found: "none", Expected: "a catalogue",
-			Detail: "it is rebuilt from the segments at the next start"})
+		c.damaged(Damage{File: datadir.Catalogue, Part: "directory", Found: "none",
+			Expected: "a catalogue",
+			Detail:   "it is rebuilt from the segments at the next start"})
 	case c.mark < at:
 		c.named = false
-		c.damaged(Damage{File: datadir.Catalogue, Part: "generation", Expected: fmt.Sprint(at - 1), Found: fmt.Sprint(c.mark - 1),
+		c.damaged(Damage{File: datadir.Catalogue, Part: "generation", Expected: fmt.Sprint(at - 1),
+			Found:  fmt.Sprint(c.mark - 1),
 			Detail: "names of series are lost; it is rebuilt from the segments at the next start"})
 	case c.state.Catalogue&catalogue.NamesUnread != 0:
 		c.named = false
 		c.damaged(Damage{File: datadir.Catalogue, Part: "series", Expected: "all that segments name",
-			Detail: "the device did not give some of the names when it was rebuilt; the next start looks for them again"})
+			Detail: "the device did not give some of the names when it was rebuilt; the next start looks " +
+				"for them again"})
 	}
 }
 
@@ -112,7 +115,8 @@ func (c *checker) hidden(bucket uint64, h segment.Hash, purged uint64) bool {
 	}
 	id := metric.SeriesID(h)
 	for _, id := range []metric.SeriesID{id, id.Value()} { // in a bucket with timestamps the latter
-		if c.deleted[id] || purged < max(c.tombstones[bucket].DeleteSequence(id), now.DeleteSequence(id)) {
+		if c.deleted[id] || purged < max(c.tombstones[bucket].DeleteSequence(id),
+			now.DeleteSequence(id)) {
 			return true
 		}
 	}
@@ -139,7 +143,8 @@ func (c *checker) checkUnlisted() {
 			}
 		}
 		if missing > 0 {
-			c.damaged(Damage{File: datadir.Catalogue, Part: "series", Expected: "all that " + file + " names",
+			c.damaged(Damage{File: datadir.Catalogue, Part: "series", Expected: "all that " + file +
+				" names",
 				Found: fmt.Sprintf("%d are missing, hash %s among them", missing, example)})
 		}
 	}

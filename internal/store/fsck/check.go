@@ -70,7 +70,8 @@ type Running interface {
 
 // CheckRunning verifies every committed file of the data directory that running has in use,
 // while it goes on. The error is that of ctx.
-func CheckRunning(ctx context.Context, fs vfs.FS, dir string, running Running, o Options) (Report, error) {
+func CheckRunning(ctx context.Context, fs vfs.FS, dir string, running Running, o Options) (Report,
+	error) {
 	c := newChecker(ctx, fs, dir, o)
 	c.running = running
 	c.report.Online = true
@@ -94,7 +95,8 @@ func CheckDir(ctx context.Context, fs vfs.FS, dir string, o Options) (r Report, 
 	}
 	lock, err := c.fs.Lock(c.path(datadir.Lock))
 	if err != nil {
-		return c.report, fmt.Errorf("%s is in use by %s (check a running node without --data-dir): %w", dir, durable.HolderOf(c.path(datadir.Lock)), err)
+		return c.report, fmt.Errorf("%s is in use by %s (check a running node without --data-dir): %w",
+			dir, durable.HolderOf(c.path(datadir.Lock)), err)
 	}
 	r, err = c.run()
 	return r, errors.Join(err, lock.Close())
@@ -109,7 +111,8 @@ func newChecker(ctx context.Context, fs vfs.FS, dir string, o Options) *checker 
 	}
 	return &checker{
 		fs: readonly.New(ctx, fs, o.Rate), dir: dir, opts: o, seen: make(map[Damage]bool),
-		tombstones: make(map[uint64]version.Tombstones), deleted: make(map[metric.SeriesID]bool), begun: make(map[metric.SeriesID]uint64), unnamed: make(map[metric.SeriesID]bool),
+		tombstones: make(map[uint64]version.Tombstones), deleted: make(map[metric.SeriesID]bool),
+		begun: make(map[metric.SeriesID]uint64), unnamed: make(map[metric.SeriesID]bool),
 		report: Report{Dir: dir, Damages: []Damage{}, Expected: []Damage{}},
 	}
 }
@@ -143,7 +146,8 @@ func (c *checker) run() (Report, error) {
 // begin reports progress.
 func (c *checker) begin(file string) {
 	c.progress.File = file
-	c.progress.Files, c.progress.Bytes, c.progress.Damaged = c.report.Files, c.fs.Bytes(), c.report.Damaged
+	c.progress.Files, c.progress.Bytes, c.progress.Damaged = c.report.Files, c.fs.Bytes(),
+		c.report.Damaged
 	c.opts.Progress(c.progress)
 }
 

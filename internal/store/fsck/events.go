@@ -14,7 +14,8 @@ import (
 // MANIFEST says of it. What it says was lost before is not damage of the file.
 func (c *checker) checkEvents(f *manifest.File) {
 	path := eventfile.Path(f.Seq)
-	r, damage, err := eventfile.Open(c.fs, c.fs.PathJoin(c.dir, path), origin.File{Directory: c.id, Number: f.Seq})
+	r, damage, err := eventfile.Open(c.fs, c.fs.PathJoin(c.dir, path),
+		origin.File{Directory: c.id, Number: f.Seq})
 	if err == nil {
 		err = r.Acquire()
 	}
@@ -29,8 +30,14 @@ func (c *checker) checkEvents(f *manifest.File) {
 	for _, d := range damage {
 		c.eventDamage(path, fmt.Errorf("%w; nothing is lost, because the other copy has it", d))
 	}
-	if said := r.File(); said.Bytes != f.Bytes || said.Sum != f.Sum || said.Items != f.Items || !slices.Equal(said.Ranges, f.Ranges) {
-		c.damaged(Damage{File: path, Part: "index", Detail: fmt.Sprintf("the MANIFEST says that it has %d bytes and %d events, it has %d and %d", f.Bytes, f.Items, said.Bytes, said.Items)})
+	if said := r.File(); said.Bytes != f.Bytes || said.Sum != f.Sum || said.Items != f.Items ||
+		!slices.Equal(said.Ranges, f.Ranges) {
+		c.damaged(Damage{
+			File: path,
+			Part: "index",
+			Detail: fmt.Sprintf("the MANIFEST says that it has %d bytes and %d events, it has %d and %d",
+				f.Bytes, f.Items, said.Bytes, said.Items),
+		})
 	}
 	var buf eventfile.Buffer
 	for i := range r.Blocks {
@@ -52,5 +59,11 @@ func (c *checker) eventDamage(path string, err error) {
 		c.unreadable(path, err)
 		return
 	}
-	c.damaged(Damage{File: path, Offset: d.Offset, Length: d.Length, Part: d.Part, Detail: err.Error()})
+	c.damaged(Damage{
+		File:   path,
+		Offset: d.Offset,
+		Length: d.Length,
+		Part:   d.Part,
+		Detail: err.Error(),
+	})
 }

@@ -23,7 +23,12 @@ func (c *checker) checkVersion() {
 		c.unreadable(datadir.Version, err)
 		return
 	case text == "":
-		c.damaged(Damage{File: datadir.Version, Part: "file", Expected: fmt.Sprintf("%q", want), Found: "no file"})
+		c.damaged(Damage{
+			File:     datadir.Version,
+			Part:     "file",
+			Expected: fmt.Sprintf("%q", want),
+			Found:    "no file",
+		})
 		return
 	}
 	c.report.Files++
@@ -49,7 +54,12 @@ func (c *checker) checkManifest() {
 	c.state = state
 	switch {
 	case oserror.IsNotExist(err):
-		c.damaged(Damage{File: manifest.FirstName, Part: "file", Expected: "a MANIFEST", Found: "no file"})
+		c.damaged(Damage{
+			File:     manifest.FirstName,
+			Part:     "file",
+			Expected: "a MANIFEST",
+			Found:    "no file",
+		})
 	case err != nil:
 		c.unreadable(manifest.FirstName, err)
 	default:
@@ -68,7 +78,13 @@ func (c *checker) checkManifest() {
 	for _, p := range report.Torn {
 		// Beside a running store this is a commit under way.
 		if c.running == nil {
-			c.expected(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "torn end", Detail: p.Reason})
+			c.expected(Damage{
+				File:   p.File,
+				Offset: p.Offset,
+				Length: p.Bytes,
+				Part:   "torn end",
+				Detail: p.Reason,
+			})
 		}
 	}
 	c.lost = c.state.LostFiles
@@ -88,8 +104,10 @@ func (c *checker) checkManifest() {
 // checkHoles names what is unknown since something was lost.
 func (c *checker) checkHoles() {
 	for _, h := range c.state.Holes {
-		d := Damage{File: manifest.FirstName, Part: "hole", Detail: fmt.Sprintf("slots %d to %d of bucket %d are unknown for the series from %016x to %016x where no newer source has them: %s",
-			h.From, h.Past-1, h.Bucket, h.Low, h.High, h.Cause)}
+		d := Damage{File: manifest.FirstName, Part: "hole",
+			Detail: fmt.Sprintf("slots %d to %d of bucket %d are unknown for the series from %016x to "+
+				"%016x where no newer source has them: %s",
+				h.From, h.Past-1, h.Bucket, h.Low, h.High, h.Cause)}
 		if h.Source != 0 {
 			d.Detail += fmt.Sprintf(", segment %d", h.Source)
 		}
@@ -100,7 +118,10 @@ func (c *checker) checkHoles() {
 // planStart makes the plan of a start and reports what it says. What is verified
 // then is what that start would serve.
 func (c *checker) planStart() {
-	in, readers, err := recovery.Look(c.fs, c.dir, c.id, c.state, func(path string) (*segment.Reader, error) { return segment.Open(c.fs, path) })
+	in, readers, err := recovery.Look(c.fs, c.dir, c.id, c.state,
+		func(path string) (*segment.Reader, error) {
+			return segment.Open(c.fs, path)
+		})
 	if err != nil {
 		c.unreadable(c.dir, err)
 	}

@@ -53,19 +53,32 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 	c.report.Blocks += int64(r.Blocks())
 	info := r.Info()
 	if m.Bytes != info.Size || m.Points != info.Points {
-		c.damaged(Damage{File: file, Part: "size", Expected: fmt.Sprintf("%d bytes, %d points in the MANIFEST", m.Bytes, m.Points),
+		c.damaged(Damage{File: file, Part: "size", Expected: fmt.Sprintf("%d bytes, %d points in the "+
+			"MANIFEST", m.Bytes, m.Points),
 			Found: fmt.Sprintf("%d bytes, %d points", info.Size, info.Points)})
 	}
 	if err := (origin.File{Directory: c.id, Number: m.Seq}).Check(r.Origin()); err != nil {
 		c.damaged(Damage{File: file, Part: "file", Detail: err.Error()})
 	} else if m.Sum != info.Sum {
-		c.damaged(Damage{File: file, Part: "sum", Expected: fmt.Sprintf("%08x in the MANIFEST", m.Sum), Found: fmt.Sprintf("%08x", info.Sum)})
+		c.damaged(Damage{
+			File:     file,
+			Part:     "sum",
+			Expected: fmt.Sprintf("%08x in the MANIFEST", m.Sum),
+			Found:    fmt.Sprintf("%08x", info.Sum),
+		})
 	}
 	verr := r.Verify()
 	c.segmentError(file, verr)
 	timestamps, err := r.Timestamps()
 	c.segmentError(file, err)
-	s := segmentCheck{c: c, file: file, r: r, timestamps: timestamps, purged: uint64(info.Generation), named: c.named}
+	s := segmentCheck{
+		c:          c,
+		file:       file,
+		r:          r,
+		timestamps: timestamps,
+		purged:     uint64(info.Generation),
+		named:      c.named,
+	}
 	if m != nil {
 		s.purged, s.named = m.PurgedThrough(), c.named && c.older[m.Seq]
 	}
@@ -78,8 +91,9 @@ func (c *checker) checkSegment(file string, m *manifest.Segment) {
 		}
 	}
 	if verr == nil && err == nil && s.points != info.Points {
-		c.damaged(Damage{File: file, Offset: info.Size, Part: "footer", Expected: fmt.Sprintf("%d points", info.Points),
-			Found: fmt.Sprintf("%d in the chunks", s.points)})
+		c.damaged(Damage{File: file, Offset: info.Size, Part: "footer",
+			Expected: fmt.Sprintf("%d points", info.Points),
+			Found:    fmt.Sprintf("%d in the chunks", s.points)})
 	}
 	c.segmentError(file, r.Series(s.identity))
 	if s.unnamed > 0 {
@@ -136,7 +150,8 @@ func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data [
 	s.c.report.Chunks++
 	s.chunks++
 	bad := func(part, expected, found string) {
-		s.c.damaged(Damage{File: s.file, Length: int64(len(data)), Part: part, Expected: expected, Found: found,
+		s.c.damaged(Damage{File: s.file, Length: int64(len(data)), Part: part, Expected: expected,
+			Found:  found,
 			Detail: fmt.Sprintf("chunk %d of series %s in bucket %d", number, h, bucket)})
 	}
 	clear(s.words[:])
@@ -167,7 +182,8 @@ func (s *segmentCheck) chunk(bucket uint64, h segment.Hash, number int64, data [
 // chunks give (I4).
 func (s *segmentCheck) finishRollups() {
 	info := s.r.Info()
-	for l := segment.Small; s.any && l <= segment.Large && l.Chunks() <= int64(info.WindowChunks); l++ {
+	for l := segment.Small; s.any && l <= segment.Large &&
+		l.Chunks() <= int64(info.WindowChunks); l++ {
 		var got [segment.MaxSpans]chunk.Header
 		var digests [segment.MaxSpans]uint64
 		spans, _, err := s.r.Rollups(l, s.bucket, s.hash, &got)
@@ -187,7 +203,8 @@ func (s *segmentCheck) finishRollups() {
 				s.wrongRollup("rollups", l, unit, fmt.Sprintf("%+v", *want), fmt.Sprintf("%+v", got[i]))
 			}
 			if digest := s.rollups.Digest(l, int(i)); digest != digests[i] {
-				s.wrongRollup("rollups, digest", l, unit, fmt.Sprintf("%016x", digest), fmt.Sprintf("%016x", digests[i]))
+				s.wrongRollup("rollups, digest", l, unit, fmt.Sprintf("%016x", digest),
+					fmt.Sprintf("%016x", digests[i]))
 			}
 		}
 	}
@@ -195,10 +212,12 @@ func (s *segmentCheck) finishRollups() {
 }
 
 // wrongRollup notes what a rollup says of the chunks from first on.
-func (s *segmentCheck) wrongRollup(part string, l segment.Rollup, first int64, expected, found string) {
+func (s *segmentCheck) wrongRollup(part string, l segment.Rollup, first int64, expected,
+	found string) {
 	if len(s.wrong) < MaxDamages {
 		s.wrong = append(s.wrong, Damage{File: s.file, Part: part, Expected: expected, Found: found,
-			Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), first, s.hash, s.bucket)})
+			Detail: fmt.Sprintf("%d chunks from %d on of series %s in bucket %d", l.Chunks(), first, s.hash,
+				s.bucket)})
 	}
 }
 
@@ -235,7 +254,8 @@ func (s *segmentCheck) identity(e segment.Series) error {
 		// It was deleted and began anew: a merge kept its name until a flush had committed that.
 	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.hidden(e.Bucket, e.Hash, s.purged):
 		s.c.damaged(Damage{File: s.file, Part: "incarnation of series " + metric.Text(e.Key),
-			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Of(id.Value())), Found: fmt.Sprint(e.Incarnation)})
+			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Of(id.Value())),
+			Found:    fmt.Sprint(e.Incarnation)})
 	}
 	return nil
 }

@@ -17,7 +17,11 @@ func (c *checker) checkSides() {
 		if c.state.HasFile(f.FileName) {
 			continue // it is back
 		}
-		c.damaged(Damage{File: datadir.FilePaths(f.FileName)[0], Part: "items", Detail: fmt.Sprintf("%d items are lost since it was missing or damaged", f.Items)})
+		c.damaged(Damage{
+			File:   datadir.FilePaths(f.FileName)[0],
+			Part:   "items",
+			Detail: fmt.Sprintf("%d items are lost since it was missing or damaged", f.Items),
+		})
 	}
 	for i := range c.state.Files {
 		f := &c.state.Files[i]
@@ -83,10 +87,20 @@ func (c *checker) checkMirror(f *manifest.File) {
 	c.report.TagEntries += report.Entries
 	c.report.TagsDamaged = c.report.TagsDamaged || !report.Whole()
 	for _, p := range report.Bad {
-		c.damaged(Damage{File: p.File, Offset: p.Offset, Length: p.Bytes, Part: "copy", Detail: p.Reason + c.otherCopy(&report)})
+		c.damaged(Damage{
+			File:   p.File,
+			Offset: p.Offset,
+			Length: p.Bytes,
+			Part:   "copy",
+			Detail: p.Reason + c.otherCopy(&report),
+		})
 	}
 	if report.Lost {
-		c.damaged(Damage{File: path, Part: "items", Detail: report.LostText(f.Kind) + " are in neither copy" + c.inMemory()})
+		c.damaged(Damage{
+			File:   path,
+			Part:   "items",
+			Detail: report.LostText(f.Kind) + " are in neither copy" + c.inMemory(),
+		})
 	}
 }
 

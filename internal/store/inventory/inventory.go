@@ -38,17 +38,21 @@ type Segment struct {
 
 // List lists the committed segments in the order of their numbers. Of the buckets that known
 // returns it tells the times.
-func List(ctx context.Context, fs vfs.FS, dir string, known func() []buckets.Info) ([]Segment, error) {
+func List(ctx context.Context, fs vfs.FS, dir string, known func() []buckets.Info) ([]Segment,
+	error) {
 	return list(ctx, fs, dir, func(s *Segment, r *segment.Reader) error { return s.all(r, known()) })
 }
 
 // Of lists the committed segments that hold something of a bucket, and counts that only.
 func Of(ctx context.Context, fs vfs.FS, dir string, bucket buckets.Info) ([]Segment, error) {
-	all, err := list(ctx, fs, dir, func(s *Segment, r *segment.Reader) error { return s.one(r, bucket) })
+	all, err := list(ctx, fs, dir, func(s *Segment, r *segment.Reader) error {
+		return s.one(r, bucket)
+	})
 	return slices.DeleteFunc(all, func(s Segment) bool { return s.Chunks == 0 && s.Damage == "" }), err
 }
 
-func list(ctx context.Context, fs vfs.FS, dir string, fill func(*Segment, *segment.Reader) error) ([]Segment, error) {
+func list(ctx context.Context, fs vfs.FS, dir string, fill func(*Segment, *segment.Reader) error) (
+	[]Segment, error) {
 	state, _, err := manifest.Inspect(fs, dir, origin.Directory{})
 	if err != nil {
 		return nil, err
@@ -103,7 +107,8 @@ func (s *Segment) one(r *segment.Reader, bucket buckets.Info) error {
 	var of extent
 	err := r.Entries(bucket.ID, of.add)
 	s.cover(&of, bucket.Resolution)
-	s.Chunks, s.ChunkBytes, s.FirstSlot, s.PastSlot = of.chunks, of.bytes, of.first*chunk.Slots, of.past*chunk.Slots
+	s.Chunks, s.ChunkBytes, s.FirstSlot, s.PastSlot = of.chunks, of.bytes, of.first*chunk.Slots,
+		of.past*chunk.Slots
 	return err
 }
 

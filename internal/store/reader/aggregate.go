@@ -37,7 +37,8 @@ func pastSteps(from, step int64, n int) int64 {
 //
 // It takes levels and headers where they hold all of what there is of a piece
 // of a step, and decodes the rest. Nothing is carried from one step to the next.
-func (r *Reader) Aggregate(ctx context.Context, s Series, from, step int64, dst []chunk.Header) (Stats, error) {
+func (r *Reader) Aggregate(ctx context.Context, s Series, from, step int64,
+	dst []chunk.Header) (Stats, error) {
 	clear(dst)
 	if step <= 0 {
 		return Stats{}, fmt.Errorf("an aggregate over steps of %d slots: a step has at least one", step)
@@ -124,7 +125,8 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 		return first, past
 	}
 	lo, hi := past, first
-	if ref, ok := a.look.o.Index.Lookup(a.series.ID); ok && !ref.Inactive() { // before the segments, to which a flush moves it
+	// before the segments, to which a flush moves it
+	if ref, ok := a.look.o.Index.Lookup(a.series.ID); ok && !ref.Inactive() {
 		if g := a.look.o.Groups.Get(ref.Group()); g != nil {
 			if from, until, _ := g.Extent(ref.Column(), a.series.ID, first, past); from < until {
 				lo, hi = from, until
@@ -132,15 +134,23 @@ func (a *aggregator) extent(first, past int64) (int64, int64) {
 		}
 	}
 	v := a.look.o.Versions.Latest()
-	_ = v.SegmentsOf(a.series.Bucket, a.series.ID, version.Chunks{First: first / chunk.Slots, Past: (past-1)/chunk.Slots + 1}, func(seg *version.Segment) error {
-		for _, r := range seg.Meta.Ranges {
-			if r.Bucket == a.series.Bucket {
-				lo, hi = min(lo, r.First*chunk.Slots), max(hi, r.Past*chunk.Slots)
+	_ = v.SegmentsOf(a.series.Bucket, a.series.ID,
+		version.Chunks{First: first / chunk.Slots, Past: (past-1)/chunk.Slots + 1},
+		func(seg *version.Segment) error {
+			for _, r := range seg.Meta.Ranges {
+				if r.Bucket == a.series.Bucket {
+					lo, hi = min(lo, r.First*chunk.Slots), max(hi, r.Past*chunk.Slots)
+				}
 			}
-		}
-		return nil
-	})
-	l := laying{damage: a.look.o.Damage, version: v, bucket: a.series.Bucket, id: a.series.ID, from: first}
+			return nil
+		})
+	l := laying{
+		damage:  a.look.o.Damage,
+		version: v,
+		bucket:  a.series.Bucket,
+		id:      a.series.ID,
+		from:    first,
+	}
 	l.begin(past - first)
 	for _, span := range l.spans {
 		lo, hi = min(lo, span.From), max(hi, span.Past)
@@ -247,7 +257,8 @@ func (a *aggregator) level(w *layer, number, shared int64) int64 {
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.Reader.Rollups(l, a.series.Bucket, segment.Hash(a.series.ID), &a.units)
+			w.spans, read, err = w.seg.Reader.Rollups(l, a.series.Bucket, segment.Hash(a.series.ID),
+				&a.units)
 			a.stats.Bytes += read
 			if err != nil {
 				// The headers of the chunks say the same.
@@ -310,7 +321,12 @@ func (a *aggregator) chunk(l *layer, number, pos, end int64) error {
 		return a.decode(number, pos, end)
 	}
 	start := number * chunk.Slots
-	s := chunk.Steps{From: int(pos - start), To: int(end - start), Cut: int(a.stepEnd(pos) - start), Every: int(min(a.step, chunk.Slots))}
+	s := chunk.Steps{
+		From:  int(pos - start),
+		To:    int(end - start),
+		Cut:   int(a.stepEnd(pos) - start),
+		Every: int(min(a.step, chunk.Slots)),
+	}
 	n, first := s.Count(), (pos-a.from)/a.step
 	steps := a.dst[first : first+int64(n)]
 	direct := a.open != first // none of them has anything
@@ -388,7 +404,14 @@ func (a *aggregator) resolve(number, pos, end int64) ([]uint64, error) {
 func (a *aggregator) lay(pos, end int64) ([]uint64, error) {
 	words := a.words[:end-pos]
 	clear(words)
-	l := laying{damage: a.look.o.Damage, version: a.look.version, bucket: a.series.Bucket, id: a.series.ID, from: pos, stats: &a.stats}
+	l := laying{
+		damage:  a.look.o.Damage,
+		version: a.look.version,
+		bucket:  a.series.Bucket,
+		id:      a.series.ID,
+		from:    pos,
+		stats:   &a.stats,
+	}
 	if err := l.segments(context.Background(), words); err != nil {
 		return nil, err
 	}

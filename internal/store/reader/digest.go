@@ -20,7 +20,8 @@ import (
 // decoded.
 //
 // The Stats are those of an aggregate of all these slots: they name the ones that are unknown.
-func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool, incarnations *incarnation.Set, from, past int64) (uint64, Stats, error) {
+func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool,
+	incarnations *incarnation.Set, from, past int64) (uint64, Stats, error) {
 	first := max(min(max(from, 0), buckets.MaxSlot/chunk.Slots+1)*chunk.Slots, s.Oldest)
 	end := min(max(past, 0), buckets.MaxSlot/chunk.Slots+1) * chunk.Slots
 	if !r.o.Index.Has(s.ID) || first >= end {
@@ -73,7 +74,8 @@ func (d *digest) level(a *aggregator, w *layer, number, shared int64) int64 {
 		if w.loaded != l+1 {
 			var read int64
 			var err error
-			w.spans, read, err = w.seg.Reader.RollupDigests(l, a.series.Bucket, segment.Hash(a.series.ID), &d.units)
+			w.spans, read, err = w.seg.Reader.RollupDigests(l, a.series.Bucket, segment.Hash(a.series.ID),
+				&d.units)
 			a.stats.Bytes += read
 			if err != nil {
 				w.noRollups[l], w.damage = true, err // the chunks have the same
@@ -116,7 +118,8 @@ func (d *digest) chunk(a *aggregator, number, pos, end int64) error {
 
 // digestPairs is Digest for a bucket with timestamps: which of them belongs to a
 // value is known from the source of the value, so both are read.
-func (a *aggregator) digestPairs(ctx context.Context, incarnation uint64, first, past int64) (uint64, error) {
+func (a *aggregator) digestPairs(ctx context.Context, incarnation uint64, first,
+	past int64) (uint64, error) {
 	first, past = a.extent(first, past)
 	var values, timestamps uint64
 	var words, times [chunk.Slots]uint64
@@ -134,5 +137,6 @@ func (a *aggregator) digestPairs(ctx context.Context, incarnation uint64, first,
 		first += n
 	}
 	id := a.series.ID
-	return chunk.DigestOfSeries(id, incarnation)*values + chunk.DigestOfSeries(id.Timestamp(), incarnation)*timestamps, nil
+	return chunk.DigestOfSeries(id, incarnation)*values +
+		chunk.DigestOfSeries(id.Timestamp(), incarnation)*timestamps, nil
 }

@@ -18,7 +18,8 @@ import (
 // to answer. It reads no data, but may bring the part of the log that the series
 // lies in. Of an unknown series, and where nothing can be, first and past are
 // both from. from is not negative.
-func (r *Reader) Extent(ctx context.Context, s Series, from, n int64) (first, past int64, err error) {
+func (r *Reader) Extent(ctx context.Context, s Series, from, n int64) (first, past int64,
+	err error) {
 	begin, end := max(from, s.Oldest), min(from+n, buckets.MaxSlot+1)
 	if begin >= end {
 		return from, from, ctx.Err()
@@ -34,7 +35,8 @@ func (r *Reader) Extent(ctx context.Context, s Series, from, n int64) (first, pa
 	within := version.Chunks{First: begin / chunk.Slots, Past: (end-1)/chunk.Slots + 1}
 	found := version.Chunks{First: within.Past, Past: within.First} // nothing yet
 	add := func(first, past int64) {
-		found.First, found.Past = min(found.First, max(first, within.First)), max(found.Past, min(past, within.Past))
+		found.First, found.Past = min(found.First, max(first, within.First)),
+			max(found.Past, min(past, within.Past))
 	}
 	known, err := k.at(ctx, s.ID, func(g *head.Group, col int) (bool, error) {
 		if g == nil {
@@ -51,7 +53,11 @@ func (r *Reader) Extent(ctx context.Context, s Series, from, n int64) (first, pa
 	}
 	err = k.version.SegmentsOf(s.Bucket, s.ID, within, func(seg *version.Segment) error {
 		for _, r := range seg.Meta.Ranges {
-			if r.Bucket == s.Bucket && seg.Overlaps(manifest.Range{Bucket: r.Bucket, First: within.First, Past: within.Past}) {
+			if r.Bucket == s.Bucket && seg.Overlaps(manifest.Range{
+				Bucket: r.Bucket,
+				First:  within.First,
+				Past:   within.Past,
+			}) {
 				add(r.First, r.Past)
 			}
 		}
@@ -96,7 +102,8 @@ type held struct {
 
 // inGroups asks the groups of the series, each once for those of its series that follow each other
 // when they are ordered by the lowest bits of their groups' numbers.
-func (l *held) inGroups(groups *series.Groups, ids []metric.SeriesID, from, past int64, has []bool) {
+func (l *held) inGroups(groups *series.Groups, ids []metric.SeriesID, from, past int64,
+	has []bool) {
 	const bins = 64
 	var ends [bins + 1]uint16
 	for i, ref := range l.refs[:len(ids)] {

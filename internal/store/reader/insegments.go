@@ -12,10 +12,11 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// InSegments sets has[i] where it is false and a file certainly holds a point of series i of a bucket
-// in the slots [from, past). It reads index entries, and headers of chunks that the range cuts. For
-// others nothing is said, and neither is anything of damage: who reads them meets it.
-func (r *Reader) InSegments(ctx context.Context, bucket uint64, ids []metric.SeriesID, from, past int64, has []bool) error {
+// InSegments sets has[i] where it is false and a file certainly holds a point of series i of a
+// bucket in the slots [from, past). It reads index entries, and headers of chunks that the range
+// cuts. For others nothing is said, and neither is anything of damage: who reads them meets it.
+func (r *Reader) InSegments(ctx context.Context, bucket uint64, ids []metric.SeriesID, from,
+	past int64, has []bool) error {
 	p := probe{bucket: bucket, from: from, past: past}
 	for i := range ids {
 		if !has[i] {
@@ -32,11 +33,16 @@ func (r *Reader) InSegments(ctx context.Context, bucket uint64, ids []metric.Ser
 	defer k.leave()
 	v := r.o.Versions.Pin()
 	defer r.o.Versions.Unpin(v)
-	slices.SortFunc(p.wanted, func(a, b wantedSeries) int { return bytes.Compare(a.id[:], b.id[:]) }) // as the indexes are
+	// as the indexes are
+	slices.SortFunc(p.wanted, func(a, b wantedSeries) int { return bytes.Compare(a.id[:], b.id[:]) })
 	p.chunks = version.Chunks{First: from / chunk.Slots, Past: (past-1)/chunk.Slots + 1}
 	for i := len(v.Segments) - 1; i >= 0 && len(p.wanted) > 0; i-- { // the newest first
 		seg := v.Segments[i]
-		if seg.Info.Chunks == 0 || !seg.Overlaps(manifest.Range{Bucket: bucket, First: p.chunks.First, Past: p.chunks.Past}) {
+		if seg.Info.Chunks == 0 || !seg.Overlaps(manifest.Range{
+			Bucket: bucket,
+			First:  p.chunks.First,
+			Past:   p.chunks.Past,
+		}) {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
@@ -76,7 +82,8 @@ func (p *probe) ask(seg *version.Segment, deleted version.Tombstones) {
 			if seg.PurgedThrough() < deleted.DeleteSequence(id) {
 				continue // what it has is from before the deletion
 			}
-			if p.cursors[i].Find(seg.Reader, p.bucket, segment.Hash(id), p.chunks.First, p.chunks.Past) != nil {
+			if p.cursors[i].Find(seg.Reader, p.bucket, segment.Hash(id), p.chunks.First,
+				p.chunks.Past) != nil {
 				p.cursors[i] = segment.Cursor{}
 			}
 		}

@@ -83,7 +83,13 @@ func (l *laying) hide(from, past int64, why string, dst []uint64) {
 // lost lays as unknown what a segment marked of chunks that cannot be read.
 func (l *laying) lost(seg *version.Segment, first, past int64, dst []uint64) {
 	p := hole.PrefixOf(l.id)
-	for _, m := range seg.Meta.Marks.Within(hole.Mark{Bucket: l.bucket, First: first, Past: past, Low: p, High: p}) {
+	for _, m := range seg.Meta.Marks.Within(hole.Mark{
+		Bucket: l.bucket,
+		First:  first,
+		Past:   past,
+		Low:    p,
+		High:   p,
+	}) {
 		l.hide(m.First*chunk.Slots, m.Past*chunk.Slots, "damage in "+seg.Name(), dst)
 	}
 }
@@ -104,7 +110,8 @@ func (l *laying) end(dst []uint64) {
 		if l.stats == nil {
 			continue
 		}
-		if all := l.stats.Unknown; len(all) > 0 && all[len(all)-1].Past == slot && all[len(all)-1].Why == u.Why {
+		if all := l.stats.Unknown; len(all) > 0 && all[len(all)-1].Past == slot &&
+			all[len(all)-1].Why == u.Why {
 			all[len(all)-1].Past++
 		} else if len(all) >= maxUnknown {
 			l.stats.MoreUnknown++
@@ -128,14 +135,15 @@ func (l *laying) why(slot int64) string {
 // slot the newer one wins.
 func (l *laying) segments(ctx context.Context, dst []uint64) error {
 	l.begin(int64(len(dst)))
-	err := l.version.SegmentsOf(l.bucket, l.id, slotRange(l.from, dst), func(seg *version.Segment) error {
-		if err := ctx.Err(); err != nil {
+	err := l.version.SegmentsOf(l.bucket, l.id, slotRange(l.from, dst),
+		func(seg *version.Segment) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			l.upTo(seg.Meta.Position(), dst)
+			_, err := l.segment(seg, dst)
 			return err
-		}
-		l.upTo(seg.Meta.Position(), dst)
-		_, err := l.segment(seg, dst)
-		return err
-	})
+		})
 	l.rest(dst)
 	return err
 }
@@ -144,29 +152,31 @@ func (l *laying) segments(ctx context.Context, dst []uint64) error {
 // was anything.
 func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err error) {
 	r := slotRange(l.from, dst)
-	err = seg.Reader.SeriesChunks(l.bucket, segment.Hash(l.id), r.First, r.Past, func(number int64, data []byte) error {
-		found = true
-		lo, hi := max(l.from, number*chunk.Slots)-l.from, min(l.from+int64(len(dst)), (number+1)*chunk.Slots)-l.from
-		if l.stats != nil {
-			l.stats.Points += hi - lo
-			l.stats.Bytes += int64(len(data))
-		}
-		l.stale = l.stale || chunk.HasStale(data)
-		var before []uint64
-		if l.older { // nothing hides what a damaged chunk leaves behind
-			before = slices.Clone(dst[lo:hi])
-		}
-		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.damage.Undecodable(seg, l.id, number, err)
-			copy(dst[lo:hi], before)
-			// Some of it may have been decoded: what was there before is gone.
-			l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.Name(), dst)
-		}
-		return nil
-	}, func(first, past int64) {
-		found = true
-		l.lost(seg, first, past, dst)
-	})
+	err = seg.Reader.SeriesChunks(l.bucket, segment.Hash(l.id), r.First, r.Past,
+		func(number int64, data []byte) error {
+			found = true
+			lo, hi := max(l.from, number*chunk.Slots)-l.from,
+				min(l.from+int64(len(dst)), (number+1)*chunk.Slots)-l.from
+			if l.stats != nil {
+				l.stats.Points += hi - lo
+				l.stats.Bytes += int64(len(data))
+			}
+			l.stale = l.stale || chunk.HasStale(data)
+			var before []uint64
+			if l.older { // nothing hides what a damaged chunk leaves behind
+				before = slices.Clone(dst[lo:hi])
+			}
+			if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
+				l.damage.Undecodable(seg, l.id, number, err)
+				copy(dst[lo:hi], before)
+				// Some of it may have been decoded: what was there before is gone.
+				l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.Name(), dst)
+			}
+			return nil
+		}, func(first, past int64) {
+			found = true
+			l.lost(seg, first, past, dst)
+		})
 	return found, l.damage.Unreadable(seg, err)
 }
 
@@ -177,31 +187,32 @@ func (l *laying) pairs(ctx context.Context, values, timestamps []uint64) error {
 	some := make([]uint64, 2*len(values)) // of one segment
 	v, t := some[:len(values)], some[len(values):]
 	l.begin(int64(len(values)))
-	err := l.version.SegmentsOf(l.bucket, l.id, slotRange(l.from, values), func(seg *version.Segment) error {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		l.upTo(seg.Meta.Position(), values)
-		found, err := l.segment(seg, v)
-		if err != nil || !found {
-			return err
-		}
-		if err := l.timestamps(seg, t); err != nil {
-			return err
-		}
-		for i, w := range v {
-			if w <= point.Stale {
-				values[i] = point.Over(w, values[i])
-				continue
+	err := l.version.SegmentsOf(l.bucket, l.id, slotRange(l.from, values),
+		func(seg *version.Segment) error {
+			if err := ctx.Err(); err != nil {
+				return err
 			}
-			values[i], timestamps[i] = w, t[i]
-			if slot := l.from + int64(i); w != point.Unknown && t[i] == point.Unset {
-				l.hide(slot, slot+1, "damaged timestamps in "+seg.Name(), values)
+			l.upTo(seg.Meta.Position(), values)
+			found, err := l.segment(seg, v)
+			if err != nil || !found {
+				return err
 			}
-		}
-		clear(some)
-		return nil
-	})
+			if err := l.timestamps(seg, t); err != nil {
+				return err
+			}
+			for i, w := range v {
+				if w <= point.Stale {
+					values[i] = point.Over(w, values[i])
+					continue
+				}
+				values[i], timestamps[i] = w, t[i]
+				if slot := l.from + int64(i); w != point.Unknown && t[i] == point.Unset {
+					l.hide(slot, slot+1, "damaged timestamps in "+seg.Name(), values)
+				}
+			}
+			clear(some)
+			return nil
+		})
 	l.rest(values)
 	return err
 }
@@ -210,13 +221,14 @@ func (l *laying) pairs(ctx context.Context, values, timestamps []uint64) error {
 // are unset.
 func (l *laying) timestamps(seg *version.Segment, dst []uint64) error {
 	r := slotRange(l.from, dst)
-	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timestamp()), r.First, r.Past, func(number int64, data []byte) error {
-		if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-			l.damage.Undecodable(seg, l.id.Timestamp(), number, err)
-			lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)
-			clear(dst[lo-l.from : hi-l.from])
-		}
-		return nil
-	})
+	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timestamp()), r.First, r.Past,
+		func(number int64, data []byte) error {
+			if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
+				l.damage.Undecodable(seg, l.id.Timestamp(), number, err)
+				lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)
+				clear(dst[lo-l.from : hi-l.from])
+			}
+			return nil
+		})
 	return l.damage.Unreadable(seg, err)
 }

@@ -55,7 +55,8 @@ func (l *layer) next(a *aggregator, from int64) (int64, error) {
 
 // find has the cursor of a window find its place, for open to follow.
 func (l *layer) find(a *aggregator, from int64) {
-	l.found = l.cursor.Find(l.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), from, min(l.past, chunksOf(a.end))) == nil
+	l.found = l.cursor.Find(l.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), from,
+		min(l.past, chunksOf(a.end))) == nil
 }
 
 // open opens the cursor of a window at the first chunk numbered from or above. What fails is
@@ -108,7 +109,13 @@ type layers struct {
 // lose notes chunks of a segment that cannot be read and are marked.
 func (y *layers) lose(a *aggregator, seg *version.Segment, first, past int64) {
 	p := hole.PrefixOf(a.series.ID)
-	for _, m := range seg.Meta.Marks.Within(hole.Mark{Bucket: a.series.Bucket, First: first, Past: past, Low: p, High: p}) {
+	for _, m := range seg.Meta.Marks.Within(hole.Mark{
+		Bucket: a.series.Bucket,
+		First:  first,
+		Past:   past,
+		Low:    p,
+		High:   p,
+	}) {
 		y.touched = append(y.touched, version.Chunks{First: m.First, Past: m.Past})
 	}
 }
@@ -129,12 +136,20 @@ const maxHeadChunks = 64
 
 // begin makes room for the sources of a look.
 func (y *layers) begin() {
-	*y = layers{windows: y.windows[:0], others: y.others[:0], head: y.head[:0], words: y.words[:0], touched: y.touched[:0], nextShared: -1}
+	*y = layers{
+		windows:    y.windows[:0],
+		others:     y.others[:0],
+		head:       y.head[:0],
+		words:      y.words[:0],
+		touched:    y.touched[:0],
+		nextShared: -1,
+	}
 }
 
 // copyHead copies what the head holds of the slots [from, past), or of fewer where
 // these are very many chunks, and returns where it ended.
-func (y *layers) copyHead(g *head.Group, col int, id metric.SeriesID, from, past int64) (end int64, own bool, err error) {
+func (y *layers) copyHead(g *head.Group, col int, id metric.SeriesID, from, past int64) (end int64,
+	own bool, err error) {
 	y.head, y.words = y.head[:0], y.words[:0]
 	if g == nil {
 		return past, true, nil
@@ -167,22 +182,30 @@ func (y *layers) layHead(from int64, words []uint64) {
 // head.
 func (y *layers) open(a *aggregator, from, past int64) error {
 	first, last := from/chunk.Slots, (past-1)/chunk.Slots
-	l := laying{damage: a.look.o.Damage, version: a.look.version, bucket: a.series.Bucket, id: a.series.ID, from: from}
+	l := laying{
+		damage:  a.look.o.Damage,
+		version: a.look.version,
+		bucket:  a.series.Bucket,
+		id:      a.series.ID,
+		from:    from,
+	}
 	l.begin(past - from)
 	for _, span := range l.spans {
-		y.touched = append(y.touched, version.Chunks{First: span.From / chunk.Slots, Past: chunksOf(span.Past)})
+		y.touched = append(y.touched,
+			version.Chunks{First: span.From / chunk.Slots, Past: chunksOf(span.Past)})
 	}
 	order := 0
-	err := a.look.version.SegmentsOf(a.series.Bucket, a.series.ID, version.Chunks{First: first, Past: last + 1}, func(seg *version.Segment) error {
-		order++
-		if seg.Meta.Kind == manifest.Window {
-			r := seg.Meta.Ranges[0]
-			y.windows = append(y.windows, layer{seg: seg, order: order, first: r.First, past: r.Past})
-			return nil
-		}
-		l := layer{seg: seg, order: order, opened: true}
-		return y.addOther(a, l, first, last+1)
-	})
+	err := a.look.version.SegmentsOf(a.series.Bucket, a.series.ID,
+		version.Chunks{First: first, Past: last + 1}, func(seg *version.Segment) error {
+			order++
+			if seg.Meta.Kind == manifest.Window {
+				r := seg.Meta.Ranges[0]
+				y.windows = append(y.windows, layer{seg: seg, order: order, first: r.First, past: r.Past})
+				return nil
+			}
+			l := layer{seg: seg, order: order, opened: true}
+			return y.addOther(a, l, first, last+1)
+		})
 	if err != nil {
 		return err
 	}
@@ -194,7 +217,8 @@ func (y *layers) open(a *aggregator, from, past int64) error {
 func (y *layers) addOther(a *aggregator, l layer, first, past int64) error {
 	y.others = append(y.others, l)
 	o := &y.others[len(y.others)-1]
-	if err := o.cursor.Open(o.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), first, past); err != nil {
+	if err := o.cursor.Open(o.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), first,
+		past); err != nil {
 		y.lose(a, o.seg, first, past)
 		return a.look.o.Damage.Unreadable(o.seg, err)
 	}

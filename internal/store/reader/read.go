@@ -28,7 +28,8 @@ func (r *Reader) Read(ctx context.Context, s Series, from int64, dst []uint64, s
 
 // ReadOlder is Read, but where slots are unknown dst has what lies below what was lost:
 // points that are intact and may have been overwritten.
-func (r *Reader) ReadOlder(ctx context.Context, s Series, from int64, dst []uint64, st *Stats) error {
+func (r *Reader) ReadOlder(ctx context.Context, s Series, from int64, dst []uint64,
+	st *Stats) error {
 	var all Stats
 	err := r.Read(ctx, s, from, dst, &all)
 	if err == nil && len(all.Unknown) > 0 {
@@ -43,7 +44,8 @@ func (r *Reader) ReadOlder(ctx context.Context, s Series, from int64, dst []uint
 // ReadPairs is Read with the words of the timestamps, of a bucket that has them.
 // len(timestamps) is that of values. A point whose timestamp is lost to damage is left
 // out. A stale marker has no timestamp.
-func (r *Reader) ReadPairs(ctx context.Context, s Series, from int64, values, timestamps []uint64) error {
+func (r *Reader) ReadPairs(ctx context.Context, s Series, from int64, values,
+	timestamps []uint64) error {
 	clear(timestamps)
 	return r.read(ctx, s, from, values, reading{timestamps: timestamps})
 }
@@ -90,7 +92,15 @@ func (r *Reader) read(ctx context.Context, s Series, from int64, dst []uint64, h
 	if err != nil || !known {
 		return errors.Join(err, ctx.Err())
 	}
-	l := laying{damage: r.o.Damage, version: k.version, bucket: s.Bucket, id: s.ID, from: from, stats: how.stats, older: how.older}
+	l := laying{
+		damage:  r.o.Damage,
+		version: k.version,
+		bucket:  s.Bucket,
+		id:      s.ID,
+		from:    from,
+		stats:   how.stats,
+		older:   how.older,
+	}
 	if timestamps == nil {
 		err = l.segments(ctx, dst)
 	} else {

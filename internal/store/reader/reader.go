@@ -127,7 +127,8 @@ func (k *look) leave() {
 // came between the copy and the version, the copy is of the series before it and the
 // rest is not: the look begins again, as it does behind any deletion, for that is rare. It
 // does so, too, while a column changes its owner.
-func (k *look) at(ctx context.Context, id metric.SeriesID, copyOut func(g *head.Group, col int) (own bool, err error)) (known bool, err error) {
+func (k *look) at(ctx context.Context, id metric.SeriesID,
+	copyOut func(g *head.Group, col int) (own bool, err error)) (known bool, err error) {
 	err = k.begin(ctx, func() (bool, error) {
 		ref, ok := k.o.Index.Lookup(id)
 		if !ok {
@@ -185,7 +186,8 @@ func (k *look) end() {
 
 // copyHead copies what the head holds of a column in the slots [from, from+n), of the
 // timestamps behind it, too, in a pair.
-func (k *look) copyHead(g *head.Group, col int, id metric.SeriesID, from, n int64, pair bool) (own bool, err error) {
+func (k *look) copyHead(g *head.Group, col int, id metric.SeriesID, from, n int64,
+	pair bool) (own bool, err error) {
 	k.words, k.timestamps = k.words[:0], k.timestamps[:0]
 	if g == nil {
 		return true, nil

@@ -26,7 +26,8 @@ func newRoom() *room {
 	var names series.Inactive
 	m := &room{of: Series{Bucket: 1, ID: metric.Series(1, []byte("\x01a"))}}
 	m.Reader = New(Options{
-		Versions: version.New(func(*version.Segment) {}), Index: &series.Index{}, Groups: &series.Groups{},
+		Versions: version.New(func(*version.Segment) {}), Index: &series.Index{},
+		Groups: &series.Groups{},
 		Damage: &damage.Notes{Logger: slog.New(slog.DiscardHandler)},
 		Replay: func(context.Context, metric.SeriesID) error { m.replays++; return nil },
 	})
@@ -68,7 +69,8 @@ func TestALookBeginsAgainBehindADeletion(t *testing.T) {
 		if err := m.calls(t)[name](); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if want := []Step{Copied, Pinned, Copied, Pinned}; !slices.Equal(m.steps, want) || m.replays != 1 {
+		if want := []Step{Copied, Pinned, Copied, Pinned}; !slices.Equal(m.steps, want) ||
+			m.replays != 1 {
 			t.Errorf("%s: steps %v with %d replays, want %v with 1", name, m.steps, m.replays, want)
 		}
 		m.o.Versions.Close() // waits for readers that have not left

@@ -26,8 +26,10 @@ type part struct {
 // each with its number, which may do with dst what it likes. Many series take less time so:
 // some have one version, and what the next one needs is asked for while one is added up. It
 // ends with the first error that each returns.
-func (r *Reader) AggregateEach(ctx context.Context, list []Series, from, step int64, dst []chunk.Header, each func(i int, st Stats, err error) error) error {
-	if step <= 0 || from < MinFrom || pastSteps(from, step, len(dst))-from > maxHold || len(list) == 1 {
+func (r *Reader) AggregateEach(ctx context.Context, list []Series, from, step int64,
+	dst []chunk.Header, each func(i int, st Stats, err error) error) error {
+	if step <= 0 || from < MinFrom || pastSteps(from, step, len(dst))-from > maxHold ||
+		len(list) == 1 {
 		for i := range list {
 			st, err := r.Aggregate(ctx, list[i], from, step, dst)
 			if err := each(i, st, err); err != nil {
@@ -40,7 +42,9 @@ func (r *Reader) AggregateEach(ctx context.Context, list []Series, from, step in
 	defer r.aggregators.Put(a)
 	for i := 0; i < len(list); i += mostTogether {
 		some := list[i:min(i+mostTogether, len(list))]
-		err := r.together(ctx, a, some, from, step, dst, func(k int, st Stats, err error) error { return each(i+k, st, err) })
+		err := r.together(ctx, a, some, from, step, dst, func(k int, st Stats, err error) error {
+			return each(i+k, st, err)
+		})
 		if err != nil {
 			return err
 		}
@@ -49,7 +53,8 @@ func (r *Reader) AggregateEach(ctx context.Context, list []Series, from, step in
 }
 
 // together does AggregateEach for as many as are looked at together.
-func (r *Reader) together(ctx context.Context, a *aggregator, list []Series, from, step int64, dst []chunk.Header, each func(i int, st Stats, err error) error) error {
+func (r *Reader) together(ctx context.Context, a *aggregator, list []Series, from, step int64,
+	dst []chunk.Header, each func(i int, st Stats, err error) error) error {
 	if a.parts == nil {
 		a.parts = make([]part, mostTogether)
 	}
@@ -66,7 +71,9 @@ func (r *Reader) together(ctx context.Context, a *aggregator, list []Series, fro
 		return each(0, Stats{}, err)
 	}
 	defer k.leave()
-	if err := k.begin(ctx, func() (bool, error) { return k.copyHeads(list, parts, past) }); err != nil {
+	if err := k.begin(ctx, func() (bool, error) {
+		return k.copyHeads(list, parts, past)
+	}); err != nil {
 		return each(0, Stats{}, err)
 	}
 	defer a.closeParts(parts, list)

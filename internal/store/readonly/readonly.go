@@ -28,7 +28,9 @@ type FS struct {
 
 // New returns a file system that reads files of fs at rate bytes per second, 0 for as fast as
 // possible, until ctx ends.
-func New(ctx context.Context, fs vfs.FS, rate int64) FS { return FS{fs, &pace{ctx: ctx, rate: rate}} }
+func New(ctx context.Context, fs vfs.FS, rate int64) FS {
+	return FS{fs, &pace{ctx: ctx, rate: rate}}
+}
 
 // Bytes is how much was read so far.
 func (f FS) Bytes() int64 { return f.pace.bytes.Load() }
@@ -40,7 +42,8 @@ func (f FS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, fmt.Errorf("create %s: %w", name, ErrReadOnly)
 }
 
-func (f FS) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File, error) {
+func (f FS) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File,
+	error) {
 	return nil, fmt.Errorf("open %s for writing: %w", name, ErrReadOnly)
 }
 
@@ -136,7 +139,8 @@ func (p *pace) took(n int) error {
 		p.start = time.Now()
 	}
 	p.due += int64(n)
-	wait := time.Until(p.start.Add(time.Duration(float64(p.due) / float64(p.rate) * float64(time.Second))))
+	wait := time.Until(
+		p.start.Add(time.Duration(float64(p.due) / float64(p.rate) * float64(time.Second))))
 	if wait < -time.Second {
 		// Time that was spent on other things is not made up for by a burst.
 		p.start, p.due = time.Now(), 0

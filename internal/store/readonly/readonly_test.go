@@ -35,7 +35,8 @@ func TestNothingIsWritten(t *testing.T) {
 	_, e1 := fs.Create("/a", none)
 	_, e2 := fs.OpenReadWrite("/a", none)
 	_, e3 := fs.ReuseForWrite("/a", "/b", none)
-	for i, err := range []error{e1, e2, e3, fs.Link("/a", "/b"), fs.Rename("/a", "/b"), fs.Remove("/a"), fs.RemoveAll("/a"), fs.MkdirAll("/a", 0o700)} {
+	for i, err := range []error{e1, e2, e3, fs.Link("/a", "/b"), fs.Rename("/a", "/b"),
+		fs.Remove("/a"), fs.RemoveAll("/a"), fs.MkdirAll("/a", 0o700)} {
 		if !errors.Is(err, ErrReadOnly) {
 			t.Errorf("change %d: %v", i, err)
 		}

@@ -100,7 +100,8 @@ func (s *Sum) Total() chunk.Sum {
 	return chunk.Sum{Hi: s.ints.Hi, Lo: s.ints.Lo, Float: s.total.Rounded()}
 }
 
-// Extremes notes a word that is set in the minimum and the maximum of h: it keeps the first of equal values and passes over NaN.
+// Extremes notes a word that is set in the minimum and the maximum of h: it keeps the first of
+// equal values and passes over NaN.
 func Extremes(h *chunk.Header, w uint64) {
 	if point.KindOf(w) == point.KindFloat && math.IsNaN(point.Float(w)) {
 		return
@@ -197,6 +198,7 @@ func Equal(a, b *chunk.Header) bool {
 }
 
 func sameSum(a, b chunk.Sum) bool {
-	sameFloat := math.Float64bits(a.Float) == math.Float64bits(b.Float) || math.IsNaN(a.Float) && math.IsNaN(b.Float)
+	sameFloat := math.Float64bits(a.Float) == math.Float64bits(b.Float) || math.IsNaN(a.Float) &&
+		math.IsNaN(b.Float)
 	return a.Hi == b.Hi && a.Lo == b.Lo && sameFloat
 }

@@ -23,7 +23,9 @@ func hashOf(series int) (h [16]byte) { h[0] = byte(series + 1); return h }
 // below is the highest number up to which tombstones hide a series.
 func below(tombs []manifest.Tombstones, series int) (n uint64) {
 	for _, t := range tombs {
-		if slices.ContainsFunc(t.Series, func(d manifest.DeletedSeries) bool { return d.Hash == hashOf(series) }) {
+		if slices.ContainsFunc(t.Series, func(d manifest.DeletedSeries) bool {
+			return d.Hash == hashOf(series)
+		}) {
 			n = max(n, t.DeleteSequence)
 		}
 	}
@@ -35,7 +37,8 @@ func (w *mortal) kill(series int) {
 	w.lsn++
 	w.next++
 	w.pending = append(w.pending, manifest.Tombstones{
-		Bucket: 1, DeleteSequence: w.next, LSN: w.lsn, Series: []manifest.DeletedSeries{{Hash: hashOf(series)}},
+		Bucket: 1, DeleteSequence: w.next, LSN: w.lsn, Series: []manifest.DeletedSeries{
+			{Hash: hashOf(series)}},
 	})
 	for _, m := range w.state.Segments {
 		for p := range w.points[m.Seq] {
@@ -51,8 +54,12 @@ func (w *mortal) flush() {
 	seq := w.next
 	w.next++
 	w.lsn += 10
-	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
-	e := manifest.Edit{AddSegments: []manifest.Segment{m}, Tombstones: w.pending, ReplayPosition: w.lsn, Accounts: manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)}, NextSeq: w.next}
+	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3,
+		Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
+	e := manifest.Edit{AddSegments: []manifest.Segment{m}, Tombstones: w.pending,
+		ReplayPosition: w.lsn,
+		Accounts:       manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)},
+		NextSeq:        w.next}
 	w.write(e)
 	w.disk[seq].Edit.Tombstones = w.pending
 	w.carried[seq], w.pending = w.pending, nil
@@ -86,7 +93,8 @@ func (w *mortal) merge() {
 		tombs = append(tombs, w.carried[seq]...)
 		i := slices.IndexFunc(before.Segments, func(m manifest.Segment) bool { return m.Seq == seq })
 		for p := range w.points[seq] {
-			visible[p] = visible[p] || before.Segments[i].PurgedThrough() >= below(slices.Concat(before.Tombstones, w.pending), p%4)
+			visible[p] = visible[p] ||
+				before.Segments[i].PurgedThrough() >= below(slices.Concat(before.Tombstones, w.pending), p%4)
 		}
 	}
 	for i := range w.log[len(w.log)-1].AddSegments {
@@ -144,7 +152,8 @@ func (w *world) damagedStates() map[string]*manifest.State {
 func TestNothingDeletedComesBack(t *testing.T) {
 	deleted := 0
 	for seed := range uint64(300) {
-		w := &mortal{world: newWorld(seed), carried: map[uint64][]manifest.Tombstones{}, killed: map[int]bool{}, dying: map[int]bool{}}
+		w := &mortal{world: newWorld(seed), carried: map[uint64][]manifest.Tombstones{},
+			killed: map[int]bool{}, dying: map[int]bool{}}
 		for range 4 + w.rng.IntN(12) {
 			switch w.rng.IntN(4) {
 			case 0:

@@ -24,7 +24,8 @@ type town struct {
 }
 
 func newTown(seed uint64) *town {
-	w := &town{world: newWorld(seed), of: map[int]uint64{}, deleted: map[uint64]uint64{}, traceless: map[uint64]bool{}}
+	w := &town{world: newWorld(seed), of: map[int]uint64{}, deleted: map[uint64]uint64{},
+		traceless: map[uint64]bool{}}
 	w.found()
 	return w
 }
@@ -33,7 +34,8 @@ func newTown(seed uint64) *town {
 func (w *town) found() {
 	w.ids++
 	w.alive = append(w.alive, w.ids)
-	w.fresh = append(w.fresh, buckets.Info{ID: w.ids, Name: fmt.Sprint("b", w.ids), Resolution: 1000, PPF: 1})
+	w.fresh = append(w.fresh, buckets.Info{ID: w.ids, Name: fmt.Sprint("b", w.ids), Resolution: 1000,
+		PPF: 1})
 }
 
 // raze deletes a bucket; one is always left.
@@ -75,7 +77,9 @@ func (w *town) flush() {
 	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: w.rangesOf(w.points[seq])}
 	e := manifest.Edit{
 		AddSegments: []manifest.Segment{m}, PutBuckets: w.fresh, DeleteBuckets: w.pending,
-		ReplayPosition: w.lsn, Accounts: manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)}, NextSeq: w.next,
+		ReplayPosition: w.lsn,
+		Accounts:       manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)},
+		NextSeq:        w.next,
 	}
 	w.fresh, w.pending = nil, nil
 	w.write(e)
@@ -116,7 +120,8 @@ func (w *town) merge() {
 		w.next++
 		w.points[seq] = points[id]
 		e.AddSegments = append(e.AddSegments, manifest.Segment{
-			Seq: seq, Kind: manifest.Window, Generation: generation, Points: int64(len(points[id])), Ranges: w.rangesOf(points[id]),
+			Seq: seq, Kind: manifest.Window, Generation: generation, Points: int64(len(points[id])),
+			Ranges: w.rangesOf(points[id]),
 		})
 	}
 	e.NextSeq = w.next
@@ -134,7 +139,10 @@ func (w *town) merge() {
 // says reports whether anything that can be read says that a bucket was deleted.
 func says(in *Input, id uint64) bool {
 	return in.State.Deleted(id) || slices.ContainsFunc(in.Files, func(f File) bool {
-		return f.opens() && f.Edit != nil && slices.ContainsFunc(f.Edit.DeleteBuckets, func(d buckets.Deletion) bool { return d.ID == id })
+		return f.opens() && f.Edit != nil &&
+			slices.ContainsFunc(f.Edit.DeleteBuckets, func(d buckets.Deletion) bool {
+				return d.ID == id
+			})
 	})
 }
 
@@ -155,17 +163,21 @@ func (w *town) checkBuckets(t *testing.T, what string, in Input, whole bool) Pla
 		f := &in.Files[i]
 		for point := range w.points[f.Seq] {
 			if id := w.of[point]; f.opens() && !served[point] && w.deleted[id] == 0 {
-				t.Fatalf("%s: point %d of bucket %d in segment %d, which is whole, is lost: %v", what, point, id, f.Seq, p.Lines())
+				t.Fatalf("%s: point %d of bucket %d in segment %d, which is whole, is lost: %v", what, point,
+					id, f.Seq, p.Lines())
 			}
 		}
 	}
 	for id, lsn := range w.deleted {
-		if (whole || says(&in, id)) && !w.pends(id) && hasBucket(p.State, id) && !(in.LogFrom <= lsn && lsn >= from) {
+		if (whole || says(&in, id)) && !w.pends(id) && hasBucket(p.State, id) &&
+			!(in.LogFrom <= lsn && lsn >= from) {
 			t.Fatalf("%s: bucket %d was deleted and is back: %v", what, id, p.Lines())
 		}
 	}
 	for _, l := range p.Lost {
-		if !l.Unknown && !slices.ContainsFunc(l.Meta.Ranges, func(r manifest.Range) bool { return w.deleted[r.Bucket] == 0 || !p.State.Deleted(r.Bucket) }) {
+		if !l.Unknown && !slices.ContainsFunc(l.Meta.Ranges, func(r manifest.Range) bool {
+			return w.deleted[r.Bucket] == 0 || !p.State.Deleted(r.Bucket)
+		}) {
 			t.Fatalf("%s: a segment of deleted buckets counts as lost: %v", what, p.Lines())
 		}
 	}
@@ -205,7 +217,8 @@ func TestNoDeletedBucketComesBack(t *testing.T) {
 				what := fmt.Sprintf("seed %d, %s, log from %d", seed, name, logFrom)
 				in := w.input(st, logFrom)
 				p := w.checkBuckets(t, what, in, true)
-				for _, l := range p.Lost { // of one that is gone without a trace an older file may say that it counts
+				// of one that is gone without a trace an older file may say that it counts
+				for _, l := range p.Lost {
 					if !l.Unknown || name == "whole" || !w.traceless[l.Meta.Seq] {
 						t.Fatalf("%s: counts a loss: %v", what, p.Lines())
 					}

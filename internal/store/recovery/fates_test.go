@@ -9,7 +9,8 @@ import (
 	"dalmatiner/internal/disk/manifest"
 )
 
-// oneStray is a whole MANIFEST after some flushes, and files of flushes behind the last one that it knows.
+// oneStray is a whole MANIFEST after some flushes, and files of flushes behind the last one that it
+// knows.
 func oneStray(behind int) (in Input, strays []uint64) {
 	w := newWorld(1)
 	w.flush(false)
@@ -22,8 +23,8 @@ func oneStray(behind int) (in Input, strays []uint64) {
 	return w.input(known, replayFrom(known)), strays
 }
 
-// One flush behind a whole MANIFEST is what a crash leaves, and the log has it. Where anything says that the MANIFEST is old
-// the flush counts: its points may be nowhere else.
+// One flush behind a whole MANIFEST is what a crash leaves, and the log has it. Where anything says
+// that the MANIFEST is old the flush counts: its points may be nowhere else.
 func TestAFlushThatTheManifestDoesNotName(t *testing.T) {
 	for name, c := range map[string]struct {
 		behind int
@@ -32,17 +33,23 @@ func TestAFlushThatTheManifestDoesNotName(t *testing.T) {
 	}{
 		"what a crash leaves":            {1, func(*Input, uint64) {}, false},
 		"the log begins before the need": {1, func(in *Input, _ uint64) { in.LogFrom-- }, false},
-		"the MANIFEST lost edits":        {1, func(in *Input, _ uint64) { in.State.Suspect = true }, true},
+		"the MANIFEST lost edits": {1, func(in *Input, _ uint64) {
+			in.State.Suspect = true
+		}, true},
 		"the log begins behind the need": {1, func(in *Input, _ uint64) { in.LogFrom++ }, true},
 		"there is no log":                {1, func(in *Input, _ uint64) { in.LogFrom = 0 }, true},
-		"it was counted as lost":         {1, func(in *Input, stray uint64) { in.State.Lost = []manifest.LostSegment{{Seq: stray}} }, true},
-		"two are behind":                 {2, func(*Input, uint64) {}, true},
+		"it was counted as lost": {1, func(in *Input, stray uint64) {
+			in.State.Lost = []manifest.LostSegment{{Seq: stray}}
+		}, true},
+		"two are behind": {2, func(*Input, uint64) {}, true},
 	} {
 		in, strays := oneStray(c.behind)
 		c.change(&in, strays[0])
 		p := Decide(in)
 		for _, seq := range strays {
-			counts := slices.ContainsFunc(p.State.Segments, func(m manifest.Segment) bool { return m.Seq == seq })
+			counts := slices.ContainsFunc(p.State.Segments, func(m manifest.Segment) bool {
+				return m.Seq == seq
+			})
 			if counts != c.counts {
 				t.Errorf("%s: flush %d counts: %t, want %t", name, seq, counts, c.counts)
 			}
@@ -67,7 +74,8 @@ func sides(list ...manifest.File) (out []SideFile) {
 func TestWhichFilesABaseReplaces(t *testing.T) {
 	last, behind := tagFile(manifest.TagChanges, 5, 0), tagFile(manifest.TagChanges, 6, 0)
 	base := tagFile(manifest.TagBase, 7, 5)
-	in := Input{State: &manifest.State{Files: []manifest.File{base, last, behind}}, Sides: sides(last, behind, base), LogFrom: 1}
+	in := Input{State: &manifest.State{Files: []manifest.File{base, last, behind}},
+		Sides: sides(last, behind, base), LogFrom: 1}
 	p := Decide(in)
 	if want := []manifest.FileName{last.Name()}; !slices.Equal(p.Edit.Files.Remove, want) {
 		t.Errorf("the names %+v leave the MANIFEST, want %+v", p.Edit.Files.Remove, want)
@@ -79,14 +87,18 @@ func TestWhichFilesABaseReplaces(t *testing.T) {
 	}
 	// A base that is missing replaces nothing.
 	in.Sides = sides(last, behind)
-	if p := Decide(in); slices.Contains(p.Edit.Files.Remove, last.Name()) || len(p.Edit.Files.Lost) != 1 {
-		t.Errorf("without the base: %+v leave the MANIFEST, lost are %+v", p.Edit.Files.Remove, p.Edit.Files.Lost)
+	if p := Decide(in); slices.Contains(p.Edit.Files.Remove, last.Name()) ||
+		len(p.Edit.Files.Lost) != 1 {
+		t.Errorf("without the base: %+v leave the MANIFEST, lost are %+v", p.Edit.Files.Remove,
+			p.Edit.Files.Lost)
 	}
 }
 
-// No file goes on the word of a MANIFEST that has lost edits, or that does not name all that counts.
+// No file goes on the word of a MANIFEST that has lost edits, or that does not name all that
+// counts.
 func TestNoFileGoesOnTheWordOfAnOldManifest(t *testing.T) {
-	base, dead, stray := tagFile(manifest.TagBase, 7, 5), tagFile(manifest.TagChanges, 5, 0), tagFile(manifest.TagChanges, 8, 0)
+	base, dead, stray := tagFile(manifest.TagBase, 7, 5), tagFile(manifest.TagChanges, 5, 0),
+		tagFile(manifest.TagChanges, 8, 0)
 	torn := tagFile(manifest.TagChanges, 9, 0) // says nothing of itself: it goes to lost+found
 	for name, c := range map[string]struct {
 		suspect bool

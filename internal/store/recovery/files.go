@@ -43,7 +43,8 @@ func (s *Said) replaces(n manifest.FileName) bool {
 
 // describe returns what a file says of itself, and whether that is enough to take it in. Each kind
 // of file has its line here.
-func describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (said Said, ok bool, err error) {
+func describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (said Said, ok bool,
+	err error) {
 	switch n.Kind {
 	case manifest.TagBase, manifest.TagChanges:
 		said.File, ok, err = mirror.Describe(fs, dir, of, n)
@@ -94,7 +95,8 @@ func (f *SideFile) whole() bool { return !f.Temp && !f.Foreign }
 func (f *SideFile) belongs(fs vfs.FS, dir string, of origin.Directory) error {
 	found, ok, err := sideOrigin(fs, fs.PathJoin(dir, f.Path), f.Name.Kind)
 	if err != nil {
-		return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
+		return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path,
+			err)
 	}
 	if why := (origin.File{Directory: of, Number: f.Name.Seq}).Check(found); ok && why != nil {
 		f.Foreign, f.Why = true, why.Error()
@@ -111,7 +113,8 @@ func (in *Input) ask(fs vfs.FS, dir string, of origin.Directory, list []SideFile
 		}
 		said, ok, err := describe(fs, dir, of, f.Name)
 		if err != nil && !in.State.HasFile(f.Name) {
-			return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
+			return fmt.Errorf("side file %s: %w; mend the cause and start again, nothing was changed",
+				f.Path, err)
 		}
 		if ok {
 			in.Said = append(in.Said, said)

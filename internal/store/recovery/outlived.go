@@ -24,7 +24,8 @@ func (p *planner) over(ranges []manifest.Range) bool {
 		if deleted {
 			continue
 		}
-		if b == nil || b.TTL <= 0 || b.Resolution <= 0 || r.Past > (p.in.Now/b.Resolution-b.TTL)/chunk.Slots {
+		if b == nil || b.TTL <= 0 || b.Resolution <= 0 ||
+			r.Past > (p.in.Now/b.Resolution-b.TTL)/chunk.Slots {
 			return false
 		}
 	}

@@ -118,7 +118,8 @@ type planner struct {
 func Decide(in Input) Plan {
 	p := &planner{
 		in: in, at: map[uint64]*File{}, named: map[uint64]bool{}, dead: map[uint64]bool{},
-		adopted: map[uint64]bool{}, lost: map[uint64]*Loss{}, leftover: map[uint64]string{}, outlived: map[uint64]bool{},
+		adopted: map[uint64]bool{}, lost: map[uint64]*Loss{}, leftover: map[uint64]string{},
+		outlived: map[uint64]bool{},
 	}
 	for i := range in.Files {
 		if f := &in.Files[i]; f.opens() {
@@ -146,7 +147,9 @@ type speaker struct {
 }
 
 func (s *speaker) live(seq uint64) bool {
-	_, ok := slices.BinarySearchFunc(s.edit.Live, seq, func(l manifest.LiveSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) })
+	_, ok := slices.BinarySearchFunc(s.edit.Live, seq, func(l manifest.LiveSegment, seq uint64) int {
+		return cmp.Compare(l.Seq, seq)
+	})
 	return ok
 }
 
@@ -162,9 +165,10 @@ func (p *planner) speak(e *manifest.Edit, kind manifest.Kind, seq uint64) {
 func (p *planner) retire() {
 	s := &p.spoken[len(p.spoken)-1]
 	for _, of := range p.segments {
-		if of.Seq <= last(s.edit, of.Kind) && !p.dead[of.Seq] && !s.live(of.Seq) && !slices.ContainsFunc(p.spoken, func(o speaker) bool {
-			return o.edit != s.edit && last(o.edit, s.kind) >= s.seq && o.live(of.Seq)
-		}) {
+		if of.Seq <= last(s.edit, of.Kind) && !p.dead[of.Seq] && !s.live(of.Seq) &&
+			!slices.ContainsFunc(p.spoken, func(o speaker) bool {
+				return o.edit != s.edit && last(o.edit, s.kind) >= s.seq && o.live(of.Seq)
+			}) {
 			p.dead[of.Seq] = true
 		}
 	}
@@ -177,14 +181,16 @@ func (p *planner) mentioned() []manifest.LiveSegment {
 		all[manifest.LiveSegment{Kind: p.in.Files[i].Kind, Seq: p.in.Files[i].Seq}] = true
 	}
 	for i := range p.in.State.Segments {
-		all[manifest.LiveSegment{Kind: p.in.State.Segments[i].Kind, Seq: p.in.State.Segments[i].Seq}] = true
+		all[manifest.LiveSegment{Kind: p.in.State.Segments[i].Kind, Seq: p.in.State.Segments[i].Seq}] =
+			true
 	}
 	for _, f := range p.at {
 		if f.Edit == nil {
 			continue
 		}
 		for i := range f.Edit.AddSegments {
-			all[manifest.LiveSegment{Kind: f.Edit.AddSegments[i].Kind, Seq: f.Edit.AddSegments[i].Seq}] = true
+			all[manifest.LiveSegment{Kind: f.Edit.AddSegments[i].Kind, Seq: f.Edit.AddSegments[i].Seq}] =
+				true
 		}
 		for _, l := range f.Edit.Live {
 			all[l] = true
@@ -277,13 +283,15 @@ func (p *planner) merge(f *File, group []manifest.Segment) bool {
 		return complete
 	}
 	back := isLost(p.in.State, f.Seq)
-	if f.Kind == manifest.Flush && !back && !p.in.State.Suspect && p.logReachesBack() && p.flushesBehind() == 1 {
+	if f.Kind == manifest.Flush && !back && !p.in.State.Suspect && p.logReachesBack() &&
+		p.flushesBehind() == 1 {
 		p.leftover[f.Seq] = "it was not committed, and the log has all that is in it"
 		return false
 	}
 	if f.Kind != manifest.Flush && !back && p.sourcesHere(f.Edit.RemoveSegments) {
 		for i := range group {
-			p.leftover[group[i].Seq] = "a merge that was not committed wrote it, and all that it was made from is here"
+			p.leftover[group[i].Seq] = "a merge that was not committed wrote it, and all that it was made " +
+				"from is here"
 		}
 		return false
 	}
@@ -307,7 +315,9 @@ func (p *planner) sourcesHere(seqs []uint64) bool {
 }
 
 func (p *planner) unread(seq uint64) bool {
-	return slices.ContainsFunc(p.in.Files, func(f File) bool { return f.Seq == seq && f.Unread && !f.Foreign })
+	return slices.ContainsFunc(p.in.Files, func(f File) bool {
+		return f.Seq == seq && f.Unread && !f.Foreign
+	})
 }
 
 func (p *planner) whyLost(seq uint64) string {
@@ -331,8 +341,13 @@ func (p *planner) whatIsLost() {
 	for i := range p.spoken {
 		for _, live := range p.spoken[i].edit.Live {
 			seq := live.Seq
-			if p.at[seq] == nil && !p.dead[seq] && !p.named[seq] && p.lost[seq] == nil && !p.outlived[seq] && !isLost(p.in.State, seq) && !p.unread(seq) {
-				p.lost[seq] = &Loss{Meta: manifest.Segment{Seq: seq, Kind: live.Kind}, Why: p.whyLost(seq), Unknown: true}
+			if p.at[seq] == nil && !p.dead[seq] && !p.named[seq] && p.lost[seq] == nil && !p.outlived[seq] &&
+				!isLost(p.in.State, seq) && !p.unread(seq) {
+				p.lost[seq] = &Loss{
+					Meta:    manifest.Segment{Seq: seq, Kind: live.Kind},
+					Why:     p.whyLost(seq),
+					Unknown: true,
+				}
 			}
 		}
 	}
@@ -346,7 +361,8 @@ func (p *planner) whatIsLost() {
 // their points, if that may be lost.
 func (p *planner) rescue() {
 	for _, f := range p.at {
-		if p.named[f.Seq] && !p.dead[f.Seq] || p.adopted[f.Seq] || !p.dead[f.Seq] && p.leftover[f.Seq] == "" {
+		if p.named[f.Seq] && !p.dead[f.Seq] || p.adopted[f.Seq] || !p.dead[f.Seq] &&
+			p.leftover[f.Seq] == "" {
 			continue
 		}
 		if slices.ContainsFunc(p.plan.Lost, func(l Loss) bool {
@@ -374,7 +390,9 @@ func isLost(st *manifest.State, seq uint64) bool {
 // judge gives every file its verdict. Something is removed only on the word of a
 // MANIFEST that is whole and newer than all files.
 func (p *planner) judge() {
-	trusted := !p.in.State.Suspect && !slices.ContainsFunc(p.in.Files, func(f File) bool { return p.adopted[f.Seq] && f.opens() })
+	trusted := !p.in.State.Suspect && !slices.ContainsFunc(p.in.Files, func(f File) bool {
+		return p.adopted[f.Seq] && f.opens()
+	})
 	gone := Remove
 	if !trusted {
 		gone = Aside
@@ -407,7 +425,9 @@ func (p *planner) judge() {
 		}
 		p.plan.Verdicts = append(p.plan.Verdicts, v)
 	}
-	slices.SortFunc(p.plan.Verdicts, func(a, b Verdict) int { return cmp.Compare(a.File.Path, b.File.Path) })
+	slices.SortFunc(p.plan.Verdicts, func(a, b Verdict) int {
+		return cmp.Compare(a.File.Path, b.File.Path)
+	})
 }
 
 // Line is one sentence about a file for the operator. A start logs them all and a
@@ -444,7 +464,11 @@ func (p *Plan) Lines() (lines []Line) {
 		if v.Fate == Keep && !v.File.Unread || lost[v.File.Path] {
 			continue
 		}
-		lines = append(lines, Line{File: v.File.Path, Text: v.Fate.String() + ": " + v.Why, Damage: !v.Expected})
+		lines = append(lines, Line{
+			File:   v.File.Path,
+			Text:   v.Fate.String() + ": " + v.Why,
+			Damage: !v.Expected,
+		})
 	}
 	return append(lines, p.sideLines()...)
 }

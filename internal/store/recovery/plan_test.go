@@ -28,7 +28,8 @@ type world struct {
 
 func newWorld(seed uint64) *world {
 	return &world{
-		rng: rand.New(rand.NewPCG(seed, 1)), state: &manifest.State{}, disk: map[uint64]*File{}, points: map[uint64]map[int]bool{}, until: map[uint64]uint64{}, next: 1, lsn: 10,
+		rng: rand.New(rand.NewPCG(seed, 1)), state: &manifest.State{}, disk: map[uint64]*File{},
+		points: map[uint64]map[int]bool{}, until: map[uint64]uint64{}, next: 1, lsn: 10,
 	}
 }
 
@@ -50,7 +51,8 @@ func (w *world) write(e manifest.Edit) {
 		if err != nil {
 			panic(err)
 		}
-		w.disk[m.Seq] = &File{Path: datadir.Segment(m.Kind, m.Seq), Kind: m.Kind, Seq: m.Seq, Meta: m, Edit: &own}
+		w.disk[m.Seq] = &File{Path: datadir.Segment(m.Kind, m.Seq), Kind: m.Kind, Seq: m.Seq, Meta: m,
+			Edit: &own}
 	}
 }
 
@@ -60,8 +62,10 @@ func (w *world) flush(crash bool) {
 	seq := w.next
 	w.next++
 	w.lsn += 10
-	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3, Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
-	e := manifest.Edit{AddSegments: []manifest.Segment{m}, ReplayPosition: w.lsn, Accounts: manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)}, NextSeq: w.next}
+	m := manifest.Segment{Seq: seq, Generation: seq, Points: 3,
+		Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}}}
+	e := manifest.Edit{AddSegments: []manifest.Segment{m}, ReplayPosition: w.lsn,
+		Accounts: manifest.Accounts{AccountLSN: w.lsn, Account: fmt.Append(nil, seq)}, NextSeq: w.next}
 	w.write(e)
 	w.points[seq], w.until[seq] = map[int]bool{}, w.lsn
 	for range 3 {
@@ -85,7 +89,9 @@ func (w *world) merge(crash, stay bool) {
 			from = append(from, m.Seq)
 		}
 	}
-	flushes := slices.DeleteFunc(slices.Clone(w.state.Segments), func(m manifest.Segment) bool { return m.Kind != manifest.Flush })
+	flushes := slices.DeleteFunc(slices.Clone(w.state.Segments), func(m manifest.Segment) bool {
+		return m.Kind != manifest.Flush
+	})
 	for _, m := range flushes[:w.rng.IntN(len(flushes)+1)] {
 		from = append(from, m.Seq)
 	}
@@ -114,7 +120,8 @@ func (w *world) merge(crash, stay bool) {
 			kind = manifest.Overlay
 		}
 		e.AddSegments = append(e.AddSegments, manifest.Segment{
-			Seq: seq, Kind: kind, Generation: generation, Points: int64(len(w.points[seq])), Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}},
+			Seq: seq, Kind: kind, Generation: generation, Points: int64(len(w.points[seq])),
+			Ranges: []manifest.Range{{Bucket: 1, First: 0, Past: 1}},
 		})
 	}
 	e.NextSeq = w.next
@@ -171,7 +178,8 @@ func (w *world) check(t *testing.T, what string, in Input) Plan {
 		}
 		for point := range w.points[f.Seq] {
 			if !served[point] {
-				t.Fatalf("%s: point %d of segment %d, which is whole, is lost\nstate %+v\nlines %v", what, point, f.Seq, in.State, p.Lines())
+				t.Fatalf("%s: point %d of segment %d, which is whole, is lost\nstate %+v\nlines %v", what,
+					point, f.Seq, in.State, p.Lines())
 			}
 		}
 	}
@@ -230,7 +238,9 @@ func TestNoPointOfAWholeFileIsLost(t *testing.T) {
 			states[fmt.Sprint("old, up to edit ", i)] = sum(w.log[:i], func(int) bool { return false })
 			states[fmt.Sprint("torn at edit ", i)] = sum(w.log, func(j int) bool { return j >= i })
 			j := w.rng.IntN(len(w.log))
-			states[fmt.Sprint("without edits ", i, " and ", j)] = sum(w.log, func(k int) bool { return k == i || k == j })
+			states[fmt.Sprint("without edits ", i, " and ", j)] = sum(w.log, func(k int) bool {
+				return k == i || k == j
+			})
 		}
 		for name, st := range states {
 			for _, logFrom := range []uint64{1, max(w.state.AccountLSN, 1)} {
@@ -240,7 +250,8 @@ func TestNoPointOfAWholeFileIsLost(t *testing.T) {
 				if len(p.Lost) > 0 {
 					t.Fatalf("%s: counts a loss: %v", what, p.Lines())
 				}
-				if logFrom == w.state.AccountLSN && name != "whole" && p.State.AccountLSN < w.state.AccountLSN && w.anyFlush() {
+				if logFrom == w.state.AccountLSN && name != "whole" &&
+					p.State.AccountLSN < w.state.AccountLSN && w.anyFlush() {
 					t.Fatalf("%s: the account is of %d, not of %d", what, p.State.AccountLSN, w.state.AccountLSN)
 				}
 				for i := range in.Files {
@@ -306,7 +317,8 @@ func TestALostFileComesBack(t *testing.T) {
 	w.flush(false)
 	w.disk[1] = &file
 	q := Decide(w.input(w.state.Clone(), 1))
-	if len(q.Found) != 1 || q.Found[0] != (manifest.LostSegment{Seq: 1, Points: 3}) || !q.State.HasSegment(1) || len(q.State.Lost) != 0 {
+	if len(q.Found) != 1 || q.Found[0] != (manifest.LostSegment{Seq: 1, Points: 3}) ||
+		!q.State.HasSegment(1) || len(q.State.Lost) != 0 {
 		t.Fatalf("%+v, %v", q.Found, q.Lines())
 	}
 	if text := fmt.Sprint(q.Lines()); !strings.Contains(text, "is taken in") {

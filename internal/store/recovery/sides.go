@@ -122,8 +122,8 @@ func (p *planner) judgeSides(dead func(manifest.FileName) bool) {
 	}
 }
 
-// notNeeded returns the fate of a whole file that does not count, though nothing replaces it. What a
-// crash leaves is removed. Of others it is known that all they have is here as well, and not how
+// notNeeded returns the fate of a whole file that does not count, though nothing replaces it. What
+// a crash leaves is removed. Of others it is known that all they have is here as well, and not how
 // they came: they are kept.
 func (p *planner) notNeeded(s *Said) (Fate, string) {
 	switch {
@@ -159,7 +159,8 @@ func (p *planner) newerFlushes() int {
 		}
 	}
 	for i := range p.in.Said {
-		if s := &p.in.Said[i]; !s.merged() && !p.in.State.HasFile(s.File.Name()) && s.File.Past > p.in.State.AccountLSN {
+		if s := &p.in.Said[i]; !s.merged() && !p.in.State.HasFile(s.File.Name()) &&
+			s.File.Past > p.in.State.AccountLSN {
 			seen[s.File.Seq] = true
 		}
 	}
@@ -184,12 +185,22 @@ func (p *planner) expired(ranges []manifest.FileRange) bool {
 func (p *Plan) sideLines() (lines []Line) {
 	for i := range p.Edit.Files.Lost {
 		f := &p.Edit.Files.Lost[i]
-		lines = append(lines, Line{File: datadir.FilePaths(f.FileName)[0], Text: fmt.Sprintf("the file is missing in all copies; %d items are lost", f.Items), Damage: true, Side: true})
+		lines = append(lines, Line{
+			File:   datadir.FilePaths(f.FileName)[0],
+			Text:   fmt.Sprintf("the file is missing in all copies; %d items are lost", f.Items),
+			Damage: true,
+			Side:   true,
+		})
 	}
 	lines = append(lines, p.told...)
 	for i := range p.Sides {
 		if v := &p.Sides[i]; v.Fate != Keep {
-			lines = append(lines, Line{File: v.File.Path, Text: v.Fate.String() + ": " + v.Why, Damage: !v.Expected, Side: true})
+			lines = append(lines, Line{
+				File:   v.File.Path,
+				Text:   v.Fate.String() + ": " + v.Why,
+				Damage: !v.Expected,
+				Side:   true,
+			})
 		}
 	}
 	return lines

@@ -34,12 +34,14 @@ func (p *planner) takeBuckets() {
 			r, _ := t.File.RangeOf(b.ID)
 			if slices.ContainsFunc(known.Buckets, named(b)) || slices.ContainsFunc(taken, named(b)) {
 				p.plan.told = append(p.plan.told, Line{File: path, Side: true, Damage: true,
-					Text: fmt.Sprintf("%d events are left out: their bucket %016x had the name %q before another bucket", r.Items, b.ID, b.Name)})
+					Text: fmt.Sprintf("%d events are left out: their bucket %016x had the name %q before "+
+						"another bucket", r.Items, b.ID, b.Name)})
 				continue
 			}
 			taken = append(taken, b)
 			p.plan.told = append(p.plan.told, Line{File: path, Side: true, Damage: true,
-				Text: fmt.Sprintf("the MANIFEST has lost the bucket %q, and it comes back with its events; if it was deleted, delete it again", b.Name)})
+				Text: fmt.Sprintf("the MANIFEST has lost the bucket %q, and it comes back with its events; "+
+					"if it was deleted, delete it again", b.Name)})
 		}
 	}
 	e.PutBuckets = append(e.PutBuckets, taken...)

@@ -30,11 +30,20 @@ func TestBucketsThatOnlyFilesOfEventsTell(t *testing.T) {
 		want  []buckets.Info
 		line  string // of the plan
 	}{
-		"the newest is right":       {told: []Said{eventsFile(4, longer), eventsFile(3, one)}, state: manifest.State{Suspect: true}, want: []buckets.Info{longer}, line: "comes back"},
-		"the MANIFEST knows it":     {told: []Said{eventsFile(3, one)}, state: manifest.State{Suspect: true, Buckets: []buckets.Info{longer}}, want: []buckets.Info{longer}},
-		"it was deleted":            {told: []Said{eventsFile(3, one)}, state: manifest.State{Suspect: true, DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 1, Name: "a"}}}},
-		"another has the name":      {told: []Said{eventsFile(3, one)}, state: manifest.State{Suspect: true, Buckets: []buckets.Info{other}}, want: []buckets.Info{other}, line: "3 events are left out"},
-		"a newer one has the name":  {told: []Said{eventsFile(3, one), eventsFile(4, other)}, state: manifest.State{Suspect: true}, want: []buckets.Info{other}, line: "3 events are left out"},
+		"the newest is right": {told: []Said{eventsFile(4, longer), eventsFile(3, one)},
+			state: manifest.State{Suspect: true}, want: []buckets.Info{longer}, line: "comes back"},
+		"the MANIFEST knows it": {told: []Said{eventsFile(3, one)},
+			state: manifest.State{Suspect: true, Buckets: []buckets.Info{longer}},
+			want:  []buckets.Info{longer}},
+		"it was deleted": {told: []Said{eventsFile(3, one)},
+			state: manifest.State{
+				Suspect: true, DeletedBuckets: []buckets.Deletion{{ID: 1, Clock: 1, Name: "a"}}}},
+		"another has the name": {told: []Said{eventsFile(3, one)},
+			state: manifest.State{Suspect: true, Buckets: []buckets.Info{other}},
+			want:  []buckets.Info{other}, line: "3 events are left out"},
+		"a newer one has the name": {told: []Said{eventsFile(3, one), eventsFile(4, other)},
+			state: manifest.State{Suspect: true}, want: []buckets.Info{other},
+			line: "3 events are left out"},
 		"the file was never needed": {told: []Said{eventsFile(3, one)}},
 	} {
 		in := Input{State: &c.state, Said: c.told, LogFrom: 1}

@@ -39,7 +39,8 @@ type applier struct {
 	runs  []head.Run
 	lsn   uint64 // of the record under way
 	log   head.Log
-	older *olderSlots // not nil: only what a lost record may have written over is applied, and noted here
+	// not nil: only what a lost record may have written over is applied, and noted here
+	older *olderSlots
 }
 
 func newApplier(t *target) *applier {
@@ -60,7 +61,13 @@ func (a *applier) closeBehind(g *head.Group) {
 func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 	a.words = logrecord.ParseCells(a.words[:0], cells)
 	a.lsn = n.lsn
-	w := head.Write{Column: int(n.column), Slot: n.slot, Words: a.words, Down: n.kind == logrecord.Column, Pairs: n.b.HPTS}
+	w := head.Write{
+		Column: int(n.column),
+		Slot:   n.slot,
+		Words:  a.words,
+		Down:   n.kind == logrecord.Column,
+		Pairs:  n.b.HPTS,
+	}
 	over := a.t.lost.Behind(n.group, n.lsn)
 	points := uint64(0) // of no series
 	if n.kind != logrecord.Runs {
@@ -75,8 +82,10 @@ func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 		}
 	}
 	if points > 0 && a.older == nil {
-		a.t.ownerless.Count(n.group, n.copies, n.lsn, min(points, n.stored)) // duplicates are stored elsewhere
-		a.t.damage.Report(fmt.Sprintf("log record at %d", n.lsn), fmt.Errorf("%d points of group %d are of no series", points, n.group))
+		// duplicates are stored elsewhere
+		a.t.ownerless.Count(n.group, n.copies, n.lsn, min(points, n.stored))
+		a.t.damage.Report(fmt.Sprintf("log record at %d", n.lsn),
+			fmt.Errorf("%d points of group %d are of no series", points, n.group))
 	}
 }
 
@@ -159,7 +168,8 @@ func (t *target) known(lsn uint64, g *head.Group, w *head.Write) (n int) {
 		return 0
 	}
 	cols, s := g.Columns(), t.owners.Since(g.ID)
-	if last := w.Column + len(w.Words); s.Last <= lsn && !w.Down && last <= cols.Len() && cols.Bound() == cols.Len() {
+	if last := w.Column + len(w.Words); s.Last <= lsn && !w.Down && last <= cols.Len() &&
+		cols.Bound() == cols.Len() {
 		return len(w.Words) // nearly always: no column of the group is free, or was given away since
 	}
 	is := func(col int) bool { return cols.Has(col) && s.Column[col] <= lsn }
@@ -185,7 +195,8 @@ func (t *target) pass(run *run, w *head.Write, lost *uint64) (n int) {
 	} else if w.Pairs {
 		n = min(2, len(w.Words))
 	}
-	if ref := series.At(run.group, w.Column); t.owners.Since(run.group).Column[w.Column] > run.lsn || t.deletedAt[ref] > run.lsn {
+	if ref := series.At(run.group, w.Column); t.owners.Since(run.group).Column[w.Column] > run.lsn ||
+		t.deletedAt[ref] > run.lsn {
 		return n
 	}
 	for _, word := range w.Words[:n] {

@@ -28,7 +28,9 @@ type goneRecords struct {
 
 // find returns a record that is gone.
 func (r *goneRecords) find(lsn uint64) (logrecord.Lost, bool) {
-	i, ok := slices.BinarySearchFunc(r.known, lsn, func(l logrecord.Lost, lsn uint64) int { return cmp.Compare(l.LSN, lsn) })
+	i, ok := slices.BinarySearchFunc(r.known, lsn, func(l logrecord.Lost, lsn uint64) int {
+		return cmp.Compare(l.LSN, lsn)
+	})
 	if !ok {
 		return logrecord.Lost{}, false
 	}
@@ -63,7 +65,8 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 		return err
 	}
 	if _, err := r.o.Flusher.All(context.Background()); err != nil {
-		return fmt.Errorf("older values of slots in which records of the log are lost cannot be hidden: %w", err)
+		return fmt.Errorf("older values of slots in which records of the log are lost cannot be "+
+			"hidden: %w", err)
 	}
 	if err := r.layGone(l, list); err != nil {
 		return err
@@ -75,7 +78,8 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 			if l.next != g.LSN {
 				return // its bucket was deleted
 			}
-			r.o.Damage.Report(fmt.Sprintf("log record at %d", g.LSN), errors.New("it was whole a moment ago and is no more"))
+			r.o.Damage.Report(fmt.Sprintf("log record at %d", g.LSN),
+				errors.New("it was whole a moment ago and is no more"))
 			if points := l.left.take(g.Copies, g.Points); points > 0 {
 				r.o.Lost.Count(l.group, g.Copies, g.LSN, points)
 			}
@@ -101,7 +105,12 @@ func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Los
 	}
 	one, ok := r.later.find(lsn)
 	if !ok {
-		one = logrecord.Lost{LSN: lsn, Head: logrecord.Head{Bucket: l.b.ID, Group: l.group, First: l.lowest, Last: l.highest}}
+		one = logrecord.Lost{LSN: lsn, Head: logrecord.Head{
+			Bucket: l.b.ID,
+			Group:  l.group,
+			First:  l.lowest,
+			Last:   l.highest,
+		}}
 	}
 	list = append(list, one)
 	for at, rest := lsn, l.rest; len(rest) > 0; list = append(list, one) {

@@ -32,7 +32,8 @@ func (t *target) holes(records []logrecord.Lost, at hole.Position) (out []hole.H
 }
 
 // groupHoles appends the holes of records of a group, sorted by their first slots.
-func (t *target) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.Lost, at hole.Position) []hole.Hole {
+func (t *target) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.Lost,
+	at hole.Position) []hole.Hole {
 	cols, since := g.Columns(), t.owners.Since(g.ID)
 	for col := range cols.Len() {
 		if !cols.Named(col) {
@@ -68,7 +69,15 @@ func wideHoles(records []logrecord.Lost, at hole.Position) []hole.Hole {
 	var out []hole.Hole
 	whole := make(map[uint64]hole.Hole)
 	for _, l := range records {
-		h := hole.Hole{Bucket: l.Bucket, Low: hole.LowestPrefix, High: hole.HighestPrefix, From: l.First, Past: l.Last + 1, At: at, Cause: hole.LogRecord}
+		h := hole.Hole{
+			Bucket: l.Bucket,
+			Low:    hole.LowestPrefix,
+			High:   hole.HighestPrefix,
+			From:   l.First,
+			Past:   l.Last + 1,
+			At:     at,
+			Cause:  hole.LogRecord,
+		}
 		out = append(out, h)
 		if w, ok := whole[l.Bucket]; ok {
 			h.From, h.Past = min(w.From, h.From), max(w.Past, h.Past)

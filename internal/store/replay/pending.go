@@ -9,7 +9,8 @@ import (
 	"dalmatiner/internal/write/logrecord"
 )
 
-// recordsSize is the pending records of a group without their positions, and their place in the table.
+// recordsSize is the pending records of a group without their positions, and their place in the
+// table.
 const recordsSize = 112 + 8
 
 // pendingRecords are what the log has of a group and the head has not yet. Who wants to

@@ -49,12 +49,22 @@ func newRound() *round { return &round{of: make(map[uint32]int)} }
 
 // newRun returns the run of a record with points, without its place in a round.
 func newRun(lsn uint64, b *columns.Bucket, p *logrecord.Record) run {
-	return run{lsn: lsn, b: b, group: p.Group, slot: p.Slot, stored: p.Counts.Stored(), column: uint8(p.Column), kind: p.Kind, copies: p.Copies}
+	return run{
+		lsn:    lsn,
+		b:      b,
+		group:  p.Group,
+		slot:   p.Slot,
+		stored: p.Counts.Stored(),
+		column: uint8(p.Column),
+		kind:   p.Kind,
+		copies: p.Copies,
+	}
 }
 
 // add takes a record with points in, which is pending, and returns by how
 // much the memory of the round grew.
-func (q *round) add(lsn uint64, b *columns.Bucket, l *pendingRecords, p *logrecord.Record) (grown int64) {
+func (q *round) add(lsn uint64, b *columns.Bucket, l *pendingRecords,
+	p *logrecord.Record) (grown int64) {
 	was := q.memory()
 	at := uint32(len(q.runs))
 	n := newRun(lsn, b, p)

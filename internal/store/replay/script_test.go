@@ -83,7 +83,8 @@ type script struct {
 }
 
 func newScript(common *golden.Script) *script {
-	s := &script{Script: common, fs: vfs.NewMem(), positions: MaxPositions, ids: map[metric.SeriesID]string{}, settled: map[uint64]int64{}}
+	s := &script{Script: common, fs: vfs.NewMem(), positions: MaxPositions,
+		ids: map[metric.SeriesID]string{}, settled: map[uint64]int64{}}
 	s.node = &node{}
 	s.openLog()
 	if _, err := s.log.Replay(1, func(wal.LSN, []byte) error { return nil }); err != nil {
@@ -94,7 +95,10 @@ func newScript(common *golden.Script) *script {
 
 func (s *script) openLog() {
 	s.T.Helper()
-	log, err := wal.Open(wal.Options{FS: s.fs, Dir: logDir, Sync: wal.Off, ID: [16]byte{1}, OnFailure: func(err error) { s.T.Error(err) }})
+	log, err := wal.Open(wal.Options{FS: s.fs, Dir: logDir, Sync: wal.Off, ID: [16]byte{1},
+		OnFailure: func(err error) {
+			s.T.Error(err)
+		}})
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -115,7 +119,9 @@ func (s *script) run(what string, args []string) {
 	case "flushed":
 		s.state.AccountLSN = s.lsn(args[0])
 	case "position":
-		s.state.Apply(&manifest.Edit{ReplayPositions: append(s.state.ReplayPositions(), manifest.ReplayPosition{Group: uint32(s.Number(args[0])), LSN: s.lsn(args[1])})})
+		s.state.Apply(&manifest.Edit{
+			ReplayPositions: append(s.state.ReplayPositions(),
+				manifest.ReplayPosition{Group: uint32(s.Number(args[0])), LSN: s.lsn(args[1])})})
 	case "settled":
 		s.settled[bucketID(args[0])] = s.Number(args[1])
 	case "positions":
@@ -177,11 +183,13 @@ func (s *script) append(what string, args []string) {
 		hash := metric.Series(id, key)
 		s.ids[hash] = args[3]
 		s.series = append(s.series, segment.Series{
-			Hash: segment.Hash(hash), Bucket: id, Group: uint32(s.Number(args[1])), Column: uint16(s.Number(args[2])), Key: key, Since: uint64(s.log.End()),
+			Hash: segment.Hash(hash), Bucket: id, Group: uint32(s.Number(args[1])),
+			Column: uint16(s.Number(args[2])), Key: key, Since: uint64(s.log.End()),
 		})
 		rec = logrecord.AppendSeries(nil, id, uint32(s.Number(args[1])), int(s.Number(args[2])), 0, key)
 	case "row", "column":
-		w := head.Write{Column: int(s.Number(args[2])), Slot: s.Number(args[3]), Words: s.words(args[4:]), Down: what == "column"}
+		w := head.Write{Column: int(s.Number(args[2])), Slot: s.Number(args[3]), Words: s.words(args[4:]),
+			Down: what == "column"}
 		var c account.Counts
 		for _, word := range w.Words {
 			if word == point.Unset {
@@ -193,7 +201,8 @@ func (s *script) append(what string, args []string) {
 		rec, headed = logrecord.AppendWrite(nil, id, uint32(s.Number(args[1])), &w, 1, &c)
 	case "delete":
 		rec = logrecord.AppendSeriesDeleted(nil, id, uint32(s.Number(args[1])), logrecord.Deleted, 5)
-		rec = logrecord.AppendDeleted(rec, int(s.Number(args[2])), metric.Series(id, metric.AppendPart(nil, args[3])))
+		rec = logrecord.AppendDeleted(rec, int(s.Number(args[2])),
+			metric.Series(id, metric.AppendPart(nil, args[3])))
 		twice = true
 	case "drop":
 		rec = logrecord.AppendBucketDeleted(nil, &buckets.Deletion{ID: id, Name: args[0], Clock: 1})

@@ -134,7 +134,8 @@ func (s *secondReading) finishRound() error {
 	if err := q.failure.Load(); err != nil {
 		return *err
 	}
-	if err := s.r.hideGoneBelow(q.end); err != nil { // no flush may take its replay position behind them
+	// no flush may take its replay position behind them
+	if err := s.r.hideGoneBelow(q.end); err != nil {
 		return err
 	}
 	s.r.p.raise(q.end)

@@ -66,7 +66,8 @@ func (s *sides) run(what string, args []string) {
 	switch what {
 	case "tag":
 		name := tags.TagName{Name: []byte(args[3])}
-		c := tags.Change{Bucket: bucketID(args[0]), Key: metric.AppendPart(nil, args[1]), Collection: []byte(args[0]), Clock: uint64(s.Number(args[2]))}
+		c := tags.Change{Bucket: bucketID(args[0]), Key: metric.AppendPart(nil, args[1]),
+			Collection: []byte(args[0]), Clock: uint64(s.Number(args[2]))}
 		if len(args) > 4 {
 			c.Set = []tags.Tag{{TagName: name, Value: []byte(args[4])}}
 		} else {
@@ -77,7 +78,8 @@ func (s *sides) run(what string, args []string) {
 		s.note(lsn, err, len(rec), false)
 	case "event":
 		counts := account.Counts{Accepted: 1}
-		e := eventfile.Event{Time: s.Number(args[1]), ID: eventfile.ID{byte(len(s.records) + 1)}, Body: []byte(args[2])}
+		e := eventfile.Event{Time: s.Number(args[1]), ID: eventfile.ID{byte(len(s.records) + 1)},
+			Body: []byte(args[2])}
 		head, body := logrecord.AppendEvents(nil, bucketID(args[0]), 1, &counts, []eventfile.Event{e})
 		lsn, err := s.log.AppendHeaded(head, body)
 		s.note(lsn, err, len(head)+len(body), true)
@@ -103,11 +105,15 @@ func (s *sides) note(lsn wal.LSN, err error, size int, head bool) {
 }
 
 // open makes the sides of a node that is about to start, with what their files hold.
-func (s *sides) open(logger *slog.Logger, books *ledger.Ledger, control *backpressure.Control, budget *memory.Budget) []Side {
+func (s *sides) open(logger *slog.Logger, books *ledger.Ledger, control *backpressure.Control,
+	budget *memory.Budget) []Side {
 	n := s.node
 	s.tags = tagstore.New(tagstore.Options{
 		FS: s.fs, Dir: "/data", Logger: logger, Now: func() time.Time { return time.Unix(1000, 0) },
-		Of: func() origin.Directory { return origin.Directory{} }, Ledger: books, Pressure: control, Memory: budget, Damage: n.damage, Deletions: &n.columns.Deletions,
+		Of: func() origin.Directory {
+			return origin.Directory{}
+		}, Ledger: books, Pressure: control, Memory: budget, Damage: n.damage,
+		Deletions: &n.columns.Deletions,
 		Incarnation: func(bucket uint64, key []byte) (uint64, bool) {
 			b := n.registry.ID(bucket)
 			if b == nil {
@@ -118,7 +124,9 @@ func (s *sides) open(logger *slog.Logger, books *ledger.Ledger, control *backpre
 		Deleted: n.registry.WasDeleted, Gate: func() *version.Gate { return &version.Gate{} },
 	})
 	local, err := events.New(events.Options{
-		FS: s.fs, Dir: "/data", Logger: logger, Now: func() int64 { return 1000 }, Log: books, Account: books.Events(),
+		FS: s.fs, Dir: "/data", Logger: logger, Now: func() int64 {
+			return 1000
+		}, Log: books, Account: books.Events(),
 		ByID: func(id uint64) (info buckets.Info, ok bool) {
 			b := n.registry.ID(id)
 			if b == nil {
@@ -189,13 +197,16 @@ func (s *sides) print() {
 		return nil
 	}))
 	for _, b := range s.registry.All() {
-		gaps, err := s.events.Read(context.Background(), b.Name, 1, math.MaxInt64, func(e *events.Event) error {
-			lines = append(lines, fmt.Sprintf("  event of %s at %d: %s\n", b.Name, e.Time, bytes.Clone(e.Body)))
-			return nil
-		})
+		gaps, err := s.events.Read(context.Background(), b.Name, 1, math.MaxInt64,
+			func(e *events.Event) error {
+				lines = append(lines, fmt.Sprintf("  event of %s at %d: %s\n", b.Name, e.Time,
+					bytes.Clone(e.Body)))
+				return nil
+			})
 		s.check(err)
 		for _, g := range gaps {
-			lines = append(lines, fmt.Sprintf("  %d events of %s from %d to %d are lost\n", g.Events, b.Name, g.Start, g.End-1))
+			lines = append(lines, fmt.Sprintf("  %d events of %s from %d to %d are lost\n", g.Events, b.Name,
+				g.Start, g.End-1))
 		}
 		if c := s.events.Account().Total(b.ID); c.Accepted > 0 {
 			lines = append(lines, fmt.Sprintf("  %d events of %s accepted\n", c.Accepted, b.Name))

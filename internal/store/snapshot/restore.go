@@ -59,14 +59,17 @@ func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error)
 		return r, fmt.Errorf("%w in %s: %w", fsck.ErrNoStore, o.From, err)
 	}
 	if !datadir.IsStore(names) {
-		return r, fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", fsck.ErrNoStore, o.From)
+		return r, fmt.Errorf("%w in %s: name a snapshot, such as data/snapshots/NAME", fsck.ErrNoStore,
+			o.From)
 	}
 	if names, err := o.FS.List(o.To); err == nil && len(names) > 0 {
-		return r, fmt.Errorf("%w: %s holds %s; name one that is new or empty", ErrNotEmpty, o.To, names[0])
+		return r, fmt.Errorf("%w: %s holds %s; name one that is new or empty", ErrNotEmpty, o.To,
+			names[0])
 	}
 	lock, err := readonly.New(ctx, o.FS, 0).Lock(o.FS.PathJoin(o.From, datadir.Lock))
 	if err != nil {
-		return r, fmt.Errorf("%s is in use by a running node (%s): make a snapshot and restore that: %w", o.From, durable.HolderOf(o.FS.PathJoin(o.From, datadir.Lock)), err)
+		return r, fmt.Errorf("%s is in use by a running node (%s): make a snapshot and restore that: %w",
+			o.From, durable.HolderOf(o.FS.PathJoin(o.From, datadir.Lock)), err)
 	}
 	defer lock.Close()
 	temp := o.FS.PathJoin(o.To, datadir.Restore)
@@ -83,7 +86,8 @@ func Restore(ctx context.Context, o RestoreOptions) (r RestoreReport, err error)
 		return r, err
 	}
 	if r.Check.Damaged > 0 && !o.AllowDamage {
-		return r, fmt.Errorf("%w: %d places, the first is %s; nothing was restored", ErrDamaged, r.Check.Damaged, r.Check.Damages[0])
+		return r, fmt.Errorf("%w: %d places, the first is %s; nothing was restored", ErrDamaged,
+			r.Check.Damaged, r.Check.Damages[0])
 	}
 	return r, o.install(temp)
 }
@@ -99,7 +103,8 @@ func (o *RestoreOptions) copyAll(ctx context.Context, r *RestoreReport, temp str
 	}
 	err := datadir.Walk(o.FS, o.From, func(file string, size int64) error {
 		top, _, nested := strings.Cut(file, "/")
-		if err := ctx.Err(); err != nil || top == datadir.Snapshots || top == datadir.LostFound || o.FS.PathBase(file) == datadir.Lock ||
+		if err := ctx.Err(); err != nil || top == datadir.Snapshots || top == datadir.LostFound ||
+			o.FS.PathBase(file) == datadir.Lock ||
 			!nested && strings.HasSuffix(file, datadir.TempSuffix) {
 			return err
 		}

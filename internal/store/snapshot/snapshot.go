@@ -39,19 +39,23 @@ type Info struct {
 	Dir     string    `json:"dir"`
 	Created time.Time `json:"created"`
 	Files   int64     `json:"files"`
-	Bytes   int64     `json:"bytes"`            // of all files
-	Linked  int64     `json:"linked,omitempty"` // bytes of them that were linked; known to the maker only
-	TookUS  int64     `json:"took_us,omitempty"`
+	Bytes   int64     `json:"bytes"` // of all files
+	// bytes of them that were linked; known to the maker only
+	Linked int64 `json:"linked,omitempty"`
+	TookUS int64 `json:"took_us,omitempty"`
 }
 
 // checkName refuses names that could leave the directory, hide in it,
 // or pass for an unfinished one.
 func checkName(name string) error {
 	bad := strings.IndexFunc(name, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r))
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' ||
+			strings.ContainsRune("._-", r))
 	})
-	if name == "" || len(name) > maxName || bad >= 0 || name[0] == '.' || strings.HasSuffix(name, datadir.TempSuffix) {
-		return fmt.Errorf("%w %.120q: want 1 to %d of A-Z a-z 0-9 . _ -, no dot in front and no %s behind",
+	if name == "" || len(name) > maxName || bad >= 0 || name[0] == '.' ||
+		strings.HasSuffix(name, datadir.TempSuffix) {
+		return fmt.Errorf(
+			"%w %.120q: want 1 to %d of A-Z a-z 0-9 . _ -, no dot in front and no %s behind",
 			ErrName, name, maxName, datadir.TempSuffix)
 	}
 	return nil
@@ -156,7 +160,8 @@ func (d *Dir) fill(dir string, p Parts) (linked int64, err error) {
 	if err := p.Catalogue.Checkpoint(fs.PathJoin(dir, datadir.Catalogue)); err != nil {
 		return linked, err
 	}
-	if _, err := durable.CopyFile(fs, d.path(datadir.Version), fs.PathJoin(dir, datadir.Version), math.MaxInt64); err != nil {
+	if _, err := durable.CopyFile(fs, d.path(datadir.Version), fs.PathJoin(dir, datadir.Version),
+		math.MaxInt64); err != nil {
 		return linked, err
 	}
 	if _, err := p.Log.CopyTo(fs.PathJoin(dir, datadir.WAL)); err != nil {
@@ -206,7 +211,8 @@ func (d *Dir) linkSegments(dir string, m *manifest.Manifest) (linked int64, err 
 }
 
 // linkSides links the side files that the MANIFEST names, in all copies.
-func (d *Dir) linkSides(dir string, m *manifest.Manifest, state *manifest.State) (linked int64, err error) {
+func (d *Dir) linkSides(dir string, m *manifest.Manifest, state *manifest.State) (linked int64,
+	err error) {
 	for i := range state.Files {
 		f := &state.Files[i]
 		for _, path := range datadir.FilePaths(f.Name()) {

@@ -38,7 +38,8 @@ func (s *start) openCatalogue() error {
 		if err != nil {
 			return err
 		}
-		s.o.Logger.Warn("the catalogue was set aside and is rebuilt from the segments and the log", "where", where)
+		s.o.Logger.Warn("the catalogue was set aside and is rebuilt from the segments and the log",
+			"where", where)
 		cat, err = catalogue.Open(s.o.FS, dir, s.o.Logger)
 		if err != nil {
 			return err
@@ -76,11 +77,14 @@ func (s *start) rebuildCatalogue(loaded bool) error {
 	}
 	s.d.Catalogue.SetNamesUnread(unread > 0)
 	if unread > 0 {
-		s.o.Logger.Error("names of series could not be read: what segments hold of these series is not served, and the next start looks for them again",
+		s.o.Logger.Error("names of series could not be read: what segments hold of these series is not "+
+			"served, and the next start looks for them again",
 			"segments", unread)
 	}
 	if loaded {
-		all = slices.DeleteFunc(all, func(e segment.Series) bool { return s.o.Columns.Index.Has(metric.SeriesID(e.Hash)) })
+		all = slices.DeleteFunc(all, func(e segment.Series) bool {
+			return s.o.Columns.Index.Has(metric.SeriesID(e.Hash))
+		})
 	}
 	list := s.formerColumns(latest(s.withoutEnded(all, deleted)), deleted)
 	for _, e := range list {

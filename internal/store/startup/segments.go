@@ -84,7 +84,8 @@ func (s *start) sortFiles() error {
 		case recovery.Remove:
 			err := s.o.FS.Remove(s.path(v.File.Path))
 			if err != nil {
-				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", v.File.Path, "err", err)
+				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", v.File.Path,
+					"err", err)
 			}
 			s.o.Segments.Removed(&v.File.Meta, err)
 		case recovery.Aside:
@@ -104,7 +105,8 @@ func (s *start) sortFiles() error {
 		}
 		if v.Fate == recovery.Remove || v.Fate == recovery.Aside {
 			if err := s.o.FS.Remove(s.path(path)); err != nil {
-				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", path, "err", err)
+				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", path, "err",
+					err)
 			}
 		}
 	}
@@ -116,7 +118,9 @@ func (s *start) sortFiles() error {
 
 // showHoles shows the holes that are committed to readers.
 func (s *start) showHoles() error {
-	s.o.Versions.Publish(func(v *version.Version) { v.ShowHoles(s.o.Buckets.Infos(), s.d.Manifest.Holes()) })
+	s.o.Versions.Publish(func(v *version.Version) {
+		v.ShowHoles(s.o.Buckets.Infos(), s.d.Manifest.Holes())
+	})
 	return nil
 }
 
@@ -145,7 +149,8 @@ func (s *start) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 		err := seg.Reader.Series(func(d segment.Series) error {
 			b, id := s.o.Buckets.ID(d.Bucket), metric.SeriesID(d.Hash)
 			s.o.Columns.Deletions.Saw(d.Incarnation)
-			if d.DeleteSequence == 0 || b == nil || v.Tombstones(d.Bucket).DeleteSequence(id) >= d.DeleteSequence {
+			if d.DeleteSequence == 0 || b == nil ||
+				v.Tombstones(d.Bucket).DeleteSequence(id) >= d.DeleteSequence {
 				return nil
 			}
 			if d.Incarnation <= remembered { // the series may have begun anew without it
@@ -153,7 +158,14 @@ func (s *start) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 				d.Incarnation = 0
 			}
 			b.Incarnations.Raise(id, d.Incarnation)
-			found[b] = append(found[b], version.Tombstone{ID: id, Group: d.Group, Column: uint8(d.Column), DeleteSequence: d.DeleteSequence, LSN: d.Since, Incarnation: d.Incarnation})
+			found[b] = append(found[b], version.Tombstone{
+				ID:             id,
+				Group:          d.Group,
+				Column:         uint8(d.Column),
+				DeleteSequence: d.DeleteSequence,
+				LSN:            d.Since,
+				Incarnation:    d.Incarnation,
+			})
 			return nil
 		})
 		whole = whole && !segment.ReadFailed(err)

@@ -47,9 +47,12 @@ func options(fs vfs.FS) Options {
 		FS: fs, Dir: "/data", Logger: logger, Now: func() time.Time { return now },
 		Log:     wal.Options{Sync: wal.Off, FileSize: 1 << 16, OnFailure: func(error) {}},
 		Files:   segment.NewFiles(fs, 10, 0),
-		Buckets: buckets.NewRegistry[*columns.Bucket](), Account: account.New(), Damage: &damage.Notes{Logger: logger},
+		Buckets: buckets.NewRegistry[*columns.Bucket](), Account: account.New(),
+		Damage:    &damage.Notes{Logger: logger},
 		SideFiles: func(*manifest.State, bool) {},
-		NewBucket: func(info buckets.Info) *columns.Bucket { return columns.NewBucket(info, 60, head.NewArena(60)) },
+		NewBucket: func(info buckets.Info) *columns.Bucket {
+			return columns.NewBucket(info, 60, head.NewArena(60))
+		},
 	}
 	o.Segments = version.NewDir(fs, o.Dir, o.Files, logger)
 	o.Versions = version.New(o.Segments.Retire)
@@ -69,10 +72,12 @@ func fill(t *testing.T, fs vfs.FS) {
 		t.Fatal(err)
 	}
 	id := metric.Series(bucket.ID, key())
-	series := segment.Series{Bucket: bucket.ID, Hash: segment.Hash(id), Key: key(), Group: 0, Column: 3}
+	series := segment.Series{Bucket: bucket.ID, Hash: segment.Hash(id), Key: key(), Group: 0,
+		Column: 3}
 	m := manifest.Segment{Seq: o.Segments.TakeNumber(), Kind: manifest.Flush}
 	m.Generation = m.Seq
-	e := manifest.Edit{PutBuckets: []buckets.Info{bucket}, NextSeq: o.Segments.NextNumber(), NextGroup: 1, ReplayPosition: 1, Accounts: manifest.Accounts{AccountLSN: 1}}
+	e := manifest.Edit{PutBuckets: []buckets.Info{bucket}, NextSeq: o.Segments.NextNumber(),
+		NextGroup: 1, ReplayPosition: 1, Accounts: manifest.Accounts{AccountLSN: 1}}
 	w, err := o.Segments.Create(&m)
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +91,8 @@ func fill(t *testing.T, fs vfs.FS) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(seg.Reader.Close(), d.Catalogue.Put([]segment.Series{series}), d.Catalogue.Flush())
+	err = errors.Join(seg.Reader.Close(), d.Catalogue.Put([]segment.Series{series}),
+		d.Catalogue.Flush())
 	e.AddSegments[0], e.Catalogue = seg.Meta, d.Catalogue.Mark()
 	if err = errors.Join(err, d.Manifest.Commit(e), d.Close()); err != nil {
 		t.Fatal(err)
@@ -229,7 +235,8 @@ func (fs *openFiles) Open(name string, opts ...vfs.OpenOption) (vfs.File, error)
 	return fs.file(name, f, err)
 }
 
-func (fs *openFiles) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (fs *openFiles) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (
+	vfs.File, error) {
 	f, err := fs.FS.OpenReadWrite(name, c, opts...)
 	return fs.file(name, f, err)
 }

@@ -43,10 +43,14 @@ func newFiles(t *testing.T, fs vfs.FS, committed ...manifest.File) *files {
 		}
 	}
 	f := &files{t: t, number: 100}
-	f.Store = New(Options{FS: fs, Dir: "data", Of: func() origin.Directory { return origin.Directory{1} },
+	f.Store = New(Options{FS: fs, Dir: "data", Of: func() origin.Directory {
+		return origin.Directory{1}
+	},
 		Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return now },
 		Damage: &damage.Notes{Logger: slog.New(slog.DiscardHandler)}, Deletions: new(incarnation.Clock),
-		Incarnation: func(uint64, []byte) (uint64, bool) { return 0, true }, Deleted: func(uint64) bool { return false },
+		Incarnation: func(uint64, []byte) (uint64, bool) {
+			return 0, true
+		}, Deleted: func(uint64) bool { return false },
 		Gate:       func() *version.Gate { return &f.gate },
 		Commit:     func(manifest.Edit) error { f.did = append(f.did, "commit"); return nil },
 		TakeNumber: func() uint64 { f.number++; return f.number },
@@ -65,7 +69,8 @@ func (f *files) change(part string, clock uint64) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	c := tags.Change{Bucket: bucket, Key: key, Collection: []byte("c"), Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("name")}, Value: []byte(part)}}, Clock: clock}
+	c := tags.Change{Bucket: bucket, Key: key, Collection: []byte("c"),
+		Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("name")}, Value: []byte(part)}}, Clock: clock}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.apply(&c)
@@ -111,7 +116,8 @@ func (f *files) flush(seq uint64) manifest.File {
 	return e.Add[0]
 }
 
-// A flush that is given up leaves everything to the next one: what it had taken, and then what came meanwhile.
+// A flush that is given up leaves everything to the next one: what it had taken, and then what came
+// meanwhile.
 func TestAFlushThatIsGivenUp(t *testing.T) {
 	fs := vfs.NewMem()
 	f := newFiles(t, fs)
@@ -124,15 +130,18 @@ func TestAFlushThatIsGivenUp(t *testing.T) {
 	unflushed := f.Unflushed()
 	f.PutBack()
 	if got := f.Unflushed(); got != unflushed || f.pending.bytes != unflushed || len(f.onDisk()) != 0 {
-		t.Errorf("%d bytes wait by the counter and %d in fact, want %d; on disk are %q", got, f.pending.bytes, unflushed, f.onDisk())
+		t.Errorf("%d bytes wait by the counter and %d in fact, want %d; on disk are %q", got,
+			f.pending.bytes, unflushed, f.onDisk())
 	}
 	file := f.flush(2)
-	if got := newFiles(t, fs, file).series(); !slices.Equal(got, []string{"a", "b"}) || f.Unflushed() != 0 {
+	if got := newFiles(t, fs, file).series(); !slices.Equal(got, []string{"a", "b"}) ||
+		f.Unflushed() != 0 {
 		t.Errorf("the file has the tags of %q; %d bytes wait", got, f.Unflushed())
 	}
 }
 
-// The clock of changes goes on behind those that files have: another node may have made them, by a clock that is ahead.
+// The clock of changes goes on behind those that files have: another node may have made them, by a
+// clock that is ahead.
 func TestTheClockOfLoadedChanges(t *testing.T) {
 	fs := vfs.NewMem()
 	f := newFiles(t, fs)
@@ -144,8 +153,8 @@ func TestTheClockOfLoadedChanges(t *testing.T) {
 	}
 }
 
-// A base may have what the log has only in memory, without what is in front of that: the log is durable before the base
-// counts. Where it cannot be, nothing has changed.
+// A base may have what the log has only in memory, without what is in front of that: the log is
+// durable before the base counts. Where it cannot be, nothing has changed.
 func TestALogIsDurableBeforeItsBase(t *testing.T) {
 	fs := vfs.NewMem()
 	f := newFiles(t, fs)
@@ -160,7 +169,8 @@ func TestALogIsDurableBeforeItsBase(t *testing.T) {
 		t.Errorf("it did %q; on disk are %q, were %q", f.did, f.onDisk(), before)
 	}
 	f.sync, f.did = nil, nil
-	if err := f.Merge(t.Context(), true); err != nil || !slices.Equal(f.did, []string{"sync", "commit"}) {
+	if err := f.Merge(t.Context(), true); err != nil ||
+		!slices.Equal(f.did, []string{"sync", "commit"}) {
 		t.Errorf("the next merge did %q, %v", f.did, err)
 	}
 	if got := newFiles(t, fs, f.Store.files[0]).series(); !slices.Equal(got, []string{"a"}) {

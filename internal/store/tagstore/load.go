@@ -28,7 +28,8 @@ func (s *loader) load(all []manifest.File) error {
 	})
 	// The base that replaces the most comes first, then what it does not replace.
 	slices.SortFunc(files, func(a, b manifest.File) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Replaces, a.Replaces), cmp.Compare(a.Seq, b.Seq))
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(b.Replaces, a.Replaces),
+			cmp.Compare(a.Seq, b.Seq))
 	})
 	for i := range files {
 		if err := s.loadFile(&files[i]); err != nil {
@@ -72,7 +73,9 @@ func (s *loader) loadFile(f *manifest.File) error {
 	path := datadir.FilePaths(f.Name())[0]
 	if s.past > 0 && f.From > s.past {
 		s.spoilt = true // how much is lost is known where the MANIFEST names the file, see Missing
-		s.o.Damage.Report("tags "+path, fmt.Errorf("the file in front of it is missing: changes of tags between the positions %d and %d of the log are lost", s.past, f.From))
+		s.o.Damage.Report("tags "+path,
+			fmt.Errorf("the file in front of it is missing: changes of tags between the positions %d and "+
+				"%d of the log are lost", s.past, f.From))
 	}
 	s.past = max(s.past, f.Past)
 	take, done := s.loadRecord, func() error { return nil }
@@ -93,11 +96,13 @@ func (s *loader) loadFile(f *manifest.File) error {
 	s.name(&report)
 	if report.Lost {
 		s.unread = s.unread || report.Unread
-		s.damaged(f, max(report.LostEntries, 0), fmt.Errorf("%s are lost in both copies; all others are served", report.LostText(f.Kind)))
+		s.damaged(f, max(report.LostEntries, 0),
+			fmt.Errorf("%s are lost in both copies; all others are served", report.LostText(f.Kind)))
 		return nil
 	}
 	if _, err = s.mend(f, &report); err != nil { // the other copy has all of it
-		s.o.Logger.Error("a damaged copy of tags cannot be written again now: it is tried behind a later flush", "file", path, "err", err)
+		s.o.Logger.Error("a damaged copy of tags cannot be written again now: it is tried behind a "+
+			"later flush", "file", path, "err", err)
 	}
 	return nil
 }
@@ -151,7 +156,9 @@ func (s *Store) Settle() {
 		n := s.index.DropBucket(bucket)
 		if n > 0 && !s.o.Deleted(bucket) {
 			s.counters.lost.Add(int64(n))
-			s.o.Damage.Report("tags", fmt.Errorf("nothing names the bucket with the id %016x: the tags of %d series of it are not served", bucket, n))
+			s.o.Damage.Report("tags",
+				fmt.Errorf("nothing names the bucket with the id %016x: the tags of %d series of it are not "+
+					"served", bucket, n))
 		}
 	}
 	s.unnamed = nil

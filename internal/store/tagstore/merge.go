@@ -153,7 +153,9 @@ func (s *Store) replace(f manifest.File, old []manifest.File) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lacking.losses = nil
-	s.files = append([]manifest.File{f}, slices.DeleteFunc(s.files, func(f manifest.File) bool { return slices.Contains(e.Files.Remove, f.Name()) })...)
+	s.files = append([]manifest.File{f}, slices.DeleteFunc(s.files, func(f manifest.File) bool {
+		return slices.Contains(e.Files.Remove, f.Name())
+	})...)
 	return nil
 }
 
@@ -175,7 +177,8 @@ func (s *Store) remove(old []manifest.File) {
 			err = mirror.Remove(s.o.FS, s.o.Dir, old[i].Name())
 		}
 		if err != nil {
-			s.o.Logger.Warn("a merged file of tags stays until the next start", "number", old[i].Seq, "err", err)
+			s.o.Logger.Warn("a merged file of tags stays until the next start", "number", old[i].Seq, "err",
+				err)
 		}
 	}
 }

@@ -14,12 +14,14 @@ import (
 
 // ErrUnread says that nothing can stand for a damaged file: the start could not read all of it, so
 // that the index does not have what it had.
-var ErrUnread = errors.New("the start could not read all tags: no file of them is replaced before one can")
+var ErrUnread = errors.New("the start could not read all tags: no file of them is replaced " +
+	"before one can")
 
-// Rewrite reads all committed files. Whoever asks for it has named the damage. A damaged copy is written again from the other one; what both
-// copies lack is in memory, and a new base is written in place of the files. Damaged files are kept in
-// lost+found. It returns the paths of the copies that were written again or replaced. Those
-// that find the disk full are written again behind a later flush.
+// Rewrite reads all committed files. Whoever asks for it has named the damage. A damaged copy is
+// written again from the other one; what both copies lack is in memory, and a new base is written
+// in place of the files. Damaged files are kept in lost+found. It returns the paths of the copies
+// that were written again or replaced. Those that find the disk full are written again behind a
+// later flush.
 func (s *Store) Rewrite(ctx context.Context) (rewritten []string, err error) {
 	<-s.loaded
 	s.merging.Lock()
@@ -58,7 +60,8 @@ func (s *Store) Rewrite(ctx context.Context) (rewritten []string, err error) {
 		return rewritten, err
 	}
 	s.counters.rewritten.Add(int64(len(spoilt)))
-	s.o.Logger.Warn("both copies of a file of tags were damaged: a new base was written from memory, nothing is lost; what there was of them is in "+datadir.LostFound, "files", spoilt)
+	s.o.Logger.Warn("both copies of a file of tags were damaged: a new base was written from "+
+		"memory, nothing is lost; what there was of them is in "+datadir.LostFound, "files", spoilt)
 	return append(rewritten, spoilt...), nil
 }
 
@@ -78,11 +81,13 @@ func (s *Store) mend(f *manifest.File, r *mirror.Report) ([]string, error) {
 	mended, err := mirror.Mend(s.o.FS, s.o.Dir, s.o.Of(), f, r)
 	s.counters.rewritten.Add(int64(len(mended)))
 	if len(mended) > 0 {
-		s.o.Logger.Warn("damaged copies of tags were written again from the others; what there was of them is in "+datadir.LostFound, "files", mended)
+		s.o.Logger.Warn("damaged copies of tags were written again from the others; what there was of "+
+			"them is in "+datadir.LostFound, "files", mended)
 	}
 	path := datadir.FilePaths(f.Name())[0]
 	if durable.IsFull(err) {
-		s.o.Logger.Warn("the disk is full: a damaged copy of tags is written again behind a later flush", "file", path, "err", err)
+		s.o.Logger.Warn("the disk is full: a damaged copy of tags is written again behind a later flush",
+			"file", path, "err", err)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.torn = true

@@ -19,16 +19,18 @@ type sharing struct {
 	told func(Gone) // nil: nobody is
 }
 
-// Gone is series that lost their points: deleted ones that had tags, whose tags went as well, or such of which
-// this node has no points any more because they have expired. Their tags are still there.
+// Gone is series that lost their points: deleted ones that had tags, whose tags went as well, or
+// such of which this node has no points any more because they have expired. Their tags are still
+// there.
 type Gone struct {
 	Bucket      uint64
 	Incarnation uint64 // 0: they have expired
 	Series      []metric.SeriesID
 }
 
-// Share makes the tags those of several nodes: node is the id of this one. told is called with series whose points are gone; it returns at once and calls nothing of the
-// store. Options.Shared is set, and nobody else uses the store yet.
+// Share makes the tags those of several nodes: node is the id of this one. told is called with
+// series whose points are gone; it returns at once and calls nothing of the store. Options.Shared
+// is set, and nobody else uses the store yet.
 func (s *Store) Share(node uint64, told func(Gone)) {
 	s.sharing = sharing{node: node, told: told}
 	tags.Copies{Of: s.index}.KeepDigests()
@@ -38,7 +40,8 @@ func (s *Store) Share(node uint64, told func(Gone)) {
 func (s *sharing) Ready() error { return nil }
 
 // gone tells of series that lost their points.
-func (s *sharing) gone(bucket uint64, why logrecord.Reason, incarnation uint64, had, all []metric.SeriesID) {
+func (s *sharing) gone(bucket uint64, why logrecord.Reason, incarnation uint64, had,
+	all []metric.SeriesID) {
 	switch {
 	case s.told == nil:
 	case why == logrecord.Deleted && len(had) > 0:
@@ -57,11 +60,14 @@ func (e *DeletedError) Error() string { return "the series was deleted after it"
 // errNoClock refuses a change of another node that no node writes.
 var errNoClock = errors.New("a change of tags of another node has no clock")
 
-// Adopt takes changes that other nodes have taken. It is as Apply, but that changes older than their
-// series are refused with a *DeletedError, and that a series may have more tags than Apply takes: whatever
-// several nodes took together. What is removed for so long that nodes have forgotten it is passed over.
+// Adopt takes changes that other nodes have taken. It is as Apply, but that changes older than
+// their series are refused with a *DeletedError, and that a series may have more tags than Apply
+// takes: whatever several nodes took together. What is removed for so long that nodes have
+// forgotten it is passed over.
 func (s *Store) Adopt(ctx context.Context, list []tags.Change) (Applied, error) {
-	return applyAll(ctx, s, list, func(dst []byte, c *tags.Change) ([]byte, error) { return adopt(s, dst, c) })
+	return applyAll(ctx, s, list, func(dst []byte, c *tags.Change) ([]byte, error) {
+		return adopt(s, dst, c)
+	})
 }
 
 // adopt is take for a change of another node.
@@ -88,12 +94,14 @@ func adopt(s *Store, dst []byte, c *tags.Change) ([]byte, error) {
 		}
 	}
 	if dst = tags.AppendChange(dst, c); len(dst) > logrecord.MaxTags {
-		return dst, fmt.Errorf("%w: it has %d bytes, the limit is %d", tags.ErrLimit, len(dst), logrecord.MaxTags)
+		return dst, fmt.Errorf("%w: it has %d bytes, the limit is %d", tags.ErrLimit, len(dst),
+			logrecord.MaxTags)
 	}
 	return dst, nil
 }
 
-// errForgotten passes over a series that left a collection so long ago that it need not be remembered.
+// errForgotten passes over a series that left a collection so long ago that it need not be
+// remembered.
 var errForgotten = errors.New("it is older than what nodes remember of removals")
 
 // forgotten returns up to which clock removals need not be remembered any more.

@@ -26,7 +26,12 @@ func (s *Store) Write(seq uint64, e *manifest.FileChanges) error {
 	if len(s.taken.list) == 0 {
 		return nil
 	}
-	w, err := mirror.Create(s.o.FS, s.o.Dir, s.o.Of(), manifest.File{Kind: manifest.TagChanges, Seq: seq, From: min(s.past, s.end), Past: s.end})
+	w, err := mirror.Create(s.o.FS, s.o.Dir, s.o.Of(), manifest.File{
+		Kind: manifest.TagChanges,
+		Seq:  seq,
+		From: min(s.past, s.end),
+		Past: s.end,
+	})
 	if err != nil {
 		return err
 	}
@@ -66,7 +71,8 @@ func (s *Store) PutBack() {
 	defer s.mu.Unlock()
 	if s.written != nil {
 		if err := mirror.Remove(s.o.FS, s.o.Dir, s.written.Name()); err != nil {
-			s.o.Logger.Warn("a file of tags that does not count stays until the next start", "number", s.written.Seq, "err", err)
+			s.o.Logger.Warn("a file of tags that does not count stays until the next start", "number",
+				s.written.Seq, "err", err)
 		}
 	}
 	s.taken.list = append(s.taken.list, s.pending.list...)
@@ -117,8 +123,9 @@ func seriesOf(r *logrecord.Record) iter.Seq[metric.SeriesID] {
 // dropsPerRecord bounds the series of one record.
 const dropsPerRecord = 4096
 
-// upTo returns the clock up to which tags go with their series. Those of series that other nodes have from
-// then on stay, and in a cluster those of expired ones: other nodes may have points of them.
+// upTo returns the clock up to which tags go with their series. Those of series that other nodes
+// have from then on stay, and in a cluster those of expired ones: other nodes may have points of
+// them.
 func (o *Options) upTo(why logrecord.Reason, incarnation uint64) (clock uint64, ok bool) {
 	switch why {
 	case logrecord.Deleted:
@@ -131,7 +138,8 @@ func (o *Options) upTo(why logrecord.Reason, incarnation uint64) (clock uint64, 
 
 // drop takes series out of the index, and notes those that were in it for the next flush, which it
 // returns. The lock is held.
-func (s *Store) drop(bucket uint64, why logrecord.Reason, incarnation uint64, list iter.Seq[metric.SeriesID]) (had []metric.SeriesID) {
+func (s *Store) drop(bucket uint64, why logrecord.Reason, incarnation uint64,
+	list iter.Seq[metric.SeriesID]) (had []metric.SeriesID) {
 	clock, ok := s.o.upTo(why, incarnation)
 	if !ok {
 		return nil

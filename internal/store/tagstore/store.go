@@ -63,10 +63,11 @@ type Store struct {
 	o     Options
 	index *tags.Index
 
-	loaded  chan struct{}   // closed when the files are in the index
-	loadErr error           // why they are not
-	unnamed map[uint64]bool // buckets of which there are tags in them, and which are not known; until Settle
-	from    uint64          // records of the log below are in the files that were loaded
+	loaded  chan struct{} // closed when the files are in the index
+	loadErr error         // why they are not
+	// buckets of which there are tags in them, and which are not known; until Settle
+	unnamed map[uint64]bool
+	from    uint64 // records of the log below are in the files that were loaded
 
 	// order makes the order of the log that of the index. It comes before the locks of buckets
 	// and the commit lock.
@@ -150,16 +151,18 @@ type Refusal struct {
 }
 
 // Apply takes changes, which stay the caller's: each is in the index when it returns, or refused.
-// Those without a clock get the present one and the id of this node, in list too. The reason of a refusal wraps
-// tags.ErrLimit, buckets.ErrUnknown or *memory.Refusal: while memory is short, what adds a series or a
-// tag is refused, and may be tried again. The error is that of ctx while senders are held back, or
-// of the log, or wraps write.ErrDiskFull: then some of the changes may have been taken.
+// Those without a clock get the present one and the id of this node, in list too. The reason of a
+// refusal wraps tags.ErrLimit, buckets.ErrUnknown or *memory.Refusal: while memory is short, what
+// adds a series or a tag is refused, and may be tried again. The error is that of ctx while senders
+// are held back, or of the log, or wraps write.ErrDiskFull: then some of the changes may have been
+// taken.
 func (s *Store) Apply(ctx context.Context, list []tags.Change) (a Applied, err error) {
 	return applyAll(ctx, s, list, s.take)
 }
 
 // applyAll applies the changes that take appends to its first argument, and refuses the others.
-func applyAll(ctx context.Context, s *Store, list []tags.Change, take func([]byte, *tags.Change) ([]byte, error)) (a Applied, err error) {
+func applyAll(ctx context.Context, s *Store, list []tags.Change,
+	take func([]byte, *tags.Change) ([]byte, error)) (a Applied, err error) {
 	if err := s.wait(ctx); err != nil {
 		return a, err
 	}
@@ -247,7 +250,13 @@ func (s *Store) take(dst []byte, c *tags.Change) ([]byte, error) {
 // room refuses what needs memory while it is short.
 func room(s *Store, c *tags.Change) error {
 	if m := s.o.Memory; m.Level() >= memory.NoSeries && adds(s, c) {
-		return &memory.Refusal{Pool: "tags", Used: m.Used(), Limit: m.Limit(), OfPressure: true, Stays: true}
+		return &memory.Refusal{
+			Pool:       "tags",
+			Used:       m.Used(),
+			Limit:      m.Limit(),
+			OfPressure: true,
+			Stays:      true,
+		}
 	}
 	return nil
 }
@@ -319,7 +328,8 @@ func (s *Store) wait(ctx context.Context) error {
 	if !s.full() {
 		return ctx.Err()
 	}
-	if err := s.o.Pressure.Hold(ctx, s.full, true); err != nil && !errors.Is(err, backpressure.ErrUrgent) {
+	if err := s.o.Pressure.Hold(ctx, s.full, true); err != nil &&
+		!errors.Is(err, backpressure.ErrUrgent) {
 		return err
 	}
 	return nil
@@ -330,7 +340,8 @@ func (s *Store) full() bool { return s.Unflushed() > 2*s.o.FlushBytes && !s.o.Pr
 
 // Deleting is called before series are deleted, or let go because they have expired, with the gate
 // held; done takes them, and must be called. No tags of the series are changed in between.
-func (s *Store) Deleting() (done func(bucket uint64, why logrecord.Reason, incarnation uint64, series []metric.SeriesID)) {
+func (s *Store) Deleting() (done func(bucket uint64, why logrecord.Reason, incarnation uint64,
+	series []metric.SeriesID)) {
 	s.order.Lock()
 	return func(bucket uint64, why logrecord.Reason, incarnation uint64, series []metric.SeriesID) {
 		defer s.order.Unlock()
@@ -352,11 +363,12 @@ func (s *Store) DropBucket(bucket uint64) {
 
 // Stats are of tags.
 type Stats struct {
-	Changes   int64 // that said something new, since the start
-	Merges    int64
-	Invalid   int64 // changes that were refused as beyond a limit, or of an unknown bucket
-	NoMemory  int64 // as memory was short
-	Lost      int64 // changes, and series with their tags, that both copies of a file lacked at the start
+	Changes  int64 // that said something new, since the start
+	Merges   int64
+	Invalid  int64 // changes that were refused as beyond a limit, or of an unknown bucket
+	NoMemory int64 // as memory was short
+	// changes, and series with their tags, that both copies of a file lacked at the start
+	Lost      int64
 	Rewritten int64 // damaged copies that were written again
 	Unflushed int64 // bytes
 	Files     int64
@@ -366,7 +378,8 @@ type Stats struct {
 // Stats returns the present numbers.
 func (s *Store) Stats() Stats {
 	c := &s.counters
-	st := Stats{Changes: c.changes.Load(), Merges: c.merges.Load(), Lost: c.lost.Load(), Rewritten: c.rewritten.Load(), Unflushed: c.unflushed.Load(),
+	st := Stats{Changes: c.changes.Load(), Merges: c.merges.Load(), Lost: c.lost.Load(),
+		Rewritten: c.rewritten.Load(), Unflushed: c.unflushed.Load(),
 		Invalid: c.invalid.Load(), NoMemory: c.noMemory.Load()}
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,8 @@ type Tagger struct {
 }
 
 // Tag implements write.Tagger.
-func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (out write.Tagged, err error) {
+func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (out write.Tagged,
+	err error) {
 	s, given := t.Of, tags.Given{In: t.Of.index}
 	var unknown []tags.Change
 	for i := range list {
@@ -32,7 +33,8 @@ func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (ou
 		return out, nil
 	}
 	if neverWait && s.full() {
-		return out, fmt.Errorf("%w: %d bytes of changes of tags are not flushed", write.ErrHeldBack, s.Unflushed())
+		return out, fmt.Errorf("%w: %d bytes of changes of tags are not flushed", write.ErrHeldBack,
+			s.Unflushed())
 	}
 	apply := s.Apply
 	if t.Through != nil {

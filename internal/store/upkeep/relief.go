@@ -26,7 +26,8 @@ const (
 
 // idleUnder is how long a block may be without writes at a level.
 var idleUnder = map[memory.Level]time.Duration{
-	memory.Urgent: 5 * time.Second, memory.NoQueries: 5 * time.Second, memory.NoSeries: 2 * time.Second, memory.Hold: 0,
+	memory.Urgent: 5 * time.Second, memory.NoQueries: 5 * time.Second,
+	memory.NoSeries: 2 * time.Second, memory.Hold: 0,
 }
 
 // Yields reports whether merging has to yield to points: they have all
@@ -34,7 +35,8 @@ var idleUnder = map[memory.Level]time.Duration{
 // very many segments wait it is the points' turn to wait: every segment is a
 // part of every read.
 func (u *Upkeep) Yields(busy bool) bool {
-	if !busy && u.o.Memory.Level() < memory.Urgent && u.o.Pressure.Waiting() == 0 && !u.o.Sealers.Behind() {
+	if !busy && u.o.Memory.Level() < memory.Urgent && u.o.Pressure.Waiting() == 0 &&
+		!u.o.Sealers.Behind() {
 		return false
 	}
 	return len(u.o.Versions.Latest().Segments) < mergeAnyway
@@ -64,10 +66,13 @@ func (u *Upkeep) reportLevel(last, level memory.Level) {
 	switch refused := level >= memory.NoSeries; {
 	case refused == (last >= memory.NoSeries):
 	case refused:
-		u.o.Logger.Warn("memory is short: new series and buckets are refused, known ones are served; raise memory.limit if this lasts",
-			"used", u.o.Memory.Used(), "memory.limit", u.o.Memory.Limit(), "names", u.o.Columns.Names().Bytes())
+		u.o.Logger.Warn("memory is short: new series and buckets are refused, known ones are served; "+
+			"raise memory.limit if this lasts",
+			"used", u.o.Memory.Used(), "memory.limit", u.o.Memory.Limit(), "names",
+			u.o.Columns.Names().Bytes())
 	default:
-		u.o.Logger.Info("new series and buckets are taken again", "used", u.o.Memory.Used(), "memory.limit", u.o.Memory.Limit())
+		u.o.Logger.Info("new series and buckets are taken again", "used", u.o.Memory.Used(),
+			"memory.limit", u.o.Memory.Limit())
 	}
 }
 
@@ -75,7 +80,9 @@ func (u *Upkeep) reportLevel(last, level memory.Level) {
 func (u *Upkeep) Relieve(level memory.Level) {
 	nanos, idle := u.o.Clock.Steady(), int64(idleUnder[level])
 	for _, g := range u.o.Columns.Groups.All() {
-		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool { return nanos-lastWrite >= idle })
+		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool {
+			return nanos-lastWrite >= idle
+		})
 		u.o.Sealers.Applied(g, head.Applied{Closed: closed})
 	}
 	switch {

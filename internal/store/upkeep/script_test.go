@@ -15,7 +15,8 @@ import (
 	"dalmatiner/internal/write/head"
 )
 
-// The options of the tests: a block of 60 slots of a second closes 10 s after its last write, or after 90 s.
+// The options of the tests: a block of 60 slots of a second closes 10 s after its last write, or
+// after 90 s.
 const (
 	headGrace     = 10 * time.Second
 	headMaxAge    = 90 * time.Second
@@ -35,15 +36,17 @@ func newWorld(s *golden.Script, limit int64, logger *slog.Logger) *world {
 	w := &world{World: flushtest.New(s, flushtest.Options{Memory: limit})}
 	w.Memory.Add(memory.Pool{Name: "used", Use: func() int64 { return w.used }})
 	w.upkeep = upkeep.New(upkeep.Options{
-		Logger: logger, Clock: w.Clock, HeadGrace: headGrace, HeadMaxAge: headMaxAge, MaxLog: maxLog, FlushInterval: flushInterval,
-		Log: w.Log, Ledger: w.Ledger, Memory: w.Memory, Arenas: &w.Arenas, Buckets: w.Buckets, Columns: w.Columns, Files: w.Files,
+		Logger: logger, Clock: w.Clock, HeadGrace: headGrace, HeadMaxAge: headMaxAge, MaxLog: maxLog,
+		FlushInterval: flushInterval,
+		Log:           w.Log, Ledger: w.Ledger, Memory: w.Memory, Arenas: &w.Arenas, Buckets: w.Buckets,
+		Columns: w.Columns, Files: w.Files,
 		Versions: w.Versions, Flusher: w.Flusher, Pressure: w.Pressure, Sealers: w.Sealers,
 	})
 	return w
 }
 
-// TestScripts goes through the scripts in testdata and compares what upkeep does. Beside the commands of
-// flushtest.World there are:
+// TestScripts goes through the scripts in testdata and compares what upkeep does. Beside the
+// commands of flushtest.World there are:
 //
 //	second                    EverySecond: says how many blocks it closes, and whether it wants a flush
 //	relieve urgent            Relieve, at a level
@@ -60,7 +63,8 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-var levels = map[string]memory.Level{"urgent": memory.Urgent, "no_queries": memory.NoQueries, "no_series": memory.NoSeries, "hold": memory.Hold}
+var levels = map[string]memory.Level{"urgent": memory.Urgent, "no_queries": memory.NoQueries,
+	"no_series": memory.NoSeries, "hold": memory.Hold}
 
 func (w *world) run(command string, args []string) {
 	w.T.Helper()

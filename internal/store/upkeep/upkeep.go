@@ -42,9 +42,10 @@ type Options struct {
 	Logger *slog.Logger
 	Clock  *clock.Clock
 
-	HeadGrace     time.Duration // a block closes after this long without writes …
-	HeadMaxAge    time.Duration // … or this long after its first
-	MaxLog        int64         // bytes of the log beyond which the oldest blocks are closed and flushed
+	HeadGrace  time.Duration // a block closes after this long without writes …
+	HeadMaxAge time.Duration // … or this long after its first
+	// bytes of the log beyond which the oldest blocks are closed and flushed
+	MaxLog        int64
 	FlushInterval time.Duration // the longest time without a flush
 
 	Log      *wal.Log
@@ -116,7 +117,8 @@ func (u *Upkeep) EverySecond() {
 		for _, g := range b.Groups() {
 			spread := int64(sealSpread) * int64(g.ID%16) / 16
 			closed := g.CloseBlocks(func(firstLSN uint64, opened, lastWrite int64) bool {
-				return nanos-lastWrite > int64(grace)+spread || nanos-opened > int64(age)+spread || firstLSN < pinned
+				return nanos-lastWrite > int64(grace)+spread || nanos-opened > int64(age)+spread ||
+					firstLSN < pinned
 			})
 			closed += g.CloseComplete(nanos - int64(complete) - spread/completePart)
 			u.o.Sealers.Applied(g, head.Applied{Closed: closed})
@@ -133,5 +135,6 @@ func (u *Upkeep) EverySecond() {
 func (u *Upkeep) ages(resolution int64, height int) (grace, complete, age time.Duration) {
 	step := time.Duration(resolution) * time.Millisecond
 	grace = max(u.o.HeadGrace, 2*step)
-	return grace, max(grace/completePart, step/2), max(u.o.HeadMaxAge, time.Duration(height)*step+grace)
+	return grace, max(grace/completePart, step/2),
+		max(u.o.HeadMaxAge, time.Duration(height)*step+grace)
 }

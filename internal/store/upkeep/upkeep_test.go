@@ -20,7 +20,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
+	goleak.VerifyTestMain(m,
+		goleak.IgnoreTopFunction(
+			"github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
 func eventually(t *testing.T, what string, is func() bool) {
@@ -71,7 +73,8 @@ func TestIndexesHaveTheirPart(t *testing.T) {
 	index := w.Versions.Latest().Segments[0].Reader
 	size := index.IndexBytes()
 	for _, less := range []int64{0, upkeep.IndexPart} {
-		u := upkeep.New(upkeep.Options{Memory: memory.New(upkeep.IndexPart*size-less, time.Now, nil), Versions: w.Versions})
+		u := upkeep.New(upkeep.Options{Memory: memory.New(upkeep.IndexPart*size-less, time.Now, nil),
+			Versions: w.Versions})
 		u.WatchIndexes()
 		want := size
 		if less > 0 {
@@ -83,8 +86,8 @@ func TestIndexesHaveTheirPart(t *testing.T) {
 	}
 }
 
-// A bucket whose slots are long keeps its blocks open for two of them without writes, for half of one when they
-// are complete, and for a block and that at all.
+// A bucket whose slots are long keeps its blocks open for two of them without writes, for half of
+// one when they are complete, and for a block and that at all.
 func TestSlowBucketsKeepTheirBlocks(t *testing.T) {
 	w := newWorld(&golden.Script{T: t}, memoryLimit, flushtest.Quiet)
 	grace, complete, age := w.upkeep.Ages(60_000, flushtest.Height)
@@ -111,8 +114,8 @@ func (r *records) has(text string) bool {
 	return strings.Contains(r.all.String(), text)
 }
 
-// Started, it looks at disk and memory by itself, wakes those who wait once there is room, says that new series
-// are refused, and ends when it is told.
+// Started, it looks at disk and memory by itself, wakes those who wait once there is room, says
+// that new series are refused, and ends when it is told.
 func TestItRunsUntilItIsStopped(t *testing.T) {
 	var said records
 	w := newWorld(&golden.Script{T: t}, memoryLimit, slog.New(slog.NewTextHandler(&said, nil)))

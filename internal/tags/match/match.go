@@ -101,7 +101,8 @@ func literalsOf(parts []*syntax.Regexp) [][]byte {
 // literal returns the text that an expression is. A character that is no UTF-8 in the pattern
 // stands for any such byte.
 func literal(re *syntax.Regexp) (text []byte, ok bool) {
-	if re.Op != syntax.OpLiteral || re.Flags&syntax.FoldCase != 0 || slices.Contains(re.Rune, utf8.RuneError) {
+	if re.Op != syntax.OpLiteral || re.Flags&syntax.FoldCase != 0 ||
+		slices.Contains(re.Rune, utf8.RuneError) {
 		return nil, false
 	}
 	return []byte(string(re.Rune)), true

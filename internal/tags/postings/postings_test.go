@@ -20,7 +20,8 @@ func TestListsAreTheModel(t *testing.T) {
 		for range rapid.IntRange(0, 30).Draw(t, "steps") {
 			n := list.Draw(t, "list")
 			adds := rapid.Bool().Draw(t, "adds")
-			from, step := rapid.Uint32Range(0, 200).Draw(t, "from"), rapid.Uint32Range(1, 70000).Draw(t, "step")
+			from, step := rapid.Uint32Range(0, 200).Draw(t, "from"),
+				rapid.Uint32Range(1, 70000).Draw(t, "step")
 			for i := range rapid.Uint32Range(1, 100).Draw(t, "ids") {
 				id := from + i*step
 				if adds != model[n][id] {

@@ -39,7 +39,8 @@ func Same(t testing.TB, name string, got []byte) {
 	for at < min(len(got), len(want)) && got[at] == want[at] {
 		at++
 	}
-	t.Errorf("the format is frozen, and %s is not what is written now: %d bytes and %d, which differ from byte %d on: % x, now % x",
+	t.Errorf("the format is frozen, and %s is not what is written now: %d bytes and %d, which "+
+		"differ from byte %d on: % x, now % x",
 		path, len(want), len(got), at, want[at:min(at+16, len(want))], got[at:min(at+16, len(got))])
 }
 

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "rewrite golden files, and write frozen ones that are missing")
+var update = flag.Bool("update", false,
+	"rewrite golden files, and write frozen ones that are missing")
 
 // Update reports whether files are to be written rather than compared.
 func Update() bool { return *update }

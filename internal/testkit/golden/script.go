@@ -20,7 +20,8 @@ type Script struct {
 // comes out of it with the file. A line that begins with two spaces is a result, one with #
 // a remark, and any other a command; -update rewrites the results. begin returns what does
 // the commands of one file, lines of words, and prints to the script.
-func Scripts(t *testing.T, pattern string, begin func(s *Script) (run func(command string, args []string))) {
+func Scripts(t *testing.T, pattern string,
+	begin func(s *Script) (run func(command string, args []string))) {
 	t.Helper()
 	files, err := filepath.Glob(pattern)
 	if err != nil || len(files) == 0 {

@@ -89,7 +89,8 @@ func (fs *FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 }
 
 // OpenReadWrite opens a file that is there.
-func (fs *FS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+func (fs *FS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File,
+	error) {
 	f, err := fs.FS.OpenReadWrite(name, c, opts...)
 	return fs.enter(name, f, err)
 }
@@ -118,7 +119,9 @@ func (fs *FS) RemoveAll(name string) error {
 	if err == nil {
 		fs.mu.Lock()
 		defer fs.mu.Unlock()
-		maps.DeleteFunc(fs.files, func(n string, _ *file) bool { return n == name || strings.HasPrefix(n, name+"/") })
+		maps.DeleteFunc(fs.files, func(n string, _ *file) bool {
+			return n == name || strings.HasPrefix(n, name+"/")
+		})
 	}
 	return err
 }

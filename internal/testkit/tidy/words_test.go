@@ -17,9 +17,10 @@ import (
 const maxColumns = 100
 
 // retired are identifiers that have given way to the field's words.
-var retired = regexp.MustCompile(`^(stamps?|badStamp|BadStamp|tiles?|[a-z]+Tiles?|(Add|Append|Write|Verify|Copy|Parse)Levels?|` +
-	`LevelRow|LevelDigests?|[a-zA-Z]*Composites?[A-Za-z]*|FloorOf|Floors|floors|lowestFloor|doors?|openDoors|inlet|newInlet|oneway|` +
-	`graves?|doomed|bury|nowhere|Park(ed|ing|ings)?|parked|Parkings|hurry|Hurry|hasty|seldom|exhume|tally|relost|backlogs?|nameless|bindings|bring[A-Z][a-z]+|notCreated|parkedNames?)$`)
+var retired = regexp.MustCompile(
+	`^(stamps?|badStamp|BadStamp|tiles?|[a-z]+Tiles?|(Add|Append|Write|Verify|Copy|Parse)Levels?|` +
+		`LevelRow|LevelDigests?|[a-zA-Z]*Composites?[A-Za-z]*|FloorOf|Floors|floors|lowestFloor|doors?|openDoors|inlet|newInlet|oneway|` +
+		`graves?|doomed|bury|nowhere|Park(ed|ing|ings)?|parked|Parkings|hurry|Hurry|hasty|seldom|exhume|tally|relost|backlogs?|nameless|bindings|bring[A-Z][a-z]+|notCreated|parkedNames?)$`)
 
 // wide are the pages with prose beyond maxColumns, and the lines at most: mostly
 // code that cannot be cut. A number only falls.
@@ -29,10 +30,11 @@ var wide = map[string]int{
 }
 
 // retiredPhrases are idioms of pages and comments that only their writer understood.
-var retiredPhrases = regexp.MustCompile(`(?i)\b(thin (groups?|blocks?)|who(ever)? brings|hence with a past|tiles?|` +
-	`((senders|clients) (that|who)|whose (senders|clients)) read no (reply|replies)|(the|its|which|whichever) doors?|` +
-	`at a glance|exhumed?|parked|doomed|(below|of) the floor|the floor of|left its order|as many as were taken|` +
-	`hast(y|ily)|in a hurry|comes late by it|as one does who|oneway|inlets?|(protocol|system|DQL) page)\b`)
+var retiredPhrases = regexp.MustCompile(
+	`(?i)\b(thin (groups?|blocks?)|who(ever)? brings|hence with a past|tiles?|` +
+		`((senders|clients) (that|who)|whose (senders|clients)) read no (reply|replies)|(the|its|which|whichever) doors?|` +
+		`at a glance|exhumed?|parked|doomed|(below|of) the floor|the floor of|left its order|as many as were taken|` +
+		`hast(y|ily)|in a hurry|comes late by it|as one does who|oneway|inlets?|(protocol|system|DQL) page)\b`)
 
 // TestRetiredIdentifiers keeps words out of the code that docs/glossary.md has not.
 func TestRetiredIdentifiers(t *testing.T) {
@@ -90,8 +92,10 @@ func comments(path string, src []byte) string {
 }
 
 func TestPhrases(t *testing.T) {
-	src := "package p\n\n// It waits for whoever\n// brings it.\nvar tile = 1 // a tile\n\nvar s = \"the doors\"\n"
-	if got, want := phrasesOf(comments("p.go", []byte(src))), []string{"whoever brings", "tile"}; !slices.Equal(got, want) {
+	src := "package p\n\n// It waits for whoever\n// brings it.\nvar tile = 1 // a tile\n\nvar s = " +
+		"\"the doors\"\n"
+	if got, want := phrasesOf(comments("p.go", []byte(src))),
+		[]string{"whoever brings", "tile"}; !slices.Equal(got, want) {
 		t.Errorf("found %q, want %q", got, want)
 	}
 	if got := phrasesOf("the floor below the tiled doorstep brings who parks"); got != nil {
@@ -106,7 +110,8 @@ func TestProseIsWrapped(t *testing.T) {
 		rel := relative(t, path)
 		n := longLines(src)
 		if bound := wide[rel]; n > bound {
-			t.Errorf("%s has %d lines of prose beyond %d columns, its bound is %d: wrap them", rel, n, maxColumns, bound)
+			t.Errorf("%s has %d lines of prose beyond %d columns, its bound is %d: wrap them", rel, n,
+				maxColumns, bound)
 		}
 	})
 }
@@ -119,7 +124,8 @@ func pages(t *testing.T, visit func(path string, src []byte)) {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || d.Name() == "bin" || d.Name() == "results") {
+		if d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules" || d.Name() == "bin" ||
+			d.Name() == "results") {
 			return fs.SkipDir
 		}
 		if !strings.HasSuffix(path, ".md") {
@@ -166,7 +172,8 @@ func longLines(page []byte) (n int) {
 func TestLongLines(t *testing.T) {
 	long := strings.Repeat("word ", 25)
 	for page, want := range map[string]int{
-		long: 1, long + "\n" + long: 2, "| " + long: 0, "```\n" + long + "\n```\n" + long: 1, "    " + long: 0,
+		long: 1, long + "\n" + long: 2, "| " + long: 0, "```\n" + long + "\n```\n" + long: 1, "    " +
+			long: 0,
 		long + "[x](y.md)": 0, strings.Repeat("ä", maxColumns): 0, strings.Repeat("ä", maxColumns+1): 1,
 	} {
 		if got := longLines([]byte(page)); got != want {

@@ -70,7 +70,12 @@ type Control struct {
 
 // New returns the control of a store.
 func New(o Options) *Control {
-	return &Control{o: o, flushWant: make(chan struct{}, 1), room: make(chan struct{}), urgent: make(chan struct{})}
+	return &Control{
+		o:         o,
+		flushWant: make(chan struct{}, 1),
+		room:      make(chan struct{}),
+		urgent:    make(chan struct{}),
+	}
 }
 
 // AddSealed counts bytes that were sealed, or no longer wait for a flush.
@@ -213,7 +218,8 @@ func (c *Control) FlushFailed() bool { return c.flushFailed.Load() }
 func (c *Control) Fail(err error) {
 	c.failOnce.Do(func() {
 		c.failure.Store(&err)
-		c.o.Logger.Error("the store can no longer write: restart it after the cause is mended", "err", err)
+		c.o.Logger.Error("the store can no longer write: restart it after the cause is mended", "err",
+			err)
 		c.MakeRoom() // nobody waits for a flush that will not come
 		c.o.OnFatal(err)
 	})

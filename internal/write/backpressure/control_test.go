@@ -39,7 +39,9 @@ func newFixture() *fixture {
 	f := &fixture{disk: &disk{FS: vfs.NewMem(), free: 1 << 30}, stop: make(chan struct{})}
 	f.Control = New(Options{
 		FS: f.disk, Logger: slog.New(slog.DiscardHandler), FlushBytes: 100, LateMemory: 10, MinFree: 1000,
-		Memory: memory.New(0, time.Now, nil), HeadBytes: func() int64 { return 0 }, NewSeries: func() int64 { return f.series },
+		Memory: memory.New(0, time.Now, nil), HeadBytes: func() int64 {
+			return 0
+		}, NewSeries: func() int64 { return f.series },
 		Stop: f.stop, OnFatal: func(error) { f.fatals.Add(1) },
 	})
 	return f
@@ -105,10 +107,13 @@ func TestWhatEndsAWait(t *testing.T) {
 		end  func(f *fixture, cancel func())
 		want error
 	}{
-		"the caller":  {func(_ *fixture, cancel func()) { cancel() }, context.Canceled},
-		"the store":   {func(f *fixture, _ func()) { close(f.stop) }, version.ErrClosed},
-		"its failure": {func(f *fixture, _ func()) { f.Fail(cause); f.Fail(errors.New("another one")) }, cause},
-		"the node":    {func(f *fixture, _ func()) { f.Release(); f.Release() }, ErrUrgent},
+		"the caller": {func(_ *fixture, cancel func()) { cancel() }, context.Canceled},
+		"the store":  {func(f *fixture, _ func()) { close(f.stop) }, version.ErrClosed},
+		"its failure": {func(f *fixture, _ func()) {
+			f.Fail(cause)
+			f.Fail(errors.New("another one"))
+		}, cause},
+		"the node": {func(f *fixture, _ func()) { f.Release(); f.Release() }, ErrUrgent},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture()

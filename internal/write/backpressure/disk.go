@@ -30,7 +30,8 @@ func (c *Control) SetUnwritten(unwritten bool) { c.unwritten.Store(unwritten) }
 
 // diskForFlush is the free disk that a flush wants, at most.
 func (c *Control) diskForFlush() int64 {
-	return c.sealed.Load() + c.late.Load() + c.o.NewSeries()*identityCost + min(flushReserve, c.o.MinFree)
+	return c.sealed.Load() + c.late.Load() + c.o.NewSeries()*identityCost +
+		min(flushReserve, c.o.MinFree)
 }
 
 // CheckFlush refuses a flush that would fill the disk up: the log could
@@ -39,7 +40,8 @@ func (c *Control) diskForFlush() int64 {
 func (c *Control) CheckFlush() error {
 	free, known := c.Free()
 	if need := c.diskForFlush(); known && free < need {
-		return fmt.Errorf("flush: it needs up to %d bytes and %d are free: make space; nothing is lost, it is tried again every second", need, free)
+		return fmt.Errorf("flush: it needs up to %d bytes and %d are free: make space; nothing is "+
+			"lost, it is tried again every second", need, free)
 	}
 	return nil
 }

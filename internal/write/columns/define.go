@@ -33,7 +33,8 @@ const (
 // Why a series gets no column. An unknown bucket is buckets.ErrUnknown.
 var (
 	ErrNoMemory    = errors.New("there is no memory for new series; raise memory.limit")
-	ErrSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit", series.MaxGroups)
+	ErrSeriesLimit = fmt.Errorf("the node holds %d groups of series, which is the limit",
+		series.MaxGroups)
 
 	// ErrSameHash is for a name of which another one has the hash, which chance does
 	// not make. The first name keeps it.
@@ -204,7 +205,8 @@ func (t *Table) takeName(g *head.Group, id *metric.SeriesID, key []byte) (bytes 
 // those whose name or column no committed segment has yet. lsn is the position
 // of the definition in the log, old what the index says of the series if it is
 // known. The bucket's lock is held.
-func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, key []byte, lsn wal.LSN, old series.Ref, known bool) {
+func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, key []byte,
+	lsn wal.LSN, old series.Ref, known bool) {
 	ref := series.At(g.ID, col)
 	b.bind(g, col, key, id, uint64(lsn), t.o.Clock.Steady())
 	if known {
@@ -226,7 +228,8 @@ func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, ke
 
 // AddUnflushed makes the next flush name a series and its column. left is the place
 // that it had before, if any.
-func (t *Table) AddUnflushed(b *Bucket, ref series.Ref, id metric.SeriesID, key []byte, lsn wal.LSN, left *segment.Series) {
+func (t *Table) AddUnflushed(b *Bucket, ref series.Ref, id metric.SeriesID, key []byte, lsn wal.LSN,
+	left *segment.Series) {
 	p := b.placed(ref, id)
 	p.Key, p.Since, p.Incarnation = key, uint64(lsn), b.Incarnations.Of(id)
 	t.Unflushed.add(catalogue.Change{Series: p, Left: left}, formerPlace{b.ID, ref, id})
@@ -241,10 +244,11 @@ func (t *Table) Deactivate(b *Bucket, g *head.Group) {
 
 // takeSilent is Deactivate. The bucket's lock is held.
 func (t *Table) takeSilent(b *Bucket, g *head.Group) {
-	g.Deactivate(t.o.Clock.Steady()-int64(b.silence()), b.Width(), func(col int, key []byte, id metric.SeriesID) {
-		t.deactivate(b, series.At(g.ID, col), key, id)
-		t.deactivated.Add(1)
-	})
+	g.Deactivate(t.o.Clock.Steady()-int64(b.silence()), b.Width(),
+		func(col int, key []byte, id metric.SeriesID) {
+			t.deactivate(b, series.At(g.ID, col), key, id)
+			t.deactivated.Add(1)
+		})
 }
 
 // deactivate keeps the name of a series that has no column any more: left is the

@@ -54,7 +54,8 @@ func refOf(t *version.Tombstone) series.Ref { return series.At(t.Group, int(t.Co
 
 // Choose returns the series of a bucket whose keys takes wants, those of a group together.
 // The error is that of ctx, or wraps buckets.ErrUnknown.
-func (b *Bucket) Choose(ctx context.Context, takes func(key []byte) bool) (ids []metric.SeriesID, err error) {
+func (b *Bucket) Choose(ctx context.Context, takes func(key []byte) bool) (ids []metric.SeriesID,
+	err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
@@ -112,8 +113,10 @@ func (t *Table) Delete(d *Deletion, ids []metric.SeriesID) error {
 	return err
 }
 
-// news returns those of the series of which the deletion is news: which are there, and which are not.
-func (d *Deletion) news(index *series.Index, ids []metric.SeriesID) (here, absent []metric.SeriesID) {
+// news returns those of the series of which the deletion is news: which are there, and which are
+// not.
+func (d *Deletion) news(index *series.Index, ids []metric.SeriesID) (here,
+	absent []metric.SeriesID) {
 	for _, id := range ids {
 		switch {
 		case d.Incarnation <= d.Bucket.Incarnations.Of(id):
@@ -221,7 +224,13 @@ func (t *Table) deleteInactive(d *Deletion, refs []series.Ref) error {
 }
 
 func (d *Deletion) tombstone(id metric.SeriesID, ref series.Ref) version.Tombstone {
-	return version.Tombstone{ID: id, Group: ref.Group(), Column: uint8(ref.Column()), DeleteSequence: d.DeleteSequence, Incarnation: d.Incarnation}
+	return version.Tombstone{
+		ID:             id,
+		Group:          ref.Group(),
+		Column:         uint8(ref.Column()),
+		DeleteSequence: d.DeleteSequence,
+		Incarnation:    d.Incarnation,
+	}
 }
 
 func (t *Table) logDeletion(d *Deletion, group uint32, list []version.Tombstone) error {
@@ -229,15 +238,16 @@ func (t *Table) logDeletion(d *Deletion, group uint32, list []version.Tombstone)
 	for i := range list {
 		d.rec = logrecord.AppendDeleted(d.rec, int(list[i].Column), list[i].ID)
 	}
-	lsn, err := t.o.Log.Delete(d.rec, d.Why != logrecord.Expired) // what was deleted must not come back
+	// what was deleted must not come back
+	lsn, err := t.o.Log.Delete(d.rec, d.Why != logrecord.Expired)
 	if err == nil {
 		d.lsn = uint64(lsn)
 	}
 	return err
 }
 
-// drop takes a series out of the index, and out of the catalogue, which has it at
-// the place it has or had last. key is its name, nil in the replay of the log, when marks say nothing.
+// drop takes a series out of the index, and out of the catalogue, which has it at the place it has
+// or had last. key is its name, nil in the replay of the log, when marks say nothing.
 func (t *Table) drop(d *Deletion, s version.Tombstone, key []byte, last series.Ref) {
 	d.Bucket.Incarnations.Raise(s.ID, s.Incarnation)
 	t.dropPlace(d, s, last) // before a merge may find that the index has it no more
@@ -283,7 +293,9 @@ func (t *Table) ForgetDeletions(upTo uint64) bool {
 	for _, b := range t.o.Buckets.All() {
 		b.mu.Lock() // nobody begins one of them anew
 		tombs := t.o.Versions.Latest().Tombstones(b.ID)
-		b.Incarnations.Forget(upTo, func(id metric.SeriesID) bool { return t.Index.Has(id) || tombs.DeleteSequence(id) > 0 })
+		b.Incarnations.Forget(upTo, func(id metric.SeriesID) bool {
+			return t.Index.Has(id) || tombs.DeleteSequence(id) > 0
+		})
 		b.mu.Unlock()
 	}
 	return true

@@ -6,8 +6,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Name returns the bucket of a series, by the id of its values, and its key, which is the caller's. Of
-// one that is not here, but of which a deletion is remembered, it returns the bucket and no key.
+// Name returns the bucket of a series, by the id of its values, and its key, which is the caller's.
+// Of one that is not here, but of which a deletion is remembered, it returns the bucket and no key.
 func Name(t *Table, id metric.SeriesID) (bucket uint64, key []byte, ok bool) {
 	ref, known := t.Index.Lookup(id)
 	if known && !ref.Inactive() {

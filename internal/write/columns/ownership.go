@@ -72,7 +72,8 @@ func (o *Ownership) Restore(e segment.Series) error {
 		return nil // its bucket was deleted
 	}
 	if int(e.Column)+b.Width() > head.Width || e.Group >= series.MaxGroups {
-		o.damage.Report("catalogue", fmt.Errorf("group %d, column %d of a series: there are %d and %d", e.Group, e.Column, series.MaxGroups, head.Width))
+		o.damage.Report("catalogue", fmt.Errorf("group %d, column %d of a series: there are %d and %d",
+			e.Group, e.Column, series.MaxGroups, head.Width))
 		return nil
 	}
 	o.highest = max(o.highest, e.Since)
@@ -166,7 +167,9 @@ func (o *Ownership) Since(group uint32) *Since {
 	return &o.none
 }
 
-func (o *Ownership) since(ref series.Ref) uint64 { return o.Since(ref.Group()).Column[ref.Column()] }
+func (o *Ownership) since(ref series.Ref) uint64 {
+	return o.Since(ref.Group()).Column[ref.Column()]
+}
 
 // SeriesSince returns since when a series has its column by the catalogue, 0 where that is
 // older than the replay.
@@ -186,14 +189,16 @@ func (t *Table) restoreGroup(b *Bucket, group uint32) (*head.Group, error) {
 		g = t.addGroup(b, group)
 	}
 	if g.Bucket != b.ID {
-		return nil, fmt.Errorf("group %d is of bucket %d; a series of bucket %d wants a column in it", group, g.Bucket, b.ID)
+		return nil, fmt.Errorf("group %d is of bucket %d; a series of bucket %d wants a column in it",
+			group, g.Bucket, b.ID)
 	}
 	return g, nil
 }
 
 // Define does again what gave a column to a series: the record p at lsn. known says that
 // the index has the series, at old. Neither its old nor its new column may hold anything.
-func (o *Ownership) Define(b *Bucket, p *logrecord.Record, lsn wal.LSN, old series.Ref, known bool) {
+func (o *Ownership) Define(b *Bucket, p *logrecord.Record, lsn wal.LSN, old series.Ref,
+	known bool) {
 	t, id, ref := o.t, b.SeriesID(p.Key), series.At(p.Group, p.Column)
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -216,7 +221,8 @@ func (o *Ownership) Define(b *Bucket, p *logrecord.Record, lsn wal.LSN, old seri
 		o.evict(b, g, p.Column)
 	}
 	if !known {
-		t.o.Names.Add(int64(len(p.Key)) + columnCost + t.Index.Growth(&id)) // it is there: it cannot be refused
+		// it is there: it cannot be refused
+		t.o.Names.Add(int64(len(p.Key)) + columnCost + t.Index.Growth(&id))
 	}
 	t.define(b, g, p.Column, id, p.Key, lsn, old, known)
 	o.note(b, ref, uint64(lsn))

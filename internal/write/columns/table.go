@@ -180,7 +180,8 @@ func (t *Table) TakeBucket(name string) (giveBack func(), err error) {
 // DeleteBucket takes a bucket out of the registry and of what the next flush names, by the
 // deletion that of returns. log brings it into the log and then calls apply, in one moment of a
 // flush. The error is that of log, or buckets.ErrUnknown where the bucket was deleted before.
-func (t *Table) DeleteBucket(b *Bucket, of func() buckets.Deletion, log func(d buckets.Deletion, apply func()) error) error {
+func (t *Table) DeleteBucket(b *Bucket, of func() buckets.Deletion,
+	log func(d buckets.Deletion, apply func()) error) error {
 	return b.Change(func() error {
 		d := of()
 		return log(d, func() { t.forgetBucket(b, d) })

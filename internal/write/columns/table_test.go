@@ -70,7 +70,8 @@ func newWorld(hpts bool) *world {
 		Buckets: registry, Log: w.log, Clock: w.clock, NewSeries: func() {},
 		Names: budget.NewStock(memory.StockOptions{Name: "names"}), Versions: version.New(nil),
 	})
-	w.b = NewBucket(buckets.Info{ID: 7, Name: "b", Resolution: 1000, PPF: 1, HPTS: hpts}, 60, head.NewArena(60))
+	w.b = NewBucket(buckets.Info{ID: 7, Name: "b", Resolution: 1000, PPF: 1, HPTS: hpts}, 60,
+		head.NewArena(60))
 	registry.Add(w.b)
 	return w
 }
@@ -101,15 +102,19 @@ func (w *world) check(t *rapid.T, keys int) {
 		id := w.b.SeriesID(k)
 		ref, has := w.Index.Lookup(id)
 		if want := w.known[string(k)]; has != want || (listed[string(k)] == 1) != want {
-			t.Fatalf("series %d: want %t, the index says %t, it is listed %d times", i, want, has, listed[string(k)])
+			t.Fatalf("series %d: want %t, the index says %t, it is listed %d times", i, want, has,
+				listed[string(k)])
 		}
 		p, ok := w.Locate(id, k)
-		if ok != (has && !ref.Inactive()) || ok && (p.Columns.ID(p.Column) != id || p.Group.ID != ref.Group()) {
+		if ok != (has && !ref.Inactive()) || ok &&
+			(p.Columns.ID(p.Column) != id || p.Group.ID != ref.Group()) {
 			t.Fatalf("series %d at %x is located at %+v", i, ref, p)
 		}
 	}
-	if c := w.b.Counts(); c.Series != int64(len(w.known)) || c.Inactive != names || len(listed) != len(w.known) {
-		t.Fatalf("%d series counted, %d inactive; want %d and %d", c.Series, c.Inactive, len(w.known), names)
+	if c := w.b.Counts(); c.Series != int64(len(w.known)) || c.Inactive != names ||
+		len(listed) != len(w.known) {
+		t.Fatalf("%d series counted, %d inactive; want %d and %d", c.Series, c.Inactive, len(w.known),
+			names)
 	}
 }
 
@@ -146,7 +151,8 @@ func TestTableEqualsAModel(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		fillers := []Filler{w.NewFiller(w.b), w.NewFiller(w.b)}
 		for range rapid.IntRange(1, 30).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"send", "send", "send", "wait", "delete", "reconnect"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"send", "send", "send", "wait", "delete", "reconnect"}).Draw(t,
+				"step") {
 			case "send":
 				first, f := r.IntN(keys), &fillers[r.IntN(2)]
 				for i := first; i < min(keys, first+400); i++ {
@@ -164,7 +170,8 @@ func TestTableEqualsAModel(t *testing.T) {
 				w.wait()
 			case "delete":
 				ids, err := w.b.Choose(context.Background(), func([]byte) bool { return r.IntN(5) == 0 })
-				d := Deletion{Bucket: w.b, Why: logrecord.Deleted, Incarnation: w.Deletions.Next(0, w.now), DeleteSequence: 1}
+				d := Deletion{Bucket: w.b, Why: logrecord.Deleted, Incarnation: w.Deletions.Next(0, w.now),
+					DeleteSequence: 1}
 				if err = errors.Join(err, w.Delete(&d, ids)); err != nil || len(d.Series) != len(ids) {
 					t.Fatalf("%d of %d: %v", len(d.Series), len(ids), err)
 				}
@@ -202,7 +209,8 @@ func TestTheLogComesFirst(t *testing.T) {
 	if _, _, err := f.Define(id, key(1)); !errors.Is(err, w.log.fail) {
 		t.Fatal(err)
 	}
-	if c := w.b.Counts(); w.Index.Has(id) || c.Series != 0 || w.Unflushed.Len() != 0 || w.o.Names.Bytes() != groupCost {
+	if c := w.b.Counts(); w.Index.Has(id) || c.Series != 0 || w.Unflushed.Len() != 0 ||
+		w.o.Names.Bytes() != groupCost {
 		t.Fatalf("%+v, %d changes, %d bytes", c, w.Unflushed.Len(), w.o.Names.Bytes())
 	}
 	w.log.fail = nil
@@ -219,12 +227,16 @@ func TestDeletedBuckets(t *testing.T) {
 		t.Fatal(err)
 	}
 	failed := errors.New("no log")
-	if err := w.DeleteBucket(w.b, func() buckets.Deletion { return w.o.Buckets.Deletion(w.b, w.now) }, func(buckets.Deletion, func()) error { return failed }); !errors.Is(err, failed) {
+	if err := w.DeleteBucket(w.b, func() buckets.Deletion {
+		return w.o.Buckets.Deletion(w.b, w.now)
+	}, func(buckets.Deletion, func()) error { return failed }); !errors.Is(err, failed) {
 		t.Fatal(err)
 	}
 	taken := func(_ buckets.Deletion, apply func()) error { apply(); return nil }
 	for i, want := range []error{nil, buckets.ErrUnknown} {
-		if err := w.DeleteBucket(w.b, func() buckets.Deletion { return w.o.Buckets.Deletion(w.b, w.now) }, taken); !errors.Is(err, want) {
+		if err := w.DeleteBucket(w.b, func() buckets.Deletion {
+			return w.o.Buckets.Deletion(w.b, w.now)
+		}, taken); !errors.Is(err, want) {
 			t.Fatalf("deletion %d: %v", i, err)
 		}
 	}
@@ -233,7 +245,8 @@ func TestDeletedBuckets(t *testing.T) {
 		t.Error(err)
 	}
 	c := w.Unflushed.Take(0)
-	if len(c.Catalogue) != 0 || len(c.Buckets) != 1 || w.Index.Has(w.b.SeriesID(key(1))) || w.Unflushed.Need() != 0 {
+	if len(c.Catalogue) != 0 || len(c.Buckets) != 1 || w.Index.Has(w.b.SeriesID(key(1))) ||
+		w.Unflushed.Need() != 0 {
 		t.Errorf("%+v, a need of %d", c, w.Unflushed.Need())
 	}
 }

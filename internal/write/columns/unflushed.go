@@ -41,10 +41,11 @@ func Names(c catalogue.Change) bool { return len(c.Series.Key) > 0 }
 type Unflushed struct {
 	mu      sync.Mutex
 	changes Changes
-	unnamed map[formerPlace]uint64 // places in the catalogue that have no name, by the record that took it
-	gone    map[segment.Hash]int   // see Going: by series, the number of takes before it went
-	takes   int                    // by flushes
-	need    atomic.Int64           // see Need
+	// places in the catalogue that have no name, by the record that took it
+	unnamed map[formerPlace]uint64
+	gone    map[segment.Hash]int // see Going: by series, the number of takes before it went
+	takes   int                  // by flushes
+	need    atomic.Int64         // see Need
 }
 
 // formerPlace is the column that a deleted series had.
@@ -116,7 +117,13 @@ func (u *Unflushed) addGone(at formerPlace, since uint64, left *segment.Series) 
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if since != 0 {
-		c.Series = segment.Series{Bucket: at.bucket, Hash: segment.Hash(at.id), Group: at.ref.Group(), Column: uint16(at.ref.Column()), Since: since}
+		c.Series = segment.Series{
+			Bucket: at.bucket,
+			Hash:   segment.Hash(at.id),
+			Group:  at.ref.Group(),
+			Column: uint16(at.ref.Column()),
+			Since:  since,
+		}
 		u.noteUnnamed(at, since)
 	}
 	if u.gone == nil {
@@ -157,7 +164,9 @@ func (u *Unflushed) dropBucket(d buckets.Deletion) {
 	defer u.mu.Unlock()
 	c := &u.changes
 	before := changeNeed(c.Catalogue...)
-	c.Catalogue = slices.DeleteFunc(c.Catalogue, func(p catalogue.Change) bool { return p.Series.Bucket == d.ID })
+	c.Catalogue = slices.DeleteFunc(c.Catalogue, func(p catalogue.Change) bool {
+		return p.Series.Bucket == d.ID
+	})
 	u.need.Add(changeNeed(c.Catalogue...) - before)
 	c.Buckets = append(c.Buckets, d)
 }
@@ -208,7 +217,8 @@ func (u *Unflushed) dropUnnamed(needed uint64) {
 		if since <= needed {
 			delete(u.unnamed, p)
 			stale = append(stale, catalogue.Change{Nothing: true, Left: &segment.Series{
-				Bucket: p.bucket, Hash: segment.Hash(p.id), Group: p.ref.Group(), Column: uint16(p.ref.Column())}})
+				Bucket: p.bucket, Hash: segment.Hash(p.id), Group: p.ref.Group(),
+				Column: uint16(p.ref.Column())}})
 		}
 	}
 	if len(stale) > 0 { // else it would be copied for nothing

@@ -69,7 +69,8 @@ func (g *Group) Approach(slot int64) {
 // fetchRow asks for what the points of a slot are compared with, and where they go.
 func (g *Group) fetchRow(slot int64) {
 	c := g.Columns()
-	fetchWalked(uintptr(unsafe.Pointer(unsafe.SliceData(c.names))), uintptr(len(c.names))*unsafe.Sizeof(kernel.Span{}))
+	fetchWalked(uintptr(unsafe.Pointer(unsafe.SliceData(c.names))),
+		uintptr(len(c.names))*unsafe.Sizeof(kernel.Span{}))
 	fetchWalked(uintptr(unsafe.Pointer(unsafe.SliceData(c.arena))), uintptr(len(c.arena)))
 	kernel.Fetch(g.ahead.block.Load(), int(blockLines))
 	kernel.Fetch(g.ahead.part.Load(), 1)

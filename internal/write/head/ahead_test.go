@@ -15,7 +15,9 @@ func TestHintIsWhereRowsAre(t *testing.T) {
 	g.blocks.form.sparse = 0
 	words := benchWords()
 	for slot := range int64(3 * testHeight) {
-		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) {
+			return 1, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 		b, row := g.blocks.cur, int(slot%testHeight)
@@ -57,7 +59,9 @@ func TestApproach(t *testing.T) {
 	for _, g := range groups {
 		g.SetNext(full)
 	}
-	if _, err := full.Apply(Write{Words: benchWords()}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+	if _, err := full.Apply(Write{Words: benchWords()}, 0, func(*account.Counts) (uint64, error) {
+		return 1, nil
+	}); err != nil {
 		t.Fatal(err)
 	}
 	approach()

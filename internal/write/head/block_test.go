@@ -20,8 +20,10 @@ func TestBlocksTakeMemoryAsTheyGrow(t *testing.T) {
 	}{
 		{"the last row", []Write{{Slot: testHeight - 1}}, 1},
 		{"both sides of a border", []Write{{Slot: partRows - 1}, {Slot: partRows}}, 2},
-		{"down over two borders", []Write{{Slot: partRows - 1, Down: true, Words: words[:partRows+2]}}, 3},
-		{"pairs down over two borders", []Write{{Slot: partRows - 1, Down: true, Pairs: true, Words: words[:2*partRows+4]}}, 3},
+		{"down over two borders", []Write{{Slot: partRows - 1, Down: true, Words: words[:partRows+2]}},
+			3},
+		{"pairs down over two borders",
+			[]Write{{Slot: partRows - 1, Down: true, Pairs: true, Words: words[:2*partRows+4]}}, 3},
 		{"with a gap", []Write{{Slot: 4 * partRows}, {Slot: 0}, {Slot: 4*partRows + 1}}, 2},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -32,7 +34,9 @@ func TestBlocksTakeMemoryAsTheyGrow(t *testing.T) {
 				if w.Words == nil {
 					w.Words = words
 				}
-				if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+				if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) {
+					return 1, nil
+				}); err != nil {
 					t.Fatal(err)
 				}
 				step := 1
@@ -81,7 +85,8 @@ func TestPartsDivideTheBlock(t *testing.T) {
 			continue
 		}
 		a := NewArena(height)
-		if a.rows > partRows || height%a.rows != 0 || height%2 == 0 && a.rows%2 != 0 || height > 1 && a.rows == 1 {
+		if a.rows > partRows || height%a.rows != 0 || height%2 == 0 && a.rows%2 != 0 || height > 1 &&
+			a.rows == 1 {
 			t.Errorf("blocks of %d rows have parts of %d", height, a.rows)
 		}
 	}

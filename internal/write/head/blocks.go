@@ -39,7 +39,9 @@ func (s *blocks) at(slot int64) *block {
 		return b
 	}
 	start := slot - slot%s.height
-	i, found := slices.BinarySearchFunc(s.open, start, func(b *block, start int64) int { return int(b.start - start) })
+	i, found := slices.BinarySearchFunc(s.open, start, func(b *block, start int64) int {
+		return int(b.start - start)
+	})
 	if found {
 		if slot < s.open[i].from {
 			return nil
@@ -64,7 +66,14 @@ func (s *blocks) at(slot int64) *block {
 
 // newBlock returns a block for the slots from start on, in which slot is written first.
 func (s *blocks) newBlock(start, slot int64) *block {
-	b := &block{start: start, height: s.height, from: max(start, s.closedTo), first: slot, last: slot, arena: s.arena}
+	b := &block{
+		start:  start,
+		height: s.height,
+		from:   max(start, s.closedTo),
+		first:  slot,
+		last:   slot,
+		arena:  s.arena,
+	}
 	if s.form.table() {
 		b.table = newCellTable(s.form.lastSet, s.arena)
 	} else {
@@ -215,7 +224,8 @@ func (s *blocks) held(held *Mask) {
 // chunks returns about how many chunks of so many columns the blocks add to a batch when they are
 // sealed, and how many bytes a flush copies of the blocks that share their chunks.
 func (s *blocks) chunks(columns int, waiting *batch) (n, copied int64) {
-	number, counted, before := int64(-1), 0, int64(0) // of the last chunk: its columns, and what is copied once it is shared
+	// of the last chunk: its columns, and what is copied once it is shared
+	number, counted, before := int64(-1), 0, int64(0)
 	if i := len(waiting.sealedBlocks) - 1; i >= 0 {
 		t := waiting.sealedBlocks[i]
 		number, counted, before = t.start/chunk.Slots, t.full, t.bytes()

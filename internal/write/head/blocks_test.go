@@ -63,7 +63,11 @@ func TestCompleteBlocksCloseBehindNewerOnes(t *testing.T) {
 		var c account.Counts
 		write := func(slot int64, n int) (closed int) {
 			t.Helper()
-			a, err := g.Apply(Write{Slot: slot, Words: words[:n]}, 0, func(d *account.Counts) (uint64, error) { c.Add(d); return 1, nil })
+			a, err := g.Apply(Write{Slot: slot, Words: words[:n]}, 0,
+				func(d *account.Counts) (uint64, error) {
+					c.Add(d)
+					return 1, nil
+				})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -96,8 +100,10 @@ func TestCompleteBlocksCloseBehindNewerOnes(t *testing.T) {
 		for slot := int64(third + 2*fifth); slot <= third+3*fifth; slot++ {
 			closed += write(slot, Width)
 		}
-		if want := uint64(Width * (third + 3*fifth + 1)); closed != 1 || c.Accepted != want || c.Duplicate != Width-1 || c.Late != 0 {
-			t.Errorf("sparse %d: %d blocks closed for what was missing, want 1; %+v, want %d accepted", sparse, closed, c, want)
+		if want := uint64(Width * (third + 3*fifth + 1)); closed != 1 || c.Accepted != want ||
+			c.Duplicate != Width-1 || c.Late != 0 {
+			t.Errorf("sparse %d: %d blocks closed for what was missing, want 1; %+v, want %d accepted",
+				sparse, closed, c, want)
 		}
 	}
 }
@@ -110,13 +116,16 @@ func TestCloseBehind(t *testing.T) {
 	words := benchWords()
 	for block, missing := range []int64{1, 1, 0, 1} {
 		for slot := range testHeight - missing {
-			if _, err := g.Apply(Write{Slot: int64(block)*testHeight + slot, Words: words}, 0, log); err != nil {
+			if _, err := g.Apply(Write{Slot: int64(block)*testHeight + slot, Words: words}, 0,
+				log); err != nil {
 				t.Fatal(err)
 			}
 		}
 		g.CloseBehind()
-		if want, open := []int{1, 2, 2, 1}[block], len(g.blocks.open); open != want || open+len(g.blocks.closed) != block+1 {
-			t.Errorf("behind block %d: %d are open, want %d; %d wait", block, open, want, len(g.blocks.closed))
+		if want, open := []int{1, 2, 2, 1}[block], len(g.blocks.open); open != want ||
+			open+len(g.blocks.closed) != block+1 {
+			t.Errorf("behind block %d: %d are open, want %d; %d wait", block, open, want,
+				len(g.blocks.closed))
 		}
 	}
 }

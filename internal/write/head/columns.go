@@ -126,7 +126,14 @@ func (c *Columns) Free(after int) (col int, ok bool) {
 // see of the shared memory.
 func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
 	at := uint32(len(c.arena))
-	n := &Columns{arena: append(c.room(len(key)), key...), names: c.names, ids: c.ids, bound: c.bound + len(ids), epoch: c.epoch, begin: c.begin}
+	n := &Columns{
+		arena: append(c.room(len(key)), key...),
+		names: c.names,
+		ids:   c.ids,
+		bound: c.bound + len(ids),
+		epoch: c.epoch,
+		begin: c.begin,
+	}
 	if col < len(c.names) {
 		n.names, n.ids = slices.Clone(c.names), slices.Clone(c.ids)
 	}
@@ -163,7 +170,8 @@ func (c *Columns) Growth(n int) int64 { return int64(c.roomFor(n) - cap(c.arena)
 // given columns are free.
 func (c *Columns) without(gone *Mask) *Columns {
 	n := &Columns{arena: make([]byte, 0, len(c.arena)), epoch: c.epoch + 1}
-	n.names, n.ids = make([]kernel.Span, len(c.names), Width), make([]metric.SeriesID, len(c.names), Width)
+	n.names, n.ids = make([]kernel.Span, len(c.names), Width),
+		make([]metric.SeriesID, len(c.names), Width)
 	last := 0
 	for col := range c.names {
 		if !c.Has(col) || gone.Has(col) {

@@ -56,7 +56,9 @@ func TestNamesMoveSeldom(t *testing.T) {
 		key    func(i int) []byte
 		times  int // of the names, all memory they ever had
 	}{
-		{"a full group", Width, func(i int) []byte { return fmt.Appendf(nil, "a series with number %03d", i) }, 2},
+		{"a full group", Width, func(i int) []byte {
+			return fmt.Appendf(nil, "a series with number %03d", i)
+		}, 2},
 		{"longer ones at the end", Width, func(i int) []byte { return make([]byte, 10+i*i/1000) }, 5},
 		{"a few", 3, func(int) []byte { return []byte("a series of a small sender") }, 4},
 	} {
@@ -75,7 +77,8 @@ func TestNamesMoveSeldom(t *testing.T) {
 			}
 		}
 		if all > c.times*names {
-			t.Errorf("%s: names of %d bytes had %d, want at most %d times as many", c.name, names, all, c.times)
+			t.Errorf("%s: names of %d bytes had %d, want at most %d times as many", c.name, names, all,
+				c.times)
 		}
 	}
 }

@@ -79,7 +79,8 @@ func TestFlushListsSomeParts(t *testing.T) {
 		var enc chunk.Encoder
 		want := enc.Append(nil, 0, words)
 		if chunk.IsMultiPart(got) != c.list || !c.list && !bytes.Equal(got, want) {
-			t.Errorf("%s: %d bytes with form %#x, encoded as a whole %d", c.name, len(got), got[0], len(want))
+			t.Errorf("%s: %d bytes with form %#x, encoded as a whole %d", c.name, len(got), got[0],
+				len(want))
 		}
 		h, err := chunk.ParseHeader(got)
 		whole, err2 := chunk.ParseHeader(want)
@@ -97,7 +98,9 @@ func TestWhatStaysInAFlush(t *testing.T) {
 	words := make([]uint64, columns)
 	apply := func(slot int64, words []uint64) {
 		t.Helper()
-		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) {
+			return 1, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -125,7 +128,8 @@ func TestWhatStaysInAFlush(t *testing.T) {
 				t.Errorf("chunk %d of column %d: it stays: %v", number, col, stays)
 			}
 			if h, err := chunk.ParseHeader(data); err != nil || h.Count != points {
-				t.Errorf("chunk %d of column %d: %d points, the header has %d, %v", number, col, points, h.Count, err)
+				t.Errorf("chunk %d of column %d: %d points, the header has %d, %v", number, col, points,
+					h.Count, err)
 			}
 			if stays {
 				there, copies = append(there, data), append(copies, bytes.Clone(data))
@@ -171,7 +175,8 @@ func TestFlushChunks(t *testing.T) {
 	apply(3*chunk.Slots, w)
 	apply(4*chunk.Slots, w)
 	want, size := g.FlushChunks()
-	shared := g.unflushed.waiting.sealedBlocks[0].bytes() + g.unflushed.waiting.sealedBlocks[1].bytes() // the first two blocks are of one chunk
+	// the first two blocks are of one chunk
+	shared := g.unflushed.waiting.sealedBlocks[0].bytes() + g.unflushed.waiting.sealedBlocks[1].bytes()
 	if _, late := g.unflushed.bytes(); size != shared+late || late == 0 {
 		t.Errorf("%d bytes are to be copied, of sealed blocks %d and late %d", size, shared, late)
 	}
@@ -211,14 +216,26 @@ func TestBlockChunks(t *testing.T) {
 		writes []Write
 		few    bool // some cells of a column in a block, and none of others
 	}{
-		"none":                         {},
-		"a point each":                 {writes: []Write{{Slot: 5, Words: []uint64{w, w, w}}}},
-		"a point of one":               {writes: []Write{{Slot: 5, Words: []uint64{0, w}}}},
-		"two blocks of a chunk":        {writes: []Write{{Slot: 0, Words: []uint64{w, w, w}}, {Slot: testHeight, Words: []uint64{w, w, w}}}},
-		"different ones, of a chunk":   {writes: []Write{{Slot: 0, Words: []uint64{w}}, {Slot: testHeight, Words: []uint64{0, w}}}, few: true},
-		"blocks of two chunks":         {writes: []Write{{Slot: 0, Words: []uint64{w, w}}, {Slot: chunk.Slots, Words: []uint64{w, w, w}}}},
-		"one column many times":        {writes: []Write{{Slot: 0, Words: []uint64{w}}, {Slot: 1, Words: []uint64{w}}, {Slot: 2, Words: []uint64{w}}}, few: true},
-		"more blocks than may be open": {writes: []Write{{Words: []uint64{w, w, w}}, {Slot: testHeight, Words: []uint64{w, w, w}}, {Slot: 2 * testHeight, Words: []uint64{w, w, w}}, {Slot: 3 * testHeight, Words: []uint64{w, w, w}}, {Slot: 4 * testHeight, Words: []uint64{w, w, w}}}},
+		"none":           {},
+		"a point each":   {writes: []Write{{Slot: 5, Words: []uint64{w, w, w}}}},
+		"a point of one": {writes: []Write{{Slot: 5, Words: []uint64{0, w}}}},
+		"two blocks of a chunk": {
+			writes: []Write{{Slot: 0, Words: []uint64{w, w, w}},
+				{Slot: testHeight, Words: []uint64{w, w, w}}}},
+		"different ones, of a chunk": {
+			writes: []Write{{Slot: 0, Words: []uint64{w}}, {Slot: testHeight, Words: []uint64{0, w}}},
+			few:    true},
+		"blocks of two chunks": {
+			writes: []Write{{Slot: 0, Words: []uint64{w, w}},
+				{Slot: chunk.Slots, Words: []uint64{w, w, w}}}},
+		"one column many times": {
+			writes: []Write{{Slot: 0, Words: []uint64{w}}, {Slot: 1, Words: []uint64{w}},
+				{Slot: 2, Words: []uint64{w}}}, few: true},
+		"more blocks than may be open": {
+			writes: []Write{{Words: []uint64{w, w, w}}, {Slot: testHeight, Words: []uint64{w, w, w}},
+				{Slot: 2 * testHeight, Words: []uint64{w, w, w}},
+				{Slot: 3 * testHeight, Words: []uint64{w, w, w}},
+				{Slot: 4 * testHeight, Words: []uint64{w, w, w}}}},
 	} {
 		for _, rows := range []bool{false, true} {
 			g := testGroup(columns)
@@ -232,7 +249,9 @@ func TestBlockChunks(t *testing.T) {
 			}
 			var sealer Sealer
 			for i, write := range c.writes {
-				if _, err := g.Apply(write, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+				if _, err := g.Apply(write, 0, func(*account.Counts) (uint64, error) {
+					return 1, nil
+				}); err != nil {
 					t.Fatal(err)
 				}
 				n, copied := said()
@@ -243,7 +262,8 @@ func TestBlockChunks(t *testing.T) {
 					_, ok = sealer.Seal(g)
 				}
 				if m, bytes := said(); m > n || m < n && !c.few || bytes > copied {
-					t.Errorf("%s, in rows %t: %d chunks and %d bytes copied are said of blocks, %d and %d behind the sealing", name, rows, n, copied, m, bytes)
+					t.Errorf("%s, in rows %t: %d chunks and %d bytes copied are said of blocks, %d and %d "+
+						"behind the sealing", name, rows, n, copied, m, bytes)
 				}
 			}
 			if n, copied := g.BlockChunks(); n != 0 || copied != 0 {

@@ -44,7 +44,13 @@ func NewGroup(id uint32, bucket uint64, height int, arena *Arena, journal *histo
 	if height%arena.rows != 0 {
 		panic(fmt.Sprintf("parts of %d rows for blocks of %d", arena.rows, height))
 	}
-	g := &Group{ID: id, Bucket: bucket, journal: journal, blocks: newBlocks(height, arena), unflushed: newUnflushed(arena)}
+	g := &Group{
+		ID:        id,
+		Bucket:    bucket,
+		journal:   journal,
+		blocks:    newBlocks(height, arena),
+		unflushed: newUnflushed(arena),
+	}
 	g.sealed.L = &g.mu
 	g.ahead.slot.Store(noSlot)
 	g.owners.view.Store(&Columns{})

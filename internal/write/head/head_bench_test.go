@@ -70,7 +70,8 @@ func BenchmarkFlushScatteredLate(b *testing.B) {
 	log := func(*account.Counts) (uint64, error) { return 1, nil }
 	const points = 43800
 	apply := func(slot int64) {
-		if _, err := g.Apply(Write{Slot: slot, Words: []uint64{point.FromInt(slot)}}, 0, log); err != nil {
+		if _, err := g.Apply(Write{Slot: slot, Words: []uint64{point.FromInt(slot)}}, 0,
+			log); err != nil {
 			b.Fatal(err)
 		}
 	}

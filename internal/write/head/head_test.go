@@ -50,7 +50,8 @@ func lay(words map[[2]int64]uint64, at [2]int64, word uint64) {
 	}
 }
 
-func (m *model) check(t *rapid.T, g *Group, flushed map[[2]int64]uint64, col int, from int64, n int) {
+func (m *model) check(t *rapid.T, g *Group, flushed map[[2]int64]uint64, col int, from int64,
+	n int) {
 	t.Helper()
 	dst := make([]uint64, n)
 	for i := range dst {
@@ -168,7 +169,9 @@ func TestReadsEqualTheModel(t *testing.T) {
 func checkParts(t *rapid.T, g *Group) {
 	t.Helper()
 	s := &g.blocks
-	if len(s.open) > MaxOpen || !slices.IsSortedFunc(s.open, func(b, before *block) int { return int(b.start - before.start - before.height) }) {
+	if len(s.open) > MaxOpen || !slices.IsSortedFunc(s.open, func(b, before *block) int {
+		return int(b.start - before.start - before.height)
+	}) {
 		t.Fatalf("%d open blocks, or some overlap", len(s.open))
 	}
 	if s.cur != nil && !slices.Contains(s.open, s.cur) {
@@ -176,11 +179,13 @@ func checkParts(t *rapid.T, g *Group) {
 	}
 	for _, b := range s.closed {
 		if slices.Contains(s.open, b) || b.last >= s.closedTo {
-			t.Fatalf("the closed block of slot %d is open, or its last slot %d is not behind %d", b.start, b.last, s.closedTo)
+			t.Fatalf("the closed block of slot %d is open, or its last slot %d is not behind %d", b.start,
+				b.last, s.closedTo)
 		}
 	}
 	if u := &g.unflushed; !slices.Equal(u.flushing.sealedBlocks, u.captured) {
-		t.Fatalf("a flush reads %d sealed blocks and frees %d", len(u.flushing.sealedBlocks), len(u.captured))
+		t.Fatalf("a flush reads %d sealed blocks and frees %d", len(u.flushing.sealedBlocks),
+			len(u.captured))
 	}
 }
 
@@ -199,7 +204,8 @@ func drawWrites(t *rapid.T, columns, width, slots int) (writes []Write) {
 
 func drawWrite(t *rapid.T, columns, slots int) Write {
 	down := rapid.Bool().Draw(t, "down")
-	w := Write{Down: down, Column: rapid.IntRange(0, columns-1).Draw(t, "column"), Slot: rapid.Int64Range(0, int64(slots)).Draw(t, "slot")}
+	w := Write{Down: down, Column: rapid.IntRange(0, columns-1).Draw(t, "column"),
+		Slot: rapid.Int64Range(0, int64(slots)).Draw(t, "slot")}
 	n := columns - w.Column
 	if down {
 		n = 200
@@ -232,7 +238,8 @@ type usage struct {
 func usageOf(g *Group) usage {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	u := usage{open: len(g.blocks.open), sealing: len(g.blocks.closed), sealedBlocks: len(g.unflushed.waiting.sealedBlocks) + len(g.unflushed.flushing.sealedBlocks)}
+	u := usage{open: len(g.blocks.open), sealing: len(g.blocks.closed),
+		sealedBlocks: len(g.unflushed.waiting.sealedBlocks) + len(g.unflushed.flushing.sealedBlocks)}
 	u.sealedBytes, u.lateBytes = g.unflushed.bytes()
 	for _, b := range g.blocks.open {
 		if u.firstLSN == 0 || b.firstLSN < u.firstLSN {
@@ -275,10 +282,11 @@ func TestOldestBlockClosesForANewerOne(t *testing.T) {
 func TestADeadGroupTakesNothing(t *testing.T) {
 	g := testGroup(3)
 	g.Kill()
-	a, err := g.Apply(Write{Words: []uint64{point.FromInt(1)}}, 0, func(*account.Counts) (uint64, error) {
-		t.Error("a dead group logged a write")
-		return 0, nil
-	})
+	a, err := g.Apply(Write{Words: []uint64{point.FromInt(1)}}, 0,
+		func(*account.Counts) (uint64, error) {
+			t.Error("a dead group logged a write")
+			return 0, nil
+		})
 	if err != nil || !a.Dead {
 		t.Errorf("%+v, %v", a, err)
 	}
@@ -301,11 +309,13 @@ func TestAnAbortedFlushLosesNothing(t *testing.T) {
 	write(10, 3)
 	g.AbortFlush()
 	dst := make([]uint64, 720)
-	if _, err := g.Read(0, g.Columns().ID(0), 0, dst); err != nil || dst[10] != point.FromInt(3) || dst[700] != point.FromInt(1) {
+	if _, err := g.Read(0, g.Columns().ID(0), 0, dst); err != nil || dst[10] != point.FromInt(3) ||
+		dst[700] != point.FromInt(1) {
 		t.Fatalf("slot 10 %x, slot 700 %x, %v", dst[10], dst[700], err)
 	}
 	if c := g.BeginFlush(); len(c.sealedBlocks) != 1 || len(c.late.column(0).runs) != 2 {
-		t.Errorf("the next flush takes %d sealed blocks and %d late runs", len(c.sealedBlocks), len(c.late.column(0).runs))
+		t.Errorf("the next flush takes %d sealed blocks and %d late runs", len(c.sealedBlocks),
+			len(c.late.column(0).runs))
 	}
 }
 
@@ -334,7 +344,8 @@ func TestRowsBehindAClosedBlockAreNotLate(t *testing.T) {
 	}
 	write(Write{Slot: 19, Words: word})
 	// A run down a column across the border: five late, five duplicates.
-	write(Write{Slot: 15, Words: []uint64{word[0], word[0], word[0], word[0], word[0], word[0], word[0], word[0], word[0], word[0]}, Down: true})
+	write(Write{Slot: 15, Words: []uint64{word[0], word[0], word[0], word[0], word[0], word[0],
+		word[0], word[0], word[0], word[0]}, Down: true})
 	if c.Late != 6 || c.Duplicate != 5 {
 		t.Errorf("late %d, duplicates %d, want 6 and 5", c.Late, c.Duplicate)
 	}

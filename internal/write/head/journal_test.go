@@ -9,8 +9,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// TestWritesTellTheJournal their lowest slot, deletions that anything may change, and what only moves points
-// says nothing.
+// TestWritesTellTheJournal their lowest slot, deletions that anything may change, and what only
+// moves points says nothing.
 func TestWritesTellTheJournal(t *testing.T) {
 	var j history.Journal
 	g := NewGroup(0, 1, testHeight, NewArena(testHeight), &j)
@@ -20,7 +20,10 @@ func TestWritesTellTheJournal(t *testing.T) {
 	lsn := uint64(0)
 	write := func(w Write) func() {
 		return func() {
-			if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) { lsn++; return lsn, nil }); err != nil {
+			if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) {
+				lsn++
+				return lsn, nil
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -35,8 +38,11 @@ func TestWritesTellTheJournal(t *testing.T) {
 		{"row", 7200, write(Write{Slot: 7200, Words: []uint64{1, 2}})},
 		{"column", 7201, write(Write{Slot: 7201, Words: []uint64{1, 2, 3}, Down: true})},
 		{"pairs", 7209, write(Write{Slot: 7209, Words: []uint64{1, 2}, Pairs: true})},
-		{"pairs down", 7210, write(Write{Slot: 7210, Words: []uint64{1, 2, 3, 4}, Pairs: true, Down: true})},
-		{"runs", 7204, write(Write{Slot: 3, Runs: []Run{{Slot: 7205, Points: 1}, {Slot: 7204, Points: 1, Column: 1}}, Words: []uint64{1, 2}})},
+		{"pairs down", 7210,
+			write(Write{Slot: 7210, Words: []uint64{1, 2, 3, 4}, Pairs: true, Down: true})},
+		{"runs", 7204, write(Write{
+			Slot: 3, Runs: []Run{{Slot: 7205, Points: 1}, {Slot: 7204, Points: 1, Column: 1}},
+			Words: []uint64{1, 2}})},
 		{"future", 90000, write(Write{Slot: 90000, Words: []uint64{1}})},
 		{"close", nothing, func() { g.CloseBlocks(func(uint64, int64, int64) bool { return true }) }},
 		{"seal", nothing, func() {
@@ -53,7 +59,10 @@ func TestWritesTellTheJournal(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
-		{"silent", nothing, func() { g.Committed(1000, 10); g.Deactivate(10, 1, func(int, []byte, metric.SeriesID) {}) }},
+		{"silent", nothing, func() {
+			g.Committed(1000, 10)
+			g.Deactivate(10, 1, func(int, []byte, metric.SeriesID) {})
+		}},
 	} {
 		m := j.Mark(7300)
 		step.do()

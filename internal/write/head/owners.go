@@ -121,7 +121,8 @@ func (g *Group) Committed(replayFrom uint64, before int64) (free int) {
 // It calls inactive for the first column of each series, in ascending order, when the columns
 // are free for others. The lock of the group is not held then. The key is valid during the
 // call.
-func (g *Group) Deactivate(before int64, width int, inactive func(col int, key []byte, id metric.SeriesID)) {
+func (g *Group) Deactivate(before int64, width int,
+	inactive func(col int, key []byte, id metric.SeriesID)) {
 	gone, cols := g.takeSilent(before, width)
 	for col := 0; col < cols.Len(); col += width {
 		if gone.Has(col) {

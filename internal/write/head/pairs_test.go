@@ -36,17 +36,20 @@ func (m *pairModel) check(t *rapid.T, g *Group) {
 	}
 	for i, got := range values {
 		if slot := int64(i); got != m.values[slot] || others[i] != m.others[slot] {
-			t.Fatalf("slot %d holds %x with %x, want %x with %x", slot, got, others[i], m.values[slot], m.others[slot])
+			t.Fatalf("slot %d holds %x with %x, want %x with %x", slot, got, others[i], m.values[slot],
+				m.others[slot])
 		}
 	}
 }
 
-// A stale marker never takes what belongs to a value from it, in whatever part of the head both are.
+// A stale marker never takes what belongs to a value from it, in whatever part of the head both
+// are.
 func TestStaleMarkersLeavePairs(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := testGroup(2)
 		g.blocks.form.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "sparse")
-		m := pairModel{make(map[int64]uint64), make(map[int64]uint64), make(map[int64]uint64), make(map[int64]uint64)}
+		m := pairModel{make(map[int64]uint64), make(map[int64]uint64), make(map[int64]uint64),
+			make(map[int64]uint64)}
 		var sealer Sealer
 		for n := range rapid.Int64Range(1, 40).Draw(t, "steps") {
 			switch rapid.IntRange(0, 6).Draw(t, "step") {
@@ -60,7 +63,8 @@ func TestStaleMarkersLeavePairs(t *testing.T) {
 					flushPair(t, g, &m)
 				}
 			default:
-				w := Write{Slot: rapid.Int64Range(0, 1400).Draw(t, "slot"), Pairs: true, Down: rapid.Bool().Draw(t, "down")}
+				w := Write{Slot: rapid.Int64Range(0, 1400).Draw(t, "slot"), Pairs: true,
+					Down: rapid.Bool().Draw(t, "down")}
 				points := 1
 				if w.Down {
 					points = rapid.IntRange(1, 99).Draw(t, "points")
@@ -73,7 +77,9 @@ func TestStaleMarkersLeavePairs(t *testing.T) {
 					w.Words = append(w.Words, value, other)
 					m.write(w.Slot+int64(i), value, other)
 				}
-				if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) { return uint64(n) + 1, nil }); err != nil {
+				if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) {
+					return uint64(n) + 1, nil
+				}); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -9,10 +9,10 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Read lays the words that the group holds of a series over dst, which stands for the slots
-// [from, from+len(dst)). Slots of which the group holds nothing stay as they are. The last
-// write of a slot counts, except that a stale marker does not overwrite a value. own is false if the column is not that of the series any more; dst
-// is unchanged then. After an error dst may have a part.
+// Read lays the words that the group holds of a series over dst, which stands for the slots [from,
+// from+len(dst)). Slots of which the group holds nothing stay as they are. The last write of a slot
+// counts, except that a stale marker does not overwrite a value. own is false if the column is not
+// that of the series any more; dst is unchanged then. After an error dst may have a part.
 func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) (own bool, err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
@@ -23,7 +23,8 @@ func (g *Group) Read(col int, id metric.SeriesID, from int64, dst []uint64) (own
 }
 
 // ReadPair is Read for the column and the one behind it, both at one moment.
-func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values, others []uint64) (own bool, err error) {
+func (g *Group) ReadPair(col int, id metric.SeriesID, from int64, values,
+	others []uint64) (own bool, err error) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if !g.Columns().owns(id, col) {
@@ -84,7 +85,8 @@ func DecodeChunk(dst []uint64, from int64, data []byte, number int64) error {
 // Chunks appends the numbers of the chunks in which the group may hold slots of [from, past) of
 // a series to dst, in no order and some more than once. Read writes in no other chunks. own is
 // false if the column is not that of the series any more.
-func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int64) (numbers []int64, own bool) {
+func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int64) (numbers []int64,
+	own bool) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	if !g.Columns().owns(id, col) {
@@ -103,8 +105,8 @@ type Held struct {
 	Has bool
 }
 
-// Holds sets Has of each series of which the group certainly holds a value in the slots
-// [from, past). It looks at whole sealed blocks and at open ones, the newest slot first, and decodes
+// Holds sets Has of each series of which the group certainly holds a value in the slots [from,
+// past). It looks at whole sealed blocks and at open ones, the newest slot first, and decodes
 // nothing.
 func (g *Group) Holds(list []Held, from, past int64) {
 	g.mu.RLock()
@@ -117,7 +119,8 @@ func (g *Group) Holds(list []Held, from, past int64) {
 	}
 }
 
-// fetchHeld asks for what Holds reads first of each series: whose column it is, and the newest cell.
+// fetchHeld asks for what Holds reads first of each series: whose column it is, and the newest
+// cell.
 func (g *Group) fetchHeld(owners *Columns, list []Held, from, past int64) {
 	var b *block
 	row := 0
@@ -161,13 +164,15 @@ func (g *Group) holds(col int, from, past int64) bool {
 // Extent returns the range [first, past) within [from, until) outside of which Read writes
 // nothing. It is empty if they are equal. own is false if the column is not that of the series
 // any more.
-func (g *Group) Extent(col int, id metric.SeriesID, from, until int64) (first, past int64, own bool) {
+func (g *Group) Extent(col int, id metric.SeriesID, from, until int64) (first, past int64,
+	own bool) {
 	var some [8]int64
 	numbers, own := g.Chunks(col, id, from, until, some[:0])
 	if len(numbers) == 0 {
 		return from, from, own
 	}
-	return max(from, slices.Min(numbers)*chunk.Slots), min(until, (slices.Max(numbers)+1)*chunk.Slots), own
+	return max(from, slices.Min(numbers)*chunk.Slots), min(until, (slices.Max(numbers)+1)*chunk.Slots),
+		own
 }
 
 // appendChunks appends the chunks that the slots [lo, hi) and [from, past) have

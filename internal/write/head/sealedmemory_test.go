@@ -46,7 +46,8 @@ func TestSealedMemory(t *testing.T) {
 				all[n] = all[len(all)-1]
 				all = all[:len(all)-1]
 			default:
-				n := rapid.SampledFrom([]int{1, 9, 1000, 30_000, 30_000, 30_000, 200_000, sealedSlabSize + 5000}).Draw(t, "bytes")
+				n := rapid.SampledFrom([]int{1, 9, 1000, 30_000, 30_000, 30_000, 200_000, sealedSlabSize +
+					5000}).Draw(t, "bytes")
 				mem, slab := m.alloc(n)
 				if len(mem) < n || len(mem) > n+7 {
 					t.Fatalf("%d bytes for a sealed block of %d", len(mem), n)
@@ -84,7 +85,9 @@ func TestAGroupThatDiesInAFlush(t *testing.T) {
 			write := func(slot int64) {
 				t.Helper()
 				w := Write{Slot: slot, Words: []uint64{point.FromInt(slot)}}
-				if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+				if _, err := g.Apply(w, 0, func(*account.Counts) (uint64, error) {
+					return 1, nil
+				}); err != nil {
 					t.Fatal(err)
 				}
 				g.CloseBlocks(func(uint64, int64, int64) bool { return true })
@@ -103,7 +106,9 @@ func TestAGroupThatDiesInAFlush(t *testing.T) {
 			}
 			got := make([]uint64, chunk.Slots)
 			var f Flusher
-			err := f.Column(&c, 0, func(_ int64, _ int, data []byte, _, _ bool) error { return DecodeChunk(got, 0, data, 0) })
+			err := f.Column(&c, 0, func(_ int64, _ int, data []byte, _, _ bool) error {
+				return DecodeChunk(got, 0, data, 0)
+			})
 			if err != nil || got[100] != point.FromInt(100) || got[200] != 0 {
 				t.Fatalf("the flush reads %x and %x, %v", got[100], got[200], err)
 			}

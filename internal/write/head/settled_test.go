@@ -62,7 +62,8 @@ func TestMarksOfAFlush(t *testing.T) {
 	one := []uint64{1}
 	write := func(slot int64) {
 		t.Helper()
-		if _, err := g.Apply(Write{Slot: slot, Words: one, Epoch: g.Columns().Epoch()}, 1, logOne); err != nil {
+		if _, err := g.Apply(Write{Slot: slot, Words: one, Epoch: g.Columns().Epoch()}, 1,
+			logOne); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -89,11 +90,13 @@ func TestMarksOfAFlush(t *testing.T) {
 func TestLatePointsSettle(t *testing.T) {
 	g := boundGroup()
 	for i := range int64(MaxOpen) {
-		if _, err := g.Apply(Write{Slot: 6000 + 60*i, Words: []uint64{1}, Epoch: g.Columns().Epoch()}, 1, logOne); err != nil {
+		if _, err := g.Apply(Write{Slot: 6000 + 60*i, Words: []uint64{1}, Epoch: g.Columns().Epoch()}, 1,
+			logOne); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if _, err := g.Apply(Write{Slot: 5000, Words: []uint64{1}, Epoch: g.Columns().Epoch()}, 1, logOne); err != nil {
+	if _, err := g.Apply(Write{Slot: 5000, Words: []uint64{1}, Epoch: g.Columns().Epoch()}, 1,
+		logOne); err != nil {
 		t.Fatal(err)
 	}
 	if c := g.BeginFlush(); c.Highest != 5000 {

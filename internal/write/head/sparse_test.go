@@ -25,7 +25,8 @@ type twins struct {
 }
 
 func newTwins(t *rapid.T) *twins {
-	w := &twins{t: t, tables: testGroup(Width), rows: testGroup(Width), pairs: rapid.Bool().Draw(t, "pairs")}
+	w := &twins{t: t, tables: testGroup(Width), rows: testGroup(Width),
+		pairs: rapid.Bool().Draw(t, "pairs")}
 	w.rows.blocks.form.sparse = -1 << 30
 	w.tables.blocks.form.sparse = rapid.IntRange(0, sparseBlocks).Draw(t, "thin")
 	return w
@@ -56,7 +57,9 @@ func (w *twins) write(run Write) {
 // draw returns a run of up to n points.
 func (w *twins) draw(n int) Write {
 	t := w.t
-	run := Write{Down: rapid.Bool().Draw(t, "down"), Column: rapid.IntRange(0, Width-1).Draw(t, "column"), Slot: rapid.Int64Range(0, 900).Draw(t, "slot")}
+	run := Write{Down: rapid.Bool().Draw(t, "down"),
+		Column: rapid.IntRange(0, Width-1).Draw(t, "column"),
+		Slot:   rapid.Int64Range(0, 900).Draw(t, "slot")}
 	step := 1
 	if w.pairs {
 		step = 2
@@ -67,7 +70,8 @@ func (w *twins) draw(n int) Write {
 	}
 	for range rapid.IntRange(1, n).Draw(t, "points") * step {
 		word := drawWord(t, -1)
-		if i := len(run.Words); w.pairs && i%2 == 1 && (word == point.Stale || run.Words[i-1] == point.Stale) {
+		if i := len(run.Words); w.pairs && i%2 == 1 &&
+			(word == point.Stale || run.Words[i-1] == point.Stale) {
 			word = point.Unset // of what belongs to a value
 		}
 		run.Words = append(run.Words, word)
@@ -137,7 +141,10 @@ func (w *twins) forget() {
 			w.t.Fatal("they hold points of different columns")
 		}
 		var err error
-		if got[i], err = g.Delete(want, width, idle, func(m Mask) error { gone[i] = m; return nil }); err != nil {
+		if got[i], err = g.Delete(want, width, idle, func(m Mask) error {
+			gone[i] = m
+			return nil
+		}); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -196,7 +203,8 @@ func TestTablesEqualRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newTwins(t)
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"write", "write", "write", "far", "crowd", "close", "seal", "flush", "abort", "forget"}).Draw(t, "step") {
+			switch rapid.SampledFrom([]string{"write", "write", "write", "far", "crowd", "close", "seal",
+				"flush", "abort", "forget"}).Draw(t, "step") {
 			case "write":
 				w.write(w.draw(10))
 			case "far":
@@ -227,7 +235,8 @@ func TestTablesEqualRows(t *testing.T) {
 		}
 		w.seal()
 		if n, _ := w.tables.blocks.arena.Bytes(); n+w.tables.blocks.arena.TableBytes() != 0 {
-			t.Fatalf("%d bytes of rows and %d of tables are in use without a block", n, w.tables.blocks.arena.TableBytes())
+			t.Fatalf("%d bytes of rows and %d of tables are in use without a block", n,
+				w.tables.blocks.arena.TableBytes())
 		}
 	})
 	if turned == 0 {
@@ -245,7 +254,9 @@ func TestSparseGroupsTakeLittle(t *testing.T) {
 	inUse := func() int64 { n, _ := g.blocks.arena.Bytes(); return n + g.blocks.arena.TableBytes() }
 	write := func(slot int64) {
 		t.Helper()
-		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+		if _, err := g.Apply(Write{Slot: slot, Words: words}, 0, func(*account.Counts) (uint64, error) {
+			return 1, nil
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -296,7 +307,10 @@ func TestDenseGroupsSoonHaveRows(t *testing.T) {
 			if n, _ := g.blocks.arena.Bytes(); n != 0 {
 				t.Fatalf("rows %d apart: the block has rows behind %d of them", c.apart, row)
 			}
-			if _, err := g.Apply(Write{Slot: row * c.apart, Words: words}, 0, func(*account.Counts) (uint64, error) { return 1, nil }); err != nil {
+			if _, err := g.Apply(Write{Slot: row * c.apart, Words: words}, 0,
+				func(*account.Counts) (uint64, error) {
+					return 1, nil
+				}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -311,10 +325,12 @@ func TestOneSparseBlockChangesNothing(t *testing.T) {
 	g := testGroup(Width)
 	const all = testHeight * Width
 	for _, c := range []struct{ set, sparse int }{
-		{all, 0}, {all / 16, 1}, {all / 6, 0}, {0, 1}, {all / 16, sparseBlocks}, {all / 6, sparseBlocks}, {all / rowsPart, sparseBlocks}, {all/rowsPart + 1, 0},
+		{all, 0}, {all / 16, 1}, {all / 6, 0}, {0, 1}, {all / 16, sparseBlocks}, {all / 6, sparseBlocks},
+		{all / rowsPart, sparseBlocks}, {all/rowsPart + 1, 0},
 	} {
 		if g.blocks.form.learn(c.set, all); g.blocks.form.sparse != c.sparse {
-			t.Fatalf("after a block with %d of %d cells: %d sparse blocks, want %d", c.set, all, g.blocks.form.sparse, c.sparse)
+			t.Fatalf("after a block with %d of %d cells: %d sparse blocks, want %d", c.set, all,
+				g.blocks.form.sparse, c.sparse)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func (b *batch) chunks() (n int64) {
 func (b *batch) copied() (n int64) {
 	for i, t := range b.sealedBlocks {
 		same := func(o int) bool {
-			return o >= 0 && o < len(b.sealedBlocks) && b.sealedBlocks[o].start/chunk.Slots == t.start/chunk.Slots
+			return o >= 0 && o < len(b.sealedBlocks) &&
+				b.sealedBlocks[o].start/chunk.Slots == t.start/chunk.Slots
 		}
 		if same(i-1) || same(i+1) {
 			n += t.bytes()

@@ -34,8 +34,8 @@ func (a Admission) Gone() bool {
 // DiskFull reports whether points are refused because the disk is nearly full.
 func (a Admission) DiskFull() bool { return a.o.Pressure.DiskFull() }
 
-// Wait holds a sender back while the node cannot take more. One that cannot wait is told so at once:
-// false refuses its points as overload.
+// Wait holds a sender back while the node cannot take more. One that cannot wait is told so at
+// once: false refuses its points as overload.
 func (a Admission) Wait(never bool) bool {
 	if never {
 		return !a.o.Pressure.Full()
@@ -46,7 +46,8 @@ func (a Admission) Wait(never bool) bool {
 
 // Point returns the words under which a point is kept, or, where it is not taken, why. lo and hi
 // are those of Slots. In a bucket without timestamps, and of a stale marker, the second word is 0.
-func (a Admission) Point(key []byte, slot, raw, timestamp, lo, hi uint64) (word, timestampWord uint64, refused account.Reason, ok bool) {
+func (a Admission) Point(key []byte, slot, raw, timestamp, lo, hi uint64) (word,
+	timestampWord uint64, refused account.Reason, ok bool) {
 	if word, ok = normalize(raw, a.stale); !ok {
 		return 0, 0, account.BadType, false
 	}

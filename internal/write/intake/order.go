@@ -91,7 +91,8 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 	x.misses++
 	// A sender that goes on in another place does so in the slot of its row, or
 	// where a group ends.
-	jumps := x.misses <= 2 && (slot == x.buffer.runSlot || x.position.Column >= x.position.Columns.Len())
+	jumps := x.misses <= 2 &&
+		(slot == x.buffer.runSlot || x.position.Column >= x.position.Columns.Len())
 	if x.unpredicted == nil && jumps || !x.keep(key, slot, word) {
 		return x.lookUp(key, points{slot, 1, func(uint64) (raw, timestamp uint64) { return word, 0 }})
 	}

@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/write/columns"
 )
 
-// Placed is series of a bucket whose columns were found: who sends a point of each of them again and again spares
-// the names. It is not for concurrent use.
+// Placed is series of a bucket whose columns were found: who sends a point of each of them again
+// and again spares the names. It is not for concurrent use.
 type Placed struct{ pieces []piece }
 
 // piece is consecutive series of a Placed that have consecutive columns of a group.
@@ -17,8 +17,9 @@ type piece struct {
 	from, past       int // of Placed
 }
 
-// Place finds the columns of series, by their keys, which are only read during the call. Those that have none are left
-// out, and so are empty keys: the first point of a series gives it a column. It is nil in a bucket with timestamps.
+// Place finds the columns of series, by their keys, which are only read during the call. Those that
+// have none are left out, and so are empty keys: the first point of a series gives it a column. It
+// is nil in a bucket with timestamps.
 func (x *Session) Place(keys [][]byte) *Placed {
 	if x.sink.width != 1 {
 		return nil
@@ -41,12 +42,13 @@ func (x *Session) Place(keys [][]byte) *Placed {
 
 // goesOn reports whether series number i, whose position this is, comes behind those of a piece.
 func (p *piece) goesOn(i int, at columns.Position) bool {
-	return i == p.past && at.Group == p.Group && at.Column == p.Column+p.past-p.from && at.Columns.Epoch() == p.Columns.Epoch()
+	return i == p.past && at.Group == p.Group && at.Column == p.Column+p.past-p.from &&
+		at.Columns.Epoch() == p.Columns.Epoch()
 }
 
-// Row takes a point in a slot of each of consecutive series of p, the first of which is number from. The words are as
-// they are stored, none is unset. It is false, and takes nothing, where one of them was left out or columns have lost
-// their series since: Place finds those of now.
+// Row takes a point in a slot of each of consecutive series of p, the first of which is number
+// from. The words are as they are stored, none is unset. It is false, and takes nothing, where one
+// of them was left out or columns have lost their series since: Place finds those of now.
 func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
 	past := from + len(words)
 	pieces := p.of(from, past)
@@ -69,9 +71,12 @@ func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
 	return true
 }
 
-// of returns the pieces of the series from one number to another: nil, if not all have the columns that were found.
+// of returns the pieces of the series from one number to another: nil, if not all have the columns
+// that were found.
 func (p *Placed) of(from, past int) []piece {
-	first, _ := slices.BinarySearchFunc(p.pieces, from, func(c piece, from int) int { return cmp.Compare(c.past, from+1) })
+	first, _ := slices.BinarySearchFunc(p.pieces, from, func(c piece, from int) int {
+		return cmp.Compare(c.past, from+1)
+	})
 	for i := first; i < len(p.pieces); i++ {
 		c := &p.pieces[i]
 		if c.from > from || c.Columns.Epoch() != c.Group.Columns().Epoch() {

@@ -10,8 +10,9 @@ import (
 	"dalmatiner/internal/write/head"
 )
 
-// TestRowsAreStoredAsPoints: of points that come as rows, as batches would and by name, each series has in each slot the
-// last one, whatever columns the series of a row have, and though more series come in between.
+// TestRowsAreStoredAsPoints: of points that come as rows, as batches would and by name, each series
+// has in each slot the last one, whatever columns the series of a row have, and though more series
+// come in between.
 func TestRowsAreStoredAsPoints(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := open(t)
@@ -31,8 +32,10 @@ func TestRowsAreStoredAsPoints(t *testing.T) {
 		if _, err := x.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		order := make([]int, rapid.SampledFrom([]int{1, min(5, series), series}).Draw(t, "series of a row"))
-		first, step := rapid.IntRange(0, series-1).Draw(t, "first"), rapid.SampledFrom([]int{1, 1, 7, head.Width + 1}).Draw(t, "step")
+		order := make([]int, rapid.SampledFrom([]int{1, min(5, series), series}).Draw(t,
+			"series of a row"))
+		first, step := rapid.IntRange(0, series-1).Draw(t, "first"),
+			rapid.SampledFrom([]int{1, 1, 7, head.Width + 1}).Draw(t, "step")
 		keys := make([][]byte, len(order))
 		for i := range order {
 			order[i] = (first + i*step) % series
@@ -97,7 +100,8 @@ func read(t fataler, n *node, series int, dst []uint64) {
 	}
 }
 
-// TestRowsOfLostColumns: a row of which a series has no column, or has lost it, is not taken; rows of others are.
+// TestRowsOfLostColumns: a row of which a series has no column, or has lost it, is not taken; rows
+// of others are.
 func TestRowsOfLostColumns(t *testing.T) {
 	n := open(t)
 	defer n.close()

@@ -118,7 +118,9 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	n := uint64(len(data) / point.Size)
 	if !x.position.Columns.Is(x.position.Column, key) {
 		all := data
-		if !x.find(key, points{slot, n, func(i uint64) (raw, timestamp uint64) { return point.Get(all[i*point.Size:]), 0 }}) {
+		if !x.find(key, points{slot, n, func(i uint64) (raw, timestamp uint64) {
+			return point.Get(all[i*point.Size:]), 0
+		}}) {
 			return
 		}
 	}

@@ -70,7 +70,8 @@ func (x *Session) TimestampedPoints(key []byte, slot uint64, data []byte) {
 			return binary.BigEndian.Uint64(pair), binary.BigEndian.Uint64(pair[point.Size:])
 		}})
 	} else if n == 1 {
-		x.Timestamped(key, slot, binary.BigEndian.Uint64(data), binary.BigEndian.Uint64(data[point.Size:]))
+		x.Timestamped(key, slot, binary.BigEndian.Uint64(data),
+			binary.BigEndian.Uint64(data[point.Size:]))
 	}
 }
 

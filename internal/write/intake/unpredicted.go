@@ -26,7 +26,9 @@ const (
 	// point by point.
 	maxSets = 32
 	setCost = maxUnpredictedNames + int64(unsafe.Sizeof(unpredicted{})) +
-		maxUnpredicted*int64(unsafe.Sizeof(unpredictedPoint{})+unsafe.Sizeof(unpredictedGroup{})+unsafe.Sizeof(head.Run{})+2*8)
+		maxUnpredicted*int64(
+			unsafe.Sizeof(unpredictedPoint{})+unsafe.Sizeof(unpredictedGroup{})+unsafe.Sizeof(
+				head.Run{})+2*8)
 
 	// MaxBytes is the most that Intake.Bytes returns.
 	MaxBytes = maxSets * setCost
@@ -124,7 +126,12 @@ func (l *unpredicted) add(key []byte, slot, word, due uint64) {
 	}
 	from := uint32(len(l.names))
 	l.names = append(l.names, key...)
-	l.points = append(l.points, unpredictedPoint{from: from, to: uint32(len(l.names)), slot: slot, word: word})
+	l.points = append(l.points, unpredictedPoint{
+		from: from,
+		to:   uint32(len(l.names)),
+		slot: slot,
+		word: word,
+	})
 	l.lo, l.hi, l.due = min(l.lo, slot), max(l.hi, slot), min(l.due, due)
 }
 
@@ -232,7 +239,8 @@ func (l *unpredicted) prefetch(groups *series.Groups) {
 			q.cols.Fetch()
 		}
 	}
-	for _, ask := range []func(c *head.Columns, col int){(*head.Columns).FetchSpan, (*head.Columns).FetchName} {
+	for _, ask := range []func(c *head.Columns, col int){(*head.Columns).FetchSpan,
+		(*head.Columns).FetchName} {
 		for i := range l.groups {
 			if q := &l.groups[i]; q.g != nil {
 				for _, n := range l.sorted[q.from:q.past] {

@@ -50,7 +50,8 @@ type Ledger struct {
 // New returns a ledger without a log.
 func New(o Options) *Ledger {
 	return &Ledger{
-		o: o, points: sheet{account: o.Account, record: logrecord.AppendRefused}, copies: sheet{account: account.New(), record: appendCopiesRefused},
+		o: o, points: sheet{account: o.Account, record: logrecord.AppendRefused},
+		copies: sheet{account: account.New(), record: appendCopiesRefused},
 		events: sheet{account: account.New(), record: logrecord.AppendEventsRefused},
 	}
 }
@@ -132,7 +133,8 @@ func (l *Ledger) CheckRoom() error {
 		return nil
 	}
 	if free, known := l.o.FreeSpace(); known && free < reserve {
-		return fmt.Errorf("%w: %d bytes are free, and the log needs %d: make space, then try again", write.ErrDiskFull, free, reserve)
+		return fmt.Errorf("%w: %d bytes are free, and the log needs %d: make space, then try again",
+			write.ErrDiskFull, free, reserve)
 	}
 	return nil
 }
@@ -206,8 +208,8 @@ func (l *Ledger) CountPoints(bucket uint64, c *account.Counts) (lsn wal.LSN, err
 	return lsn, err
 }
 
-// CountCopies enters copies of points that did not come by the log into the account of copies and the log. The
-// error wraps write.ErrDiskFull where the log has no room for them.
+// CountCopies enters copies of points that did not come by the log into the account of copies and
+// the log. The error wraps write.ErrDiskFull where the log has no room for them.
 func (l *Ledger) CountCopies(bucket uint64, c *account.Counts) error {
 	minute := l.minute()
 	return l.change(l.copies.record(nil, bucket, minute, c), false, func(wal.LSN) {

@@ -33,7 +33,10 @@ type disk struct {
 func open(t *testing.T, d *disk) *Ledger {
 	t.Helper()
 	d.mem = vfs.NewMem()
-	log, err := wal.Open(wal.Options{FS: d.mem, Dir: "wal", Logger: slog.New(slog.DiscardHandler), OnFailure: func(err error) { t.Error(err) }})
+	log, err := wal.Open(wal.Options{FS: d.mem, Dir: "wal", Logger: slog.New(slog.DiscardHandler),
+		OnFailure: func(err error) {
+			t.Error(err)
+		}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,14 +130,16 @@ func TestChangesNeedRoom(t *testing.T) {
 	done := 0
 	change := func() { done++ }
 	_, err := l.Delete([]byte("a deletion"), true)
-	for _, err := range []error{l.Change([]byte("a change"), change), l.ChangeTwice([]byte("a change"), change), err, l.CheckRoom()} {
+	for _, err := range []error{l.Change([]byte("a change"), change),
+		l.ChangeTwice([]byte("a change"), change), err, l.CheckRoom()} {
 		if !errors.Is(err, write.ErrDiskFull) {
 			t.Errorf("without room: %v", err)
 		}
 	}
 	d.free = reserve
 	_, err = l.Delete([]byte("a deletion"), true)
-	if err := errors.Join(l.Change([]byte("a change"), change), l.ChangeTwice([]byte("a change"), change), err); err != nil || done != 2 {
+	if err := errors.Join(l.Change([]byte("a change"), change),
+		l.ChangeTwice([]byte("a change"), change), err); err != nil || done != 2 {
 		t.Errorf("with room %d changes were done: %v", done, err)
 	}
 }
@@ -152,7 +157,8 @@ func TestSnapshotsAgree(t *testing.T) {
 			into := account.Counts{}
 			w := l.NewWriter(false, &into)
 			for slot := range int64(writes) {
-				a, err := w.Write(g, &head.Write{Slot: slot, Words: []uint64{point.FromInt(slot)}, Epoch: g.Columns().Epoch()})
+				a, err := w.Write(g, &head.Write{Slot: slot, Words: []uint64{point.FromInt(slot)},
+					Epoch: g.Columns().Epoch()})
 				if err != nil || a.Dead || a.Stale {
 					t.Errorf("a write: %+v, %v", a, err)
 				}
@@ -200,8 +206,10 @@ func TestEnteredRows(t *testing.T) {
 	entered := false
 	l.Enter(&rows, func() { entered = true })
 	a := l.o.Account
-	if a.Total(7).Accepted != 5 || a.Total(account.DeletedBuckets).Accepted != 2 || !entered || rows.Points.Len() != 0 {
-		t.Errorf("%+v, %+v, entered %t, %d rows are left", a.Total(7), a.Total(account.DeletedBuckets), entered, rows.Points.Len())
+	if a.Total(7).Accepted != 5 || a.Total(account.DeletedBuckets).Accepted != 2 || !entered ||
+		rows.Points.Len() != 0 {
+		t.Errorf("%+v, %+v, entered %t, %d rows are left", a.Total(7), a.Total(account.DeletedBuckets),
+			entered, rows.Points.Len())
 	}
 	l.Count(func() { a.Lose("a cause", 1) })
 	l.DeleteBucket(7)

@@ -39,7 +39,8 @@ func (r *refusals) add(bucket uint64, minute int64, c *account.Counts) {
 
 // take gives all rows to put, unless there are none or room says that there is no place
 // for them. It ends at the first that put does not take.
-func (r *refusals) take(room func() error, put func(bucket uint64, minute int64, c *account.Counts) bool) {
+func (r *refusals) take(room func() error,
+	put func(bucket uint64, minute int64, c *account.Counts) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.rows.Len() > 0 && room() == nil {

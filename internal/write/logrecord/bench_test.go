@@ -24,7 +24,8 @@ func BenchmarkParse(b *testing.B) {
 		name string
 		rec  []byte
 	}{
-		{"row", writeRecord(nil, 7, 9, &head.Write{Slot: 1_500_000_000, Words: words}, 25_000_000, &counts)},
+		{"row", writeRecord(nil, 7, 9, &head.Write{Slot: 1_500_000_000, Words: words}, 25_000_000,
+			&counts)},
 		{"runs", writeRecord(nil, 7, 9, &head.Write{Runs: runs, Words: words}, 25_000_000, &counts)},
 		{"series", AppendSeries(nil, 7, 300, 5, 0, []byte("some key of a series"))},
 	} {

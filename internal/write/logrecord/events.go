@@ -16,7 +16,8 @@ const maxEvents = 4096
 // parts: head is to begin an empty slice or nil, and wal.Log.AppendHeaded takes both. c says what
 // became of those that arrived, and stored are those of them that were stored, at most 4,096: none
 // for a record of refusals.
-func AppendEvents(dst []byte, bucket uint64, minute int64, c *account.Counts, stored []eventfile.Event) (head, body []byte) {
+func AppendEvents(dst []byte, bucket uint64, minute int64, c *account.Counts,
+	stored []eventfile.Event) (head, body []byte) {
 	h := EventsHead{Bucket: bucket, Events: uint64(len(stored)), Minute: minute}
 	for i := range stored {
 		if t := stored[i].Time; i == 0 {

@@ -14,7 +14,8 @@ import (
 func TestRecordsOfEvents(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		list := make([]eventfile.Event, rapid.IntRange(0, 20).Draw(t, "events"))
-		want := EventsHead{Bucket: rapid.Uint64().Draw(t, "bucket"), Events: uint64(len(list)), Minute: rapid.Int64().Draw(t, "minute")}
+		want := EventsHead{Bucket: rapid.Uint64().Draw(t, "bucket"), Events: uint64(len(list)),
+			Minute: rapid.Int64().Draw(t, "minute")}
 		for i := range list {
 			e := &list[i]
 			e.Time = rapid.Int64Range(1, 1<<63-1).Draw(t, "time")
@@ -31,7 +32,8 @@ func TestRecordsOfEvents(t *testing.T) {
 			t.Fatalf("head %+v, want %+v", h, want)
 		}
 		r, err := Parse(slices.Concat(head, body))
-		if err != nil || r.Kind != Events || r.Bucket != want.Bucket || r.Minute != want.Minute || r.Counts != c {
+		if err != nil || r.Kind != Events || r.Bucket != want.Bucket || r.Minute != want.Minute ||
+			r.Counts != c {
 			t.Fatalf("%+v, %v", r, err)
 		}
 		if !slices.EqualFunc(r.Events, list, func(a, b eventfile.Event) bool {

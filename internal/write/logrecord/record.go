@@ -24,25 +24,26 @@ type Kind byte
 
 // The kinds of log records.
 const (
-	Bucket        Kind = 1  // a bucket was created
-	BucketDeleted Kind = 2  // a bucket was deleted
-	TTL           Kind = 3  // a bucket's TTL was set
-	Series        Kind = 4  // a series got its group and column
-	Row           Kind = 5  // points of consecutive columns in one slot
-	Column        Kind = 6  // points of one column in consecutive slots
-	Refused       Kind = 7  // points that were refused, or that other nodes store
-	SeriesDeleted Kind = 8  // series of one group were deleted or have expired
-	Runs          Kind = 9  // several runs of points of one group, each of consecutive columns in one slot
-	Tags          Kind = 10 // tags of series were set or removed
-	Events        Kind = 11 // events of one bucket, or what became of those that were not stored
+	Bucket        Kind = 1 // a bucket was created
+	BucketDeleted Kind = 2 // a bucket was deleted
+	TTL           Kind = 3 // a bucket's TTL was set
+	Series        Kind = 4 // a series got its group and column
+	Row           Kind = 5 // points of consecutive columns in one slot
+	Column        Kind = 6 // points of one column in consecutive slots
+	Refused       Kind = 7 // points that were refused, or that other nodes store
+	SeriesDeleted Kind = 8 // series of one group were deleted or have expired
+	// several runs of points of one group, each of consecutive columns in one slot
+	Runs   Kind = 9
+	Tags   Kind = 10 // tags of series were set or removed
+	Events Kind = 11 // events of one bucket, or what became of those that were not stored
 )
 
 // copies is added to the kind of a record whose counts belong to the ledger of copies: Row, Column,
 // Runs or Refused.
 const copies Kind = 0x40
 
-// MarkCopies makes the counts of a record, which AppendWrite or AppendRefused has made, those of the
-// ledger of copies.
+// MarkCopies makes the counts of a record, which AppendWrite or AppendRefused has made, those of
+// the ledger of copies.
 func MarkCopies(rec []byte) { rec[0] |= byte(copies) }
 
 // Points reports whether records of the kind hold points.
@@ -69,24 +70,27 @@ var errRecord = errors.New("malformed log record")
 // Record is a parsed log record of any kind. Beside each field stand the kinds that have it;
 // it is zero for others. Slices are part of the bytes that were parsed.
 type Record struct {
-	Kind        Kind
-	Bucket      uint64            // id; all kinds
-	Info        buckets.Info      // Bucket
-	Deleted     buckets.Deletion  // BucketDeleted
-	TTL         int64             // TTL: in points, 0 = infinite
-	Group       uint32            // Series, SeriesDeleted, Row, Column, Runs
-	Column      int               // Series, Row, Column
-	Key         []byte            // Series
-	Incarnation uint64            // Series: its own; SeriesDeleted: what the series have from then on, or go on to have
-	Minute      int64             // Refused, Row, Column, Runs, Events: of arrival, since 1970
-	Counts      account.Counts    // Refused, Row, Column, Runs, Events: what became of the points or events
-	Copies      bool              // Refused, Row, Column, Runs: the counts belong to the ledger of copies
-	Slot, Last  int64             // Row, Column, Runs: the lowest and the highest slot of the points
-	Why         Reason            // SeriesDeleted
-	Runs        []byte            // Runs: well-formed, for ParseRuns
-	Cells       []byte            // Row, Column, Runs: well-formed, for ParseCells
-	Changes     []byte            // Tags: well-formed, for EachChange
-	Events      []eventfile.Event // Events: in the order of their coming
+	Kind    Kind
+	Bucket  uint64           // id; all kinds
+	Info    buckets.Info     // Bucket
+	Deleted buckets.Deletion // BucketDeleted
+	TTL     int64            // TTL: in points, 0 = infinite
+	Group   uint32           // Series, SeriesDeleted, Row, Column, Runs
+	Column  int              // Series, Row, Column
+	Key     []byte           // Series
+	// Series: its own; SeriesDeleted: what the series have from then on, or go on to have
+	Incarnation uint64
+	Minute      int64 // Refused, Row, Column, Runs, Events: of arrival, since 1970
+	// Refused, Row, Column, Runs, Events: what became of the points or events
+	Counts account.Counts
+	// Refused, Row, Column, Runs: the counts belong to the ledger of copies
+	Copies     bool
+	Slot, Last int64             // Row, Column, Runs: the lowest and the highest slot of the points
+	Why        Reason            // SeriesDeleted
+	Runs       []byte            // Runs: well-formed, for ParseRuns
+	Cells      []byte            // Row, Column, Runs: well-formed, for ParseCells
+	Changes    []byte            // Tags: well-formed, for EachChange
+	Events     []eventfile.Event // Events: in the order of their coming
 
 	series []byte // SeriesDeleted
 }
@@ -125,7 +129,8 @@ func AppendTTL(dst []byte, bucket uint64, ttl int64) []byte {
 
 // AppendSeries appends the record of a series that gets a column of a group. In a bucket with
 // timestamps it gets the next column, too.
-func AppendSeries(dst []byte, bucket uint64, group uint32, column int, incarnation uint64, key []byte) []byte {
+func AppendSeries(dst []byte, bucket uint64, group uint32, column int, incarnation uint64,
+	key []byte) []byte {
 	dst = appendHead(dst, Series, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, byte(column))
@@ -139,7 +144,8 @@ const deletedSize = 1 + len(metric.SeriesID{})
 // AppendSeriesDeleted begins the record of the removal of series of one group. The caller adds
 // each of them with AppendDeleted. The incarnation is 0 for series that have expired, and what they
 // have for those that are dropped.
-func AppendSeriesDeleted(dst []byte, bucket uint64, group uint32, why Reason, incarnation uint64) []byte {
+func AppendSeriesDeleted(dst []byte, bucket uint64, group uint32, why Reason,
+	incarnation uint64) []byte {
 	dst = appendHead(dst, SeriesDeleted, bucket)
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = append(dst, byte(why))
@@ -163,8 +169,8 @@ func (r *Record) DeletedSeries() iter.Seq2[int, metric.SeriesID] {
 	}
 }
 
-// AppendRefused appends the record of the points of a bucket that arrived in a minute since 1970 and
-// that no other record has: they were refused, or other nodes store them.
+// AppendRefused appends the record of the points of a bucket that arrived in a minute since 1970
+// and that no other record has: they were refused, or other nodes store them.
 func AppendRefused(dst []byte, bucket uint64, minute int64, c *account.Counts) []byte {
 	dst = appendHead(dst, Refused, bucket)
 	dst = binary.AppendVarint(dst, minute)
@@ -219,7 +225,8 @@ func Parse(src []byte) (r Record, err error) {
 		r.Why = Reason(f.U8())
 		r.Incarnation = f.Uvarint()
 		r.series = f.Rest()
-		f.Check(r.Why == Deleted && r.Incarnation != 0 || r.Why == Expired && r.Incarnation == 0 || r.Why == Dropped)
+		f.Check(r.Why == Deleted && r.Incarnation != 0 || r.Why == Expired && r.Incarnation == 0 ||
+			r.Why == Dropped)
 		f.Check(len(r.series) > 0 && len(r.series)%deletedSize == 0)
 	case Tags:
 		f.tags(&r)

@@ -17,7 +17,8 @@ func TestRunsRecordRoundTrip(t *testing.T) {
 		words := drawWords(t)
 		w := head.Write{Words: words}
 		for left := len(words); left > 0; {
-			r := head.Run{Column: rapid.IntRange(0, head.Width-1).Draw(t, "column"), Slot: rapid.Int64Range(0, buckets.MaxSlot).Draw(t, "slot")}
+			r := head.Run{Column: rapid.IntRange(0, head.Width-1).Draw(t, "column"),
+				Slot: rapid.Int64Range(0, buckets.MaxSlot).Draw(t, "slot")}
 			r.Points = rapid.IntRange(1, min(left, head.Width-r.Column)).Draw(t, "points")
 			w.Runs = append(w.Runs, r)
 			left -= r.Points
@@ -28,7 +29,8 @@ func TestRunsRecordRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if p.Kind != Runs || p.Bucket != 7 || p.Group != 9 || p.Minute != -5 || p.Counts != c ||
-			!reflect.DeepEqual(ParseRuns(nil, p.Runs), w.Runs) || !reflect.DeepEqual(ParseCells(nil, p.Cells), words) {
+			!reflect.DeepEqual(ParseRuns(nil, p.Runs), w.Runs) ||
+			!reflect.DeepEqual(ParseCells(nil, p.Cells), words) {
 			t.Fatalf("%+v came back as %+v", w, p)
 		}
 	})
@@ -38,9 +40,11 @@ func TestRunsRecordRoundTrip(t *testing.T) {
 // damage.
 func TestMalformedRuns(t *testing.T) {
 	record := func(words int, runs ...head.Run) []byte {
-		return writeRecord(nil, 1, 2, &head.Write{Words: make([]uint64, words), Runs: runs}, 0, &account.Counts{})
+		return writeRecord(nil, 1, 2, &head.Write{Words: make([]uint64, words), Runs: runs}, 0,
+			&account.Counts{})
 	}
-	if _, err := Parse(record(3, head.Run{Column: 254, Points: 2, Slot: 9}, head.Run{Points: 1, Slot: 3})); err != nil {
+	if _, err := Parse(record(3, head.Run{Column: 254, Points: 2, Slot: 9},
+		head.Run{Points: 1, Slot: 3})); err != nil {
 		t.Fatal(err)
 	}
 	for what, rec := range map[string][]byte{

@@ -74,7 +74,8 @@ func TestArrivalsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes, the limit is %d", got, bytes)
 	}
 	r := a.Recent(hourNS)
-	if !r.Missed || !r.has(metric.Series(1, key(0))) || !r.has(metric.Series(1, key(50_000))) || r.has(metric.Series(1, key(99_999))) {
+	if !r.Missed || !r.has(metric.Series(1, key(0))) || !r.has(metric.Series(1, key(50_000))) ||
+		r.has(metric.Series(1, key(99_999))) {
 		t.Errorf("what came first is remembered, and that others came, too: %v", r.Missed)
 	}
 	if r = a.Recent(3 * hourNS); r.Missed || !r.Empty() {

@@ -105,7 +105,8 @@ func (p *Inactive) Column(ref Ref) Ref { return p.left[ref.number()] }
 
 // Is reports whether a reference is to a name.
 func (p *Inactive) Is(ref Ref, key []byte) bool {
-	return int(ref.number()) < len(p.at) && p.at[ref.number()] != noName && string(p.Key(ref)) == string(key)
+	return int(ref.number()) < len(p.at) && p.at[ref.number()] != noName &&
+		string(p.Key(ref)) == string(key)
 }
 
 // Len returns how many names there are.

@@ -50,7 +50,8 @@ func (t *indexShard) first(id *metric.SeriesID) int {
 func (t *indexShard) slot(id *metric.SeriesID) int {
 	mask := len(t.entries) - 1
 	i := t.first(id)
-	for t.entries[i].state != entryFree && (t.entries[i].state == entryRemoved || t.entries[i].id != *id) {
+	for t.entries[i].state != entryFree &&
+		(t.entries[i].state == entryRemoved || t.entries[i].id != *id) {
 		i = (i + 1) & mask
 	}
 	return i

@@ -72,7 +72,12 @@ type rename struct {
 
 // New returns an empty disk of capacity bytes.
 func New(seed uint64, capacity int64) *Disk {
-	d := &Disk{rng: rand.New(rand.NewPCG(seed, 7)), inodes: map[uint64]*inode{}, next: rootID, capacity: capacity}
+	d := &Disk{
+		rng:      rand.New(rand.NewPCG(seed, 7)),
+		inodes:   map[uint64]*inode{},
+		next:     rootID,
+		capacity: capacity,
+	}
 	d.make(true, "/")
 	d.inodes[rootID].links = 1
 	return d

@@ -36,7 +36,8 @@ func (c *calls) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	}
 }
 
-func (c *calls) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+func (c *calls) Read(_ <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult,
+	fuse.Status) {
 	n, st := c.begin(OpRead, in.NodeId)
 	defer c.d.mu.Unlock()
 	if st != fuse.OK {
@@ -50,7 +51,8 @@ func (c *calls) Write(_ <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32,
 	defer c.d.mu.Unlock()
 	if st != fuse.OK {
 		if n != nil && !c.d.cut && c.d.rng.IntN(2) == 0 {
-			_ = c.d.write(n, int64(in.Offset), data[:c.d.rng.IntN(len(data)+1)]) // a part of it may have arrived
+			// a part of it may have arrived
+			_ = c.d.write(n, int64(in.Offset), data[:c.d.rng.IntN(len(data)+1)])
 		}
 		return 0, st
 	}

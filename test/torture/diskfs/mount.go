@@ -24,9 +24,11 @@ func Available() error {
 
 // Mount mounts the disk.
 func (d *Disk) Mount(dir string) (*Mount, error) {
-	server, err := fuse.NewServer(&calls{RawFileSystem: fuse.NewDefaultRawFileSystem(), d: d}, dir, &fuse.MountOptions{
-		DirectMount: true, FsName: "torture", Name: "torture", MaxWrite: 1 << 20, DisableReadDirPlus: true,
-	})
+	server, err := fuse.NewServer(&calls{RawFileSystem: fuse.NewDefaultRawFileSystem(), d: d}, dir,
+		&fuse.MountOptions{
+			DirectMount: true, FsName: "torture", Name: "torture", MaxWrite: 1 << 20,
+			DisableReadDirPlus: true,
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +89,8 @@ func (c *calls) beginEntry(op Op, id uint64, name string) (*inode, *inode, fuse.
 	return dir, n, fuse.OK
 }
 
-func (c *calls) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+func (c *calls) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string,
+	out *fuse.EntryOut) fuse.Status {
 	_, n, st := c.beginEntry(0, h.NodeId, name)
 	defer c.d.mu.Unlock()
 	if st != fuse.OK {
@@ -128,7 +131,8 @@ func (c *calls) SetAttr(_ <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut
 }
 
 // create adds a node under a name.
-func (c *calls) create(parent uint64, name string, dir bool, out *fuse.EntryOut) (*inode, fuse.Status) {
+func (c *calls) create(parent uint64, name string, dir bool, out *fuse.EntryOut) (*inode,
+	fuse.Status) {
 	p, n, st := c.beginEntry(OpNames, parent, name)
 	defer c.d.mu.Unlock()
 	if st != fuse.OK {
@@ -148,12 +152,14 @@ func (c *calls) create(parent uint64, name string, dir bool, out *fuse.EntryOut)
 	return n, fuse.OK
 }
 
-func (c *calls) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+func (c *calls) Mkdir(_ <-chan struct{}, in *fuse.MkdirIn, name string,
+	out *fuse.EntryOut) fuse.Status {
 	_, st := c.create(in.NodeId, name, true, out)
 	return st
 }
 
-func (c *calls) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+func (c *calls) Create(_ <-chan struct{}, in *fuse.CreateIn, name string,
+	out *fuse.CreateOut) fuse.Status {
 	n, st := c.create(in.NodeId, name, false, &out.EntryOut)
 	if st == fuse.OK {
 		c.d.mu.Lock()
@@ -206,7 +212,8 @@ func (c *calls) Rename(_ <-chan struct{}, in *fuse.RenameIn, old, name string) f
 	return fuse.OK
 }
 
-func (c *calls) Link(_ <-chan struct{}, in *fuse.LinkIn, name string, out *fuse.EntryOut) fuse.Status {
+func (c *calls) Link(_ <-chan struct{}, in *fuse.LinkIn, name string,
+	out *fuse.EntryOut) fuse.Status {
 	p, prev, st := c.beginEntry(OpNames, in.NodeId, name)
 	defer c.d.mu.Unlock()
 	n := c.d.inodes[in.Oldnodeid]
@@ -249,7 +256,12 @@ func (c *calls) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryLi
 		child := c.d.inodes[n.entries[names[i]]]
 		var a fuse.Attr
 		child.attr(&a)
-		if !out.AddDirEntry(fuse.DirEntry{Name: names[i], Ino: child.id, Mode: a.Mode, Off: uint64(i + 1)}) {
+		if !out.AddDirEntry(fuse.DirEntry{
+			Name: names[i],
+			Ino:  child.id,
+			Mode: a.Mode,
+			Off:  uint64(i + 1),
+		}) {
 			break
 		}
 	}

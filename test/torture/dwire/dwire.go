@@ -60,7 +60,8 @@ func Key(parts ...string) []byte {
 
 func (c *Conn) send(payload []byte) error {
 	_ = c.conn.SetDeadline(time.Now().Add(c.timeout)) // a failure shows in the write
-	_, err := c.conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...))
+	_, err := c.conn.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))),
+		payload...))
 	return err
 }
 
@@ -152,7 +153,8 @@ func (c *Conn) Refusal(bucket string, key []byte, slot int64, count uint32) (str
 }
 
 // Get returns count slots from slot on, 8 bytes each, 16 with timestamps.
-func (c *Conn) Get(bucket string, key []byte, slot int64, count int, timestamps bool) ([]byte, error) {
+func (c *Conn) Get(bucket string, key []byte, slot int64, count int, timestamps bool) ([]byte,
+	error) {
 	const hpts, exact = 1, 2
 	flags, width := byte(exact), 8
 	if timestamps {

@@ -50,12 +50,14 @@ func (s *Stream) Entry(key []byte, slot int64, points []byte) {
 
 // BeginBatch begins a batch for a slot.
 func (s *Stream) BeginBatch(slot int64) {
-	_, _ = s.out.Write(binary.BigEndian.AppendUint64([]byte{0x0a}, uint64(slot))) // an error stays until Ask
+	// an error stays until Ask
+	_, _ = s.out.Write(binary.BigEndian.AppendUint64([]byte{0x0a}, uint64(slot)))
 }
 
 // BatchPoint adds a point, of 8 or 16 bytes, to the batch.
 func (s *Stream) BatchPoint(key, point []byte) {
-	_, _ = s.out.Write(append(appendName16(make([]byte, 0, len(key)+18), key), point...)) // an error stays until Ask
+	// an error stays until Ask
+	_, _ = s.out.Write(append(appendName16(make([]byte, 0, len(key)+18), key), point...))
 }
 
 // EndBatch ends the batch.
@@ -76,7 +78,8 @@ func (s *Stream) ReadAck() (Ack, error) {
 		return Ack{}, err
 	}
 	if len(b) != 25 || b[0] != 0x21 {
-		return Ack{}, fmt.Errorf("an acknowledgement of %d bytes that begins with %x", len(b), b[:min(1, len(b))])
+		return Ack{}, fmt.Errorf("an acknowledgement of %d bytes that begins with %x", len(b),
+			b[:min(1, len(b))])
 	}
 	return Ack{
 		Seq:      binary.BigEndian.Uint64(b[1:]),

@@ -29,12 +29,15 @@ func datagrams(t Target, release <-chan struct{}) (string, error) {
 	wg.Go(func() { lines.Add(spray(t, t.Graphite, 9, textual, release)) })
 	wg.Wait()
 	first, err := counted(t, put.Load(), "udp_datagrams_total", "udp_kernel_drop_total")
-	second, errLines := counted(t, lines.Load(), "graphite_datagrams_total", "graphite_udp_kernel_drop_total")
-	return fmt.Sprintf(", of %d datagrams %d dropped by the kernel", put.Load()+lines.Load(), first+second), errors.Join(err, errLines)
+	second, errLines := counted(t, lines.Load(), "graphite_datagrams_total",
+		"graphite_udp_kernel_drop_total")
+	return fmt.Sprintf(", of %d datagrams %d dropped by the kernel", put.Load()+lines.Load(),
+		first+second), errors.Join(err, errLines)
 }
 
 // spray sends until release is closed and returns how many datagrams went out.
-func spray(t Target, addr string, seed uint64, make func(Target, *rand.Rand, int) []byte, release <-chan struct{}) (sent int64) {
+func spray(t Target, addr string, seed uint64, make func(Target, *rand.Rand, int) []byte,
+	release <-chan struct{}) (sent int64) {
 	c, err := net.Dial("udp", addr)
 	if err != nil {
 		return 0
@@ -70,7 +73,8 @@ func datagram(t Target, name string, i int, slot int64) []byte {
 
 func known(t Target, _ *rand.Rand, i int) []byte {
 	const series, slots = 400, 3600
-	return datagram(t, "datagram", i*perDatagram%series, t.First+slots+int64(i*perDatagram/series%slots))
+	return datagram(t, "datagram", i*perDatagram%series,
+		t.First+slots+int64(i*perDatagram/series%slots))
 }
 
 func unknown(t Target, _ *rand.Rand, i int) []byte {
@@ -103,7 +107,8 @@ const countedWithin = 30 * time.Second
 // counted waits until two figures of the node make the sum, and returns the second one.
 func counted(t Target, sent int64, received, dropped string) (int64, error) {
 	var r, d int64
-	for end := time.Now().Add(countedWithin); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(countedWithin); time.Now().Before(end); time.Sleep(
+		50 * time.Millisecond) {
 		text, err := figures(t)
 		if err != nil {
 			continue // it is asked again

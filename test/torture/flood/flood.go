@@ -61,7 +61,8 @@ func pickle(t Target) string   { return t.Pickle }
 
 // held opens connections, writes to each what a client writes, and holds them
 // until release is closed. One that the node closes is not opened again.
-func held(n int, addr func(Target) string, client func(t Target, c net.Conn)) func(Target, <-chan struct{}) (string, error) {
+func held(n int, addr func(Target) string, client func(t Target, c net.Conn)) func(Target,
+	<-chan struct{}) (string, error) {
 	return func(t Target, release <-chan struct{}) (string, error) {
 		var wg sync.WaitGroup
 		var closed atomic.Int64
@@ -147,7 +148,8 @@ func batch(t Target, c net.Conn) {
 }
 
 func body(_ Target, c net.Conn) {
-	put(c, []byte("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\nContent-Length: 1048576\r\n\r\n"))
+	put(c, []byte("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: "+
+		"text/plain\r\nContent-Length: 1048576\r\n\r\n"))
 	most(c, 1<<20-1)
 }
 
@@ -190,7 +192,8 @@ func gets(t Target, c net.Conn) {
 func garbage(t Target, release <-chan struct{}) (string, error) {
 	var wg sync.WaitGroup
 	var sent atomic.Int64
-	for k, addr := range []string{t.TCP, t.HTTP, t.Graphite, t.Pickle, t.TCP, t.HTTP, t.Graphite, t.Pickle} {
+	for k, addr := range []string{t.TCP, t.HTTP, t.Graphite, t.Pickle, t.TCP, t.HTTP, t.Graphite,
+		t.Pickle} {
 		wg.Go(func() {
 			rng := rand.New(rand.NewPCG(uint64(k), 1))
 			for {

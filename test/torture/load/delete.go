@@ -24,7 +24,8 @@ func (a *lane) deleteSeries(n *subject.Node) error {
 	}
 	known := s.Acknowledged()
 	s.SetDeleting()
-	_, err := n.Post("/admin/series/delete", map[string]any{"bucket": a.bucket.Name, "metric": metric(s)})
+	_, err := n.Post("/admin/series/delete",
+		map[string]any{"bucket": a.bucket.Name, "metric": metric(s)})
 	if err == nil {
 		s.Deleted()
 		return nil

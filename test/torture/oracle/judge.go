@@ -22,7 +22,9 @@ const (
 	classes
 )
 
-var classNames = [classes]string{"missing", "overwritten value", "value nobody sent", "deleted value", "wrong timestamp", "value without timestamp", "expired value", "name", "answer", "node"}
+var classNames = [classes]string{"missing", "overwritten value", "value nobody sent",
+	"deleted value", "wrong timestamp", "value without timestamp", "expired value", "name", "answer",
+	"node"}
 
 func (c Class) String() string { return classNames[c] }
 
@@ -39,7 +41,8 @@ func (f Finding) String() string {
 	if f.Series == "" {
 		return fmt.Sprintf("%v: %s", f.Class, f.Text)
 	}
-	return fmt.Sprintf("%v: bucket %s series %s slot %d: %s", f.Class, f.Bucket, f.Series, f.Slot, f.Text)
+	return fmt.Sprintf("%v: bucket %s series %s slot %d: %s", f.Class, f.Bucket, f.Series, f.Slot,
+		f.Text)
 }
 
 // Clock bounds what a lifetime hides: slots below Hidden must be unset, those
@@ -136,9 +139,12 @@ func (s *Series) JudgeAlone(pairs, values []byte, found func(Finding)) {
 
 // match finds the write that a point came from, the newest one among equals. p is the
 // value with its timestamp, or nil where it is judged alone.
-func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte) (uint32, Class, string) {
+func (s *Series) match(i int32, slot int64, allowed []uint32, w uint64, p []byte) (uint32, Class,
+	string) {
 	same := func(n uint32) bool {
-		return n != 0 && word(s.Kind, s.ID, n) == w && (!s.Bucket.HPTS || p == nil || binary.BigEndian.Uint64(p[8:]) == timestamp(s.Bucket, slot, s.ID, n))
+		return n != 0 && word(s.Kind, s.ID, n) == w &&
+			(!s.Bucket.HPTS || p == nil || binary.BigEndian.Uint64(p[8:]) == timestamp(s.Bucket, slot, s.ID,
+				n))
 	}
 	timestamps := false
 	for j := len(allowed) - 1; j >= 0; j-- {

@@ -5,7 +5,8 @@ package oracle
 // deleted, must not; one that expired and was seen to be gone must not come back.
 // lost says for which series damage may have taken the name, or its deletion. The caller holds the
 // lane.
-func (b *Bucket) JudgeNames(listed []string, clock Clock, lost func(*Series) bool, found func(Finding)) int64 {
+func (b *Bucket) JudgeNames(listed []string, clock Clock, lost func(*Series) bool,
+	found func(Finding)) int64 {
 	there := make(map[string]bool, len(listed))
 	for _, k := range listed {
 		if there[k] {
@@ -30,7 +31,8 @@ func (b *Bucket) JudgeNames(listed []string, clock Clock, lost func(*Series) boo
 		}
 	}
 	for k := range there {
-		found(Finding{Class: Name, Text: "bucket " + b.Name + " lists what nobody sent: " + printable([]byte(k))})
+		found(Finding{Class: Name, Text: "bucket " + b.Name + " lists what nobody sent: " +
+			printable([]byte(k))})
 	}
 	return int64(len(listed))
 }

@@ -45,7 +45,8 @@ func Start(bin, dir string, args ...string) (*Node, error) {
 	select {
 	case <-n.Log.ready:
 		n.TCP, n.HTTP = n.Log.find(`tcp_addr=(\S+)`), n.Log.find(`http_addr=(\S+)`)
-		n.Graphite, n.Pickle = n.Log.find(`msg="graphite lines" addr=(\S+)`), n.Log.find(`msg="graphite pickled lists" addr=(\S+)`)
+		n.Graphite, n.Pickle = n.Log.find(`msg="graphite lines" addr=(\S+)`),
+			n.Log.find(`msg="graphite pickled lists" addr=(\S+)`)
 		n.UDP = n.Log.find(`msg="udp put" addr=(\S+)`)
 		return n, nil
 	case <-n.done:
@@ -59,11 +60,13 @@ func Start(bin, dir string, args ...string) (*Node, error) {
 func Launch(bin, dir string, args ...string) (*Node, error) {
 	n := &Node{Log: &Log{ready: make(chan struct{})}, done: make(chan struct{})}
 	args = append([]string{
-		"serve", "--data-dir", dir, "--tcp-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--set", "bucket.auto_create=off",
+		"serve", "--data-dir", dir, "--tcp-addr", "127.0.0.1:0", "--http-addr", "127.0.0.1:0", "--set",
+		"bucket.auto_create=off",
 	}, args...)
 	n.cmd = exec.Command(filepath.Join(bin, "ddb"), args...)
 	n.cmd.Stderr = n.Log
-	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it does not outlive this program
+	// it does not outlive this program
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := n.cmd.Start(); err != nil {
 		return nil, err
 	}

@@ -14,7 +14,8 @@ import (
 // overHTTP asks queries about a series whose values came over the wire and were
 // judged, and holds the answers against these values. After damage an aggregate
 // may know more than the points show, because rollups stand apart.
-func overHTTP(n *subject.Node, s *oracle.Series, values []byte, damaged bool, rng *rand.Rand, r *Report) error {
+func overHTTP(n *subject.Node, s *oracle.Series, values []byte, damaged bool, rng *rand.Rand,
+	r *Report) error {
 	words := wordsOf(values)
 	wrong := func(q, text string) {
 		r.Found(oracle.Finding{Class: oracle.Answer, Text: fmt.Sprintf("%s: %s", q, text)})
@@ -39,7 +40,8 @@ func overHTTP(n *subject.Node, s *oracle.Series, values []byte, damaged bool, rn
 		if hi > len(words) {
 			continue
 		}
-		q := fmt.Sprintf("SELECT %s(%s BUCKET '%s', %dms) %s", f, oracle.Text(s.Key), b.Name, int64(span)*b.Resolution, between(b, lo, hi))
+		q := fmt.Sprintf("SELECT %s(%s BUCKET '%s', %dms) %s", f, oracle.Text(s.Key), b.Name,
+			int64(span)*b.Resolution, between(b, lo, hi))
 		res, err := ask(n, q)
 		r.Queries++
 		if err != nil {
@@ -53,7 +55,8 @@ func overHTTP(n *subject.Node, s *oracle.Series, values []byte, damaged bool, rn
 }
 
 func between(b *oracle.Bucket, lo, hi int) string {
-	return fmt.Sprintf("AFTER %d FOR %dms", (b.First+int64(lo))*b.Resolution, int64(hi-lo)*b.Resolution)
+	return fmt.Sprintf("AFTER %d FOR %dms", (b.First+int64(lo))*b.Resolution,
+		int64(hi-lo)*b.Resolution)
 }
 
 // ask returns the one series of an answer, or nil when the node says that
@@ -108,7 +111,8 @@ func compareValues(res *subject.Result, words []uint64, wrong func(string)) {
 
 // compareSpans computes an aggregate from the points by the rule of the language: a span without
 // any point is null, or 0 of count.
-func compareSpans(f string, res *subject.Result, words []uint64, span int, damaged bool, wrong func(string)) {
+func compareSpans(f string, res *subject.Result, words []uint64, span int, damaged bool,
+	wrong func(string)) {
 	if len(res.Values) != len(words)/span {
 		wrong(fmt.Sprintf("%d values, want %d", len(res.Values), len(words)/span))
 		return

@@ -68,7 +68,8 @@ func (f *fake) talk(c net.Conn) {
 			return
 		}
 		for _, frame := range f.answer(b) {
-			_, _ = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...)) // the client notices
+			// the client notices
+			_, _ = c.Write(append(binary.BigEndian.AppendUint32(nil, uint32(len(frame))), frame...))
 		}
 	}
 }
@@ -125,9 +126,11 @@ func write(h *history, s *oracle.Series, slot int64) []byte {
 }
 
 func newHistory() *history {
-	h := &history{node: &fake{points: map[string][]byte{}, alone: map[string][]byte{}, listed: map[string][]string{}}}
+	h := &history{node: &fake{points: map[string][]byte{}, alone: map[string][]byte{},
+		listed: map[string][]string{}}}
 	h.plain = h.book.Add(oracle.Bucket{Name: "plain", Resolution: 1000, First: first, Slots: slots})
-	h.timestamps = h.book.Add(oracle.Bucket{Name: "stamps", Resolution: 1000, HPTS: true, First: first, Slots: slots})
+	h.timestamps = h.book.Add(oracle.Bucket{Name: "stamps", Resolution: 1000, HPTS: true, First: first,
+		Slots: slots})
 	h.plain.SetState(oracle.Present)
 	h.timestamps.SetState(oracle.Present)
 	// Kinds of values go by the number of the series; Counted is every fifth.
@@ -199,7 +202,9 @@ func TestPlantedFaults(t *testing.T) {
 		plant func(h *history)
 		want  map[oracle.Class]int64
 	}{
-		"an overwritten value": {func(h *history) { h.node.put(h.rewritten, first+7, h.old) }, map[oracle.Class]int64{oracle.Stale: 1}},
+		"an overwritten value": {func(h *history) {
+			h.node.put(h.rewritten, first+7, h.old)
+		}, map[oracle.Class]int64{oracle.Stale: 1}},
 		"a flipped bit": {func(h *history) {
 			h.node.points["plain"+string(h.late.Key)][8*5+7] ^= 1
 		}, map[oracle.Class]int64{oracle.Foreign: 1}},
@@ -207,16 +212,25 @@ func TestPlantedFaults(t *testing.T) {
 			p := h.node.points["plain"+string(h.late.Key)]
 			copy(p[8*5:8*6], p[8*6:8*7])
 		}, map[oracle.Class]int64{oracle.Foreign: 1}},
-		"a point behind the last": {func(h *history) { h.node.put(h.late, first+49, h.old) }, map[oracle.Class]int64{oracle.Foreign: 1}},
-		"a missing point":         {func(h *history) { h.node.put(h.late, first+9, make([]byte, 8)) }, map[oracle.Class]int64{oracle.Missing: 1}},
+		"a point behind the last": {func(h *history) {
+			h.node.put(h.late, first+49, h.old)
+		}, map[oracle.Class]int64{oracle.Foreign: 1}},
+		"a missing point": {func(h *history) {
+			h.node.put(h.late, first+9, make([]byte, 8))
+		}, map[oracle.Class]int64{oracle.Missing: 1}},
 		"a missing series": {func(h *history) {
 			delete(h.node.points, "plain"+string(h.late.Key))
 		}, map[oracle.Class]int64{oracle.Missing: 40}},
-		"a deleted value": {func(h *history) { h.node.put(h.deleted, first+3, h.of) }, map[oracle.Class]int64{oracle.Risen: 1}},
+		"a deleted value": {func(h *history) {
+			h.node.put(h.deleted, first+3, h.of)
+		}, map[oracle.Class]int64{oracle.Risen: 1}},
 		"an invented timestamp": {func(h *history) {
-			binary.BigEndian.PutUint64(h.node.points["stamps"+string(h.timestamp.Key)][16*4+8:], (first+4)*1e9)
+			binary.BigEndian.PutUint64(h.node.points["stamps"+string(h.timestamp.Key)][16*4+8:],
+				(first+4)*1e9)
 		}, map[oracle.Class]int64{oracle.Timestamp: 1}},
-		"a value without its timestamp": {func(h *history) { h.part(5) }, map[oracle.Class]int64{oracle.Missing: 1, oracle.Alone: 1}},
+		"a value without its timestamp": {func(h *history) {
+			h.part(5)
+		}, map[oracle.Class]int64{oracle.Missing: 1, oracle.Alone: 1}},
 		"another value without timestamps": {func(h *history) {
 			values := h.node.values(string(h.timestamp.Key), h.node.points["stamps"+string(h.timestamp.Key)])
 			copy(values[8*5:8*6], values[8*6:8*7])
@@ -229,11 +243,21 @@ func TestPlantedFaults(t *testing.T) {
 		"a deleted name": {func(h *history) {
 			h.node.listed["plain"] = append(h.node.listed["plain"], string(h.deleted.Key))
 		}, map[oracle.Class]int64{oracle.Name: 1}},
-		"a missing name":  {func(h *history) { h.node.listed["plain"] = h.node.listed["plain"][1:] }, map[oracle.Class]int64{oracle.Name: 1}},
-		"a name twice":    {func(h *history) { h.node.listed["stamps"] = slices.Repeat(h.node.listed["stamps"], 2) }, map[oracle.Class]int64{oracle.Name: 1}},
-		"a foreign name":  {func(h *history) { h.node.listed["stamps"] = append(h.node.listed["stamps"], "\x01z") }, map[oracle.Class]int64{oracle.Name: 1}},
-		"a lost bucket":   {func(h *history) { h.node.buckets = h.node.buckets[:2] }, map[oracle.Class]int64{oracle.Name: 1}},
-		"a bucket's back": {func(h *history) { h.timestamps.SetState(oracle.Gone) }, map[oracle.Class]int64{oracle.Name: 1}},
+		"a missing name": {func(h *history) {
+			h.node.listed["plain"] = h.node.listed["plain"][1:]
+		}, map[oracle.Class]int64{oracle.Name: 1}},
+		"a name twice": {func(h *history) {
+			h.node.listed["stamps"] = slices.Repeat(h.node.listed["stamps"], 2)
+		}, map[oracle.Class]int64{oracle.Name: 1}},
+		"a foreign name": {func(h *history) {
+			h.node.listed["stamps"] = append(h.node.listed["stamps"], "\x01z")
+		}, map[oracle.Class]int64{oracle.Name: 1}},
+		"a lost bucket": {func(h *history) {
+			h.node.buckets = h.node.buckets[:2]
+		}, map[oracle.Class]int64{oracle.Name: 1}},
+		"a bucket's back": {func(h *history) {
+			h.timestamps.SetState(oracle.Gone)
+		}, map[oracle.Class]int64{oracle.Name: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHistory()
@@ -263,7 +287,8 @@ func TestDamageExcusesGapsOnly(t *testing.T) {
 // TestDamageOfTimestampsLeavesValues: where damage was, a value may be there for those
 // who ask for no timestamps, if it is the right one.
 func TestDamageOfTimestampsLeavesValues(t *testing.T) {
-	for slot, want := range map[int]map[oracle.Class]int64{9: nil, 20: {oracle.Missing: 1, oracle.Alone: 1}} {
+	for slot, want := range map[int]map[oracle.Class]int64{
+		9: nil, 20: {oracle.Missing: 1, oracle.Alone: 1}} {
 		h := newHistory()
 		h.part(slot)
 		r := h.judge(t, Options{Region: &Region{

@@ -24,7 +24,8 @@ func (o *Operator) seen() (status.Seen, map[ring.ID]members.Report, error) {
 	}
 	list := s.View.Members()
 	for i := range list {
-		if m := &list[i]; m.State != ring.Removed && s.Up(m.ID) && reports[m.ID].Ring != s.View.Version() {
+		if m := &list[i]; m.State != ring.Removed && s.Up(m.ID) &&
+			reports[m.ID].Ring != s.View.Version() {
 			s.Agree = false
 		}
 	}
@@ -46,7 +47,8 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 		return nil, err
 	}
 	v := seen.View
-	out := &admin.Cluster{Node: name(v, seen.Self), Ring: v.Version().String(), Agree: seen.Agree, Copies: v.Copies(ring.Current), Next: v.Copies(ring.Future),
+	out := &admin.Cluster{Node: name(v, seen.Self), Ring: v.Version().String(), Agree: seen.Agree,
+		Copies: v.Copies(ring.Current), Next: v.Copies(ring.Future),
 		Partitions: v.Partitions(), Changing: v.Changing(), Paused: o.Members.Paused(),
 		Members: []admin.ClusterMember{}, Staged: []string{}, Waiting: []string{}, Refused: []string{}}
 	out.Reads, out.Writes = o.Node.Quorums()
@@ -56,10 +58,14 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 		if seen.Alone {
 			m.State, shares[i] = ring.Joining, ring.Share{}
 		}
-		out.Members = append(out.Members, admin.ClusterMember{Name: m.Name, ID: m.ID.String(), State: m.State.String(), Up: o.Node.Up(m.ID), Maintenance: away[m.ID],
-			Addresses: m.Addresses, Zone: m.Zone, Share: shares[i].Current, Future: shares[i].Future, Bytes: r.Bytes, Free: r.Free, Hints: r.Hints})
+		out.Members = append(out.Members, admin.ClusterMember{Name: m.Name, ID: m.ID.String(),
+			State: m.State.String(), Up: o.Node.Up(m.ID), Maintenance: away[m.ID],
+			Addresses: m.Addresses, Zone: m.Zone, Share: shares[i].Current, Future: shares[i].Future,
+			Bytes: r.Bytes, Free: r.Free, Hints: r.Hints})
 	}
-	slices.SortFunc(out.Members, func(a, b admin.ClusterMember) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(out.Members, func(a, b admin.ClusterMember) int {
+		return strings.Compare(a.Name, b.Name)
+	})
 	waits, err := o.Members.Waits()
 	if err != nil {
 		return nil, err
@@ -90,7 +96,8 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 func (o *Operator) statusText(seen status.Seen, c *admin.Cluster) string {
 	var b strings.Builder
 	b.WriteString(seen.Cluster())
-	fmt.Fprintf(&b, "\nRing %s, ring_size %d, n = %d, r = %d, w = %d\n", c.Ring, c.Partitions, c.Copies, c.Reads, c.Writes)
+	fmt.Fprintf(&b, "\nRing %s, ring_size %d, n = %d, r = %d, w = %d\n", c.Ring, c.Partitions,
+		c.Copies, c.Reads, c.Writes)
 	if c.Changing {
 		b.WriteString("A change is under way.\n")
 	}
@@ -105,7 +112,8 @@ func (o *Operator) statusText(seen status.Seen, c *admin.Cluster) string {
 	}
 	for i := range c.Members {
 		if m := &c.Members[i]; m.Maintenance {
-			fmt.Fprintf(&b, "In maintenance: %s, until ddb admin cluster maintenance %s off\n", m.Name, m.Name)
+			fmt.Fprintf(&b, "In maintenance: %s, until ddb admin cluster maintenance %s off\n", m.Name,
+				m.Name)
 		}
 	}
 	lines("Staged: ", c.Staged)
@@ -123,7 +131,13 @@ func (o *Operator) ring() (any, error) {
 		return nil, err
 	}
 	v := seen.View
-	out := admin.ClusterRing{Text: seen.Ring(), Ring: v.Version().String(), Agree: seen.Agree, Moves: []admin.ClusterMove{}, Down: []string{}}
+	out := admin.ClusterRing{
+		Text:  seen.Ring(),
+		Ring:  v.Version().String(),
+		Agree: seen.Agree,
+		Moves: []admin.ClusterMove{},
+		Down:  []string{},
+	}
 	for _, m := range v.Fetches(0) {
 		move := admin.ClusterMove{Partition: m.Partition, From: []string{}, To: name(v, m.To)}
 		for _, id := range m.From {
@@ -158,10 +172,14 @@ func (o *Operator) transfers() (any, error) {
 			continue // what it said is old
 		}
 		for _, t := range r.Transfers {
-			list = append(list, status.Transfer{Hints: t.Hints, Partition: t.Partition, From: t.From, To: t.To,
-				Started: moment(t.Started), Last: moment(t.Last), Points: t.Points, Bytes: t.Bytes, Size: t.Size})
-			out.Transfers = append(out.Transfers, admin.ClusterTransfer{Hints: t.Hints, Partition: t.Partition, From: name(seen.View, t.From), To: name(seen.View, t.To),
-				Points: t.Points, Bytes: t.Bytes, Size: t.Size})
+			list = append(list, status.Transfer{Hints: t.Hints, Partition: t.Partition, From: t.From,
+				To:      t.To,
+				Started: moment(t.Started), Last: moment(t.Last), Points: t.Points, Bytes: t.Bytes,
+				Size: t.Size})
+			out.Transfers = append(out.Transfers,
+				admin.ClusterTransfer{Hints: t.Hints, Partition: t.Partition, From: name(seen.View, t.From),
+					To:     name(seen.View, t.To),
+					Points: t.Points, Bytes: t.Bytes, Size: t.Size})
 		}
 	}
 	slices.SortFunc(out.Transfers, func(a, b admin.ClusterTransfer) int {
@@ -187,7 +205,12 @@ func (o *Operator) plan() (*admin.ClusterPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &admin.ClusterPlan{Ring: seen.View.Version().String(), Changes: []string{}, Fetches: []admin.Fetch{}, Warnings: []string{}}
+	out := &admin.ClusterPlan{
+		Ring:     seen.View.Version().String(),
+		Changes:  []string{},
+		Fetches:  []admin.Fetch{},
+		Warnings: []string{},
+	}
 	if plan == nil {
 		out.Text = status.Plan(nil, seen)
 		return out, nil
@@ -197,12 +220,18 @@ func (o *Operator) plan() (*admin.ClusterPlan, error) {
 	for _, c := range plan.Changes {
 		out.Changes = append(out.Changes, c.String())
 	}
-	out.Moves, out.Bytes, out.Warnings = len(plan.Moves), plan.Bytes(), append(out.Warnings, plan.Warnings...)
+	out.Moves, out.Bytes, out.Warnings = len(plan.Moves), plan.Bytes(),
+		append(out.Warnings, plan.Warnings...)
 	out.Seconds = plan.Time.Seconds()
 	partitions := plan.Partitions()
 	for _, m := range plan.Next.Members() {
 		if n := partitions[m.ID]; n > 0 {
-			out.Fetches = append(out.Fetches, admin.Fetch{Node: m.Name, Partitions: n, Bytes: plan.Incoming[m.ID].Bytes, Free: plan.Free[m.ID]})
+			out.Fetches = append(out.Fetches, admin.Fetch{
+				Node:       m.Name,
+				Partitions: n,
+				Bytes:      plan.Incoming[m.ID].Bytes,
+				Free:       plan.Free[m.ID],
+			})
 		}
 	}
 	return out, nil
@@ -213,11 +242,17 @@ func (o *Operator) audit() (any, error) {
 	s, now := o.Node.Figures()
 	of := o.Node.Events().Exchanged()
 	out := admin.ClusterAudit{EventComparisons: of.Comparisons, EventsCopied: of.Fetched,
-		Comparisons: s.Comparisons, Chunks: s.Chunks, Differences: s.Differences, Repaired: s.Repaired, Moved: s.Moved,
-		HintsKept: s.HintsKept, HintsDelivered: s.HintsDelivered, Hints: s.Hints, Partitions: []admin.AuditPass{}}
+		Comparisons: s.Comparisons, Chunks: s.Chunks, Differences: s.Differences, Repaired: s.Repaired,
+		Moved:     s.Moved,
+		HintsKept: s.HintsKept, HintsDelivered: s.HintsDelivered, Hints: s.Hints,
+		Partitions: []admin.AuditPass{}}
 	oldest, never := 0.0, 0
 	for _, p := range s.Passes {
-		pass := admin.AuditPass{Partition: p.Partition, Never: p.Never, AgoS: float64(max(now-p.At, 0)) / 1000}
+		pass := admin.AuditPass{
+			Partition: p.Partition,
+			Never:     p.Never,
+			AgoS:      float64(max(now-p.At, 0)) / 1000,
+		}
 		if pass.Never {
 			pass.AgoS = 0
 			never++

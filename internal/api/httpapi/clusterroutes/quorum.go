@@ -38,5 +38,12 @@ func (o *Operator) quorum(_ context.Context, decode func(any) error) (any, error
 			return nil, err
 		}
 	}
-	return admin.BucketQuorum{Name: in.Name, OwnReads: &q.OwnReads, OwnWrites: &q.OwnWrites, Copies: q.Copies, Reads: q.Reads, Writes: q.Writes}, nil
+	return admin.BucketQuorum{
+		Name:      in.Name,
+		OwnReads:  &q.OwnReads,
+		OwnWrites: &q.OwnWrites,
+		Copies:    q.Copies,
+		Reads:     q.Reads,
+		Writes:    q.Writes,
+	}, nil
 }

@@ -1,5 +1,5 @@
-// Package clusterroutes answers requests about the cluster of a node: what it is, and changes of who
-// belongs to it.
+// Package clusterroutes answers requests about the cluster of a node: what it is, and changes of
+// who belongs to it.
 package clusterroutes
 
 import (
@@ -21,10 +21,12 @@ type Node interface {
 	Self() ring.ID
 	View() *ring.View
 	Up(id ring.ID) bool
-	// Joined returns why the node takes no points yet: it has not found its cluster, or is no member of it.
+	// Joined returns why the node takes no points yet: it has not found its cluster, or is no member
+	// of it.
 	Joined() error
 	Quorums() (r, w int)
-	// BucketQuorum returns r and w of a bucket, and SetBucketQuorum sets them; 0 is the number of the cluster.
+	// BucketQuorum returns r and w of a bucket, and SetBucketQuorum sets them; 0 is the number of the
+	// cluster.
 	BucketQuorum(name string) (cluster.BucketQuorum, error)
 	SetBucketQuorum(name string, reads, writes int) error
 	// Figures returns the counters of the protocol, and the time on the clock of those in it.
@@ -54,11 +56,13 @@ type Route struct {
 }
 
 // ErrAlone is the error of a node that is no part of a cluster.
-var ErrAlone = errors.New("this node is on its own: set cluster.listen, and cluster.join to where another node gossips, to make it part of a cluster")
+var ErrAlone = errors.New("this node is on its own: set cluster.listen, and cluster.join to " +
+	"where another node gossips, to make it part of a cluster")
 
 // IsConflict reports whether an error says that a change does not fit what there is.
 func IsConflict(err error) bool {
-	for _, known := range []error{ErrAlone, ring.ErrRefused, ring.ErrStale, members.ErrNothing, members.ErrMinority, members.ErrMaintenance} {
+	for _, known := range []error{ErrAlone, ring.ErrRefused, ring.ErrStale, members.ErrNothing,
+		members.ErrMinority, members.ErrMaintenance} {
 		if errors.Is(err, known) {
 			return true
 		}
@@ -69,46 +73,54 @@ func IsConflict(err error) bool {
 // Routes returns all routes.
 func (o *Operator) Routes() []Route {
 	get := func(name string, answer func() (any, error)) Route {
-		return Route{"/admin/cluster/" + name, "GET", func(context.Context, func(any) error) (any, error) {
-			if o == nil {
-				return nil, ErrAlone
-			}
-			return answer()
-		}}
+		return Route{"/admin/cluster/" + name, "GET",
+			func(context.Context, func(any) error) (any, error) {
+				if o == nil {
+					return nil, ErrAlone
+				}
+				return answer()
+			}}
 	}
-	post := func(name string, do func(ctx context.Context, decode func(any) error) (any, error)) Route {
-		return Route{"/admin/cluster/" + name, "POST", func(ctx context.Context, decode func(any) error) (any, error) {
-			if o == nil {
-				return nil, ErrAlone
-			}
-			return do(ctx, decode)
-		}}
+	post := func(name string, do func(ctx context.Context, decode func(any) error) (any,
+		error)) Route {
+		return Route{"/admin/cluster/" + name, "POST",
+			func(ctx context.Context, decode func(any) error) (any, error) {
+				if o == nil {
+					return nil, ErrAlone
+				}
+				return do(ctx, decode)
+			}}
 	}
 	routes := []Route{
 		get("status", func() (any, error) { return o.status(o.statusText) }),
 		get("members", func() (any, error) { return o.status(o.membersText) }),
-		get("ring", o.ring), get("transfers", o.transfers), get("plan", func() (any, error) { return o.plan() }), get("audit", o.audit),
-		post("commit", o.commit), post("undo", o.undo), post("quorum", o.quorum), post("maintenance", o.maintenance),
+		get("ring", o.ring), get("transfers", o.transfers), get("plan", func() (any, error) {
+			return o.plan()
+		}), get("audit", o.audit),
+		post("commit", o.commit), post("undo", o.undo), post("quorum", o.quorum),
+		post("maintenance", o.maintenance),
 	}
 	for action := ring.Join; action <= ring.SetCopies; action++ {
-		routes = append(routes, post(action.String(), func(ctx context.Context, decode func(any) error) (any, error) {
-			return o.stage(ctx, action, decode)
-		}))
+		routes = append(routes,
+			post(action.String(), func(ctx context.Context, decode func(any) error) (any, error) {
+				return o.stage(ctx, action, decode)
+			}))
 	}
 	for name, do := range map[string]func(context.Context) error{
 		"clear":  func(ctx context.Context) error { return o.Members.Clear(ctx) },
 		"pause":  func(ctx context.Context) error { return o.Members.Pause(ctx, true) },
 		"resume": func(ctx context.Context) error { return o.Members.Pause(ctx, false) },
 	} {
-		routes = append(routes, post(name, func(ctx context.Context, decode func(any) error) (any, error) {
-			if err := decode(&struct{}{}); err != nil {
-				return nil, err
-			}
-			if err := do(ctx); err != nil {
-				return nil, err
-			}
-			return o.status(o.statusText)
-		}))
+		routes = append(routes,
+			post(name, func(ctx context.Context, decode func(any) error) (any, error) {
+				if err := decode(&struct{}{}); err != nil {
+					return nil, err
+				}
+				if err := do(ctx); err != nil {
+					return nil, err
+				}
+				return o.status(o.statusText)
+			}))
 	}
 	return routes
 }
@@ -127,7 +139,8 @@ func (o *Operator) maintenance(ctx context.Context, decode func(any) error) (any
 }
 
 // stage stages a change. As with the original a node that is no member may be told to join one.
-func (o *Operator) stage(ctx context.Context, action ring.Action, decode func(any) error) (any, error) {
+func (o *Operator) stage(ctx context.Context, action ring.Action, decode func(any) error) (any,
+	error) {
 	var in admin.ClusterChange
 	if err := decode(&in); err != nil {
 		return nil, err
@@ -144,7 +157,8 @@ func (o *Operator) stage(ctx context.Context, action ring.Action, decode func(an
 			}
 		}
 		if c.New == "" {
-			return nil, fmt.Errorf("%w: this node is a member already: name the one that is to join", ring.ErrRefused)
+			return nil, fmt.Errorf("%w: this node is a member already: name the one that is to join",
+				ring.ErrRefused)
 		}
 	case ring.Leave:
 		c.Node = in.Node
@@ -153,7 +167,8 @@ func (o *Operator) stage(ctx context.Context, action ring.Action, decode func(an
 		}
 	case ring.SetCopies:
 		if c.Copies = in.Copies; c.Copies < 1 || c.Copies > ring.MaxCopies {
-			return nil, fmt.Errorf("%w: n = %d, it is from 1 to %d", ring.ErrRefused, c.Copies, ring.MaxCopies)
+			return nil, fmt.Errorf("%w: n = %d, it is from 1 to %d", ring.ErrRefused, c.Copies,
+				ring.MaxCopies)
 		}
 	default:
 		c.Node, c.New = in.Node, in.New

@@ -1,5 +1,6 @@
-// Package ducksproxy hands requests of the page on to ducks, which has an API of its own: so a browser that reaches the
-// store sees the rooms as well, with what lets it in there and nothing of this node's.
+// Package ducksproxy hands requests of the page on to ducks, which has an API of its own: so a
+// browser that reaches the store sees the rooms as well, with what lets it in there and nothing of
+// this node's.
 package ducksproxy
 
 import (
@@ -22,7 +23,8 @@ const (
 	Path  = mount + root // what is below it is handed on
 )
 
-// Limits of requests to ducks. Its longest answer is to a clone, which takes milliseconds, or an update, which compares images.
+// Limits of requests to ducks. Its longest answer is to a clone, which takes milliseconds, or an
+// update, which compares images.
 const (
 	dialTimeout   = 5 * time.Second
 	answerTimeout = 2 * time.Minute
@@ -34,16 +36,26 @@ type Proxy struct {
 	forward httputil.ReverseProxy
 }
 
-// New returns one that hands on to the ducks at an address without a path. An https server is trusted by the certificate of
-// its CA in a file, or without one by those of the system.
+// New returns one that hands on to the ducks at an address without a path. An https server is
+// trusted by the certificate of its CA in a file, or without one by those of the system.
 func New(to *url.URL, ca string) (*Proxy, error) {
 	trusted, err := trust.CA(ca)
 	if err != nil {
 		return nil, err
 	}
 	p := &Proxy{to: to}
-	t := &http.Transport{DialContext: (&net.Dialer{Timeout: dialTimeout}).DialContext, TLSClientConfig: trusted, ResponseHeaderTimeout: answerTimeout, IdleConnTimeout: time.Minute}
-	p.forward = httputil.ReverseProxy{Transport: t, Rewrite: p.rewrite, ModifyResponse: answered, ErrorHandler: failed}
+	t := &http.Transport{
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSClientConfig:       trusted,
+		ResponseHeaderTimeout: answerTimeout,
+		IdleConnTimeout:       time.Minute,
+	}
+	p.forward = httputil.ReverseProxy{
+		Transport:      t,
+		Rewrite:        p.rewrite,
+		ModifyResponse: answered,
+		ErrorHandler:   failed,
+	}
 	return p, nil
 }
 
@@ -52,7 +64,8 @@ type outcome struct{ err error }
 
 type outcomeKey struct{}
 
-// Serve answers with what ducks says. An error says that ducks has not answered: then nothing is written.
+// Serve answers with what ducks says. An error says that ducks has not answered: then nothing is
+// written.
 func (p *Proxy) Serve(w http.ResponseWriter, r *http.Request) error {
 	var out outcome
 	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), outcomeKey{}, &out)))

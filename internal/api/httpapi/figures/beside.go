@@ -25,38 +25,96 @@ var happened = []struct {
 	of   func(c *account.Counts) uint64
 }{
 	{newDesc("events_received_total", "Events received.", "bucket"), (*account.Counts).Received},
-	{newDesc("events_accepted_total", "Events stored.", "bucket"), func(c *account.Counts) uint64 { return c.Accepted }},
-	{newDesc("events_duplicate_total", "Repeats of events, dropped.", "bucket"), func(c *account.Counts) uint64 { return c.Duplicate }},
-	{newDesc("events_late_total", "Events stored that are older than the newest of the bucket by more than its grace.", "bucket"), func(c *account.Counts) uint64 { return c.Late }},
+	{newDesc("events_accepted_total", "Events stored.", "bucket"), func(c *account.Counts) uint64 {
+		return c.Accepted
+	}},
+	{newDesc("events_duplicate_total", "Repeats of events, dropped.", "bucket"),
+		func(c *account.Counts) uint64 {
+			return c.Duplicate
+		}},
+	{newDesc("events_late_total", "Events stored that are older than the newest of the bucket by "+
+		"more than its grace.", "bucket"), func(c *account.Counts) uint64 {
+		return c.Late
+	}},
 }
 
 var (
 	eventsRefusedDesc = newDesc("events_refused_total", "Events refused.", "bucket", "reason")
-	eventsLostDesc    = newDesc("events_lost_total", "Events counted as stored and lost since.", "cause")
-	eventsRecovered   = newDesc("events_recovered_total", "Events counted as lost that are served again.", "cause")
+	eventsLostDesc    = newDesc("events_lost_total", "Events counted as stored and lost since.",
+		"cause")
+	eventsRecovered = newDesc("events_recovered_total",
+		"Events counted as lost that are served again.", "cause")
 )
 
 var eventFigures = []figure[events.Stats]{
-	gauge("event_files", "Files of events.", func(s *events.Stats) float64 { return float64(s.Files) }),
-	gauge("event_file_bytes", "Size of all files of events.", func(s *events.Stats) float64 { return float64(s.FileBytes) }),
-	gauge("event_file_events", "Events in files.", func(s *events.Stats) float64 { return float64(s.FileEvents) }),
-	gauge("event_unflushed", "Events in memory that wait for a flush.", func(s *events.Stats) float64 { return float64(s.MemoryEvents) }),
-	gauge("event_tails", "Live tails of events.", func(s *events.Stats) float64 { return float64(s.Followers) }),
-	counter("events_ahead_total", "Events stored with the time of arrival, because theirs was too far ahead.", func(s *events.Stats) float64 { return float64(s.Ahead) }),
-	counter("event_tail_missed_total", "Events that live tails did not get, as their readers were too slow.", func(s *events.Stats) float64 { return float64(s.Missed) }),
-	counter("event_merges_total", "Merges of files of events.", func(s *events.Stats) float64 { return float64(s.Merges) }),
+	gauge("event_files", "Files of events.", func(s *events.Stats) float64 {
+		return float64(s.Files)
+	}),
+	gauge("event_file_bytes", "Size of all files of events.", func(s *events.Stats) float64 {
+		return float64(s.FileBytes)
+	}),
+	gauge("event_file_events", "Events in files.", func(s *events.Stats) float64 {
+		return float64(s.FileEvents)
+	}),
+	gauge("event_unflushed", "Events in memory that wait for a flush.", func(s *events.Stats) float64 {
+		return float64(s.MemoryEvents)
+	}),
+	gauge("event_tails", "Live tails of events.", func(s *events.Stats) float64 {
+		return float64(s.Followers)
+	}),
+	counter("events_ahead_total",
+		"Events stored with the time of arrival, because theirs was too far ahead.",
+		func(s *events.Stats) float64 {
+			return float64(s.Ahead)
+		}),
+	counter("event_tail_missed_total",
+		"Events that live tails did not get, as their readers were too slow.",
+		func(s *events.Stats) float64 {
+			return float64(s.Missed)
+		}),
+	counter("event_merges_total", "Merges of files of events.", func(s *events.Stats) float64 {
+		return float64(s.Merges)
+	}),
 }
 
 var tagFigures = []figure[tagstore.Stats]{
-	counter("tag_changes_total", "Changes of tags that said something new.", func(s *tagstore.Stats) float64 { return float64(s.Changes) }),
-	counter("tag_changes_invalid_total", "Changes of tags refused as beyond a limit, or of an unknown bucket.", func(s *tagstore.Stats) float64 { return float64(s.Invalid) }),
-	counter("tag_changes_no_memory_total", "Changes refused that add a series or a tag, as memory was short.", func(s *tagstore.Stats) float64 { return float64(s.NoMemory) }),
-	counter("tag_changes_lost_total", "Changes of tags, and series with all their tags, that both copies of a file lacked at the start; at least.", func(s *tagstore.Stats) float64 { return float64(s.Lost) }),
-	gauge("tag_unflushed_bytes", "Changes of tags in memory that wait for a flush.", func(s *tagstore.Stats) float64 { return float64(s.Unflushed) }),
-	gauge("tag_files", "Files of tags, both copies.", func(s *tagstore.Stats) float64 { return float64(s.Files) }),
-	gauge("tag_file_bytes", "Size of all files of tags, both copies.", func(s *tagstore.Stats) float64 { return float64(s.Bytes) }),
-	counter("tag_copies_rewritten_total", "Damaged copies of files of tags that were written again.", func(s *tagstore.Stats) float64 { return float64(s.Rewritten) }),
-	counter("tag_merges_total", "Merges of files of tags.", func(s *tagstore.Stats) float64 { return float64(s.Merges) }),
+	counter("tag_changes_total", "Changes of tags that said something new.",
+		func(s *tagstore.Stats) float64 {
+			return float64(s.Changes)
+		}),
+	counter("tag_changes_invalid_total",
+		"Changes of tags refused as beyond a limit, or of an unknown bucket.",
+		func(s *tagstore.Stats) float64 {
+			return float64(s.Invalid)
+		}),
+	counter("tag_changes_no_memory_total",
+		"Changes refused that add a series or a tag, as memory was short.",
+		func(s *tagstore.Stats) float64 {
+			return float64(s.NoMemory)
+		}),
+	counter("tag_changes_lost_total",
+		"Changes of tags, and series with all their tags, that both copies of a file lacked at the "+
+			"start; at least.", func(s *tagstore.Stats) float64 {
+			return float64(s.Lost)
+		}),
+	gauge("tag_unflushed_bytes", "Changes of tags in memory that wait for a flush.",
+		func(s *tagstore.Stats) float64 {
+			return float64(s.Unflushed)
+		}),
+	gauge("tag_files", "Files of tags, both copies.", func(s *tagstore.Stats) float64 {
+		return float64(s.Files)
+	}),
+	gauge("tag_file_bytes", "Size of all files of tags, both copies.",
+		func(s *tagstore.Stats) float64 {
+			return float64(s.Bytes)
+		}),
+	counter("tag_copies_rewritten_total", "Damaged copies of files of tags that were written again.",
+		func(s *tagstore.Stats) float64 {
+			return float64(s.Rewritten)
+		}),
+	counter("tag_merges_total", "Merges of files of tags.", func(s *tagstore.Stats) float64 {
+		return float64(s.Merges)
+	}),
 }
 
 type beside struct{ store Beside }

@@ -22,7 +22,8 @@ func Minutes(a *account.Account, b buckets.Info, n int) []admin.AccountRow {
 // Row returns counts of a bucket as they go over HTTP. The minute is 0 for a total.
 func Row(name string, minute int64, c *account.Counts) admin.AccountRow {
 	row := admin.AccountRow{
-		Bucket: name, Minute: minute, Received: c.Received(), Accepted: c.Accepted, Duplicate: c.Duplicate,
+		Bucket: name, Minute: minute, Received: c.Received(), Accepted: c.Accepted,
+		Duplicate:   c.Duplicate,
 		Conflicting: c.Conflicting, Late: c.Late, Unset: c.Unset, Refused: map[string]uint64{},
 	}
 	for _, reason := range account.Reasons() {

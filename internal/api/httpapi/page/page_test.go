@@ -36,10 +36,12 @@ func TestBuiltPage(t *testing.T) {
 	for _, c := range []struct{ name, body, packed, mediaType string }{
 		{"a.js", "1", "packed", "text/javascript; charset=utf-8"},
 		{"a.css", "2", "", "text/css; charset=utf-8"},
-		{"a.html", "", "", ""}, {"a.js.gz", "", "", ""}, {"b.js", "", "", ""}, {"../secret.js", "", "", ""}, {"", "", "", ""}, {"/a.js", "", "", ""},
+		{"a.html", "", "", ""}, {"a.js.gz", "", "", ""}, {"b.js", "", "", ""},
+		{"../secret.js", "", "", ""}, {"", "", "", ""}, {"/a.js", "", "", ""},
 	} {
 		a, ok := findIn(files, c.name)
-		if string(a.Body) != c.body || string(a.Gzipped) != c.packed || a.MediaType != c.mediaType || ok != (c.body != "") {
+		if string(a.Body) != c.body || string(a.Gzipped) != c.packed || a.MediaType != c.mediaType ||
+			ok != (c.body != "") {
 			t.Errorf("%q: %+v, %v; want %+v", c.name, a, ok, c)
 		}
 	}
@@ -48,7 +50,8 @@ func TestBuiltPage(t *testing.T) {
 // The policy forbids what is inline, so neither form of the document may have it.
 func TestNothingIsInline(t *testing.T) {
 	for _, index := range [][]byte{missing, Index("node:81")} {
-		for _, inline := range []string{"<style", "style=", "<script>", "onclick=", "javascript:", "http-equiv"} {
+		for _, inline := range []string{"<style", "style=", "<script>", "onclick=", "javascript:",
+			"http-equiv"} {
 			if strings.Contains(string(index), inline) {
 				t.Errorf("the document has %s, which its own policy forbids", inline)
 			}

@@ -36,7 +36,12 @@ type Queries struct {
 
 // Begin enters a query, whose id may be empty. The caller calls end when it has ended.
 func (l *Queries) Begin(id, text string) (end func(), progress *query.Progress) {
-	q := &Query{ID: id, Query: text[:min(len(text), Shown)], began: time.Now(), progress: &query.Progress{}}
+	q := &Query{
+		ID:       id,
+		Query:    text[:min(len(text), Shown)],
+		began:    time.Now(),
+		progress: &query.Progress{},
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.list = append(l.list, q)

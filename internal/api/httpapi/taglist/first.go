@@ -24,7 +24,8 @@ func NewFirst(p Page, limit, most int) *First {
 
 // Add takes a text, which is not kept.
 func (f *First) Add(text []byte) {
-	if f.page.After != nil && string(text) <= *f.page.After || f.cut && string(text) >= f.bound || f.known[string(text)] {
+	if f.page.After != nil && string(text) <= *f.page.After || f.cut && string(text) >= f.bound ||
+		f.known[string(text)] {
 		return
 	}
 	f.known[string(text)] = true

@@ -11,7 +11,8 @@ import (
 // lay counts in quarters: a comparison that holds is -1.
 func lay() {
 	begin("layAVX2", "func(cells, words *uint64, n uint64) (unset, free, both, equal uint64)",
-		"layAVX2 is Lay of n words, a multiple of four above zero. free cells are 0, both words and cells, equal are words and cells.")
+		"layAVX2 is Lay of n words, a multiple of four above zero. free cells are 0, both words and "+
+			"cells, equal are words and cells.")
 	cells, words, n := load64("cells"), load64("words"), load64("n")
 	marker, zero := constant(stale), YMM()
 	VPXOR(zero, zero, zero)
@@ -54,7 +55,8 @@ func signs(words, zero, mask reg.VecVirtual) {
 }
 
 func intBits() {
-	begin("intBitsAVX2", "func(words *uint64, n uint64) (tags, bits uint64)", "intBitsAVX2 is IntBits of n words, a multiple of four above zero.")
+	begin("intBitsAVX2", "func(words *uint64, n uint64) (tags, bits uint64)",
+		"intBitsAVX2 is IntBits of n words, a multiple of four above zero.")
 	words, n := load64("words"), load64("n")
 	tag := constant(intTag)
 	zero, tags, bits := YMM(), YMM(), YMM()
@@ -82,8 +84,10 @@ func intBits() {
 // zigzags keeps the lowest bytes of four zigzags. pick brings those of each half of
 // a register to where they belong among the four.
 func zigzags(bytes int) {
-	begin(fmt.Sprintf("zigzags%dAVX2", 8*bytes), "func(dst *byte, words *uint64, pick *byte, n uint64)",
-		fmt.Sprintf("zigzags%dAVX2 is Zigzags of n words in %d bytes each, n a multiple of four above zero.", 8*bytes, bytes))
+	begin(fmt.Sprintf("zigzags%dAVX2", 8*bytes),
+		"func(dst *byte, words *uint64, pick *byte, n uint64)",
+		fmt.Sprintf("zigzags%dAVX2 is Zigzags of n words in %d bytes each, n a multiple of four above "+
+			"zero.", 8*bytes, bytes))
 	dst, words, n := load64("dst"), load64("words"), load64("n")
 	pick, zero := YMM(), YMM()
 	VMOVDQU(at(load64("pick"), 0), pick)

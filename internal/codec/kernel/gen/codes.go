@@ -82,7 +82,8 @@ func decode(name string, growth bool) {
 // codeEnds finds where the quotients of numbers end, a word of them at a time.
 func codeEnds() {
 	begin("codeEndsAVX512", "func(ends *uint16, high *byte, t *byte, n uint64)",
-		"codeEndsAVX512 writes the positions of the first n ones of high, at least one, and up to 63 further ones.")
+		"codeEndsAVX512 writes the positions of the first n ones of high, at least one, and up to 63 "+
+			"further ones.")
 	ends, high, t, n := load64("ends"), load64("high"), load64("t"), load64("n")
 	numbers, word, base, step := ZMM(), GP64(), ZMM(), ZMM()
 	VMOVDQU64(at(t, tableNumbers), numbers)
@@ -123,7 +124,8 @@ const (
 // that tells where low bits begin that grow, too.
 func decodeWide(name string, growth bool) {
 	begin(name, "func(dst *uint64, ends *uint16, low *byte, t *byte, k, pos, bias, sign, n uint64)",
-		name+" decodes n numbers, at least one, of a block whose low bits begin at bit pos, or else at low. ends begins with the number before the first.")
+		name+" decodes n numbers, at least one, of a block whose low bits begin at bit pos, or else at "+
+			"low. ends begins with the number before the first.")
 	dst, ends, low, t := load64("dst"), load64("ends"), load64("low"), load64("t")
 	k, n := load64("k"), load64("n")
 	width, signs := XMM(), XMM()
@@ -140,7 +142,16 @@ func decodeWide(name string, growth bool) {
 	if growth {
 		lowBits = growingBits
 	}
-	next := lowBits(&wideCodes{ends: ends, low: low, t: t, k: k, width: width, one: one, down: down, some: all})
+	next := lowBits(&wideCodes{
+		ends:  ends,
+		low:   low,
+		t:     t,
+		k:     k,
+		width: width,
+		one:   one,
+		down:  down,
+		some:  all,
+	})
 
 	Label("loop")
 	CMPQ(n, operand.U8(8))
@@ -266,9 +277,11 @@ func zmmAt(base reg.Register, disp int) reg.VecVirtual {
 // chain adds up residuals one after the other, eight at a time: in a register by three shifts,
 // and only the last sum is carried on. With order 0 there is nothing to add up.
 func chain(name string, order int) {
-	begin(name, "func(dst, res *uint64, factor, base, start, n uint64)", name+" is Chain, or Scale, of n residuals, at least one.")
+	begin(name, "func(dst, res *uint64, factor, base, start, n uint64)",
+		name+" is Chain, or Scale, of n residuals, at least one.")
 	dst, res, n := load64("dst"), load64("res"), load64("n")
-	factor, base, none, last, some := filled(load64("factor")), filled(load64("base")), ZMM(), filled64(7), K()
+	factor, base, none, last, some := filled(load64("factor")), filled(load64("base")), ZMM(),
+		filled64(7), K()
 	VPXORQ(none, none, none)
 	KXNORQ(some, some, some)
 	var sum reg.VecVirtual
@@ -309,7 +322,8 @@ func chain(name string, order int) {
 
 // sums adds up rows.
 func sums(v vectors) {
-	begin("sums"+v.name, "func(s, res *uint64, n uint64)", "sums"+v.name+" is Sums of the lanes of its registers; n is above zero.")
+	begin("sums"+v.name, "func(s, res *uint64, n uint64)",
+		"sums"+v.name+" is Sums of the lanes of its registers; n is above zero.")
 	s, res, n := load64("s"), load64("res"), load64("n")
 	var all []reg.VecVirtual
 	for _, one := range v.regs {

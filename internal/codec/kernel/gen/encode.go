@@ -7,7 +7,8 @@ import (
 )
 
 func kinds() {
-	begin("kindsAVX2", "func(words *uint64, n uint64) (all, any uint64)", "kindsAVX2 is KindsOf n words, a multiple of four above zero.")
+	begin("kindsAVX2", "func(words *uint64, n uint64) (all, any uint64)",
+		"kindsAVX2 is KindsOf n words, a multiple of four above zero.")
 	words, n := load64("words"), load64("n")
 	mark := constant(notFloat)
 	and, or := YMM(), YMM()
@@ -30,7 +31,8 @@ func kinds() {
 }
 
 func integers() {
-	begin("integersAVX2", "func(dst *int64, src *uint64, n uint64)", "integersAVX2 is Integers of n words, a multiple of four above zero.")
+	begin("integersAVX2", "func(dst *int64, src *uint64, n uint64)",
+		"integersAVX2 is Integers of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	payload, sign := constant(intTag-1), constant(1<<55)
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
@@ -41,14 +43,16 @@ func integers() {
 }
 
 func offsets() {
-	begin("offsetsAVX2", "func(dst *uint64, v *int64, base int64, n uint64)", "offsetsAVX2 is Offsets of n values, a multiple of four above zero.")
+	begin("offsetsAVX2", "func(dst *uint64, v *int64, base int64, n uint64)",
+		"offsetsAVX2 is Offsets of n values, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("v"), load64("n")
 	base := broadcast(load64("base"))
 	eachFour(dst, src, n, func(v reg.VecVirtual) { VPSUBQ(base, v, v) })
 }
 
 func steps() {
-	begin("stepsAVX2", "func(dst *uint64, v *int64, base int64, n uint64)", "stepsAVX2 is Steps of n differences, a multiple of four above zero.")
+	begin("stepsAVX2", "func(dst *uint64, v *int64, base int64, n uint64)",
+		"stepsAVX2 is Steps of n differences, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("v"), load64("n")
 	base := broadcast(load64("base"))
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
@@ -71,7 +75,8 @@ func greater(a, b, c reg.Register) {
 }
 
 func spread() {
-	begin("spreadAVX2", "func(out *int64, v *int64, n uint64)", "spreadAVX2 is SpreadOf: of the n integers behind the first, a multiple of four above zero.")
+	begin("spreadAVX2", "func(out *int64, v *int64, n uint64)",
+		"spreadAVX2 is SpreadOf: of the n integers behind the first, a multiple of four above zero.")
 	out, v, n := load64("out"), load64("v"), load64("n")
 	sign := constant(floatMarker)
 	low := constant(1<<32 - 1)
@@ -123,7 +128,8 @@ func spread() {
 
 // scaled stops before the first four words of which one has no integer.
 func scaled() {
-	begin("scaledAVX2", "func(dst *int64, src *uint64, scale float64, keep, n uint64) uint64", "scaledAVX2 is Scaled of n words, a multiple of four above zero.")
+	begin("scaledAVX2", "func(dst *int64, src *uint64, scale float64, keep, n uint64) uint64",
+		"scaledAVX2 is Scaled of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	scale := scaleOf()
 	limit := constant(0x4320000000000000)

@@ -27,17 +27,29 @@ type folded struct {
 	disp                                             int // from lane 0
 }
 
-// fold takes in the values of the lanes of all registers side by side, as doubles where floats is set: one loop for
-// each order of the prediction, with take for a row of values in one register.
-func fold(name, more, about string, v vectors, floats bool, prepare func(v vectors) func(acc *folded, x reg.VecVirtual)) {
-	begin(name, "func(f, res *uint64, base, order, n uint64"+more+")", name+" is "+about+" of n residuals, at least one.")
+// fold takes in the values of the lanes of all registers side by side, as doubles where floats is
+// set: one loop for each order of the prediction, with take for a row of values in one register.
+func fold(name, more, about string, v vectors, floats bool,
+	prepare func(v vectors) func(acc *folded, x reg.VecVirtual)) {
+	begin(name, "func(f, res *uint64, base, order, n uint64"+more+")",
+		name+" is "+about+" of n residuals, at least one.")
 	f, res, n := load64("f"), load64("res"), load64("n")
 	order := load64("order")
 	bases := v.broadcast(load64("base"))
 	var all []*folded
 	for i, disp := range v.disps {
 		one := v.regs[i]
-		all = append(all, &folded{base: bases[i], value: one(), step: one(), least: one(), most: one(), sum: one(), rest: one(), first: one(), disp: disp})
+		all = append(all, &folded{
+			base:  bases[i],
+			value: one(),
+			step:  one(),
+			least: one(),
+			most:  one(),
+			sum:   one(),
+			rest:  one(),
+			first: one(),
+			disp:  disp,
+		})
 	}
 	state := func(move func(acc reg.VecVirtual, m operand.Mem)) {
 		for _, r := range all {
@@ -142,20 +154,21 @@ func foldInts(v vectors) {
 }
 
 func foldDecimals(v vectors) {
-	fold("foldDecimals"+v.name, ", scale float64, keep uint64", "FoldDecimals", v, true, func(v vectors) func(*folded, reg.VecVirtual) {
-		scale := XMM()
-		Load(Param("scale"), scale)
-		scales := v.spread(scale)
-		keep := v.broadcast(load64("keep"))
-		quotient := v.doubles(scales)
-		return func(acc *folded, x reg.VecVirtual) {
-			v.extremes(x, acc)
-			i := v.index(acc)
-			q := quotient(i, x)
-			v.and(keep[i], q, q)
-			v.sum(acc, q)
-		}
-	})
+	fold("foldDecimals"+v.name, ", scale float64, keep uint64", "FoldDecimals", v, true,
+		func(v vectors) func(*folded, reg.VecVirtual) {
+			scale := XMM()
+			Load(Param("scale"), scale)
+			scales := v.spread(scale)
+			keep := v.broadcast(load64("keep"))
+			quotient := v.doubles(scales)
+			return func(acc *folded, x reg.VecVirtual) {
+				v.extremes(x, acc)
+				i := v.index(acc)
+				q := quotient(i, x)
+				v.and(keep[i], q, q)
+				v.sum(acc, q)
+			}
+		})
 }
 
 // doubles makes quotients of integers within ±2^51 and powers of ten up to 10^9, rounded
@@ -206,18 +219,19 @@ func (v *vectors) sendable() func(i int, q reg.VecVirtual) {
 // foldBits relies on what VMINPD and VMAXPD do with two zeros and with NaN: the
 // accumulator stays.
 func foldBits(v vectors) {
-	fold("foldBits"+v.name, ", shift uint64", "FoldBits", v, true, func(v vectors) func(*folded, reg.VecVirtual) {
-		shift := XMM()
-		VMOVQ(load64("shift"), shift)
-		sent := v.sendable()
-		return func(acc *folded, x reg.VecVirtual) {
-			i := v.index(acc)
-			q := v.regs[i]()
-			VPSLLQ(shift, x, q)
-			sent(i, q)
-			VMINPD(acc.least, q, acc.least)
-			VMAXPD(acc.most, q, acc.most)
-			v.sum(acc, q)
-		}
-	})
+	fold("foldBits"+v.name, ", shift uint64", "FoldBits", v, true,
+		func(v vectors) func(*folded, reg.VecVirtual) {
+			shift := XMM()
+			VMOVQ(load64("shift"), shift)
+			sent := v.sendable()
+			return func(acc *folded, x reg.VecVirtual) {
+				i := v.index(acc)
+				q := v.regs[i]()
+				VPSLLQ(shift, x, q)
+				sent(i, q)
+				VMINPD(acc.least, q, acc.least)
+				VMAXPD(acc.most, q, acc.most)
+				v.sum(acc, q)
+			}
+		})
 }

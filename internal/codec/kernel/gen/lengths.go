@@ -37,7 +37,11 @@ type lengthOf struct {
 }
 
 func newLengthOf() lengthOf {
-	return lengthOf{halves: newHalves(0x4530000000100000), upper: constant(0x4530000000000000), bias: constant(1022)}
+	return lengthOf{
+		halves: newHalves(0x4530000000100000),
+		upper:  constant(0x4530000000000000),
+		bias:   constant(1022),
+	}
 }
 
 func (l lengthOf) of(v reg.VecVirtual) {
@@ -55,7 +59,8 @@ func (l lengthOf) of(v reg.VecVirtual) {
 // first, until none is left. Bytes that are not used are 0.
 func bitLengths() {
 	begin("bitLengthsAVX2", "func(c *uint8, v *uint64, base, sign, n uint64) (all uint64)",
-		"bitLengthsAVX2 is BitLengths.Count of n numbers, a multiple of eight above zero, with a sign if that is 1. all are their bits.")
+		"bitLengthsAVX2 is BitLengths.Count of n numbers, a multiple of eight above zero, with a sign "+
+			"if that is 1. all are their bits.")
 	c, v, n := load64("c"), load64("v"), load64("n")
 	e := newExcess()
 	l := newLengthOf()
@@ -115,7 +120,8 @@ func bitLengths() {
 }
 
 func numbersLess() {
-	begin("excessAVX2", "func(dst, v *uint64, base, sign, n uint64) (all uint64)", "excessAVX2 is Excess of n numbers, a multiple of four above zero, of zigzags if sign is 1.")
+	begin("excessAVX2", "func(dst, v *uint64, base, sign, n uint64) (all uint64)",
+		"excessAVX2 is Excess of n numbers, a multiple of four above zero, of zigzags if sign is 1.")
 	dst, src, n := load64("dst"), load64("v"), load64("n")
 	e, all := newExcess(), YMM()
 	VPXOR(all, all, all)
@@ -134,7 +140,8 @@ func numbersLess() {
 }
 
 func quotients() {
-	begin("quotientsAVX2", "func(v *uint64, k, n uint64) (sum uint64)", "quotientsAVX2 is Quotients of n numbers, a multiple of four above zero.")
+	begin("quotientsAVX2", "func(v *uint64, k, n uint64) (sum uint64)",
+		"quotientsAVX2 is Quotients of n numbers, a multiple of four above zero.")
 	v, n := load64("v"), load64("n")
 	k, sum := XMM(), YMM()
 	VMOVQ(load64("k"), k)
@@ -154,8 +161,11 @@ func quotients() {
 
 // sides counts in quarters: a comparison that holds is -1.
 func sides() {
-	begin("sidesAVX2", "func(v *uint64, center, most, n uint64) (others, below, left uint64, least int64)",
-		"sidesAVX2 is SidesOf n integers, a multiple of four above zero. most is the limit less one, left are the integers that are equal or too far away, least is the greatest integer where all are.")
+	begin("sidesAVX2",
+		"func(v *uint64, center, most, n uint64) (others, below, left uint64, least int64)",
+		"sidesAVX2 is SidesOf n integers, a multiple of four above zero. most is the limit less one, "+
+			"left are the integers that are equal or too far away, least is the greatest integer where "+
+			"all are.")
 	v, n := load64("v"), load64("n")
 	center := broadcast(load64("center"))
 	sign := constant(floatMarker)

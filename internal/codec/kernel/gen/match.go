@@ -10,7 +10,8 @@ import (
 // A point has prefix bytes, the same in all, the length of its name in two bytes,
 // the name, suffix bytes that are a size of 8, and the value.
 func match(name, doc string, prefix, suffix int) {
-	begin(name, "func(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) (points, used uint64)",
+	begin(name, "func(words *uint64, names *byte, spans *uint32, n uint64, buf *byte, size uint64) "+
+		"(points, used uint64)",
 		name+" is "+doc+" of n names, above zero, which all lie within names.")
 	words, names, spans, n := load64("words"), load64("names"), load64("spans"), load64("n")
 	p, past := load64("buf"), load64("size")
@@ -23,7 +24,12 @@ func match(name, doc string, prefix, suffix int) {
 	MOVL(at(spans, 4), size.As32())
 	SUBL(want.As32(), size.As32())
 	JZ(operand.LabelRef("done"))
-	sent, value := at(p, prefix+2), operand.Mem{Base: p, Index: size, Scale: 1, Disp: prefix + 2 + suffix}
+	sent, value := at(p, prefix+2), operand.Mem{
+		Base:  p,
+		Index: size,
+		Scale: 1,
+		Disp:  prefix + 2 + suffix,
+	}
 	LEAQ(from(at(p, prefix+2+suffix), size, 8), behind)
 	CMPQ(behind, past)
 	JA(operand.LabelRef("done"))
@@ -155,7 +161,8 @@ func sameShort(a, b operand.Mem, size reg.GPVirtual) {
 	middle := GP64()
 	MOVQ(size, middle)
 	SHRQ(operand.U8(1), middle)
-	for _, pair := range [][2]operand.Mem{{a, b}, {from(a, middle, 0), from(b, middle, 0)}, {last(a, 1), last(b, 1)}} {
+	for _, pair := range [][2]operand.Mem{{a, b}, {from(a, middle, 0), from(b, middle, 0)},
+		{last(a, 1), last(b, 1)}} {
 		c, d := GP64(), GP64()
 		MOVBLZX(pair[0], c.As32())
 		MOVBLZX(pair[1], d.As32())

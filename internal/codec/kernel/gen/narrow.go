@@ -52,11 +52,17 @@ func foldNarrow(digits, order int) {
 	if order == 0 {
 		name = "foldOffsetsAVX512"
 	}
-	begin(name, "func(f, narrow *uint64, body *byte, stride, lanes, step, inner uint64, end *byte, pos, rest uint64)",
+	begin(name, "func(f, narrow *uint64, body *byte, stride, lanes, step, inner uint64, end *byte, "+
+		"pos, rest uint64)",
 		name+" is foldNarrow of inner windows in body and rest ones in end, from bit pos on there.")
 	state := load64("f")
 	n := &narrowFold{digits: digits, order: order, consts: load64("narrow")}
-	n.fields = &wideFields{body: load64("body"), stride: load64("stride"), pos: GP64(), width: load64("step")}
+	n.fields = &wideFields{
+		body:   load64("body"),
+		stride: load64("stride"),
+		pos:    GP64(),
+		width:  load64("step"),
+	}
 	XORQ(n.fields.pos, n.fields.pos)
 	n.fields.at, n.fields.step = twelve.broadcast(n.fields.pos), twelve.broadcast(n.fields.width)
 	n.fields.maskLanes(load64("lanes"))

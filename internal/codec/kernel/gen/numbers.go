@@ -28,7 +28,8 @@ func (h halves) sum(v, high, out reg.VecVirtual) {
 // numbers stops before the first four words of which one is 0. Both readings of
 // a word are made.
 func numbers() {
-	begin("numbersAVX2", "func(dst *float64, src *uint64, n uint64) uint64", "numbersAVX2 is Numbers of n words, a multiple of four above zero.")
+	begin("numbersAVX2", "func(dst *float64, src *uint64, n uint64) uint64",
+		"numbersAVX2 is Numbers of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	// The 24 upper bits of the integer with the sign turned over, and its tag.
 	sign := constant(0x4530000001800000)
@@ -60,7 +61,8 @@ func numbers() {
 }
 
 func addTo() {
-	begin("addToAVX2", "func(sum, v *float64, n uint64)", "addToAVX2 is AddTo of n values, a multiple of four above zero.")
+	begin("addToAVX2", "func(sum, v *float64, n uint64)",
+		"addToAVX2 is AddTo of n values, a multiple of four above zero.")
 	sum, v, n := load64("sum"), load64("v"), load64("n")
 	fours(n, func() {
 		s := YMM()

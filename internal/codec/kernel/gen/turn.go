@@ -9,7 +9,9 @@ import (
 // turnRows turns four rows of eight columns at a time. The next eight columns of the
 // rows are fetched meanwhile: rows lie so far apart that no processor foresees it.
 func turnRows() {
-	begin("turnAVX2", "func(dst, src *uint64, row, column, n uint64)", "turnAVX2 is Turn of n rows, a multiple of four above zero. row and column are bytes from one to the next.")
+	begin("turnAVX2", "func(dst, src *uint64, row, column, n uint64)",
+		"turnAVX2 is Turn of n rows, a multiple of four above zero. row and column are bytes from one "+
+			"to the next.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	row, column := load64("row"), load64("column")
 	row3, column3, upper := GP64(), GP64(), GP64()

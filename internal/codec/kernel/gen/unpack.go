@@ -101,7 +101,8 @@ func unpack() {
 }
 
 func unpackGroups() {
-	begin("unpackGroupsAVX2", unpackArgs+", size, base, recip, shift uint64)", "unpackGroupsAVX2 is UnpackGroups of n groups. recip is below 2^32.")
+	begin("unpackGroupsAVX2", unpackArgs+", size, base, recip, shift uint64)",
+		"unpackGroupsAVX2 is UnpackGroups of n groups. recip is below 2^32.")
 	res, n := load64("res"), load64("n")
 	f := newFields()
 	base := broadcast(load64("base"))

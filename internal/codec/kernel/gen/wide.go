@@ -17,7 +17,12 @@ type vectors struct {
 
 var (
 	four   = vectors{name: "AVX2", regs: []func() reg.VecVirtual{YMM}, disps: []int{0}}
-	twelve = vectors{name: "AVX512", avx512: true, regs: []func() reg.VecVirtual{ZMM, YMM}, disps: []int{0, 64}}
+	twelve = vectors{
+		name:   "AVX512",
+		avx512: true,
+		regs:   []func() reg.VecVirtual{ZMM, YMM},
+		disps:  []int{0, 64},
+	}
 )
 
 // index tells which of the registers holds lanes.
@@ -83,7 +88,12 @@ type wideFields struct {
 }
 
 func newWideFields() *wideFields {
-	f := &wideFields{body: load64("body"), stride: load64("stride"), pos: load64("pos"), width: load64("width")}
+	f := &wideFields{
+		body:   load64("body"),
+		stride: load64("stride"),
+		pos:    load64("pos"),
+		width:  load64("width"),
+	}
 	f.maskLanes(load64("lanes"))
 	f.at, f.step = twelve.broadcast(f.pos), twelve.broadcast(f.width)
 	n, x, keep := GP64(), XMM(), ZMM()
@@ -126,7 +136,12 @@ func (f *wideFields) window() (v [2]reg.VecVirtual) {
 		high := one()
 		v[i] = one()
 		VMOVDQU64_Z(at(row, twelve.disps[i]), f.lanes[i], v[i])
-		VMOVDQU64_Z(operand.Mem{Base: row, Index: f.stride, Scale: 1, Disp: twelve.disps[i]}, f.lanes[i], high)
+		VMOVDQU64_Z(operand.Mem{
+			Base:  row,
+			Index: f.stride,
+			Scale: 1,
+			Disp:  twelve.disps[i],
+		}, f.lanes[i], high)
 		VPSHRDVQ(f.at[i], high, v[i])
 	}
 	VPADDQ(f.step[0], f.at[0], f.at[0])
@@ -156,13 +171,16 @@ func putRow(v [2]reg.VecVirtual, res reg.Register) {
 const wideArgs = "func(res *uint64, body *byte, stride, lanes, pos, width, n"
 
 func unpackWide() {
-	begin("unpackAVX512", wideArgs+" uint64)", "unpackAVX512 is Unpack from bit pos on. Of each field it reads the row that it begins in and the next one; bit l of lanes is set where lane l may be read.")
+	begin("unpackAVX512", wideArgs+" uint64)",
+		"unpackAVX512 is Unpack from bit pos on. Of each field it reads the row that it begins in and "+
+			"the next one; bit l of lanes is set where lane l may be read.")
 	res, n := load64("res"), load64("n")
 	newWideFields().each(n, func(v [2]reg.VecVirtual) { putRow(v, res) })
 }
 
 func unpackGroupsWide() {
-	begin("unpackGroupsAVX512", wideArgs+", size, base, recip, shift uint64)", "unpackGroupsAVX512 is unpackAVX512 of n groups. recip is below 2^32.")
+	begin("unpackGroupsAVX512", wideArgs+", size, base, recip, shift uint64)",
+		"unpackGroupsAVX512 is unpackAVX512 of n groups. recip is below 2^32.")
 	res, n := load64("res"), load64("n")
 	f := newWideFields()
 	base, recip := twelve.broadcast(load64("base")), twelve.broadcast(load64("recip"))

@@ -43,7 +43,8 @@ func fill() {
 }
 
 func ints() {
-	begin("intsAVX2", "func(dst, src *uint64, n uint64)", "intsAVX2 is Ints of n words, a multiple of four.")
+	begin("intsAVX2", "func(dst, src *uint64, n uint64)",
+		"intsAVX2 is Ints of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	payload, tag := constant(intTag-1), constant(intTag)
 	eachFour(dst, src, n, func(v reg.VecVirtual) {
@@ -53,7 +54,8 @@ func ints() {
 }
 
 func floatBits() {
-	begin("bitsAVX2", "func(dst, src *uint64, shift, n uint64)", "bitsAVX2 is Bits of n words, a multiple of four.")
+	begin("bitsAVX2", "func(dst, src *uint64, shift, n uint64)",
+		"bitsAVX2 is Bits of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	marker := constant(floatMarker)
 	shift := XMM()
@@ -79,7 +81,8 @@ func sendable(v, zero reg.VecVirtual) {
 // decimals converts an int64 in two halves, the upper one with its sign turned
 // over.
 func decimals() {
-	begin("decimalsAVX2", "func(dst, src *uint64, scale float64, keep, n uint64)", "decimalsAVX2 is Decimals of n words, a multiple of four.")
+	begin("decimalsAVX2", "func(dst, src *uint64, scale float64, keep, n uint64)",
+		"decimalsAVX2 is Decimals of n words, a multiple of four.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	scale := scaleOf()
 	upper := constant(0x4530000080000000)
@@ -99,7 +102,8 @@ func decimals() {
 // measure keeps the sign bit of the payload turned over: then the words of
 // integers are in order as int64.
 func measure() {
-	begin("measureAVX2", "func(e *uint64, words *uint64, n uint64)", "measureAVX2 is Measure of n words, a multiple of four above zero.")
+	begin("measureAVX2", "func(e *uint64, words *uint64, n uint64)",
+		"measureAVX2 is Measure of n words, a multiple of four above zero.")
 	e, words, n := load64("e"), load64("words"), load64("n")
 	count := GP64()
 	MOVQ(n, count)
