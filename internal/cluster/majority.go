@@ -20,29 +20,26 @@ const (
 	bucketsKeep = 2 // to keep what follows; it is on disk when they answer
 )
 
-// majority are the members that decide which buckets there are, as a node asks them and answers
-// them.
-type majority struct{ *Cluster }
-
-// create creates a bucket. The error is as that of store.Store.CreateBucket and of change.
-func (c majority) create(info buckets.Info) (created buckets.Info, err error) {
+// createBucket creates a bucket. The error is as that of store.Store.CreateBucket and of
+// changeBucket.
+func (c *Cluster) createBucket(info buckets.Info) (created buckets.Info, err error) {
 	if err := info.Validate(); err != nil {
 		return buckets.Info{}, err
 	}
 	if _, err := c.o.Store.BucketByName(info.Name); err == nil {
 		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(info.Name))
 	}
-	err = c.change(info.Name, func() error {
+	err = c.changeBucket(info.Name, func() error {
 		created, err = c.buckets.create(info)
 		return err
 	})
 	return created, err
 }
 
-// change creates or deletes a bucket by do. More than half of the members say first what they know
-// of its name, so that two sides of a split network never both change it; and as many have the
+// changeBucket creates or deletes a bucket by do. More than half of the members say first what they
+// know of its name, so that two sides of a split network never both change it; and as many have the
 // change on disk before the answer. The error wraps buckets.ErrNoMajority where fewer do.
-func (c majority) change(name string, do func() error) error {
+func (c *Cluster) changeBucket(name string, do func() error) error {
 	ctx, cancel := context.WithTimeout(c.ctx, 2*c.o.Pace.Timeout)
 	defer cancel()
 	select {
@@ -52,22 +49,25 @@ func (c majority) change(name string, do func() error) error {
 		return fmt.Errorf("%w: other changes of buckets still wait for members; try again",
 			buckets.ErrNoMajority)
 	}
-	if err := c.ask(ctx, append([]byte{bucketsOf}, name...), c.buckets.learnEncoded); err != nil {
+	if err := c.askMembers(ctx, append([]byte{bucketsOf}, name...),
+		c.buckets.learnEncoded); err != nil {
 		return fmt.Errorf("bucket %s is left as it is: %w", metric.Quoted(name), err)
 	}
 	if err := do(); err != nil {
 		return err
 	}
-	if err := c.ask(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.named(name)), nil); err != nil {
+	if err := c.askMembers(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.named(name)),
+		nil); err != nil {
 		return fmt.Errorf("this node has changed bucket %s, and tells the others when they answer: %w",
 			metric.Quoted(name), err)
 	}
 	return nil
 }
 
-// ask asks the members that this node reaches, and returns when more than half of all have
+// askMembers asks the members that this node reaches, and returns when more than half of all have
 // answered. Their answers are given to take, one at a time.
-func (c majority) ask(ctx context.Context, request []byte, take func(answer []byte) error) error {
+func (c *Cluster) askMembers(ctx context.Context, request []byte,
+	take func(answer []byte) error) error {
 	v := c.View()
 	counting := ring.Counting(v)
 	reached := slices.DeleteFunc(slices.Clone(counting), func(id ring.ID) bool {
@@ -88,7 +88,7 @@ func (c majority) ask(ctx context.Context, request []byte, take func(answer []by
 	for _, id := range reached {
 		if id != c.id {
 			asked++
-			go func() { answers <- c.askOne(ctx, id, request) }()
+			go func() { answers <- c.askMember(ctx, id, request) }()
 		}
 	}
 	agreed := []ring.ID{c.id}
@@ -121,17 +121,17 @@ type answer struct {
 	err  error
 }
 
-func (c majority) askOne(ctx context.Context, id ring.ID, request []byte) answer {
+func (c *Cluster) askMember(ctx context.Context, id ring.ID, request []byte) answer {
 	a := answer{of: id}
-	a.err = ask(ctx, c.Cluster, serviceBuckets, id, request, func(part []byte) error {
+	a.err = ask(ctx, c, serviceBuckets, id, request, func(part []byte) error {
 		a.said = append(a.said, part...)
 		return nil
 	})
 	return a
 }
 
-// serve answers a member that changes a bucket.
-func (c majority) serve(request []byte, reply func(part []byte) error) error {
+// serveBuckets answers a member that changes a bucket.
+func (c *Cluster) serveBuckets(request []byte, reply func(part []byte) error) error {
 	if err := c.Joined(); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (p points) EnsureBucket(name string) (buckets.Info, error) {
 	if err := c.Joined(); err != nil {
 		return buckets.Info{}, err // with a bucket it would have data, and could not join
 	}
-	info, err = majority{c}.create(buckets.Info{
+	info, err = c.createBucket(buckets.Info{
 		Name:       name,
 		Resolution: d.Resolution,
 		PPF:        d.PPF,

@@ -28,7 +28,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if err := s.c.Joined(); err != nil {
 		return buckets.Info{}, err
 	}
-	return majority{s.c}.create(info)
+	return s.c.createBucket(info)
 }
 
 // Buckets returns all buckets, with the n of those that have one of their own.
@@ -56,7 +56,7 @@ func (s *Store) DeleteBucket(name string) error {
 	if _, err := s.Store.BucketByName(name); err != nil {
 		return err
 	}
-	return majority{s.c}.change(name, func() error { return s.c.buckets.delete(name) })
+	return s.c.changeBucket(name, func() error { return s.c.buckets.delete(name) })
 }
 
 // SetTTL sets the TTL of a bucket in points, on all nodes; 0 keeps points for ever.

@@ -176,7 +176,7 @@ func serve(ctx context.Context, c *Cluster, from ring.ID, request []byte,
 		case serviceEvents:
 			return c.events.Serve(ctx, from, body, reply)
 		case serviceBuckets:
-			return majority{c}.serve(body, reply)
+			return c.serveBuckets(body, reply)
 		}
 	}
 	return &call.Error{Peer: c.id, Code: call.Failed, Text: "it does not know this kind of request"}

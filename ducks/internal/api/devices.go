@@ -116,7 +116,7 @@ func showDevice(c *call) (Device, error) {
 // attachDevice gets the disk of a device ready, and shows where it is. What follows is seen as of a
 // boot.
 func attachDevice(c *call, _ none) (Device, error) {
-	if _, _, err := (room.Attachments{Room: c.Room}).Attach(c.Context(), c.object); err != nil {
+	if _, _, err := (c.Room).Attach(c.Context(), c.object); err != nil {
 		return Device{}, err
 	}
 	shown, err := showDevice(c)

@@ -290,7 +290,7 @@ func devices() []route {
 			acts("POST /api/v1/devices/{name}/detach",
 				"Take its disk away until it boots, or is attached, again.", access.Operator, "detach device",
 				func(c *call, how Detach) (none, error) {
-					return none{}, room.Attachments{Room: c.Room}.Detach(c.Context(), c.object, how.Force)
+					return none{}, c.Room.Detach(c.Context(), c.object, how.Force)
 				})),
 		within(about(room.ADevice),
 			acts("POST /api/v1/devices/{name}/wake", "Switch it on over the network.", access.Operator,

@@ -8,14 +8,10 @@ import (
 	"dalmatiner/ducks/internal/target"
 )
 
-// Attachments are the disks of devices whose initiators ask for no boot script. Its methods may be
-// called concurrently.
-type Attachments struct{ *Room }
-
 // Attach gets the disk of a device ready as Boot does, for an initiator that does not ask for a
 // script. It is refused while somebody is logged in: nothing says that the device has ended.
-func (r Attachments) Attach(ctx context.Context, name string) (Boot, target.Target, error) {
-	b, t, err := ready(ctx, r.Room, name, false)
+func (r *Room) Attach(ctx context.Context, name string) (Boot, target.Target, error) {
+	b, t, err := r.ready(ctx, name, false)
 	if errors.Is(err, target.ErrBusy) {
 		err = fmt.Errorf("%w: log it out first, or detach it with force", err)
 	}
@@ -24,7 +20,7 @@ func (r Attachments) Attach(ctx context.Context, name string) (Boot, target.Targ
 
 // Detach takes the disk of a device away until it boots, or is attached, again. Its image stays. It
 // is refused while somebody is logged in, unless that session is to be closed.
-func (r Attachments) Detach(ctx context.Context, name string, closing bool) error {
+func (r *Room) Detach(ctx context.Context, name string, closing bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if _, err := r.Device(name); err != nil {

@@ -211,11 +211,11 @@ func (r *Room) Initiator(device string) string { return r.o.Base + ".initiator:"
 // Boot gets the disk of a device ready: a new clone, or the image that it has. Sessions that it has
 // left are closed, since a device that boots has ended.
 func (r *Room) Boot(ctx context.Context, name string) (Boot, target.Target, error) {
-	return ready(ctx, r, name, true)
+	return r.ready(ctx, name, true)
 }
 
 // ready gets the disk of a device ready. A session on it is closed, or the device is refused.
-func ready(ctx context.Context, r *Room, name string, closing bool) (Boot, target.Target, error) {
+func (r *Room) ready(ctx context.Context, name string, closing bool) (Boot, target.Target, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var d Device

@@ -29,7 +29,7 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	prefixText := behind(r, 3)
 	if metricText, rest, ok := strings.Cut("/"+prefixText+"/", "/namespaces/"); ok {
 		rest = strings.TrimSuffix("namespaces/"+rest, "/")
-		return tagRoutes{a}.ofCollection(w, r, strings.TrimPrefix(metricText, "/"),
+		return a.ofCollection(w, r, strings.TrimPrefix(metricText, "/"),
 			strings.Split(rest, "/"))
 	}
 	l, err := metricListOf(r, nameText, prefixText)
@@ -67,7 +67,7 @@ func (a *api) listCollection(w http.ResponseWriter, r *http.Request, l metricLis
 	first := taglist.NewFirst(l.page, sortedNames, heldBytes)
 	var tagged tags.List
 	if known {
-		if tagged, err = (tagRoutes{a}).run(w, r,
+		if tagged, err = a.runTagList(w, r,
 			taglist.Metrics(l.page, []byte(l.name), l.prefix, l.parts), list.lease); err != nil {
 			return err
 		}

@@ -39,14 +39,11 @@ type eventsAsked struct {
 	follow     bool
 }
 
-// eventRoutes are the routes of events.
-type eventRoutes struct{ *api }
-
 var errNoEvents = &statusError{http.StatusNotImplemented, reasonUnsupported,
 	"events are not in this version"}
 
 // getEvents answers with the events of a range, or with those that come from now on.
-func (a eventRoutes) getEvents(w http.ResponseWriter, r *http.Request) error {
+func (a *api) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if a.Events == nil {
 		return errNoEvents
 	}
@@ -82,7 +79,7 @@ func (a eventRoutes) getEvents(w http.ResponseWriter, r *http.Request) error {
 	return a.listEvents(w, r, asked)
 }
 
-func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
+func (a *api) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 	if q.bucket, err = bucketName(param(r, "bucket")); err != nil {
 		return q, badRequest("Bad bucket: %v", err)
 	}
@@ -131,7 +128,7 @@ func (a eventRoutes) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 
 // listEvents sends events as they are read. Once it has begun, only a broken connection can say
 // that the answer is not whole.
-func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
+func (a *api) listEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
 	began := time.Now()
 	ctx, cancel := context.WithTimeoutCause(clientOf(w).lease.With(r.Context()), a.QueryTimeout,
 		errQueryTimeout)
@@ -190,7 +187,7 @@ func (a eventRoutes) listEvents(w http.ResponseWriter, r *http.Request, asked ev
 
 // followEvents sends the events of a bucket as they are written, until the client leaves or the
 // node stops.
-func (a eventRoutes) followEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
+func (a *api) followEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
 	select {
 	case a.tails <- struct{}{}:
 		defer func() { <-a.tails }()

@@ -13,11 +13,9 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// tagRoutes lists tags. DESIGN.md says what bounds the lists.
-type tagRoutes struct{ *api }
-
-// write answers with a list.
-func (a tagRoutes) write(w http.ResponseWriter, r *http.Request, q *taglist.Request, err error) error {
+// writeTagList answers with a list.
+func (a *api) writeTagList(w http.ResponseWriter, r *http.Request, q *taglist.Request,
+	err error) error {
 	if err != nil {
 		return badRequest("%v", err)
 	}
@@ -27,7 +25,7 @@ func (a tagRoutes) write(w http.ResponseWriter, r *http.Request, q *taglist.Requ
 	}
 	lease := a.Memory.Lease()
 	defer lease.Release()
-	list, err := a.run(w, r, q, lease)
+	list, err := a.runTagList(w, r, q, lease)
 	if err != nil {
 		return err
 	}
@@ -41,8 +39,9 @@ func (a tagRoutes) write(w http.ResponseWriter, r *http.Request, q *taglist.Requ
 	return writeValue(w, asked, answer)
 }
 
-// run makes a list. Its memory is charged to the lease.
-func (a tagRoutes) run(w http.ResponseWriter, r *http.Request, q *taglist.Request, lease *memory.Lease) (list tags.List, err error) {
+// runTagList makes a list. Its memory is charged to the lease.
+func (a *api) runTagList(w http.ResponseWriter, r *http.Request, q *taglist.Request,
+	lease *memory.Lease) (list tags.List, err error) {
 	clientOf(w).lease = lease
 	if err := lease.Grow(q.Bytes()); err != nil {
 		return list, err
@@ -73,25 +72,26 @@ func pageOf(r *http.Request) (taglist.Page, error) {
 }
 
 // counted lists what read asks for.
-func (a tagRoutes) counted(read func(url.Values) (*taglist.Request, error)) func(http.ResponseWriter, *http.Request) error {
+func (a *api) counted(read func(url.Values) (*taglist.Request, error)) func(http.ResponseWriter,
+	*http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		q, err := read(r.URL.Query())
-		return a.write(w, r, q, err)
+		return a.writeTagList(w, r, q, err)
 	}
 }
 
 // top lists what has most series.
-func (a tagRoutes) top(w http.ResponseWriter, r *http.Request) error {
+func (a *api) top(w http.ResponseWriter, r *http.Request) error {
 	q, err := taglist.Top(r.URL.Query(), a.Store, a.Arrivals)
 	if errors.Is(err, buckets.ErrUnknown) {
 		_, err = namedBucket(a.Store, r.URL.Query().Get("bucket"))
 		return err
 	}
-	return a.write(w, r, q, err)
+	return a.writeTagList(w, r, q, err)
 }
 
 // collections lists buckets and whatever tags made collections of.
-func (a tagRoutes) collections(w http.ResponseWriter, r *http.Request) error {
+func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
 	page, err := pageOf(r)
 	if err != nil {
 		return err
@@ -103,7 +103,7 @@ func (a tagRoutes) collections(w http.ResponseWriter, r *http.Request) error {
 	lease := a.Memory.Lease()
 	defer lease.Release()
 	q := taglist.Collections(page)
-	list, err := a.run(w, r, q, lease)
+	list, err := a.runTagList(w, r, q, lease)
 	if err != nil {
 		return err
 	}
@@ -130,13 +130,14 @@ func (a tagRoutes) collections(w http.ResponseWriter, r *http.Request) error {
 	return writeValue(w, asked, all)
 }
 
-func (a tagRoutes) namespaces(w http.ResponseWriter, r *http.Request) error {
+func (a *api) namespaces(w http.ResponseWriter, r *http.Request) error {
 	return a.ofCollection(w, r, "", strings.Split(behind(r, 1), "/")[1:])
 }
 
 // ofCollection lists what the original's index had of a collection, or of a metric of it. path
 // is that from namespaces on.
-func (a tagRoutes) ofCollection(w http.ResponseWriter, r *http.Request, metricText string, path []string) error {
+func (a *api) ofCollection(w http.ResponseWriter, r *http.Request, metricText string,
+	path []string) error {
 	var key []byte
 	collectionText, _, _ := strings.Cut(behind(r, 1), "/")
 	name, err := elementName(collectionText)
@@ -160,5 +161,5 @@ func (a tagRoutes) ofCollection(w http.ResponseWriter, r *http.Request, metricTe
 	if errors.Is(err, taglist.ErrNone) {
 		return nothing(w, r)
 	}
-	return a.write(w, r, q, err)
+	return a.writeTagList(w, r, q, err)
 }

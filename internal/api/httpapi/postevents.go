@@ -16,7 +16,7 @@ import (
 
 // postEvents stores events, one JSON object a line. A line that is none is named in the answer,
 // and the rest goes on. The answer comes when all are durable.
-func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
+func (a *api) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if a.Events == nil {
 		return errNoEvents
 	}
@@ -69,7 +69,7 @@ func (a eventRoutes) postEvents(w http.ResponseWriter, r *http.Request) error {
 }
 
 // tellAhead notes that a client has sent events too far ahead.
-func (a eventRoutes) tellAhead(r *http.Request, n events.Ahead) {
+func (a *api) tellAhead(r *http.Request, n events.Ahead) {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // zero for what is no TCP connection
 	a.Ahead.Tell(ahead.Found{Listener: "http", Addr: peer.Addr(), Count: n.Events,
 		Sent: time.Unix(0, n.Sent), Arrived: time.Now(), Fate: ahead.WithArrival})

@@ -11,12 +11,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// answering is what a node does with the comparisons of others. It keeps no state between two
-// questions.
-type answering struct{ *Core }
-
 // answers reports whether this node takes part in a comparison.
-func (c answering) answers(s Step) bool {
+func (c *Core) answers(s Step) bool {
 	return s.Version == c.view.Version() && c.ready() &&
 		c.view.Owns(c.config.Self, s.Partition, s.Copies)
 }
@@ -24,7 +20,7 @@ func (c answering) answers(s Step) bool {
 // answer sends an answer. Who does not own the share may drop its copy of what is equal, and some
 // of that may have come a moment ago: it waits until all is on disk that this node has now. A disk
 // takes longer than all the rest of a question, so an owner, which keeps its copy, does not wait.
-func (c answering) answer(to ring.ID, of Share, m Message) {
+func (c *Core) answer(to ring.ID, of Share, m Message) {
 	if c.view.Owns(to, of.Partition, of.Copies) {
 		c.send(to, m)
 		return
@@ -33,12 +29,12 @@ func (c answering) answer(to ring.ID, of Share, m Message) {
 }
 
 // answerSynced sends an answer once all is on disk that this node has now.
-func (c answering) answerSynced(to ring.ID, m Message) {
+func (c *Core) answerSynced(to ring.ID, m Message) {
 	c.background.whenStored(func() { c.send(to, m) })
 }
 
 // windows says which windows differ, once it knows.
-func (c answering) windows(from ring.ID, m Compare) {
+func (c *Core) windows(from ring.ID, m Compare) {
 	if c.answers(m.Step) {
 		c.background.whenPrepared(question{pair: pair{m.share(), from}}, func() {
 			c.compareWindows(from, m)
@@ -46,7 +42,7 @@ func (c answering) windows(from ring.ID, m Compare) {
 	}
 }
 
-func (c answering) compareWindows(from ring.ID, m Compare) {
+func (c *Core) compareWindows(from ring.ID, m Compare) {
 	if !c.answers(m.Step) {
 		return
 	}
@@ -91,7 +87,7 @@ func findWindow(list []WindowDigest, from uint64) int {
 }
 
 // shareDeletions takes deletions and gives those that are known here.
-func (c answering) shareDeletions(from ring.ID, m ShareDeletions) {
+func (c *Core) shareDeletions(from ring.ID, m ShareDeletions) {
 	if !c.answers(m.Step) || c.Deleted(m.Deletions) != nil {
 		return
 	}
@@ -109,7 +105,7 @@ func (c *Core) digestDeletions(partition int) (sum uint64) {
 }
 
 // chunks says which chunks differ.
-func (c answering) chunks(from ring.ID, m CompareChunks) {
+func (c *Core) chunks(from ring.ID, m CompareChunks) {
 	if !c.answers(m.Step) {
 		return
 	}
@@ -165,7 +161,7 @@ func first(a, b []ChunkDigest) int {
 }
 
 // fill takes chunks, and gives those that were asked for.
-func (c answering) fill(from ring.ID, m Fill) {
+func (c *Core) fill(from ring.ID, m Fill) {
 	if !c.answers(m.Step) {
 		return
 	}

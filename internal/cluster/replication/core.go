@@ -240,29 +240,29 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 			c.keeping.answer(from)
 		}
 	case Learn:
-		learner{c}.tellDeletions(from, m)
+		c.tellDeletions(from, m)
 	case Known:
-		learner{c}.learn(from, m)
+		c.learn(from, m)
 	case Compare:
-		answering{c}.windows(from, m)
+		c.windows(from, m)
 	case Compared:
 		c.compare.compared(from, m)
 	case ShareDeletions:
-		answering{c}.shareDeletions(from, m)
+		c.shareDeletions(from, m)
 	case SharedDeletions:
 		c.compare.sharedDeletions(from, m)
 	case CompareChunks:
-		answering{c}.chunks(from, m)
+		c.chunks(from, m)
 	case Difference:
 		c.compare.difference(from, m)
 	case Fill:
-		answering{c}.fill(from, m)
+		c.fill(from, m)
 	case Filled:
 		c.compare.filled(from, m)
 	case Fetch:
-		reading{c}.fetch(from, m)
+		c.fetch(from, m)
 	case Fetched:
-		reading{c}.fetched(from, m)
+		c.fetched(from, m)
 	}
 }
 
@@ -287,7 +287,7 @@ func (c *Core) Ring(t Time, v *ring.View, q Quorums) {
 	c.compare.restart()
 	c.keeping.restart()
 	c.coordinator.plan()
-	reading{c}.restart()
+	c.restart()
 }
 
 // Peer says whether another node can be reached. A node whose connection was lost and is back is
@@ -318,12 +318,12 @@ func (c *Core) Paused(t Time) {
 // Tick lets time pass. It is to be called several times in each Config.Resend.
 func (c *Core) Tick(t Time) {
 	c.now = t
-	learner{c}.askDeletions()
+	c.askDeletions()
 	c.keeping.tick()
 	c.coordinator.resend()
 	c.relays.tick()
 	c.compare.tick()
-	reading{c}.resend()
+	c.resend()
 }
 
 // send sends to another node, or to this one.

@@ -15,16 +15,13 @@ type learning struct {
 	done  bool
 }
 
-// learner learns the deletions of other nodes, and tells them its own.
-type learner struct{ *Core }
-
 // ready reports whether this node knows the deletions of all peers it reaches: only then
 // it takes, compares and serves points.
 func (c *Core) ready() bool { return c.asked == nil }
 
 // askDeletions asks every peer that can be reached, until all its pages are here. Where none can,
 // the node serves what it has: both sides of a partition go on.
-func (c learner) askDeletions() {
+func (c *Core) askDeletions() {
 	if c.ready() {
 		return
 	}
@@ -51,19 +48,19 @@ func (c learner) askDeletions() {
 	}
 }
 
-func (c learner) ask(id ring.ID, l *learning) {
+func (c *Core) ask(id ring.ID, l *learning) {
 	l.sent = c.now.Steady
 	c.send(id, Learn{After: l.after})
 }
 
 // tellDeletions answers with a page.
-func (c learner) tellDeletions(from ring.ID, m Learn) {
+func (c *Core) tellDeletions(from ring.ID, m Learn) {
 	list, through := c.deletions(-1, m.After, LastSeries())
 	c.send(from, Known{After: m.After, Through: through, Deletions: list})
 }
 
 // learn takes a page, and asks for the next one.
-func (c learner) learn(from ring.ID, m Known) {
+func (c *Core) learn(from ring.ID, m Known) {
 	l := c.asked[from]
 	if c.Deleted(m.Deletions) != nil || l == nil || l.done || m.After != l.after {
 		return

@@ -15,9 +15,6 @@ type read struct {
 	answers  map[ring.ID]Fetched
 }
 
-// reading is what a node does with questions for slots, its own and those of others.
-type reading struct{ *Core }
-
 // Query asks for slots of a series. Reply.Done says that R copies know each of them.
 func (c *Core) Query(t Time, request uint64, series metric.SeriesID, from, past uint64) {
 	c.now = t
@@ -30,11 +27,11 @@ func (c *Core) Query(t Time, request uint64, series metric.SeriesID, from, past 
 			From:      from,
 			Past:      past,
 		}}
-	reading{c}.resend()
+	c.resend()
 }
 
 // resend asks who has not answered, and ends what took too long.
-func (c reading) resend() {
+func (c *Core) resend() {
 	for _, n := range sortedKeys(c.reads) {
 		r := c.reads[n]
 		if c.now.Steady >= r.deadline {
@@ -47,7 +44,7 @@ func (c reading) resend() {
 
 // askReaders asks who keeps hints of the partition, and when all of these that are up have
 // answered, the owners.
-func (c reading) askReaders(request uint64, r *read) {
+func (c *Core) askReaders(request uint64, r *read) {
 	if !c.ready() {
 		return // it may not have heard who keeps hints
 	}
@@ -89,7 +86,7 @@ func (c reading) askReaders(request uint64, r *read) {
 }
 
 // witnessed adds one of some members to those who keep hints, if there is none of these among them.
-func (c reading) witnessed(holders, members []ring.ID) []ring.ID {
+func (c *Core) witnessed(holders, members []ring.ID) []ring.ID {
 	if len(members) == 0 || slices.ContainsFunc(members, func(id ring.ID) bool {
 		return slices.Contains(holders, id) && c.up[id]
 	}) {
@@ -107,7 +104,7 @@ func (c *Core) readers(of Share) []ring.ID {
 }
 
 // restart asks anew: under another ring others are owners.
-func (c reading) restart() {
+func (c *Core) restart() {
 	for _, r := range c.reads {
 		clear(r.sent)
 		clear(r.answers)
@@ -116,7 +113,7 @@ func (c reading) restart() {
 }
 
 // fetch answers with what is here. No message asks for more than it may.
-func (c reading) fetch(from ring.ID, m Fetch) {
+func (c *Core) fetch(from ring.ID, m Fetch) {
 	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() &&
 		m.From <= m.Past && m.Past-m.From <= MaxRows}
 	if answer.Ready {
@@ -126,7 +123,7 @@ func (c reading) fetch(from ring.ID, m Fetch) {
 }
 
 // read returns what this node has of a series as an owner, with the hints that it keeps for others.
-func (c reading) read(m Fetch) (uint64, []Slot) {
+func (c *Core) read(m Fetch) (uint64, []Slot) {
 	incarnation, slots := c.store.Incarnation(m.Series), make([]Slot, m.Past-m.From)
 	if slices.Contains(c.readers(Share{Partition: m.Partition}), c.config.Self) {
 		slots = c.store.Read(m.Series, m.From, m.Past)
@@ -140,7 +137,7 @@ func (c reading) read(m Fetch) (uint64, []Slot) {
 	return incarnation, slots
 }
 
-func (c reading) fetched(from ring.ID, m Fetched) {
+func (c *Core) fetched(from ring.ID, m Fetched) {
 	r := c.reads[m.Request]
 	if r == nil || !m.Ready {
 		return
@@ -178,7 +175,7 @@ func (r *read) merge() (slots []Slot, fewest int) {
 	return slots, fewest
 }
 
-func (c reading) finish(request uint64, r *read, done bool) {
+func (c *Core) finish(request uint64, r *read, done bool) {
 	slots, copies := r.merge()
 	c.replies = append(c.replies, Reply{Request: request, Done: done, Slots: slots, Copies: copies})
 	delete(c.reads, request)

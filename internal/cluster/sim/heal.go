@@ -44,7 +44,7 @@ func (c *Cluster) published() {
 
 // Join starts a node with an empty disk, which joins or, unless the number is negative, replaces
 // another.
-func (c *Cluster) Join(replaces int) error { return c.Plan(operators{c}.newcomer(replaces)) }
+func (c *Cluster) Join(replaces int) error { return c.Plan(c.newcomer(replaces)) }
 
 // Lose takes the disk of a node for good.
 func (c *Cluster) Lose(i int) {
@@ -72,7 +72,7 @@ func (c *Cluster) Finish() bool {
 			return false
 		}
 	}
-	moves{c}.fetched()
+	c.fetched()
 	c.note("the ring is complete")
 	before := c.view.Members()
 	if c.publish(must(c.view.Finish())) != nil {
@@ -80,7 +80,7 @@ func (c *Cluster) Finish() bool {
 	}
 	for _, m := range before {
 		if m.State == ring.Leaving && !c.options.Calm && c.rng.IntN(2) == 0 {
-			c.after(c.rng.Int64N(5*stepMS), func() { operators{c}.takeAway(c.of(m.ID)) })
+			c.after(c.rng.Int64N(5*stepMS), func() { c.takeAway(c.of(m.ID)) })
 		}
 	}
 	return true
@@ -98,7 +98,7 @@ func (c *Cluster) Undo() error {
 func (c *Cluster) Settle(ms int64) error {
 	c.Heal()
 	clear(c.away)
-	operators{c}.hold(false)
+	c.hold(false)
 	c.options.Calm = true
 	c.Run(100) // faults that were about to happen
 	for _, n := range c.nodes {
@@ -162,7 +162,7 @@ func (c *Cluster) unsettled() error {
 func (c *Cluster) unequal() error {
 	for p := range c.options.Partitions {
 		for _, of := range append(c.classes(), 0) {
-			if err := (moves{c}).unequal(replication.Share{Partition: p, Copies: of}); err != nil {
+			if err := c.unequalShare(replication.Share{Partition: p, Copies: of}); err != nil {
 				return err
 			}
 		}
@@ -170,7 +170,7 @@ func (c *Cluster) unequal() error {
 	return nil
 }
 
-func (c moves) unequal(of replication.Share) error {
+func (c *Cluster) unequalShare(of replication.Share) error {
 	var one *node
 	for _, id := range c.view.Owners(nil, of.Partition, ring.Current, of.Copies) {
 		n := c.of(id)

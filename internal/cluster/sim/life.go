@@ -5,12 +5,9 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// life is what the processes of nodes do by themselves.
-type life struct{ *Cluster }
-
 // when lets a node do something in some ms, unless it has crashed by then. While it is stopped,
 // that waits.
-func (c life) when(n *node, ms int64, do func()) {
+func (c *Cluster) when(n *node, ms int64, do func()) {
 	boot := n.boot
 	c.after(ms, func() {
 		switch {
@@ -24,7 +21,7 @@ func (c life) when(n *node, ms int64, do func()) {
 }
 
 // tick lets a node work, sync its log, and notice who is up and which ring there is.
-func (c life) tick(n *node) {
+func (c *Cluster) tick(n *node) {
 	all := c.meet(n)
 	if all || c.now >= n.hears {
 		n.hears = 0
@@ -58,7 +55,7 @@ func (c life) tick(n *node) {
 
 // meet lets a node notice who is up and which ring there is. It reports whether it reaches all
 // members.
-func (c life) meet(n *node) (all bool) {
+func (c *Cluster) meet(n *node) (all bool) {
 	all = true
 	for _, other := range c.nodes {
 		heard := other.up(c.now) && !c.cut[[2]int{other.number, n.number}]

@@ -8,11 +8,8 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// moves looks at what nodes believe of partitions that move.
-type moves struct{ *Cluster }
-
 // given panics unless each owner of a partition has all on disk that a node is about to drop.
-func (c moves) given(from *node, share replication.Share) {
+func (c *Cluster) given(from *node, share replication.Share) {
 	for _, id := range from.view.Owners(nil, share.Partition, ring.Current, share.Copies) {
 		c.contains(c.of(id), from.disk, share, fmt.Sprintf("%v drops what %v has not on disk", from,
 			c.of(id)))
@@ -21,7 +18,7 @@ func (c moves) given(from *node, share replication.Share) {
 
 // fetched panics unless each new owner has all on disk that those before it had there when they
 // learned of the ring.
-func (c moves) fetched() {
+func (c *Cluster) fetched() {
 	for _, n := range append(c.classes(), 0) {
 		for _, m := range c.view.Fetches(n) {
 			for _, id := range m.From {
@@ -35,7 +32,7 @@ func (c moves) fetched() {
 }
 
 // contains panics unless a node has all on disk that another disk has of a partition.
-func (c moves) contains(n *node, of *disk, share replication.Share, otherwise string) {
+func (c *Cluster) contains(n *node, of *disk, share replication.Share, otherwise string) {
 	if n.gone {
 		return
 	}

@@ -9,12 +9,9 @@ import (
 // newcomers is how many nodes may be added to those of the start.
 const newcomers = 6
 
-// operators are those who change the ring.
-type operators struct{ *Cluster }
-
 // newcomer starts a node with an empty disk, and returns the change with which it joins or replaces
 // another.
-func (c operators) newcomer(replaces int) ring.Change {
+func (c *Cluster) newcomer(replaces int) ring.Change {
 	n := c.add()
 	n.view = c.view
 	change := ring.Change{Action: ring.Join, Member: ring.Candidate{ID: n.id, Name: n.String(),
@@ -28,7 +25,7 @@ func (c operators) newcomer(replaces int) ring.Change {
 
 // again returns the change with which a member joins whose join was taken back, with the disk that
 // it has.
-func (c operators) again() (change ring.Change, is bool) {
+func (c *Cluster) again() (change ring.Change, is bool) {
 	for _, n := range c.nodes {
 		if m, member := c.view.Member(n.id); member && m.State == ring.Pending && !n.gone {
 			return ring.Change{
@@ -40,7 +37,7 @@ func (c operators) again() (change ring.Change, is bool) {
 }
 
 // takeAway ends a node for good that is no member any more, whether or not it has heard of that.
-func (c operators) takeAway(n *node) {
+func (c *Cluster) takeAway(n *node) {
 	if _, member := c.view.Member(n.id); member || n.gone {
 		return
 	}
@@ -49,7 +46,7 @@ func (c operators) takeAway(n *node) {
 }
 
 // hold holds moves back on all nodes, or lets them go on.
-func (c operators) hold(on bool) {
+func (c *Cluster) hold(on bool) {
 	c.held = on
 	c.note("moves are held back: %t", on)
 	for _, n := range c.nodes {
@@ -67,8 +64,8 @@ func (c chaos) operate() {
 	var err error
 	switch kind := c.rng.IntN(12); kind {
 	case 0:
-		operators{c.Cluster}.hold(true)
-		c.after(c.rng.Int64N(6*stepMS), func() { operators{c.Cluster}.hold(false) })
+		c.hold(true)
+		c.after(c.rng.Int64N(6*stepMS), func() { c.hold(false) })
 	case 1:
 		if c.view.Changing() && c.rng.IntN(3) == 0 {
 			err = c.Undo()
@@ -91,24 +88,24 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 	leave := ring.Change{Action: ring.Leave, Node: c.nodes[i].String()}
 	switch kind {
 	case 4, 5:
-		if change, is := (operators{c.Cluster}).again(); is && c.rng.IntN(2) == 0 {
+		if change, is := c.again(); is && c.rng.IntN(2) == 0 {
 			plan = append(plan, change)
 		} else if room {
-			plan = append(plan, operators{c.Cluster}.newcomer(-1))
+			plan = append(plan, c.newcomer(-1))
 		}
 	case 6:
 		plan = append(plan, leave)
 	case 7:
 		if _, member := c.view.Member(c.nodes[i].id); room && member {
-			plan = append(plan, operators{c.Cluster}.newcomer(i))
+			plan = append(plan, c.newcomer(i))
 		}
 	case 8:
 		if room {
-			plan = append(plan, operators{c.Cluster}.newcomer(-1), leave)
+			plan = append(plan, c.newcomer(-1), leave)
 		}
 	case 9:
 		if room {
-			plan = append(plan, operators{c.Cluster}.newcomer(-1))
+			plan = append(plan, c.newcomer(-1))
 		}
 		fallthrough
 	default:
@@ -133,7 +130,7 @@ func (c chaos) lose(i int) {
 		return
 	}
 	name := c.nodes[i].String()
-	if err := c.Plan(operators{c.Cluster}.newcomer(i),
+	if err := c.Plan(c.newcomer(i),
 		ring.Change{Action: ring.ForceRemove, Node: name}); err != nil {
 		c.note("not done: %v", err)
 	}

@@ -84,13 +84,13 @@ func (w *Window) History(resolution int64) int64 {
 }
 
 // lookBack sets how many outputs nodes have before the range.
-func (l *layout) lookBack() error {
-	if l.opt.Compat {
+func (g *graph) lookBack() error {
+	if g.opt.Compat {
 		return nil
 	}
-	wanted := make([]int64, len(l.out.Nodes))
-	for i := len(l.out.Nodes) - 1; i >= 0; i-- { // who reads a node comes after it
-		n := l.out.Nodes[i]
+	wanted := make([]int64, len(g.out.Nodes))
+	for i := len(g.out.Nodes) - 1; i >= 0; i-- { // who reads a node comes after it
+		n := g.out.Nodes[i]
 		n.Before = wanted[i] + n.extra()
 		n.Values += n.Before
 		holds := n.holds() && wanted[i] == 0
@@ -99,13 +99,13 @@ func (l *layout) lookBack() error {
 			in.firm = in.firm || !holds
 		}
 	}
-	for _, n := range l.out.Reads {
-		l.out.Before = max(l.out.Before, n.Before*n.Resolution)
-		l.out.Points += n.Before
+	for _, n := range g.out.Reads {
+		g.out.Before = max(g.out.Before, n.Before*n.Resolution)
+		g.out.Points += n.Before
 	}
-	if l.out.Points > l.opt.Limits.MaxPoints {
-		return l.limit(0, "points to read, with those that functions look back at", l.out.Points,
-			l.opt.Limits.MaxPoints,
+	if g.out.Points > g.opt.Limits.MaxPoints {
+		return g.limit(0, "points to read, with those that functions look back at", g.out.Points,
+			g.opt.Limits.MaxPoints,
 			"ask for a shorter range, shorter spans or fewer series")
 	}
 	return nil

@@ -60,7 +60,8 @@ func Make(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*P
 	return p.out, nil
 }
 
-func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*planner, error) {
+func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*planner,
+	error) {
 	opt.Explain = opt.Explain || q.Explain
 	opt.RoundSlots = cmp.Or(opt.RoundSlots, RoundSlots)
 	opt.CompatSlots = cmp.Or(opt.CompatSlots, oldReadSlots)
@@ -110,7 +111,7 @@ func (p *planner) plan() error {
 	if len(p.out.Roots) == 0 {
 		return nil
 	}
-	l := layout{graph: &p.graph}
+	l := &p.graph
 	if err := l.lookBack(); err != nil {
 		return err
 	}
@@ -136,7 +137,8 @@ func (p *planner) field(f *dql.Field) error {
 		if p.opt.Compat {
 			return nil
 		}
-		return p.errorAt(f.Expr.Pos(), nil, "a histogram cannot be a result: ask for a number of it, as with percentile(…, 99.0)")
+		return p.errorAt(f.Expr.Pos(), nil,
+			"a histogram cannot be a result: ask for a number of it, as with percentile(…, 99.0)")
 	default:
 		return p.errorAt(f.Expr.Pos(), nil, "a field must be a series, this is a constant (%v)", v.typ)
 	}
@@ -228,7 +230,8 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 		return value{}, err
 	}
 	if l.typ == function.TypeMetric && r.typ == function.TypeMetric {
-		fn := map[byte]function.Op{'+': function.Sum, '-': function.Diff, '*': function.Product, '/': function.Quotient}[b.Op]
+		fn := map[byte]function.Op{'+': function.Sum, '-': function.Diff, '*': function.Product,
+			'/': function.Quotient}[b.Op]
 		if p.opt.Compat {
 			return p.combine(b.Pos(), fn, append(l.series[:len(l.series):len(l.series)], r.series...))
 		}
@@ -240,7 +243,8 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 			return value{}, p.unrecognised(b.Pos(), b.Function(), []function.Type{l.typ, r.typ}, nil)
 		}
 	}
-	fn := map[byte]function.Op{'+': function.Add, '-': function.Sub, '*': function.Mul, '/': function.Divide}[b.Op]
+	fn := map[byte]function.Op{'+': function.Add, '-': function.Sub, '*': function.Mul,
+		'/': function.Divide}[b.Op]
 	in, constant := l.series, r.number
 	if r.typ == function.TypeMetric {
 		in, constant = r.series, l.number
@@ -251,5 +255,7 @@ func (p *planner) binary(b *dql.Binary) (value, error) {
 			fn = function.DivideInto
 		}
 	}
-	return p.each(in, function.TypeMetric, func(n *Node) (*Node, error) { return p.scalar(b.Pos(), fn, n, constant) })
+	return p.each(in, function.TypeMetric, func(n *Node) (*Node, error) {
+		return p.scalar(b.Pos(), fn, n, constant)
+	})
 }

@@ -15,14 +15,11 @@ import (
 // Load takes the committed files into the index. It is called once; whoever needs the tags waits
 // for it. Damage is named and counted, and copies that are not whole are written again.
 func (s *Store) Load(all []manifest.File) {
-	s.loadErr = (&loader{s}).load(all)
+	s.loadErr = s.load(all)
 	close(s.loaded)
 }
 
-// loader takes the committed files into the index of a store.
-type loader struct{ *Store }
-
-func (s *loader) load(all []manifest.File) error {
+func (s *Store) load(all []manifest.File) error {
 	files := slices.DeleteFunc(slices.Clone(all), func(f manifest.File) bool {
 		return f.Kind != manifest.TagBase && f.Kind != manifest.TagChanges
 	})
@@ -69,7 +66,7 @@ func (s *Store) Loaded() error {
 }
 
 // loadFile takes one file.
-func (s *loader) loadFile(f *manifest.File) error {
+func (s *Store) loadFile(f *manifest.File) error {
 	path := datadir.FilePaths(f.Name())[0]
 	if s.past > 0 && f.From > s.past {
 		s.spoilt = true // how much is lost is known where the MANIFEST names the file, see Missing
@@ -108,7 +105,7 @@ func (s *loader) loadFile(f *manifest.File) error {
 }
 
 // read gives every item of a file to fn, while the next ones are read and decompressed.
-func (s *loader) read(f *manifest.File, fn func(item []byte)) (report mirror.Report, err error) {
+func (s *Store) read(f *manifest.File, fn func(item []byte)) (report mirror.Report, err error) {
 	items, free := make(chan []byte, itemsAhead), make(chan []byte, itemsAhead+2)
 	for range cap(free) {
 		free <- nil
@@ -132,7 +129,7 @@ const itemsAhead = 4
 
 // keeps says what of a series is taken from the files. Its bucket may be one that only the log
 // names.
-func (s *loader) keeps(bucket uint64, key []byte) (after uint64, ok bool) {
+func (s *Store) keeps(bucket uint64, key []byte) (after uint64, ok bool) {
 	after, ok = s.o.Incarnation(bucket, key)
 	if !ok && s.o.Deleted(bucket) {
 		return 0, false
@@ -165,7 +162,7 @@ func (s *Store) Settle() {
 }
 
 // damaged names what is lost, and counts what is known of it: 1 where nothing is.
-func (s *loader) damaged(f *manifest.File, entries int64, err error) {
+func (s *Store) damaged(f *manifest.File, entries int64, err error) {
 	entries = max(entries, 1)
 	s.spoilt, s.lacking.any = true, true
 	if n := len(s.lacking.losses); n > 0 && s.lacking.losses[n-1].FileName == f.Name() {
@@ -179,7 +176,7 @@ func (s *loader) damaged(f *manifest.File, entries int64, err error) {
 
 // loadBase returns what takes the items of a base, and what ends it. A base has blocks of rows, and
 // records for rows that are too long for one.
-func (s *loader) loadBase() (take func(item []byte) error, done func() error) {
+func (s *Store) loadBase() (take func(item []byte) error, done func() error) {
 	var b tags.Block
 	rows := tags.NewLoader(s.index, s.keeps)
 	take = func(item []byte) error {
@@ -211,7 +208,7 @@ func eachChange(item []byte, fn func(*tags.Change)) error {
 }
 
 // loadRecord takes a record of a file of changes.
-func (s *loader) loadRecord(item []byte) error {
+func (s *Store) loadRecord(item []byte) error {
 	r, err := logrecord.Parse(item)
 	if err != nil {
 		return err

@@ -4,7 +4,6 @@ package tidy
 import (
 	"bufio"
 	"bytes"
-	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -17,7 +16,6 @@ import (
 
 const (
 	root         = "../../.."
-	maxFileLines = 500
 	maxFuncLines = 70
 )
 
@@ -49,38 +47,6 @@ func goFiles(t *testing.T, visit func(path string, src []byte)) {
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestSizes(t *testing.T) {
-	files := 0
-	goFiles(t, func(path string, src []byte) {
-		files++
-		if n := bytes.Count(src, []byte("\n")); n > maxFileLines {
-			t.Errorf("%s has %d lines, the limit is %d: split it by what its parts do", path, n, maxFileLines)
-		}
-		set := token.NewFileSet()
-		f, err := parser.ParseFile(set, path, src, parser.SkipObjectResolution)
-		if err != nil {
-			t.Errorf("%s: %v", path, err)
-			return
-		}
-		for _, d := range f.Decls {
-			fn, ok := d.(*ast.FuncDecl)
-			if !ok {
-				continue
-			}
-			n := set.Position(fn.End()).Line - set.Position(fn.Pos()).Line + 1
-			if n > maxFuncLines {
-				t.Errorf("%s: %s has %d lines, the limit is %d", set.Position(fn.Pos()), fn.Name.Name, n, maxFuncLines)
-			}
-		}
-		if bannedPackages[f.Name.Name] {
-			t.Errorf("%s: package %s: name it after what it holds", path, f.Name.Name)
-		}
-	})
-	if files < 20 {
-		t.Fatalf("found %d Go files: the rule looked in the wrong place", files)
 	}
 }
 
