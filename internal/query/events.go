@@ -229,7 +229,7 @@ type collector struct {
 }
 
 const (
-	eventStep = 1 << 20 // of memory that is lent
+	eventStep = 128 << 10 // of memory that is lent
 	bodyStep  = 64 << 10
 	eventCost = 2 * 32 // of an Event, in a list that grows
 )

@@ -150,3 +150,35 @@ func TestALongPlanIsNotExplained(t *testing.T) {
 		t.Errorf("it borrowed %d bytes before", l.lent)
 	}
 }
+
+// TestAQueryOfFewLongNames: names of 60 KB are paid for where they are asked for, not those beside
+// them, and EXPLAIN pays for the text that it makes of them.
+func TestAQueryOfFewLongNames(t *testing.T) {
+	const size = 60_000
+	m := newBucket(t)
+	long := strings.Repeat("x", 239)
+	for i := range 100 {
+		parts := []string{"s" + string(rune('a'+i%26)) + string(rune('a'+i/26))}
+		for len(parts)*240 < size {
+			parts = append(parts, long)
+		}
+		m.load("b", key(t, parts...), 0, ints(10, func(i int64) int64 { return i }))
+	}
+	pattern := "saa" + strings.Repeat(".*", size/240-1)
+	for _, c := range []struct {
+		text        string
+		least, most int64
+	}{
+		{"SELECT " + pattern + " BUCKET b LAST 10s", 2 * size, 5 * size},
+		{"SELECT sum(" + pattern + " BUCKET b) LAST 10s", 2 * size, 5 * size},
+		{"EXPLAIN SELECT " + pattern + " BUCKET b LAST 10s", 5 * size, 8 * size},
+	} {
+		l := &lender{limit: 1 << 40}
+		if _, err := engine(m, 10_000).Query(context.Background(), c.text, query.Options{Memory: l}); err != nil {
+			t.Fatal(err)
+		}
+		if l.lent < c.least || l.lent > c.most {
+			t.Errorf("%.40s: borrowed %d bytes, want from %d to %d", c.text, l.lent, c.least, c.most)
+		}
+	}
+}

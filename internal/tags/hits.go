@@ -5,8 +5,12 @@ import (
 	"dalmatiner/internal/tags/postings"
 )
 
-// hitRows is how many hits are copied before others are let at the index.
-const hitRows = 1024
+// Hits are copied before others are let at the index: hitRows of them, or as many as have hitBytes,
+// since a key and a value may be long.
+const (
+	hitRows  = 1024
+	hitBytes = 64 << 10
+)
 
 // hits calls fn for the rows that were found, without the lock.
 func (l *lookup) hits(q *Query, found postings.Set, fn func(*Hit) bool) error {
@@ -18,11 +22,11 @@ func (l *lookup) hits(q *Query, found postings.Set, fn func(*Hit) bool) error {
 		if err := l.cancelled(); err != nil {
 			return err
 		}
-		if b.ids = append(b.ids, id); len(b.ids) == hitRows && !b.call(fn) {
+		if b.ids = append(b.ids, id); len(b.ids) == hitRows && !b.callAll(fn) {
 			return nil
 		}
 	}
-	b.call(fn)
+	b.callAll(fn)
 	return nil
 }
 
@@ -48,10 +52,20 @@ type batch struct {
 	ends    []int    // of each in buf; -1 for values that there are not
 }
 
-// call calls fn for the rows of the batch, and empties it. It returns false when fn did.
-func (b *batch) call(fn func(*Hit) bool) bool {
-	b.copy()
+// callAll calls fn for the rows of the batch, and empties it. It returns false when fn did.
+func (b *batch) callAll(fn func(*Hit) bool) bool {
+	for ids := b.ids; len(ids) > 0; {
+		ids = ids[b.copy(ids):]
+		if !b.call(fn) {
+			return false
+		}
+	}
 	b.ids = b.ids[:0]
+	return true
+}
+
+// call calls fn for the rows that were copied. It returns false when fn did.
+func (b *batch) call(fn func(*Hit) bool) bool {
 	at, ends := 0, b.ends
 	next := func() []byte {
 		end := ends[0]
@@ -74,7 +88,8 @@ func (b *batch) call(fn func(*Hit) bool) bool {
 	return true
 }
 
-func (b *batch) copy() {
+// copy copies the first of some rows, and returns how many these are.
+func (b *batch) copy(ids []uint32) (copied int) {
 	x := b.x
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -87,11 +102,10 @@ func (b *batch) copy() {
 		}
 	}
 	b.buckets, b.buf, b.ends = b.buckets[:0], b.buf[:0], b.ends[:0]
-	for ids := b.ids; len(ids) > 0; {
-		n := min(len(ids), rowsAhead)
-		b.copyRows(ids[:n], stored)
-		ids = ids[n:]
+	for copied < len(ids) && len(b.buf) < hitBytes {
+		copied += b.copyRows(ids[copied:min(len(ids), copied+rowsAhead)], stored)
 	}
+	return copied
 }
 
 // rowsAhead is how many rows are asked for before the first is read: they, and the values, lie all
@@ -101,8 +115,9 @@ const rowsAhead = 64
 // rowLines are the lines of the cache of most rows.
 const rowLines = 2
 
-// copyRows copies rows; stored says that a tag is wanted that keys do not imply.
-func (b *batch) copyRows(ids []uint32, stored bool) {
+// copyRows copies rows until there are hitBytes, and returns how many; stored says that a tag is
+// wanted that keys do not imply.
+func (b *batch) copyRows(ids []uint32, stored bool) (copied int) {
 	x := b.x
 	var rows [rowsAhead][]byte
 	for i, id := range ids {
@@ -119,7 +134,10 @@ func (b *batch) copyRows(ids []uint32, stored bool) {
 	}
 	pairs := b.pairs
 	var length [8]byte
-	for _, row := range rows[:len(ids)] {
+	for i, row := range rows[:len(ids)] {
+		if len(b.buf) >= hitBytes {
+			return i
+		}
 		if row == nil {
 			continue
 		}
@@ -140,6 +158,7 @@ func (b *batch) copyRows(ids []uint32, stored bool) {
 			pairs = pairs[len(b.want):]
 		}
 	}
+	return len(ids)
 }
 
 // pairsOf notes for each tag that is wanted the number of the row's, plus 1, and asks for its value.

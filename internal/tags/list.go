@@ -22,7 +22,12 @@ type Listing struct {
 	After      *string // only texts behind it are listed; nil for all
 	Limit      int     // of the texts, from 1 up
 	Now        uint64  // hybrid clock; see Listed.New
+
+	Memory Memory // lends what the list takes; nil lends everything
 }
+
+// Memory lends memory before it is used. It is given back by who lent it.
+type Memory interface{ Grow(bytes int64) error }
 
 // Listed is an element of a list.
 type Listed struct {
@@ -41,6 +46,17 @@ type List struct {
 
 // MaxListBytes bounds the texts of a list.
 const MaxListBytes = 4 << 20
+
+const (
+	// listedSize is what an element takes beside its text, while a list is made and in its answer.
+	listedSize = 256
+
+	// answerCopies is how often an answer has a text: as it is, escaped, and encoded.
+	answerCopies = 3
+
+	// listStep is how much is borrowed for a list at a time.
+	listStep = 64 << 10
+)
 
 // Text returns a tag's name in the escape of the query language, behind the namespace and a
 // colon: its first colon that is not escaped ends the namespace. An empty one is left out unless
@@ -109,6 +125,7 @@ type lister struct {
 
 	of    map[string]Listed
 	bytes int
+	lent  int64  // by Memory
 	bound string // with cut: it and what is behind it is left out
 	cut   bool
 }
@@ -121,6 +138,9 @@ func (x *Index) list(ctx context.Context, q *Listing, fill func(*lister) error) 
 			return err
 		}
 		l.keep(q.Limit)
+		if !l.borrow(len(l.of), answerCopies*l.bytes) {
+			return l.err
+		}
 		out.More, out.Series = l.cut, l.within.Len()
 		for _, text := range slices.Sorted(maps.Keys(l.of)) {
 			out.Elements = append(out.Elements, l.of[text])
@@ -170,6 +190,9 @@ func (l *lister) add(text []byte, series, recent int) {
 	}
 	e, known := l.of[string(text)]
 	if !known {
+		if !l.borrow(len(l.of)+1, l.bytes+len(text)) {
+			return
+		}
 		e.Text = string(text)
 		l.bytes += len(text)
 	}
@@ -179,6 +202,18 @@ func (l *lister) add(text []byte, series, recent int) {
 	if len(l.of) > 2*l.Limit || l.bytes > MaxListBytes {
 		l.keep(l.Limit)
 	}
+}
+
+// borrow takes the memory of so many elements with so many bytes of text. Where there is none, the
+// list ends.
+func (l *lister) borrow(elements, text int) bool {
+	need := int64(elements*listedSize + text)
+	if l.err == nil && l.Memory != nil && need > l.lent {
+		ahead := max(need-l.lent, listStep)
+		l.err = l.Memory.Grow(ahead)
+		l.lent += ahead
+	}
+	return l.err == nil
 }
 
 // count adds a text that the rows of a list have.

@@ -69,15 +69,16 @@ type lookup struct {
 	done  int // rows and values that were looked at
 	steps []Step
 	depth int
+	err   error // of memory: whatever is left to do ends
 }
 
 const askEvery = 4096 // rows or values, between two looks at the context
 
 func (l *lookup) cancelled() error {
-	if l.done++; l.done%askEvery == 0 {
+	if l.done++; l.done%askEvery == 0 && l.err == nil {
 		return l.ctx.Err()
 	}
-	return nil
+	return l.err
 }
 
 func (l *lookup) step(s Step) {

@@ -43,9 +43,6 @@ func (a *api) writeTagList(w http.ResponseWriter, r *http.Request, q *taglist.Re
 func (a *api) runTagList(w http.ResponseWriter, r *http.Request, q *taglist.Request,
 	lease *memory.Lease) (list tags.List, err error) {
 	clientOf(w).lease = lease
-	if err := lease.Grow(q.Bytes()); err != nil {
-		return list, err
-	}
 	written, err := a.lists.take(r.Context())
 	if err != nil {
 		return list, err
@@ -90,6 +87,9 @@ func (a *api) top(w http.ResponseWriter, r *http.Request) error {
 	return a.writeTagList(w, r, q, err)
 }
 
+// collectionCost is what a bucket takes in a list of collections beside its name.
+const collectionCost = 64
+
 // collections lists buckets and whatever tags made collections of.
 func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
 	page, err := pageOf(r)
@@ -114,6 +114,9 @@ func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
 	for _, b := range a.Store.Buckets() {
 		// What is behind the last collection of the list may be behind others, too.
 		if n := len(list.Elements); !list.More || n > 0 && b.Name < list.Elements[n-1].Text {
+			if err := lease.Grow(collectionCost + 3*int64(len(b.Name))); err != nil { // in three forms
+				return err
+			}
 			names.Add([]byte(b.Name))
 		}
 	}

@@ -4,8 +4,10 @@ package finder
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/tags"
@@ -74,8 +76,10 @@ func (f *find) tagged(q *tags.Query) error {
 			}
 			id, mixed = h.Bucket, last.Info().Name == f.l.Collection
 		}
-		if mixed && f.bare[string(h.Key)] {
-			return true
+		if mixed {
+			if _, bare := f.bare[metric.Series(id, h.Key)]; bare {
+				return true
+			}
 		}
 		more, failed = f.hit(last, h.Key, h.Values)
 		return more && failed == nil
@@ -119,16 +123,23 @@ type find struct {
 	values []byte
 	past   []int // of each value of each series in values; -1 for one that there is not
 	may    [together]bool
-	ended  bool // fn has returned false
+	ended  bool  // fn has returned false
+	lent   int64 // for these series
 
 	found bool // a series with points in the range
 
 	// Series that were found without tags, and may get some before the index is asked.
-	bare map[string]bool
+	bare map[metric.SeriesID]struct{}
 }
 
-// together is how many series are looked at together.
-const together = 1024
+// Series are looked at together: so many, or as many as have that many bytes of keys and values.
+const (
+	together      = 1024
+	togetherBytes = 64 << 10
+)
+
+// bareSize is what a series takes in find.bare.
+const bareSize = 48
 
 func (f *find) step(s source.Step) {
 	if f.l.Step != nil {
@@ -138,11 +149,18 @@ func (f *find) step(s source.Step) {
 
 // hit takes a series that was found.
 func (f *find) hit(b source.Bucket, key []byte, values [][]byte) (more bool, err error) {
-	if f.bucket != b || len(f.ends) == together {
+	if f.bucket != b || len(f.ends) == together || len(f.text)+len(f.values) >= togetherBytes {
 		if more, err := f.flush(); !more || err != nil {
 			return more, err
 		}
 		f.bucket = b
+	}
+	size := len(key)
+	for _, v := range values {
+		size += len(v)
+	}
+	if err := f.lend(size); err != nil {
+		return false, err
 	}
 	f.text = append(f.text, key...)
 	f.ends = append(f.ends, len(f.text))
@@ -155,6 +173,23 @@ func (f *find) hit(b source.Bucket, key []byte, values [][]byte) (more bool, err
 		f.past = append(f.past, past)
 	}
 	return true, nil
+}
+
+// lend takes the memory of one more series: its bytes are here and where they come from.
+func (f *find) lend(bytes int) error {
+	more := 2*int64(len(f.text)+len(f.values)+bytes) - f.lent
+	if more <= 0 {
+		return nil
+	}
+	f.lent += more
+	return f.grow(more)
+}
+
+func (f *find) grow(bytes int64) error {
+	if f.l.Memory == nil {
+		return nil
+	}
+	return f.l.Memory.Grow(bytes)
 }
 
 // flush calls fn for the series that were found and have a point in the range.
@@ -174,28 +209,33 @@ func (f *find) flush() (more bool, err error) {
 	if err := f.Buckets.May(f.ctx, f.bucket, f.keys, from, past, may); err != nil {
 		return false, err
 	}
-	// The hits keep the memory of all keys: it is not used again.
-	f.text, f.ends = make([]byte, 0, cap(f.text)), f.ends[:0]
-	return f.call(may), nil
+	more = f.call(may)
+	f.text, f.ends = f.text[:0], f.ends[:0]
+	return more, nil
 }
 
 // call calls fn for series that may have a point.
 func (f *find) call(may []bool) (more bool) {
-	values, pasts, at := string(f.values), f.past, 0
+	keys, values := f.kept(may)
+	pasts, at := f.past, 0
 	f.values, f.past = f.values[:0], f.past[:0]
 	tags := make([]source.Tag, 0, len(pasts))
-	for i, key := range f.keys {
-		first := len(tags)
+	for i, of := range f.keys {
+		first, begin := len(tags), at
 		for j, d := range f.l.Tags {
 			if past := pasts[j]; past >= 0 {
-				tags = append(tags, source.Tag{DimVar: d, Value: values[at:past]})
+				if may[i] {
+					tags = append(tags, source.Tag{DimVar: d, Value: values[at-begin : past-begin]})
+				}
 				at = past
 			}
 		}
 		if pasts = pasts[len(f.l.Tags):]; !may[i] {
-			tags = tags[:first]
 			continue
 		}
+		values = values[at-begin:]
+		key := keys[:len(of):len(of)]
+		keys = keys[len(of):]
 		f.found = true
 		if !f.fn(source.Hit{Bucket: f.bucket, Key: key, Tags: tags[first:len(tags):len(tags)]}) {
 			f.ended = true
@@ -203,6 +243,30 @@ func (f *find) call(may []bool) (more bool) {
 		}
 	}
 	return true
+}
+
+// kept returns the keys and values of series that may have a point, one after the other, in memory
+// that is theirs alone: the hits keep it.
+func (f *find) kept(may []bool) (keys []byte, values string) {
+	size, at, pasts := 0, 0, f.past
+	var text strings.Builder
+	for i, key := range f.keys {
+		begin := at
+		for _, past := range pasts[:len(f.l.Tags)] {
+			at = max(at, past)
+		}
+		if pasts = pasts[len(f.l.Tags):]; may[i] {
+			size += len(key)
+			text.Write(f.values[begin:at])
+		}
+	}
+	keys = make([]byte, 0, size)
+	for i, key := range f.keys {
+		if may[i] {
+			keys = append(keys, key...)
+		}
+	}
+	return keys, text.String()
 }
 
 // untagged finds the series of the bucket that is named as the collection, if there is one. With
@@ -221,7 +285,7 @@ func (f *find) untagged(where *tags.Cond, known bool) error {
 	}
 	member := func([]byte) bool { return false }
 	if known {
-		f.bare = make(map[string]bool)
+		f.bare = make(map[metric.SeriesID]struct{})
 		member = tags.Members(f.Tags, []byte(f.l.Collection), b.Info().ID)
 	}
 	s := source.Step{What: "all series of the bucket"}
@@ -231,14 +295,17 @@ func (f *find) untagged(where *tags.Cond, known bool) error {
 			return true
 		}
 		if s.Found++; known {
-			f.bare[string(key)] = true
+			f.bare[metric.Series(b.Info().ID, key)] = struct{}{}
+			failed = f.grow(bareSize)
 		}
 		values := make([][]byte, len(f.l.Tags))
 		for i, d := range f.l.Tags {
 			values[i] = tags.ImpliedValue(nameOf(d), key)
 		}
-		var more bool
-		more, failed = f.hit(b, key, values)
+		more := false
+		if failed == nil {
+			more, failed = f.hit(b, key, values)
+		}
 		return more && failed == nil
 	}
 	if f.l.Metric == nil {

@@ -94,7 +94,7 @@ func (g *graph) calendar(pos int, step calendar.Step) (*Calendar, error) {
 		if n > g.opt.Limits.MaxOutput {
 			return nil, g.limit(pos, "spans in its range", n, g.opt.Limits.MaxOutput, "aggregate over longer spans or ask for a shorter range")
 		}
-		if err := g.grow(8 * n); err != nil {
+		if err := g.Grow(8 * n); err != nil {
 			return nil, err
 		}
 		c.Times = step.Windows(g.out.Start, g.out.End, g.location())
@@ -143,7 +143,7 @@ func (g *graph) bounds(c *Calendar, in *Node) ([]int64, error) {
 	if known := g.bounded[key]; known != nil {
 		return known, nil
 	}
-	if err := g.grow(8 * int64(len(c.Times)+1)); err != nil {
+	if err := g.Grow(8 * int64(len(c.Times)+1)); err != nil {
 		return nil, err
 	}
 	list := make([]int64, 0, len(c.Times)+1)

@@ -29,7 +29,7 @@ func (p *planner) call(c *dql.Call) (value, error) {
 		}
 		types = append(types, v.typ)
 		if v.typ == function.TypeMetric || v.typ == function.TypeHistogram {
-			if err := p.grow(seriesSize * int64(len(v.series))); err != nil {
+			if err := p.Grow(seriesSize * int64(len(v.series))); err != nil {
 				return value{}, err
 			}
 			if a.series == nil {
@@ -115,7 +115,7 @@ func (p *planner) each(inputs []Series, typ function.Type, fn func(*Node) (*Node
 	for i, s := range inputs {
 		n, err := fn(s.Of)
 		if err == nil {
-			err = p.grow(seriesSize)
+			err = p.Grow(seriesSize)
 		}
 		if err != nil {
 			return v, err

@@ -65,7 +65,7 @@ type list struct {
 func (p *planner) listOf(pos int, inputs []Series) (list, error) {
 	first := inputs[0].Of
 	l := list{res: first.Resolution, aligned: true, restart: first.Restart, calendar: first.Calendar}
-	if err := p.grow(seriesSize * int64(len(inputs))); err != nil {
+	if err := p.Grow(seriesSize * int64(len(inputs))); err != nil {
 		return l, err
 	}
 	l.nodes = make([]*Node, 0, len(inputs))

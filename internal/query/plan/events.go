@@ -28,7 +28,7 @@ func (p *planner) countEvents(a arguments) (value, error) {
 	if len(text) > maxName { // two of them might be equal up to there
 		return value{}, p.limit(of.pos, "bytes of conditions", int64(len(text)), maxName, "ask for fewer")
 	}
-	if err := p.grow(int64(len(text))); err != nil {
+	if err := p.Grow(int64(len(text))); err != nil {
 		return value{}, err
 	}
 	n := p.intern(append(append(p.name("events").number(length, of.span), ' '), text...), func(n *Node) {

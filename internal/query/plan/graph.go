@@ -90,7 +90,7 @@ func (g *graph) add(key name, n *Node, build func(*Node)) *Node {
 		n.First = n.Inputs[0].First
 	}
 	build(n)
-	g.bill.planned += nodeSize + int64(len(key.text)) // grow has it paid for
+	g.bill.planned += nodeSize + int64(len(key.text)) // Grow has it paid for
 	for _, in := range n.Inputs {
 		in.Uses++
 		n.Late = n.Late || in.Late
@@ -131,6 +131,7 @@ func nextOf[T any](free *[]T, there int) *T {
 func (g *graph) describe(n *Node, format string, args ...any) {
 	if g.opt.Explain && n.What == "" {
 		n.What = fmt.Sprintf(format, args...)
+		g.bill.told += 3 * int64(len(n.What)) // Grow has it paid for
 	}
 }
 

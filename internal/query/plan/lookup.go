@@ -81,6 +81,9 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]sour
 		did.What = dql.Name(&dql.Lookup{All: l.All, Metric: l.Metric, Collection: l.Collection, Where: want.Where}, maxName)
 		want.Step = func(s source.Step) { did.Steps = append(did.Steps, s) }
 	}
+	if p.opt.Memory != nil {
+		want.Memory = p
+	}
 	if !p.opt.Compat {
 		want.Miss = func(reason string, near []string) {
 			p.misses(l, func() (string, []string) { return reason, near })
@@ -94,7 +97,7 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]sour
 		for _, t := range h.Tags {
 			size += tagSize + int64(len(t.Value))
 		}
-		refused = p.grow(size)
+		refused = p.Grow(size)
 		return refused == nil && int64(len(hits)) <= p.opt.Limits.MaxSeries
 	})
 	if refused != nil {

@@ -25,7 +25,8 @@ const (
 	rootSize   = 704
 	metaSize   = 64
 
-	// stepSize is what EXPLAIN takes for a step, as a struct and as two texts.
+	// stepSize is what EXPLAIN takes for a step, as a struct and as two texts, beside what it says
+	// that the step does.
 	stepSize = 1024
 
 	// maxSteps is the longest plan that is given: some 10 MB of text, which is
@@ -33,7 +34,7 @@ const (
 	maxSteps = 20_000
 
 	// growAtOnce is how much is borrowed for a plan at a time.
-	growAtOnce = 256 << 10
+	growAtOnce = 64 << 10
 
 	// maxName is the longest name that a field gets without AS: aliases let a
 	// short query have a name of gigabytes.
@@ -44,6 +45,7 @@ const (
 type bill struct {
 	held    int64 // bytes that functions hold
 	planned int64 // bytes of the plan
+	told    int64 // bytes of what EXPLAIN says that steps do: in the plan, and in two texts
 	lent    int64 // bytes borrowed for it
 
 	buffers     int // series that hold a part each while a round runs
@@ -62,22 +64,24 @@ func (g *graph) borrow(bytes int64) error {
 	return nil
 }
 
-// grow takes memory for the plan while it is made. That is where planning
+// Grow takes memory for the plan while it is made. That is where planning
 // ends when nobody waits for it any more.
-func (g *graph) grow(bytes int64) error {
+func (g *graph) Grow(bytes int64) error {
 	if g.opt.Explain && len(g.out.Nodes) > maxSteps {
 		return g.limit(g.at, "steps to explain", int64(len(g.out.Nodes)), maxSteps, "ask for fewer series, or for the values")
 	}
-	if g.bill.planned += bytes; g.bill.planned <= g.bill.lent {
+	g.bill.planned += bytes
+	need := g.bill.planned + g.bill.told
+	if need <= g.bill.lent {
 		return nil
 	}
 	if err := GivenUp(g.ctx); err != nil {
 		return err
 	}
-	if err := g.checkMemory(g.at, g.bill.held+g.bill.planned); err != nil {
+	if err := g.checkMemory(g.at, g.bill.held+need); err != nil {
 		return err
 	}
-	ahead := g.bill.planned - g.bill.lent + growAtOnce
+	ahead := need - g.bill.lent + growAtOnce
 	g.bill.lent += ahead
 	return g.borrow(ahead)
 }
@@ -98,7 +102,7 @@ func (g *graph) checkMemory(pos int, bytes int64) error {
 
 // borrowRest takes memory for running the plan, and for showing it.
 func (g *graph) borrowRest() error {
-	bytes := max(0, g.out.Memory-g.bill.lent)
+	bytes := max(0, g.out.Memory+g.bill.told-g.bill.lent)
 	if g.opt.Explain {
 		bytes += stepSize * int64(len(g.out.Nodes))
 	}

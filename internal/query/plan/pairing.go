@@ -133,7 +133,7 @@ func (j *pairing) pair(v *value, a, b Series) error {
 		s.tags = slices.Concat(a.tags, b.tags)
 	}
 	v.series = append(v.series, s)
-	return j.grow(seriesSize + tagSize*int64(len(b.tags)))
+	return j.Grow(seriesSize + tagSize*int64(len(b.tags)))
 }
 
 // check reports what the sides cannot be joined by.

@@ -147,7 +147,7 @@ func (p *planner) field(f *dql.Field) error {
 		if n.canonical = dql.Name(f.Expr, maxName); len(n.canonical) > maxName {
 			return p.limit(p.at, "bytes of name", int64(len(n.canonical)), maxName, "give it a name with AS")
 		}
-		if err := p.grow(int64(len(n.canonical))); err != nil {
+		if err := p.Grow(int64(len(n.canonical))); err != nil {
 			return err
 		}
 	}
@@ -178,7 +178,7 @@ func (p *planner) field(f *dql.Field) error {
 		if r.Meta, err = n.metadata(s); err != nil {
 			return err
 		}
-		if err := p.grow(sizeOf(&r, f)); err != nil {
+		if err := p.Grow(sizeOf(&r, f)); err != nil {
 			return err
 		}
 		p.out.Roots = append(p.out.Roots, r)

@@ -97,7 +97,7 @@ func (p *planner) expand(s *dql.Select, b bucket) ([][]byte, error) {
 	err := b.handle.Metrics(p.ctx, prefix, func(key []byte) bool {
 		if p.opt.Compat || matches(s.Metric.Parts, key) {
 			keys = append(keys, bytes.Clone(key))
-			refused = p.grow(seriesSize + int64(len(key)))
+			refused = p.Grow(seriesSize + int64(len(key)))
 		}
 		return refused == nil && int64(len(keys)) <= p.opt.Limits.MaxSeries
 	})
@@ -167,7 +167,7 @@ func (p *planner) addRead(pos int, n *Node) error {
 		return p.limit(pos, "points to read", p.out.Points, p.opt.Limits.MaxPoints,
 			"ask for a shorter range or fewer series")
 	}
-	return p.grow(leafSize)
+	return p.Grow(leafSize)
 }
 
 // Oldest returns the first slot of a bucket that can be set at a time in unix ms: what has

@@ -158,10 +158,16 @@ type Lookup struct {
 	// nobody asks.
 	Step func(Step)
 
+	// Memory lends what the lookup takes beside its hits; nil lends everything.
+	Memory Memory
+
 	// Miss is called before Lookup returns where it found nothing: with the reason, and quoted
 	// texts that may be meant, nearest first. nil where nobody asks.
 	Miss func(reason string, near []string)
 }
+
+// Memory lends memory before it is used. It is given back by who lent it.
+type Memory interface{ Grow(bytes int64) error }
 
 // Step is a part of a lookup. The steps that a part consists of come before it, one deeper.
 type Step struct {

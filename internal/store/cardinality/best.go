@@ -24,8 +24,13 @@ type ranked struct {
 	first, second []byte // the order of those with equal counts
 }
 
-// elementBytes is what an element takes beside its texts.
-const elementBytes = 256
+const (
+	// elementBytes is what an element takes beside its texts.
+	elementBytes = 256
+
+	// bestStep is how much is borrowed at a time.
+	bestStep = 64 << 10
+)
 
 func (b *best) compare(x, y *ranked) int {
 	bySeries, byNew := cmp.Compare(y.Series, x.Series), cmp.Compare(y.New, x.New)
@@ -47,7 +52,7 @@ func (b *best) add(series, recent int, first, second []byte, element func() Elem
 	r.first, r.second = bytes.Clone(first), bytes.Clone(second)
 	b.list = append(b.list, r)
 	if b.held += r.bytes(); b.held > b.charged {
-		more := max(b.held-b.charged, 1<<20)
+		more := max(b.held-b.charged, bestStep)
 		if b.err = b.memory.Grow(more); b.err != nil {
 			return
 		}

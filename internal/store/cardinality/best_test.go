@@ -39,7 +39,7 @@ func TestBestHoldsLittle(t *testing.T) {
 				t.Fatalf("%d elements are held", len(b.list))
 			}
 		}
-		if m.charged != 1<<20 || !rising && made != 20 {
+		if m.charged != bestStep || !rising && made != 20 {
 			t.Errorf("rising %t: %d elements were made, %d bytes charged", rising, made, m.charged)
 		}
 		list := b.elements()

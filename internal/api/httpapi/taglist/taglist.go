@@ -14,14 +14,12 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/finder"
-	"dalmatiner/internal/store/cardinality"
 	"dalmatiner/internal/tags"
 )
 
 const (
 	byDefault = 1000    // elements, where a request does not say
 	most      = 100_000 // elements, whatever a request says
-	cost      = 256     // bytes of an element beside its text
 )
 
 // ErrNone is returned for a path that names no list.
@@ -62,16 +60,12 @@ type Request struct {
 	listing tags.Listing
 	of      func(*tags.Index, context.Context, *tags.Listing) (tags.List, error)
 	answer  func(tags.List) (any, error)
-	memory  cardinality.Memory
 }
 
-// Bytes returns an upper bound of the memory of the list.
-func (q *Request) Bytes() int64 { return int64(q.listing.Limit)*cost + tags.MaxListBytes }
-
-// Run makes the list. What is new is so by the clock of the machine. What it takes beyond Bytes is
-// charged to m.
-func (q *Request) Run(ctx context.Context, x *tags.Index, m cardinality.Memory) (tags.List, error) {
-	q.listing.Now, q.memory = uint64(time.Now().UnixNano()), m
+// Run makes the list, and charges m for it as it grows. What is new is so by the clock of the
+// machine.
+func (q *Request) Run(ctx context.Context, x *tags.Index, m tags.Memory) (tags.List, error) {
+	q.listing.Now, q.listing.Memory = uint64(time.Now().UnixNano()), m
 	return q.of(x, ctx, &q.listing)
 }
 

@@ -63,8 +63,8 @@ func Top(params url.Values, s Store, a cardinality.Arrivals) (*Request, error) {
 		}
 		return top, nil
 	}}
-	q.of = func(x *tags.Index, ctx context.Context, _ *tags.Listing) (_ tags.List, err error) {
-		top, err = cardinality.Top(ctx, asked, cardinality.Sources{Store: s, Arrivals: a, Tags: x, Memory: q.memory})
+	q.of = func(x *tags.Index, ctx context.Context, l *tags.Listing) (_ tags.List, err error) {
+		top, err = cardinality.Top(ctx, asked, cardinality.Sources{Store: s, Arrivals: a, Tags: x, Memory: l.Memory})
 		if errors.As(err, &tooMany) {
 			err = nil
 		}
