@@ -316,8 +316,8 @@ func (s *server) loads(m *dhcpv4.DHCPv4) bool {
 	return isIPXE(m) || strings.HasPrefix(class, pxeClass) || strings.HasPrefix(class, httpClass)
 }
 
-// loading returns what a machine is to load: a script if it is iPXE, else an iPXE for its kind.
-// Nothing for systems, and for kinds of which there is none.
+// loading returns what a machine is to load: a script if it is iPXE, else an iPXE for its kind;
+// where there is none, what it can show of that. Nothing for systems.
 func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 	if !s.loads(m) {
 		return nil
@@ -339,11 +339,11 @@ func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 	case name == "":
 		s.o.Logger.Warn("a machine of a kind that is not known wants to boot", "mac", mac, "kind",
 			fmt.Sprint(kinds(m)))
-		return nil
+		return s.shows(m, name)
 	case !s.o.Has(name):
 		s.o.Logger.Warn("a machine wants to boot, and the loader of its kind is not there: put one "+
 			"into the directory of --boot-files", "mac", mac, "kind", fmt.Sprint(kinds(m)), "loader", name)
-		return nil
+		return s.shows(m, name)
 	}
 	if s.asks(m) {
 		s.o.Seen(mac, false)
@@ -353,6 +353,15 @@ func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 			dhcpv4.WithOption(dhcpv4.OptClassIdentifier(httpClass)))
 	}
 	return s.named(name)
+}
+
+// shows returns what a machine without a loader is to show: nothing over HTTP, where no firmware
+// can.
+func (s *server) shows(m *dhcpv4.DHCPv4, name string) []dhcpv4.Modifier {
+	if strings.HasPrefix(m.ClassIdentifier(), httpClass) {
+		return nil
+	}
+	return lacking(kinds(m), name)
 }
 
 // asks reports whether a machine has made up its mind: an offer alone may go to nobody. A proxy

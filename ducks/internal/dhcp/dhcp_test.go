@@ -112,12 +112,12 @@ func TestWhatMachinesLoad(t *testing.T) {
 		{"an ARM64 over HTTP",
 			also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_ARM64_HTTP))),
 			"http://192.0.2.1:8092/boot/v1/file/ipxe-arm64.efi", httpClass},
-		{"UEFI of 32 bits, whose loader is not there", pxe(iana.EFI_IA32), "", ""},
+		{"UEFI of 32 bits, whose loader is not there", pxe(iana.EFI_IA32), "", pxeClass},
 		{"UEFI of 32 bits over HTTP",
 			also(classed(httpClass), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_HTTP))), "", ""},
-		{"an ARM of 32 bits", pxe(iana.EFI_ARM32), "", ""},
-		{"a RISC-V", pxe(iana.EFI_RISCV64), "", ""},
-		{"a RISC-V by its class", classed("PXEClient:Arch:00027"), "", ""},
+		{"an ARM of 32 bits", pxe(iana.EFI_ARM32), "", pxeClass},
+		{"a RISC-V", pxe(iana.EFI_RISCV64), "", pxeClass},
+		{"a RISC-V by its class", classed("PXEClient:Arch:00027"), "", pxeClass},
 		{"a system", func(*dhcpv4.DHCPv4) {}, "", ""},
 	} {
 		offer, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, c.is))
