@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"dalmatiner/internal/metric"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/metric"
 )
 
 // longParts is how many parts the names of longName have.

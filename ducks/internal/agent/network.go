@@ -60,7 +60,8 @@ func openNetwork(ctx context.Context, o *Options, port uint16, file *state.File,
 			}
 			times.Note(mac, stage)
 		},
-		Now: time.Now, Logger: o.Logger})
+		Lacks: times.Lacks,
+		Now:   time.Now, Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}

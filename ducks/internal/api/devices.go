@@ -34,6 +34,7 @@ type Device struct {
 	SeenAt     time.Time `json:"seen_at"`           // when that was so
 	Stage      string    `json:"stage,omitempty"`   // that its last boot has reached, since ducks runs
 	StageAt    time.Time `json:"stage_at,omitzero"` // when
+	Lacks      string    `json:"lacks,omitempty"`   // the boot loader that it was to load and that is not there
 }
 
 // live is what was seen of each target, and when.
@@ -62,7 +63,7 @@ func (c *call) shown(d room.Device, now live) Device {
 	out.On, out.ReadBytes, out.WriteBytes = on, t.ReadBytes, t.WriteBytes
 	if boots := c.Times.Of(d.MAC); len(boots) > 0 {
 		stage, at := boots[0].Last()
-		out.Stage, out.StageAt = stage.String(), at
+		out.Stage, out.StageAt, out.Lacks = stage.String(), at, boots[0].Lacks
 	}
 	return out
 }

@@ -29,8 +29,9 @@ func (s Stage) String() string { return stageNames[s] }
 // Course is a boot of a device: when it reached which stage. A stage that it did not reach, or left
 // out, is zero.
 type Course struct {
-	MAC string
-	At  [Stages]time.Time
+	MAC   string
+	At    [Stages]time.Time
+	Lacks string // what its firmware was to load and is not there; it has come no further
 }
 
 // Begun returns when the first thing was heard of it.
@@ -99,9 +100,9 @@ func (t *Times) Note(mac string, s Stage) {
 	case n > 0 && list[n-1].last() < s:
 		c := &list[n-1]
 		since = now.Sub(c.At[c.last()])
-		c.At[s] = now
+		c.At[s], c.Lacks = now, ""
 	case n > 0 && list[n-1].last() == s && s < Scripted:
-		list[n-1].At[s] = now
+		list[n-1].At[s], list[n-1].Lacks = now, ""
 		t.mu.Unlock()
 		return
 	case s > Scripted:
@@ -117,6 +118,16 @@ func (t *Times) Note(mac string, s Stage) {
 	}
 	t.mu.Unlock()
 	t.tell(mac, s, since)
+}
+
+// Lacks notes that the firmware of a machine has an address, and nothing to load.
+func (t *Times) Lacks(mac, loader string) {
+	t.Note(mac, Addressed)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if list := t.of[mac]; len(list) > 0 && list[len(list)-1].last() == Addressed {
+		list[len(list)-1].Lacks = loader
+	}
 }
 
 // fresh is how long the address of a machine's firmware says that it boots.

@@ -77,3 +77,27 @@ func TestTimesOfTheBootBefore(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// What a machine lacks is that of the boot that stands still for it, until it has something to load.
+func TestWhatAMachineLacks(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	times := NewTimes(func() time.Time { return now }, func(string, Stage, time.Duration) {})
+	check := func(boots int, lacks string, last Stage) {
+		t.Helper()
+		got := times.Of("m")
+		if len(got) != boots || got[0].Lacks != lacks || got[0].last() != last {
+			t.Errorf("%+v, want %d boots, of which the last one lacks %q", got, boots, lacks)
+		}
+	}
+	times.Lacks("m", "a.efi")
+	times.Lacks("m", "b.efi")
+	check(1, "b.efi", Addressed)
+	times.Note("m", Addressed) // now the file is there
+	check(1, "", Addressed)
+	times.Lacks("m", "b.efi")
+	times.Note("m", Fetched)
+	check(1, "", Fetched)
+	times.Note("m", Loaded)
+	times.Lacks("m", "b.efi")
+	check(2, "b.efi", Addressed)
+}

@@ -131,7 +131,11 @@ func bootText(d *api.Device) string {
 	if d.Stage == "" {
 		return "-"
 	}
-	return d.Stage + " " + d.StageAt.UTC().Format(time.DateTime)
+	text := d.Stage + " " + d.StageAt.UTC().Format(time.DateTime)
+	if d.Lacks != "" {
+		text += ", lacks " + d.Lacks
+	}
+	return text
 }
 
 func orDash(n int) string {

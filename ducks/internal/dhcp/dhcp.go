@@ -5,6 +5,7 @@
 package dhcp
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -43,7 +44,9 @@ type Options struct {
 	State *state.File // with Migration
 	Known func(mac string) bool
 	// Seen is told that a machine has asked what to load, with a firmware of its own or with iPXE.
-	Seen   func(mac string, ipxe bool)
+	Seen func(mac string, ipxe bool)
+	// Lacks is told that a machine has asked what to load, and that this is not there.
+	Lacks  func(mac, loader string)
 	Now    func() time.Time
 	Logger *slog.Logger
 }
@@ -358,6 +361,9 @@ func (s *server) loading(m *dhcpv4.DHCPv4) []dhcpv4.Modifier {
 // shows returns what a machine without a loader is to show: nothing over HTTP, where no firmware
 // can.
 func (s *server) shows(m *dhcpv4.DHCPv4, name string) []dhcpv4.Modifier {
+	if s.asks(m) {
+		s.o.Lacks(m.ClientHWAddr.String(), cmp.Or(name, fmt.Sprintf("a loader for kind %d", kinds(m)[0])))
+	}
 	if strings.HasPrefix(m.ClassIdentifier(), httpClass) {
 		return nil
 	}

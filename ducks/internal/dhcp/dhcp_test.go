@@ -2,6 +2,7 @@ package dhcp
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -32,7 +33,7 @@ func newTestServer(t testing.TB, proxy bool) (*server, *stages) {
 		}, State: file, Known: func(string) bool { return false },
 		Seen: func(_ string, ipxe bool) {
 			seen = append(seen, ipxe)
-		}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		}, Lacks: func(string, string) {}, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		Router: netip.MustParseAddr("192.0.2.254")}, netip.MustParsePrefix("192.0.2.1/24"))
 	if err != nil {
 		t.Fatal(err)
@@ -218,9 +219,12 @@ func TestMachinesWithoutALoader(t *testing.T) {
 		s, seen := newTestServer(t, proxy)
 		var said strings.Builder
 		s.o.Logger = slog.New(slog.NewTextHandler(&said, nil))
+		told := ""
+		s.o.Lacks = func(mac, loader string) { told = mac + " " + loader }
 		for kind, want := range map[iana.Arch]string{iana.EFI_IA32: "ipxe-i386.efi",
 			iana.EFI_ARM32: "EFI ARM32", iana.EFI_RISCV64: "EFI RISC-V 64-bit"} {
 			said.Reset()
+			told = ""
 			if a, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, pxe(kind))); err == nil &&
 				a.message.BootFileName != "" {
 				t.Errorf("%s loads %s", kind, a.message.BootFileName)
@@ -228,6 +232,19 @@ func TestMachinesWithoutALoader(t *testing.T) {
 			if got := said.String(); !strings.Contains(got, want) ||
 				!strings.Contains(got, card0.String()) || !strings.Contains(got, kind.String()) {
 				t.Errorf("%s: the log says %q", kind, got)
+			}
+			if !proxy { // an offer may go to nobody
+				if _, err := s.answer(message(t, dhcpv4.MessageTypeInform, pxe(kind))); told == "" ||
+					err != nil {
+					t.Errorf("%s: %q lacks a loader, %v", kind, told, err)
+				}
+			}
+			loader := fmt.Sprint("a loader for kind ", uint16(kind))
+			if kind == iana.EFI_IA32 {
+				loader = want
+			}
+			if told != card0.String()+" "+loader {
+				t.Errorf("%s: %q lacks a loader", kind, told)
 			}
 		}
 		if len(*seen) > 0 {

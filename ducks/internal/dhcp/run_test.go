@@ -40,7 +40,7 @@ func TestAnotherServerIsLeftAlone(t *testing.T) {
 				return true
 			}, Known: func(string) bool {
 				return true
-			}, Seen: func(string, bool) {}, Now: time.Now,
+			}, Seen: func(string, bool) {}, Lacks: func(string, string) {}, Now: time.Now,
 			Logger: slog.New(slog.NewTextHandler(&said, nil))})
 		if err != nil {
 			return nil, err.Error()

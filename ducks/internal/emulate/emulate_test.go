@@ -38,7 +38,7 @@ func TestAnotherServer(t *testing.T) {
 	defer file.Close()
 	o := dhcp.Options{Interface: card, State: file, Known: func(string) bool {
 		return false
-	}, Seen: func(string, bool) {}, Now: time.Now,
+	}, Seen: func(string, bool) {}, Lacks: func(string, string) {}, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler)}
 	var other *dhcp.Server
 	if err := first.Do(func() (err error) {

@@ -72,6 +72,7 @@ export interface Device {
   seen_at: string // when that was so
   stage?: string // that its last boot has reached
   stage_at?: string
+  lacks?: string // the boot loader that it was to load and that is not there
 }
 
 /** What a device gets when it boots next. */

@@ -167,7 +167,7 @@ function Row({ d, rate, next, go, utc }: { d: Device; rate?: Rate; next?: Planne
     <tr>
       <td title={d.mac}><To device={d.name} go={go} /></td>
       <td class="text">{d.on ? <span class="pill good">in use</span> : <span class="note">off</span>}</td>
-      <td class="text" title={d.stage_at ? when(d.stage_at, utc) : ''}>{d.stage ? `${d.stage}, ${duration(Math.max(0, Date.now() - at))} ago` : '–'}</td>
+      <td class="text" title={d.stage_at ? when(d.stage_at, utc) : ''}>{d.stage ? `${d.stage}, ${duration(Math.max(0, Date.now() - at))} ago` : '–'}{d.lacks && `, lacks ${d.lacks}`}</td>
       <td>{rate ? `${si(rate.read, 'B')}/s` : '–'}</td>
       <td>{rate ? `${si(rate.written, 'B')}/s` : '–'}</td>
       <td class="text">{d.version ? `version ${d.version}` : '–'}</td>
