@@ -48,6 +48,9 @@ func table(outcomes []*outcome) bool {
 	fmt.Println("Points: slots read back and judged. Wrong: values, names and answers that must not be. Lost: acknowledged points that are gaps where")
 	fmt.Println("damage was put, and are named as such. Unexplained: acknowledged points that are missing anywhere else.")
 	for _, o := range outcomes {
+		if c := o.compared; c.Events+c.Tags > 0 {
+			fmt.Printf("%s: %d events and %d tags compared; lost where damage was put: %d and %d\n", o.name, c.Events, c.Tags, c.LostEvents, c.LostTags)
+		}
 		kinds := make([]string, 0, len(o.kinds))
 		for k, n := range o.kinds {
 			kinds = append(kinds, fmt.Sprintf("%s %d", k, n))

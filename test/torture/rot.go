@@ -112,7 +112,7 @@ func (r *round) stages(kind, file string, was []byte, check *subject.Check, regi
 			return
 		}
 		a := r.ledger(false)
-		if a != nil && lost == 0 && a.LostPoints() > 0 && (kind == "MANIFEST" || kind == "catalogue" || kind == "VERSION") {
+		if a != nil && lost == 0 && a.Missing() > 0 && (kind == "MANIFEST" || kind == "catalogue" || kind == "VERSION") {
 			r.violate("account: lost %v, recovered %v, and everything is there", a.Lost, a.Recovered)
 		}
 	}

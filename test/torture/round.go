@@ -159,20 +159,21 @@ func (r *round) ledger(whole bool) *subject.Account {
 		r.violate("%v", err)
 		return nil
 	}
-	if whole && len(a.Lost) > 0 {
-		r.violate("account: lost %v, and nothing was damaged", a.Lost)
+	if whole && (len(a.Lost) > 0 || len(a.Events.Lost) > 0 || a.TagsLost > 0) {
+		r.violate("account: lost %v, events %v, tags %d, and nothing was damaged", a.Lost, a.Events.Lost, a.TagsLost)
+	}
+	if e := r.load.Book.Events; e != nil {
+		stored, _ := a.Events.Of(e.Bucket)
+		if whole && stored < e.Confirmed() || stored > uint64(e.Sent()) {
+			r.violate("account of events: %d stored, acknowledged %d, sent %d", stored, e.Confirmed(), e.Sent())
+		}
 	}
 	for _, b := range r.load.Book.Buckets {
 		if b.Name == "scratch" || b.State != oracle.Present {
 			continue // its ledger went with it
 		}
 		confirmed, sent := b.Lane.Counts()
-		var stored uint64
-		for _, row := range a.Rows {
-			if row.Bucket == b.Name {
-				stored = row.Accepted + row.Duplicate + row.Conflicting + row.Late
-			}
-		}
+		stored, _ := a.Of(b.Name)
 		if whole && stored < confirmed || stored > sent {
 			r.violate("account of %s: %d stored, acknowledged %d, sent %d", b.Name, stored, confirmed, sent)
 		}

@@ -6,6 +6,8 @@ package load
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,6 +21,7 @@ import (
 type Load struct {
 	Book   *oracle.Book
 	lanes  []*lane
+	texts  *texts
 	rng    *rand.Rand
 	points atomic.Int64
 
@@ -32,7 +35,8 @@ type Size struct {
 	Series int // of the larger buckets
 	Slots  int // of a series
 
-	Forever bool // no bucket has a lifetime
+	Forever bool   // no bucket has a lifetime
+	Salt    uint32 // of the book
 }
 
 // Of is a load that sends nothing, of what another one has sent.
@@ -43,6 +47,7 @@ func Of(book *oracle.Book) *Load { return &Load{Book: book, ops: make(chan strin
 func New(seed uint64, now time.Time, size Size) *Load {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	l := &Load{Book: &oracle.Book{}, rng: rng, ops: make(chan string, 64)}
+	l.Book.Salt(size.Salt)
 	first := func(ms int64) int64 {
 		s := now.Add(-48*time.Hour).UnixMilli() / ms
 		return s - s%7200
@@ -56,6 +61,9 @@ func New(seed uint64, now time.Time, size Size) *Load {
 		l.lane(seed, oracle.Bucket{Name: "short", Resolution: 1000, TTL: ttl, First: now.Unix() - ttl - 60, Slots: ttl}, size.Series/8+1, habits{late: 8})
 	}
 	l.lane(seed, oracle.Bucket{Name: "scratch", Resolution: 1000, First: first(1000), Slots: 2880}, size.Series/8+1, habits{late: 2, bucketDies: true})
+	l.lane(seed, oracle.Bucket{Name: "long", Resolution: 1000, First: first(1000), Slots: 1440}, 0, habits{late: 1, deletes: true})
+	l.lanes[len(l.lanes)-1].longNames()
+	l.texts = newTexts(l, seed, now)
 	return l
 }
 
@@ -73,6 +81,18 @@ func (l *Load) lane(seed uint64, b oracle.Bucket, series int, h habits) {
 func (a *lane) newSeries() {
 	i := len(a.bucket.Series)
 	a.bucket.NewSeries(dwire.Key("host", fmt.Sprintf("%03d", i/4), fmt.Sprintf("cpu%d", i%4)))
+}
+
+// longNames makes series whose names are as long as they may be: a part, and a key of 65,535 bytes.
+func (a *lane) longNames() {
+	part := strings.Repeat("p", 255)
+	for i := range 4 {
+		parts := []string{fmt.Sprintf("%03d", i), part}
+		if i == 0 {
+			parts = slices.Concat(parts[:1], slices.Repeat([]string{part}, 255), []string{part[:250]})
+		}
+		a.bucket.NewSeries(dwire.Key(parts...))
+	}
 }
 
 // Points counts the points sent.
@@ -107,6 +127,7 @@ func (l *Load) Start(n *subject.Node, admin bool) *Run {
 	for _, a := range l.lanes {
 		r.wg.Go(func() { a.run(n, r.stop) })
 	}
+	r.wg.Go(func() { l.texts.run(n, r.stop) })
 	if admin {
 		seed := l.rng.Uint64()
 		r.wg.Go(func() { l.operate(n, r.stop, rand.New(rand.NewPCG(seed, 1))) })
@@ -130,6 +151,12 @@ func (l *Load) Rounds(node *subject.Node, n int) error {
 	for _, a := range l.lanes {
 		if err := a.lots(node, n); err != nil {
 			return fmt.Errorf("bucket %s: %w", a.bucket.Name, err)
+		}
+	}
+	defer l.texts.hangUp()
+	for range (n + 9) / 10 {
+		if err := l.texts.step(node); err != nil {
+			return fmt.Errorf("events and tags: %w", err)
 		}
 	}
 	return nil

@@ -13,7 +13,20 @@ import (
 // Book is everything that was sent to one data directory.
 type Book struct {
 	Buckets []*Bucket
+	Events  *Events // nil where none are sent
+	Tags    *Tags
 	series  atomic.Uint32
+}
+
+// Salt, 0 to 7, lets the book expect other values than one of another salt does, so that what was
+// sent to another directory is told apart.
+func (k *Book) Salt(salt uint32) { k.series.Store(salt << 20) }
+
+// Texts adds a bucket of events, the earliest at first, and tags of series of another bucket.
+func (k *Book) Texts(first int64, metrics [][]string) {
+	salt := mix(uint64(k.series.Load()))
+	k.Events = &Events{Bucket: "logs", First: first, salt: salt}
+	k.Tags = &Tags{Bucket: "tagged", Metrics: metrics, salt: salt, writes: map[tagSlot][]tagWrite{}}
 }
 
 // State says whether a bucket must be there.

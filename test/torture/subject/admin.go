@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 )
@@ -29,6 +30,20 @@ func (n *Node) Post(path string, body any) ([]byte, error) {
 	req.Header.Set("X-Dalmatiner", "1")
 	req.Header.Set("Content-Type", "application/json")
 	return do(req)
+}
+
+// PostLines sends a body of JSON lines, and reads the answer into out.
+func (n *Node) PostLines(path string, body []byte, out any) error {
+	req, err := http.NewRequest(http.MethodPost, "http://"+n.HTTP+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-Dalmatiner", "1")
+	b, err := do(req)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(b, out)
 }
 
 // Read asks without changing anything.
@@ -94,24 +109,52 @@ func (n *Node) Segments() ([]Segment, error) {
 	return out, json.Unmarshal(b, &out)
 }
 
-// Account is the ledger.
-type Account struct {
-	Rows []struct {
-		Bucket      string            `json:"bucket"`
-		Received    uint64            `json:"received"`
-		Accepted    uint64            `json:"accepted"`
-		Duplicate   uint64            `json:"duplicate"`
-		Conflicting uint64            `json:"conflicting"`
-		Late        uint64            `json:"late"`
-		Unset       uint64            `json:"unset"`
-		Refused     map[string]uint64 `json:"refused"`
-	} `json:"rows"`
+// Row says what became of what came for a bucket.
+type Row struct {
+	Bucket      string            `json:"bucket"`
+	Received    uint64            `json:"received"`
+	Accepted    uint64            `json:"accepted"`
+	Duplicate   uint64            `json:"duplicate"`
+	Conflicting uint64            `json:"conflicting"`
+	Late        uint64            `json:"late"`
+	Unset       uint64            `json:"unset"`
+	Refused     map[string]uint64 `json:"refused"`
+}
+
+func (r Row) refused() uint64 {
+	n := uint64(0)
+	for _, v := range r.Refused {
+		n += v
+	}
+	return n
+}
+
+// Ledger is the account of points, or that of events.
+type Ledger struct {
+	Rows      []Row             `json:"rows"`
 	Lost      map[string]uint64 `json:"lost_total"` // both only grow
 	Recovered map[string]uint64 `json:"recovered_total"`
 }
 
-// LostPoints is what is lost and has not been recovered.
-func (a *Account) LostPoints() int64 {
+// Account is both.
+type Account struct {
+	Ledger
+	Events   Ledger `json:"events"`
+	TagsLost int64  `json:"tags_lost"`
+}
+
+// Of returns how many were stored and refused of a bucket.
+func (l *Ledger) Of(bucket string) (stored, refused uint64) {
+	for _, r := range l.Rows {
+		if r.Bucket == bucket {
+			return r.Accepted + r.Duplicate + r.Conflicting + r.Late, r.refused()
+		}
+	}
+	return 0, 0
+}
+
+// Missing is what is lost and has not been recovered.
+func (a *Ledger) Missing() int64 {
 	var n int64
 	for _, v := range a.Lost {
 		n += int64(v)
@@ -132,11 +175,8 @@ func (n *Node) Account() (*Account, error) {
 	if err := json.Unmarshal(b, &a); err != nil {
 		return nil, err
 	}
-	for _, r := range a.Rows {
-		sum := r.Accepted + r.Duplicate + r.Conflicting + r.Late + r.Unset
-		for _, v := range r.Refused {
-			sum += v
-		}
+	for _, r := range slices.Concat(a.Rows, a.Events.Rows) {
+		sum := r.Accepted + r.Duplicate + r.Conflicting + r.Late + r.Unset + r.refused()
 		if sum != r.Received {
 			return &a, fmt.Errorf("account: the parts of %+v make %d", r, sum)
 		}

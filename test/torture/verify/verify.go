@@ -19,6 +19,9 @@ type Region struct {
 	Slot func(s *oracle.Series, slot int64) bool
 	Name func(s *oracle.Series) bool
 
+	Event func(n uint32) bool // nil: no event may be missing
+	Tags  bool                // changes of tags may be missing
+
 	// Back: a part of the log is gone together with all that names what it held,
 	// or its end looks like that of a crash: what was written there is as if it had
 	// never been sent. It says whose deletion is written there; nil without such
@@ -42,12 +45,16 @@ func (g *Region) excuses(s *oracle.Series, f oracle.Finding) bool {
 // Report is the outcome.
 type Report struct {
 	oracle.Verdict
-	Names    int64
-	Queries  int64
-	Lost     int64 // points that are missing where damage was
-	Findings []oracle.Finding
-	Faults   int64 // findings, those beyond the first ones too
-	Classes  map[oracle.Class]int64
+	Names   int64
+	Queries int64
+	Lost    int64 // points that are missing where damage was
+	Events  int64
+	Tags    int64
+
+	LostEvents, LostTags int64 // likewise
+	Findings             []oracle.Finding
+	Faults               int64 // findings, those beyond the first ones too
+	Classes              map[oracle.Class]int64
 }
 
 const kept = 12
@@ -68,6 +75,7 @@ func (r *Report) Found(f oracle.Finding) {
 func (r *Report) Add(o *Report) {
 	r.Slots, r.Points, r.Set = r.Slots+o.Slots, r.Points+o.Points, r.Set+o.Set
 	r.Names, r.Queries, r.Lost, r.Faults = r.Names+o.Names, r.Queries+o.Queries, r.Lost+o.Lost, r.Faults+o.Faults
+	r.Events, r.LostEvents, r.Tags, r.LostTags = r.Events+o.Events, r.LostEvents+o.LostEvents, r.Tags+o.Tags, r.LostTags+o.LostTags
 	for c, n := range o.Classes {
 		if r.Classes == nil {
 			r.Classes = map[oracle.Class]int64{}
@@ -108,8 +116,21 @@ func All(n *subject.Node, book *oracle.Book, opt Options) (*Report, error) {
 			return r, fmt.Errorf("bucket %s: %w", b.Name, err)
 		}
 	}
+	known := []string{"dalmatinerdb"}
+	for _, b := range book.Buckets {
+		known = append(known, b.Name)
+	}
+	if e := book.Events; e != nil {
+		known = append(known, e.Bucket, book.Tags.Bucket)
+		if err := events(n, c, slices.Contains(listed, e.Bucket), e, opt, r); err != nil {
+			return r, fmt.Errorf("events: %w", err)
+		}
+		if err := tags(n, book.Tags, opt, r); err != nil {
+			return r, fmt.Errorf("tags: %w", err)
+		}
+	}
 	for _, name := range listed {
-		if name != "dalmatinerdb" && !slices.ContainsFunc(book.Buckets, func(b *oracle.Bucket) bool { return b.Name == name }) {
+		if !slices.Contains(known, name) {
 			r.Found(oracle.Finding{Class: oracle.Name, Text: "a bucket that nobody made: " + name})
 		}
 	}
