@@ -16,12 +16,18 @@ import (
 // corpus is a directory with every kind of file: windows, overlays, flushes, and
 // a log that no segment has, left by a kill. Rounds damage copies of it.
 type corpus struct {
-	dir   string
-	book  *oracle.Book
-	files map[string]origin
-	log   map[*oracle.Bucket]uint32 // the last write that a segment has
-	err   error
+	dir    string
+	older  string // a copy of it from before some of its merges, without its log
+	book   *oracle.Book
+	files  map[string]origin
+	events map[string]eventSpan      // by file of events
+	log    map[*oracle.Bucket]uint32 // the last write that a segment has
+	logged uint32                    // the last event that a file has
+	err    error
 }
+
+// eventSpan says which events a file may have, by their numbers.
+type eventSpan struct{ after, upto uint32 }
 
 // origin says which points a segment holds: of a flush, by their numbers; of
 // others, by time.
@@ -40,37 +46,46 @@ var corpusFlags = []string{
 // divided by this.
 const perCorpus = 48
 
-var corpora = struct {
-	seed uint64
-	c    *corpus
-}{}
+// corpora are those that were made last, by their salt: the node's own, and that of another node.
+var corpora = map[uint32]*corpus{}
+
+const (
+	ownSalt = iota
+	foreignSalt
+)
 
 // corpusOf makes the corpus of a seed, or returns the one that was made last.
-func (r *round) corpusOf(seed uint64) *corpus {
-	if corpora.c != nil && corpora.seed == seed && corpora.c.err == nil {
-		return corpora.c
+func (r *round) corpusOf(seed uint64, salt uint32) *corpus {
+	dir := filepath.Join(r.cfg.dir, fmt.Sprintf("corpus-%d-%d", seed, salt))
+	last := corpora[salt]
+	if last != nil && last.dir == dir && last.err == nil {
+		return last
 	}
-	c := &corpus{dir: filepath.Join(r.cfg.dir, fmt.Sprintf("corpus-%d", seed)), files: map[string]origin{}}
+	c := &corpus{dir: dir, older: dir + "-older", files: map[string]origin{}, events: map[string]eventSpan{}}
 	_ = os.RemoveAll(c.dir) // left by an earlier attempt
-	if corpora.c != nil {
-		_ = os.RemoveAll(corpora.c.dir) // not needed any more
+	if last != nil {
+		_ = os.RemoveAll(last.dir) // not needed any more
+		_ = os.RemoveAll(last.older)
 	}
-	corpora.seed, corpora.c = seed, c
-	c.err = c.make(r.cfg.bin, seed, r.series(48))
+	corpora[salt] = c
+	c.err = c.make(r.cfg.bin, seed, load.Size{Series: r.series(48) >> (2 * salt), Slots: 10080, Forever: true, Salt: salt})
 	return c
 }
 
-func (c *corpus) make(bin string, seed uint64, series int) error {
+// olderStage is behind which stage of a corpus it is copied.
+const olderStage = 3
+
+func (c *corpus) make(bin string, seed uint64, size load.Size) error {
 	n, err := subject.Start(bin, c.dir, corpusFlags...)
 	if err != nil {
 		return err
 	}
 	defer n.Kill()
-	l := load.New(seed, time.Now(), load.Size{Series: series, Slots: 10080, Forever: true})
+	l := load.New(seed, time.Now(), size)
 	c.book = l.Book
 	sent := c.sent()
 	// rounds of the senders, then a flush, then a merge
-	for _, stage := range []struct {
+	for i, stage := range []struct {
 		lots         int
 		flush, merge bool
 	}{{150, true, false}, {140, true, true}, {60, true, true}, {20, true, true}, {30, true, false}, {20, true, false}, {12, false, false}} {
@@ -87,7 +102,15 @@ func (c *corpus) make(bin string, seed uint64, series int) error {
 		if err := c.list(n, sent, now); err != nil {
 			return err
 		}
+		if err := c.listEvents(); err != nil {
+			return err
+		}
 		sent = now
+		if i == olderStage {
+			if err := copyWithoutLog(c.older, c.dir); err != nil {
+				return err
+			}
+		}
 	}
 	c.log = sent
 	if p := l.Problems(); len(p) > 0 {
@@ -129,6 +152,67 @@ func (c *corpus) list(n *subject.Node, after, upto map[*oracle.Bucket]uint32) er
 		}
 	}
 	return nil
+}
+
+// listEvents notes what the new files of events may hold: what no file had, and what files that went
+// away have held.
+func (c *corpus) listEvents() error {
+	names, err := filepath.Glob(filepath.Join(c.dir, "events", "*"))
+	if err != nil {
+		return err
+	}
+	span := eventSpan{c.logged, c.book.Events.Sent()}
+	there := map[string]bool{}
+	for _, name := range names {
+		there[filepath.Join("events", filepath.Base(name))] = true
+	}
+	for name, s := range c.events {
+		if !there[name] {
+			span.after = min(span.after, s.after)
+			delete(c.events, name)
+		}
+	}
+	for name := range there {
+		if _, known := c.events[name]; !known {
+			c.events[name] = span
+		}
+	}
+	c.logged = span.upto
+	return nil
+}
+
+// copyWithoutLog copies a directory of a node that does nothing, except its log, its catalogue and
+// its lock.
+func copyWithoutLog(to, from string) error {
+	return fs.WalkDir(os.DirFS(from), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == "wal" || path == "catalogue":
+			return fs.SkipDir
+		case d.IsDir():
+			return os.MkdirAll(filepath.Join(to, path), 0o755)
+		case path == "LOCK":
+			return nil
+		}
+		b, err := os.ReadFile(filepath.Join(from, path))
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, path), b, 0o644)
+	})
+}
+
+// lostEvents says of which events damage of a file may take the file; nil for none.
+func (c *corpus) lostEvents(file, kind string) func(uint32) bool {
+	span, ok := c.events[file]
+	switch {
+	case kind == "wal":
+		return func(n uint32) bool { return n > c.logged }
+	case !ok:
+		return nil
+	}
+	return func(n uint32) bool { return n > span.after && n <= span.upto }
 }
 
 // targets lists the files of a directory that can be damaged, by kind.

@@ -13,6 +13,7 @@ import (
 
 // habits are what a sender does beside rows.
 type habits struct {
+	rows       int  // in a lot, at most
 	late       int  // runs of earlier slots in a lot, at most
 	deletes    bool // series are deleted, and sent again
 	grows      bool // new series come
@@ -206,7 +207,7 @@ func (a *lane) send() error {
 	if a.pos >= hi {
 		a.pos = lo + a.rng.IntN(hi-lo) // from here on rows rewrite
 	}
-	for end := min(a.pos+1+a.rng.IntN(60), hi); a.pos < end; a.pos++ {
+	for end := min(a.pos+1+a.rng.IntN(a.habits.rows), hi); a.pos < end; a.pos++ {
 		s.BeginBatch(b.First + int64(a.pos))
 		for _, m := range b.Series {
 			if a.rng.IntN(20) > 0 && !m.Deleting {

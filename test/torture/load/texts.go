@@ -128,26 +128,38 @@ func (x *texts) step(n *subject.Node) error {
 
 // size is how many events go together: some, and now and then some MiB.
 func (x *texts) size() int {
-	if x.rng.IntN(30) == 0 {
-		return 3000
+	if x.rng.IntN(40) == 0 {
+		return 2000
 	}
-	return 1 + x.rng.IntN(100)
+	return 1 + x.rng.IntN(50)
 }
+
+const (
+	maxFrame = 16 << 20 // of events, before compression
+	maxBody  = 1 << 20  // http.max_body
+	beside   = 100      // what an event has beside its text, at most
+)
 
 func (x *texts) frame() []dwire.Event {
 	var out []dwire.Event
+	room := maxFrame
 	for range x.size() {
-		n, at, text := x.events.Next()
-		out = append(out, dwire.Event{Time: at, Term: oracle.Term(strconv.Itoa(int(n)), text)})
+		n, at, text := x.events.Next(room - beside)
+		if n == 0 {
+			break
+		}
+		out, room = append(out, dwire.Event{Time: at, Term: oracle.Term(strconv.Itoa(int(n)), text)}), room-len(text)-beside
 	}
 	return out
 }
 
-func (x *texts) body() ([]byte, uint32) {
-	var out []byte
-	last := uint32(0)
+// body returns lines of JSON and the number of the last of their events.
+func (x *texts) body() (out []byte, last uint32) {
 	for range x.size() {
-		n, at, text := x.events.Next()
+		n, at, text := x.events.Next(maxBody - beside - len(out))
+		if n == 0 {
+			break
+		}
 		out, last = fmt.Appendf(out, "{\"time\":%d,\"n\":\"%d\",\"text\":%q}\n", at, n, text), n
 	}
 	return out, last

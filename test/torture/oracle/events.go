@@ -3,6 +3,7 @@ package oracle
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 	"strconv"
 	"sync"
@@ -37,13 +38,17 @@ const (
 	lateness = 3600e9
 )
 
-// Next notes a new event and returns its time and its text.
-func (e *Events) Next() (n uint32, at int64, text string) {
+// Next notes a new event and returns its time and its text. Its number is 0, and nothing is noted,
+// when the text has more than room bytes.
+func (e *Events) Next(room int) (n uint32, at int64, text string) {
 	e.Lock()
 	defer e.Unlock()
+	n = uint32(len(e.fates)) + 1
+	if text = e.text(n); len(text) > room {
+		return 0, 0, ""
+	}
 	e.fates = append(e.fates, inDoubt)
-	n = uint32(len(e.fates))
-	return n, e.time(n), e.text(n)
+	return n, e.time(n), text
 }
 
 // time is a millisecond behind that of the event before, or an hour earlier: such events are late.
@@ -68,7 +73,7 @@ func (e *Events) text(n uint32) string {
 	out := make([]byte, 0, size+16)
 	for x := e.salt ^ uint64(n)<<32; len(out) < size; {
 		x = mix(x)
-		out = fmt.Appendf(out, "%016x", x)
+		out = hex.AppendEncode(out, binary.BigEndian.AppendUint64(nil, x))
 	}
 	return string(out[:size])
 }

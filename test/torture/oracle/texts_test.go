@@ -40,7 +40,7 @@ func TestEventsAreJudged(t *testing.T) {
 		book.Texts(1e18, nil)
 		e, read := book.Events, []Read(nil)
 		for range 3 {
-			n, at, text := e.Next()
+			n, at, text := e.Next(1000)
 			read = append(read, Read{at, Term(strconv.Itoa(int(n)), text)})
 		}
 		e.Ack(1, 3)

@@ -57,6 +57,9 @@ type Report struct {
 	Classes              map[oracle.Class]int64
 }
 
+// AllLost counts what is missing where damage was.
+func (r *Report) AllLost() int64 { return r.Lost + r.LostEvents + r.LostTags }
+
 const kept = 12
 
 // Found adds a fault.

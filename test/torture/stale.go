@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"dalmatiner/test/torture/verify"
+)
+
+// stranger is a file that somebody puts into a directory at rest: an older one of it, one of
+// another node, or an own one under the name of another one.
+type stranger struct {
+	from string // older, foreign, own
+	kind string
+	both bool // under the names of both copies
+	over bool // under the name of an own file, else under a free one
+}
+
+// strangers are chosen by seeds in turn. Files of the log are left out.
+var strangers = []stranger{
+	{"foreign", "events", false, true}, {"older", "MANIFEST", true, true}, {"foreign", "flush", false, true}, {"own", "tags", true, true},
+	{"foreign", "MANIFEST", true, true}, {"older", "flush", false, false}, {"foreign", "tags", true, true}, {"own", "events", false, true},
+	{"foreign", "window", false, true}, {"older", "MANIFEST", false, true}, {"foreign", "events", false, false}, {"foreign", "VERSION", false, true},
+	{"own", "flush", false, true}, {"foreign", "MANIFEST", false, true}, {"older", "tags", false, false}, {"foreign", "overlay", false, true},
+	{"older", "events", false, false}, {"foreign", "tags", false, true}, {"foreign", "flush", false, false}, {"own", "window", false, true},
+	{"foreign", "tags", true, false}, {"older", "window", false, false}, {"foreign", "catalogue", false, true}, {"own", "overlay", false, true},
+	{"foreign", "window", false, false}, {"older", "overlay", false, false},
+}
+
+// stale puts a stranger into a directory at rest. Nothing of it may be served. What the own file
+// of its name had is lost, named and counted, and is back with the file; nothing else is missing.
+// It lies in lost+found, unless it was an own file that nothing needs any more.
+func stale(r *round) {
+	c, all := r.atRest()
+	foreign := r.corpusOf(r.seed/perCorpus, foreignSalt)
+	if foreign.err != nil {
+		r.violate("the corpus of another node: %v", foreign.err)
+	}
+	if r.bad {
+		return
+	}
+	s := strangers[r.seed%uint64(len(strangers))]
+	from := map[string]string{"older": c.older, "foreign": foreign.dir, "own": c.dir}[s.from]
+	name, as := r.choose(s, from, all)
+	if r.bad || name == "" {
+		return
+	}
+	b := r.readFrom(from, name)
+	w := wound{kind: s.kind, file: as, both: s.both, from: s.from, foreign: b, how: s.from + " file " + name}
+	if s.over {
+		w.was = r.read(as)
+	}
+	r.put(as, b)
+	if s.both {
+		if s.over {
+			w.twinWas = r.read(twin(as))
+		}
+		r.put(twin(as), r.readFrom(from, twin(name)))
+	}
+	r.note("%s stands as %s", w.how, as)
+	check, ok := r.checkDamaged(w)
+	if !ok {
+		return
+	}
+	r.out.events++
+	r.out.kinds[s.from+" "+w.name()+map[bool]string{true: " for an own one", false: " beside"}[s.over]]++
+	region := c.lostBy(w, false)
+	if !s.over {
+		region.Tags, region.Event = false, nil
+	}
+	r.stages(w, check, region)
+}
+
+// choose returns the file of a stranger, and under which name it is put: that of an own file, or
+// its own one, which must be free. No name when there is no such file.
+func (r *round) choose(s stranger, from string, all map[string][]string) (name, as string) {
+	there, err := targets(from)
+	if err != nil {
+		r.violate("%v", err)
+		return "", ""
+	}
+	names := there[s.kind]
+	if s.kind == "tags" || s.kind == "MANIFEST" {
+		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.HasSuffix(n, "2") })
+	}
+	own := all[s.kind]
+	free := func(n string) bool { return !slices.Contains(own, n) }
+	switch {
+	case s.from == "foreign" && !s.over && len(names) > 0:
+		name = names[r.rng.IntN(len(names))]
+		as = filepath.Join(s.kind, "0000000000000777"+filepath.Ext(name))
+	case !s.over:
+		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !free(n) })
+		if len(names) > 0 {
+			name = names[r.rng.IntN(len(names))]
+			as = name
+		}
+	case len(names) > 0 && len(own) > 0:
+		name = names[r.rng.IntN(len(names))]
+		same := slices.DeleteFunc(slices.Clone(own), func(n string) bool {
+			return n == name && s.from == "own" || filepath.Ext(n) != filepath.Ext(name)
+		})
+		if len(same) == 0 {
+			return "", ""
+		}
+		as = same[r.rng.IntN(len(same))]
+	}
+	return name, as
+}
+
+func (r *round) readFrom(dir, file string) []byte {
+	b, err := os.ReadFile(filepath.Join(dir, file))
+	if err != nil {
+		r.violate("%v", err)
+	}
+	return b
+}
+
+func (r *round) put(file string, b []byte) {
+	if err := os.WriteFile(filepath.Join(r.data, file), b, 0o644); err != nil {
+		r.violate("%v", err)
+	}
+}
+
+// putBack gives the node its own file back, and nothing is missing any more.
+func (r *round) putBack(w wound) {
+	r.node.Kill()
+	r.put(w.file, w.was)
+	if w.both {
+		r.put(twin(w.file), w.twinWas)
+	}
+	r.note("the own file is back")
+	if !r.start() {
+		return
+	}
+	if err := r.node.Replayed(); err != nil {
+		r.violate("%v", err)
+	}
+	r.compare(verify.Options{Sample: 2})
+}
+
+// setAside says whether lost+found has a file of these bytes.
+func (r *round) setAside(b []byte) bool {
+	found := false
+	root := filepath.Join(r.data, "lost+found")
+	err := fs.WalkDir(os.DirFS(root), ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || found {
+			return err
+		}
+		there, err := os.ReadFile(filepath.Join(root, path))
+		found = bytes.Equal(there, b)
+		return err
+	})
+	if err != nil {
+		r.violate("%v", err)
+	}
+	return found
+}
