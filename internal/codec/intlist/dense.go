@@ -290,6 +290,9 @@ func (p *List) code(v []int64, g *guess, s *Scratch) int {
 	c := &p.rice
 	u, all := numbers(c, s.coded[:], raw, uint64(g.base))
 	c.count = len(u)
+	if bits.Len64(all) > maxGrowing {
+		c.growth = false // the sample had none of these: they become patches
+	}
 	if !c.growth {
 		c.choose(u)
 		if limit := c.limit(); all >= limit {
