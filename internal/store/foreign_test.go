@@ -105,6 +105,27 @@ func TestAFileOfAnotherDirectory(t *testing.T) {
 	}
 }
 
+// TestBothManifestsOfAnotherDirectory: where VERSION and the log say one directory, and both copies of
+// the MANIFEST another one, VERSION is right: all own files stay, and nothing is missing.
+func TestBothManifestsOfAnotherDirectory(t *testing.T) {
+	t.Parallel()
+	one, two := twins(t)
+	fs := cloneMem(t, one.mem, "", 0)
+	for _, file := range []string{"MANIFEST", "MANIFEST.2"} {
+		filetest.Write(t, fs, "/data/"+file, filetest.Read(t, two.mem, "/data/"+file))
+	}
+	if r := mustCheck(t, fs, "/data"); r.Damaged == 0 {
+		t.Error("the check finds nothing")
+	}
+	s := mustOpen(t, one.options(fs))
+	one.onlyOwn(s, "both copies")
+	one.all(s, "both copies")
+	if named, _ := s.Damage(); !strings.Contains(fmt.Sprint(named), "MANIFEST") {
+		t.Errorf("the start says %q", named)
+	}
+	s.Crash()
+}
+
 // onlyOwn wants nothing that was not sent to the store.
 func (x *oldRun) onlyOwn(s *Store, what string) {
 	x.t.Helper()

@@ -32,9 +32,12 @@ func DirectoryOf(fs vfs.FS, dir string, said origin.Directory, ok bool) origin.D
 		return anyOrigin(fs, dir)
 	}
 	votes := make(map[origin.Directory]int, len(all))
+	for _, id := range all {
+		votes[id]++
+	}
 	best := all[0]
 	for _, id := range all {
-		if votes[id]++; votes[id] > votes[best] {
+		if votes[id] > votes[best] {
 			best = id
 		}
 	}
