@@ -73,7 +73,7 @@ func (r *round) corpusOf(seed uint64, salt uint32) *corpus {
 }
 
 // olderStage is behind which stage of a corpus it is copied.
-const olderStage = 3
+const olderStage = 2
 
 func (c *corpus) make(bin string, seed uint64, size load.Size) error {
 	n, err := subject.Start(bin, c.dir, corpusFlags...)

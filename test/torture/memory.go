@@ -94,6 +94,23 @@ func (r *round) flooded(c flood.Case) {
 	if text := good.problem(); text != "" {
 		r.violate("%s: %s", c.Name, text)
 	}
+	r.givenBack(c)
+}
+
+// givenBack waits until no pool of input has anything of what is gone.
+func (r *round) givenBack(c flood.Case) {
+	var held []string
+	for end := time.Now().Add(goodWait); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		var err error
+		if held, err = r.node.Held(); err != nil {
+			r.violate("%s: pools: %v", c.Name, err)
+			return
+		}
+		if len(held) == 0 {
+			return
+		}
+	}
+	r.violate("%s: all clients are gone, and pools hold %v", c.Name, held)
 }
 
 // watch samples the memory of a process.

@@ -148,7 +148,12 @@ func union(a, b func(*oracle.Series, int64) bool) func(*oracle.Series, int64) bo
 // stages starts the node on the damaged directory and compares.
 func (r *round) stages(w wound, check *subject.Check, region *verify.Region) {
 	lost := int64(-1)
-	for _, stage := range []string{"start", "merge", "restart"} {
+	stages := []string{"start", "merge", "restart"}
+	back := w.strange() && w.was != nil && slices.Contains(kindsOfData, w.kind) && r.rng.IntN(2) == 0
+	if back {
+		stages = []string{"start", "restart"} // a merge drops what it hides under the lost file
+	}
+	for _, stage := range stages {
 		if stage == "merge" {
 			if err := r.node.Flush(true); err != nil {
 				r.violate("flush and merge: %v", err)
@@ -172,7 +177,7 @@ func (r *round) stages(w wound, check *subject.Check, region *verify.Region) {
 		}
 		r.accounted(w, rep)
 	}
-	if w.strange() && w.was != nil && slices.Contains(kindsOfData, w.kind) {
+	if back && !r.bad {
 		r.putBack(w)
 		return
 	}
@@ -257,10 +262,14 @@ func (r *round) named(w wound, check *subject.Check, lost int64) {
 		r.violate("the node counts %v damaged places, the check before the start found none:\n%s", figure, strings.Join(r.node.Log.Lines("level=ERROR"), "\n"))
 	}
 	if w.strange() {
-		if len(r.node.Log.Lines(filepath.Base(w.file))) == 0 {
+		name := filepath.Base(w.file)
+		if w.kind == "catalogue" {
+			name = w.kind // is made again whole
+		}
+		if len(r.node.Log.Lines(name)) == 0 {
 			r.violate("the log does not name %s, and %s stands there", w.file, w.how)
 		}
-		if !r.setAside(w.foreign) {
+		if w.kind != "VERSION" && !r.setAside(w.foreign) {
 			r.violate("lost+found does not have the %s", w.how)
 		}
 	}

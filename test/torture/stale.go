@@ -20,15 +20,15 @@ type stranger struct {
 	over bool // under the name of an own file, else under a free one
 }
 
-// strangers are chosen by seeds in turn. Files of the log are left out.
+// strangers are chosen by seeds in turn. Files of the log are left out, and so are older files of
+// events and tags: those of a corpus are never merged.
 var strangers = []stranger{
 	{"foreign", "events", false, true}, {"older", "MANIFEST", true, true}, {"foreign", "flush", false, true}, {"own", "tags", true, true},
 	{"foreign", "MANIFEST", true, true}, {"older", "flush", false, false}, {"foreign", "tags", true, true}, {"own", "events", false, true},
 	{"foreign", "window", false, true}, {"older", "MANIFEST", false, true}, {"foreign", "events", false, false}, {"foreign", "VERSION", false, true},
-	{"own", "flush", false, true}, {"foreign", "MANIFEST", false, true}, {"older", "tags", false, false}, {"foreign", "overlay", false, true},
-	{"older", "events", false, false}, {"foreign", "tags", false, true}, {"foreign", "flush", false, false}, {"own", "window", false, true},
-	{"foreign", "tags", true, false}, {"older", "window", false, false}, {"foreign", "catalogue", false, true}, {"own", "overlay", false, true},
-	{"foreign", "window", false, false}, {"older", "overlay", false, false},
+	{"own", "flush", false, true}, {"foreign", "MANIFEST", false, true}, {"older", "overlay", false, false}, {"foreign", "overlay", false, true},
+	{"foreign", "tags", false, true}, {"foreign", "flush", false, false}, {"foreign", "tags", true, false}, {"older", "window", false, false},
+	{"foreign", "catalogue", false, true}, {"own", "tags", false, true}, {"foreign", "window", false, false},
 }
 
 // stale puts a stranger into a directory at rest. Nothing of it may be served. What the own file

@@ -49,6 +49,7 @@ func Cases() []Case {
 		{"garbage on every listener", false, garbage},
 		{"new series without end", false, names},
 		{"new buckets without end", false, buckets},
+		{"EVENTS frames and bodies as fast as goes", false, events},
 		{"datagrams as fast as goes", false, datagrams},
 		{"GET of 2^32-1 slots", true, largeGet},
 	}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -141,6 +142,8 @@ type Account struct {
 	Ledger
 	Events   Ledger `json:"events"`
 	TagsLost int64  `json:"tags_lost"`
+
+	RefusedRequests map[string]uint64 `json:"refused_requests"`
 }
 
 // Of returns how many were stored and refused of a bucket.
@@ -215,6 +218,29 @@ func (n *Node) Metric(name string) (float64, error) {
 		}
 	}
 	return 0, nil
+}
+
+// Held returns which pools of input and of answers are not empty.
+func (n *Node) Held() ([]string, error) {
+	b, err := n.Read("/admin/caches")
+	if err != nil {
+		return nil, err
+	}
+	var pools []struct {
+		Name  string
+		Bytes int64
+	}
+	if err := json.Unmarshal(b, &pools); err != nil {
+		return nil, err
+	}
+	var held []string
+	for _, p := range pools {
+		ofInput := strings.HasSuffix(p.Name, "-unfinished") || strings.HasSuffix(p.Name, "-buffers")
+		if p.Bytes > 0 && (ofInput || slices.Contains([]string{"http-bodies", "tcp-gets", "event-reads"}, p.Name)) {
+			held = append(held, fmt.Sprintf("%s %d bytes", p.Name, p.Bytes))
+		}
+	}
+	return held, nil
 }
 
 // Replayed waits until the log is in memory. A node that does not come so far is
