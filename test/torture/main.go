@@ -36,14 +36,14 @@ func attacks() []attack {
 		{"full", "no space left while ingesting, at a start, and again", 0.10, 1, full, needsFUSE},
 		{"expire", "all series expire; their names stay gone", 0.04, 1, expire, nil},
 		{"rot", "a flipped bit, zeros, a cut, a removal in every kind of file", 0.30, len(rotting), rot, nil},
-		{"stale", "older, foreign and exchanged files of every kind", 0.15, 8, stale, nil},
+		{"stale", "older, foreign and exchanged files of every kind", 0.15, 6, stale, nil},
 		{"memory", "unfinished input on every listener", 0.15, 1, memory, nil},
 	}
 }
 
 // quickTime is for the rounds whose number follows from it; the floods of memory
 // take as long as they take, and the last round of each attack ends.
-const quickTime = 100 * time.Second
+const quickTime = 80 * time.Second
 
 type config struct {
 	bin    string
