@@ -61,24 +61,32 @@ func (x *texts) hangUp() {
 }
 
 func (x *texts) connect(n *subject.Node) error {
+	for _, name := range []string{x.events.Bucket, x.tags.Bucket} {
+		if err := ensure(n, name); err != nil {
+			return err
+		}
+	}
 	c, err := dwire.Dial(n.TCP, streamTO)
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{x.events.Bucket, x.tags.Bucket} {
-		err := c.Add(name, 1000, 0, false)
-		var refusal dwire.ServerError
-		if errors.As(err, &refusal) && strings.Contains(string(refusal), "the bucket exists") {
-			c.Close()
-			c, err = dwire.Dial(n.TCP, streamTO)
-		}
-		if err != nil {
-			c.Close()
-			return err
-		}
-	}
 	x.conn = c
 	_, err = x.newlyRefused(n)
+	return err
+}
+
+// ensure makes a bucket unless it is there.
+func ensure(n *subject.Node, bucket string) error {
+	c, err := dwire.Dial(n.TCP, streamTO)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	err = c.Add(bucket, 1000, 0, false)
+	var refusal dwire.ServerError
+	if errors.As(err, &refusal) && strings.Contains(string(refusal), "the bucket exists") {
+		return nil
+	}
 	return err
 }
 
