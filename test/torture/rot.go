@@ -40,7 +40,7 @@ func rot(r *round) {
 	r.note("%s of %d bytes: %s", w.file, len(w.was), w.how)
 	if w.both {
 		other := twin(w.file)
-		r.note("%s: %s", other, r.damage(filepath.Join(r.data, other), r.read(other)))
+		r.note("%s: %s", other, r.damage(filepath.Join(r.data, other), r.readFrom(r.data, other)))
 		r.out.events++
 	}
 	second := r.alsoDamage(all, w.kind)
@@ -98,15 +98,6 @@ func (r *round) atRest() (*corpus, map[string][]string) {
 		r.violate("%v", err)
 	}
 	return c, all
-}
-
-// read returns a file of the node.
-func (r *round) read(file string) []byte {
-	b, err := os.ReadFile(filepath.Join(r.data, file))
-	if err != nil {
-		r.violate("%v", err)
-	}
-	return b
 }
 
 // lostBy is what a wound may have taken.
@@ -361,7 +352,7 @@ func (r *round) target(all map[string][]string) wound {
 	})
 	k := kinds[r.seed%uint64(len(kinds))]
 	file := all[k.kind][r.rng.IntN(len(all[k.kind]))]
-	return wound{kind: k.kind, both: k.both, file: file, was: r.read(file)}
+	return wound{kind: k.kind, both: k.both, file: file, was: r.readFrom(r.data, file)}
 }
 
 // logTail is how much of the log's end repeats nothing of itself yet: damage

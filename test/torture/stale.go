@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -45,19 +46,24 @@ func stale(r *round) {
 	}
 	s := strangers[r.seed%uint64(len(strangers))]
 	from := map[string]string{"older": c.older, "foreign": foreign.dir, "own": c.dir}[s.from]
-	name, as := r.choose(s, from, all)
-	if r.bad || name == "" {
+	there, err := targets(from)
+	if err != nil {
+		r.violate("%v", err)
+		return
+	}
+	name, as := s.choose(r.rng, there[s.kind], all[s.kind])
+	if name == "" {
 		return
 	}
 	b := r.readFrom(from, name)
 	w := wound{kind: s.kind, file: as, both: s.both, from: s.from, foreign: b, how: s.from + " file " + name}
 	if s.over {
-		w.was = r.read(as)
+		w.was = r.readFrom(r.data, as)
 	}
 	r.put(as, b)
 	if s.both {
 		if s.over {
-			w.twinWas = r.read(twin(as))
+			w.twinWas = r.readFrom(r.data, twin(as))
 		}
 		r.put(twin(as), r.readFrom(from, twin(name)))
 	}
@@ -75,41 +81,30 @@ func stale(r *round) {
 	r.stages(w, check, region)
 }
 
-// choose returns the file of a stranger, and under which name it is put: that of an own file, or
-// its own one, which must be free. No name when there is no such file.
-func (r *round) choose(s stranger, from string, all map[string][]string) (name, as string) {
-	there, err := targets(from)
-	if err != nil {
-		r.violate("%v", err)
+// choose returns one of the files of a stranger's kind, and under which name it is put: that of an
+// own file, or a free one. No name when there is no such file.
+func (s stranger) choose(rng *rand.Rand, files, own []string) (name, as string) {
+	names := slices.DeleteFunc(slices.Clone(files), func(n string) bool {
+		second := (s.kind == "tags" || s.kind == "MANIFEST") && strings.HasSuffix(n, "2")
+		return second || s.from == "older" && !s.over && slices.Contains(own, n)
+	})
+	if len(names) == 0 {
 		return "", ""
 	}
-	names := there[s.kind]
-	if s.kind == "tags" || s.kind == "MANIFEST" {
-		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.HasSuffix(n, "2") })
-	}
-	own := all[s.kind]
-	free := func(n string) bool { return !slices.Contains(own, n) }
+	name = names[rng.IntN(len(names))]
 	switch {
-	case s.from == "foreign" && !s.over && len(names) > 0:
-		name = names[r.rng.IntN(len(names))]
-		as = filepath.Join(s.kind, "0000000000000777"+filepath.Ext(name))
-	case !s.over:
-		names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !free(n) })
-		if len(names) > 0 {
-			name = names[r.rng.IntN(len(names))]
-			as = name
-		}
-	case len(names) > 0 && len(own) > 0:
-		name = names[r.rng.IntN(len(names))]
+	case s.over:
 		same := slices.DeleteFunc(slices.Clone(own), func(n string) bool {
 			return n == name && s.from == "own" || filepath.Ext(n) != filepath.Ext(name)
 		})
 		if len(same) == 0 {
 			return "", ""
 		}
-		as = same[r.rng.IntN(len(same))]
+		return name, same[rng.IntN(len(same))]
+	case s.from == "foreign":
+		return name, filepath.Join(s.kind, "0000000000000777"+filepath.Ext(name))
 	}
-	return name, as
+	return name, name
 }
 
 func (r *round) readFrom(dir, file string) []byte {
