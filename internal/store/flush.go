@@ -26,6 +26,7 @@ func (s *Store) newFlusher(ownerless, lost *flush.Losses) *flush.Flusher {
 		Pressure: s.pressure, Sealers: s.sealers, Sides: []flush.Side{s.tags, events.Side{Local: s.events}},
 		HeadEnd:    func() wal.LSN { return s.replay.HeadEnd() },
 		AccountEnd: func() wal.LSN { return s.replay.AccountEnd() },
+		Behind:     func() bool { return s.replay.Behind() },
 		Ownerless:  ownerless, Lost: lost,
 		Sizes: flush.Sizes{FlushBytes: s.o.FlushBytes, ShareSize: s.o.Memory.Share(flushSharePart, flush.DefaultShareSize)}, MaxDeletions: func() int64 { return s.o.maxTombstones },
 		Step: func(step int) { s.o.flushStep(step) }, Took: s.o.FlushTook, Committed: func() { s.merges.Want() },

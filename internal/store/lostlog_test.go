@@ -136,7 +136,7 @@ func TestLostRecordsHideExactlyTheirSlots(t *testing.T) {
 	eachZeroedBlock(t, mem, o, 4096+512, func(what string, s *Store, fs *vfs.MemFS) {
 		lost := lostInReplay(t, s)
 		hidden, said := compareHidden(t, what, s, last, slots, false)
-		if lost != hidden {
+		if lost != hidden && !said || lost > hidden {
 			t.Errorf("%s: %d points are hidden, %d counted", what, hidden, lost)
 		}
 		if lost == 0 {
@@ -164,7 +164,7 @@ func TestLostRecordsHideExactlyTheirSlots(t *testing.T) {
 
 // compareHidden wants of each slot what was sent last, or to be told that it is
 // unknown, and returns how many are. What nobody knows of, which the store says or has
-// said, may be older.
+// said, may be missing, and never older.
 func compareHidden(t *testing.T, what string, s *Store, last map[[2]int64]uint64, slots int, said bool) (hidden uint64, says bool) {
 	t.Helper()
 	said = said || unknownSaid(s)
@@ -177,7 +177,7 @@ func compareHidden(t *testing.T, what string, s *Store, last map[[2]int64]uint64
 				t.Fatalf("%s: slot %d of series %d is unknown, and holds %x", what, i, series, w)
 			case unknown[i]:
 				hidden++
-			case w != sent && !said:
+			case w != sent && (w != 0 || !said):
 				t.Fatalf("%s: slot %d of series %d holds %x, sent last was %x", what, i, series, w, sent)
 			}
 		}

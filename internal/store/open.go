@@ -13,7 +13,6 @@ import (
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/store/reader"
-	"dalmatiner/internal/store/recovery"
 	"dalmatiner/internal/store/replay"
 	"dalmatiner/internal/store/startup"
 	"dalmatiner/internal/store/upkeep"
@@ -100,6 +99,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	s.intake = intake.New(intake.Options{
 		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure, Sealers: s.sealers,
 		Replay: s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
+		NoteLate: s.flusher.NoteLate,
 	})
 	s.reader = reader.New(reader.Options{
 		Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replay.Series,
@@ -118,7 +118,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	s.merges = s.newCompactor()
 	s.addPools()
 	state := found.State
-	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}, recovery.ReplayFrom(state))
+	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}, state.ReplayFrom())
 	s.startWorkers() // the replay may wait for flushes
 	if err := errors.Join(s.replay.Run(), s.tags.Loaded()); err != nil {
 		_ = s.shutdown(false) // nothing was promised yet

@@ -15,7 +15,7 @@ import (
 
 // The sizes of the format; DESIGN.md has the byte diagrams.
 const (
-	formatNumber = 3
+	formatNumber = 4
 	headerSize   = 16
 	frameSize    = 12
 )
@@ -167,6 +167,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 	}
 	dst = appendTombstones(dst, e)
 	dst = appendHoles(dst, e)
+	dst = appendLate(dst, e.Late)
 	for i := range e.PutBuckets {
 		dst = appendBucket(append(dst, tagPutBucket), &e.PutBuckets[i])
 	}
@@ -296,6 +297,8 @@ func (r *reader) field(tag byte, e *Edit) {
 		e.EndHoles = append(e.EndHoles, hole.ReadHole(&r.Reader))
 	case tagHighest:
 		e.Highest = append(e.Highest, Highest{Bucket: r.U64(), Slot: r.Varint()})
+	case tagLate:
+		e.Late = append(e.Late, r.late())
 	case tagAddFile, tagRemoveFile, tagLostFile, tagFoundFile, tagFileRanges, tagEventAccount:
 		r.sideFile(tag, e)
 	case tagReplayPosition:

@@ -47,6 +47,7 @@ func frozenEdits() []Edit {
 			Lost:  []LostFile{{FileName: FileName{EventFile, 8}, Items: 12, Ranges: []FileRange{{1, 5, 1 << 60, 9}}, Noted: true}, {FileName: FileName{TagChanges, 5}, Items: 3}, {FileName: FileName{TagBase, 6}}},
 			Found: []FileName{{TagBase, 6}, {TagBase, 7}},
 		}},
+		{Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}, {9, 1, 1 << 52}}},
 		{LossChanges: LossChanges{Found: []uint64{6, 99}}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
 	}
 }
@@ -70,7 +71,7 @@ func frozenState() *State {
 			{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Purged: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 			{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
-		Holes: frozenHoles()[:1], Highest: []Highest{{1, 720}, {1 << 31, -1}},
+		Holes: frozenHoles()[:1], Highest: []Highest{{1, 720}, {1 << 31, -1}}, Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}},
 		Buckets: []buckets.Info{
 			{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800},
 			{ID: 1 << 63, Name: "stamped\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},

@@ -127,6 +127,7 @@ type Edit struct {
 	AddHoles []hole.Hole
 	EndHoles []hole.Hole // equal ones of State or AddHoles end; unknown ones are passed over
 	Highest  []Highest   // these never fall
+	Late     []Late      // are added to State.Late
 
 	// ReplayPositions replaces the replay positions of the groups it lists. Where ReplayPosition is not 0,
 	// it is the replay position of all others from then on, whatever they had before.
@@ -182,6 +183,7 @@ type State struct {
 	Incarnation    uint64      // the highest that a deletion of series gave
 	Holes          []hole.Hole // those of deleted buckets go with them
 	Highest        []Highest
+	Late           []Late // sorted by bucket and LSN; what no record of the log needs is dropped
 	ReplayPosition uint64 // of the groups that ReplayPositions does not list
 	Accounts
 	NextSeq    uint64
@@ -250,6 +252,7 @@ func (s *State) clone() *State {
 	c.Buckets = append([]buckets.Info(nil), s.Buckets...)
 	c.Holes = append([]hole.Hole(nil), s.Holes...)
 	c.Highest = append([]Highest(nil), s.Highest...)
+	c.Late = append([]Late(nil), s.Late...)
 	c.DeletedBuckets = append([]buckets.Deletion(nil), s.DeletedBuckets...)
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Remembered = append([]Tombstones(nil), s.Remembered...)
@@ -304,7 +307,9 @@ func (s *State) apply(e *Edit) {
 	for _, f := range e.ReplayPositions {
 		s.replayPositions = put(s.replayPositions, f, f.Group, byGroup)
 	}
+	was := s.AccountLSN
 	s.Accounts.apply(&e.Accounts)
+	s.applyLate(e, was)
 	s.NextSeq = max(s.NextSeq, e.NextSeq)
 	s.DeletionsFrom = max(s.DeletionsFrom, e.DeletionsFrom)
 	s.NextGroup = max(s.NextGroup, e.NextGroup)
@@ -357,6 +362,7 @@ func (s *State) snapshot() *Edit {
 		Incarnation:     s.Incarnation,
 		AddHoles:        s.Holes,
 		Highest:         s.Highest,
+		Late:            s.Late,
 		ReplayPositions: s.replayPositions,
 		ReplayPosition:  s.ReplayPosition,
 		Accounts:        s.Accounts,

@@ -36,34 +36,35 @@ func (l *lost) copied(k known) {
 	l.known = append(l.known, k)
 }
 
-// settle returns the records with a head in order, each once, and of how many bytes
-// nothing is known.
-func (l *lost) settle() (out []Lost, unknown int64) {
-	for _, s := range l.places {
-		unknown += int64(s.to - s.from)
-	}
+// settle returns the records with a head in order, each once, and the places of which nothing
+// is known: how many bytes they are, and the range that holds all of them.
+func (l *lost) settle() (out []Lost, unknown int64, within span) {
 	slices.SortStableFunc(l.known, func(a, b known) int { return cmp.Compare(a.lsn, b.lsn) })
-	past := LSN(0)
-	for i, k := range l.known {
-		if i > 0 && k.lsn == l.known[i-1].lsn {
-			continue
+	past := LSN(0) // of what is known
+	uncovered := func(from, to LSN) {
+		if from = max(from, past); from >= to {
+			return
 		}
-		if k.head != nil {
-			out = append(out, Lost{LSN: k.lsn, Head: k.head})
+		if unknown == 0 {
+			within.from = from
 		}
-		unknown -= l.within(max(k.lsn, past), k.lsn+LSN(k.size))
-		past = max(past, k.lsn+LSN(k.size))
+		within.to = max(within.to, to)
+		unknown += int64(to - from)
 	}
-	return out, unknown
-}
-
-// within returns how many LSNs of a range are in damaged places.
-func (l *lost) within(from, to LSN) (n int64) {
-	i, _ := slices.BinarySearchFunc(l.places, from, func(s span, lsn LSN) int { return cmp.Compare(s.to, lsn+1) })
-	for ; i < len(l.places) && l.places[i].from < to; i++ {
-		n += int64(max(0, int64(min(to, l.places[i].to))-int64(max(from, l.places[i].from))))
+	rest := l.known
+	for _, s := range l.places {
+		at := s.from
+		for ; len(rest) > 0 && rest[0].lsn < s.to; rest = rest[1:] {
+			k := &rest[0]
+			if k.head != nil && (len(out) == 0 || out[len(out)-1].LSN != k.lsn) {
+				out = append(out, Lost{LSN: k.lsn, Head: k.head})
+			}
+			uncovered(at, k.lsn)
+			past = max(past, k.lsn+LSN(k.size))
+		}
+		uncovered(at, s.to)
 	}
-	return n
+	return out, unknown, within
 }
 
 // LostNow reads the log again and returns which of the records that were in it when it was

@@ -15,7 +15,9 @@ type Report struct {
 	Damaged []Place // where records were written whole, and are lost
 	Missing []Gap   // where files should be
 	Lost    []Lost  // records of damaged and missing places whose head is known, by LSN
-	Unknown int64   // bytes of these places of which not even a head is known
+	Unknown int64   // bytes of these places of which not even a head is known,
+
+	UnknownFrom, UnknownPast LSN // and the range that holds them; what it holds beside them is known
 }
 
 // Lost is a record that damage took, and the head that AppendHeaded was given for it.
@@ -158,7 +160,9 @@ func (p *replay) run() error {
 		p.miss(Gap{From: p.in.seen, To: p.claim})
 	}
 	p.report.Damaged = append(p.report.Damaged, p.in.lastBad...)
-	p.report.Lost, p.report.Unknown = p.lost.settle()
+	var unknown span
+	p.report.Lost, p.report.Unknown, unknown = p.lost.settle()
+	p.report.UnknownFrom, p.report.UnknownPast = unknown.from, unknown.to
 	return nil
 }
 

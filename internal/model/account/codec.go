@@ -58,7 +58,7 @@ func (a *Account) Snapshot(without ...Loss) []byte {
 	for _, l := range without {
 		if lost[l.Cause] > l.Points {
 			lost[l.Cause] -= l.Points
-		} else {
+		} else if l.Points > 0 { // a cause without points stays: their number is not known
 			delete(lost, l.Cause)
 		}
 	}

@@ -22,6 +22,8 @@ type unit struct {
 	changes   columns.Changes
 	buckets   []buckets.Info
 	highest   []manifest.Highest   // slots that are flushed with it
+	open      map[uint64]int64     // by bucket, the lowest slot that is not
+	late      []manifest.Late      // what is to be noted of slots that are not
 	adopted   []Chunk              // of other nodes, by bucket
 	files     manifest.FileChanges // of what is kept beside points
 
@@ -34,7 +36,8 @@ type unit struct {
 // log, or of what is counted of it. A series defined after that moment has its
 // record above that, which stays in the log.
 func (f *Flusher) capture(adopted []Chunk) *unit {
-	u := &unit{base: f.o.HeadEnd(), rarely: f.Rarely(), adopted: adopted}
+	came := f.reaches()
+	u := &unit{base: f.o.HeadEnd(), rarely: f.Rarely(), adopted: adopted, open: make(map[uint64]int64)}
 	for i := range adopted {
 		u.raise(adopted[i].Bucket, adopted[i].last())
 	}
@@ -44,6 +47,9 @@ func (f *Flusher) capture(adopted []Chunk) *unit {
 		}
 		c := g.BeginFlush()
 		u.settle(f.o.Buckets.ID(g.Bucket), g, &c)
+		if c.ReplayPosition != 0 {
+			u.remains(g.Bucket, c.Open)
+		}
 		if !c.Empty() || c.ReplayPosition != 0 {
 			u.captures.Add(g, &c)
 		}
@@ -61,6 +67,7 @@ func (f *Flusher) capture(adopted []Chunk) *unit {
 	f.o.Ledger.Snapshot(func() {
 		end := f.o.AccountEnd()
 		u.accounts.AccountLSN = uint64(end)
+		f.leave(u, came)
 		u.accounts.Account, u.accounts.Copies = snapshot(&u.positions, f.o.Ownerless, f.o.Lost)
 		u.changes = unflushed.Take(f.needed.Load())
 		more := version.CountDeleted(u.changes.Tombstones)

@@ -73,7 +73,11 @@ func (f *Flusher) uncommitted(u *unit, seg *version.Segment, err error) error {
 // disk, manifest.ErrUnwritten, it does not count, points are refused, and a flush is tried every
 // second until there is room. Any other error ends the store: what is on disk is no longer known.
 func (f *Flusher) Commit(e manifest.Edit) error {
-	err := f.o.Manifest.Commit(e)
+	return f.committed(f.o.Manifest.Commit(e))
+}
+
+// committed does what Commit does about the error of the MANIFEST.
+func (f *Flusher) committed(err error) error {
 	switch pressure := f.o.Pressure; {
 	case errors.Is(err, manifest.ErrUnwritten):
 		pressure.SetFlushFailed(true)
@@ -98,6 +102,7 @@ func (f *Flusher) edit(u *unit, m *manifest.Segment) manifest.Edit {
 		NextSeq:         f.o.Dir.NextNumber(),
 		Catalogue:       f.o.Catalogue.Mark(),
 		Highest:         u.highest,
+		Late:            u.late,
 		Incarnation:     f.o.Columns.Deletions.Last(),
 		RememberAfter:   u.forget,
 		DeletionsFrom:   f.o.Buckets.DeletionsFrom(),

@@ -72,7 +72,8 @@ type Options struct {
 	// HeadEnd returns the position below which every record is in the head, AccountEnd that below
 	// which every record is in the account.
 	HeadEnd, AccountEnd func() wal.LSN
-	Ownerless, Lost     *Losses // that the next start counts again, unless a flush settles them
+	Behind              func() bool // a part of the log is not in the head yet
+	Ownerless, Lost     *Losses     // that the next start counts again, unless a flush settles them
 
 	Sizes
 	MaxDeletions func() int64 // remembered; the oldest beyond them are forgotten
@@ -99,6 +100,7 @@ type Flusher struct {
 	// the log has in front of it.
 	keepPositions atomic.Bool
 	needed        atomic.Uint64 // the first record that a restart reads
+	notes         sync.Mutex    // one note at a time, see NoteLate
 
 	last     atomic.Int64 // flush, by the steady clock
 	dueFor   atomic.Int32 // seconds that Due has found much to flush

@@ -19,7 +19,7 @@ const listAttempts = 5
 func (c *checker) checkLog() {
 	var from wal.LSN
 	if c.running == nil {
-		from = wal.LSN(recovery.ReplayFrom(c.state))
+		from = wal.LSN(c.state.ReplayFrom())
 	}
 	if missing, err := wal.Missing(c.fs, c.path(datadir.WAL)); err == nil && missing && c.listed {
 		c.damaged(Damage{File: datadir.WAL, Part: "log", Detail: recovery.ErrNoLog.Error()})

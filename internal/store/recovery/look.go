@@ -203,12 +203,3 @@ func (f *File) describe(r *segment.Reader) error {
 	}
 	return nil
 }
-
-// ReplayFrom is the first position in the log that a start on state needs.
-func ReplayFrom(state *manifest.State) uint64 {
-	from := min(state.ReplayPosition, state.AccountLSN)
-	for _, p := range state.ReplayPositions() {
-		from = min(from, uint64(p.LSN))
-	}
-	return from
-}

@@ -123,7 +123,7 @@ func (p *planner) takeOver() {
 			}
 		}
 		p.takeLostFiles(s.Files.Lost)
-		e.Highest = append(e.Highest, s.Highest...)
+		e.Highest, e.Late = append(e.Highest, s.Highest...), append(e.Late, s.Late...)
 		e.NextSeq, e.NextGroup, e.DeletionsFrom = max(e.NextSeq, s.NextSeq), max(e.NextGroup, s.NextGroup), max(e.DeletionsFrom, s.DeletionsFrom)
 		e.Incarnation, e.RememberAfter = max(e.Incarnation, s.Incarnation), max(e.RememberAfter, s.RememberAfter)
 		e.LastFlush, e.LastMerged = max(e.LastFlush, s.LastFlush), max(e.LastMerged, s.LastMerged)

@@ -62,11 +62,24 @@ func (f *firstReading) hide(lost []logrecord.Lost) error {
 			return next
 		}
 	}
-	holes, wide := f.r.target.holes(hidden, hole.Position{Generation: f.generation})
+	whole, known := split(hidden)
+	holes, wide := f.r.target.holes(known, hole.Position{Generation: f.generation})
 	if wide {
 		f.r.o.Logger.Error("damage took so many records from the log that their slots are unknown for all series of their buckets", "limit", maxLogHoles)
 	}
-	return f.r.o.AddHoles(holes)
+	return f.r.o.AddHoles(append(holes, f.wholeHoles(whole)...))
+}
+
+// split returns what stands for unknown records, and the known ones.
+func split(lost []logrecord.Lost) (whole, known []logrecord.Lost) {
+	for _, l := range lost {
+		if l.Whole {
+			whole = append(whole, l)
+		} else {
+			known = append(known, l)
+		}
+	}
+	return whole, known
 }
 
 // olderSlots says in which slots something older than a lost record may be.

@@ -36,6 +36,7 @@ type replayer struct {
 	pending pendingTable
 	gate    sync.RWMutex // held shared by those who replay a group on demand
 	later   goneRecords
+	unknown bool // damage took records of which nothing is known
 }
 
 // stopping reports whether the store is being closed.

@@ -70,7 +70,11 @@ func (f *firstReading) record(lsn wal.LSN, rec []byte) error {
 	}
 	switch p.Kind {
 	case logrecord.Row, logrecord.Column, logrecord.Runs:
-		if b := r.o.Buckets.ID(p.Bucket); b != nil && uint64(lsn) >= f.state.ReplayPositionOf(p.Group) {
+		b := r.o.Buckets.ID(p.Bucket)
+		if b != nil {
+			b.Reach.Raise(p.Last)
+		}
+		if b != nil && uint64(lsn) >= f.state.ReplayPositionOf(p.Group) {
 			if tooMany := r.pending.add(uint64(lsn), b, &p); tooMany {
 				if err := r.group(context.Background(), p.Group); err != nil {
 					return err

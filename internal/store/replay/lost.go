@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
@@ -39,5 +41,11 @@ func (f *firstReading) countLost(report *wal.Report) error {
 	if report.Unknown > 0 {
 		o.Damage.Report("log", fmt.Errorf("%s", logrecord.UnknownRecords(report)))
 	}
+	whole, err := f.unknown(report)
+	if err != nil {
+		return err
+	}
+	lost = append(lost, whole...)
+	slices.SortStableFunc(lost, func(a, b logrecord.Lost) int { return cmp.Compare(a.LSN, b.LSN) })
 	return f.hide(lost)
 }

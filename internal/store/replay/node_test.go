@@ -20,7 +20,6 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/store/reader"
-	"dalmatiner/internal/store/recovery"
 	"dalmatiner/internal/write/backpressure"
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/head"
@@ -102,7 +101,7 @@ func (s *script) open(again *Again) error {
 
 // owners knows what a flush has committed.
 func (s *script) owners() *columns.Ownership {
-	owners := s.columns.NewOwnership(recovery.ReplayFrom(&s.state), s.damage)
+	owners := s.columns.NewOwnership(s.state.ReplayFrom(), s.damage)
 	for _, b := range s.buckets {
 		if b.Since < s.state.AccountLSN {
 			s.registry.Add(s.newBucket(*bucketInfo(b.Bucket)))

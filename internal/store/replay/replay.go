@@ -17,7 +17,6 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/flush"
-	"dalmatiner/internal/store/recovery"
 	"dalmatiner/internal/write/backpressure"
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/ledger"
@@ -125,7 +124,7 @@ type Replay struct {
 
 // New returns the replay of a log, which Run begins. Flushes may come from now on.
 func New(o Options, found Found) *Replay {
-	from := recovery.ReplayFrom(found.State)
+	from := found.State.ReplayFrom()
 	r := &Replay{o: o, over: make(chan struct{})}
 	r.log, r.end, r.snapshot = o.Log, o.Log.End(), wal.LSN(found.State.AccountLSN)
 	r.head.Store(max(from, 1))
@@ -207,7 +206,7 @@ func (r *Replay) finish(run *replayer) {
 	r.behind.Store(nil)
 	r.head.Store(0)
 	r.bytes.Store(0)
-	r.flushLosses()
+	r.flushLosses(run.unknown)
 	if run.target.owners.Rebuilt {
 		r.dropGoneNames()
 	}
@@ -217,9 +216,10 @@ func (r *Replay) finish(run *replayer) {
 
 // flushLosses flushes everything where points of no series were counted as lost:
 // with their records below the replay positions no start counts them again, and what is given
-// one of their columns from now on makes no difference.
-func (r *Replay) flushLosses() {
-	if !r.o.Ownerless.Any() && !r.o.Lost.Any() {
+// one of their columns from now on makes no difference. Of unknown records no start finds out less
+// than this one did.
+func (r *Replay) flushLosses(unknown bool) {
+	if !unknown && !r.o.Ownerless.Any() && !r.o.Lost.Any() {
 		return
 	}
 	if _, err := r.o.Flusher.All(context.Background()); err != nil && !errors.Is(err, version.ErrClosed) {

@@ -8,7 +8,6 @@ import (
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/store/recovery"
 	"dalmatiner/internal/write/series"
 )
 
@@ -92,7 +91,7 @@ func (s *start) formerColumns(list, deleted []segment.Series) []segment.Series {
 			deleted = append(deleted, segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN})
 		}
 	}
-	from := recovery.ReplayFrom(s.found.State)
+	from := s.found.State.ReplayFrom()
 	for _, e := range deleted {
 		if e.Since <= from {
 			continue

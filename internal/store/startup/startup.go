@@ -234,7 +234,7 @@ func (s *start) restore() error {
 			o.Damage.Report("ledger of copies in the MANIFEST", err)
 		}
 	}
-	s.found.Ownership = o.Columns.NewOwnership(recovery.ReplayFrom(state), o.Damage)
+	s.found.Ownership = o.Columns.NewOwnership(state.ReplayFrom(), o.Damage)
 	return nil
 }
 

@@ -38,6 +38,7 @@ type Bucket struct {
 
 	Incarnations incarnation.Set // of series that were deleted, whether or not they came back
 	History      history.Journal // what changes of words and names but by segments
+	Reach        Reach           // of the log
 
 	ttl     atomic.Int64 // points
 	highest atomic.Int64
@@ -58,6 +59,7 @@ func NewBucket(info buckets.Info, height int, arena *head.Arena) *Bucket {
 	b := &Bucket{fixed: info, Height: height, arena: arena}
 	b.ttl.Store(info.TTL)
 	b.highest.Store(NoSlot)
+	b.Reach.begin(info.Resolution)
 	return b
 }
 
@@ -80,7 +82,10 @@ func (b *Bucket) SetTTL(points int64) {
 func (b *Bucket) Highest() int64 { return b.highest.Load() }
 
 // RaiseHighest notes that a slot is flushed. One caller at a time does so.
-func (b *Bucket) RaiseHighest(slot int64) { b.highest.Store(max(b.highest.Load(), slot)) }
+func (b *Bucket) RaiseHighest(slot int64) {
+	b.highest.Store(max(b.highest.Load(), slot))
+	b.Reach.settle(slot)
+}
 
 // Change calls fn while the bucket is not deleted and none of its columns changes hands.
 // The error is that of fn, or buckets.ErrUnknown for a deleted bucket.

@@ -19,6 +19,9 @@ type Capture struct {
 	// flush, 0 if it needs none.
 	ReplayPosition uint64
 
+	// Open is the lowest slot that an open block may hold, where ReplayPosition is not 0.
+	Open int64
+
 	// Settled is the highest slot that the group has flushed before, -1 for none. Chunks
 	// with a slot up to it may lie over something older, and are marked. If Unsettled is
 	// true, another group may have flushed older points of some columns: the caller then
@@ -47,6 +50,9 @@ func (g *Group) capture() Capture {
 	g.owners.noteLate(&g.unflushed.waiting.late)
 	c := g.unflushed.begin()
 	c.height, c.cols, c.ReplayPosition = g.blocks.height, g.Columns(), g.blocks.replayPosition()
+	if c.ReplayPosition != 0 {
+		c.Open = g.blocks.open[0].start
+	}
 	return c
 }
 

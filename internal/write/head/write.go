@@ -19,6 +19,18 @@ type Write struct {
 	Runs   []Run    // if any, Words are theirs, one after the other, and Column and Slot mean nothing
 }
 
+// Slots returns the lowest and the highest slot of a write.
+func (w *Write) Slots() (first, last int64) {
+	if len(w.Runs) == 0 {
+		return w.Slot, w.past() - 1
+	}
+	first, last = w.Runs[0].Slot, w.Runs[0].Slot
+	for i := range w.Runs {
+		first, last = min(first, w.Runs[i].Slot), max(last, w.Runs[i].Slot)
+	}
+	return first, last
+}
+
 // past returns the slot behind the last one of a write that is one run.
 func (w *Write) past() int64 {
 	switch {

@@ -40,6 +40,9 @@ type Options struct {
 	// EnsureBucket returns a bucket, and creates one that is missing where the node
 	// does so.
 	EnsureBucket func(name string) (buckets.Info, error)
+
+	// NoteLate makes permanent that a record of a bucket has a slot that its Reach does not have.
+	NoteLate func(b *columns.Bucket, slot int64) error
 }
 
 // Intake opens sessions. It is the write.Target of a single node. Its methods

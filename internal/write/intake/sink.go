@@ -250,6 +250,8 @@ func (k *sink) apply(g *head.Group, w head.Write) bool {
 	if k.err = o.Replay.Group(context.Background(), g.ID); k.err != nil {
 		return true
 	}
+	first, last := w.Slots()
+	k.b.Reach.Raise(last)
 	a, err := k.writer.Write(g, &w)
 	o.Sealers.Applied(g, a)
 	switch {
@@ -261,6 +263,9 @@ func (k *sink) apply(g *head.Group, w head.Write) bool {
 		return false
 	default:
 		k.totals.Received += k.points(w.Words)
+		if k.b.Reach.Unnoted(first) {
+			k.err = o.NoteLate(k.b, first)
+		}
 	}
 	return true
 }

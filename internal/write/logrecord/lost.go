@@ -13,6 +13,9 @@ import (
 type Lost struct {
 	LSN uint64
 	Head
+	// Whole stands for all records in front of LSN of which nothing is known: what they may have
+	// overwritten, whichever series of the bucket it is of.
+	Whole bool
 }
 
 // LostRecords returns the records with points that a replay reports as lost and whose points
@@ -21,7 +24,7 @@ type Lost struct {
 func LostRecords(report *wal.Report, state *manifest.State) (out []Lost) {
 	for _, l := range report.Lost {
 		if h, ok := ParseHead(l.Head); ok && uint64(l.LSN) >= state.ReplayPositionOf(h.Group) {
-			out = append(out, Lost{uint64(l.LSN), h})
+			out = append(out, Lost{LSN: uint64(l.LSN), Head: h})
 		}
 	}
 	return out
@@ -99,5 +102,5 @@ func LostRanges(records []Lost) (out []LostSlots) {
 
 // UnknownRecords returns a line on the damaged bytes of which not even a head is known.
 func UnknownRecords(report *wal.Report) string {
-	return fmt.Sprintf("%d bytes of damaged or missing places may have held records of which nothing is known", report.Unknown)
+	return fmt.Sprintf("%d bytes of damaged or missing places may have held records of points, events and tags, of which nothing is known", report.Unknown)
 }

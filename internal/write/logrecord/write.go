@@ -22,7 +22,7 @@ func AppendWrite(dst []byte, bucket uint64, group uint32, w *head.Write, minute 
 		kind = Column
 	}
 	dst = appendHead(dst, kind, bucket)
-	first, last := slotsOf(w)
+	first, last := w.Slots()
 	dst = binary.AppendUvarint(dst, uint64(group))
 	dst = binary.AppendUvarint(dst, c.Stored())
 	dst = binary.AppendUvarint(dst, uint64(first))
@@ -36,23 +36,6 @@ func AppendWrite(dst []byte, bucket uint64, group uint32, w *head.Write, minute 
 	}
 	dst = account.AppendCounts(dst, c)
 	return appendCells(dst, w.Words), headed
-}
-
-// slotsOf returns the first and the last slot of a write.
-func slotsOf(w *head.Write) (first, last int64) {
-	switch {
-	case len(w.Runs) > 0:
-		first, last = w.Runs[0].Slot, w.Runs[0].Slot
-		for i := range w.Runs {
-			first, last = min(first, w.Runs[i].Slot), max(last, w.Runs[i].Slot)
-		}
-		return first, last
-	case !w.Down:
-		return w.Slot, w.Slot
-	case w.Pairs:
-		return w.Slot, w.Slot + int64(len(w.Words)/2) - 1
-	}
-	return w.Slot, w.Slot + int64(len(w.Words)) - 1
 }
 
 // Head is the head of a record with points.
