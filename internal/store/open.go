@@ -99,7 +99,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	s.intake = intake.New(intake.Options{
 		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure, Sealers: s.sealers,
 		Replay: s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
-		NoteLate: s.flusher.NoteLate,
+		NoteLate: s.flusher.Reach.Note,
 	})
 	s.reader = reader.New(reader.Options{
 		Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replay.Series,

@@ -36,7 +36,7 @@ func frozenEdits() []Edit {
 		{RemoveSegments: []uint64{3, 77}, Purged: []PurgedSegment{{1, 4}}, DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}, Suspect: true},
 		{Accounts: Accounts{Account: []byte{}}, ReplayPositions: []ReplayPosition{{70_000, 1<<51 + 1}}, LastFlush: 8, LastMerged: 9, Live: []LiveSegment{{1, Flush}, {2, Window}, {1 << 40, Overlay}}, LossChanges: LossChanges{Lost: []LostSegment{{7, Window, 700}, {6, Flush, 0}}}},
 		{AddSegments: []Segment{{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}}},
-			AddHoles: frozenHoles(), Highest: []Highest{{1, 720}, {1 << 31, -1}}},
+			AddHoles: frozenHoles(), Slots: Slots{Highest: []Highest{{1, 720}, {1 << 31, -1}}}},
 		{Recall: true, Incarnation: 1<<60 + 9, RememberAfter: 1<<60 + 1, Remembered: []Tombstones{{Bucket: 1, DeleteSequence: 2, LSN: 3, Incarnation: 1<<60 + 8, Series: deleted[1:]}}},
 		{DropTombstones: []DroppedTombstones{{1 << 63, 5, 951}}},
 		{Files: FileChanges{Add: []File{{Kind: TagChanges, Seq: 4, Bytes: 1 << 33, Items: 5, From: 1, Past: 1 << 51}, {Kind: TagBase, Seq: 6, Replaces: 4}}}},
@@ -47,8 +47,8 @@ func frozenEdits() []Edit {
 			Lost:  []LostFile{{FileName: FileName{EventFile, 8}, Items: 12, Ranges: []FileRange{{1, 5, 1 << 60, 9}}, Noted: true}, {FileName: FileName{TagChanges, 5}, Items: 3}, {FileName: FileName{TagBase, 6}}},
 			Found: []FileName{{TagBase, 6}, {TagBase, 7}},
 		}},
-		{Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}, {9, 1, 1 << 52}}},
-		{LossChanges: LossChanges{Found: []uint64{6, 99}}, EndHoles: frozenHoles()[1:], Highest: []Highest{{1, 700}}},
+		{Slots: Slots{Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}, {9, 1, 1 << 52}}}},
+		{LossChanges: LossChanges{Found: []uint64{6, 99}}, EndHoles: frozenHoles()[1:], Slots: Slots{Highest: []Highest{{1, 700}}}},
 	}
 }
 
@@ -71,7 +71,7 @@ func frozenState() *State {
 			{Seq: 2, Kind: Window, Bytes: 300, Points: 9, Generation: 1, Purged: 2, Ranges: []Range{{1, 2083200, 2083320}}},
 			{Seq: 4, Bytes: 5, Points: 6, Generation: 4, Ranges: []Range{{1, 0, 10}}, Marks: frozenMarks()}, {Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
-		Holes: frozenHoles()[:1], Highest: []Highest{{1, 720}, {1 << 31, -1}}, Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}},
+		Holes: frozenHoles()[:1], Slots: Slots{Highest: []Highest{{1, 720}, {1 << 31, -1}}, Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}}},
 		Buckets: []buckets.Info{
 			{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800},
 			{ID: 1 << 63, Name: "stamped\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9, HPTS: true},

@@ -49,8 +49,8 @@ func TestHolesOfAState(t *testing.T) {
 	next := one
 	next.From, next.Past = 720, 800
 	var s State
-	s.apply(&Edit{AddHoles: []hole.Hole{one, two}, Highest: []Highest{{1, 5}, {2, 9}}})
-	s.apply(&Edit{AddHoles: []hole.Hole{next}, Highest: []Highest{{1, 4}}})
+	s.apply(&Edit{AddHoles: []hole.Hole{one, two}, Slots: Slots{Highest: []Highest{{1, 5}, {2, 9}}}})
+	s.apply(&Edit{AddHoles: []hole.Hole{next}, Slots: Slots{Highest: []Highest{{1, 4}}}})
 	both := one
 	both.Past = 800
 	if want := []hole.Hole{both, two}; !reflect.DeepEqual(s.Holes, want) {

@@ -6,6 +6,12 @@ import (
 	"slices"
 )
 
+// Slots say how far the slots of buckets go: up in segments, and back in the log.
+type Slots struct {
+	Highest []Highest // these never fall
+	Late    []Late    // an edit adds some; what no record of the log needs is dropped. Sorted by bucket and LSN
+}
+
 // Late says that records of the log go back to a slot of a bucket, or may do so. It is noted before
 // anybody is told of such a record. It is about the records in front of the flush that came next
 // behind LSN, the end of the log when it was noted.

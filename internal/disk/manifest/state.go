@@ -126,8 +126,7 @@ type Edit struct {
 
 	AddHoles []hole.Hole
 	EndHoles []hole.Hole // equal ones of State or AddHoles end; unknown ones are passed over
-	Highest  []Highest   // these never fall
-	Late     []Late      // are added to State.Late
+	Slots
 
 	// ReplayPositions replaces the replay positions of the groups it lists. Where ReplayPosition is not 0,
 	// it is the replay position of all others from then on, whatever they had before.
@@ -182,8 +181,7 @@ type State struct {
 	RememberAfter  uint64
 	Incarnation    uint64      // the highest that a deletion of series gave
 	Holes          []hole.Hole // those of deleted buckets go with them
-	Highest        []Highest
-	Late           []Late // sorted by bucket and LSN; what no record of the log needs is dropped
+	Slots
 	ReplayPosition uint64 // of the groups that ReplayPositions does not list
 	Accounts
 	NextSeq    uint64
@@ -361,8 +359,7 @@ func (s *State) snapshot() *Edit {
 		RememberAfter:   s.RememberAfter,
 		Incarnation:     s.Incarnation,
 		AddHoles:        s.Holes,
-		Highest:         s.Highest,
-		Late:            s.Late,
+		Slots:           s.Slots,
 		ReplayPositions: s.replayPositions,
 		ReplayPosition:  s.ReplayPosition,
 		Accounts:        s.Accounts,

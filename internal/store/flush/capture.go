@@ -36,8 +36,8 @@ type unit struct {
 // log, or of what is counted of it. A series defined after that moment has its
 // record above that, which stays in the log.
 func (f *Flusher) capture(adopted []Chunk) *unit {
-	came := f.reaches()
-	u := &unit{base: f.o.HeadEnd(), rarely: f.Rarely(), adopted: adopted, open: make(map[uint64]int64)}
+	base, came := f.Reach.begin()
+	u := &unit{base: base, rarely: f.Rarely(), adopted: adopted, open: make(map[uint64]int64)}
 	for i := range adopted {
 		u.raise(adopted[i].Bucket, adopted[i].last())
 	}
@@ -67,7 +67,7 @@ func (f *Flusher) capture(adopted []Chunk) *unit {
 	f.o.Ledger.Snapshot(func() {
 		end := f.o.AccountEnd()
 		u.accounts.AccountLSN = uint64(end)
-		f.leave(u, came)
+		f.Reach.leave(u, came)
 		u.accounts.Account, u.accounts.Copies = snapshot(&u.positions, f.o.Ownerless, f.o.Lost)
 		u.changes = unflushed.Take(f.needed.Load())
 		more := version.CountDeleted(u.changes.Tombstones)

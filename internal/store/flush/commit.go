@@ -69,20 +69,18 @@ func (f *Flusher) uncommitted(u *unit, seg *version.Segment, err error) error {
 	return err
 }
 
-// Commit makes an edit permanent, of a flush or of a merge. The caller has the gate. On a full
+// Commit makes an edit permanent, of a flush or of a merge. The caller has the gate, unless the edit
+// is about the log alone. On a full
 // disk, manifest.ErrUnwritten, it does not count, points are refused, and a flush is tried every
 // second until there is room. Any other error ends the store: what is on disk is no longer known.
 func (f *Flusher) Commit(e manifest.Edit) error {
-	return f.committed(f.o.Manifest.Commit(e))
-}
-
-// committed does what Commit does about the error of the MANIFEST.
-func (f *Flusher) committed(err error) error {
+	err := f.o.Manifest.Commit(e)
 	switch pressure := f.o.Pressure; {
 	case errors.Is(err, manifest.ErrUnwritten):
 		pressure.SetFlushFailed(true)
 		pressure.SetUnwritten(true)
 		pressure.CheckDisk()
+	case errors.Is(err, manifest.ErrClosed): // at the end of the store
 	case err != nil:
 		pressure.Fail(err)
 	default:
@@ -101,8 +99,7 @@ func (f *Flusher) edit(u *unit, m *manifest.Segment) manifest.Edit {
 		Accounts:        u.accounts,
 		NextSeq:         f.o.Dir.NextNumber(),
 		Catalogue:       f.o.Catalogue.Mark(),
-		Highest:         u.highest,
-		Late:            u.late,
+		Slots:           manifest.Slots{Highest: u.highest, Late: u.late},
 		Incarnation:     f.o.Columns.Deletions.Last(),
 		RememberAfter:   u.forget,
 		DeletionsFrom:   f.o.Buckets.DeletionsFrom(),

@@ -71,9 +71,9 @@ type Options struct {
 
 	// HeadEnd returns the position below which every record is in the head, AccountEnd that below
 	// which every record is in the account.
-	HeadEnd, AccountEnd func() wal.LSN
-	Behind              func() bool // a part of the log is not in the head yet
-	Ownerless, Lost     *Losses     // that the next start counts again, unless a flush settles them
+	HeadEnd         func() (end wal.LSN, behind bool) // behind: a replay has not come to the end
+	AccountEnd      func() wal.LSN
+	Ownerless, Lost *Losses // that the next start counts again, unless a flush settles them
 
 	Sizes
 	MaxDeletions func() int64 // remembered; the oldest beyond them are forgotten
@@ -92,6 +92,8 @@ type Sizes struct {
 // Flusher writes what is sealed into segments, one flush at a time, and lets the log forget it.
 // Its methods may be called concurrently.
 type Flusher struct {
+	Reach LogReach
+
 	o    Options
 	gate version.Gate // one flush at a time
 
@@ -100,7 +102,6 @@ type Flusher struct {
 	// the log has in front of it.
 	keepPositions atomic.Bool
 	needed        atomic.Uint64 // the first record that a restart reads
-	notes         sync.Mutex    // one note at a time, see NoteLate
 
 	last     atomic.Int64 // flush, by the steady clock
 	dueFor   atomic.Int32 // seconds that Due has found much to flush
@@ -125,6 +126,7 @@ type Result struct {
 // New returns the flusher of a store.
 func New(o Options) *Flusher {
 	f := &Flusher{o: o}
+	f.Reach.o, f.Reach.commit = &f.o, f.Commit
 	f.last.Store(o.Clock.Steady())
 	return f
 }

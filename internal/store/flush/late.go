@@ -2,72 +2,79 @@ package flush
 
 import (
 	"errors"
+	"sync"
 
 	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/write/columns"
 )
 
-// NoteLate makes permanent how far the records of the log go back, before the sender of one is told
-// that it is stored: one with such a slot, which the Reach of its bucket does not have. All buckets
-// get the note that they need between two flushes by the first one. A note that finds no room on the
-// disk is tried again with the next record.
-func (f *Flusher) NoteLate(b *columns.Bucket, slot int64) error {
-	f.notes.Lock()
-	defer f.notes.Unlock()
+// LogReach has the MANIFEST say how far the records of the log go back that no flush has.
+type LogReach struct {
+	o      *Options
+	commit func(manifest.Edit) error
+	notes  sync.Mutex // one note at a time
+}
+
+// Note makes permanent how far the records of the log go back, before the sender of one is told that it
+// is stored: one with such a slot, which the Reach of its bucket does not have. All buckets get the
+// note that they need between two flushes by the first one. A note that finds no room on the disk is
+// tried again with the next record.
+func (l *LogReach) Note(b *columns.Bucket, slot int64) error {
+	l.notes.Lock()
+	defer l.notes.Unlock()
 	if !b.Reach.Unnoted(slot) {
 		return nil
 	}
 	notes := map[*columns.Bucket]columns.Note{b: b.Reach.Late(slot)}
-	for _, other := range f.o.Buckets.All() {
+	for _, other := range l.o.Buckets.All() {
 		if n, ok := other.Reach.Next(); ok && other != b {
 			notes[other] = n
 		}
 	}
 	var e manifest.Edit
-	end := uint64(f.o.Log.End())
+	end := uint64(l.o.Log.End())
 	for b, n := range notes {
 		e.Late = append(e.Late, manifest.Late{Bucket: b.ID, Slot: n.Slot, LSN: end})
 	}
-	err := f.o.Manifest.Commit(e)
-	if errors.Is(err, manifest.ErrClosed) {
-		return err
-	}
-	if err = f.committed(err); errors.Is(err, manifest.ErrUnwritten) {
+	if err := l.commit(e); errors.Is(err, manifest.ErrUnwritten) {
 		return nil
+	} else if err != nil {
+		return err
 	}
 	for b, n := range notes {
 		b.Reach.Noted(n)
 	}
-	return err
+	return nil
 }
 
-// reaches are the lowest slots of the records that came while a flush took one group after the other.
-type reaches map[*columns.Bucket]int64
-
-// reaches returns how far the records go back that come from now on. Behind a start the log has such
-// of which only the flush before them tells.
-func (f *Flusher) reaches() reaches {
-	behind, all := f.o.Behind(), f.o.Buckets.All()
-	r := make(reaches, len(all))
+// begin returns from where on records are not in a flush that begins, and how far those go back that
+// come from there on. Behind a start the log has such of which only the flush before them tells.
+func (l *LogReach) begin() (base wal.LSN, came map[*columns.Bucket]int64) {
+	all := l.o.Buckets.All()
+	came = make(map[*columns.Bucket]int64, len(all))
 	for _, b := range all {
-		highest := b.Reach.Highest()
+		came[b] = b.Reach.Highest()
+	}
+	base, behind := l.o.HeadEnd()
+	for b, highest := range came {
 		if behind {
 			highest = b.Highest()
 		}
-		r[b] = b.Reach.Below(highest)
+		came[b] = b.Reach.Below(highest)
 	}
-	return r
+	return base, came
 }
 
 // leave takes the moment in which a flush has what the log has, and notes the slots of records in front
 // of it that stay in the log: those in open blocks, and where any came since the flush began, those
 // that were to be expected.
-func (f *Flusher) leave(u *unit, came reaches) {
+func (l *LogReach) leave(u *unit, came map[*columns.Bucket]int64) {
 	highest, end := make(map[uint64]int64, len(u.highest)), u.accounts.AccountLSN
 	for _, h := range u.highest {
 		highest[h.Bucket] = h.Slot
 	}
-	for _, b := range f.o.Buckets.All() {
+	for _, b := range l.o.Buckets.All() {
 		slot, ok := highest[b.ID]
 		if !ok {
 			slot = columns.NoSlot

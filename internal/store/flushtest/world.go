@@ -120,7 +120,7 @@ func New(s *golden.Script, o Options) *World {
 		Log: w.Log, Ledger: w.Ledger, Manifest: w.Manifest, Catalogue: w.Catalogue, Damage: &w.Damage,
 		Columns: w.Columns, Buckets: w.Buckets, Arenas: &w.Arenas, Versions: w.Versions, Dir: w.Dir,
 		Pressure: w.Pressure, Sealers: w.Sealers,
-		HeadEnd: w.Log.End, AccountEnd: w.Log.End, Behind: func() bool { return false }, Ownerless: flush.NewLosses(w.Account, w.Ledger.Copies(), "ownerless"), Lost: flush.NewLosses(w.Account, w.Ledger.Copies(), "lost"),
+		HeadEnd: func() (wal.LSN, bool) { return w.Log.End(), false }, AccountEnd: w.Log.End, Ownerless: flush.NewLosses(w.Account, w.Ledger.Copies(), "ownerless"), Lost: flush.NewLosses(w.Account, w.Ledger.Copies(), "lost"),
 		Sides: o.Sides, Sizes: flush.Sizes{FlushBytes: FlushBytes, ShareSize: flush.DefaultShareSize}, MaxDeletions: func() int64 { return 1 << 20 },
 		Step: step, Took: func(time.Duration) {}, Committed: func() { w.Committed++ },
 	})

@@ -22,8 +22,11 @@ type progress struct {
 }
 
 // HeadEnd returns the position below which every record is in the head: the end
-// of the log, or how far its replay has come.
-func (p *progress) HeadEnd() wal.LSN { return p.endOr(&p.head) }
+// of the log, or how far its replay has come, where that is behind.
+func (p *progress) HeadEnd() (end wal.LSN, behind bool) {
+	behind = p.Behind()
+	return p.endOr(&p.head), behind
+}
 
 // AccountEnd returns the position below which every record is in the account: the
 // end of the log, or how far a start has come with counting. What is replayed for its
