@@ -11,9 +11,9 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"dalmatiner/internal/datadir"
-	"dalmatiner/internal/filetest"
-	"dalmatiner/internal/point"
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // logEndModel sends to two buckets: what is of this moment, what is some minutes old, and what is
