@@ -252,7 +252,7 @@ const chunk = 720
 func (c *corpus) region(file, kind string, narrow bool) func(s *oracle.Series, slot int64) bool {
 	switch o, ok := c.files[file]; {
 	case kind == "wal":
-		return c.written(c.log, c.sent(), false)
+		return c.reached(c.log, c.sent())
 	case ok && o.after != nil:
 		return c.written(o.after, o.upto, narrow)
 	case ok:
@@ -274,7 +274,29 @@ func (c *corpus) written(after, upto map[*oracle.Bucket]uint32, narrow bool) fun
 			return s.WrittenBetween(slot-slot%chunk, chunk, after[s.Bucket], upto[s.Bucket])
 		}
 	}
-	type span struct{ lo, hi int64 }
+	spans := c.spans(after, upto)
+	return func(s *oracle.Series, slot int64) bool {
+		sp, ok := spans[s.Bucket]
+		return ok && slot >= sp.lo && slot < sp.hi
+	}
+}
+
+// reached is the region of writes that are in the log alone: where nothing is known of a record, the
+// node hides what it may have overwritten, from an hour below the lowest slot on, or from an eighth
+// of the distance to the highest one.
+func (c *corpus) reached(after, upto map[*oracle.Bucket]uint32) func(*oracle.Series, int64) bool {
+	spans := c.spans(after, upto)
+	return func(s *oracle.Series, slot int64) bool {
+		sp, ok := spans[s.Bucket]
+		further := max(time.Hour.Milliseconds()/s.Bucket.Resolution, (s.Bucket.First+int64(s.Bucket.Slots)-sp.lo)/8)
+		return ok && slot >= sp.lo-further
+	}
+}
+
+type span struct{ lo, hi int64 }
+
+// spans are the chunks between the first and the last write with a number in (after, upto].
+func (c *corpus) spans(after, upto map[*oracle.Bucket]uint32) map[*oracle.Bucket]span {
 	spans := map[*oracle.Bucket]span{}
 	for _, b := range c.book.Buckets {
 		for _, s := range b.Series {
@@ -290,8 +312,5 @@ func (c *corpus) written(after, upto map[*oracle.Bucket]uint32, narrow bool) fun
 			}
 		}
 	}
-	return func(s *oracle.Series, slot int64) bool {
-		sp, ok := spans[s.Bucket]
-		return ok && slot >= sp.lo && slot < sp.hi
-	}
+	return spans
 }

@@ -17,6 +17,7 @@ type unit struct {
 	rarely    bool // see Flusher.Rarely
 	captures  Captures
 	base      wal.LSN // records below were in the head before the first capture
+	behind    bool    // the log has records that are not in the head
 	positions Positions
 	accounts  manifest.Accounts
 	changes   columns.Changes
@@ -36,8 +37,8 @@ type unit struct {
 // log, or of what is counted of it. A series defined after that moment has its
 // record above that, which stays in the log.
 func (f *Flusher) capture(adopted []Chunk) *unit {
-	base, came := f.Reach.begin()
-	u := &unit{base: base, rarely: f.Rarely(), adopted: adopted, open: make(map[uint64]int64)}
+	base, came, behind := f.Reach.begin()
+	u := &unit{base: base, behind: behind, rarely: f.Rarely(), adopted: adopted, open: make(map[uint64]int64)}
 	for i := range adopted {
 		u.raise(adopted[i].Bucket, adopted[i].last())
 	}

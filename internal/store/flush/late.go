@@ -50,20 +50,20 @@ func (l *LogReach) Note(b *columns.Bucket, slot int64) error {
 
 // begin returns from where on records are not in a flush that begins, and how far those go back that
 // come from there on. Behind a start the log has such of which only the flush before them tells.
-func (l *LogReach) begin() (base wal.LSN, came map[*columns.Bucket]int64) {
+func (l *LogReach) begin() (base wal.LSN, came map[*columns.Bucket]int64, behind bool) {
 	all := l.o.Buckets.All()
 	came = make(map[*columns.Bucket]int64, len(all))
 	for _, b := range all {
 		came[b] = b.Reach.Highest()
 	}
-	base, behind := l.o.HeadEnd()
+	base, behind = l.o.HeadEnd()
 	for b, highest := range came {
 		if behind {
 			highest = b.Highest()
 		}
 		came[b] = b.Reach.Below(highest)
 	}
-	return base, came
+	return base, came, behind
 }
 
 // leave takes the moment in which a flush has what the log has, and notes the slots of records in front
@@ -79,9 +79,10 @@ func (l *LogReach) leave(u *unit, came map[*columns.Bucket]int64) {
 		if !ok {
 			slot = columns.NoSlot
 		}
+		quiet := b.Reach.Quiet() && !u.behind
 		b.Reach.Flushed(slot)
 		lowest, open := u.open[b.ID]
-		if uint64(u.base) < end {
+		if uint64(u.base) < end && !quiet {
 			expected := came[b] // 0 for one that is newer
 			if !open || expected < lowest {
 				lowest, open = expected, true

@@ -61,10 +61,16 @@ func (r *Reach) Unnoted(slot int64) bool {
 }
 
 // Next returns the note that records need from now on which are not late; ok is false where there is
-// one. One caller at a time makes notes.
+// one, or no record has come since the last flush. One caller at a time makes notes.
 func (r *Reach) Next() (n Note, ok bool) {
-	n = Note{Slot: r.Below(r.highest.Load()), was: r.noted.Load()}
-	return n, n.Slot < *n.was
+	highest := r.highest.Load()
+	n = Note{Slot: r.Below(highest), was: r.noted.Load()}
+	return n, highest > r.settled.Load() && n.Slot < *n.was
+}
+
+// Quiet reports whether no record has come since the last flush of which its sender has heard.
+func (r *Reach) Quiet() bool {
+	return r.highest.Load() <= r.settled.Load() && *r.noted.Load() == math.MaxInt64
 }
 
 // Late is Next for a record that has such a slot. The farther it lies back, the farther goes the note:
