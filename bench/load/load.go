@@ -62,7 +62,8 @@ func Uniform(agents, metrics int, rows int64) haggar.Config {
 }
 
 // Send runs a load against a server; it is an error when any of it failed.
-func Send(ctx context.Context, env *server.Env, s *server.Server, c haggar.Config) (haggar.Summary, error) {
+func Send(ctx context.Context, env *server.Env, s *server.Server, c haggar.Config) (haggar.Summary,
+	error) {
 	c.Addr = s.TCP
 	c.Log = slog.New(slog.NewTextHandler(env.Log, nil))
 	sum, err := haggar.Run(ctx, c)
@@ -83,7 +84,8 @@ const warmRows = 300
 
 // sample measures a server under a load. The store is flushed at the end: sealing
 // and writing are part of what a point costs. Merging is measured by itself.
-func sample(ctx context.Context, env *server.Env, s *server.Server, c haggar.Config) (Sample, error) {
+func sample(ctx context.Context, env *server.Env, s *server.Server, c haggar.Config) (Sample,
+	error) {
 	first := c
 	first.Steps = min(warmRows, c.Steps)
 	if _, err := Send(ctx, env, s, first); err != nil {
@@ -103,7 +105,11 @@ func sample(ctx context.Context, env *server.Env, s *server.Server, c haggar.Con
 	if err != nil {
 		return Sample{}, err
 	}
-	out := Sample{Points: sum.Points, Warm: first.Steps * int64(c.Agents*c.Metrics), Seconds: sum.Seconds}
+	out := Sample{
+		Points:  sum.Points,
+		Warm:    first.Steps * int64(c.Agents*c.Metrics),
+		Seconds: sum.Seconds,
+	}
 	if s.Data != "" {
 		if out.Head, err = s.HeadNote(ctx); err != nil {
 			return Sample{}, err
@@ -154,7 +160,9 @@ func Pairs(ctx context.Context, env *server.Env, c haggar.Config, count int) ([]
 			return nil, err
 		}
 		data := filepath.Join(env.Dir, "ingest")
-		p.DDB, err = On(ctx, env, c, func() (*server.Server, error) { return env.Start(data, "merge.background=off") }, (*server.Server).Stop)
+		p.DDB, err = On(ctx, env, c, func() (*server.Server, error) {
+			return env.Start(data, "merge.background=off")
+		}, (*server.Server).Stop)
 		if err = errors.Join(err, os.RemoveAll(data)); err != nil {
 			return nil, err
 		}
@@ -174,7 +182,8 @@ func Discard(ctx context.Context, env *server.Env, c haggar.Config) (Sample, err
 }
 
 // On loads the server that start starts, and ends it with end.
-func On(ctx context.Context, env *server.Env, c haggar.Config, start func() (*server.Server, error), end func(*server.Server) error) (Sample, error) {
+func On(ctx context.Context, env *server.Env, c haggar.Config, start func() (*server.Server, error),
+	end func(*server.Server) error) (Sample, error) {
 	s, err := start()
 	if err != nil {
 		return Sample{}, err

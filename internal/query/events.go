@@ -25,7 +25,8 @@ func nanoseconds(ms int64) int64 {
 // EventSource gives events: an events.Store.
 type EventSource interface {
 	// Read is that of events.Store.
-	Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) ([]events.Gap, error)
+	Read(ctx context.Context, bucket string, start, end int64, fn func(*events.Event) error) (
+		[]events.Gap, error)
 	// Count is that of events.Store.
 	Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []events.Gap, error)
 	// Extent is that of events.Store.
@@ -42,10 +43,11 @@ type EventList struct {
 	stream *eventStream // of Options.Stream
 }
 
-// Each calls fn with the events in the order of their times. With Options.Stream it reads them: more
-// says that it stopped at the limit of a result, which all lists of a result share, and gaps are the
-// ranges of time in which damage took events. Then each list can be read once.
-func (l *EventList) Each(ctx context.Context, fn func(e *Event) error) (more bool, gaps []events.Gap, err error) {
+// Each calls fn with the events in the order of their times. With Options.Stream it reads them:
+// more says that it stopped at the limit of a result, which all lists of a result share, and gaps
+// are the ranges of time in which damage took events. Then each list can be read once.
+func (l *EventList) Each(ctx context.Context, fn func(e *Event) error) (more bool,
+	gaps []events.Gap, err error) {
 	if l.stream != nil {
 		return l.stream.each(ctx, fn)
 	}
@@ -66,7 +68,8 @@ type eventStream struct {
 	left       *int64 // events that the result may have yet
 }
 
-func (s *eventStream) each(ctx context.Context, fn func(e *Event) error) (more bool, gaps []events.Gap, err error) {
+func (s *eventStream) each(ctx context.Context, fn func(e *Event) error) (more bool,
+	gaps []events.Gap, err error) {
 	gaps, err = s.from.Read(ctx, s.bucket, s.start, s.end, func(e *events.Event) error {
 		if !s.want.Match(term.Root(e.Body)) {
 			return nil
@@ -116,7 +119,8 @@ func (r *request) takeEvents() ([]eventField, error) {
 		if f.As != nil {
 			e.list.Name = eventPattern(f.As)
 		} else if e.list.Name = dql.Name(of, maxEventName); len(e.list.Name) > maxEventName {
-			return nil, dql.NewError(r.q.Text, of.Pos(), nil, "the name of this field would be longer than 64 KiB: give it one with AS")
+			return nil, dql.NewError(r.q.Text, of.Pos(), nil,
+				"the name of this field would be longer than 64 KiB: give it one with AS")
 		}
 		list = append(list, e)
 	}
@@ -162,7 +166,14 @@ func (r *request) streamEvents(fields []eventField) ([]EventList, error) {
 			return nil, dql.NewError(r.q.Text, f.of.Pos(), err, err.Error())
 		}
 		out[i] = f.list
-		out[i].stream = &eventStream{from: r.Events, bucket: f.of.Bucket, want: f.want, start: start, end: end, left: &left}
+		out[i].stream = &eventStream{
+			from:   r.Events,
+			bucket: f.of.Bucket,
+			want:   f.want,
+			start:  start,
+			end:    end,
+			left:   &left,
+		}
 	}
 	return out, nil
 }
@@ -186,7 +197,8 @@ func (r *request) readEvents(ctx context.Context, fields []eventField) ([]EventL
 }
 
 // explainEvents reads the events of all fields, keeps none, and says what that took.
-func (r *request) explainEvents(ctx context.Context, fields []eventField) ([]explain.EventRead, error) {
+func (r *request) explainEvents(ctx context.Context, fields []eventField) ([]explain.EventRead,
+	error) {
 	start, end := nanoseconds(r.times.Start), nanoseconds(r.times.End)
 	limits := r.Limits.Stricter(r.opt.Limits)
 	out := make([]explain.EventRead, len(fields))
@@ -196,7 +208,14 @@ func (r *request) explainEvents(ctx context.Context, fields []eventField) ([]exp
 		if err != nil {
 			return nil, dql.NewError(r.q.Text, f.of.Pos(), err, err.Error())
 		}
-		out[i] = explain.EventRead{Name: dql.Name(f.of, maxEventName), Files: x.Files, Blocks: x.Blocks, Bytes: x.Bytes, InMemory: x.InMemory, Limit: limits.MaxOutput}
+		out[i] = explain.EventRead{
+			Name:     dql.Name(f.of, maxEventName),
+			Files:    x.Files,
+			Blocks:   x.Blocks,
+			Bytes:    x.Bytes,
+			InMemory: x.InMemory,
+			Limit:    limits.MaxOutput,
+		}
 		began := r.Now()
 		gaps, err := r.Events.Read(ctx, f.of.Bucket, start, end, func(e *events.Event) error {
 			out[i].Read++

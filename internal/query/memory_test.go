@@ -33,7 +33,8 @@ func TestMemoryIsBorrowedBeforeReading(t *testing.T) {
 	}{
 		{"SELECT a BUCKET b BETWEEN 1 AND NOW", query.Options{}, 8 * n},
 		{"SELECT a BUCKET b BETWEEN 1 AND NOW", query.Options{Confidence: true}, 16 * n},
-		{"SELECT a BUCKET b, b BUCKET b, a BUCKET b + b BUCKET b BETWEEN 1 AND NOW", query.Options{}, 24 * n},
+		{"SELECT a BUCKET b, b BUCKET b, a BUCKET b + b BUCKET b BETWEEN 1 AND NOW", query.Options{},
+			24 * n},
 		{"SELECT max(a BUCKET b, 1h) BETWEEN 1 AND NOW", query.Options{}, 8 * 27},
 	} {
 		m := newBucket(t)
@@ -66,7 +67,8 @@ func TestAWidePlanIsRefusedOnTheWay(t *testing.T) {
 		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
 	}
 	l := &lender{limit: 2 << 20}
-	_, err := engine(m, 100_000).Query(context.Background(), "SELECT sum(s.* BUCKET b) LAST 10s", query.Options{Memory: l})
+	_, err := engine(m, 100_000).Query(context.Background(), "SELECT sum(s.* BUCKET b) LAST 10s",
+		query.Options{Memory: l})
 	if !errors.Is(err, errLent) {
 		t.Errorf("a plan of 5,000 series in 2 MiB: %v", err)
 	}
@@ -89,10 +91,12 @@ func TestAShortQueryWithALongPlanIsRefused(t *testing.T) {
 		{"SELECT sum(x" + strings.Repeat(",topk(x,1),x", 5000) + ")" + wide, "bytes to hold at once"},
 		{"SELECT x AS $2" + strings.Repeat(".$2", 5000) + wide, "bytes to hold at once"},
 		{"SELECT x METADATA {a: '" + strings.Repeat("m", 100_000) + "'}" + wide, "bytes to hold at once"},
-		{"SELECT sum(x" + strings.Repeat(",x", 5000) + ") ALIAS " + long + " BUCKET b AS x LAST 1ms", "bytes of name, the limit is 1048576: give it a name with AS"},
+		{"SELECT sum(x" + strings.Repeat(",x", 5000) + ") ALIAS " + long + " BUCKET b AS x LAST 1ms",
+			"bytes of name, the limit is 1048576: give it a name with AS"},
 	} {
 		l := &lender{limit: 1 << 40}
-		_, err := e.Query(context.Background(), c.text, query.Options{Memory: l, Limits: query.Limits{MaxMemory: 32 << 20}})
+		_, err := e.Query(context.Background(), c.text,
+			query.Options{Memory: l, Limits: query.Limits{MaxMemory: 32 << 20}})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40s…: %v, want %q", c.text, err, c.want)
 		}
@@ -101,7 +105,8 @@ func TestAShortQueryWithALongPlanIsRefused(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
-		if _, err := e.Query(ctx, c.text, query.Options{}); !errors.Is(err, context.Canceled) && !strings.Contains(err.Error(), "of name") {
+		if _, err := e.Query(ctx, c.text, query.Options{}); !errors.Is(err, context.Canceled) &&
+			!strings.Contains(err.Error(), "of name") {
 			t.Errorf("%.40s…, cancelled: %v", c.text, err)
 		}
 	}
@@ -118,7 +123,8 @@ func TestAShownPlanIsBorrowedFor(t *testing.T) {
 	var lent [2]int64
 	for i := range lent {
 		l := &lender{limit: 1 << 40}
-		if _, err := engine(m, 100_000).Query(context.Background(), text, query.Options{Memory: l, Explain: i == 1}); err != nil {
+		if _, err := engine(m, 100_000).Query(context.Background(), text,
+			query.Options{Memory: l, Explain: i == 1}); err != nil {
 			t.Fatal(err)
 		}
 		lent[i] = l.lent
@@ -135,7 +141,8 @@ func TestALongPlanIsNotExplained(t *testing.T) {
 	for i := range 2000 {
 		m.load("b", key(t, "s", string(rune('a'+i%26))+strings.Repeat("x", i/26)), 0, nil)
 	}
-	text := "SELECT x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7, x + 8, x + 9, x + 10, x + 11, x + 12 ALIAS s.* BUCKET b AS x LAST 1ms"
+	text := "SELECT x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7, x + 8, x + 9, x + 10, x + 11, " +
+		"x + 12 ALIAS s.* BUCKET b AS x LAST 1ms"
 	e := engine(m, 100_000)
 	if _, err := e.Query(context.Background(), text, query.Options{}); err != nil {
 		t.Error(err)
@@ -143,7 +150,8 @@ func TestALongPlanIsNotExplained(t *testing.T) {
 	l := &lender{limit: 1 << 40}
 	_, err := e.Query(context.Background(), "EXPLAIN "+text, query.Options{Memory: l})
 	var limit *query.LimitError
-	if !errors.As(err, &limit) || limit.What != "steps to explain" || limit.Limit != 20_000 || limit.Got > 25_000 {
+	if !errors.As(err, &limit) || limit.What != "steps to explain" || limit.Limit != 20_000 ||
+		limit.Got > 25_000 {
 		t.Errorf("EXPLAIN of 26,000 steps: %v", err)
 	}
 	if l.lent > 32<<20 {
@@ -174,7 +182,8 @@ func TestAQueryOfFewLongNames(t *testing.T) {
 		{"EXPLAIN SELECT " + pattern + " BUCKET b LAST 10s", 5 * size, 8 * size},
 	} {
 		l := &lender{limit: 1 << 40}
-		if _, err := engine(m, 10_000).Query(context.Background(), c.text, query.Options{Memory: l}); err != nil {
+		if _, err := engine(m, 10_000).Query(context.Background(), c.text,
+			query.Options{Memory: l}); err != nil {
 			t.Fatal(err)
 		}
 		if l.lent < c.least || l.lent > c.most {

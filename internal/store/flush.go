@@ -21,13 +21,21 @@ func (s *Store) Flush(ctx context.Context) (flush.Result, error) {
 func (s *Store) newFlusher(ownerless, lost *flush.Losses) *flush.Flusher {
 	return flush.New(flush.Options{
 		Logger: s.o.Logger, Clock: s.clock, Now: s.o.Now,
-		Log: s.disk.Log, Ledger: s.ledger, Manifest: s.disk.Manifest, Catalogue: s.disk.Catalogue, Damage: &s.damage,
+		Log: s.disk.Log, Ledger: s.ledger, Manifest: s.disk.Manifest, Catalogue: s.disk.Catalogue,
+		Damage:  &s.damage,
 		Columns: s.columns, Buckets: s.buckets, Arenas: &s.arenas, Versions: s.versions, Dir: s.dir,
-		Pressure: s.pressure, Sealers: s.sealers, Sides: []flush.Side{s.tags, events.Side{Local: s.events}},
+		Pressure: s.pressure, Sealers: s.sealers,
+		Sides:      []flush.Side{s.tags, events.Side{Local: s.events}},
 		HeadEnd:    func() (wal.LSN, bool) { return s.replay.HeadEnd() },
 		AccountEnd: func() wal.LSN { return s.replay.AccountEnd() },
 		Ownerless:  ownerless, Lost: lost,
-		Sizes: flush.Sizes{FlushBytes: s.o.FlushBytes, ShareSize: s.o.Memory.Share(flushSharePart, flush.DefaultShareSize)}, MaxDeletions: func() int64 { return s.o.maxTombstones },
-		Step: func(step int) { s.o.flushStep(step) }, Took: s.o.FlushTook, Committed: func() { s.merges.Want() },
+		Sizes: flush.Sizes{FlushBytes: s.o.FlushBytes,
+			ShareSize: s.o.Memory.Share(flushSharePart, flush.DefaultShareSize)},
+		MaxDeletions: func() int64 {
+			return s.o.maxTombstones
+		},
+		Step: func(step int) {
+			s.o.flushStep(step)
+		}, Took: s.o.FlushTook, Committed: func() { s.merges.Want() },
 	})
 }

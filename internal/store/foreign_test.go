@@ -105,8 +105,8 @@ func TestAFileOfAnotherDirectory(t *testing.T) {
 	}
 }
 
-// TestBothManifestsOfAnotherDirectory: where VERSION and the log say one directory, and both copies of
-// the MANIFEST another one, VERSION is right: all own files stay, and nothing is missing.
+// TestBothManifestsOfAnotherDirectory: where VERSION and the log say one directory, and both copies
+// of the MANIFEST another one, VERSION is right: all own files stay, and nothing is missing.
 func TestBothManifestsOfAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	one, two := twins(t)

@@ -17,8 +17,8 @@ import (
 	"dalmatiner/internal/write/intake"
 )
 
-// logEnd is a store with a flushed day of three series, and what was sent to it since. What it knows
-// is in last: for each series and slot the value that was sent last.
+// logEnd is a store with a flushed day of three series, and what was sent to it since. What it
+// knows is in last: for each series and slot the value that was sent last.
 type logEnd struct {
 	t     *testing.T
 	o     Options
@@ -119,8 +119,8 @@ func (w *logEnd) put(path string, data []byte) {
 }
 
 // check wants each slot to be what was sent last, unknown, or never a value that was sent before;
-// slots below from are known. It returns how many slots are unknown, and how many have nothing though
-// something was sent.
+// slots below from are known. It returns how many slots are unknown, and how many have nothing
+// though something was sent.
 func (w *logEnd) check(what string, from int64) (unknown, missing int) {
 	w.t.Helper()
 	for series := range int64(3) {
@@ -131,13 +131,15 @@ func (w *logEnd) check(what string, from int64) (unknown, missing int) {
 				sent := w.last[[2]int64{series, slot}]
 				switch {
 				case hidden[i] && slot < from:
-					w.t.Fatalf("%s: slot %d of series %d is unknown: nothing has reached it", what, slot-epoch, series)
+					w.t.Fatalf("%s: slot %d of series %d is unknown: nothing has reached it", what, slot-epoch,
+						series)
 				case hidden[i]:
 					unknown++
 				case word == 0 && sent != 0:
 					missing++
 				case word != sent:
-					w.t.Fatalf("%s: slot %d of series %d holds %d, and was sent last as %d", what, slot-epoch, series, point.Int(word), point.Int(sent))
+					w.t.Fatalf("%s: slot %d of series %d holds %d, and was sent last as %d", what, slot-epoch,
+						series, point.Int(word), point.Int(sent))
 				}
 			}
 		}
@@ -198,8 +200,8 @@ func TestAnOlderCopyOfTheNewestLogFile(t *testing.T) {
 	}
 }
 
-// TestALogThatLostItsEnd: where nothing late was sent, only the last minutes in front of the cut are
-// unknown, because the lost records are all younger.
+// TestALogThatLostItsEnd: where nothing late was sent, only the last minutes in front of the cut
+// are unknown, because the lost records are all younger.
 func TestALogThatLostItsEnd(t *testing.T) {
 	t.Parallel()
 	w := newLogEnd(t)
@@ -234,8 +236,8 @@ func TestACutOf287KB(t *testing.T) {
 	w.lost("cut", epoch+60_000-3600-26_400/8)
 }
 
-// TestAllOfTheLogBehindAFlush removed: what the flush had is current but for what later points may have
-// overwritten.
+// TestAllOfTheLogBehindAFlush removed: what the flush had is current but for what later points may
+// have overwritten.
 func TestAllOfTheLogBehindAFlush(t *testing.T) {
 	t.Parallel()
 	for _, sent := range []struct {

@@ -26,7 +26,8 @@ type logEndModel struct {
 const modelHours = 8
 
 func newLogEndModel(t *testing.T, seed uint64) *logEndModel {
-	w := &logEndModel{logEnd: logEnd{t: t, clock: newTestClock(), last: map[[2]int64]uint64{}}, r: rand.New(rand.NewPCG(seed, 38))}
+	w := &logEndModel{logEnd: logEnd{t: t, clock: newTestClock(), last: map[[2]int64]uint64{}},
+		r: rand.New(rand.NewPCG(seed, 38))}
 	w.o = testOptions(vfs.NewCrashableMem(), w.clock)
 	w.o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	w.o.WALMaxSize = []int64{64 << 10, 1 << 30}[w.r.IntN(2)] // with small files of the log
@@ -91,15 +92,16 @@ func (w *logEndModel) noOlder(what string) {
 		for i, word := range words {
 			sent := w.last[[2]int64{series, epoch + int64(i)}]
 			if word != 0 && (unknown[i] || word != sent) {
-				w.t.Fatalf("%s: slot %d of series %d holds %d, and was sent last as %d", what, i, series, point.Int(word), point.Int(sent))
+				w.t.Fatalf("%s: slot %d of series %d holds %d, and was sent last as %d", what, i, series,
+					point.Int(word), point.Int(sent))
 			}
 		}
 	}
 }
 
 // TestNoLossOfALogShowsAnOlderValue: whatever damage takes from the end of a log, or all of it, and
-// however often the node is killed behind it, sends and flushes, no slot has a value that is not the
-// one that was sent last.
+// however often the node is killed behind it, sends and flushes, no slot has a value that is not
+// the one that was sent last.
 func TestNoLossOfALogShowsAnOlderValue(t *testing.T) {
 	t.Parallel()
 	rounds := uint64(150)
@@ -167,7 +169,8 @@ func TestNoPowerCutIsALossOfTheLog(t *testing.T) {
 				}
 			}
 			mem := w.o.FS.(*vfs.MemFS).CrashClone(vfs.CrashCloneCfg{
-				UnsyncedDataPercent: []int{0, 50, 100}[w.r.IntN(3)], RNG: rand.New(rand.NewPCG(seed, uint64(cut))),
+				UnsyncedDataPercent: []int{0, 50, 100}[w.r.IntN(3)],
+				RNG:                 rand.New(rand.NewPCG(seed, uint64(cut))),
 			})
 			w.s.Crash()
 			w.o.FS = mem

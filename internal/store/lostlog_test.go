@@ -18,7 +18,8 @@ import (
 
 // eachZeroedBlock opens a copy of a data directory for every 4 KiB of a file of the
 // log, wherever they begin, with these zeroed.
-func eachZeroedBlock(t *testing.T, mem *vfs.MemFS, o Options, step int, fn func(what string, s *Store, fs *vfs.MemFS)) {
+func eachZeroedBlock(t *testing.T, mem *vfs.MemFS, o Options, step int,
+	fn func(what string, s *Store, fs *vfs.MemFS)) {
 	t.Helper()
 	names, err := mem.List("/data/wal")
 	if err != nil {
@@ -165,7 +166,8 @@ func TestLostRecordsHideExactlyTheirSlots(t *testing.T) {
 // compareHidden wants of each slot what was sent last, or to be told that it is
 // unknown, and returns how many are. What nobody knows of, which the store says or has
 // said, may be missing, and never older.
-func compareHidden(t *testing.T, what string, s *Store, last map[[2]int64]uint64, slots int, said bool) (hidden uint64, says bool) {
+func compareHidden(t *testing.T, what string, s *Store, last map[[2]int64]uint64, slots int,
+	said bool) (hidden uint64, says bool) {
 	t.Helper()
 	said = said || unknownSaid(s)
 	for series := range int64(3) {
@@ -186,7 +188,8 @@ func compareHidden(t *testing.T, what string, s *Store, last map[[2]int64]uint64
 }
 
 // readUnknown reads slots of a series, and which of them are unknown.
-func readUnknown(t *testing.T, s *Store, bucket string, series int, from int64, n int) (words []uint64, unknown []bool) {
+func readUnknown(t *testing.T, s *Store, bucket string, series int, from int64,
+	n int) (words []uint64, unknown []bool) {
 	t.Helper()
 	info, err := s.BucketByName(bucket)
 	if err != nil {

@@ -45,26 +45,34 @@ func Open(o Options) (*Store, error) {
 // newStore returns a store whose rooms are empty.
 func newStore(o Options) *Store {
 	s := &Store{
-		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger}, buckets: buckets.NewRegistry[*columns.Bucket](),
-		stop: make(chan struct{}),
+		o: o, clock: clock.New(o.Now), damage: damage.Notes{Logger: o.Logger},
+		buckets: buckets.NewRegistry[*columns.Bucket](),
+		stop:    make(chan struct{}),
 	}
 	s.Member = Member{s}
 	takeShares(s)
 	s.pressure = backpressure.New(backpressure.Options{
-		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory, MinFree: o.MinFree,
-		Memory: s.o.Memory, HeadBytes: s.arenas.InUse, NewSeries: func() int64 { return int64(s.columns.Unflushed.Len()) },
+		FS: o.FS, Dir: o.Dir, Logger: o.Logger, FlushBytes: s.o.FlushBytes, LateMemory: s.o.LateMemory,
+		MinFree: o.MinFree,
+		Memory:  s.o.Memory, HeadBytes: s.arenas.InUse, NewSeries: func() int64 {
+			return int64(s.columns.Unflushed.Len())
+		},
 		Stop: s.stop, OnFatal: o.OnFatal,
 	})
 	s.sealers = backpressure.NewSealers(s.pressure)
 	s.dir = version.NewDir(o.FS, o.Dir, s.files, o.Logger)
 	s.versions = version.New(s.dir.Retire)
 	s.ledger = ledger.New(ledger.Options{
-		Account: account.New(), Clock: s.clock, Exists: func(id uint64) bool { return s.buckets.ID(id) != nil },
+		Account: account.New(), Clock: s.clock, Exists: func(id uint64) bool {
+			return s.buckets.ID(id) != nil
+		},
 		DiskFull: s.pressure.DiskFull, FreeSpace: s.pressure.Free,
 	})
 	s.columns = columns.New(columns.Options{
 		Buckets: s.buckets, Log: s.ledger, Clock: s.clock, Versions: s.versions,
-		MaxFuture: o.MaxFuture, ChunkNeed: flush.FirstChunkNeed, NewSeries: func() { s.flusher.AddSeries() },
+		MaxFuture: o.MaxFuture, ChunkNeed: flush.FirstChunkNeed, NewSeries: func() {
+			s.flusher.AddSeries()
+		},
 	})
 	s.tags = newTags(s)
 	return s
@@ -93,24 +101,34 @@ func open(o Options, again *replay.Again) (*Store, error) {
 		return nil, errors.Join(err, s.disk.Close())
 	}
 	points, copies := s.ledger.Points(), s.ledger.Copies()
-	ownerless, lost := flush.NewLosses(points, copies, replay.LostRecord), flush.NewLosses(points, copies, replay.LostInReplay)
+	ownerless, lost := flush.NewLosses(points, copies, replay.LostRecord),
+		flush.NewLosses(points, copies, replay.LostInReplay)
 	s.flusher = s.newFlusher(ownerless, lost)
-	s.replay = s.newReplay(replay.Found{State: found.State, Owners: found.Ownership, Again: again}, ownerless, lost)
+	s.replay = s.newReplay(replay.Found{
+		State:  found.State,
+		Owners: found.Ownership,
+		Again:  again,
+	}, ownerless, lost)
 	s.intake = intake.New(intake.Options{
-		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure, Sealers: s.sealers,
-		Replay: s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
+		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure,
+		Sealers: s.sealers,
+		Replay:  s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
 		NoteLate: s.flusher.Reach.Note,
 	})
 	s.reader = reader.New(reader.Options{
-		Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage, Replay: s.replay.Series,
+		Versions: s.versions, Index: &s.columns.Index, Groups: &s.columns.Groups, Damage: &s.damage,
+		Replay: s.replay.Series,
 	})
 	s.upkeep = upkeep.New(upkeep.Options{
-		Logger: o.Logger, Clock: s.clock, HeadGrace: o.HeadGrace, HeadMaxAge: o.HeadMaxAge, MaxLog: o.WALMaxSize, FlushInterval: o.FlushInterval,
-		Log: s.disk.Log, Ledger: s.ledger, Memory: s.o.Memory, Arenas: &s.arenas, Buckets: s.buckets, Columns: s.columns, Files: s.files, Versions: s.versions,
+		Logger: o.Logger, Clock: s.clock, HeadGrace: o.HeadGrace, HeadMaxAge: o.HeadMaxAge,
+		MaxLog: o.WALMaxSize, FlushInterval: o.FlushInterval,
+		Log: s.disk.Log, Ledger: s.ledger, Memory: s.o.Memory, Arenas: &s.arenas, Buckets: s.buckets,
+		Columns: s.columns, Files: s.files, Versions: s.versions,
 		Flusher: s.flusher, Pressure: s.pressure, Sealers: s.sealers,
 	})
 	s.deletions = deletion.New(deletion.Options{
-		Now: o.Now, Buckets: s.buckets, Columns: s.columns, Versions: s.versions, Dir: s.dir, Manifest: s.disk.Manifest, Log: s.disk.Log,
+		Now: o.Now, Buckets: s.buckets, Columns: s.columns, Versions: s.versions, Dir: s.dir,
+		Manifest: s.disk.Manifest, Log: s.disk.Log,
 		Gate: s.flusher.Gate(), Pressure: s.pressure, Replayed: s.replay.All,
 		Deleting: s.tags.Deleting,
 		Max:      func() int64 { return s.o.maxTombstones }, Slice: func() int { return s.o.deleteSlice },
@@ -118,7 +136,8 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	s.merges = s.newCompactor()
 	s.addPools()
 	state := found.State
-	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()}, state.ReplayFrom())
+	s.flusher.Begin(flush.Positions{Base: state.ReplayPosition, Own: state.ReplayPositions()},
+		state.ReplayFrom())
 	s.startWorkers() // the replay may wait for flushes
 	if err := errors.Join(s.replay.Run(), s.tags.Loaded()); err != nil {
 		_ = s.shutdown(false) // nothing was promised yet

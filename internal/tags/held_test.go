@@ -14,10 +14,13 @@ func longNames(t *testing.T, series int) *Index {
 	t.Helper()
 	x := New()
 	for i := range series {
-		c := Change{Bucket: 1, Collection: []byte("c"), Clock: 1, Key: fmt.Appendf(nil, "%05d%s", i, strings.Repeat("k", 60_000))}
+		c := Change{Bucket: 1, Collection: []byte("c"), Clock: 1,
+			Key: fmt.Appendf(nil, "%05d%s", i, strings.Repeat("k", 60_000))}
 		c.Set = append(c.Set, Tag{TagName{Name: []byte("n")}, fmt.Append(nil, i)})
 		for j := range 10 {
-			c.Set = append(c.Set, Tag{TagName{Name: fmt.Append(nil, "long", j)}, fmt.Appendf(nil, "%05d%s", i, strings.Repeat("v", 4000))})
+			c.Set = append(c.Set,
+				Tag{TagName{Name: fmt.Append(nil, "long", j)},
+					fmt.Appendf(nil, "%05d%s", i, strings.Repeat("v", 4000))})
 		}
 		if !x.Apply(&c) {
 			t.Fatal("nothing new")
@@ -71,14 +74,15 @@ func (m *meter) Grow(bytes int64) error {
 	return nil
 }
 
-// TestAListIsChargedForWhatItHolds: a list of few elements costs little, whatever else there is; one
-// of many is charged for its texts, and refused where there is no memory for them.
+// TestAListIsChargedForWhatItHolds: a list of few elements costs little, whatever else there is;
+// one of many is charged for its texts, and refused where there is no memory for them.
 func TestAListIsChargedForWhatItHolds(t *testing.T) {
 	x := longNames(t, 200)
 	long, n := TagName{Name: []byte("long3")}, TagName{Name: []byte("n")}
 	values := func(of TagName, limit int) func(Memory) (List, error) {
 		return func(m Memory) (List, error) {
-			return x.Values(context.Background(), &Listing{Collection: []byte("c"), Limit: limit, Memory: m}, of)
+			return x.Values(context.Background(), &Listing{Collection: []byte("c"), Limit: limit, Memory: m},
+				of)
 		}
 	}
 	for _, c := range []struct {
@@ -103,7 +107,8 @@ func TestAListIsChargedForWhatItHolds(t *testing.T) {
 		m := &meter{limit: 1 << 40}
 		list, err := c.list(m)
 		if err != nil || len(list.Elements) != c.elements || m.lent < c.least || m.lent > c.most {
-			t.Errorf("%s: %d elements, %d bytes were lent, want %d from %d to %d: %v", c.what, len(list.Elements), m.lent, c.elements, c.least, c.most, err)
+			t.Errorf("%s: %d elements, %d bytes were lent, want %d from %d to %d: %v", c.what,
+				len(list.Elements), m.lent, c.elements, c.least, c.most, err)
 		}
 		if _, err := c.list(&meter{limit: m.lent - 1}); !errors.Is(err, errMeter) {
 			t.Errorf("%s with a byte too few: %v", c.what, err)

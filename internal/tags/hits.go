@@ -161,7 +161,8 @@ func (b *batch) copyRows(ids []uint32, stored bool) (copied int) {
 	return len(ids)
 }
 
-// pairsOf notes for each tag that is wanted the number of the row's, plus 1, and asks for its value.
+// pairsOf notes for each tag that is wanted the number of the row's, plus 1, and asks for its
+// value.
 func (b *batch) pairsOf(row []byte) {
 	x := b.x
 	_, _, _, rest := keyOf(row)

@@ -131,7 +131,8 @@ type lister struct {
 }
 
 // list makes a list.
-func (x *Index) list(ctx context.Context, q *Listing, fill func(*lister) error) (out List, err error) {
+func (x *Index) list(ctx context.Context, q *Listing, fill func(*lister) error) (out List,
+	err error) {
 	err = scan(ctx, x, q, func(l *lister) error {
 		l.of = make(map[string]Listed)
 		if err := fill(l); err != nil {
@@ -158,7 +159,11 @@ func scan(ctx context.Context, x *Index, q *Listing, fn func(*lister) error) err
 	defer x.lookups.Add(-1)
 	if q.Collection != nil {
 		var err error
-		if l.within, err = l.find(&Query{Collection: q.Collection, Metric: q.Metric, Where: q.Where}); err != nil {
+		if l.within, err = l.find(&Query{
+			Collection: q.Collection,
+			Metric:     q.Metric,
+			Where:      q.Where,
+		}); err != nil {
 			return err
 		}
 	}
@@ -180,7 +185,8 @@ func (l *lister) read(fill func(*lister) error) error {
 
 // wants reports whether a text may be among the first.
 func (l *lister) wants(text []byte) bool {
-	return bytes.HasPrefix(text, []byte(l.Prefix)) && (l.After == nil || string(text) > *l.After) && (!l.cut || string(text) < l.bound)
+	return bytes.HasPrefix(text, []byte(l.Prefix)) && (l.After == nil || string(text) > *l.After) &&
+		(!l.cut || string(text) < l.bound)
 }
 
 // add counts series that have a text. Texts may come again.
@@ -246,11 +252,14 @@ func (l *lister) keep(limit int) {
 func (l *lister) namespaces() error {
 	x := l.x
 	numbers := slices.Collect(x.names.all())
-	slices.SortFunc(numbers, func(a, b uint32) int { return bytes.Compare(x.names.text(a), x.names.text(b)) })
+	slices.SortFunc(numbers, func(a, b uint32) int {
+		return bytes.Compare(x.names.text(a), x.names.text(b))
+	})
 	implied := postings.Of() // the stored ones of that namespace
 	for from := 0; from < len(numbers); {
 		namespace, set := parseName(x.names.text(numbers[from])).Namespace, postings.Of()
-		for ; from < len(numbers) && bytes.Equal(parseName(x.names.text(numbers[from])).Namespace, namespace); from++ {
+		for ; from < len(numbers) && bytes.Equal(parseName(x.names.text(numbers[from])).Namespace,
+			namespace); from++ {
 			set = set.Or(x.withName.Set(numbers[from]))
 			if err := l.cancelled(); err != nil {
 				return err
@@ -316,7 +325,8 @@ func (l *lister) names() error {
 		if err := l.cancelled(); err != nil {
 			return err
 		}
-		if n := parseName(l.x.names.text(number)); l.Namespace == nil || bytes.Equal(l.Namespace, n.Namespace) {
+		if n := parseName(l.x.names.text(number)); l.Namespace == nil ||
+			bytes.Equal(l.Namespace, n.Namespace) {
 			l.count(l.nameText(n), &l.x.withName, number)
 		}
 	}
@@ -381,7 +391,8 @@ func (l *lister) metrics(parts int) error {
 		if err := l.cancelled(); err != nil {
 			return err
 		}
-		beginning(l.x.metrics.text(number), l.x.ofMetric.CommonLen(number, l.within), l.x.ofMetric.CommonLen(number, l.recent))
+		beginning(l.x.metrics.text(number), l.x.ofMetric.CommonLen(number, l.within),
+			l.x.ofMetric.CommonLen(number, l.recent))
 		l.x.ofMetric.Collect(&named, number)
 	}
 	l.within = l.within.AndNot(named.Set())

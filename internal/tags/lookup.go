@@ -51,7 +51,8 @@ func (x *Index) Known(collection []byte) bool {
 //
 // fn may call the index. A series that is dropped during the lookup may be left out, and one
 // whose tags change may have the new ones.
-func (x *Index) Lookup(ctx context.Context, q *Query, fn func(*Hit) bool) (steps []Step, err error) {
+func (x *Index) Lookup(ctx context.Context, q *Query, fn func(*Hit) bool) (steps []Step,
+	err error) {
 	l := lookup{x: x, ctx: ctx}
 	x.lookups.Add(1) // no id that is found means another series until the end
 	defer x.lookups.Add(-1)
@@ -97,11 +98,21 @@ func (l *lookup) find(q *Query) (found postings.Set, err error) {
 		return postings.Of(), nil
 	}
 	found = x.inCollection.Set(number)
-	l.step(Step{What: "collection " + metric.Quoted(string(q.Collection)), Lists: 1, Postings: found.Len(), Found: found.Len()})
+	l.step(Step{
+		What:     "collection " + metric.Quoted(string(q.Collection)),
+		Lists:    1,
+		Postings: found.Len(),
+		Found:    found.Len(),
+	})
 	if q.Metric != nil {
 		named := l.named(q.Metric, number)
 		found = found.And(named)
-		l.step(Step{What: "metric " + metric.Text(q.Metric), Lists: 1, Postings: named.Len(), Found: found.Len()})
+		l.step(Step{
+			What:     "metric " + metric.Text(q.Metric),
+			Lists:    1,
+			Postings: named.Len(),
+			Found:    found.Len(),
+		})
 	}
 	if q.Where == nil {
 		return found.Clone(), nil
@@ -187,7 +198,8 @@ func impliedOnes(operands []operand) (n int) {
 // implied returns the rows of within for whose keys all of several conditions hold. Each row is
 // looked at once: they lie all over the memory.
 func (l *lookup) implied(operands []operand, within postings.Set) (found postings.Set, err error) {
-	steps, tags, matchers := make([]Step, len(operands)), make([]implied, len(operands)), make([]*match.Matcher, len(operands))
+	steps, tags, matchers := make([]Step, len(operands)), make([]implied, len(operands)),
+		make([]*match.Matcher, len(operands))
 	for i, o := range operands {
 		steps[i].What = o.String()
 		tags[i], _ = impliedTag(o.Tag)
@@ -255,7 +267,9 @@ func (l *lookup) cost(c *Cond) (class, size int) {
 	return byValues, l.x.ofName.Len(name)
 }
 
-func (l *lookup) name(n TagName) (number uint32, ok bool) { return l.x.names.find(appendName(nil, n)) }
+func (l *lookup) name(n TagName) (number uint32, ok bool) {
+	return l.x.names.find(appendName(nil, n))
+}
 
 func (l *lookup) pair(name uint32, value []byte) (number uint32, ok bool) {
 	var buf [64]byte
@@ -354,7 +368,8 @@ func (l *lookup) exact(values [][]byte, name uint32, within postings.Set, s *Ste
 }
 
 // filter returns the rows for which keep returns true.
-func (l *lookup) filter(within postings.Set, s *Step, keep func(row []byte) bool) (found postings.Set, err error) {
+func (l *lookup) filter(within postings.Set, s *Step, keep func(row []byte) bool) (
+	found postings.Set, err error) {
 	var u postings.Union
 	for id := range within.All() {
 		s.Checked++

@@ -77,7 +77,8 @@ type Point struct {
 	Key  []byte // of the metric
 	Slot uint64
 	Word uint64 // big-endian word of its 8 bytes, not normalised
-	Time uint64 // in nanoseconds since 1970; 0 is the begin of the slot. Buckets without timestamps ignore it
+	// in nanoseconds since 1970; 0 is the begin of the slot. Buckets without timestamps ignore it
+	Time uint64
 }
 
 // Token stands for everything that a stream was given up to a commit. It means nothing

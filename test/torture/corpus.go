@@ -38,7 +38,8 @@ type origin struct {
 
 // corpusFlags keep the order of everything in the hands of the corpus.
 var corpusFlags = []string{
-	"--set", "self_monitor=off", "--set", "merge.background=off", "--set", "wal.interval=5ms", "--set", "wal.max_size=16MB",
+	"--set", "self_monitor=off", "--set", "merge.background=off", "--set", "wal.interval=5ms", "--set",
+	"wal.max_size=16MB",
 	"--set", "flush.interval=1d", "--set", "storage.min_free=0",
 }
 
@@ -61,14 +62,24 @@ func (r *round) corpusOf(seed uint64, salt uint32) *corpus {
 	if last != nil && last.dir == dir && last.err == nil {
 		return last
 	}
-	c := &corpus{dir: dir, older: dir + "-older", files: map[string]origin{}, events: map[string]eventSpan{}}
+	c := &corpus{
+		dir:    dir,
+		older:  dir + "-older",
+		files:  map[string]origin{},
+		events: map[string]eventSpan{},
+	}
 	_ = os.RemoveAll(c.dir) // left by an earlier attempt
 	if last != nil {
 		_ = os.RemoveAll(last.dir) // not needed any more
 		_ = os.RemoveAll(last.older)
 	}
 	corpora[salt] = c
-	c.err = c.make(r.cfg.bin, seed, load.Size{Series: r.series(48) >> (2 * salt), Slots: 10080, Forever: true, Salt: salt})
+	c.err = c.make(r.cfg.bin, seed, load.Size{
+		Series:  r.series(48) >> (2 * salt),
+		Slots:   10080,
+		Forever: true,
+		Salt:    salt,
+	})
 	return c
 }
 
@@ -88,7 +99,8 @@ func (c *corpus) make(bin string, seed uint64, size load.Size) error {
 	for i, stage := range []struct {
 		lots         int
 		flush, merge bool
-	}{{150, true, false}, {140, true, true}, {60, true, true}, {20, true, true}, {30, true, false}, {20, true, false}, {12, false, false}} {
+	}{{150, true, false}, {140, true, true}, {60, true, true}, {20, true, true}, {30, true, false},
+		{20, true, false}, {12, false, false}} {
 		if err := l.Rounds(n, stage.lots); err != nil {
 			return err
 		}
@@ -154,8 +166,8 @@ func (c *corpus) list(n *subject.Node, after, upto map[*oracle.Bucket]uint32) er
 	return nil
 }
 
-// listEvents notes what the new files of events may hold: what no file had, and what files that went
-// away have held.
+// listEvents notes what the new files of events may hold: what no file had, and what files that
+// went away have held.
 func (c *corpus) listEvents() error {
 	names, err := filepath.Glob(filepath.Join(c.dir, "events", "*"))
 	if err != nil {
@@ -268,7 +280,8 @@ func (c *corpus) region(file, kind string, narrow bool) func(s *oracle.Series, s
 // written is the region of the writes with numbers in (after, upto]: the chunks
 // they are in, or, where what is lost holds for ranges of series, all chunks of
 // the bucket between the first and the last of them.
-func (c *corpus) written(after, upto map[*oracle.Bucket]uint32, narrow bool) func(*oracle.Series, int64) bool {
+func (c *corpus) written(after, upto map[*oracle.Bucket]uint32, narrow bool) func(*oracle.Series,
+	int64) bool {
 	if narrow {
 		return func(s *oracle.Series, slot int64) bool {
 			return s.WrittenBetween(slot-slot%chunk, chunk, after[s.Bucket], upto[s.Bucket])
@@ -281,14 +294,15 @@ func (c *corpus) written(after, upto map[*oracle.Bucket]uint32, narrow bool) fun
 	}
 }
 
-// reached is the region of writes that are in the log alone: where nothing is known of a record, the
-// node hides what it may have overwritten, from an hour below the lowest slot on, or from an eighth
-// of the distance to the highest one.
+// reached is the region of writes that are in the log alone: where nothing is known of a record,
+// the node hides what it may have overwritten, from an hour below the lowest slot on, or from an
+// eighth of the distance to the highest one.
 func (c *corpus) reached(after, upto map[*oracle.Bucket]uint32) func(*oracle.Series, int64) bool {
 	spans := c.spans(after, upto)
 	return func(s *oracle.Series, slot int64) bool {
 		sp, ok := spans[s.Bucket]
-		further := max(time.Hour.Milliseconds()/s.Bucket.Resolution, (s.Bucket.First+int64(s.Bucket.Slots)-sp.lo)/8)
+		further := max(time.Hour.Milliseconds()/s.Bucket.Resolution,
+			(s.Bucket.First+int64(s.Bucket.Slots)-sp.lo)/8)
 		return ok && slot >= sp.lo-further
 	}
 }

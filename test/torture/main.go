@@ -31,11 +31,13 @@ type attack struct {
 func attacks() []attack {
 	return []attack{
 		{"kill", "kill -9 in ingest, flush, merge, deletion, replay", 0.18, 1, kill, nil},
-		{"power", "power cut: what was not synced is lost, whole or in sectors", 0.18, 1, power, needsFUSE},
+		{"power", "power cut: what was not synced is lost, whole or in sectors", 0.18, 1, power,
+			needsFUSE},
 		{"io", "EIO from reads, writes, syncs, changes of names", 0.15, 1, failing, needsFUSE},
 		{"full", "no space left while ingesting, at a start, and again", 0.10, 1, full, needsFUSE},
 		{"expire", "all series expire; their names stay gone", 0.04, 1, expire, nil},
-		{"rot", "a flipped bit, zeros, a cut, a removal in every kind of file", 0.30, len(rotting), rot, nil},
+		{"rot", "a flipped bit, zeros, a cut, a removal in every kind of file", 0.30, len(rotting), rot,
+			nil},
 		{"stale", "older, foreign and exchanged files of every kind", 0.15, 6, stale, nil},
 		{"memory", "unfinished input on every listener", 0.15, 1, memory, nil},
 	}
@@ -65,7 +67,8 @@ func main() {
 	flag.DurationVar(&c.budget, "time", time.Hour, "time for all attacks")
 	flag.IntVar(&c.rounds, "rounds", 0, "rounds of each attack, instead of -time")
 	flag.StringVar(&c.attack, "attack", "", "only these, with commas between them")
-	flag.BoolVar(&c.quick, "quick", false, "small rounds, in less than 4 minutes unless -time says otherwise")
+	flag.BoolVar(&c.quick, "quick", false,
+		"small rounds, in less than 4 minutes unless -time says otherwise")
 	flag.BoolVar(&c.keep, "keep", false, "keep the directory of a round with a violation")
 	flag.StringVar(&c.only, "case", "", "of memory and rot: only cases whose name contains this")
 	flag.Parse()
@@ -159,7 +162,8 @@ func (c config) attackFor(a attack, budget time.Duration) *outcome {
 		newRound(c, a.name, c.seed+uint64(i), out).play(a.run)
 		if time.Since(said) > 10*time.Second {
 			said = time.Now()
-			fmt.Printf("%-7s %v: %d rounds, %d points compared, %d violations\n", a.name, time.Since(begin).Round(time.Second), out.rounds, out.compared.Slots, out.violations)
+			fmt.Printf("%-7s %v: %d rounds, %d points compared, %d violations\n", a.name,
+				time.Since(begin).Round(time.Second), out.rounds, out.compared.Slots, out.violations)
 		}
 	}
 	out.took = time.Since(begin)

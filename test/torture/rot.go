@@ -53,7 +53,8 @@ func rot(r *round) {
 	r.out.kinds[strings.TrimSuffix(w.name()+" "+strings.Join(parts, "+"), " ")]++
 	region := c.lostBy(w, slices.Equal(parts, []string{"data"}))
 	region.Slot = union(region.Slot, c.region(second, filepath.Dir(second), false))
-	if w.kind == "wal" && (w.how == "removed" || strings.HasPrefix(w.how, "cut") || tornLog(check) || r.atEnd) {
+	if w.kind == "wal" && (w.how == "removed" || strings.HasPrefix(w.how, "cut") || tornLog(check) ||
+		r.atEnd) {
 		region.Back = func(s *oracle.Series) bool { return s.DeletedAfter(c.log[s.Bucket]) }
 	}
 	r.stages(w, check, region)
@@ -105,7 +106,9 @@ func (c *corpus) lostBy(w wound, narrow bool) *verify.Region {
 	return &verify.Region{
 		Slot: c.region(w.file, w.kind, narrow),
 		Name: func(s *oracle.Series) bool {
-			return w.kind == "wal" && (s.DeletedAfter(c.log[s.Bucket]) || !s.WrittenBetween(s.Bucket.First, s.Bucket.Slots, 0, c.log[s.Bucket]))
+			return w.kind == "wal" &&
+				(s.DeletedAfter(c.log[s.Bucket]) || !s.WrittenBetween(s.Bucket.First, s.Bucket.Slots, 0,
+					c.log[s.Bucket]))
 		},
 		Event: c.lostEvents(w.file, w.kind),
 		Tags:  w.kind == "wal" || w.kind == "tags" && w.both,
@@ -116,8 +119,11 @@ func (c *corpus) lostBy(w wound, narrow bool) *verify.Region {
 // its name. Kinds whose loss excuses nothing are not paired: of two copies of a
 // state one must be whole.
 func (r *round) alsoDamage(all map[string][]string, kind string) string {
-	kinds := slices.DeleteFunc([]string{"flush", "window", "overlay"}, func(k string) bool { return len(all[k]) == 0 || k == kind })
-	if r.cfg.quick || kind == "wal" || kind == "catalogue" || kind == "tags" || kind == "events" || len(kinds) == 0 || r.rng.IntN(4) > 0 {
+	kinds := slices.DeleteFunc([]string{"flush", "window", "overlay"}, func(k string) bool {
+		return len(all[k]) == 0 || k == kind
+	})
+	if r.cfg.quick || kind == "wal" || kind == "catalogue" || kind == "tags" || kind == "events" ||
+		len(kinds) == 0 || r.rng.IntN(4) > 0 {
 		return ""
 	}
 	k := kinds[r.rng.IntN(len(kinds))]
@@ -160,7 +166,8 @@ func (r *round) stages(w wound, check *subject.Check, region *verify.Region) {
 		if stage == "start" {
 			r.named(w, check, rep.AllLost())
 		} else if rep.AllLost() > lost {
-			r.violate("%d points, events and tags are gaps after the %s, %d before", rep.AllLost(), stage, lost)
+			r.violate("%d points, events and tags are gaps after the %s, %d before", rep.AllLost(), stage,
+				lost)
 		}
 		lost = rep.AllLost()
 		if r.bad {
@@ -191,9 +198,11 @@ func (r *round) accounted(w wound, rep *verify.Report) {
 	beside := w.from != "" && w.was == nil
 	excused := w.kind == "wal" || slices.Contains(kindsOfData, w.kind) && !beside
 	if rep.AllLost() == 0 && missing > 0 && !excused {
-		r.violate("account: lost %v, events %v, tags %d, recovered %v, and everything is there", a.Lost, a.Events.Lost, a.TagsLost, a.Recovered)
+		r.violate("account: lost %v, events %v, tags %d, recovered %v, and everything is there", a.Lost,
+			a.Events.Lost, a.TagsLost, a.Recovered)
 	}
-	if whole := w.how == "removed" || w.strange(); w.kind == "events" && whole && a.Events.Missing() < rep.LostEvents {
+	if whole := w.how == "removed" || w.strange(); w.kind == "events" && whole &&
+		a.Events.Missing() < rep.LostEvents {
 		r.violate("account: %d events lost, %d are gaps", a.Events.Missing(), rep.LostEvents)
 	}
 	if w.kind == "tags" && rep.LostTags > 0 && a.TagsLost == 0 {
@@ -204,12 +213,14 @@ func (r *round) accounted(w wound, rep *verify.Report) {
 // restored takes a snapshot of the damaged store, restores it elsewhere, and
 // compares again: holes go with it.
 func (r *round) restored(region *verify.Region, lost int64) {
-	if _, err := r.node.Post("/admin/snapshots/create", map[string]string{"name": "torture"}); err != nil {
+	if _, err := r.node.Post("/admin/snapshots/create",
+		map[string]string{"name": "torture"}); err != nil {
 		r.violate("snapshot: %v", err)
 		return
 	}
 	to := filepath.Join(r.base, "restored")
-	out, err := exec.Command(filepath.Join(r.cfg.bin, "ddb"), "restore", "--allow-damage", "--snapshot", filepath.Join(r.data, "snapshots", "torture"), "--data-dir", to).CombinedOutput()
+	out, err := exec.Command(filepath.Join(r.cfg.bin, "ddb"), "restore", "--allow-damage",
+		"--snapshot", filepath.Join(r.data, "snapshots", "torture"), "--data-dir", to).CombinedOutput()
 	if err != nil {
 		r.violate("ddb restore: %v: %s", err, out)
 		return
@@ -221,7 +232,8 @@ func (r *round) restored(region *verify.Region, lost int64) {
 		return
 	}
 	if rep := r.compare(verify.Options{Region: region, Sample: 2}); rep.AllLost() > lost {
-		r.violate("%d points, events and tags are gaps in the restored snapshot, %d in what it was taken of", rep.AllLost(), lost)
+		r.violate("%d points, events and tags are gaps in the restored snapshot, %d in what it was "+
+			"taken of", rep.AllLost(), lost)
 	}
 }
 
@@ -250,7 +262,8 @@ func (r *round) named(w wound, check *subject.Check, lost int64) {
 		r.violate("%v", err)
 	}
 	if figure > 0 && check.Damaged == 0 && w.kind != "VERSION" {
-		r.violate("the node counts %v damaged places, the check before the start found none:\n%s", figure, strings.Join(r.node.Log.Lines("level=ERROR"), "\n"))
+		r.violate("the node counts %v damaged places, the check before the start found none:\n%s", figure,
+			strings.Join(r.node.Log.Lines("level=ERROR"), "\n"))
 	}
 	if w.strange() {
 		name := filepath.Base(w.file)
@@ -268,10 +281,12 @@ func (r *round) named(w wound, check *subject.Check, lost int64) {
 		return
 	}
 	if check.Damaged == 0 {
-		r.violate("%d points, events and tags are gaps, and the check before the start found no damage", lost)
+		r.violate("%d points, events and tags are gaps, and the check before the start found no damage",
+			lost)
 	}
 	if len(r.node.Log.Lines(filepath.Base(w.file))) == 0 || figure == 0 {
-		r.violate("%d points, events and tags are gaps, and the log does not name %s, or damaged_blocks_total = %v", lost, w.file, figure)
+		r.violate("%d points, events and tags are gaps, and the log does not name %s, or "+
+			"damaged_blocks_total = %v", lost, w.file, figure)
 	}
 }
 
@@ -316,7 +331,8 @@ func (r *round) startDamaged(w wound) bool {
 	}
 	n, err := subject.Start(r.cfg.bin, r.data, r.flags...)
 	r.node = n
-	if errors.Is(err, subject.ErrEnded) && w.kind == "VERSION" && strings.Contains(n.Log.String(), "VERSION") {
+	if errors.Is(err, subject.ErrEnded) && w.kind == "VERSION" &&
+		strings.Contains(n.Log.String(), "VERSION") {
 		r.note("refused by name")
 		if err := os.WriteFile(filepath.Join(r.data, w.file), w.was, 0o644); err != nil {
 			r.violate("%v", err)
@@ -331,14 +347,16 @@ func (r *round) startDamaged(w wound) bool {
 	return true
 }
 
-// rotting are the kinds of files that seeds choose from in turn, so that few rounds meet all; of some
-// both copies are harmed.
+// rotting are the kinds of files that seeds choose from in turn, so that few rounds meet all; of
+// some both copies are harmed.
 var rotting = []struct {
 	kind string
 	both bool
 }{
-	{"MANIFEST", false}, {"events", false}, {"flush", false}, {"tags", true}, {"wal", false}, {"window", false}, {"MANIFEST", true},
-	{"overlay", false}, {"events", false}, {"catalogue", false}, {"tags", false}, {"flush", false}, {"VERSION", false},
+	{"MANIFEST", false}, {"events", false}, {"flush", false}, {"tags", true}, {"wal", false},
+	{"window", false}, {"MANIFEST", true},
+	{"overlay", false}, {"events", false}, {"catalogue", false}, {"tags", false}, {"flush", false},
+	{"VERSION", false},
 }
 
 // target chooses a kind of file, then a file.

@@ -35,7 +35,14 @@ type round struct {
 }
 
 func newRound(c config, name string, seed uint64, out *outcome) *round {
-	return &round{cfg: c, attack: name, seed: seed, rng: rand.New(rand.NewPCG(seed, 11)), out: out, base: filepath.Join(c.dir, fmt.Sprintf("%s-%d", name, seed))}
+	return &round{
+		cfg:    c,
+		attack: name,
+		seed:   seed,
+		rng:    rand.New(rand.NewPCG(seed, 11)),
+		out:    out,
+		base:   filepath.Join(c.dir, fmt.Sprintf("%s-%d", name, seed)),
+	}
 }
 
 // play runs the round, and cleans up behind it.
@@ -51,7 +58,8 @@ func (r *round) play(attack func(*round)) {
 	}
 	r.out.rounds++
 	if r.bad {
-		cmd := fmt.Sprintf("go run ./test/torture -bin %s -attack %s -seed %d -rounds 1", r.cfg.bin, r.attack, r.seed)
+		cmd := fmt.Sprintf("go run ./test/torture -bin %s -attack %s -seed %d -rounds 1", r.cfg.bin,
+			r.attack, r.seed)
 		if r.cfg.quick {
 			cmd += " -quick"
 		}
@@ -83,7 +91,8 @@ func (r *round) violate(format string, args ...any) {
 // dump keeps the node's log beside its data.
 func (r *round) dump() {
 	if r.node != nil && r.cfg.keep {
-		_ = os.WriteFile(filepath.Join(r.base, "node.log"), []byte(r.node.Log.String()), 0o644) // an aid only
+		// an aid only
+		_ = os.WriteFile(filepath.Join(r.base, "node.log"), []byte(r.node.Log.String()), 0o644)
 	}
 }
 
@@ -93,8 +102,10 @@ func (r *round) oddly() {
 	r.flags = []string{
 		"--set", "self_monitor=off", "--set", "wal.interval=" + pick(r.rng, "1ms", "20ms", "100ms"),
 		"--set", "wal.sync=" + pick(r.rng, "always", "interval"), "--set", "wal.max_size=16MB",
-		"--set", "flush.bytes=" + pick(r.rng, "1MB", "4MB"), "--set", "flush.interval=" + pick(r.rng, "1s", "3s", "12m"),
-		"--set", "merge.background=" + pick(r.rng, "on", "on", "off"), "--set", "head.grace=" + pick(r.rng, "1s", "1m"),
+		"--set", "flush.bytes=" + pick(r.rng, "1MB", "4MB"), "--set", "flush.interval=" +
+			pick(r.rng, "1s", "3s", "12m"),
+		"--set", "merge.background=" + pick(r.rng, "on", "on", "off"), "--set", "head.grace=" +
+			pick(r.rng, "1s", "1m"),
 		"--set", "storage.min_free=0", "--set", "wal.interval=20ms",
 	}
 }
@@ -160,12 +171,14 @@ func (r *round) ledger(whole bool) *subject.Account {
 		return nil
 	}
 	if whole && (len(a.Lost) > 0 || len(a.Events.Lost) > 0 || a.TagsLost > 0) {
-		r.violate("account: lost %v, events %v, tags %d, and nothing was damaged", a.Lost, a.Events.Lost, a.TagsLost)
+		r.violate("account: lost %v, events %v, tags %d, and nothing was damaged", a.Lost, a.Events.Lost,
+			a.TagsLost)
 	}
 	if e := r.load.Book.Events; e != nil {
 		stored, _ := a.Events.Of(e.Bucket)
 		if whole && stored < e.Confirmed() || stored > uint64(e.Sent()) {
-			r.violate("account of events: %d stored, acknowledged %d, sent %d", stored, e.Confirmed(), e.Sent())
+			r.violate("account of events: %d stored, acknowledged %d, sent %d", stored, e.Confirmed(),
+				e.Sent())
 		}
 	}
 	for _, b := range r.load.Book.Buckets {

@@ -24,12 +24,18 @@ type stranger struct {
 // strangers are chosen by seeds in turn. Files of the log are left out, and so are older files of
 // events and tags: those of a corpus are never merged.
 var strangers = []stranger{
-	{"foreign", "events", false, true}, {"older", "MANIFEST", true, true}, {"foreign", "flush", false, true}, {"own", "tags", true, true},
-	{"foreign", "MANIFEST", true, true}, {"older", "flush", false, false}, {"foreign", "tags", true, true}, {"own", "events", false, true},
-	{"foreign", "window", false, true}, {"older", "MANIFEST", false, true}, {"foreign", "events", false, false}, {"foreign", "VERSION", false, true},
-	{"own", "flush", false, true}, {"foreign", "MANIFEST", false, true}, {"older", "overlay", false, false}, {"foreign", "overlay", false, true},
-	{"foreign", "tags", false, true}, {"foreign", "flush", false, false}, {"foreign", "tags", true, false}, {"older", "window", false, false},
-	{"foreign", "catalogue", false, true}, {"own", "tags", false, true}, {"foreign", "window", false, false},
+	{"foreign", "events", false, true}, {"older", "MANIFEST", true, true},
+	{"foreign", "flush", false, true}, {"own", "tags", true, true},
+	{"foreign", "MANIFEST", true, true}, {"older", "flush", false, false},
+	{"foreign", "tags", true, true}, {"own", "events", false, true},
+	{"foreign", "window", false, true}, {"older", "MANIFEST", false, true},
+	{"foreign", "events", false, false}, {"foreign", "VERSION", false, true},
+	{"own", "flush", false, true}, {"foreign", "MANIFEST", false, true},
+	{"older", "overlay", false, false}, {"foreign", "overlay", false, true},
+	{"foreign", "tags", false, true}, {"foreign", "flush", false, false},
+	{"foreign", "tags", true, false}, {"older", "window", false, false},
+	{"foreign", "catalogue", false, true}, {"own", "tags", false, true},
+	{"foreign", "window", false, false},
 }
 
 // stale puts a stranger into a directory at rest. Nothing of it may be served. What the own file
@@ -56,7 +62,14 @@ func stale(r *round) {
 		return
 	}
 	b := r.readFrom(from, name)
-	w := wound{kind: s.kind, file: as, both: s.both, from: s.from, foreign: b, how: s.from + " file " + name}
+	w := wound{
+		kind:    s.kind,
+		file:    as,
+		both:    s.both,
+		from:    s.from,
+		foreign: b,
+		how:     s.from + " file " + name,
+	}
 	if s.over {
 		w.was = r.readFrom(r.data, as)
 	}

@@ -34,7 +34,8 @@ type Device struct {
 	SeenAt     time.Time `json:"seen_at"`           // when that was so
 	Stage      string    `json:"stage,omitempty"`   // that its last boot has reached, since ducks runs
 	StageAt    time.Time `json:"stage_at,omitzero"` // when
-	Lacks      string    `json:"lacks,omitempty"`   // the boot loader that it was to load and that is not there
+	// the boot loader that it was to load and that is not there
+	Lacks string `json:"lacks,omitempty"`
 }
 
 // live is what was seen of each target, and when.

@@ -78,7 +78,8 @@ func TestTimesOfTheBootBefore(t *testing.T) {
 	}
 }
 
-// What a machine lacks is that of the boot that stands still for it, until it has something to load.
+// What a machine lacks is that of the boot that stands still for it, until it has something to
+// load.
 func TestWhatAMachineLacks(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	times := NewTimes(func() time.Time { return now }, func(string, Stage, time.Duration) {})

@@ -1,5 +1,6 @@
-// Package target exports images as iSCSI disks. It runs tgtd (tgt 1.0), with a control socket of its own, and keeps
-// it as it should be: tgtd remembers nothing, so after each start of it all targets are made again.
+// Package target exports images as iSCSI disks. It runs tgtd (tgt 1.0), with a control socket of
+// its own, and keeps it as it should be: tgtd remembers nothing, so after each start of it all
+// targets are made again.
 package target
 
 import (
@@ -88,8 +89,8 @@ const (
 // maxSocketDir leaves room for the name of the socket: addresses of sockets have at most 108 bytes.
 const maxSocketDir = 80
 
-// Start takes over the tgtd that a process before this one has left, with its targets, or starts one. It returns when
-// that takes connections. Where it fails, no tgtd was started.
+// Start takes over the tgtd that a process before this one has left, with its targets, or starts
+// one. It returns when that takes connections. Where it fails, no tgtd was started.
 func Start(ctx context.Context, o Options) (*Targets, error) {
 	for _, tool := range []string{"tgtd", "tgtadm"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -97,7 +98,8 @@ func Start(ctx context.Context, o Options) (*Targets, error) {
 		}
 	}
 	if len(o.Dir) > maxSocketDir {
-		return nil, fmt.Errorf("targets: %s: the path of a socket has at most %d bytes", o.Dir, maxSocketDir)
+		return nil, fmt.Errorf("targets: %s: the path of a socket has at most %d bytes", o.Dir,
+			maxSocketDir)
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return nil, err
@@ -166,7 +168,8 @@ func (t *Targets) begin(ctx context.Context) error {
 	return nil
 }
 
-// resume makes a target that tgtd may have, or a part of it. One with a session is whole: who may log in is said last.
+// resume makes a target that tgtd may have, or a part of it. One with a session is whole: who may
+// log in is said last.
 func (t *Targets) resume(ctx context.Context, m *made) error {
 	if sessions, err := t.sessions(ctx, m); err == nil && len(sessions) > 0 {
 		return nil
@@ -199,7 +202,8 @@ func (t *Targets) keep() {
 		if time.Since(began) > mostRestart {
 			wait = firstRestart
 		}
-		t.options.Logger.Warn("tgtd has ended, and is started again", "in", wait, "said", t.options.said())
+		t.options.Logger.Warn("tgtd has ended, and is started again", "in", wait, "said",
+			t.options.said())
 		timer := time.NewTimer(wait)
 		select {
 		case <-t.ctx.Done():
@@ -214,8 +218,8 @@ func (t *Targets) keep() {
 	}
 }
 
-// Put makes a target, or makes it anew where it differs from what it was. One on which a device has a session is not
-// changed: ErrBusy. While tgtd does not run it is noted, and made with the others.
+// Put makes a target, or makes it anew where it differs from what it was. One on which a device has
+// a session is not changed: ErrBusy. While tgtd does not run it is noted, and made with the others.
 func (t *Targets) Put(ctx context.Context, of Target) error {
 	if err := of.check(); err != nil {
 		return err
@@ -245,8 +249,8 @@ func (t *Targets) Put(ctx context.Context, of Target) error {
 	return err
 }
 
-// Remove removes a target. One on which a device has a session stays, and the error is ErrBusy, unless sessions are
-// to be closed.
+// Remove removes a target. One on which a device has a session stays, and the error is ErrBusy,
+// unless sessions are to be closed.
 func (t *Targets) Remove(ctx context.Context, iqn string, closing bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -294,7 +298,8 @@ func (t *Targets) make(ctx context.Context, m *made) error {
 	err := t.run(ctx, m.disks())
 	if err == nil && m.User != "" {
 		if err = t.options.account(ctx, m.User, m.Secret); err == nil {
-			err = t.run(ctx, [][]string{{"--mode", "account", "--op", "bind", "--tid", strconv.Itoa(m.TID), "--user", m.User}})
+			err = t.run(ctx, [][]string{
+				{"--mode", "account", "--op", "bind", "--tid", strconv.Itoa(m.TID), "--user", m.User}})
 		}
 	}
 	if err == nil {
@@ -315,16 +320,20 @@ func (t *Targets) run(ctx context.Context, commands [][]string) error {
 	return nil
 }
 
-// unmake takes a target away, with its sessions and its user. Nobody logs in any more, then sessions are closed, and
-// what devices have asked for is waited for: tgtd removes no disk that is at work.
+// unmake takes a target away, with its sessions and its user. Nobody logs in any more, then
+// sessions are closed, and what devices have asked for is waited for: tgtd removes no disk that is
+// at work.
 func (t *Targets) unmake(ctx context.Context, m *made) error {
 	tid := strconv.Itoa(m.TID)
 	for _, who := range m.Initiators {
-		_, _ = t.options.tgtadm(ctx, "--mode", "target", "--op", "unbind", "--tid", tid, initiatorFlag(who), who) // it may have said no such thing yet
+		// it may have said no such thing yet
+		_, _ = t.options.tgtadm(ctx, "--mode", "target", "--op", "unbind", "--tid", tid,
+			initiatorFlag(who), who)
 	}
 	err := t.delete(ctx, m)
 	if m.User != "" {
-		if _, e := t.options.tgtadm(ctx, "--mode", "account", "--op", "delete", "--user", m.User); err == nil {
+		if _, e := t.options.tgtadm(ctx, "--mode", "account", "--op", "delete", "--user",
+			m.User); err == nil {
 			err = e
 		}
 	}
@@ -339,7 +348,8 @@ func (t *Targets) delete(ctx context.Context, m *made) error {
 	for {
 		sessions, err := t.sessions(ctx, m) // an error: there is no such target
 		for _, s := range sessions {
-			_, e := t.options.tgtadm(ctx, "--mode", "conn", "--op", "delete", "--tid", tid, "--sid", strconv.Itoa(s.ID), "--cid", "0")
+			_, e := t.options.tgtadm(ctx, "--mode", "conn", "--op", "delete", "--tid", tid, "--sid",
+				strconv.Itoa(s.ID), "--cid", "0")
 			err = errors.Join(err, e)
 		}
 		_, e := t.options.tgtadm(ctx, "--mode", "target", "--op", "delete", "--force", "--tid", tid)
@@ -372,9 +382,11 @@ func (m *made) disks() [][]string {
 	list := [][]string{{"--mode", "target", "--op", "new", "--tid", tid, "--targetname", m.IQN}}
 	for i, d := range m.Disks {
 		lun := strconv.Itoa(i + 1)
-		list = append(list, []string{"--mode", "logicalunit", "--op", "new", "--tid", tid, "--lun", lun, "--backing-store", d.Path, "--bstype", "rdwr"},
+		list = append(list, []string{"--mode", "logicalunit", "--op", "new", "--tid", tid, "--lun", lun,
+			"--backing-store", d.Path, "--bstype", "rdwr"},
 			[]string{"--mode", "logicalunit", "--op", "update", "--tid", tid, "--lun", lun,
-				"--params", "thin_provisioning=1,vendor_id=ducks,product_id=disk,scsi_id=" + d.Serial + ",scsi_sn=" + d.Serial})
+				"--params", "thin_provisioning=1,vendor_id=ducks,product_id=disk,scsi_id=" + d.Serial +
+					",scsi_sn=" + d.Serial})
 	}
 	return list
 }
@@ -382,7 +394,8 @@ func (m *made) disks() [][]string {
 // initiators are the commands that say who may log in.
 func (m *made) initiators() (list [][]string) {
 	for _, who := range m.Initiators {
-		list = append(list, []string{"--mode", "target", "--op", "bind", "--tid", strconv.Itoa(m.TID), initiatorFlag(who), who})
+		list = append(list, []string{"--mode", "target", "--op", "bind", "--tid", strconv.Itoa(m.TID),
+			initiatorFlag(who), who})
 	}
 	return list
 }
@@ -402,11 +415,13 @@ func (t *Target) check() error {
 	case len(t.Disks) == 0:
 		return fmt.Errorf("target %s has no disks", t.IQN)
 	case t.User != "" && (!userForm.MatchString(t.User) || !secretForm.MatchString(t.Secret)):
-		return fmt.Errorf("target %s: a user of CHAP has a name of a-z, 0-9, '.', '_' and '-', and a secret of 12 to 16 letters and digits", t.IQN)
+		return fmt.Errorf("target %s: a user of CHAP has a name of a-z, 0-9, '.', '_' and '-', and a "+
+			"secret of 12 to 16 letters and digits", t.IQN)
 	}
 	for _, d := range t.Disks {
 		if !filepath.IsAbs(d.Path) || !serialForm.MatchString(d.Serial) {
-			return fmt.Errorf("target %s: a disk has the absolute path of its file, and a serial number of 1 to 36 letters and digits, not %q and %q", t.IQN, d.Path, d.Serial)
+			return fmt.Errorf("target %s: a disk has the absolute path of its file, and a serial number "+
+				"of 1 to 36 letters and digits, not %q and %q", t.IQN, d.Path, d.Serial)
 		}
 	}
 	for _, who := range t.Initiators {
@@ -418,5 +433,6 @@ func (t *Target) check() error {
 }
 
 func (m *made) equal(o Target) bool {
-	return m.User == o.User && m.Secret == o.Secret && slices.Equal(m.Disks, o.Disks) && slices.Equal(m.Initiators, o.Initiators)
+	return m.User == o.User && m.Secret == o.Secret && slices.Equal(m.Disks, o.Disks) &&
+		slices.Equal(m.Initiators, o.Initiators)
 }

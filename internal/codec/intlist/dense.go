@@ -83,7 +83,15 @@ func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) (q List, n i
 	if about := best.bits * len(v) / s.looked(len(v)) / 8; about > size+size/riceUnsure {
 		return q, size
 	}
-	q = List{m: p.m, form: best.form, factor: p.factor, least: p.least, base: best.base, riced: true, rice: best.code}
+	q = List{
+		m:      p.m,
+		form:   best.form,
+		factor: p.factor,
+		least:  p.least,
+		base:   best.base,
+		riced:  true,
+		rice:   best.code,
+	}
 	if q.form == formDelta2 {
 		q.d = v[1] - v[0]
 	}
@@ -161,7 +169,12 @@ func (s *Scratch) improve(g *guess, v []int64, spread uint64) {
 		return
 	}
 	where := PlanMask(&s.where, len(raw), s)
-	sparse := guess{form: g.form, base: center, bits: 8 * where.Size * len(part) / len(v), code: rice{sparse: true, zigzag: true}}
+	sparse := guess{
+		form: g.form,
+		base: center,
+		bits: 8 * where.Size * len(part) / len(v),
+		code: rice{sparse: true, zigzag: true},
+	}
 	try(sparse)
 	if 4*below < above+below {
 		sparse.code = rice{sparse: true, least: least}
@@ -272,14 +285,16 @@ func (l *lengths) parameter(growth bool) (k uint8, size int) {
 func (l *lengths) quotients(k int) int {
 	const patchBits = 10 // of the position of a patch
 	n := (*[6]uint8)(l.n[k+1:])
-	return int(n[0]) + 3*int(n[1]) + 6*int(n[2]) + 12*int(n[3]) + 24*int(n[4]) + (patchBits+l.longest)*int(l.more[k+6])
+	return int(n[0]) + 3*int(n[1]) + 6*int(n[2]) + 12*int(n[3]) + 24*int(n[4]) +
+		(patchBits+l.longest)*int(l.more[k+6])
 }
 
 // growing estimates twice the sum of the quotients for k low bits, at most riceLeast: the bits
 // that grow. Of the numbers of i bits 1 in 2^(i-k-1) gets beyond the next power.
 func (l *lengths) growing(k int) int {
 	n := (*[8]uint8)(l.n[k+1:])
-	beyond := 2*int(n[0]) + int(n[1]) + int(n[2]>>1) + int(n[3]>>2) + int(n[4]>>3) + int(n[5]>>4) + int(n[6]>>5) + int(n[7]>>6)
+	beyond := 2*int(n[0]) + int(n[1]) + int(n[2]>>1) + int(n[3]>>2) + int(n[4]>>3) + int(n[5]>>4) +
+		int(n[6]>>5) + int(n[7]>>6)
 	return 2*int(l.further[k+2]) + beyond
 }
 

@@ -50,7 +50,8 @@ func genInts(t *rapid.T) []int64 {
 		}
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "extremes") {
-		v[r.IntN(n)] = []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 / 4, math.MinInt64 / 4, 0}[r.IntN(5)]
+		v[r.IntN(n)] = []int64{math.MaxInt64, math.MinInt64, math.MaxInt64 / 4, math.MinInt64 / 4,
+			0}[r.IntN(5)]
 	}
 	if rapid.IntRange(0, 9).Draw(t, "of any size") == 0 {
 		for i := range v {
@@ -167,9 +168,11 @@ func sameFold(t *rapid.T, f *kernel.Fold, k int, lane []int64) {
 	for _, x := range lane {
 		sum += x
 	}
-	if int64(f.First[k]) != lane[0] || int64(f.Value[k]) != lane[len(lane)-1] || int64(f.Sum[k]) != sum ||
+	if int64(f.First[k]) != lane[0] || int64(f.Value[k]) != lane[len(lane)-1] ||
+		int64(f.Sum[k]) != sum ||
 		int64(f.Least[k]) != slices.Min(lane) || int64(f.Most[k]) != slices.Max(lane) {
-		t.Fatalf("lane %d of %d: %d %d %d %d %d", k, lane, int64(f.First[k]), int64(f.Value[k]), int64(f.Sum[k]), int64(f.Least[k]), int64(f.Most[k]))
+		t.Fatalf("lane %d of %d: %d %d %d %d %d", k, lane, int64(f.First[k]), int64(f.Value[k]),
+			int64(f.Sum[k]), int64(f.Least[k]), int64(f.Most[k]))
 	}
 }
 
@@ -228,7 +231,8 @@ func FuzzList(f *testing.F) {
 		p.Decode(&all, 0, p.Lanes())
 		for j := range p.Lanes() {
 			p.Decode(&one, j, 1)
-			if got, want := one.Values[0][:p.Length()], all.Values[j][:p.Length()]; !slices.Equal(got, want) {
+			if got, want := one.Values[0][:p.Length()],
+				all.Values[j][:p.Length()]; !slices.Equal(got, want) {
 				t.Fatalf("lane %d alone is %x, was %x: %s", j, got, want, &p)
 			}
 		}

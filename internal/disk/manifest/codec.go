@@ -54,7 +54,8 @@ func parseHeader(src []byte) (rest []byte, err error) {
 		return src, fmt.Errorf("%w: checksum %08x, computed %08x", errHeader, want, got)
 	}
 	if n := binary.LittleEndian.Uint32(src[8:]); n != formatNumber {
-		return src, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n, formatNumber)
+		return src, fmt.Errorf("%w: version %d, this program reads version %d", ErrFormat, n,
+			formatNumber)
 	}
 	return src[headerSize:], nil
 }
@@ -88,7 +89,8 @@ func parseRecord(src []byte) (number uint64, e Edit, rest []byte, err error) {
 	}
 	n := binary.LittleEndian.Uint32(src[4:])
 	if n > editLimit || int(n) > len(src)-frameSize {
-		return 0, e, src, fmt.Errorf("%w: %d bytes, of which the file has %d", errRecord, n, len(src)-frameSize)
+		return 0, e, src, fmt.Errorf("%w: %d bytes, of which the file has %d", errRecord, n,
+			len(src)-frameSize)
 	}
 	payload, rest := src[frameSize:frameSize+int(n)], src[frameSize+int(n):]
 	want := binary.LittleEndian.Uint32(src[8:])
@@ -284,7 +286,11 @@ func (r *reader) field(tag byte, e *Edit) {
 			TTL: r.Varint(), Grace: r.Varint(), HPTS: r.limited(1) == 1,
 		})
 	case tagDeleteBucket:
-		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{ID: r.U64(), Clock: r.Uvarint(), Name: string(r.bytes())})
+		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{
+			ID:    r.U64(),
+			Clock: r.Uvarint(),
+			Name:  string(r.bytes()),
+		})
 	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagDropTombstones:
 		r.deletion(tag, e)
 	case tagPurged:
@@ -339,7 +345,14 @@ func (r *reader) field(tag byte, e *Edit) {
 }
 
 func (r *reader) segment() Segment {
-	s := Segment{Seq: r.Uvarint(), Kind: r.kind(), Bytes: r.Varint(), Sum: r.sum(), Points: r.Varint(), Generation: r.Uvarint()}
+	s := Segment{
+		Seq:        r.Uvarint(),
+		Kind:       r.kind(),
+		Bytes:      r.Varint(),
+		Sum:        r.sum(),
+		Points:     r.Varint(),
+		Generation: r.Uvarint(),
+	}
 	for n := r.Uvarint(); n > 0 && !r.Bad; n-- {
 		g := Range{Bucket: r.U64(), First: r.Varint()}
 		g.Past = g.First + r.Varint()

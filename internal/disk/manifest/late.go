@@ -9,7 +9,8 @@ import (
 // Slots say how far the slots of buckets go: up in segments, and back in the log.
 type Slots struct {
 	Highest []Highest // these never fall
-	Late    []Late    // an edit adds some; what no record of the log needs is dropped. Sorted by bucket and LSN
+	// an edit adds some; what no record of the log needs is dropped. Sorted by bucket and LSN
+	Late []Late
 }
 
 // Late says that records of the log go back to a slot of a bucket, or may do so. It is noted before
@@ -33,9 +34,9 @@ func appendLate(dst []byte, late []Late) []byte {
 
 func (r *reader) late() Late { return Late{Bucket: r.U64(), Slot: r.Varint(), LSN: r.Uvarint()} }
 
-// applyLate is called behind the positions of an edit. was is the position of the account before: what
-// was noted behind that is about the records in front of the flush that the edit is of. What is about
-// records that no start reads any more is dropped.
+// applyLate is called behind the positions of an edit. was is the position of the account before:
+// what was noted behind that is about the records in front of the flush that the edit is of. What
+// is about records that no start reads any more is dropped.
 func (s *State) applyLate(e *Edit, was uint64) {
 	for i := range s.Late {
 		if l := &s.Late[i]; l.LSN >= was && l.LSN < e.AccountLSN {
@@ -46,9 +47,12 @@ func (s *State) applyLate(e *Edit, was uint64) {
 		return s.Deleted(l.Bucket) || l.LSN < s.AccountLSN && l.LSN < s.ReplayFrom()
 	})
 	slices.SortFunc(s.Late, func(a, b Late) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.LSN, b.LSN), cmp.Compare(a.Slot, b.Slot))
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.LSN, b.LSN),
+			cmp.Compare(a.Slot, b.Slot))
 	})
-	s.Late = slices.CompactFunc(s.Late, func(a, b Late) bool { return a.Bucket == b.Bucket && a.LSN == b.LSN })
+	s.Late = slices.CompactFunc(s.Late, func(a, b Late) bool {
+		return a.Bucket == b.Bucket && a.LSN == b.LSN
+	})
 }
 
 // ReplayFrom is the first position in the log that a start on the state needs.
@@ -60,8 +64,8 @@ func (s *State) ReplayFrom() uint64 {
 	return from
 }
 
-// LowestOf returns the lowest slot of a bucket that is noted for records of the log at and behind an
-// LSN, or slot where no lower one is.
+// LowestOf returns the lowest slot of a bucket that is noted for records of the log at and behind
+// an LSN, or slot where no lower one is.
 func (s *State) LowestOf(bucket, lsn uint64, slot int64) int64 {
 	for _, l := range s.Late {
 		if l.Bucket == bucket && (l.LSN >= lsn || l.LSN >= s.AccountLSN) {

@@ -5,15 +5,16 @@ import (
 	"testing"
 )
 
-// TestLateIsAboutTheNextFlush: a note counts for all records until a flush comes behind it, then for
-// those in front of that, and it is dropped when no start reads these any more.
+// TestLateIsAboutTheNextFlush: a note counts for all records until a flush comes behind it, then
+// for those in front of that, and it is dropped when no start reads these any more.
 func TestLateIsAboutTheNextFlush(t *testing.T) {
 	var s State
 	note := func(slot int64, lsn uint64) {
 		s.apply(&Edit{Slots: Slots{Late: []Late{{Bucket: 1, Slot: slot, LSN: lsn}}}})
 	}
 	flush := func(end, from uint64, more ...Late) {
-		s.apply(&Edit{Accounts: Accounts{AccountLSN: end}, ReplayPosition: end, ReplayPositions: []ReplayPosition{{7, from}}, Slots: Slots{Late: more}})
+		s.apply(&Edit{Accounts: Accounts{AccountLSN: end}, ReplayPosition: end,
+			ReplayPositions: []ReplayPosition{{7, from}}, Slots: Slots{Late: more}})
 	}
 	want := func(what string, lsn uint64, slot int64) {
 		t.Helper()

@@ -55,7 +55,8 @@ func (s *Segment) PurgedThrough() uint64 { return max(s.Purged, s.Generation) }
 type Tombstones struct {
 	Bucket         uint64
 	DeleteSequence uint64 // a number of segments: the next one when the series were deleted
-	LSN            uint64 // of the last record of the deletion: points of the series in front of it are deleted
+	// of the last record of the deletion: points of the series in front of it are deleted
+	LSN uint64
 
 	// Incarnation is what the series have from then on: the clock of the deletion. It
 	// is 0 where they expired, which is not remembered.
@@ -110,8 +111,9 @@ func (a *Accounts) apply(e *Accounts) {
 // Edit is one atomic change. Zero fields change nothing.
 type Edit struct {
 	AddSegments    []Segment
-	RemoveSegments []uint64            // unknown ones are passed over
-	PutBuckets     []buckets.Info      // new, or all properties of a known one; a deleted one stays deleted
+	RemoveSegments []uint64 // unknown ones are passed over
+	// new, or all properties of a known one; a deleted one stays deleted
+	PutBuckets     []buckets.Info
 	DeleteBuckets  []buckets.Deletion  // with their tombstones
 	DropTombstones []DroppedTombstones // before Tombstones are added
 	Tombstones     []Tombstones        // Commit keeps their Series
@@ -128,8 +130,8 @@ type Edit struct {
 	EndHoles []hole.Hole // equal ones of State or AddHoles end; unknown ones are passed over
 	Slots
 
-	// ReplayPositions replaces the replay positions of the groups it lists. Where ReplayPosition is not 0,
-	// it is the replay position of all others from then on, whatever they had before.
+	// ReplayPositions replaces the replay positions of the groups it lists. Where ReplayPosition is
+	// not 0, it is the replay position of all others from then on, whatever they had before.
 	ReplayPositions []ReplayPosition
 	ReplayPosition  uint64
 
@@ -177,10 +179,11 @@ type State struct {
 	Buckets        []buckets.Info
 	DeletedBuckets []buckets.Deletion // all there ever were: none of their ids is given again
 	Tombstones     []Tombstones
-	Remembered     []Tombstones // of deletions with a clock above RememberAfter that hide nothing any more
-	RememberAfter  uint64
-	Incarnation    uint64      // the highest that a deletion of series gave
-	Holes          []hole.Hole // those of deleted buckets go with them
+	// of deletions with a clock above RememberAfter that hide nothing any more
+	Remembered    []Tombstones
+	RememberAfter uint64
+	Incarnation   uint64      // the highest that a deletion of series gave
+	Holes         []hole.Hole // those of deleted buckets go with them
 	Slots
 	ReplayPosition uint64 // of the groups that ReplayPositions does not list
 	Accounts
@@ -318,7 +321,8 @@ func (s *State) apply(e *Edit) {
 }
 
 func (s *State) applyTombstones(e *Edit) {
-	s.Incarnation, s.RememberAfter = max(s.Incarnation, e.Incarnation), max(s.RememberAfter, e.RememberAfter)
+	s.Incarnation, s.RememberAfter = max(s.Incarnation, e.Incarnation),
+		max(s.RememberAfter, e.RememberAfter)
 	if e.Recall {
 		s.Tombstones, s.Remembered = append(s.Tombstones, s.Remembered...), nil
 	}
@@ -370,8 +374,13 @@ func (s *State) snapshot() *Edit {
 		LastFlush:       s.LastFlush,
 		LastMerged:      s.LastMerged,
 		LossChanges:     LossChanges{Lost: s.Lost},
-		Files:           FileChanges{Add: s.Files, Lost: s.LostFiles, EventAccount: s.EventAccount, EventAccountLSN: s.EventAccountLSN},
-		Suspect:         s.Suspect,
+		Files: FileChanges{
+			Add:             s.Files,
+			Lost:            s.LostFiles,
+			EventAccount:    s.EventAccount,
+			EventAccountLSN: s.EventAccountLSN,
+		},
+		Suspect: s.Suspect,
 	}
 }
 

@@ -28,7 +28,9 @@ func (l *lost) miss(from, to LSN) {
 
 // copied takes what is known of a record, whether or not it is lost.
 func (l *lost) copied(k known) {
-	i, _ := slices.BinarySearchFunc(l.places, k.lsn, func(s span, lsn LSN) int { return cmp.Compare(s.to, lsn+1) })
+	i, _ := slices.BinarySearchFunc(l.places, k.lsn, func(s span, lsn LSN) int {
+		return cmp.Compare(s.to, lsn+1)
+	})
 	if i == len(l.places) || k.lsn < l.places[i].from || len(l.known) >= mostLost {
 		return
 	}

@@ -37,7 +37,8 @@ type Place struct {
 
 // String returns one line for the log.
 func (p Place) String() string {
-	return fmt.Sprintf("%s: offset %d (LSN %d), %d bytes: %s", p.File, p.Offset, p.LSN, p.Bytes, p.Reason)
+	return fmt.Sprintf("%s: offset %d (LSN %d), %d bytes: %s", p.File, p.Offset, p.LSN, p.Bytes,
+		p.Reason)
 }
 
 // Gap is the range of LSNs [From, To), of which no file exists.
@@ -268,7 +269,8 @@ func (p *replay) own(f *frame) (rec []byte, again bool) {
 		}
 	case ownTwin:
 		rec, ok := parseOwn(f.rec, &back)
-		if first := f.lsn - LSN(back); ok && len(rec) > 0 && LSN(back) < f.lsn && first != p.given && first >= p.from {
+		if first := f.lsn - LSN(back); ok && len(rec) > 0 && LSN(back) < f.lsn && first != p.given &&
+			first >= p.from {
 			p.lost.copied(known{lsn: first, size: frameSize + len(rec)})
 			return rec, true
 		}

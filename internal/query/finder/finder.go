@@ -14,8 +14,8 @@ import (
 )
 
 // Index is a source.Index over tags. Where a bucket has the name of a collection, the collection
-// also has those series of the bucket that tags do not put there: each is known by its key, and has the
-// tags of its key only.
+// also has those series of the bucket that tags do not put there: each is known by its key, and has
+// the tags of its key only.
 type Index struct {
 	Tags    *tags.Index
 	Buckets Buckets

@@ -77,7 +77,8 @@ func longNames(t *testing.T) *Index {
 			continue
 		}
 		value := fmt.Sprintf("%05d%s", i, strings.Repeat("v", 4000))
-		c := tags.Change{Bucket: 1, Collection: []byte("b"), Clock: 1, Key: []byte(key), Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("long")}, Value: []byte(value)}}}
+		c := tags.Change{Bucket: 1, Collection: []byte("b"), Clock: 1, Key: []byte(key),
+			Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("long")}, Value: []byte(value)}}}
 		if !x.Tags.Apply(&c) {
 			t.Fatal("nothing new")
 		}
@@ -85,8 +86,8 @@ func longNames(t *testing.T) *Index {
 	return x
 }
 
-// TestHitsKeepTheirOwnBytes: of many series with long names and values that a lookup finds, it keeps
-// those with points. What it holds beside them is little, and lent to it.
+// TestHitsKeepTheirOwnBytes: of many series with long names and values that a lookup finds, it
+// keeps those with points. What it holds beside them is little, and lent to it.
 func TestHitsKeepTheirOwnBytes(t *testing.T) {
 	x := longNames(t)
 	x.Buckets.(only).b.has = "00007"
@@ -104,19 +105,23 @@ func TestHitsKeepTheirOwnBytes(t *testing.T) {
 	}
 	runtime.GC()
 	runtime.ReadMemStats(&after)
-	if len(hits) != 1 || string(hits[0].Key[:5]) != "00007" || len(hits[0].Tags) != 1 || hits[0].Tags[0].Value[:6] != "00007v" {
+	if len(hits) != 1 || string(hits[0].Key[:5]) != "00007" || len(hits[0].Tags) != 1 ||
+		hits[0].Tags[0].Value[:6] != "00007v" {
 		t.Fatalf("%d hits, want the one with points", len(hits))
 	}
 	if held := int64(after.HeapAlloc) - int64(before.HeapAlloc); held > 200_000 {
 		t.Errorf("a hit of 64 KB holds %d bytes", held)
 	}
-	if most := int64(2*(togetherBytes+64_100) + longSeries*bareSize); m.lent < 2*64_000 || m.lent > most {
+	if most := int64(2*(togetherBytes+64_100) + longSeries*bareSize); m.lent < 2*64_000 ||
+		m.lent > most {
 		t.Errorf("%d bytes were lent, want at most %d", m.lent, most)
 	}
 	runtime.KeepAlive(hits)
 	runtime.KeepAlive(x)
 	l.Memory = &meter{limit: m.lent - 1}
-	if err := x.Lookup(context.Background(), l, func(source.Hit) bool { return true }); !errors.Is(err, errMeter) {
+	if err := x.Lookup(context.Background(), l, func(source.Hit) bool {
+		return true
+	}); !errors.Is(err, errMeter) {
 		t.Errorf("with a byte too few: %v", err)
 	}
 }

@@ -49,11 +49,17 @@ func (r *request) checkCalendar(a arguments) error {
 		switch {
 		case v.calendar == nil || a.fn.Kind == function.KindWindow:
 		case v.varies:
-			return r.errorAt(v.pos, nil, "%s takes a span of fixed length, and months and years have none: write days, such as 30d", a.fn.Name)
+			return r.errorAt(v.pos, nil,
+				"%s takes a span of fixed length, and months and years have none: write days, such as 30d",
+				a.fn.Name)
 		case a.fn.Kind == function.KindEvents:
-			return r.errorAt(v.pos, nil, "events are counted in steps of fixed length, and in a time zone a day has none: write 24h, or add up hours, as in sum(count(EVENTS …, 1h), %v)", v.calendar)
+			return r.errorAt(v.pos, nil,
+				"events are counted in steps of fixed length, and in a time zone a day has none: write 24h, "+
+					"or add up hours, as in sum(count(EVENTS …, 1h), %v)", v.calendar)
 		case a.fn.Kind == function.KindHistogram:
-			return r.errorAt(v.pos, nil, "histograms take spans of fixed length, and in a time zone a day has none: write hours, such as 24h")
+			return r.errorAt(v.pos, nil,
+				"histograms take spans of fixed length, and in a time zone a day has none: write hours, such "+
+					"as 24h")
 		}
 	}
 	return nil
@@ -77,7 +83,9 @@ func (r *request) checkUneven(a arguments, in *Node) error {
 	default:
 		return nil
 	}
-	return r.errorAt(a.pos, nil, "%s needs values at equal distances, and spans of the calendar such as %v differ in length: write hours, such as 24h", a.fn.Name, in.Calendar)
+	return r.errorAt(a.pos, nil,
+		"%s needs values at equal distances, and spans of the calendar such as %v differ in length: "+
+			"write hours, such as 24h", a.fn.Name, in.Calendar)
 }
 
 // calendar returns the windows of a step in the range.
@@ -87,12 +95,14 @@ func (g *graph) calendar(pos int, step calendar.Step) (*Calendar, error) {
 	}
 	c := &Calendar{Step: step}
 	if step.N < 1 {
-		return nil, g.errorAt(pos, nil, "a span of the calendar has at least one day, week, month or year")
+		return nil, g.errorAt(pos, nil,
+			"a span of the calendar has at least one day, week, month or year")
 	}
 	if g.out.Start < g.out.End {
 		n := step.Count(g.out.Start, g.out.End)
 		if n > g.opt.Limits.MaxOutput {
-			return nil, g.limit(pos, "spans in its range", n, g.opt.Limits.MaxOutput, "aggregate over longer spans or ask for a shorter range")
+			return nil, g.limit(pos, "spans in its range", n, g.opt.Limits.MaxOutput,
+				"aggregate over longer spans or ask for a shorter range")
 		}
 		if err := g.Grow(8 * n); err != nil {
 			return nil, err
@@ -114,7 +124,8 @@ func (g *graph) calendarWindow(a arguments, in *Node, number float64, span value
 		return nil, err
 	}
 	if in.Resolution > c.Nominal() {
-		return nil, g.errorAt(span.pos, nil, "a span of %v is shorter than the %d ms from one value to the next", c, in.Resolution)
+		return nil, g.errorAt(span.pos, nil,
+			"a span of %v is shorter than the %d ms from one value to the next", c, in.Resolution)
 	}
 	bounds, err := g.bounds(c, in)
 	if err != nil {
@@ -150,7 +161,9 @@ func (g *graph) bounds(c *Calendar, in *Node) ([]int64, error) {
 	for i, at := range c.Times {
 		first := int64(0)
 		if in.Calendar != nil {
-			first = int64(sort.Search(len(in.Calendar.Times), func(i int) bool { return in.Calendar.Times[i] >= at }))
+			first = int64(sort.Search(len(in.Calendar.Times), func(i int) bool {
+				return in.Calendar.Times[i] >= at
+			}))
 		} else if i > 0 {
 			first = min(-SlotOf(in.First-at, in.Resolution), in.Values)
 		}
@@ -206,7 +219,8 @@ func lengthOf(bounds []int64, size, i int64) int64 {
 // calendarColumns returns the columns of values of unequal length: one for each.
 func (g *graph) calendarColumns(pos int, n *Node) (*Columns, error) {
 	if most := int64(g.opt.Width); n.Values > most {
-		return nil, g.limit(pos, "spans of "+n.Calendar.String()+", which cannot share a column", n.Values, most,
+		return nil, g.limit(pos, "spans of "+n.Calendar.String()+", which cannot share a column",
+			n.Values, most,
 			"aggregate over longer spans, or ask for a larger width or none")
 	}
 	return &Columns{Step: 1}, nil

@@ -110,7 +110,8 @@ func (p *planner) one(a arguments, n *Node) (*Node, error) {
 }
 
 // each applies a function of one series to every series of a value.
-func (p *planner) each(inputs []Series, typ function.Type, fn func(*Node) (*Node, error)) (value, error) {
+func (p *planner) each(inputs []Series, typ function.Type, fn func(*Node) (*Node, error)) (value,
+	error) {
 	v := value{typ: typ, series: make([]Series, len(inputs))}
 	for i, s := range inputs {
 		n, err := fn(s.Of)
@@ -136,12 +137,17 @@ func (p *planner) windows(a arguments) (value, error) {
 		}
 		if number < 0 || number > 1 {
 			if p.opt.Compat {
-				return p.each(a.series, function.TypeMetric, func(n *Node) (*Node, error) { return p.nothing(n, span.span), nil })
+				return p.each(a.series, function.TypeMetric, func(n *Node) (*Node, error) {
+					return p.nothing(n, span.span), nil
+				})
 			}
-			return value{}, p.errorAt(a.consts[0].pos, nil, "a percentile is between 0 and 1, not %v; percentiles of histograms go to 100", number)
+			return value{}, p.errorAt(a.consts[0].pos, nil,
+				"a percentile is between 0 and 1, not %v; percentiles of histograms go to 100", number)
 		}
 	}
-	return p.each(a.series, function.TypeMetric, func(n *Node) (*Node, error) { return p.window(a, n, number, span) })
+	return p.each(a.series, function.TypeMetric, func(n *Node) (*Node, error) {
+		return p.window(a, n, number, span)
+	})
 }
 
 // windowName begins the name of an aggregate over time.
@@ -161,7 +167,8 @@ func (p *planner) window(a arguments, in *Node, number float64, span value) (*No
 		return p.calendarWindow(a, in, number, span)
 	}
 	if in.Calendar != nil && !a.whole {
-		return nil, p.errorAt(span.pos, nil, "spans of %v are aggregated over spans of the calendar, such as 1mo or 1y", in.Calendar)
+		return nil, p.errorAt(span.pos, nil,
+			"spans of %v are aggregated over spans of the calendar, such as 1mo or 1y", in.Calendar)
 	}
 	size := max(1, span.span/in.Resolution)
 	var err error
@@ -201,7 +208,8 @@ func (p *planner) moving(a arguments, in *Node) (*Node, error) {
 		}
 	}
 	if !(alpha > 0 && alpha <= 1) {
-		return nil, p.errorAt(by.pos, nil, "the weight of an exponentially weighted mean is above 0 and at most 1, not %v", alpha)
+		return nil, p.errorAt(by.pos, nil,
+			"the weight of an exponentially weighted mean is above 0 and at most 1, not %v", alpha)
 	}
 	return p.unary(in, fmt.Sprintf("ewma %x %d", alpha, span), &Ewma{alpha, span}), nil
 }
@@ -210,10 +218,12 @@ func (p *planner) moving(a arguments, in *Node) (*Node, error) {
 func (p *planner) histogram(a arguments, in *Node) (*Node, error) {
 	highest, digits := a.consts[0], a.consts[1]
 	if highest.number < 2 {
-		return nil, p.errorAt(highest.pos, nil, "the greatest value of a histogram is at least 2, not %v", highest.number)
+		return nil, p.errorAt(highest.pos, nil, "the greatest value of a histogram is at least 2, not %v",
+			highest.number)
 	}
 	if digits.number < 1 || digits.number > 5 {
-		return nil, p.errorAt(digits.pos, nil, "a histogram has 1 to 5 significant digits, not %v", digits.number)
+		return nil, p.errorAt(digits.pos, nil, "a histogram has 1 to 5 significant digits, not %v",
+			digits.number)
 	}
 	size := max(1, a.consts[2].span/in.Resolution)
 	h := &Histogram{Highest: int64(highest.number), Digits: int(digits.number), Size: size}
@@ -237,7 +247,8 @@ func (p *planner) statistic(a arguments, in *Node) (*Node, error) {
 		s.Percentile = 50
 	case function.Percentile:
 		if s.Percentile = a.consts[0].number; s.Percentile < 0 || s.Percentile > 100 {
-			return nil, p.errorAt(a.consts[0].pos, nil, "a percentile of a histogram is between 0 and 100, not %v", s.Percentile)
+			return nil, p.errorAt(a.consts[0].pos, nil,
+				"a percentile of a histogram is between 0 and 100, not %v", s.Percentile)
 		}
 	}
 	return p.unaryWith(in, fmt.Sprintf("statistic %d %x", s.Fn, s.Percentile), func(n *Node) {

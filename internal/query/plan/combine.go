@@ -19,7 +19,8 @@ func (p *planner) across(a arguments, q float64, k int) (value, error) {
 	key := fmt.Sprintf("across %d %x %d of%s", a.fn.Op, q, k, l.key())
 	n := p.intern(p.name(key), func(n *Node) {
 		n.Op = &Across{Fn: a.fn.Op, Quantile: q, Rank: k}
-		n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = l.res, l.longest, l.restart, l.calendar, p.shape("of its own "+key)
+		n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = l.res, l.longest, l.restart, l.calendar,
+			p.shape("of its own "+key)
 		p.bill.buffers += len(l.nodes)
 	}, l.nodes...)
 	p.describe(n, "%s", a.fn.Name)
@@ -42,7 +43,8 @@ func (p *planner) pick(a arguments) (value, error) {
 		key := fmt.Sprintf("pick %d %d %d", a.fn.Op, t.ID, in.ID)
 		z := p.intern(p.name(key), func(n *Node) {
 			n.Op = &Pick{Fn: a.fn.Op}
-			n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = in.Resolution, in.Values, in.Restart, in.Calendar, p.shape("of its own "+key)
+			n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = in.Resolution, in.Values, in.Restart,
+				in.Calendar, p.shape("of its own "+key)
 			p.bill.buffers += 2
 		}, in, t)
 		p.describe(z, "within %s", a.fn.Name)
@@ -72,10 +74,13 @@ func (p *planner) listOf(pos int, inputs []Series) (list, error) {
 	for _, in := range inputs {
 		c := in.Of
 		if c.Calendar != first.Calendar {
-			return l, p.errorAt(pos, nil, "%s and %s cannot be combined: they begin at different times", first.steps(), c.steps())
+			return l, p.errorAt(pos, nil, "%s and %s cannot be combined: they begin at different times",
+				first.steps(), c.steps())
 		}
 		if c.Resolution != first.Resolution {
-			return l, p.errorAt(pos, nil, "Combination functions can't have mix resolutions as children. (%d ms and %d ms)", first.Resolution, c.Resolution)
+			return l, p.errorAt(pos, nil,
+				"Combination functions can't have mix resolutions as children. (%d ms and %d ms)",
+				first.Resolution, c.Resolution)
 		}
 		l.aligned = l.aligned && c.Form == first.Form
 		l.nodes = append(l.nodes, c)
@@ -106,7 +111,8 @@ func (l *list) key() string {
 
 // combine plans one series from many; none gives none.
 func (p *planner) combine(pos int, fn function.Op, inputs []Series) (value, error) {
-	return p.combineAs(pos, fn, inputs, fn == function.Diff || fn == function.Product || fn == function.Quotient)
+	return p.combineAs(pos, fn, inputs, fn == function.Diff || fn == function.Product ||
+		fn == function.Quotient)
 }
 
 // combineAs is combine that says whether all inputs have to have a value.
@@ -120,7 +126,8 @@ func (p *planner) combineAs(pos int, fn function.Op, inputs []Series, strict boo
 		return v, err
 	}
 	var splits []uint8
-	if summary := fn == function.Sum || fn == function.Avg || fn == function.Min || fn == function.Max; summary && !p.opt.Compat {
+	if summary := fn == function.Sum || fn == function.Avg || fn == function.Min ||
+		fn == function.Max; summary && !p.opt.Compat {
 		splits = joinOrder(l.nodes, inputs)
 	}
 	strict = strict && !p.opt.Compat
@@ -131,7 +138,8 @@ func (p *planner) combineAs(pos int, fn function.Op, inputs []Series, strict boo
 	n := p.intern(p.name(key), func(n *Node) {
 		op := &Combine{Fn: fn, Aligned: l.aligned, Strict: strict, Splits: splits}
 		p.bill.partials += max(min(len(inputs)-1, maxPartials)-1, 0)
-		n.Op, n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = op, l.res, l.longest, l.restart, l.calendar, inputs[0].Of.Form
+		n.Op, n.Resolution, n.Values, n.Restart, n.Calendar, n.Form = op, l.res, l.longest, l.restart,
+			l.calendar, inputs[0].Of.Form
 		if p.opt.Compat {
 			op.Weights = oldWeights(fn, len(inputs))
 		}

@@ -31,9 +31,10 @@ func (p *planner) countEvents(a arguments) (value, error) {
 	if err := p.Grow(int64(len(text))); err != nil {
 		return value{}, err
 	}
-	n := p.intern(append(append(p.name("events").number(length, of.span), ' '), text...), func(n *Node) {
-		err = p.readEvents(n, b, of, length)
-	})
+	n := p.intern(append(append(p.name("events").number(length, of.span), ' '), text...),
+		func(n *Node) {
+			err = p.readEvents(n, b, of, length)
+		})
 	p.describe(n, "count %s, %d ms earlier", text, of.span)
 	return value{typ: function.TypeMetric, series: []Series{{Of: n}}}, err
 }

@@ -21,7 +21,8 @@ type graph struct {
 
 	calendars map[calendar.Step]*Calendar // by their steps
 	bounded   map[boundsOf][]int64        // bounds of windows
-	spare     struct {                    // for nodes to come and what they have, made for several at a time
+	// for nodes to come and what they have, made for several at a time
+	spare struct {
 		nodes   []Node
 		reads   []Read
 		windows []Window
@@ -162,13 +163,15 @@ func (g *graph) unary(in *Node, key string, op Op) *Node {
 // unaryWith plans such a node, of which build sets what is not as in its input.
 func (g *graph) unaryWith(in *Node, key string, build func(*Node)) *Node {
 	return g.internOver(in, g.name(key), func(n *Node) {
-		n.Resolution, n.Values, n.Form, n.Restart, n.Calendar = in.Resolution, in.Values, in.Form, in.Restart, in.Calendar
+		n.Resolution, n.Values, n.Form, n.Restart, n.Calendar = in.Resolution, in.Values, in.Form,
+			in.Restart, in.Calendar
 		build(n)
 	})
 }
 
 func (g *graph) replace(in *Node, threshold, with float64) *Node {
-	return g.unary(in, fmt.Sprintf("replace %x %x", threshold, with), &Replace{Threshold: threshold, With: with})
+	return g.unary(in, fmt.Sprintf("replace %x %x", threshold, with),
+		&Replace{Threshold: threshold, With: with})
 }
 
 // step plans a node that computes from each value and the one before it. With compat its first

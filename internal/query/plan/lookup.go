@@ -55,7 +55,14 @@ func (p *planner) lookup(l *dql.Lookup, shift int64) (value, error) {
 		if err != nil {
 			return v, err
 		}
-		v.series = append(v.series, Series{Of: n, Key: h.Key, tags: h.Tags, dims: h.Tags, Bucket: b.Name, id: b.ID})
+		v.series = append(v.series, Series{
+			Of:     n,
+			Key:    h.Key,
+			tags:   h.Tags,
+			dims:   h.Tags,
+			Bucket: b.Name,
+			id:     b.ID,
+		})
 	}
 	if l.Group == nil {
 		return v, nil
@@ -78,7 +85,12 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]sour
 	}
 	did := Lookup{Shift: shift}
 	if p.opt.Explain {
-		did.What = dql.Name(&dql.Lookup{All: l.All, Metric: l.Metric, Collection: l.Collection, Where: want.Where}, maxName)
+		did.What = dql.Name(&dql.Lookup{
+			All:        l.All,
+			Metric:     l.Metric,
+			Collection: l.Collection,
+			Where:      want.Where,
+		}, maxName)
 		want.Step = func(s source.Step) { did.Steps = append(did.Steps, s) }
 	}
 	if p.opt.Memory != nil {

@@ -68,7 +68,8 @@ func (g *graph) borrow(bytes int64) error {
 // ends when nobody waits for it any more.
 func (g *graph) Grow(bytes int64) error {
 	if g.opt.Explain && len(g.out.Nodes) > maxSteps {
-		return g.limit(g.at, "steps to explain", int64(len(g.out.Nodes)), maxSteps, "ask for fewer series, or for the values")
+		return g.limit(g.at, "steps to explain", int64(len(g.out.Nodes)), maxSteps,
+			"ask for fewer series, or for the values")
 	}
 	g.bill.planned += bytes
 	need := g.bill.planned + g.bill.told
@@ -97,7 +98,8 @@ func (g *graph) checkMemory(pos int, bytes int64) error {
 	if bytes <= g.opt.Limits.MaxMemory {
 		return nil
 	}
-	return g.limit(pos, "bytes to hold at once", bytes, g.opt.Limits.MaxMemory, "ask for a shorter range, shorter spans or fewer series")
+	return g.limit(pos, "bytes to hold at once", bytes, g.opt.Limits.MaxMemory,
+		"ask for a shorter range, shorter spans or fewer series")
 }
 
 // borrowRest takes memory for running the plan, and for showing it.

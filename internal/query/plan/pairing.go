@@ -149,16 +149,20 @@ func (j *pairing) check() error {
 		}
 		shown := *j.of
 		shown.On = on
-		return j.errorAt(j.of.Pos(), nil, "%s on the left and %s on the right: say by which the series belong together, as in %s",
+		return j.errorAt(j.of.Pos(), nil,
+			"%s on the left and %s on the right: say by which the series belong together, as in %s",
 			starsText(l), starsText(r), dql.Text(&shown))
 	}
 	for _, k := range j.of.On {
 		if most := min(l, r); k.Dim == nil && k.Star > int64(most) {
-			return j.errorAt(k.Pos, nil, "ON %d: the left has %s and the right %s", k.Star, starsText(l), starsText(r))
+			return j.errorAt(k.Pos, nil, "ON %d: the left has %s and the right %s", k.Star, starsText(l),
+				starsText(r))
 		}
 		for _, of := range []side{j.left, j.right} {
 			if k.Dim != nil && !of.has(*k.Dim) {
-				return j.errorAt(k.Pos, nil, "ON $%s: no series of %s is told from others by this dimension: use a lookup (FROM) of single series, or with it in GROUP BY",
+				return j.errorAt(k.Pos, nil,
+					"ON $%s: no series of %s is told from others by this dimension: use a lookup (FROM) of "+
+						"single series, or with it in GROUP BY",
 					k.Dim.Name, dql.Name(of.expr, maxName))
 			}
 		}
@@ -236,7 +240,9 @@ func (j *pairing) byKey(of side) (map[string]Series, error) {
 			continue
 		}
 		if other, twice := known[key]; twice {
-			return nil, j.errorAt(of.expr.Pos(), nil, "several series of %s belong to one of the other side: %s and %s; combine them first, as with sum(…), or name more in ON",
+			return nil, j.errorAt(of.expr.Pos(), nil,
+				"several series of %s belong to one of the other side: %s and %s; combine them first, as "+
+					"with sum(…), or name more in ON",
 				dql.Name(of.expr, maxName), other.title(), s.title())
 		}
 		known[key] = s
@@ -279,7 +285,8 @@ func (p *planner) nothingJoined() error {
 		return nil
 	}
 	u := p.out.Unmatched[0]
-	return p.errorAt(u.Pos, ErrNoResults, "no series of %s has a partner on the other side, such as %s", u.Selector, u.Series[0])
+	return p.errorAt(u.Pos, ErrNoResults,
+		"no series of %s has a partner on the other side, such as %s", u.Selector, u.Series[0])
 }
 
 // inJoins returns the dimensions that operators of an expression join by.

@@ -61,7 +61,8 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 	if s.Metric.Parts == nil && !p.opt.Compat { // there a metric that does not exist is 0
 		handle = b.handle.Series(s.Metric.Key)
 		if found, err = handle.Exists(p.ctx); err != nil {
-			return value{}, fmt.Errorf("look for %s in bucket %s: %w", metric.Text(s.Metric.Key), metric.Quoted(b.Name), err)
+			return value{}, fmt.Errorf("look for %s in bucket %s: %w", metric.Text(s.Metric.Key),
+				metric.Quoted(b.Name), err)
 		}
 	}
 	p.hit(s, b, found)
@@ -130,27 +131,36 @@ func matches(pattern []dql.Part, key []byte) bool {
 }
 
 // leaf plans the read of a series. handle is that of the series, if the planner has one already.
-func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shift int64) (*Node, error) {
+func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shift int64) (*Node,
+	error) {
 	var err error
-	n := p.intern(append(append(p.name("read").number(int64(b.ID), shift), ' '), key...), func(n *Node) {
-		start, end := p.out.Start-shift, p.out.End-shift
-		r := nextOf(&p.spare.reads, len(p.out.Reads))
-		if handle == nil {
-			handle = b.handle.Series(key)
-		}
-		*r = Read{Series: handle, Bucket: b.Name, Key: key, Shift: shift, From: SlotOf(start, b.Resolution), Past: SlotOf(end, b.Resolution)}
-		if p.opt.Compat { // a range that begins before 1970 is cut off there
-			r.From, r.Past = max(1, start)/b.Resolution, max(1, end)/b.Resolution
-		}
-		r.Oldest = Oldest(&b.Info, p.opt.Now)
-		n.Op, n.Resolution, n.Values, n.First = r, b.Resolution, r.Past-r.From, r.From*b.Resolution+shift
-		if p.opt.Compat {
-			n.Restart = p.opt.CompatSlots - 1
-			n.Values -= n.Values / p.opt.CompatSlots
-		}
-		n.Form = p.shape("read", b.Resolution, shift, r.From, r.Past)
-		err = p.addRead(pos, n)
-	})
+	n := p.intern(append(append(p.name("read").number(int64(b.ID), shift), ' '), key...),
+		func(n *Node) {
+			start, end := p.out.Start-shift, p.out.End-shift
+			r := nextOf(&p.spare.reads, len(p.out.Reads))
+			if handle == nil {
+				handle = b.handle.Series(key)
+			}
+			*r = Read{
+				Series: handle,
+				Bucket: b.Name,
+				Key:    key,
+				Shift:  shift,
+				From:   SlotOf(start, b.Resolution),
+				Past:   SlotOf(end, b.Resolution),
+			}
+			if p.opt.Compat { // a range that begins before 1970 is cut off there
+				r.From, r.Past = max(1, start)/b.Resolution, max(1, end)/b.Resolution
+			}
+			r.Oldest = Oldest(&b.Info, p.opt.Now)
+			n.Op, n.Resolution, n.Values, n.First = r, b.Resolution, r.Past-r.From, r.From*b.Resolution+shift
+			if p.opt.Compat {
+				n.Restart = p.opt.CompatSlots - 1
+				n.Values -= n.Values / p.opt.CompatSlots
+			}
+			n.Form = p.shape("read", b.Resolution, shift, r.From, r.Past)
+			err = p.addRead(pos, n)
+		})
 	if p.opt.Explain { // for very many reads the text costs
 		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
 	}

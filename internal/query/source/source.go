@@ -36,7 +36,8 @@ type Offers struct {
 	Index      Index // finds series by their tags; nil refuses lookups
 
 	Together Aggregator // nil: series are asked one by one
-	AtOnce   int        // series that Together takes in a call; 0: a few. More save journeys to other nodes
+	// series that Together takes in a call; 0: a few. More save journeys to other nodes
+	AtOnce int
 }
 
 // Aggregator aggregates series of a source, whichever their buckets, in less time than they
@@ -45,7 +46,8 @@ type Aggregator interface {
 	// AggregateEach is Series.Aggregate for one series after the other. It fills dst for each,
 	// and calls each with its number; dst is the caller's until each returns. It ends with the
 	// first error of each, which may be called with an error of its own before all series.
-	AggregateEach(ctx context.Context, list []Series, from, step int64, dst []chunk.Header, each func(i int, cost Cost, err error) error) error
+	AggregateEach(ctx context.Context, list []Series, from, step int64, dst []chunk.Header,
+		each func(i int, cost Cost, err error) error) error
 }
 
 // Bucket is a handle of a bucket. One goroutine uses it.
@@ -66,11 +68,10 @@ type Bucket interface {
 	// later, with Since, which of the words that were read still hold.
 	Mark() Mark
 
-	// Since says what has not changed since a mark of a bucket of that name, from a slot on. A mark of a
-	// bucket that was deleted, or of another source, says that nothing is known. What
-	// Since says holds for reads that began behind the mark and ended before the call:
-	// what it calls unchanged, a read that begins behind the call has again, unless it
-	// changes after the call.
+	// Since says what has not changed since a mark of a bucket of that name, from a slot on. A mark of
+	// a bucket that was deleted, or of another source, says that nothing is known. What Since says
+	// holds for reads that began behind the mark and ended before the call: what it calls unchanged, a
+	// read that begins behind the call has again, unless it changes after the call.
 	Since(m Mark, from int64) Unchanged
 }
 

@@ -64,7 +64,8 @@ func (b *best) add(series, recent int, first, second []byte, element func() Elem
 }
 
 func (r *ranked) bytes() int64 {
-	return int64(elementBytes + len(r.Text) + len(r.Name) + len(r.Bucket) + len(r.first) + len(r.second))
+	return int64(elementBytes + len(r.Text) + len(r.Name) + len(r.Bucket) + len(r.first) +
+		len(r.second))
 }
 
 // cut keeps the best.

@@ -19,8 +19,8 @@ func (m *meter) Grow(bytes int64) error {
 	return nil
 }
 
-// TestBestHoldsLittle: of very many elements, each better or each worse than those before, a list holds
-// few, and charges what it holds.
+// TestBestHoldsLittle: of very many elements, each better or each worse than those before, a list
+// holds few, and charges what it holds.
 func TestBestHoldsLittle(t *testing.T) {
 	for _, rising := range []bool{false, true} {
 		var m meter
@@ -43,13 +43,16 @@ func TestBestHoldsLittle(t *testing.T) {
 			t.Errorf("rising %t: %d elements were made, %d bytes charged", rising, made, m.charged)
 		}
 		list := b.elements()
-		if len(list) != 10 || b.err != nil || rising && list[0].Series != 99_999 || !rising && list[9].Series != 99_991 {
-			t.Errorf("rising %t: %d elements, %v; the first has %d series", rising, len(list), b.err, list[0].Series)
+		if len(list) != 10 || b.err != nil || rising && list[0].Series != 99_999 || !rising &&
+			list[9].Series != 99_991 {
+			t.Errorf("rising %t: %d elements, %v; the first has %d series", rising, len(list), b.err,
+				list[0].Series)
 		}
 	}
 }
 
-// TestBestChargesWhatItHolds: a list of long texts is charged, and ends where there is no memory for it.
+// TestBestChargesWhatItHolds: a list of long texts is charged, and ends where there is no memory
+// for it.
 func TestBestChargesWhatItHolds(t *testing.T) {
 	m := meter{limit: 3 << 20}
 	b, made := best{limit: 1000, memory: &m}, int64(0)
@@ -75,7 +78,8 @@ func TestBestHasAnOrder(t *testing.T) {
 		for _, e := range []struct {
 			series, recent int
 			text           string
-		}{{1, 9, "ba"}, {5, 1, "ab"}, {5, 1, "aa"}, {5, 1, "ca"}, {5, 2, "zz"}, {5, 1, "a0"}, {9, 0, "qq"}, {5, 1, "b0"}, {1, 9, "bb"}} {
+		}{{1, 9, "ba"}, {5, 1, "ab"}, {5, 1, "aa"}, {5, 1, "ca"}, {5, 2, "zz"}, {5, 1, "a0"},
+			{9, 0, "qq"}, {5, 1, "b0"}, {1, 9, "bb"}} {
 			first[0], second[0] = e.text[0], e.text[1]
 			b.add(e.series, e.recent, first[:], second[:], func() Element { return Element{Text: e.text} })
 		}

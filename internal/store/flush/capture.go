@@ -38,7 +38,13 @@ type unit struct {
 // record above that, which stays in the log.
 func (f *Flusher) capture(adopted []Chunk) *unit {
 	base, came, behind := f.Reach.begin()
-	u := &unit{base: base, behind: behind, rarely: f.Rarely(), adopted: adopted, open: make(map[uint64]int64)}
+	u := &unit{
+		base:    base,
+		behind:  behind,
+		rarely:  f.Rarely(),
+		adopted: adopted,
+		open:    make(map[uint64]int64),
+	}
 	for i := range adopted {
 		u.raise(adopted[i].Bucket, adopted[i].last())
 	}

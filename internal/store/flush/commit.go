@@ -69,10 +69,10 @@ func (f *Flusher) uncommitted(u *unit, seg *version.Segment, err error) error {
 	return err
 }
 
-// Commit makes an edit permanent, of a flush or of a merge. The caller has the gate, unless the edit
-// is about the log alone. On a full
-// disk, manifest.ErrUnwritten, it does not count, points are refused, and a flush is tried every
-// second until there is room. Any other error ends the store: what is on disk is no longer known.
+// Commit makes an edit permanent, of a flush or of a merge. The caller has the gate, unless the
+// edit is about the log alone. On a full disk, manifest.ErrUnwritten, it does not count, points are
+// refused, and a flush is tried every second until there is room. Any other error ends the store:
+// what is on disk is no longer known.
 func (f *Flusher) Commit(e manifest.Edit) error {
 	err := f.o.Manifest.Commit(e)
 	switch pressure := f.o.Pressure; {
@@ -150,12 +150,15 @@ func (f *Flusher) publish(u *unit, seg *version.Segment) {
 }
 
 // lowWater is the first position in the log that a restart needs.
-func (u *unit) lowWater() wal.LSN { return min(wal.LSN(u.accounts.AccountLSN), u.positions.Lowest()) }
+func (u *unit) lowWater() wal.LSN {
+	return min(wal.LSN(u.accounts.AccountLSN), u.positions.Lowest())
+}
 
 // forget forgets the deletions of series that an edit did that is committed.
 func (f *Flusher) forget(upTo uint64, early int64) {
 	if f.o.Columns.ForgetDeletions(upTo) && early > 0 {
 		f.counters.forgotten.Add(early)
-		f.o.Logger.Warn("deletions of series are forgotten before their time: there are too many", "series", early, "limit", f.o.MaxDeletions())
+		f.o.Logger.Warn("deletions of series are forgotten before their time: there are too many",
+			"series", early, "limit", f.o.MaxDeletions())
 	}
 }

@@ -237,11 +237,13 @@ func (f *Flusher) done(seg *version.Segment, took time.Duration) Result {
 	f.o.Took(took)
 	r := Result{Took: took}
 	if seg != nil {
-		r.Segment, r.Bytes, r.Points, r.Series = seg.Name(), seg.Info.Size, seg.Info.Points, seg.Info.Series
+		r.Segment, r.Bytes, r.Points, r.Series = seg.Name(), seg.Info.Size, seg.Info.Points,
+			seg.Info.Series
 		f.counters.bytes.Add(r.Bytes)
 		f.counters.points.Add(r.Points)
 	}
-	f.o.Logger.Debug("flushed", "segment", r.Segment, "bytes", r.Bytes, "points", r.Points, "took", took)
+	f.o.Logger.Debug("flushed", "segment", r.Segment, "bytes", r.Bytes, "points", r.Points, "took",
+		took)
 	return r
 }
 
@@ -261,5 +263,11 @@ type Stats struct {
 // Stats returns what was flushed since the start.
 func (f *Flusher) Stats() Stats {
 	c := &f.counters
-	return Stats{Flushes: c.flushes.Load(), Bytes: c.bytes.Load(), Points: c.points.Load(), Took: time.Duration(c.nanos.Load()), Forgotten: c.forgotten.Load()}
+	return Stats{
+		Flushes:   c.flushes.Load(),
+		Bytes:     c.bytes.Load(),
+		Points:    c.points.Load(),
+		Took:      time.Duration(c.nanos.Load()),
+		Forgotten: c.forgotten.Load(),
+	}
 }

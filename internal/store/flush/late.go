@@ -16,10 +16,10 @@ type LogReach struct {
 	notes  sync.Mutex // one note at a time
 }
 
-// Note makes permanent how far the records of the log go back, before the sender of one is told that it
-// is stored: one with such a slot, which the Reach of its bucket does not have. All buckets get the
-// note that they need between two flushes by the first one. A note that finds no room on the disk is
-// tried again with the next record.
+// Note makes permanent how far the records of the log go back, before the sender of one is told
+// that it is stored: one with such a slot, which the Reach of its bucket does not have. All buckets
+// get the note that they need between two flushes by the first one. A note that finds no room on
+// the disk is tried again with the next record.
 func (l *LogReach) Note(b *columns.Bucket, slot int64) error {
 	l.notes.Lock()
 	defer l.notes.Unlock()
@@ -48,8 +48,9 @@ func (l *LogReach) Note(b *columns.Bucket, slot int64) error {
 	return nil
 }
 
-// begin returns from where on records are not in a flush that begins, and how far those go back that
-// come from there on. Behind a start the log has such of which only the flush before them tells.
+// begin returns from where on records are not in a flush that begins, and how far those go back
+// that come from there on. Behind a start the log has such of which only the flush before them
+// tells.
 func (l *LogReach) begin() (base wal.LSN, came map[*columns.Bucket]int64, behind bool) {
 	all := l.o.Buckets.All()
 	came = make(map[*columns.Bucket]int64, len(all))
@@ -66,9 +67,9 @@ func (l *LogReach) begin() (base wal.LSN, came map[*columns.Bucket]int64, behind
 	return base, came, behind
 }
 
-// leave takes the moment in which a flush has what the log has, and notes the slots of records in front
-// of it that stay in the log: those in open blocks, and where any came since the flush began, those
-// that were to be expected.
+// leave takes the moment in which a flush has what the log has, and notes the slots of records in
+// front of it that stay in the log: those in open blocks, and where any came since the flush began,
+// those that were to be expected.
 func (l *LogReach) leave(u *unit, came map[*columns.Bucket]int64) {
 	highest, end := make(map[uint64]int64, len(u.highest)), u.accounts.AccountLSN
 	for _, h := range u.highest {

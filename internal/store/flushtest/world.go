@@ -1,6 +1,6 @@
 // Package flushtest puts together, for tests, what lies below a store: one data directory in memory
-// with log, MANIFEST, catalogue, account, columns and versions, and a flusher over them. Nothing runs
-// in the background but the log.
+// with log, MANIFEST, catalogue, account, columns and versions, and a flusher over them. Nothing
+// runs in the background but the log.
 package flushtest
 
 import (
@@ -86,31 +86,43 @@ type World struct {
 
 // New returns a world that ends with the test.
 func New(s *golden.Script, o Options) *World {
-	w := &World{Script: s, LogFailed: make(chan struct{}), Disk: newDisk(), Now: time.Unix(Epoch, 0), Account: account.New(),
+	w := &World{Script: s, LogFailed: make(chan struct{}), Disk: newDisk(), Now: time.Unix(Epoch, 0),
+		Account: account.New(),
 		Buckets: buckets.NewRegistry[*columns.Bucket]()}
 	w.openFiles()
 	w.Memory = memory.New(o.Memory, w.now, nil)
 	w.Pressure = backpressure.New(backpressure.Options{
-		FS: w.Disk, Dir: "/data", Logger: Quiet, FlushBytes: FlushBytes, LateMemory: FlushBytes, MinFree: MinFree,
-		Memory: w.Memory, HeadBytes: func() int64 { return 0 }, NewSeries: func() int64 { return int64(w.Columns.Unflushed.Len()) },
+		FS: w.Disk, Dir: "/data", Logger: Quiet, FlushBytes: FlushBytes, LateMemory: FlushBytes,
+		MinFree: MinFree,
+		Memory:  w.Memory, HeadBytes: func() int64 {
+			return 0
+		}, NewSeries: func() int64 { return int64(w.Columns.Unflushed.Len()) },
 		OnFatal: func(error) { w.Fatals++ },
 	})
 	w.Sealers = backpressure.NewSealers(w.Pressure)
 	var err error
-	w.Log, err = wal.Open(wal.Options{FS: w.Disk, Dir: "/data/wal", Sync: wal.Off, FileSize: 4 << 10, MaxRecord: 1 << 10, Logger: Quiet, OnFailure: func(err error) {
-		w.Pressure.Fail(err)
-		close(w.LogFailed)
-	}})
+	w.Log, err = wal.Open(wal.Options{FS: w.Disk, Dir: "/data/wal", Sync: wal.Off, FileSize: 4 << 10,
+		MaxRecord: 1 << 10, Logger: Quiet, OnFailure: func(err error) {
+			w.Pressure.Fail(err)
+			close(w.LogFailed)
+		}})
 	w.Must(err)
 	w.Files = segment.NewFiles(w.Disk, 8, 0)
 	w.Dir = version.NewDir(w.Disk, "/data", w.Files, Quiet)
 	w.Dir.RaiseNumber(1)
 	w.Versions = version.New(w.Dir.Retire)
-	w.Ledger = ledger.New(ledger.Options{Account: w.Account, Clock: w.Clock, Exists: func(id uint64) bool { return w.Buckets.ID(id) != nil },
+	w.Ledger = ledger.New(ledger.Options{Account: w.Account, Clock: w.Clock,
+		Exists: func(id uint64) bool {
+			return w.Buckets.ID(id) != nil
+		},
 		DiskFull: w.Pressure.DiskFull, FreeSpace: w.Pressure.Free})
 	w.Ledger.Use(w.Log)
-	w.Columns = columns.New(columns.Options{Buckets: w.Buckets, Log: w.Ledger, Clock: w.Clock, Versions: w.Versions,
-		Names: w.Memory.NewStock(memory.StockOptions{Name: "names", Limit: o.Memory}), NewSeries: func() { w.Flusher.AddSeries() }})
+	w.Columns = columns.New(columns.Options{Buckets: w.Buckets, Log: w.Ledger, Clock: w.Clock,
+		Versions: w.Versions,
+		Names:    w.Memory.NewStock(memory.StockOptions{Name: "names", Limit: o.Memory}),
+		NewSeries: func() {
+			w.Flusher.AddSeries()
+		}})
 	step := o.Step
 	if step == nil {
 		step = func(int) {}
@@ -120,8 +132,14 @@ func New(s *golden.Script, o Options) *World {
 		Log: w.Log, Ledger: w.Ledger, Manifest: w.Manifest, Catalogue: w.Catalogue, Damage: &w.Damage,
 		Columns: w.Columns, Buckets: w.Buckets, Arenas: &w.Arenas, Versions: w.Versions, Dir: w.Dir,
 		Pressure: w.Pressure, Sealers: w.Sealers,
-		HeadEnd: func() (wal.LSN, bool) { return w.Log.End(), false }, AccountEnd: w.Log.End, Ownerless: flush.NewLosses(w.Account, w.Ledger.Copies(), "ownerless"), Lost: flush.NewLosses(w.Account, w.Ledger.Copies(), "lost"),
-		Sides: o.Sides, Sizes: flush.Sizes{FlushBytes: FlushBytes, ShareSize: flush.DefaultShareSize}, MaxDeletions: func() int64 { return 1 << 20 },
+		HeadEnd: func() (wal.LSN, bool) {
+			return w.Log.End(), false
+		}, AccountEnd: w.Log.End, Ownerless: flush.NewLosses(w.Account, w.Ledger.Copies(), "ownerless"),
+		Lost:  flush.NewLosses(w.Account, w.Ledger.Copies(), "lost"),
+		Sides: o.Sides, Sizes: flush.Sizes{FlushBytes: FlushBytes, ShareSize: flush.DefaultShareSize},
+		MaxDeletions: func() int64 {
+			return 1 << 20
+		},
 		Step: step, Took: func(time.Duration) {}, Committed: func() { w.Committed++ },
 	})
 	s.T.Cleanup(w.close)
@@ -134,7 +152,9 @@ func (w *World) now() time.Time { return w.Now }
 func (w *World) openFiles() {
 	w.Damage.Logger = Quiet
 	w.Clock = clock.New(w.now)
-	lock, _, err := datadir.Acquire(w.Disk, "/data", func(origin.Directory, bool) origin.Directory { return own }, w.Damage.Report)
+	lock, _, err := datadir.Acquire(w.Disk, "/data", func(origin.Directory, bool) origin.Directory {
+		return own
+	}, w.Damage.Report)
 	w.Must(err)
 	w.T.Cleanup(func() { _ = lock.Close() })
 	w.Manifest, _, _, err = manifest.Open(w.Disk, "/data", own, Quiet)
@@ -215,14 +235,15 @@ func (w *World) Run(command string, args []string) bool {
 	return true
 }
 
-// Logged notes that a record was appended, of which there may be two copies, and returns its number.
+// Logged notes that a record was appended, of which there may be two copies, and returns its
+// number.
 func (w *World) Logged() int {
 	w.Ends = append(w.Ends, w.Log.End())
 	return len(w.Ends)
 }
 
-// Record returns the number of the first record that is not below a position: between records the log
-// has some of its own. It is 0 for none.
+// Record returns the number of the first record that is not below a position: between records the
+// log has some of its own. It is 0 for none.
 func (w *World) Record(position uint64) int {
 	if position == 0 {
 		return 0
@@ -238,7 +259,12 @@ func (w *World) Record(position uint64) int {
 
 // Bucket makes a bucket; its id is the next number.
 func (w *World) Bucket(name string) {
-	info := buckets.Info{ID: uint64(len(w.Buckets.All()) + 1), Name: name, Resolution: 1000, PPF: 604800}
+	info := buckets.Info{
+		ID:         uint64(len(w.Buckets.All()) + 1),
+		Name:       name,
+		Resolution: 1000,
+		PPF:        604800,
+	}
 	w.Must(w.Ledger.Change(logrecord.AppendBucket(nil, &info), func() {
 		w.Buckets.Add(columns.NewBucket(info, Height, w.Arenas.Of(Height)))
 	}))
@@ -261,7 +287,9 @@ func (w *World) Series(text string) (b *columns.Bucket, key []byte) {
 // Drop deletes a bucket.
 func (w *World) Drop(name string) {
 	b := w.Buckets.Get(name)
-	w.Must(w.Columns.DeleteBucket(b, func() buckets.Deletion { return w.Buckets.Deletion(b, w.Now) }, func(d buckets.Deletion, apply func()) error {
+	w.Must(w.Columns.DeleteBucket(b, func() buckets.Deletion {
+		return w.Buckets.Deletion(b, w.Now)
+	}, func(d buckets.Deletion, apply func()) error {
 		return w.Ledger.ChangeTwice(logrecord.AppendBucketDeleted(nil, &d), apply)
 	}))
 	sealed, late := w.Columns.DropGroups(b)
@@ -286,7 +314,8 @@ func (w *World) Define(text string) columns.Position {
 	return p
 }
 
-// Write stores points from a slot on, counted from the epoch. Those whose blocks are closed are late.
+// Write stores points from a slot on, counted from the epoch. Those whose blocks are closed are
+// late.
 func (w *World) Write(text string, from, n int64) {
 	b, _ := w.Series(text)
 	p := w.Define(text)
@@ -296,7 +325,13 @@ func (w *World) Write(text string, from, n int64) {
 	}
 	minute := w.Clock.Unix() / int64(time.Minute)
 	w.Ledger.Count(func() {
-		a, err := p.Group.Apply(head.Write{Column: p.Column, Slot: Epoch + from, Words: words, Down: true, Epoch: p.Columns.Epoch()}, w.Clock.Steady(),
+		a, err := p.Group.Apply(head.Write{
+			Column: p.Column,
+			Slot:   Epoch + from,
+			Words:  words,
+			Down:   true,
+			Epoch:  p.Columns.Epoch(),
+		}, w.Clock.Steady(),
 			func(c *account.Counts) (uint64, error) {
 				lsn, err := w.Log.Append([]byte("points"))
 				w.Account.Add(b.ID, minute, c)

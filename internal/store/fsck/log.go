@@ -30,25 +30,32 @@ func (c *checker) checkLog() {
 		for _, b := range c.state.Buckets {
 			buckets[b.ID] = true
 		}
-		report, err := wal.Inspect(c.fs, c.path(datadir.WAL), c.id, from, func(lsn wal.LSN, rec []byte) error {
-			records++
-			p, err := logrecord.Parse(rec)
-			switch p.Kind {
-			case logrecord.Bucket:
-				buckets[p.Bucket] = true
-			case logrecord.BucketDeleted:
-				delete(buckets, p.Bucket)
-			}
-			if p.Kind == logrecord.SeriesDeleted && uint64(lsn) >= c.state.AccountLSN {
-				for _, id := range p.DeletedSeries() {
-					c.deleted[id] = true
+		report, err := wal.Inspect(c.fs, c.path(datadir.WAL), c.id, from,
+			func(lsn wal.LSN, rec []byte) error {
+				records++
+				p, err := logrecord.Parse(rec)
+				switch p.Kind {
+				case logrecord.Bucket:
+					buckets[p.Bucket] = true
+				case logrecord.BucketDeleted:
+					delete(buckets, p.Bucket)
 				}
-			}
-			if err != nil {
-				c.damaged(Damage{File: datadir.WAL, Offset: int64(lsn), Length: int64(len(rec)), Part: "record (by LSN)", Detail: err.Error()})
-			}
-			return nil
-		})
+				if p.Kind == logrecord.SeriesDeleted && uint64(lsn) >= c.state.AccountLSN {
+					for _, id := range p.DeletedSeries() {
+						c.deleted[id] = true
+					}
+				}
+				if err != nil {
+					c.damaged(Damage{
+						File:   datadir.WAL,
+						Offset: int64(lsn),
+						Length: int64(len(rec)),
+						Part:   "record (by LSN)",
+						Detail: err.Error(),
+					})
+				}
+				return nil
+			})
 		if c.running != nil && oserror.IsNotExist(err) && attempt < listAttempts {
 			continue
 		}
@@ -74,7 +81,12 @@ func (c *checker) logReport(report *wal.Report) {
 		if g.File != "" {
 			file = c.fs.PathJoin(datadir.WAL, c.fs.PathBase(g.File))
 		}
-		c.damaged(Damage{File: file, Part: "file", Expected: fmt.Sprintf("records from LSN %d to %d", g.From, g.To), Found: "no file"})
+		c.damaged(Damage{
+			File:     file,
+			Part:     "file",
+			Expected: fmt.Sprintf("records from LSN %d to %d", g.From, g.To),
+			Found:    "no file",
+		})
 	}
 	for _, p := range report.Torn {
 		// Beside a running store this is a write under way.
@@ -101,6 +113,7 @@ func (c *checker) lostInLog(report *wal.Report, buckets map[uint64]bool) {
 }
 
 func (c *checker) logPlace(p wal.Place, part string) Damage {
-	return Damage{File: c.fs.PathJoin(datadir.WAL, c.fs.PathBase(p.File)), Offset: p.Offset, Length: p.Bytes, Part: part,
+	return Damage{File: c.fs.PathJoin(datadir.WAL, c.fs.PathBase(p.File)), Offset: p.Offset,
+		Length: p.Bytes, Part: part,
 		Detail: fmt.Sprintf("%s (LSN %d)", p.Reason, p.LSN)}
 }

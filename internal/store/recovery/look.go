@@ -21,7 +21,8 @@ import (
 const logSuffix = ".wal"
 
 // ErrNoLog says what it means that a directory with a MANIFEST has no log.
-var ErrNoLog = errors.New("all of it is missing: what no flush has written is lost, how much is not known, and older values may stand where it was newer")
+var ErrNoLog = errors.New("all of it is missing: what no flush has written is lost, how much is " +
+	"not known, and older values may stand where it was newer")
 
 // parseName returns the number in the name of a file.
 func parseName(name, suffix string) (n uint64, ok bool) {
@@ -43,9 +44,10 @@ func (r Readers) Close() error {
 	return errors.Join(errs...)
 }
 
-// Look lists and opens the files of segments in the directory dir, which has the id of. Its error is one that says nothing
-// about the files, such as a limit of open ones or a newer format.
-func Look(fs vfs.FS, dir string, of origin.Directory, state *manifest.State, open func(path string) (*segment.Reader, error)) (in Input, readers Readers, err error) {
+// Look lists and opens the files of segments in the directory dir, which has the id of. Its error
+// is one that says nothing about the files, such as a limit of open ones or a newer format.
+func Look(fs vfs.FS, dir string, of origin.Directory, state *manifest.State,
+	open func(path string) (*segment.Reader, error)) (in Input, readers Readers, err error) {
 	in.State, readers = state, Readers{}
 	if err := in.list(fs, dir); err != nil {
 		return in, readers, err
@@ -70,7 +72,8 @@ func Look(fs vfs.FS, dir string, of origin.Directory, state *manifest.State, ope
 		case segment.IsDamage(err) || oserror.IsNotExist(err):
 			f.Damage = err.Error()
 		case err != nil:
-			return in, readers, fmt.Errorf("segment %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
+			return in, readers,
+				fmt.Errorf("segment %s: %w; mend the cause and start again, nothing was changed", f.Path, err)
 		default:
 			if !f.belongs(of, r, at >= 0) {
 				_ = r.Close() // it was only read
@@ -118,11 +121,17 @@ func (in *Input) list(fs vfs.FS, dir string) error {
 		}
 		slices.Sort(names)
 		for _, name := range names {
-			f := File{Path: sub + "/" + name, Kind: manifest.Kind(kind), Temp: strings.HasSuffix(name, datadir.TempSuffix)}
+			f := File{
+				Path: sub + "/" + name,
+				Kind: manifest.Kind(kind),
+				Temp: strings.HasSuffix(name, datadir.TempSuffix),
+			}
 			seq, ok := parseName(strings.TrimSuffix(name, datadir.TempSuffix), datadir.SegmentSuffix)
 			f.Seq, f.Foreign = seq, !ok
 			if ok && !f.Temp {
-				f.Foreign = seen[seq] || slices.ContainsFunc(in.State.Segments, func(m manifest.Segment) bool { return m.Seq == seq && m.Kind != f.Kind })
+				f.Foreign = seen[seq] || slices.ContainsFunc(in.State.Segments, func(m manifest.Segment) bool {
+					return m.Seq == seq && m.Kind != f.Kind
+				})
 				seen[seq] = true
 			}
 			in.Highest = max(in.Highest, seq)
@@ -184,7 +193,8 @@ func (f *File) read(r *segment.Reader, state *manifest.State) error {
 func (f *File) describe(r *segment.Reader) error {
 	info := r.Info()
 	f.Meta = manifest.Segment{
-		Seq: f.Seq, Kind: f.Kind, Bytes: info.Size, Sum: info.Sum, Points: info.Points, Generation: uint64(info.Generation), Marks: hole.Marks{All: true},
+		Seq: f.Seq, Kind: f.Kind, Bytes: info.Size, Sum: info.Sum, Points: info.Points,
+		Generation: uint64(info.Generation), Marks: hole.Marks{All: true},
 	}
 	buckets, err := r.Buckets()
 	if err != nil && !segment.IsDamage(err) {
@@ -193,13 +203,19 @@ func (f *File) describe(r *segment.Reader) error {
 	var ranges window.Ranges
 	for i := range buckets {
 		id := buckets[i].ID
-		if err := r.Entries(id, func(number int64, _ int) { ranges.Add(id, number) }); err != nil && !segment.IsDamage(err) {
+		if err := r.Entries(id, func(number int64, _ int) {
+			ranges.Add(id, number)
+		}); err != nil && !segment.IsDamage(err) {
 			return err
 		}
 	}
 	f.Meta.Ranges = ranges.List()
 	if f.Kind == manifest.Window && len(f.Meta.Ranges) > 0 {
-		f.Meta.Ranges = []manifest.Range{{Bucket: f.Meta.Ranges[0].Bucket, First: info.WindowFirst, Past: info.WindowFirst + int64(info.WindowChunks)}}
+		f.Meta.Ranges = []manifest.Range{{
+			Bucket: f.Meta.Ranges[0].Bucket,
+			First:  info.WindowFirst,
+			Past:   info.WindowFirst + int64(info.WindowChunks),
+		}}
 	}
 	return nil
 }

@@ -27,20 +27,29 @@ func (p *planner) rebuild() {
 		}
 		if v.Fate == Adopt {
 			e.AddSegments = append(e.AddSegments, v.File.Meta)
-			if i, ok := slices.BinarySearchFunc(st.Lost, v.File.Seq, func(l manifest.LostSegment, seq uint64) int { return cmp.Compare(l.Seq, seq) }); ok {
+			if i, ok := slices.BinarySearchFunc(st.Lost, v.File.Seq,
+				func(l manifest.LostSegment, seq uint64) int {
+					return cmp.Compare(l.Seq, seq)
+				}); ok {
 				p.plan.Found = append(p.plan.Found, recovered(st.Lost[i], v.File.Meta.Points))
 				e.Found = append(e.Found, v.File.Seq)
 			}
 		}
 	}
-	slices.SortFunc(e.AddSegments, func(a, b manifest.Segment) int { return cmp.Compare(a.Seq, b.Seq) })
+	slices.SortFunc(e.AddSegments, func(a, b manifest.Segment) int {
+		return cmp.Compare(a.Seq, b.Seq)
+	})
 	for i := range st.Segments {
 		if seq := st.Segments[i].Seq; p.dead[seq] || p.lost[seq] != nil || p.outlived[seq] {
 			e.RemoveSegments = append(e.RemoveSegments, seq)
 		}
 	}
 	for _, l := range p.plan.Lost {
-		e.Lost = append(e.Lost, manifest.LostSegment{Seq: l.Meta.Seq, Kind: l.Meta.Kind, Points: uint64(max(l.Meta.Points, 0))})
+		e.Lost = append(e.Lost, manifest.LostSegment{
+			Seq:    l.Meta.Seq,
+			Kind:   l.Meta.Kind,
+			Points: uint64(max(l.Meta.Points, 0)),
+		})
 		e.AddHoles = append(e.AddHoles, l.Meta.LostMarks(chunk.Slots)...)
 	}
 	for _, h := range st.Holes {
@@ -54,7 +63,9 @@ func (p *planner) rebuild() {
 	}
 	p.takeBuckets()
 	p.plan.NextSeq = max(st.NextSeq, e.NextSeq, p.in.Highest+1, 1)
-	p.plan.Changed = st.Suspect || len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost)+len(e.Files.Add)+len(e.Files.Remove)+len(e.Files.Lost)+len(e.Files.Found) > 0
+	p.plan.Changed = st.Suspect ||
+		len(e.AddSegments)+len(e.RemoveSegments)+len(e.Lost)+len(e.Files.Add)+len(e.Files.Remove)+len(
+			e.Files.Lost)+len(e.Files.Found) > 0
 	if p.plan.Changed {
 		e.NextSeq = p.plan.NextSeq
 		e.Settled, e.Suspect = !unread, unread
@@ -104,7 +115,9 @@ func (p *planner) takeOver() {
 		}
 		for _, b := range s.PutBuckets {
 			if newer := s.AccountLSN > st.AccountLSN; newer || !hasBucket(st, b.ID) {
-				e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o buckets.Info) bool { return o.ID == b.ID }), b)
+				e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o buckets.Info) bool {
+					return o.ID == b.ID
+				}), b)
 			}
 		}
 		for _, t := range slices.Concat(s.Tombstones, s.Remembered) {
@@ -124,8 +137,10 @@ func (p *planner) takeOver() {
 		}
 		p.takeLostFiles(s.Files.Lost)
 		e.Highest, e.Late = append(e.Highest, s.Highest...), append(e.Late, s.Late...)
-		e.NextSeq, e.NextGroup, e.DeletionsFrom = max(e.NextSeq, s.NextSeq), max(e.NextGroup, s.NextGroup), max(e.DeletionsFrom, s.DeletionsFrom)
-		e.Incarnation, e.RememberAfter = max(e.Incarnation, s.Incarnation), max(e.RememberAfter, s.RememberAfter)
+		e.NextSeq, e.NextGroup, e.DeletionsFrom = max(e.NextSeq, s.NextSeq),
+			max(e.NextGroup, s.NextGroup), max(e.DeletionsFrom, s.DeletionsFrom)
+		e.Incarnation, e.RememberAfter = max(e.Incarnation, s.Incarnation),
+			max(e.RememberAfter, s.RememberAfter)
 		e.LastFlush, e.LastMerged = max(e.LastFlush, s.LastFlush), max(e.LastMerged, s.LastMerged)
 	}
 	if len(said) == 0 || p.logReachesBack() {
@@ -147,7 +162,8 @@ func (p *planner) takeLostFiles(said []manifest.LostFile) {
 	for i := range said {
 		l := &said[i]
 		same := func(o manifest.LostFile) bool { return o.FileName == l.FileName }
-		if p.in.State.LostFile(l.FileName) == nil && !p.there(l.FileName) && !slices.ContainsFunc(e.Lost, same) {
+		if p.in.State.LostFile(l.FileName) == nil && !p.there(l.FileName) &&
+			!slices.ContainsFunc(e.Lost, same) {
 			e.Lost = append(e.Lost, *l)
 		}
 	}
@@ -167,7 +183,9 @@ func newDeletions(st *manifest.State) deletions {
 // add reports whether a deletion was not known.
 func (d deletions) add(t manifest.Tombstones) bool {
 	at := [2]uint64{t.Bucket, t.DeleteSequence}
-	same := func(o manifest.Tombstones) bool { return o.LSN == t.LSN && slices.Equal(o.Series, t.Series) }
+	same := func(o manifest.Tombstones) bool {
+		return o.LSN == t.LSN && slices.Equal(o.Series, t.Series)
+	}
 	if slices.ContainsFunc(d[at], same) {
 		return false
 	}
@@ -178,7 +196,8 @@ func (d deletions) add(t manifest.Tombstones) bool {
 // flushMissing reports whether a flush is lost: the log may still hold some of it.
 func (p *planner) flushMissing() bool {
 	for i := range p.in.Files {
-		if f := &p.in.Files[i]; f.Kind == manifest.Flush && !f.Temp && !f.Foreign && !f.opens() && !p.dead[f.Seq] {
+		if f := &p.in.Files[i]; f.Kind == manifest.Flush && !f.Temp && !f.Foreign && !f.opens() &&
+			!p.dead[f.Seq] {
 			return true
 		}
 	}

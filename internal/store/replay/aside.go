@@ -31,7 +31,8 @@ type Again struct {
 }
 
 func (e *Again) Error() string {
-	return fmt.Sprintf("%d records are lost from the log: what was written before them is put aside first", len(e.lost))
+	return fmt.Sprintf("%d records are lost from the log: what was written before them is put aside "+
+		"first", len(e.lost))
 }
 
 // Damage returns the names of the damage that the start found.
@@ -65,7 +66,8 @@ func (f *firstReading) hide(lost []logrecord.Lost) error {
 	whole, known := split(hidden)
 	holes, wide := f.r.target.holes(known, hole.Position{Generation: f.generation})
 	if wide {
-		f.r.o.Logger.Error("damage took so many records from the log that their slots are unknown for all series of their buckets", "limit", maxLogHoles)
+		f.r.o.Logger.Error("damage took so many records from the log that their slots are unknown for "+
+			"all series of their buckets", "limit", maxLogHoles)
 	}
 	return f.r.o.AddHoles(append(holes, f.wholeHoles(whole)...))
 }
@@ -129,7 +131,8 @@ func (f *firstReading) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 		if r.o.Pressure.Failed() != nil {
 			return older, err
 		}
-		r.o.Logger.Error("older values of slots in which records of the log are lost cannot be kept", "err", err)
+		r.o.Logger.Error("older values of slots in which records of the log are lost cannot be kept",
+			"err", err)
 	}
 	return older, nil
 }
@@ -142,7 +145,8 @@ func (f *firstReading) applyOlder(a *applier) error {
 			return nil
 		}
 		p, err := logrecord.Parse(rec)
-		if err != nil || len(r.target.lost.Behind(p.Group, uint64(lsn))) == 0 || uint64(lsn) < f.state.ReplayPositionOf(p.Group) {
+		if err != nil || len(r.target.lost.Behind(p.Group, uint64(lsn))) == 0 ||
+			uint64(lsn) < f.state.ReplayPositionOf(p.Group) {
 			return nil
 		}
 		b, g := r.o.Buckets.ID(p.Bucket), r.target.groups.Get(p.Group)

@@ -21,7 +21,8 @@ const closeEvery = 32
 
 // ErrNoRoom is wrapped by what ends the replay of a log whose points do not fit into memory while
 // the node is to end and no flush makes room.
-var ErrNoRoom = errors.New("not all of the log came into memory, because no flush makes room; nothing is lost: the log keeps its points for the next start")
+var ErrNoRoom = errors.New("not all of the log came into memory, because no flush makes room; " +
+	"nothing is lost: the log keeps its points for the next start")
 
 // replayer applies the log on top of what the last flush left. A start reads it
 // once for all that is no point, and for the account; what it has of points is
@@ -71,7 +72,9 @@ func (r *replayer) awaitRoom(ctx context.Context) error {
 	if !errors.Is(err, backpressure.ErrUrgent) {
 		return err
 	}
-	if err = c.Hold(ctx, func() bool { return r.full() && !c.FlushFailed() }, false); err == nil && r.full() {
+	if err = c.Hold(ctx, func() bool {
+		return r.full() && !c.FlushFailed()
+	}, false); err == nil && r.full() {
 		err = ErrNoRoom
 	}
 	return err
@@ -138,7 +141,8 @@ func (r *replayer) some(a *applier, l *pendingRecords, in *wal.Reader) (gone uin
 
 // next applies the next pending record of a group, or returns the position of it where it is
 // gone.
-func (r *replayer) next(a *applier, l *pendingRecords, g *head.Group, in *wal.Reader) (gone uint64, err error) {
+func (r *replayer) next(a *applier, l *pendingRecords, g *head.Group, in *wal.Reader) (gone uint64,
+	err error) {
 	rec, err := in.Record(wal.LSN(l.next))
 	if errors.Is(err, wal.ErrNoRecord) {
 		return l.next, nil

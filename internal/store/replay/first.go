@@ -254,7 +254,12 @@ func (f *firstReading) deleteSeries(lsn wal.LSN, p *logrecord.Record) error {
 	}
 	o.Flusher.Gate().Lock()
 	defer o.Flusher.Gate().Unlock()
-	d := columns.Deletion{Bucket: b, DeleteSequence: o.Dir.TakeDeletion(), Why: p.Why, Incarnation: p.Incarnation}
+	d := columns.Deletion{
+		Bucket:         b,
+		DeleteSequence: o.Dir.TakeDeletion(),
+		Why:            p.Why,
+		Incarnation:    p.Incarnation,
+	}
 	f.owners.Delete(&d, p, lsn)
 	o.Deleted(&d)
 	f.deleted[b] = append(f.deleted[b], d.Series...)
@@ -263,8 +268,10 @@ func (f *firstReading) deleteSeries(lsn wal.LSN, p *logrecord.Record) error {
 
 // deletionOf is the record of the deletion that a definition says was there.
 func deletionOf(define *logrecord.Record, id metric.SeriesID) *logrecord.Record {
-	rec := logrecord.AppendSeriesDeleted(nil, define.Bucket, series.None.Group(), logrecord.Deleted, define.Incarnation)
-	p, _ := logrecord.Parse(logrecord.AppendDeleted(rec, series.None.Column(), id)) // it is well-formed: define.Incarnation is not 0
+	rec := logrecord.AppendSeriesDeleted(nil, define.Bucket, series.None.Group(), logrecord.Deleted,
+		define.Incarnation)
+	// it is well-formed: define.Incarnation is not 0
+	p, _ := logrecord.Parse(logrecord.AppendDeleted(rec, series.None.Column(), id))
 	return &p
 }
 

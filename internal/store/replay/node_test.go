@@ -46,7 +46,8 @@ func (s *script) open(again *Again) error {
 	logger := slog.New(slog.DiscardHandler)
 	now := func() time.Time { return time.Unix(1000, 0) }
 	n := s.node
-	n.stop, n.hold, n.account, n.damage = make(chan struct{}), make(chan struct{}), account.New(), &damage.Notes{Logger: logger}
+	n.stop, n.hold, n.account, n.damage = make(chan struct{}), make(chan struct{}), account.New(),
+		&damage.Notes{Logger: logger}
 	n.registry = buckets.NewRegistry[*columns.Bucket]()
 	budget, clock := memory.New(0, now, nil), clock.New(now)
 	control := backpressure.New(backpressure.Options{
@@ -57,7 +58,9 @@ func (s *script) open(again *Again) error {
 	n.sealers = backpressure.NewSealers(control)
 	n.sealers.Start()
 	books := ledger.New(ledger.Options{
-		Account: n.account, Clock: clock, Exists: func(id uint64) bool { return n.registry.ID(id) != nil },
+		Account: n.account, Clock: clock, Exists: func(id uint64) bool {
+			return n.registry.ID(id) != nil
+		},
 		DiskFull: func() bool { return false }, FreeSpace: func() (int64, bool) { return 0, false },
 	})
 	books.Use(n.log)
@@ -81,8 +84,10 @@ func (s *script) open(again *Again) error {
 	s.replay = New(Options{
 		Sides: beside, LostEvents: lostEvents,
 		Log: n.log, Ledger: books, Columns: n.columns, Buckets: n.registry, Dir: dir, Clock: clock,
-		Flusher: &flusher{script: s}, Pressure: control, Sealers: n.sealers, Damage: n.damage, Logger: logger,
-		Ownerless: flush.NewLosses(n.account, books.Copies(), LostRecord), Lost: flush.NewLosses(n.account, books.Copies(), LostInReplay),
+		Flusher: &flusher{script: s}, Pressure: control, Sealers: n.sealers, Damage: n.damage,
+		Logger:    logger,
+		Ownerless: flush.NewLosses(n.account, books.Copies(), LostRecord),
+		Lost:      flush.NewLosses(n.account, books.Copies(), LostInReplay),
 		NewBucket: s.newBucket, DropGroups: func(b *columns.Bucket) {
 			n.columns.DropGroups(b)
 			books.DeleteBucket(b.ID)
@@ -175,7 +180,8 @@ func (s *script) flush(ctx context.Context) error {
 			if !cols.Has(col) {
 				continue
 			}
-			if err := s.reader.Read(ctx, reader.Series{Bucket: g.Bucket, ID: cols.ID(col)}, 0, words, nil); err != nil {
+			if err := s.reader.Read(ctx, reader.Series{Bucket: g.Bucket, ID: cols.ID(col)}, 0, words,
+				nil); err != nil {
 				return err
 			}
 			text := ""
@@ -188,7 +194,9 @@ func (s *script) flush(ctx context.Context) error {
 				all = append(all, flushed{metric.Text(cols.Key(col)), text})
 			}
 		}
-		s.sealers.Applied(g, head.Applied{Closed: g.CloseBlocks(func(uint64, int64, int64) bool { return true })})
+		s.sealers.Applied(g, head.Applied{Closed: g.CloseBlocks(func(uint64, int64, int64) bool {
+			return true
+		})})
 		if c := g.BeginFlush(); c.Highest >= 0 {
 			s.registry.ID(g.Bucket).RaiseHighest(c.Highest)
 		}

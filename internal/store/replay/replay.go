@@ -141,8 +141,9 @@ func New(o Options, found Found) *Replay {
 		run.target.lost = logrecord.ByGroup(found.Again.lost)
 	}
 	r.first = &firstReading{
-		r: run, state: found.State, owners: found.Owners, again: found.Again, generation: o.Dir.NextNumber(),
-		deleted: make(map[*columns.Bucket][]version.Tombstone),
+		r: run, state: found.State, owners: found.Owners, again: found.Again,
+		generation: o.Dir.NextNumber(),
+		deleted:    make(map[*columns.Bucket][]version.Tombstone),
 	}
 	r.behind.Store(run)
 	return r
@@ -222,7 +223,8 @@ func (r *Replay) flushLosses(unknown bool) {
 	if !unknown && !r.o.Ownerless.Any() && !r.o.Lost.Any() {
 		return
 	}
-	if _, err := r.o.Flusher.All(context.Background()); err != nil && !errors.Is(err, version.ErrClosed) {
+	if _, err := r.o.Flusher.All(context.Background()); err != nil &&
+		!errors.Is(err, version.ErrClosed) {
 		r.o.Logger.Warn("the flush behind a replay with losses failed and is tried again", "err", err)
 	}
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // unknown returns what stands for the records that damage took and of which nothing is known: for
-// each bucket, and each group of it, the slots that they may have overwritten. The account names the
-// loss; the number of its points is not known.
+// each bucket, and each group of it, the slots that they may have overwritten. The account names
+// the loss; the number of its points is not known.
 func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.Lost, err error) {
 	if report.Unknown == 0 {
 		return nil, nil
@@ -36,7 +36,11 @@ func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.Lost, err 
 			}
 		}
 		lowest := max(flushed+1, b.Reach.Below(highest[b.ID]))
-		l := logrecord.Lost{LSN: past, Whole: true, Head: logrecord.Head{Bucket: b.ID, Group: series.None.Group()}}
+		l := logrecord.Lost{
+			LSN:   past,
+			Whole: true,
+			Head:  logrecord.Head{Bucket: b.ID, Group: series.None.Group()},
+		}
 		l.First, l.Last = f.state.LowestOf(b.ID, place, lowest), b.Reach.Highest()
 		if l.First > l.Last {
 			continue
@@ -63,9 +67,9 @@ func (e *Again) wholeBefore(lsn uint64) (whole []logrecord.Lost) {
 	return whole
 }
 
-// highestBefore returns the highest slot of each bucket in front of a place in the log. What follows
-// there without a note lies above what is flushed, and hardly below that (columns.Reach). Where a flush
-// came behind the place, that has noted all slots that it has left in the log.
+// highestBefore returns the highest slot of each bucket in front of a place in the log. What
+// follows there without a note lies above what is flushed, and hardly below that (columns.Reach).
+// Where a flush came behind the place, that has noted all slots that it has left in the log.
 func (f *firstReading) highestBefore(place uint64) (map[uint64]int64, error) {
 	highest := make(map[uint64]int64)
 	if place < f.state.AccountLSN {
@@ -89,7 +93,8 @@ func (f *firstReading) wholeHoles(whole []logrecord.Lost) []hole.Hole {
 	for _, h := range holes {
 		if b := f.r.o.Buckets.ID(h.Bucket); b != nil {
 			f.r.o.Damage.Report(fmt.Sprintf("log of bucket %s", b.Name), fmt.Errorf(
-				"records of which nothing is known may have overwritten slots %d to %d, where no older value is shown as current", h.From, h.Past-1))
+				"records of which nothing is known may have overwritten slots %d to %d, where no older value "+
+					"is shown as current", h.From, h.Past-1))
 		}
 	}
 	return holes

@@ -75,9 +75,12 @@ func (s *start) withoutEnded(all, deleted []segment.Series) []segment.Series {
 // forgotten and began anew.
 func latest(all []segment.Series) []segment.Series {
 	slices.SortFunc(all, func(a, b segment.Series) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]), cmp.Compare(b.Since, a.Since))
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), bytes.Compare(a.Hash[:], b.Hash[:]),
+			cmp.Compare(b.Since, a.Since))
 	})
-	return slices.CompactFunc(all, func(a, b segment.Series) bool { return a.Bucket == b.Bucket && a.Hash == b.Hash })
+	return slices.CompactFunc(all, func(a, b segment.Series) bool {
+		return a.Bucket == b.Bucket && a.Hash == b.Hash
+	})
 }
 
 // formerColumns adds the columns that deleted series had, by segments and MANIFEST, and
@@ -88,7 +91,13 @@ func latest(all []segment.Series) []segment.Series {
 func (s *start) formerColumns(list, deleted []segment.Series) []segment.Series {
 	for _, t := range s.d.Manifest.State().Tombstones {
 		for _, d := range t.Series {
-			deleted = append(deleted, segment.Series{Bucket: t.Bucket, Hash: d.Hash, Group: d.Group, Column: uint16(d.Column), Since: t.LSN})
+			deleted = append(deleted, segment.Series{
+				Bucket: t.Bucket,
+				Hash:   d.Hash,
+				Group:  d.Group,
+				Column: uint16(d.Column),
+				Since:  t.LSN,
+			})
 		}
 	}
 	from := s.found.State.ReplayFrom()
@@ -97,14 +106,18 @@ func (s *start) formerColumns(list, deleted []segment.Series) []segment.Series {
 			continue
 		}
 		ref := series.At(e.Group, int(e.Column))
-		if b := s.o.Buckets.ID(e.Bucket); ref != series.None && b != nil && s.o.Columns.Column(b, metric.SeriesID(e.Hash)) != ref {
+		if b := s.o.Buckets.ID(e.Bucket); ref != series.None && b != nil &&
+			s.o.Columns.Column(b, metric.SeriesID(e.Hash)) != ref {
 			e.Key, e.DeleteSequence, e.Incarnation = nil, 0, 0
 			list = append(list, e)
 		}
 	}
 	place := func(a, b segment.Series) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Column, b.Column), bytes.Compare(a.Hash[:], b.Hash[:]))
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group),
+			cmp.Compare(a.Column, b.Column), bytes.Compare(a.Hash[:], b.Hash[:]))
 	}
-	slices.SortFunc(list, func(a, b segment.Series) int { return cmp.Or(place(a, b), cmp.Compare(b.Since, a.Since)) })
+	slices.SortFunc(list, func(a, b segment.Series) int {
+		return cmp.Or(place(a, b), cmp.Compare(b.Since, a.Since))
+	})
 	return slices.CompactFunc(list, func(a, b segment.Series) bool { return place(a, b) == 0 })
 }

@@ -108,12 +108,13 @@ type start struct {
 // wrote, and on failing I/O, and has closed everything then, Versions too. Torn,
 // damaged and missing files are reported to Damage and set aside (I6).
 func Open(o Options) (*Directory, Found, error) {
-	lock, id, err := datadir.Acquire(o.FS, o.Dir, func(said origin.Directory, ok bool) origin.Directory {
-		if id := recovery.DirectoryOf(o.FS, o.Dir, said, ok); id.Known() {
-			return id
-		}
-		return origin.NewDirectory()
-	}, o.Damage.Report)
+	lock, id, err := datadir.Acquire(o.FS, o.Dir,
+		func(said origin.Directory, ok bool) origin.Directory {
+			if id := recovery.DirectoryOf(o.FS, o.Dir, said, ok); id.Known() {
+				return id
+			}
+			return origin.NewDirectory()
+		}, o.Damage.Report)
 	if err != nil {
 		return nil, Found{}, err
 	}
@@ -134,7 +135,8 @@ func Open(o Options) (*Directory, Found, error) {
 func formatError(err error) error {
 	for _, format := range []error{manifest.ErrFormat, segment.ErrFormat, wal.ErrFormat} {
 		if errors.Is(err, format) {
-			return fmt.Errorf("%w: use the program that wrote it, or move the data directory away and send the points again", err)
+			return fmt.Errorf("%w: use the program that wrote it, or move the data directory away and "+
+				"send the points again", err)
 		}
 	}
 	return err
@@ -180,7 +182,8 @@ func (s *start) planFiles() error {
 	if used := in.LogFrom != 0 || len(in.Files) > 0; used && state.Suspect {
 		s.o.Buckets.DeletionsLost(s.o.Now()) // edits with some may be lost
 		if s.created {
-			s.o.Damage.Report("MANIFEST", errors.New("both copies are missing: the segments say what they held"))
+			s.o.Damage.Report("MANIFEST",
+				errors.New("both copies are missing: the segments say what they held"))
 		}
 	}
 	for _, l := range s.plan.Lines() {

@@ -113,7 +113,8 @@ func (b *Bucket) SeriesID(key []byte) metric.SeriesID {
 }
 
 // bind gives a metric a free column, and the one behind it for its timestamps.
-func (b *Bucket) bind(g *head.Group, col int, key []byte, id metric.SeriesID, lsn uint64, now int64) {
+func (b *Bucket) bind(g *head.Group, col int, key []byte, id metric.SeriesID, lsn uint64,
+	now int64) {
 	if b.HPTS {
 		g.Bind(col, key, lsn, now, id, id.Timestamp())
 	} else {
@@ -129,7 +130,12 @@ func (b *Bucket) silence() time.Duration {
 
 // placed is the identity of a series without its name.
 func (b *Bucket) placed(ref series.Ref, id metric.SeriesID) segment.Series {
-	return segment.Series{Bucket: b.ID, Hash: segment.Hash(id), Group: ref.Group(), Column: uint16(ref.Column())}
+	return segment.Series{
+		Bucket: b.ID,
+		Hash:   segment.Hash(id),
+		Group:  ref.Group(),
+		Column: uint16(ref.Column()),
+	}
 }
 
 // Groups returns the groups as they are now. The slice is the caller's.

@@ -15,9 +15,9 @@ const (
 // Reach bounds the slots of those records of the log that no flush has. Where damage takes records
 // and nobody knows what they held, they may have overwritten slots down to that bound.
 //
-// Without a note no record has a slot that is flushed, or one that lies reachSlack below the highest
-// of a record in front of it. The first record behind a flush that has one needs a note, and then only
-// late points that lie below that.
+// Without a note no record has a slot that is flushed, or one that lies reachSlack below the
+// highest of a record in front of it. The first record behind a flush that has one needs a note,
+// and then only late points that lie below that.
 type Reach struct {
 	slack, step int64
 	highest     atomic.Int64 // slot of a record or of a segment
@@ -60,8 +60,8 @@ func (r *Reach) Unnoted(slot int64) bool {
 	return (slot <= r.settled.Load() || slot < r.Below(r.highest.Load())) && slot < *r.noted.Load()
 }
 
-// Next returns the note that records need from now on which are not late; ok is false where there is
-// one, or no record has come since the last flush. One caller at a time makes notes.
+// Next returns the note that records need from now on which are not late; ok is false where there
+// is one, or no record has come since the last flush. One caller at a time makes notes.
 func (r *Reach) Next() (n Note, ok bool) {
 	highest := r.highest.Load()
 	n = Note{Slot: r.Below(highest), was: r.noted.Load()}
@@ -73,8 +73,8 @@ func (r *Reach) Quiet() bool {
 	return r.highest.Load() <= r.settled.Load() && *r.noted.Load() == math.MaxInt64
 }
 
-// Late is Next for a record that has such a slot. The farther it lies back, the farther goes the note:
-// points in falling order need few of them.
+// Late is Next for a record that has such a slot. The farther it lies back, the farther goes the
+// note: points in falling order need few of them.
 func (r *Reach) Late(slot int64) Note {
 	n, _ := r.Next()
 	if slot < n.Slot {
@@ -87,8 +87,8 @@ func (r *Reach) Late(slot int64) Note {
 // Noted says that a note is permanent. One from before a flush does not count behind it.
 func (r *Reach) Noted(n Note) { r.noted.CompareAndSwap(n.was, &n.Slot) }
 
-// Flushed says that a flush up to a slot has what the log has so far: what follows is noted anew. No
-// record is appended meanwhile.
+// Flushed says that a flush up to a slot has what the log has so far: what follows is noted anew.
+// No record is appended meanwhile.
 func (r *Reach) Flushed(highest int64) {
 	none := int64(math.MaxInt64)
 	r.settle(highest)

@@ -38,7 +38,9 @@ type Capture struct {
 // be under way.
 func (g *Group) BeginFlush() Capture {
 	c := g.capture()
-	slices.SortStableFunc(c.sealedBlocks, func(a, b *sealedBlock) int { return cmp.Compare(a.start, b.start) })
+	slices.SortStableFunc(c.sealedBlocks, func(a, b *sealedBlock) int {
+		return cmp.Compare(a.start, b.start)
+	})
 	return c
 }
 
@@ -163,7 +165,8 @@ func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 			num = min(num, f.parts[p].number)
 		}
 		marked := false
-		for f.pieces = f.pieces[:0]; t < len(c.sealedBlocks) && c.sealedBlocks[t].start/chunk.Slots == num; t++ {
+		for f.pieces = f.pieces[:0]; t < len(c.sealedBlocks) &&
+			c.sealedBlocks[t].start/chunk.Slots == num; t++ {
 			if piece := c.sealedBlocks[t].piece(col); len(piece) > 0 {
 				f.pieces = append(f.pieces, piece)
 				marked = marked || c.sealedBlocks[t].first <= c.Settled
@@ -209,7 +212,8 @@ func (f *Flusher) cut(late *lateColumn) {
 // others come with a later flush, and the merge of both decodes and encodes
 // everything again. A complete chunk, and what a late point corrects, is
 // decoded and encoded as a whole.
-func (f *Flusher) one(c *Capture, num int64, late *lateColumn, parts []latePart) (data []byte, points int, stays bool, err error) {
+func (f *Flusher) one(c *Capture, num int64, late *lateColumn, parts []latePart) (data []byte,
+	points int, stays bool, err error) {
 	if len(parts) == 0 {
 		switch n := len(f.pieces); {
 		case n == 1:

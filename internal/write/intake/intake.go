@@ -78,7 +78,12 @@ func (in *Intake) NewSession(info buckets.Info, how write.Options) (*Session, er
 	if err != nil {
 		return nil, err
 	}
-	x := &Session{sets: &in.sets, position: columns.Position{Columns: &noColumns}, timestamps: how.Timestamps, report: how.Report}
+	x := &Session{
+		sets:       &in.sets,
+		position:   columns.Position{Columns: &noColumns},
+		timestamps: how.Timestamps,
+		report:     how.Report,
+	}
 	var into *account.Counts
 	if how.Report != nil {
 		into = &x.counts

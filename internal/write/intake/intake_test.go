@@ -68,18 +68,25 @@ type node struct {
 
 func open(t fataler) *node {
 	t.Helper()
-	mem, c, acc, stop := vfs.NewMem(), clock.New(func() time.Time { return time.Unix(epoch, 0) }), account.New(), make(chan struct{})
-	log, err := wal.Open(wal.Options{FS: mem, Dir: "wal", Logger: slog.New(slog.DiscardHandler), OnFailure: func(error) {}})
+	mem, c, acc, stop := vfs.NewMem(), clock.New(func() time.Time {
+		return time.Unix(epoch, 0)
+	}), account.New(), make(chan struct{})
+	log, err := wal.Open(wal.Options{FS: mem, Dir: "wal", Logger: slog.New(slog.DiscardHandler),
+		OnFailure: func(error) {}})
 	if err == nil {
 		_, err = log.Replay(0, func(wal.LSN, []byte) error { return nil })
 	}
 	if err != nil {
 		t.Fatalf("the log: %v", err)
 	}
-	registry, budget, arenas := buckets.NewRegistry[*columns.Bucket](), memory.New(0, time.Now, nil), new(head.Arenas)
+	registry, budget, arenas := buckets.NewRegistry[*columns.Bucket](), memory.New(0, time.Now, nil),
+		new(head.Arenas)
 	pressure := backpressure.New(backpressure.Options{
-		FS: mem, Logger: slog.New(slog.DiscardHandler), FlushBytes: 1 << 30, LateMemory: 1 << 30, Memory: budget,
-		HeadBytes: func() int64 { return 0 }, NewSeries: func() int64 { return 0 }, Stop: stop, OnFatal: func(error) {},
+		FS: mem, Logger: slog.New(slog.DiscardHandler), FlushBytes: 1 << 30, LateMemory: 1 << 30,
+		Memory: budget,
+		HeadBytes: func() int64 {
+			return 0
+		}, NewSeries: func() int64 { return 0 }, Stop: stop, OnFatal: func(error) {},
 	})
 	led := ledger.New(ledger.Options{
 		Account: acc, Clock: c, Exists: func(id uint64) bool { return registry.ID(id) != nil },
@@ -88,24 +95,28 @@ func open(t fataler) *node {
 	led.Use(log)
 	table := columns.New(columns.Options{
 		Buckets: registry, Log: led, Clock: c, Versions: version.New(func(*version.Segment) {}),
-		Names: budget.NewStock(memory.StockOptions{Name: "names"}), MaxFuture: time.Minute, NewSeries: func() {},
+		Names: budget.NewStock(memory.StockOptions{Name: "names"}), MaxFuture: time.Minute,
+		NewSeries: func() {},
 	})
-	b := columns.NewBucket(buckets.Info{ID: 7, Name: "b", Resolution: 1000, PPF: 604800, TTL: 3600}, 60, arenas.Of(60))
+	b := columns.NewBucket(buckets.Info{ID: 7, Name: "b", Resolution: 1000, PPF: 604800, TTL: 3600},
+		60, arenas.Of(60))
 	registry.Add(b)
 	sealers := backpressure.NewSealers(pressure)
 	sealers.Start()
-	n := &node{log: log, account: acc, replay: &replay{groups: make(map[uint32]int)}, info: b.Info(), close: func() {
-		sealers.Close()
-		if err := log.Close(); err != nil {
-			t.Fatalf("closing the log: %v", err)
-		}
-		for _, g := range table.Groups.All() {
-			g.Kill()
-		}
-		arenas.Release()
-	}}
+	n := &node{log: log, account: acc, replay: &replay{groups: make(map[uint32]int)}, info: b.Info(),
+		close: func() {
+			sealers.Close()
+			if err := log.Close(); err != nil {
+				t.Fatalf("closing the log: %v", err)
+			}
+			for _, g := range table.Groups.All() {
+				g.Kill()
+			}
+			arenas.Release()
+		}}
 	n.Intake = New(Options{
-		Buckets: registry, Columns: table, Ledger: led, Pressure: pressure, Sealers: sealers, Replay: n.replay, Durable: true,
+		Buckets: registry, Columns: table, Ledger: led, Pressure: pressure, Sealers: sealers,
+		Replay: n.replay, Durable: true,
 		EnsureBucket: func(string) (buckets.Info, error) { return n.info, nil },
 		NoteLate:     func(*columns.Bucket, int64) error { return nil },
 	})
@@ -180,7 +191,8 @@ func TestSessionsWithoutASet(t *testing.T) {
 	if x.unpredicted != held[0] {
 		t.Error("the session has not the set that was given back")
 	}
-	if err := x.Close(); err != nil || n.account.Total(n.info.ID).Accepted != uint64(2*len(order)) || len(n.sets.free) != 1 {
+	if err := x.Close(); err != nil || n.account.Total(n.info.ID).Accepted != uint64(2*len(order)) ||
+		len(n.sets.free) != 1 {
 		t.Errorf("%+v, %d sets are free: %v", n.account.Total(n.info.ID), len(n.sets.free), err)
 	}
 }
@@ -192,7 +204,9 @@ func TestEveryWayCountsTheSame(t *testing.T) {
 		n := open(t)
 		defer n.close()
 		var reported, want account.Counts
-		x := n.session(t, write.Options{Report: func(_ write.Token, c account.Counts) { reported.Add(&c) }})
+		x := n.session(t, write.Options{Report: func(_ write.Token, c account.Counts) {
+			reported.Add(&c)
+		}})
 		have := make(map[[2]uint64]bool)
 		for range rapid.IntRange(1, 40).Draw(t, "entries") {
 			series := rapid.IntRange(-1, 5).Draw(t, "series")
@@ -200,7 +214,8 @@ func TestEveryWayCountsTheSame(t *testing.T) {
 			if series >= 0 {
 				name = key(series)
 			}
-			near := rapid.SampledFrom([]uint64{0, epoch - 3600, epoch, epoch + 60, math.MaxUint64 - 3}).Draw(t, "near")
+			near := rapid.SampledFrom([]uint64{0, epoch - 3600, epoch, epoch + 60, math.MaxUint64 - 3}).Draw(
+				t, "near")
 			slot := near + uint64(max(-int64(min(near, 5)), rapid.Int64Range(-5, 3).Draw(t, "off")))
 			words := make([]uint64, rapid.IntRange(1, 12).Draw(t, "points"))
 			for i := range words {
@@ -239,7 +254,8 @@ func TestEveryWayCountsTheSame(t *testing.T) {
 		if got != want || reported != want {
 			t.Fatalf("the account has %+v, reports said %+v, want %+v", got, reported, want)
 		}
-		if total := x.Totals(); total.Received != want.Received() || total.Refused != want.RefusedTotal() {
+		if total := x.Totals(); total.Received != want.Received() ||
+			total.Refused != want.RefusedTotal() {
 			t.Fatalf("the session says %+v, want %+v", total, want)
 		}
 	})
@@ -302,7 +318,8 @@ func TestWritesWaitForTheReplay(t *testing.T) {
 	y.Point(key(1), epoch+1, point.FromInt(1))
 	y.Point(key(2), epoch+1, point.FromInt(1))
 	commit(t, y)
-	if c := n.account.Total(n.info.ID); len(n.replay.groups) != 1 || c.Accepted != 2 || c.Refused[account.Overload] != 1 {
+	if c := n.account.Total(n.info.ID); len(n.replay.groups) != 1 || c.Accepted != 2 ||
+		c.Refused[account.Overload] != 1 {
 		t.Errorf("%d groups were replayed, the account has %+v", len(n.replay.groups), c)
 	}
 	n.replay.err = errors.New("the log cannot be read")

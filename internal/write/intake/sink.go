@@ -204,7 +204,11 @@ func (k *sink) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, wor
 	}
 	for _, r := range runs {
 		for i := 0; i < r.Points; i += k.width {
-			k.storeAt(columns.Position{Group: g, Columns: cols, Column: r.Column + i}, head.Write{Slot: r.Slot, Words: words[i : i+k.width]})
+			k.storeAt(columns.Position{
+				Group:   g,
+				Columns: cols,
+				Column:  r.Column + i,
+			}, head.Write{Slot: r.Slot, Words: words[i : i+k.width]})
 		}
 		words = words[r.Points:]
 	}

@@ -49,7 +49,9 @@ func ByGroup(records []Lost) Overwritten {
 // Behind returns the lost records of a group above an LSN. The slice must not be written to.
 func (o Overwritten) Behind(group uint32, lsn uint64) []Lost {
 	list := o[group]
-	i, _ := slices.BinarySearchFunc(list, lsn+1, func(l Lost, lsn uint64) int { return cmp.Compare(l.LSN, lsn) })
+	i, _ := slices.BinarySearchFunc(list, lsn+1, func(l Lost, lsn uint64) int {
+		return cmp.Compare(l.LSN, lsn)
+	})
 	return list[i:]
 }
 
@@ -74,7 +76,9 @@ func (l *LostSlots) String() string {
 	if l.Copies > 0 {
 		copies = fmt.Sprintf(", %d of them copies,", l.Copies)
 	}
-	return fmt.Sprintf("records with %d points%s of group %d are lost: their slots are %d to %d, where no older value of its series is shown as current", l.Points, copies, l.Group, l.First, l.Last)
+	return fmt.Sprintf("records with %d points%s of group %d are lost: their slots are %d to %d, "+
+		"where no older value of its series is shown as current", l.Points, copies, l.Group, l.First,
+		l.Last)
 }
 
 // LostRanges returns the slots of lost records, in the order of bucket, group and slot. Ranges
@@ -82,14 +86,16 @@ func (l *LostSlots) String() string {
 func LostRanges(records []Lost) (out []LostSlots) {
 	list := slices.Clone(records)
 	slices.SortStableFunc(list, func(a, b Lost) int {
-		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group), cmp.Compare(a.First, b.First))
+		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group),
+			cmp.Compare(a.First, b.First))
 	})
 	for _, l := range list {
 		ofCopies := uint64(0)
 		if l.Copies {
 			ofCopies = l.Points
 		}
-		if n := len(out); n > 0 && out[n-1].Bucket == l.Bucket && out[n-1].Group == l.Group && l.First <= out[n-1].Last+1 {
+		if n := len(out); n > 0 && out[n-1].Bucket == l.Bucket && out[n-1].Group == l.Group &&
+			l.First <= out[n-1].Last+1 {
 			out[n-1].Last = max(out[n-1].Last, l.Last)
 			out[n-1].Points += l.Points
 			out[n-1].Copies += ofCopies
@@ -102,5 +108,6 @@ func LostRanges(records []Lost) (out []LostSlots) {
 
 // UnknownRecords returns a line on the damaged bytes of which not even a head is known.
 func UnknownRecords(report *wal.Report) string {
-	return fmt.Sprintf("%d bytes of damaged or missing places may have held records of points, events and tags, of which nothing is known", report.Unknown)
+	return fmt.Sprintf("%d bytes of damaged or missing places may have held records of points, "+
+		"events and tags, of which nothing is known", report.Unknown)
 }

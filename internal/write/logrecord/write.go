@@ -12,7 +12,8 @@ import (
 // AppendWrite appends the record of a write to a group, of points that arrived in a minute
 // since 1970 and of which c says what became of them. headed is how many bytes of the record
 // are its head, for wal.Log.AppendHeaded: ParseHead reads it if the rest is damaged.
-func AppendWrite(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64, c *account.Counts) (rec []byte, headed int) {
+func AppendWrite(dst []byte, bucket uint64, group uint32, w *head.Write, minute int64,
+	c *account.Counts) (rec []byte, headed int) {
 	at := len(dst)
 	kind := Row
 	switch {

@@ -22,7 +22,8 @@ func (c *Conn) Events(bucket string, events []Event) error {
 		list = binary.BigEndian.AppendUint32(list, uint32(len(e.Term)))
 		list = append(list, e.Term...)
 	}
-	if err := c.send(append(appendName8([]byte{0x0d}, bucket), snappy.Encode(nil, list)...)); err != nil {
+	if err := c.send(append(appendName8([]byte{0x0d}, bucket),
+		snappy.Encode(nil, list)...)); err != nil {
 		return err
 	}
 	if err := c.send(appendName8([]byte{0x07}, bucket)); err != nil {

@@ -70,7 +70,8 @@ func events(t Target, release <-chan struct{}) (string, error) {
 		})
 	}
 	wg.Wait()
-	said := fmt.Sprintf(", %d events sent, %d taken, %d lists refused", l.sent.Load(), l.taken.Load(), l.refused.Load())
+	said := fmt.Sprintf(", %d events sent, %d taken, %d lists refused", l.sent.Load(), l.taken.Load(),
+		l.refused.Load())
 	if text := l.wrong.Load(); text != nil {
 		return said, errors.New(*text)
 	}
@@ -83,8 +84,10 @@ func events(t Target, release <-chan struct{}) (string, error) {
 	for _, n := range a.RefusedRequests {
 		counted += n
 	}
-	if stored < uint64(l.taken.Load()) || stored > uint64(l.sent.Load()) || counted < uint64(l.refused.Load()) {
-		return said, fmt.Errorf("the account has %d events stored, and %d refused requests%s", stored, counted, said)
+	if stored < uint64(l.taken.Load()) || stored > uint64(l.sent.Load()) ||
+		counted < uint64(l.refused.Load()) {
+		return said, fmt.Errorf("the account has %d events stored, and %d refused requests%s", stored,
+			counted, said)
 	}
 	return said, nil
 }
@@ -119,7 +122,8 @@ func (l *lists) frame(t Target, bucket string, rng *rand.Rand) {
 func (l *lists) body(t Target, bucket string, rng *rand.Rand) {
 	var b strings.Builder
 	for range perBody {
-		fmt.Fprintf(&b, "{\"time\":%d,\"n\":\"0\",\"text\":%q}\n", t.First*1e9+rng.Int64N(1e12), noise(rng))
+		fmt.Fprintf(&b, "{\"time\":%d,\"n\":\"0\",\"text\":%q}\n", t.First*1e9+rng.Int64N(1e12),
+			noise(rng))
 	}
 	l.sent.Add(perBody)
 	var answer struct{ Accepted, Late int }

@@ -53,15 +53,53 @@ func New(seed uint64, now time.Time, size Size) *Load {
 		return s - s%7200
 	}
 	const ttl = 3600
-	l.lane(seed, oracle.Bucket{Name: "rows", Resolution: 1000, First: first(1000), Slots: size.Slots}, size.Series, habits{rows: 60, late: 3})
-	l.lane(seed, oracle.Bucket{Name: "rewrites", Resolution: 1000, First: first(1000), Slots: size.Slots / 2}, size.Series/2, habits{rows: 60, late: 8, deletes: true})
-	l.lane(seed, oracle.Bucket{Name: "stamps", Resolution: 1000, HPTS: true, First: first(1000), Slots: size.Slots / 2}, size.Series/4, habits{rows: 60, late: 4})
-	l.lane(seed, oracle.Bucket{Name: "fine", Resolution: 100, First: first(100), Slots: size.Slots / 2}, size.Series/4, habits{rows: 60, late: 2, grows: true})
+	l.lane(seed, oracle.Bucket{
+		Name:       "rows",
+		Resolution: 1000,
+		First:      first(1000),
+		Slots:      size.Slots,
+	}, size.Series, habits{rows: 60, late: 3})
+	l.lane(seed, oracle.Bucket{
+		Name:       "rewrites",
+		Resolution: 1000,
+		First:      first(1000),
+		Slots:      size.Slots / 2,
+	}, size.Series/2, habits{rows: 60, late: 8, deletes: true})
+	l.lane(seed, oracle.Bucket{
+		Name:       "stamps",
+		Resolution: 1000,
+		HPTS:       true,
+		First:      first(1000),
+		Slots:      size.Slots / 2,
+	}, size.Series/4, habits{rows: 60, late: 4})
+	l.lane(seed, oracle.Bucket{
+		Name:       "fine",
+		Resolution: 100,
+		First:      first(100),
+		Slots:      size.Slots / 2,
+	}, size.Series/4, habits{rows: 60, late: 2, grows: true})
 	if !size.Forever {
-		l.lane(seed, oracle.Bucket{Name: "short", Resolution: 1000, TTL: ttl, First: now.Unix() - ttl - 60, Slots: ttl}, size.Series/8+1, habits{rows: 60, late: 8})
+		l.lane(seed, oracle.Bucket{
+			Name:       "short",
+			Resolution: 1000,
+			TTL:        ttl,
+			First:      now.Unix() - ttl - 60,
+			Slots:      ttl,
+		}, size.Series/8+1, habits{rows: 60, late: 8})
 	}
-	l.lane(seed, oracle.Bucket{Name: "scratch", Resolution: 1000, First: first(1000), Slots: 2880}, size.Series/8+1, habits{rows: 60, late: 2, bucketDies: true})
-	l.lane(seed, oracle.Bucket{Name: "long", Resolution: 1000, First: first(1000), Slots: 1440}, 0, habits{rows: 3, late: 1, deletes: true}) // 65 KB a row
+	l.lane(seed, oracle.Bucket{
+		Name:       "scratch",
+		Resolution: 1000,
+		First:      first(1000),
+		Slots:      2880,
+	}, size.Series/8+1, habits{rows: 60, late: 2, bucketDies: true})
+	// 65 KB a row
+	l.lane(seed, oracle.Bucket{
+		Name:       "long",
+		Resolution: 1000,
+		First:      first(1000),
+		Slots:      1440,
+	}, 0, habits{rows: 3, late: 1, deletes: true})
 	l.lanes[len(l.lanes)-1].longNames()
 	l.texts = newTexts(l, seed, now)
 	return l
@@ -177,9 +215,11 @@ func (l *Load) operate(n *subject.Node, stop chan struct{}, rng *rand.Rand) {
 		case 0, 1, 2:
 			op, path = "merge", "/admin/merge"
 		case 3:
-			op, path, body = "snapshot", "/admin/snapshots/create", map[string]string{"name": fmt.Sprintf("s%d", rng.IntN(2))}
+			op, path, body = "snapshot", "/admin/snapshots/create",
+				map[string]string{"name": fmt.Sprintf("s%d", rng.IntN(2))}
 		case 4:
-			op, path, body = "snapshot delete", "/admin/snapshots/delete", map[string]string{"name": fmt.Sprintf("s%d", rng.IntN(2))}
+			op, path, body = "snapshot delete", "/admin/snapshots/delete",
+				map[string]string{"name": fmt.Sprintf("s%d", rng.IntN(2))}
 		}
 		select {
 		case l.ops <- op:

@@ -28,10 +28,16 @@ type texts struct {
 func newTexts(l *Load, seed uint64, now time.Time) *texts {
 	var metrics [][]string
 	for i := range 24 {
-		metrics = append(metrics, []string{"host", fmt.Sprintf("%03d", i), strings.Repeat("m", min(255, 1+i*i))})
+		metrics = append(metrics,
+			[]string{"host", fmt.Sprintf("%03d", i), strings.Repeat("m", min(255, 1+i*i))})
 	}
 	l.Book.Texts(now.Add(-48*time.Hour).UnixNano(), metrics)
-	return &texts{load: l, rng: rand.New(rand.NewPCG(seed, 9)), events: l.Book.Events, tags: l.Book.Tags}
+	return &texts{
+		load:   l,
+		rng:    rand.New(rand.NewPCG(seed, 9)),
+		events: l.Book.Events,
+		tags:   l.Book.Tags,
+	}
 }
 
 // run sends until it is told to stop, or the node is gone.
@@ -156,7 +162,8 @@ func (x *texts) frame() []dwire.Event {
 		if n == 0 {
 			break
 		}
-		out, room = append(out, dwire.Event{Time: at, Term: oracle.Term(strconv.Itoa(int(n)), text)}), room-len(text)-beside
+		out, room = append(out, dwire.Event{Time: at, Term: oracle.Term(strconv.Itoa(int(n)), text)}),
+			room-len(text)-beside
 	}
 	return out
 }
@@ -185,7 +192,8 @@ func (x *texts) change(n *subject.Node) error {
 			first = number
 		}
 		last = number
-		if err := lines.Encode(map[string]any{"bucket": x.tags.Bucket, "metric": x.tags.Metrics[i], "tags": map[string]string{oracle.TagNames[j]: value}}); err != nil {
+		if err := lines.Encode(map[string]any{"bucket": x.tags.Bucket, "metric": x.tags.Metrics[i],
+			"tags": map[string]string{oracle.TagNames[j]: value}}); err != nil {
 			return err
 		}
 	}

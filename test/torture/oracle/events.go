@@ -93,7 +93,8 @@ func number(term []byte) uint32 {
 	if len(term) < at+5 || len(term) < at+5+int(binary.BigEndian.Uint32(term[at+1:])) {
 		return 0
 	}
-	n, _ := strconv.ParseUint(string(term[at+5:][:binary.BigEndian.Uint32(term[at+1:])]), 10, 32) // 0 when it is none
+	// 0 when it is none
+	n, _ := strconv.ParseUint(string(term[at+5:][:binary.BigEndian.Uint32(term[at+1:])]), 10, 32)
 	return uint32(n)
 }
 
@@ -129,7 +130,8 @@ type Read struct {
 
 // Judge compares an answer that has all events of the bucket. Lost says of which events damage may
 // have taken the file; nil without damage. It returns how many were lost so.
-func (e *Events) Judge(read []Read, gaps []Gap, settle bool, lost func(n uint32) bool, found func(Finding)) int64 {
+func (e *Events) Judge(read []Read, gaps []Gap, settle bool, lost func(n uint32) bool,
+	found func(Finding)) int64 {
 	e.Lock()
 	defer e.Unlock()
 	report := func(c Class, format string, args ...any) {
@@ -139,8 +141,10 @@ func (e *Events) Judge(read []Read, gaps []Gap, settle bool, lost func(n uint32)
 	for i, r := range read {
 		n := number(r.Term)
 		switch {
-		case n == 0 || int(n) > len(e.fates) || e.time(n) != r.Time || !bytes.Equal(r.Term, Term(strconv.Itoa(int(n)), e.text(n))):
-			report(Foreign, "event %d of time %d with %d bytes, which nobody sent: %.60q", n, r.Time, len(r.Term), r.Term)
+		case n == 0 || int(n) > len(e.fates) || e.time(n) != r.Time ||
+			!bytes.Equal(r.Term, Term(strconv.Itoa(int(n)), e.text(n))):
+			report(Foreign, "event %d of time %d with %d bytes, which nobody sent: %.60q", n, r.Time,
+				len(r.Term), r.Term)
 			continue
 		case seen[n-1]:
 			report(Answer, "event %d is there twice", n)
@@ -156,7 +160,8 @@ func (e *Events) Judge(read []Read, gaps []Gap, settle bool, lost func(n uint32)
 	for _, g := range gaps {
 		told, unknown = told+g.Count, unknown || g.Count == 0
 		if lost == nil {
-			report(Missing, "a gap of %d events from %d to %d, and nothing was damaged", g.Count, g.Start, g.End)
+			report(Missing, "a gap of %d events from %d to %d, and nothing was damaged", g.Count, g.Start,
+				g.End)
 		}
 	}
 	for i, f := range e.fates {

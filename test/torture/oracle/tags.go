@@ -13,8 +13,9 @@ type Tags struct {
 	Bucket  string
 	Metrics [][]string
 	salt    uint64
-	writes  map[tagSlot][]tagWrite // oldest first; those before the newest acknowledged one are dropped
-	sent    uint32
+	// oldest first; those before the newest acknowledged one are dropped
+	writes map[tagSlot][]tagWrite
+	sent   uint32
 }
 
 type tagSlot struct{ series, name int }
@@ -65,7 +66,8 @@ func (t *Tags) Ack(first, last uint32) {
 
 // Judge compares the tags of all series, by the parts of the metric with a dot between them. Lost
 // says that damage may have taken changes. It returns how many were lost so, and compared.
-func (t *Tags) Judge(read map[string]map[string]string, settle, lost bool, found func(Finding)) (missing, compared int64) {
+func (t *Tags) Judge(read map[string]map[string]string, settle, lost bool,
+	found func(Finding)) (missing, compared int64) {
 	t.Lock()
 	defer t.Unlock()
 	known := map[string]bool{}
@@ -93,13 +95,16 @@ func (t *Tags) Judge(read map[string]map[string]string, settle, lost bool, found
 				if !there {
 					class = Missing
 				}
-				found(Finding{Class: class, Text: fmt.Sprintf("tag %.20s of %.60s in %s is %.40q, want write %v", name, metric, t.Bucket, v, w)})
+				found(Finding{Class: class,
+					Text: fmt.Sprintf("tag %.20s of %.60s in %s is %.40q, want write %v", name, metric, t.Bucket,
+						v, w)})
 			}
 		}
 	}
 	for metric := range read {
 		if !known[metric] {
-			found(Finding{Class: Foreign, Text: fmt.Sprintf("tags of %.60s in %s, which nobody sent", metric, t.Bucket)})
+			found(Finding{Class: Foreign, Text: fmt.Sprintf("tags of %.60s in %s, which nobody sent", metric,
+				t.Bucket)})
 		}
 	}
 	return missing, compared

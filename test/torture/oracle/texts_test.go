@@ -12,7 +12,8 @@ type faults []Class
 
 func (f *faults) found(x Finding) { *f = append(*f, x.Class) }
 
-// TestEventsAreJudged: one wrong answer of each kind is named as what it is, and a right one is not.
+// TestEventsAreJudged: one wrong answer of each kind is named as what it is, and a right one is
+// not.
 func TestEventsAreJudged(t *testing.T) {
 	first := func(n uint32) bool { return n == 1 }
 	for name, c := range map[string]struct {
@@ -21,20 +22,43 @@ func TestEventsAreJudged(t *testing.T) {
 		lost   func(uint32) bool
 		want   []Class
 	}{
-		"right":                {func(_ *Events, r []Read) []Read { return r }, nil, nil, nil},
-		"one is missing":       {func(_ *Events, r []Read) []Read { return r[1:] }, nil, nil, []Class{Missing}},
-		"one is there twice":   {func(_ *Events, r []Read) []Read { return slices.Insert(r, 1, r[0]) }, nil, nil, []Class{Answer}},
-		"two are out of order": {func(_ *Events, r []Read) []Read { r[0], r[1] = r[1], r[0]; return r }, nil, nil, []Class{Answer}},
-		"another time":         {func(_ *Events, r []Read) []Read { r[0].Time--; return r }, nil, first, []Class{Foreign, Missing}},
+		"right": {func(_ *Events, r []Read) []Read { return r }, nil, nil, nil},
+		"one is missing": {func(_ *Events, r []Read) []Read {
+			return r[1:]
+		}, nil, nil, []Class{Missing}},
+		"one is there twice": {func(_ *Events, r []Read) []Read {
+			return slices.Insert(r, 1, r[0])
+		}, nil, nil, []Class{Answer}},
+		"two are out of order": {func(_ *Events, r []Read) []Read {
+			r[0], r[1] = r[1], r[0]
+			return r
+		}, nil, nil, []Class{Answer}},
+		"another time": {func(_ *Events, r []Read) []Read {
+			r[0].Time--
+			return r
+		}, nil, first, []Class{Foreign, Missing}},
 		"of another directory": {func(_ *Events, r []Read) []Read {
 			return append(r, Read{r[2].Time + 1, Term("2", "foreign")})
 		}, nil, nil, []Class{Foreign}},
-		"came back":            {func(e *Events, r []Read) []Read { e.fates[0] = absent; return r }, nil, nil, []Class{Foreign}},
-		"a gap without damage": {func(_ *Events, r []Read) []Read { return r }, []Gap{{0, 1, 1}}, nil, []Class{Missing}},
-		"lost and named":       {func(_ *Events, r []Read) []Read { return r[1:] }, []Gap{{0, 1 << 62, 1}}, first, nil},
-		"lost and not named":   {func(_ *Events, r []Read) []Read { return r[1:] }, nil, first, []Class{Missing}},
-		"lost elsewhere":       {func(_ *Events, r []Read) []Read { return r[:2] }, []Gap{{0, 1 << 62, 1}}, first, []Class{Missing}},
-		"more lost than named": {func(_ *Events, r []Read) []Read { return nil }, []Gap{{0, 1 << 62, 2}}, func(uint32) bool { return true }, []Class{Missing}},
+		"came back": {func(e *Events, r []Read) []Read {
+			e.fates[0] = absent
+			return r
+		}, nil, nil, []Class{Foreign}},
+		"a gap without damage": {func(_ *Events, r []Read) []Read {
+			return r
+		}, []Gap{{0, 1, 1}}, nil, []Class{Missing}},
+		"lost and named": {func(_ *Events, r []Read) []Read {
+			return r[1:]
+		}, []Gap{{0, 1 << 62, 1}}, first, nil},
+		"lost and not named": {func(_ *Events, r []Read) []Read {
+			return r[1:]
+		}, nil, first, []Class{Missing}},
+		"lost elsewhere": {func(_ *Events, r []Read) []Read {
+			return r[:2]
+		}, []Gap{{0, 1 << 62, 1}}, first, []Class{Missing}},
+		"more lost than named": {func(_ *Events, r []Read) []Read {
+			return nil
+		}, []Gap{{0, 1 << 62, 2}}, func(uint32) bool { return true }, []Class{Missing}},
 	} {
 		var book Book
 		book.Texts(1e18, nil)
@@ -60,11 +84,17 @@ func TestTagsAreJudged(t *testing.T) {
 		lost   bool
 		want   []Class
 	}{
-		"right":                  {func(map[string]string, string) {}, false, nil},
-		"missing":                {func(m map[string]string, _ string) { delete(m, "dc") }, false, []Class{Missing}},
-		"overwritten":            {func(m map[string]string, old string) { m["dc"] = old }, false, []Class{Foreign}},
+		"right": {func(map[string]string, string) {}, false, nil},
+		"missing": {func(m map[string]string, _ string) {
+			delete(m, "dc")
+		}, false, []Class{Missing}},
+		"overwritten": {func(m map[string]string, old string) {
+			m["dc"] = old
+		}, false, []Class{Foreign}},
 		"lost, an old one shows": {func(m map[string]string, old string) { m["dc"] = old }, true, nil},
-		"of another directory":   {func(m map[string]string, _ string) { m["dc"] = "1-0" }, true, []Class{Foreign}},
+		"of another directory": {func(m map[string]string, _ string) {
+			m["dc"] = "1-0"
+		}, true, []Class{Foreign}},
 	} {
 		var book Book
 		book.Texts(1e18, [][]string{{"a", "b"}})

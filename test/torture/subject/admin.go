@@ -236,7 +236,8 @@ func (n *Node) Held() ([]string, error) {
 	var held []string
 	for _, p := range pools {
 		ofInput := strings.HasSuffix(p.Name, "-unfinished") || strings.HasSuffix(p.Name, "-buffers")
-		if p.Bytes > 0 && (ofInput || slices.Contains([]string{"http-bodies", "tcp-gets", "event-reads"}, p.Name)) {
+		if p.Bytes > 0 && (ofInput || slices.Contains([]string{"http-bodies", "tcp-gets", "event-reads"},
+			p.Name)) {
 			held = append(held, fmt.Sprintf("%s %d bytes", p.Name, p.Bytes))
 		}
 	}

@@ -17,7 +17,8 @@ import (
 
 // events reads all events over both protocols and has them judged. Only HTTP names what is
 // missing; an ERROR in place of the last frame must say that something is.
-func events(n *subject.Node, c *dwire.Conn, there bool, e *oracle.Events, opt Options, r *Report) error {
+func events(n *subject.Node, c *dwire.Conn, there bool, e *oracle.Events, opt Options,
+	r *Report) error {
 	var read []oracle.Read
 	var gaps []oracle.Gap
 	if there {
@@ -35,13 +36,15 @@ func events(n *subject.Node, c *dwire.Conn, there bool, e *oracle.Events, opt Op
 		}
 		gaps = g
 		if cut == "" && len(gaps) > 0 || cut != "" && len(gaps) == 0 {
-			r.Found(oracle.Finding{Class: oracle.Answer, Text: fmt.Sprintf("events: %q over TCP, gaps %v over HTTP", cut, gaps)})
+			r.Found(oracle.Finding{Class: oracle.Answer, Text: fmt.Sprintf("events: %q over TCP, gaps %v "+
+				"over HTTP", cut, gaps)})
 		}
 		if opt.Region != nil && opt.Region.Back != nil {
 			gaps = append(gaps, oracle.Gap{End: math.MaxInt64}) // nothing names what was in that log
 		}
 		if !equal(read, overHTTP) {
-			r.Found(oracle.Finding{Class: oracle.Answer, Text: fmt.Sprintf("events: %d over TCP are not the %d over HTTP", len(read), len(overHTTP))})
+			r.Found(oracle.Finding{Class: oracle.Answer, Text: fmt.Sprintf("events: %d over TCP are not "+
+				"the %d over HTTP", len(read), len(overHTTP))})
 		}
 	}
 	r.Events += int64(len(read))

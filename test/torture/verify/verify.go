@@ -77,8 +77,10 @@ func (r *Report) Found(f oracle.Finding) {
 // Add adds what another comparison found.
 func (r *Report) Add(o *Report) {
 	r.Slots, r.Points, r.Set = r.Slots+o.Slots, r.Points+o.Points, r.Set+o.Set
-	r.Names, r.Queries, r.Lost, r.Faults = r.Names+o.Names, r.Queries+o.Queries, r.Lost+o.Lost, r.Faults+o.Faults
-	r.Events, r.LostEvents, r.Tags, r.LostTags = r.Events+o.Events, r.LostEvents+o.LostEvents, r.Tags+o.Tags, r.LostTags+o.LostTags
+	r.Names, r.Queries, r.Lost, r.Faults = r.Names+o.Names, r.Queries+o.Queries, r.Lost+o.Lost,
+		r.Faults+o.Faults
+	r.Events, r.LostEvents, r.Tags, r.LostTags = r.Events+o.Events, r.LostEvents+o.LostEvents,
+		r.Tags+o.Tags, r.LostTags+o.LostTags
 	for c, n := range o.Classes {
 		if r.Classes == nil {
 			r.Classes = map[oracle.Class]int64{}
@@ -140,7 +142,8 @@ func All(n *subject.Node, book *oracle.Book, opt Options) (*Report, error) {
 	return r, nil
 }
 
-func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Options, rng *rand.Rand, r *Report) error {
+func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Options,
+	rng *rand.Rand, r *Report) error {
 	if opt.Settle {
 		b.Decide(there)
 	}
@@ -208,7 +211,8 @@ func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Op
 // alone reads and judges the values of a series without their timestamps, as queries
 // see them. Where damage took a timestamp its value is left out of the pairs, and
 // stays here. It was counted as lost with the pairs.
-func alone(c *dwire.Conn, s *oracle.Series, pairs []byte, region *Region, r *Report) ([]byte, error) {
+func alone(c *dwire.Conn, s *oracle.Series, pairs []byte, region *Region, r *Report) ([]byte,
+	error) {
 	values, err := c.Get(s.Bucket.Name, s.Key, s.Bucket.First, s.Bucket.Slots, false)
 	if err != nil {
 		return nil, err

@@ -51,7 +51,8 @@ func (p Page) Of(all int) int { return cmp.Or(p.Limit, all) }
 
 // ErrLong returns what to do about a list that is too long to be answered at once.
 func ErrLong(elements, bytes int) error {
-	return fmt.Errorf("the list has more than %d elements or %d bytes: ask for a part of it with limit=, and for the next one at the address in the header Link", elements, bytes)
+	return fmt.Errorf("the list has more than %d elements or %d bytes: ask for a part of it with "+
+		"limit=, and for the next one at the address in the header Link", elements, bytes)
 }
 
 // Request is a list that is asked for.
@@ -83,7 +84,8 @@ func (q *Request) Next(list tags.List) (after string, ok bool) {
 }
 
 // paged returns a request for a part of a list of texts.
-func paged(p Page, l tags.Listing, of func(*tags.Index, context.Context, *tags.Listing) (tags.List, error)) *Request {
+func paged(p Page, l tags.Listing, of func(*tags.Index, context.Context, *tags.Listing) (tags.List,
+	error)) *Request {
 	l.Limit, l.After = p.Of(most), p.After
 	q := &Request{page: p, listing: l, of: of}
 	q.answer = q.texts
@@ -92,9 +94,10 @@ func paged(p Page, l tags.Listing, of func(*tags.Index, context.Context, *tags.L
 
 // Collections asks for the names of all collections that have a series.
 func Collections(p Page) *Request {
-	return paged(p, tags.Listing{}, func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List, error) {
-		return x.Collections(ctx, *q)
-	})
+	return paged(p, tags.Listing{},
+		func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List, error) {
+			return x.Collections(ctx, *q)
+		})
 }
 
 // Metrics asks for the metrics of a collection that begin with some parts: for their keys, or with
@@ -118,7 +121,8 @@ func Collection(p Page, name, key []byte, path []string) (*Request, error) {
 		q.listing.Namespace = []byte(path[1])
 		q.of = (*tags.Index).Names
 	case len(path) >= 5 && path[2] == "tags" && path[last] == "values":
-		q.of = valuesOf(tags.TagName{Namespace: []byte(path[1]), Name: []byte(strings.Join(path[3:last], "/"))})
+		q.of = valuesOf(tags.TagName{Namespace: []byte(path[1]),
+			Name: []byte(strings.Join(path[3:last], "/"))})
 	default:
 		return nil, ErrNone
 	}
@@ -150,13 +154,16 @@ func Names(params url.Values) (*Request, error) {
 		return q, err
 	}
 	q.listing.Prefix = params.Get("prefix") // of texts that have the escapes
-	q.answer = func(list tags.List) (any, error) { return answer(list, func(text string) string { return text }) }
+	q.answer = func(list tags.List) (any, error) {
+		return answer(list, func(text string) string { return text })
+	}
 	return q, nil
 }
 
 // TaggedCollections asks for the collections of series that have tags, with their series.
 func TaggedCollections(params url.Values) (*Request, error) {
-	return counted(params, func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List, error) {
+	return counted(params, func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List,
+		error) {
 		return x.Collections(ctx, *q)
 	})
 }
@@ -174,8 +181,11 @@ func Values(params url.Values) (*Request, error) {
 }
 
 // counted reads what lists with counts take.
-func counted(params url.Values, of func(*tags.Index, context.Context, *tags.Listing) (tags.List, error)) (*Request, error) {
-	q := &Request{of: of, answer: func(list tags.List) (any, error) { return answer(list, metric.Escaped) }}
+func counted(params url.Values, of func(*tags.Index, context.Context, *tags.Listing) (tags.List,
+	error)) (*Request, error) {
+	q := &Request{of: of, answer: func(list tags.List) (any, error) {
+		return answer(list, metric.Escaped)
+	}}
 	var err error
 	if q.listing.Limit, err = limitOf(params, byDefault); err != nil {
 		return nil, err

@@ -64,7 +64,12 @@ func Top(params url.Values, s Store, a cardinality.Arrivals) (*Request, error) {
 		return top, nil
 	}}
 	q.of = func(x *tags.Index, ctx context.Context, l *tags.Listing) (_ tags.List, err error) {
-		top, err = cardinality.Top(ctx, asked, cardinality.Sources{Store: s, Arrivals: a, Tags: x, Memory: l.Memory})
+		top, err = cardinality.Top(ctx, asked, cardinality.Sources{
+			Store:    s,
+			Arrivals: a,
+			Tags:     x,
+			Memory:   l.Memory,
+		})
 		if errors.As(err, &tooMany) {
 			err = nil
 		}
@@ -74,11 +79,17 @@ func Top(params url.Values, s Store, a cardinality.Arrivals) (*Request, error) {
 }
 
 func readTop(params url.Values) (*cardinality.Query, error) {
-	q := &cardinality.Query{By: cardinality.By(params.Get("by")), Limit: topByDefault, Depth: 1, Now: time.Now()}
+	q := &cardinality.Query{
+		By:    cardinality.By(params.Get("by")),
+		Limit: topByDefault,
+		Depth: 1,
+		Now:   time.Now(),
+	}
 	switch q.By {
 	case cardinality.Names, cardinality.Values, cardinality.Buckets, cardinality.Prefixes:
 	case "":
-		return nil, errors.New("by= is missing: what to count series by is names, values, buckets or prefixes")
+		return nil, errors.New("by= is missing: what to count series by is names, values, buckets or " +
+			"prefixes")
 	default:
 		return nil, fmt.Errorf("by=%.100s: it is names, values, buckets or prefixes", q.By)
 	}
@@ -93,12 +104,15 @@ func readTop(params url.Values) (*cardinality.Query, error) {
 	case "new":
 		q.ByNew = true
 	default:
-		return nil, fmt.Errorf("sort=%.100s: it is series, or new for those that came last", params.Get("sort"))
+		return nil, fmt.Errorf("sort=%.100s: it is series, or new for those that came last",
+			params.Get("sort"))
 	}
-	if q.Limit, err = number(params, "limit", "the most elements to list", q.Limit, cardinality.MaxLimit); err != nil {
+	if q.Limit, err = number(params, "limit", "the most elements to list", q.Limit,
+		cardinality.MaxLimit); err != nil {
 		return nil, err
 	}
-	if q.Depth, err = number(params, "depth", "how many parts to look deeper", q.Depth, mostDepth); err != nil {
+	if q.Depth, err = number(params, "depth", "how many parts to look deeper", q.Depth,
+		mostDepth); err != nil {
 		return nil, err
 	}
 	if text := params.Get("collection"); text != "" {
