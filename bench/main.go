@@ -223,7 +223,8 @@ func (c *command) profile(args []string) error {
 // resultFlags defines the flags of a subcommand that writes results.
 func (c *command) resultFlags(chosen, quick string) {
 	c.flags.StringVar(&c.results, "results", "",
-		"`directory` to write the results to; "+resultsDir+" if it is empty, of runs that are not whole "+trialDir)
+		"`directory` to write the results to; "+resultsDir+
+			" if it is empty, of runs that are not whole "+trialDir)
 	c.flags.BoolVar(&c.quick, "quick", false, quick)
 	if chosen != "" {
 		c.flags.StringVar(&c.only, "only", "", "measure only "+chosen+" whose name matches this `regexp`")

@@ -86,7 +86,8 @@ func stale(r *round) {
 		return
 	}
 	r.out.events++
-	r.out.kinds[s.from+" "+w.name()+map[bool]string{true: " for an own one", false: " beside"}[s.over]]++
+	place := map[bool]string{true: " for an own one", false: " beside"}[s.over]
+	r.out.kinds[s.from+" "+w.name()+place]++
 	region := c.lostBy(w, false)
 	if !s.over {
 		region.Tags, region.Event = false, nil

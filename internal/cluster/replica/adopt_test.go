@@ -206,7 +206,8 @@ func TestAdoptedChunksAreOnDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	crash()
-	if v := n.Read(id, (number-30)*chunk.Slots, (number-30)*chunk.Slots+1)[0].Value; v != (replication.Value{}) {
+	first := (number - 30) * chunk.Slots
+	if v := n.Read(id, first, first+1)[0].Value; v != (replication.Value{}) {
 		t.Fatalf("%+v was in no file", v)
 	}
 }

@@ -86,7 +86,8 @@ func (u *Upkeep) Relieve(level memory.Level) {
 		u.o.Sealers.Applied(g, head.Applied{Closed: closed})
 	}
 	switch {
-	case u.o.Pressure.Sealed()+u.o.Pressure.Late()+u.o.Flusher.SealedNeed() > u.o.Memory.Limit()/flushPart,
+	case u.o.Pressure.Sealed()+u.o.Pressure.Late()+u.o.Flusher.SealedNeed() >
+		u.o.Memory.Limit()/flushPart,
 		level >= memory.NoQueries && u.o.Pressure.Late() > u.o.Pressure.LateMemory()/4,
 		level >= memory.Hold && u.o.Pressure.Sealed()+u.o.Pressure.Late() > 0:
 		u.o.Pressure.WantFlush()

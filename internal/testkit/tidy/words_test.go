@@ -181,3 +181,54 @@ func TestLongLines(t *testing.T) {
 		}
 	}
 }
+
+// uncut is from how many characters on a string may stand on a line of its own length.
+const uncut = 60
+
+// TestGoIsWithin100Columns keeps lines of Go within maxColumns; a tab is one of them. What cannot
+// be cut may be longer: raw strings, long literals, and tables in comments, which are indented.
+func TestGoIsWithin100Columns(t *testing.T) {
+	goFiles(t, func(path string, src []byte) {
+		lines := strings.Split(string(src), "\n")
+		if !slices.ContainsFunc(lines, tooLong) {
+			return
+		}
+		excused := uncutLines(path, src)
+		for i, line := range lines {
+			if tooLong(line) && !excused[i+1] && !strings.HasPrefix(strings.TrimSpace(line), "//\t") {
+				t.Errorf("%s:%d has %d characters, the limit is %d: break it behind a comma or an operator",
+					relative(t, path), i+1, utf8.RuneCountInString(line), maxColumns)
+			}
+		}
+	})
+}
+
+func tooLong(line string) bool { return utf8.RuneCountInString(line) > maxColumns }
+
+// uncutLines returns the lines, from 1, that a raw string or a long literal lies on.
+func uncutLines(path string, src []byte) map[int]bool {
+	lines := make(map[int]bool)
+	var s scanner.Scanner
+	set := token.NewFileSet()
+	s.Init(set.AddFile(path, -1, len(src)), src, nil, 0)
+	for {
+		pos, tok, lit := s.Scan()
+		if tok == token.EOF {
+			return lines
+		}
+		if tok == token.STRING && (lit[0] == '`' || len(lit) >= uncut) {
+			first := set.Position(pos).Line
+			for n := range strings.Count(lit, "\n") + 1 {
+				lines[first+n] = true
+			}
+		}
+	}
+}
+
+func TestUncutLines(t *testing.T) {
+	long := strings.Repeat("z", uncut)
+	src := "package p\n\nvar a, b = `x\ny`, \"" + long + "\"\nvar c = \"short\"\n"
+	if got := uncutLines("p.go", []byte(src)); len(got) != 2 || !got[3] || !got[4] {
+		t.Errorf("lines %v, want 3 and 4", got)
+	}
+}
