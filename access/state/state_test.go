@@ -152,3 +152,25 @@ func TestMigrations(t *testing.T) {
 		t.Error("anything is opened")
 	}
 }
+
+// A backup is made when something has changed since the last one.
+func TestChanges(t *testing.T) {
+	f, err := Open(filepath.Join(t.TempDir(), "state"), migrations)
+	must(t, err)
+	defer f.Close()
+	number := func() uint64 {
+		t.Helper()
+		n, err := f.Changes()
+		must(t, err)
+		return n
+	}
+	before := number()
+	must(t, f.View(func(*Tx) error { return nil }))
+	if got := number(); got != before {
+		t.Errorf("%d behind a read, %d before it", got, before)
+	}
+	must(t, f.Update(func(tx *Tx) error { return tx.Put(things, "a", thing{1}) }))
+	if got := number(); got == before {
+		t.Errorf("%d before and behind an update", got)
+	}
+}

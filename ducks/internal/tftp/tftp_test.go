@@ -158,7 +158,8 @@ func TestOptions(t *testing.T) {
 		"octet\x00tsize\x000\x00blksize":               "\x00\x06tsize\x00120000\x00",
 		"netascii\x00": "\x00\x05\x00\x00\"netascii\": files are " +
 			"given in mode octet\x00",
-		"octet\x00blksize\x0065464\x00timeout\x00255\x00":    "\x00\x06blksize\x0065464\x00timeout\x00255\x00",
+		"octet\x00blksize\x0065464\x00timeout\x00255\x00": "\x00\x06blksize\x0065464\x00" +
+			"timeout\x00255\x00",
 		"octet\x00blksize\x001000\x00utimeout\x00500000\x00": "\x00\x06blksize\x001000\x00",
 	} {
 		if got := ask(t, at, "\x00\x01undionly.kpxe\x00"+request); got != want {
