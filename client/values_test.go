@@ -29,7 +29,8 @@ func TestValues(t *testing.T) {
 // A term is a map of Erlang with binaries, as docs/protocol.md shows it.
 func TestTerm(t *testing.T) {
 	got, err := Term([]byte(`{"a":1}`))
-	if want := []byte("\x83t\x00\x00\x00\x01m\x00\x00\x00\x01aa\x01"); err != nil || !bytes.Equal(got, want) {
+	want := []byte("\x83t\x00\x00\x00\x01m\x00\x00\x00\x01aa\x01")
+	if err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%q, %v, want %q", got, err, want)
 	}
 	if _, err := Term([]byte("{")); err == nil {
