@@ -98,11 +98,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		targets.Close()
-		o.Logger.Info("ducks has stopped, and tgtd goes on: devices keep their disks; ducks stop "+
-			"--targets ends it", "targets", targets.Count(), "data_dir", o.DataDir)
-	}()
+	defer o.leave(targets)
 	devices := room.New(room.Options{State: file, Pool: images, Targets: targets, Base: o.Base,
 		Now: time.Now, Logger: o.Logger})
 	if err := devices.Transfers().Tidy(ctx); err != nil {
@@ -133,15 +129,20 @@ func Run(ctx context.Context, o Options) (err error) {
 	beside.Go(func() { keepBackup(ctx, file, images, dir, o.Logger) })
 	defer beside.Wait()
 	defer stop()
-	people := api.Options{
-		Room: devices, Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(),
-			Pool: o.Pool, Since: time.Now()}, Pool: images, Access: gate, Times: times,
-		Leases: func() ([]dhcp.Lease, error) {
-			return dhcp.Leases(file)
-		},
+	people := api.Options{Room: devices, Pool: images, Access: gate, Times: times,
+		Server: api.Server{Name: host, Role: "master", Portal: o.Portal.String(), Pool: o.Pool,
+			Since: time.Now()},
+		Leases:   func() ([]dhcp.Lease, error) { return dhcp.Leases(file) },
 		Sessions: targets.Recent, Reads: contents.NewTurns(), Wake: waker(&o), Logger: o.Logger}
 	return serve(ctx, &o, file, api.Handler(people), boot.Handler(answers(&o, devices, times, lines)),
 		func(port uint16) (io.Closer, error) { return openNetwork(ctx, &o, port, file, devices, times) })
+}
+
+// leave ends what ducks does with targets, and says that tgtd goes on.
+func (o *Options) leave(targets *target.Targets) {
+	targets.Close()
+	o.Logger.Info("ducks has stopped, and tgtd goes on: devices keep their disks; ducks stop "+
+		"--targets ends it", "targets", targets.Count(), "data_dir", o.DataDir)
 }
 
 // answers returns what devices are answered from.

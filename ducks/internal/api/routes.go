@@ -119,7 +119,10 @@ func removes(pattern, text string, role access.Role, what string, do func(c *cal
 	})
 }
 
-func routes() []route { return slices.Concat(owners(), images(), disks(), devices(), people()) }
+func routes() []route {
+	return slices.Concat(owners(), images(), volumes(), groups(), versions(), menus(), disks(),
+		devices(), people())
+}
 
 func images() []route {
 	return []route{
@@ -135,6 +138,11 @@ func images() []route {
 			"delete orphan", func(c *call) error {
 				return c.Room.RemoveOrphan(c.Context(), c.object)
 			}),
+	}
+}
+
+func volumes() []route {
+	return []route{
 		within(theirs, asks("GET /api/v1/volumes", "All volumes, with their versions.", access.Viewer,
 			func(c *call) ([]room.Volume, error) {
 				list, err := c.Room.Volumes()
@@ -158,6 +166,13 @@ func images() []route {
 				"with their SHA-256 in the trailer " + SumHeader + ".",
 			role: access.Operator, what: "export image", do: exportVolume, query: []string{"version"},
 			scope: about(room.AVolume)},
+		within(about(room.AVolume), asks("GET /api/v1/volumes/{name}/versions/{number}/files",
+			"Which files differ from the version before.", access.Viewer, volumeFiles)),
+	}
+}
+
+func groups() []route {
+	return []route{
 		within(theirs, asks("GET /api/v1/groups", "All groups, with their versions.", access.Viewer,
 			func(c *call) ([]room.Group, error) {
 				list, err := c.Room.Groups()
@@ -172,8 +187,23 @@ func images() []route {
 		within(above(room.AGroup),
 			removes("DELETE /api/v1/groups/{name}", "Delete a group without devices.", access.Operator,
 				"delete group", deleteGroup)),
-		within(about(room.AVolume), asks("GET /api/v1/volumes/{name}/versions/{number}/files",
-			"Which files differ from the version before.", access.Viewer, volumeFiles)),
+		within(about(room.AGroup),
+			acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.",
+				access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
+					return none{}, c.Room.Menus().Give(c.object, to.Menu)
+				})),
+		within(about(room.AGroup),
+			acts("PUT /api/v1/groups/{name}/timeouts",
+				"Say how long its devices wait for a disk that does not answer.", access.Operator,
+				"change group", func(c *call, to room.Timeouts) (none, error) {
+					return none{}, c.Room.SetTimeouts(c.object, to)
+				})),
+	}
+}
+
+// versions are the routes of a group's versions, and of which of them its devices get.
+func versions() []route {
+	return []route{
 		within(about(room.AGroup), asks("GET /api/v1/groups/{name}/versions/{number}/files",
 			"Which files differ from the version before.", access.Viewer, groupFiles)),
 		within(about(room.AGroup), removes("DELETE /api/v1/groups/{name}/versions/{number}",
@@ -203,10 +233,15 @@ func images() []route {
 					return c.Room.Promote(c.Context(), c.object, c.who.Name, u.Note)
 				})),
 		within(about(room.AGroup),
-			acts("PUT /api/v1/groups/{name}/menu", "Give a menu to its devices, or take it away.",
-				access.Operator, "give menu", func(c *call, to GroupMenu) (none, error) {
-					return none{}, c.Room.Menus().Give(c.object, to.Menu)
+			acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator,
+				"roll back group", func(c *call, to Rollback) (none, error) {
+					return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
 				})),
+	}
+}
+
+func menus() []route {
+	return []route{
 		within(theirs, asks("GET /api/v1/menus", "All menus.", access.Viewer,
 			func(c *call) ([]room.Menu, error) {
 				list, err := c.Room.Menus().List()
@@ -218,17 +253,6 @@ func images() []route {
 			removes("DELETE /api/v1/menus/{name}", "Delete a menu that no group has.", access.Operator,
 				"delete menu", func(c *call) error {
 					return c.Room.Menus().Remove(c.object)
-				})),
-		within(about(room.AGroup),
-			acts("PUT /api/v1/groups/{name}/timeouts",
-				"Say how long its devices wait for a disk that does not answer.", access.Operator,
-				"change group", func(c *call, to room.Timeouts) (none, error) {
-					return none{}, c.Room.SetTimeouts(c.object, to)
-				})),
-		within(about(room.AGroup),
-			acts("POST /api/v1/groups/{name}/rollback", "Let devices get an older version.", access.Operator,
-				"roll back group", func(c *call, to Rollback) (none, error) {
-					return none{}, c.Room.Rollback(c.Context(), c.object, to.Version)
 				})),
 	}
 }

@@ -60,6 +60,35 @@ func (p *process) kill() {
 	_ = p.cmd.Wait() // it says that it was killed
 }
 
+// killBeside kills ducks and starts it again, several times, while a device writes without an end.
+// It returns how many blocks the disk has for good.
+func (p *process) killBeside(disk *initiator.Disk) (kept int64) {
+	p.t.Helper()
+	var wrote atomic.Int64
+	var err error
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	load.Go(func() { kept, err = write(p.t.Context(), disk, &wrote, stop) })
+	for range 4 {
+		p.kill()
+		before := wrote.Load()
+		duckstest.Until(p.t, "the device goes on without ducks", func() bool {
+			return wrote.Load() > before+100
+		})
+		p.start()
+		before = wrote.Load()
+		duckstest.Until(p.t, "the device goes on beside ducks", func() bool {
+			return wrote.Load() > before+100
+		})
+	}
+	close(stop)
+	load.Wait()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return kept
+}
+
 // write writes blocks that follow each other, of which each has its number, until it is told to
 // stop. It returns how many the disk has for good.
 func write(ctx context.Context, disk *initiator.Disk, wrote *atomic.Int64,
@@ -138,28 +167,7 @@ func TestKilledUnderLoad(t *testing.T) {
 	sh.says("device add 02:00:00:00:00:03 --name pc2 --group lab")
 	m := newMachine(t)
 	disk, off := m.boots()
-	var wrote atomic.Int64
-	var kept int64
-	stop := make(chan struct{})
-	var load sync.WaitGroup
-	load.Go(func() { kept, err = write(t.Context(), disk, &wrote, stop) })
-	for range 4 {
-		p.kill()
-		before := wrote.Load()
-		duckstest.Until(t, "the device goes on without ducks", func() bool {
-			return wrote.Load() > before+100
-		})
-		p.start()
-		before = wrote.Load()
-		duckstest.Until(t, "the device goes on beside ducks", func() bool {
-			return wrote.Load() > before+100
-		})
-	}
-	close(stop)
-	load.Wait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	kept := p.killBeside(disk)
 	off()
 	disk, off = m.boots()
 	defer off()

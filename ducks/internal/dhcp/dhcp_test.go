@@ -69,27 +69,31 @@ func classed(class string) dhcpv4.Modifier {
 
 func ipxe(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptGeneric(optionIPXE, []byte{255})) }
 
-// Each kind of machine is told what it can load; iPXE is told its script, and a system nothing.
-func TestWhatMachinesLoad(t *testing.T) {
-	s, seen := newTestServer(t, false)
-	const script = "http://192.0.2.1:8092/boot/v1/script?mac=02:00:00:00:00:07"
-	for _, c := range []struct {
-		who   string
-		is    dhcpv4.Modifier
-		loads string
-		class string
-	}{
+// machine is a machine that boots, and what it is told.
+type machine struct {
+	who   string
+	is    dhcpv4.Modifier
+	loads string
+	class string
+}
+
+const script = "http://192.0.2.1:8092/boot/v1/script?mac=02:00:00:00:00:07"
+
+// machines are all kinds of them.
+func machines() []machine {
+	return []machine{
 		{"a BIOS", pxe(iana.INTEL_X86PC), "undionly.kpxe", ""},
 		{"a BIOS that says nothing", classed(pxeClass), "undionly.kpxe", ""},
 		{"a BIOS by its class", classed("PXEClient:Arch:00000:UNDI:002001"), "undionly.kpxe", ""},
 		{"a BIOS of a class that is damaged", classed("PXEClient:Arch:x7"), "undionly.kpxe", ""},
-		{"a BIOS of a class that is too long", classed("PXEClient:Arch:99999999999"), "undionly.kpxe",
-			""},
+		{"a BIOS of a class that is too long", classed("PXEClient:Arch:99999999999"),
+			"undionly.kpxe", ""},
 		{"UEFI by its class", classed("PXEClient:Arch:00007:UNDI:003016"), "ipxe.efi", ""},
 		{"UEFI by its class and nothing behind it", classed("PXEClient:Arch:00009"), "ipxe.efi", ""},
 		{"UEFI by its class, and a kind of one byte",
 			also(classed("PXEClient:Arch:00007"),
-				dhcpv4.WithGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{7})), "ipxe.efi", ""},
+				dhcpv4.WithGeneric(dhcpv4.OptionClientSystemArchitectureType, []byte{7})),
+			"ipxe.efi", ""},
 		{"UEFI that has the class of a BIOS",
 			also(classed("PXEClient:Arch:00000"), dhcpv4.WithOption(dhcpv4.OptClientArch(iana.EFI_X86_64))),
 			"ipxe.efi", ""},
@@ -102,12 +106,11 @@ func TestWhatMachinesLoad(t *testing.T) {
 			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
 		{"UEFI", pxe(iana.EFI_X86_64), "ipxe.efi", ""},
 		{"UEFI of the other number", pxe(iana.EFI_BC), "ipxe.efi", ""},
-		{"UEFI over HTTP", pxe(iana.EFI_X86_64_HTTP), "http://192.0.2.1:8092/boot/v1/file/ipxe.efi",
-			httpClass},
+		{"UEFI over HTTP", pxe(iana.EFI_X86_64_HTTP),
+			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi", httpClass},
 		{"iPXE", ipxe, script, ""},
-		{"iPXE by its class", func(m *dhcpv4.DHCPv4) {
-			m.UpdateOption(dhcpv4.OptUserClass("iPXE"))
-		}, script, ""},
+		{"iPXE by its class", func(m *dhcpv4.DHCPv4) { m.UpdateOption(dhcpv4.OptUserClass("iPXE")) },
+			script, ""},
 		{"an ARM64", pxe(iana.EFI_ARM64), "ipxe-arm64.efi", ""},
 		{"an ARM64 by its class", classed("PXEClient:Arch:00011:UNDI:003000"), "ipxe-arm64.efi", ""},
 		{"an ARM64 over HTTP",
@@ -120,7 +123,13 @@ func TestWhatMachinesLoad(t *testing.T) {
 		{"a RISC-V", pxe(iana.EFI_RISCV64), "", pxeClass},
 		{"a RISC-V by its class", classed("PXEClient:Arch:00027"), "", pxeClass},
 		{"a system", func(*dhcpv4.DHCPv4) {}, "", ""},
-	} {
+	}
+}
+
+// Each kind of machine is told what it can load; iPXE is told its script, and a system nothing.
+func TestWhatMachinesLoad(t *testing.T) {
+	s, seen := newTestServer(t, false)
+	for _, c := range machines() {
 		offer, err := s.answer(message(t, dhcpv4.MessageTypeDiscover, c.is))
 		if err != nil {
 			t.Fatalf("%s: %v", c.who, err)
@@ -186,8 +195,8 @@ func TestAnswersAsFirmwareReadsThem(t *testing.T) {
 		for file, is := range map[string]dhcpv4.Modifier{
 			"undionly.kpxe": pxe(iana.INTEL_X86PC),
 			"ipxe.efi":      pxe(iana.EFI_X86_64),
-			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi":                pxe(iana.EFI_X86_64_HTTP),
-			"http://192.0.2.1:8092/boot/v1/script?mac=02:00:00:00:00:07": ipxe,
+			"http://192.0.2.1:8092/boot/v1/file/ipxe.efi": pxe(iana.EFI_X86_64_HTTP),
+			script: ipxe,
 		} {
 			a, err := of(also(is, dhcpv4.WithGeneric(dhcpv4.OptionClientMachineIdentifier, id)))
 			if err != nil {

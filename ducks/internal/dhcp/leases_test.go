@@ -34,10 +34,8 @@ func TestLeases(t *testing.T) {
 		isDevice := func(mac string) bool { return mac == "m0" || mac == "m1" }
 		open := func() *leases {
 			l := &leases{file: file, first: netip.MustParseAddr("192.0.2.2"),
-				last:   netip.MustParseAddr("192.0.2.7"),
-				except: map[netip.Addr]bool{server: true}, now: func() time.Time {
-					return now
-				}, known: isDevice}
+				last: netip.MustParseAddr("192.0.2.7"), except: map[netip.Addr]bool{server: true},
+				now: func() time.Time { return now }, known: isDevice}
 			if err := openLeases(l); err != nil {
 				rt.Fatal(err)
 			}

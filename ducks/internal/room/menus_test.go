@@ -9,21 +9,32 @@ import (
 	"dalmatiner/access/state"
 )
 
-// Menus are given to groups; what iPXE would take for more than a value is refused.
-func TestMenus(t *testing.T) {
+var install = Entry{Key: "install", Text: "Install Debian 12 (over all)",
+	Kernel: "http://192.0.2.1/linux", Initrd: "http://192.0.2.1/initrd.gz",
+	Args: "auto=true url=http://192.0.2.1/preseed"}
+
+// usual is a menu with an entry of each kind.
+func usual() Menu {
+	return Menu{Name: "usual", Network: Default, Wait: 10, Entries: []Entry{install,
+		{Key: "more", Text: "More", Chain: "https://boot.example.org/menu.ipxe"}}}
+}
+
+// newLab returns a room with the group lab.
+func newLab(t *testing.T) *Room {
+	t.Helper()
 	file, err := state.Open(filepath.Join(t.TempDir(), "state"), Migrations())
 	must(t, err)
-	defer file.Close()
+	t.Cleanup(func() { _ = file.Close() })
 	r := New(Options{State: file})
 	must(t, r.put(groups, "lab", Group{Name: "lab", Network: Default}))
+	return r
+}
+
+// Menus are given to groups.
+func TestMenus(t *testing.T) {
+	r := newLab(t)
 	m := r.Menus()
-	install := Entry{Key: "install", Text: "Install Debian 12 (over all)",
-		Kernel: "http://192.0.2.1/linux", Initrd: "http://192.0.2.1/initrd.gz",
-		Args: "auto=true url=http://192.0.2.1/preseed"}
-	good := Menu{Name: "usual", Network: Default, Wait: 10,
-		Entries: []Entry{install,
-			{Key: "more", Text: "More", Chain: "https://boot.example.org/menu.ipxe"}}}
-	must(t, m.Put(good))
+	must(t, m.Put(usual()))
 	if of, err := m.Of("lab"); of != nil || err != nil {
 		t.Errorf("%+v, %v", of, err)
 	}
@@ -49,6 +60,12 @@ func TestMenus(t *testing.T) {
 	if list, err := m.List(); err != nil || len(list) > 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
+}
+
+// What iPXE would take for more than a value is refused.
+func TestBadMenusAreRefused(t *testing.T) {
+	m := newLab(t).Menus()
+	must(t, errors.Join(m.Put(usual()), m.Remove("usual")))
 	for what, change := range map[string]func(m *Menu){
 		"a name":         func(m *Menu) { m.Name = "Usual" },
 		"no entries":     func(m *Menu) { m.Entries = nil },
@@ -66,15 +83,12 @@ func TestMenus(t *testing.T) {
 		"only an initrd": func(m *Menu) { m.Entries[1].Initrd = install.Initrd },
 		"no URI":         func(m *Menu) { m.Entries[1].Chain = "boot" },
 		"a file":         func(m *Menu) { m.Entries[1].Chain = "file:///etc/passwd" },
-		"words": func(m *Menu) {
-			m.Entries[1].Chain = "http://192.0.2.1/ || chain http://192.0.2.66/"
-		},
-		"a secret":     func(m *Menu) { m.Entries[1].Chain = "http://192.0.2.66/${password}" },
-		"two commands": func(m *Menu) { m.Entries[0].Args = "quiet && chain http://192.0.2.66/" },
-		"long":         func(m *Menu) { m.Entries[0].Args = strings.Repeat("x", mostLine+1) },
+		"words":          func(m *Menu) { m.Entries[1].Chain += " || chain http://192.0.2.66/" },
+		"a secret":       func(m *Menu) { m.Entries[1].Chain = "http://192.0.2.66/${password}" },
+		"two commands":   func(m *Menu) { m.Entries[0].Args = "quiet && chain http://192.0.2.66/" },
+		"long":           func(m *Menu) { m.Entries[0].Args = strings.Repeat("x", mostLine+1) },
 	} {
-		bad := good
-		bad.Entries = append([]Entry(nil), good.Entries...)
+		bad := usual()
 		change(&bad)
 		if err := m.Put(bad); !errors.Is(err, ErrRefused) && !errors.Is(err, ErrName) {
 			t.Errorf("%s: %v", what, err)
