@@ -178,17 +178,26 @@ func (a *api) queryOptions(r *http.Request) (query.Options, error) {
 		return o, badRequest("id: the name of a query has %d bytes, the limit is %d", len(id),
 			running.MaxID)
 	}
-	if width := param(r, "width"); width != "" {
-		n, err := strconv.Atoi(width)
-		if err != nil || n < 1 || n > query.MaxWidth {
-			return o, badRequest("width=%s: it is the number of columns of a chart, from 1 to %d", width,
-				query.MaxWidth)
-		}
-		o.Width = n
-	}
 	var err error
+	if o.Width, err = widthOf(r); err != nil {
+		return o, err
+	}
 	o.Zone, err = zoneOf(r, o.Compat)
 	return o, err
+}
+
+// widthOf returns the number of columns that a request asks for; 0 for as many as there are steps.
+func widthOf(r *http.Request) (int, error) {
+	width := param(r, "width")
+	if width == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(width)
+	if err != nil || n < 1 || n > query.MaxWidth {
+		return 0, badRequest("width=%s: it is the number of columns of a chart, from 1 to %d", width,
+			query.MaxWidth)
+	}
+	return n, nil
 }
 
 // zoneOf returns the time zone that a request asks for; nil for none.
