@@ -33,6 +33,33 @@ func drawWords(t *rapid.T, n int) []uint64 {
 	return words
 }
 
+// drawAnswer draws what is said of one key, and of all its slots where the key is asked as a whole.
+func drawAnswer(t *rapid.T, q *request, whole bool) *answer {
+	a := &answer{incarnation: rapid.Uint64().Draw(t, "incarnation"),
+		exists: rapid.Bool().Draw(t, "exists"), newer: rapid.Bool().Draw(t, "newer"),
+		digests: [2]uint64{rapid.Uint64().Draw(t, "digest"), rapid.Uint64().Draw(t, "digest")}}
+	a.cost = source.Cost{Headers: 1, Rollups: 2, Decoded: 3, Bytes: 1 << 40, MoreUnknown: 5}
+	for at := int64(720); at < 2000 && rapid.Bool().Draw(t, "more"); at += 100 {
+		a.cost.Unknown = append(a.cost.Unknown, source.Unknown{From: at, Past: at + 30,
+			Why: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "why")})
+	}
+	switch {
+	case q.kind == askExtent:
+		a.first, a.past = 5, 7
+	case q.kind == askSlots:
+		a.words = drawWords(t, q.count)
+		if q.times {
+			a.times = drawWords(t, q.count)
+		}
+	case whole:
+		a.headers = make([]chunk.Header, q.count)
+		for k := range a.headers {
+			a.headers[k] = chunk.Summarize(drawWords(t, int(min(q.step, chunk.Slots))), 0)
+		}
+	}
+	return a
+}
+
 // TestRepliesSurvive: what a node says is what the asker gets, however many parts it takes.
 func TestRepliesSurvive(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -43,30 +70,7 @@ func TestRepliesSurvive(t *testing.T) {
 		for i := range rapid.IntRange(0, 5).Draw(t, "keys") {
 			q.keys, q.whole = append(q.keys, []byte{byte(i)}),
 				append(q.whole, q.kind == askAggregates && rapid.Bool().Draw(t, "whole"))
-			a := &answer{incarnation: rapid.Uint64().Draw(t, "incarnation"),
-				exists: rapid.Bool().Draw(t, "exists"), newer: rapid.Bool().Draw(t, "newer"),
-				digests: [2]uint64{rapid.Uint64().Draw(t, "digest"), rapid.Uint64().Draw(t, "digest")}}
-			a.cost = source.Cost{Headers: 1, Rollups: 2, Decoded: 3, Bytes: 1 << 40, MoreUnknown: 5}
-			for at := int64(720); at < 2000 && rapid.Bool().Draw(t, "more"); at += 100 {
-				a.cost.Unknown = append(a.cost.Unknown,
-					source.Unknown{From: at, Past: at + 30, Why: rapid.SampledFrom([]string{"a", "b"}).Draw(t,
-						"why")})
-			}
-			switch {
-			case q.kind == askExtent:
-				a.first, a.past = 5, 7
-			case q.kind == askSlots:
-				a.words = drawWords(t, q.count)
-				if q.times {
-					a.times = drawWords(t, q.count)
-				}
-			case q.whole[i]:
-				a.headers = make([]chunk.Header, q.count)
-				for k := range a.headers {
-					a.headers[k] = chunk.Summarize(drawWords(t, int(min(q.step, chunk.Slots))), 0)
-				}
-			}
-			want = append(want, a)
+			want = append(want, drawAnswer(t, &q, q.whole[i]))
 		}
 		var parts [][]byte
 		w := &writer{reply: func(b []byte) error { parts = append(parts, bytes.Clone(b)); return nil }}
