@@ -19,39 +19,29 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{"constant", series(func(*rand.Rand, int, float64) float64 { return 42 }, point.FromInt), .25},
-		{"random", series(func(r *rand.Rand, _ int, _ float64) float64 {
-			return float64(r.IntN(1000))
-		}, point.FromInt), 10.3},
-		{"counter", series(func(r *rand.Rand, i int, v float64) float64 {
-			return start(i, 567_890, v) + float64(r.IntN(21))
-		}, point.FromInt), 4.9},
-		{"walk", series(func(r *rand.Rand, i int, v float64) float64 {
-			return start(i, 50_000, v) + float64(r.IntN(17)-8)
-		}, point.FromInt), 4.6},
+		{"constant", series(still(42), point.FromInt), .25},
+		{"random", series(drawn(func(r *rand.Rand) float64 { return float64(r.IntN(1000)) }),
+			point.FromInt), 10.3},
+		{"counter", series(walk(567_890, func(r *rand.Rand) float64 { return float64(r.IntN(21)) }),
+			point.FromInt), 4.9},
+		{"walk", series(walk(50_000, func(r *rand.Rand) float64 { return float64(r.IntN(17) - 8) }),
+			point.FromInt), 4.6},
 		{"sparse-counter", series(sparseCounter, point.FromInt), .8},
 		{"slow-gauge", series(slowGauge, point.FromInt), .4},
-		{"line", series(func(_ *rand.Rand, i int, _ float64) float64 {
-			return float64(1000 + 37*i)
-		}, point.FromInt), .4},
-		{"parabola", series(func(_ *rand.Rand, i int, _ float64) float64 {
-			return float64(i * i * 50)
-		}, point.FromInt), 1},
+		{"line", series(curve(func(i int) float64 { return float64(1000 + 37*i) }),
+			point.FromInt), .4},
+		{"parabola", series(curve(func(i int) float64 { return float64(i * i * 50) }),
+			point.FromInt), 1},
 		{"two-decimals", series(func(r *rand.Rand, i int, v float64) float64 {
 			return math.Round((start(i, 21, v)+float64(r.IntN(21)-10)/100)*100) / 100
 		}, point.FromFloat), 5.2},
-		{"decimal-constant", series(func(*rand.Rand, int, float64) float64 {
-			return 0.1
-		}, point.FromFloat), .25},
-		{"floats", series(func(r *rand.Rand, _ int, _ float64) float64 {
-			return r.Float64()
-		}, point.FromFloat), 63},
-		{"smooth-floats", series(func(_ *rand.Rand, i int, _ float64) float64 {
-			return 20 + math.Sin(float64(i)/100)
-		}, point.FromFloat), 47},
-		{"float32", series(func(r *rand.Rand, _ int, _ float64) float64 {
-			return float64(r.Float32())
-		}, point.FromFloat), 33},
+		{"decimal-constant", series(still(0.1), point.FromFloat), .25},
+		{"floats", series(drawn(func(r *rand.Rand) float64 { return r.Float64() }),
+			point.FromFloat), 63},
+		{"smooth-floats", series(curve(func(i int) float64 { return 20 + math.Sin(float64(i)/100) }),
+			point.FromFloat), 47},
+		{"float32", series(drawn(func(r *rand.Rand) float64 { return float64(r.Float32()) }),
+			point.FromFloat), 33},
 		{"decimals-and-NaN", series(func(r *rand.Rand, i int, _ float64) float64 {
 			if i%100 == 50 {
 				return math.NaN()
@@ -61,23 +51,22 @@ func kinds() []kind {
 		{"ints-and-floats", intsAndFloats, 11.5},
 		{"spikes", series(spikes, point.FromInt), 5.5},
 		{"resets", series(resets, point.FromInt), 5.6},
-		{"latency", series(func(r *rand.Rand, _ int, _ float64) float64 {
+		{"latency", series(drawn(func(r *rand.Rand) float64 {
 			return math.Round(1000 * math.Exp(r.NormFloat64()))
-		}, point.FromInt), 13.6},
-		{"normal-walk", series(func(r *rand.Rand, i int, v float64) float64 {
-			return start(i, 70_000, v) + math.Round(r.NormFloat64()*9)
-		}, point.FromInt), 6.3},
-		{"normal", series(func(r *rand.Rand, _ int, _ float64) float64 {
-			return math.Round(r.NormFloat64() * 30)
-		}, point.FromInt), 7.8},
-		{"requests", series(func(r *rand.Rand, i int, v float64) float64 {
-			return start(i, 1e6, v) + math.Floor(r.ExpFloat64()*40)
-		}, point.FromInt), 8.7},
+		}), point.FromInt), 13.6},
+		{"normal-walk", series(walk(70_000, func(r *rand.Rand) float64 {
+			return math.Round(r.NormFloat64() * 9)
+		}), point.FromInt), 6.3},
+		{"normal", series(drawn(func(r *rand.Rand) float64 { return math.Round(r.NormFloat64() * 30) }),
+			point.FromInt), 7.8},
+		{"requests", series(walk(1e6, func(r *rand.Rand) float64 {
+			return math.Floor(r.ExpFloat64() * 40)
+		}), point.FromInt), 8.7},
 		{"idle-requests", series(idleRequests, point.FromInt), 5.6},
 		{"idle-gauge", series(idleGauge, point.FromInt), 3.9},
-		{"kilobytes", series(func(r *rand.Rand, i int, v float64) float64 {
-			return start(i, 8e5, v) + 4*math.Round(r.NormFloat64()*9)
-		}, point.FromInt), 8.3},
+		{"kilobytes", series(walk(8e5, func(r *rand.Rand) float64 {
+			return 4 * math.Round(r.NormFloat64()*9)
+		}), point.FromInt), 8.3},
 		{"bursts", series(bursts(1, false), point.FromInt), 12.5},
 		{"idle-bursts", series(bursts(3, false), point.FromInt), 12.5},
 		{"swings", series(bursts(1, true), point.FromInt), 13.5},
@@ -91,6 +80,26 @@ func kinds() []kind {
 		{"outage", outage, 9},
 		{"random-gaps", randomGaps, 7},
 	}
+}
+
+// still stays at one value.
+func still(value float64) func(*rand.Rand, int, float64) float64 {
+	return func(*rand.Rand, int, float64) float64 { return value }
+}
+
+// curve has in each slot what at says.
+func curve(at func(i int) float64) func(*rand.Rand, int, float64) float64 {
+	return func(_ *rand.Rand, i int, _ float64) float64 { return at(i) }
+}
+
+// drawn has values that are drawn one by one.
+func drawn(draw func(*rand.Rand) float64) func(*rand.Rand, int, float64) float64 {
+	return func(r *rand.Rand, _ int, _ float64) float64 { return draw(r) }
+}
+
+// walk begins one step from first and goes a step in each slot.
+func walk(first float64, step func(*rand.Rand) float64) func(*rand.Rand, int, float64) float64 {
+	return func(r *rand.Rand, i int, v float64) float64 { return start(i, first, v) + step(r) }
 }
 
 func start(i int, first, v float64) float64 {
