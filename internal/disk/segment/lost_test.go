@@ -50,20 +50,16 @@ func onlyOf(t *testing.T, bucket uint64, parts []hole.Mark) []hole.Mark {
 	return parts
 }
 
-func (m *model) readOrLost(t *testing.T, r *Reader) {
+// scan scans every bucket of the model, and returns the chunks it was given, those it was told
+// are lost, and the parts in which more may be.
+func (m *model) scan(t *testing.T, r *Reader, lo, hi int64) (scanned, lost map[place]bool,
+	parts []hole.Mark) {
 	t.Helper()
-	type series struct {
-		bucket uint64
-		hash   Hash
-	}
-	all := make(map[series]bool)
-	scanned, lost := make(map[place]bool), make(map[place]bool)
-	var parts []hole.Mark
+	scanned, lost = make(map[place]bool), make(map[place]bool)
 	buckets := make(map[uint64]bool)
 	for p := range m.chunks {
-		all[series{p.bucket, p.hash}], buckets[p.bucket] = true, true
+		buckets[p.bucket] = true
 	}
-	lo, hi := r.Info().MinChunk, r.Info().MaxChunk+1
 	for b := range buckets {
 		_ = r.Scan(b, lo, hi, func(bucket uint64, h Hash, c int64, data []byte) error {
 			if data == nil {
@@ -74,17 +70,31 @@ func (m *model) readOrLost(t *testing.T, r *Reader) {
 			return nil
 		}, func(more []hole.Mark) { parts = append(parts, onlyOf(t, b, more)...) })
 	}
+	return scanned, lost, parts
+}
+
+func (m *model) readOrLost(t *testing.T, r *Reader) {
+	t.Helper()
+	type series struct {
+		bucket uint64
+		hash   Hash
+	}
+	all := make(map[series]bool)
+	for p := range m.chunks {
+		all[series{p.bucket, p.hash}] = true
+	}
+	lo, hi := r.Info().MinChunk, r.Info().MaxChunk+1
+	scanned, lost, parts := m.scan(t, r, lo, hi)
 	for s := range all {
 		read, gone := make(map[int64]bool), make(map[int64]bool)
 		_ = r.SeriesChunks(s.bucket, s.hash, lo, hi, func(c int64, _ []byte) error {
 			read[c] = true
 			return nil
-		},
-			func(first, past int64) {
-				for c := first; c < past; c++ {
-					gone[c] = true
-				}
-			})
+		}, func(first, past int64) {
+			for c := first; c < past; c++ {
+				gone[c] = true
+			}
+		})
 		var c Cursor
 		broken := c.Open(r, s.bucket, s.hash, lo, hi) != nil
 		seen := make(map[int64]bool)

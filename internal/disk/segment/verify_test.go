@@ -14,20 +14,19 @@ import (
 	"dalmatiner/internal/testkit/filetest"
 )
 
-// A file whose checksums are right and whose content is not is found by Verify,
-// and no reader leaves its bounds.
-func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
-	m := testModel(90, 3, 100)
-	fs := vfs.NewMem()
-	m.write(t, fs, testPath, m.order())
-	intact := filetest.Read(t, fs, testPath)
-	r := open(t, fs, testPath)
+// badContent is a change of a file that leaves its checksums right, and what Verify says of it.
+type badContent struct {
+	change func(b []byte) []byte
+	want   string
+}
+
+// badContents are changes of the file of r, which has its footer at foot.
+func badContents(t *testing.T, r *Reader, foot int) map[string]badContent {
 	d, err := r.directory()
 	if err != nil {
 		t.Fatal(err)
 	}
 	small := r.footer().first(kindSmall)
-	// Each of these changes a block.
 	index := func(change func(l, entry0 []byte)) func([]byte) []byte {
 		return func(b []byte) []byte { return replaceLeaf(t, b, r.footer().first(kindLeaf), change) }
 	}
@@ -39,66 +38,58 @@ func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
 	whole := func(change func(b []byte)) func([]byte) []byte {
 		return func(b []byte) []byte { change(b); return b }
 	}
-	foot := len(intact) - tailSize
 	le := binary.LittleEndian
-	for name, tc := range map[string]struct {
-		change func(b []byte) []byte
-		want   string
-	}{
-		"rows out of order": {index(func(l, _ []byte) {
-			swapHashes(l[leafHead+rowSize:], rowSize)
-		}), "out of order"},
-		"another first entry": {index(func(l, _ []byte) {
-			le.PutUint64(l[12:], 1<<40)
-		}), "not the one of the directory"},
-		"a block that is not there": {index(func(_, e []byte) {
-			le.PutUint32(e[4:], 1<<20)
-		}), "points outside the data"},
-		"an offset beyond its end": {index(func(_, e []byte) {
-			le.PutUint16(e[8:], 65535)
-		}), "points outside the data"},
-		"a length behind the block": {index(func(_, e []byte) {
-			le.PutUint16(e[10:], 65535)
-		}), "points outside the data"},
-		"more rows than bytes": {block(r.footer().first(kindLeaf), func(b []byte) {
-			b[16] = 0x7f
-		}), errPacked.Error()},
-		"no rows": {block(r.footer().first(kindLeaf), func(b []byte) {
-			b[16] = 0
-		}), errPacked.Error()},
-		"another number of chunks": {whole(func(b []byte) {
-			le.PutUint64(b[foot+48:], 7)
-		}), "the file holds"},
-		"another number of keys": {whole(func(b []byte) {
-			le.PutUint64(b[foot+112:], 7)
-		}), "identities and buckets"},
-		"more rows of rollups": {block(small, func(b []byte) {
-			le.PutUint16(b[8:], 65535)
-		}), "does not hold its rows"},
-		"a rollup of no spans": {block(small, func(b []byte) {
-			le.PutUint16(b[rollupHead+16:], 0)
-		}), "spans 0x0"},
-		"a rollup cut short": {block(small, func(b []byte) {
-			b[rollupHead+18]--
-		}), "damaged chunk"},
-		"another window": {whole(func(b []byte) {
-			le.PutUint32(b[foot+120:], SmallChunks)
-		}), "of a window of 10 chunks"},
+	return map[string]badContent{
+		"rows out of order": {index(func(l, _ []byte) { swapHashes(l[leafHead+rowSize:], rowSize) }),
+			"out of order"},
+		"another first entry": {index(func(l, _ []byte) { le.PutUint64(l[12:], 1<<40) }),
+			"not the one of the directory"},
+		"a block that is not there": {index(func(_, e []byte) { le.PutUint32(e[4:], 1<<20) }),
+			"points outside the data"},
+		"an offset beyond its end": {index(func(_, e []byte) { le.PutUint16(e[8:], 65535) }),
+			"points outside the data"},
+		"a length behind the block": {index(func(_, e []byte) { le.PutUint16(e[10:], 65535) }),
+			"points outside the data"},
+		"more rows than bytes": {block(r.footer().first(kindLeaf), func(b []byte) { b[16] = 0x7f }),
+			errPacked.Error()},
+		"no rows": {block(r.footer().first(kindLeaf), func(b []byte) { b[16] = 0 }),
+			errPacked.Error()},
+		"another number of chunks": {whole(func(b []byte) { le.PutUint64(b[foot+48:], 7) }),
+			"the file holds"},
+		"another number of keys": {whole(func(b []byte) { le.PutUint64(b[foot+112:], 7) }),
+			"identities and buckets"},
+		"more rows of rollups": {block(small, func(b []byte) { le.PutUint16(b[8:], 65535) }),
+			"does not hold its rows"},
+		"a rollup of no spans": {block(small, func(b []byte) { le.PutUint16(b[rollupHead+16:], 0) }),
+			"spans 0x0"},
+		"a rollup cut short": {block(small, func(b []byte) { b[rollupHead+18]-- }),
+			"damaged chunk"},
+		"another window": {whole(func(b []byte) { le.PutUint32(b[foot+120:], SmallChunks) }),
+			"of a window of 10 chunks"},
 		"another first row": {block(small, func(b []byte) { b[0]++ }), "first row is not"},
 		"rollups out of order": {block(small, func(b []byte) {
 			swapHashes(b[rollupHead+RollupRow:], RollupRow)
 		}), "out of order"},
-		"more names than there are": {block(r.footer().first(kindSeries), func(b []byte) {
-			b[0]++
-		}), identity.ErrPacked.Error()},
+		"more names than there are": {block(r.footer().first(kindSeries), func(b []byte) { b[0]++ }),
+			identity.ErrPacked.Error()},
 		"a block of no bytes": {whole(func(b []byte) {
 			copy(b[r.footer().dirOff+8:][:8], make([]byte, 8))
 		}), "block 0 of"},
-		"a stored form of none": {whole(func(b []byte) {
-			b[d.offset(small)] = 7
-		}), zstd.ErrBlock.Error()},
+		"a stored form of none": {whole(func(b []byte) { b[d.offset(small)] = 7 }),
+			zstd.ErrBlock.Error()},
 		"data of no stored form": {whole(func(b []byte) { b[0] = 7 }), zstd.ErrBlock.Error()},
-	} {
+	}
+}
+
+// A file whose checksums are right and whose content is not is found by Verify,
+// and no reader leaves its bounds.
+func TestVerifyFindsWhatChecksumsDoNot(t *testing.T) {
+	m := testModel(90, 3, 100)
+	fs := vfs.NewMem()
+	m.write(t, fs, testPath, m.order())
+	intact := filetest.Read(t, fs, testPath)
+	r := open(t, fs, testPath)
+	for name, tc := range badContents(t, r, len(intact)-tailSize) {
 		t.Run(name, func(t *testing.T) {
 			data := tc.change(slices.Clone(intact))
 			sealAll(data)
