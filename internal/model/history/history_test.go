@@ -12,17 +12,46 @@ import (
 	"pgregory.net/rapid"
 )
 
+// write is a write of the model into the slots from lo up to past.
+type write struct{ lo, past int64 }
+
+// taken is a mark, and all that came behind it.
+type taken struct {
+	mark    Mark
+	written []write
+	names   []string // that changed
+}
+
+// check demands that a journal says no more to be unchanged since the mark, from a slot on, than
+// what came behind it left.
+func (m *taken) check(t *rapid.T, j *Journal, from int64) {
+	lowest := int64(math.MaxInt64)
+	for _, w := range m.written {
+		if w.past > from {
+			lowest = min(lowest, max(w.lo, from))
+		}
+	}
+	u := j.Since(m.mark, from)
+	if u.Below > lowest {
+		t.Fatalf("%+v since %+v from %d on, want %d", u, m.mark, from, lowest)
+	}
+	if len(u.Names) > 0 != (len(m.names) > 0) {
+		t.Fatalf("names %q changed since %+v, want %q", u.Names, m.mark, m.names)
+	}
+	for _, name := range m.names {
+		if !slices.ContainsFunc(u.Names, func(prefix string) bool {
+			return strings.HasPrefix(name, prefix)
+		}) {
+			t.Fatalf("name %q changed since %+v, and only %q are said to have", name, m.mark, u.Names)
+		}
+	}
+}
+
 // TestSinceEqualsTheModel: what is said to be unchanged is what the list of all writes says, or
 // less.
 func TestSinceEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var j Journal
-		type write struct{ lo, past int64 }
-		type taken struct {
-			mark    Mark
-			written []write  // since
-			names   []string // that changed since
-		}
 		var all []taken
 		step := func(of func(*taken)) {
 			for i := range all {
@@ -60,26 +89,7 @@ func TestSinceEqualsTheModel(t *testing.T) {
 		}
 		from := rapid.Int64Range(0, most).Draw(t, "from")
 		for _, m := range all {
-			lowest := int64(math.MaxInt64)
-			for _, w := range m.written {
-				if w.past > from {
-					lowest = min(lowest, max(w.lo, from))
-				}
-			}
-			u := j.Since(m.mark, from)
-			if u.Below > lowest {
-				t.Fatalf("%+v since %+v from %d on, want %d", u, m.mark, from, lowest)
-			}
-			if len(u.Names) > 0 != (len(m.names) > 0) {
-				t.Fatalf("names %q changed since %+v, want %q", u.Names, m.mark, m.names)
-			}
-			for _, name := range m.names {
-				if !slices.ContainsFunc(u.Names, func(prefix string) bool {
-					return strings.HasPrefix(name, prefix)
-				}) {
-					t.Fatalf("name %q changed since %+v, and only %q are said to have", name, m.mark, u.Names)
-				}
-			}
+			m.check(t, &j, from)
 		}
 		if len(j.notes) > maxNotes || len(j.late) > maxLate || len(j.names) > maxNames ||
 			j.Bytes() > 2*(noteSize*maxNotes+lateNoteSize*maxLate+nameNoteSize*maxNames) {
