@@ -35,6 +35,47 @@ var conditions = map[string]func(h *happening) bool{
 	" WHERE NOT n =< 3": func(h *happening) bool { return h.n > 3 },
 }
 
+// drawHappenings draws events and writes them into bucket e of a store, and draws gaps that begin
+// before past, in ms, of which the store knows nothing.
+func drawHappenings(t *rapid.T, past int64) (store *eventstest.Store, all []happening) {
+	store = new(eventstest.Store)
+	for range rapid.IntRange(1, 60).Draw(t, "events") {
+		h := happening{rapid.SampledFrom([]int64{1, 1000, 999_999, 1_000_000, 500_000_000,
+			1_000_000_000}).Draw(t, "unit") * rapid.Int64Range(1, 1990).Draw(t, "at"),
+			rapid.SampledFrom([]string{"error", "info", "x"}).Draw(t, "level"),
+			rapid.Int64Range(0, 6).Draw(t, "n")}
+		all = append(all, h)
+		body, err := term.AppendFromJSON(nil, fmt.Appendf(nil, `{"level":%q,"n":%d}`, h.level, h.n))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := store.Write("e", []events.Event{{Time: h.at, Body: body}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "gaps") {
+		at := rapid.Int64Range(1, past*1_000_000).Draw(t, "gap")
+		store.Gaps = append(store.Gaps,
+			events.Gap{Start: at, End: at + rapid.Int64Range(1, 90_000_000_000).Draw(t, "long"),
+				Events: 1})
+	}
+	slices.SortFunc(store.Gaps, func(a, b events.Gap) int { return cmp.Compare(a.Start, b.Start) })
+	return store, all
+}
+
+// unknownSteps returns which steps from start on the series of an answer says are unknown.
+func unknownSteps(got *query.Series, start, step int64) []bool {
+	unknown := make([]bool, len(got.Values))
+	if u := got.Unknown; u != nil {
+		for _, r := range u.Ranges {
+			for i := (r[0] - start) / step; i < (r[1]-start)/step; i++ {
+				unknown[i] = true
+			}
+		}
+	}
+	return unknown
+}
+
 // TestCountsOfEventsAreTheModel compares counts of events with those of a naive model: events that
 // are looked at one by one for each step.
 func TestCountsOfEventsAreTheModel(t *testing.T) {
@@ -43,30 +84,8 @@ func TestCountsOfEventsAreTheModel(t *testing.T) {
 		m := newMemory(t)
 		ttl := rapid.SampledFrom([]int64{0, 0, 700}).Draw(rt, "ttl")
 		m.addBucket("e", 1000, ttl)
-		var store eventstest.Store
-		var all []happening
-		for range rapid.IntRange(1, 60).Draw(rt, "events") {
-			h := happening{rapid.SampledFrom([]int64{1, 1000, 999_999, 1_000_000, 500_000_000,
-				1_000_000_000}).Draw(rt, "unit") * rapid.Int64Range(1, 1990).Draw(rt, "at"),
-				rapid.SampledFrom([]string{"error", "info", "x"}).Draw(rt, "level"),
-				rapid.Int64Range(0, 6).Draw(rt, "n")}
-			all = append(all, h)
-			body, err := term.AppendFromJSON(nil, fmt.Appendf(nil, `{"level":%q,"n":%d}`, h.level, h.n))
-			if err != nil {
-				rt.Fatal(err)
-			}
-			if _, err := store.Write("e", []events.Event{{Time: h.at, Body: body}}); err != nil {
-				rt.Fatal(err)
-			}
-		}
-		for range rapid.IntRange(0, 3).Draw(rt, "gaps") {
-			at := rapid.Int64Range(1, now*1_000_000).Draw(rt, "gap")
-			store.Gaps = append(store.Gaps,
-				events.Gap{Start: at, End: at + rapid.Int64Range(1, 90_000_000_000).Draw(rt, "long"),
-					Events: 1})
-		}
-		slices.SortFunc(store.Gaps, func(a, b events.Gap) int { return cmp.Compare(a.Start, b.Start) })
-		e := &query.Engine{Source: sourceOf(m), Events: &store, Now: func() time.Time {
+		store, all := drawHappenings(rt, now)
+		e := &query.Engine{Source: sourceOf(m), Events: store, Now: func() time.Time {
 			return time.UnixMilli(now)
 		}, Cache: query.NewCache(1 << 20)}
 		start := rapid.Int64Range(1, now).Draw(rt, "start")
@@ -95,14 +114,7 @@ func TestCountsOfEventsAreTheModel(t *testing.T) {
 			rt.Fatalf("%s: %d values every %d ms, want %d", text, len(got.Values), got.Resolution,
 				len(values))
 		}
-		unknown := make([]bool, len(values))
-		if u := got.Unknown; u != nil {
-			for _, r := range u.Ranges {
-				for i := (r[0] - start) / step; i < (r[1]-start)/step; i++ {
-					unknown[i] = true
-				}
-			}
-		}
+		unknown := unknownSteps(&got, start, step)
 		for i := range values {
 			if at := start - shift + int64(i)*step; unknown[i] == known[i] &&
 				(ttl == 0 || at >= now-ttl*1000+1000) {
