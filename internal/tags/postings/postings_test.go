@@ -66,19 +66,24 @@ func TestListsAreTheModel(t *testing.T) {
 				l.Remove(uint32(n), id)
 			}
 		}
-		for i := range l.blocks {
-			free := uint32(0)
-			for at := l.blocks[i].free; at != 0; at = l.blocks[i].get(i, at-1)[0] {
-				free++
-			}
-			if free != l.blocks[i].used {
-				t.Fatalf("class %d: %d of %d blocks are free", i, free, l.blocks[i].used)
-			}
-		}
-		if len(l.free) != len(l.long) {
-			t.Fatalf("%d of %d places of bitmaps are free", len(l.free), len(l.long))
-		}
+		checkAllFree(t, &l)
 	})
+}
+
+// checkAllFree demands that lists without an id use no block and no bitmap.
+func checkAllFree(t *rapid.T, l *Lists) {
+	for i := range l.blocks {
+		free := uint32(0)
+		for at := l.blocks[i].free; at != 0; at = l.blocks[i].get(i, at-1)[0] {
+			free++
+		}
+		if free != l.blocks[i].used {
+			t.Fatalf("class %d: %d of %d blocks are free", i, free, l.blocks[i].used)
+		}
+	}
+	if len(l.free) != len(l.long) {
+		t.Fatalf("%d of %d places of bitmaps are free", len(l.free), len(l.long))
+	}
 }
 
 func same(t *rapid.T, what string, s Set, want map[uint32]bool) {
