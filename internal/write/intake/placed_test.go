@@ -18,8 +18,7 @@ func TestRowsAreStoredAsPoints(t *testing.T) {
 		n := open(t)
 		defer n.close()
 		x := n.session(t, write.Options{})
-		want := make(map[[2]int]uint64)
-		word := int64(0)
+		want, word := make(map[[2]int]uint64), int64(0)
 		put := func(series, slot int) {
 			word++
 			want[[2]int{series, slot}] = point.FromInt(word)
@@ -32,11 +31,10 @@ func TestRowsAreStoredAsPoints(t *testing.T) {
 		if _, err := x.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		order := make([]int, rapid.SampledFrom([]int{1, min(5, series), series}).Draw(t,
-			"series of a row"))
+		width := rapid.SampledFrom([]int{1, min(5, series), series}).Draw(t, "series of a row")
+		order, keys := make([]int, width), make([][]byte, width)
 		first, step := rapid.IntRange(0, series-1).Draw(t, "first"),
 			rapid.SampledFrom([]int{1, 1, 7, head.Width + 1}).Draw(t, "step")
-		keys := make([][]byte, len(order))
 		for i := range order {
 			order[i] = (first + i*step) % series
 			keys[i] = key(order[i])
@@ -75,8 +73,8 @@ func TestRowsAreStoredAsPoints(t *testing.T) {
 		for i := range series {
 			read(t, n, i, got)
 			for slot, w := range got {
-				if w != want[[2]int{i, slot}] {
-					t.Fatalf("series %d in slot %d: %d, want %d", i, slot, w, want[[2]int{i, slot}])
+				if o := want[[2]int{i, slot}]; w != o {
+					t.Fatalf("series %d in slot %d: %d, want %d", i, slot, w, o)
 				}
 			}
 		}

@@ -20,9 +20,8 @@ import (
 
 const epoch = 1_500_000_480
 
-// The format is frozen: log records are written as these bytes, and read from
-// them.
-func TestFrozenRecords(t *testing.T) {
+// oneOfEach are records of every kind, by name.
+func oneOfEach() map[string][]byte {
 	counts := account.Counts{Accepted: 300, Duplicate: 2, Conflicting: 1, Late: 4, Unset: 5}
 	// those of today: later ones take nothing from them
 	for r := account.Future; r <= account.SameHash; r++ {
@@ -38,7 +37,7 @@ func TestFrozenRecords(t *testing.T) {
 	mixed := row(false, 1)
 	mixed.Words = append(mixed.Words, point.Unset, point.FromFloat(0.5))
 	id := metric.SeriesID{1, 2, 15: 0xff}
-	records := map[string][]byte{
+	return map[string][]byte{
 		"bucket": AppendBucket(nil, &buckets.Info{ID: 1 << 63, Name: "b\x00\xff", Resolution: 60_000,
 			PPF: 1440, TTL: 10_080, Grace: 5e9}),
 		"stamped": AppendBucket(nil, &buckets.Info{ID: 2, Name: "b", Resolution: 1000, PPF: 604800,
@@ -75,6 +74,12 @@ func TestFrozenRecords(t *testing.T) {
 		"row 64": writeRecord(nil, 1, 70_000, mixed, epoch/60, &account.Counts{}),
 		"column": writeRecord(nil, 1, 70_000, row(true, 1, 2, 3), epoch/60, &account.Counts{Accepted: 3}),
 	}
+}
+
+// The format is frozen: log records are written as these bytes, and read from
+// them.
+func TestFrozenRecords(t *testing.T) {
+	records := oneOfEach()
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(records)) {
 		rec := records[name]
