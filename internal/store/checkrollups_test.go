@@ -84,6 +84,40 @@ func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 	}
 }
 
+// copyRollups copies the rollup l of a series from r to w, with its first entry changed or left out
+// if it is the rollup Small.
+func copyRollups(r *segment.Reader, w *segment.Writer, l segment.Rollup, bucket uint64,
+	h segment.Hash, change func(h *chunk.Header, digest *uint64) bool) error {
+	var all [segment.MaxSpans]chunk.Header
+	spans, _, err := r.Rollups(l, bucket, h, &all)
+	if err != nil || spans == 0 {
+		return err
+	}
+	var digests [segment.MaxSpans]uint64
+	if _, _, err = r.RollupDigests(l, bucket, h, &digests); err != nil {
+		return err
+	}
+	var data []byte
+	var kept []uint64
+	first := l == segment.Small
+	for i := range all {
+		if spans>>i&1 == 0 {
+			continue
+		}
+		keep := !first || change(&all[i], &digests[i])
+		if first = false; keep {
+			data = chunk.AppendRollup(data, &all[i])
+			kept = append(kept, digests[i])
+		} else {
+			spans &^= 1 << i
+		}
+	}
+	if spans == 0 {
+		return nil
+	}
+	return w.AddRollups(l, bucket, h, spans, kept, data)
+}
+
 // rewriteRollups writes a window again, with one entry of the rollup Small of
 // every series changed or left out.
 func rewriteRollups(t *testing.T, fs vfs.FS, path string,
@@ -101,41 +135,11 @@ func rewriteRollups(t *testing.T, fs vfs.FS, path string,
 	w.Belongs(r.Origin())
 	w.Describe(info.Generation, info.WindowFirst, info.WindowChunks)
 	var last segment.Hash
-	copyRollups := func(l segment.Rollup, bucket uint64, h segment.Hash) error {
-		var all [segment.MaxSpans]chunk.Header
-		spans, _, err := r.Rollups(l, bucket, h, &all)
-		if err != nil || spans == 0 {
-			return err
-		}
-		var digests [segment.MaxSpans]uint64
-		if _, _, err = r.RollupDigests(l, bucket, h, &digests); err != nil {
-			return err
-		}
-		var data []byte
-		var kept []uint64
-		first := l == segment.Small
-		for i := range all {
-			if spans>>i&1 == 0 {
-				continue
-			}
-			keep := !first || change(&all[i], &digests[i])
-			if first = false; keep {
-				data = chunk.AppendRollup(data, &all[i])
-				kept = append(kept, digests[i])
-			} else {
-				spans &^= 1 << i
-			}
-		}
-		if spans == 0 {
-			return nil
-		}
-		return w.AddRollups(l, bucket, h, spans, kept, data)
-	}
 	err = r.Each(func(bucket uint64, h segment.Hash, number int64, data []byte) error {
 		if h != last {
 			last = h
-			if err := errors.Join(copyRollups(segment.Small, bucket, h),
-				copyRollups(segment.Large, bucket, h)); err != nil {
+			if err := errors.Join(copyRollups(r, w, segment.Small, bucket, h, change),
+				copyRollups(r, w, segment.Large, bucket, h, change)); err != nil {
 				return err
 			}
 		}

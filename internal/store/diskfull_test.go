@@ -127,6 +127,20 @@ func fillDisk(t *testing.T, s *Store, from int64) (past int64, stored uint64) {
 	return slot, total.Received - total.Refused
 }
 
+// wantRefusedForSpace demands that as many points of bucket a are in the account as were stored,
+// and that all others, and there are some, were refused because the disk was full.
+func wantRefusedForSpace(t *testing.T, s *Store, stored uint64) {
+	t.Helper()
+	counts := s.Account().Total(mustBucket(t, s, "a"))
+	if got := counts.Stored(); got != stored {
+		t.Errorf("%d points are in the account, %d were stored", got, stored)
+	}
+	if refused := counts.Refused[account.DiskFull]; refused == 0 ||
+		counts.Received() != counts.Stored()+refused {
+		t.Errorf("%+v", counts)
+	}
+}
+
 // A disk that fills up: points are refused by name, reads go on, flushes and
 // merges give up without a trace, nothing ends the node. When there is space
 // again all of it goes on by itself, and no point is missing or uncounted.
@@ -182,14 +196,7 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	counts := s.Account().Total(mustBucket(t, s, "a"))
-	if got := counts.Stored(); got != stored+1 {
-		t.Errorf("%d points are in the account, %d were stored", got, stored+1)
-	}
-	if refused := counts.Refused[account.DiskFull]; refused == 0 ||
-		counts.Received() != counts.Stored()+refused {
-		t.Errorf("%+v", counts)
-	}
+	wantRefusedForSpace(t, s, stored+1)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -319,6 +326,21 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 	}
 }
 
+// recordedChanges are changes of a store that need a record in its log.
+func recordedChanges(t *testing.T, s *Store) map[string]func() error {
+	return map[string]func() error{
+		"creating": func() error {
+			_, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: 1000, PPF: 3600})
+			return err
+		},
+		"a lifetime": func() error { return s.SetTTL("a", 1<<40) },
+		"a series": func() error {
+			_, err := s.DeleteSeries(t.Context(), "a", deletion.Choice{Key: key(2)}, false)
+			return err
+		},
+	}
+}
+
 // A start on a disk without a free byte serves reads, and goes on to: refusals of points
 // wait, and what needs a record says so. The log has no file yet, and making one would
 // fail, which ends the store.
@@ -338,17 +360,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 	fatals := fatal(&o)
 	s = mustOpen(t, o)
 	defer func() { s.Crash() }()
-	changes := map[string]func() error{
-		"creating": func() error {
-			_, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: 1000, PPF: 3600})
-			return err
-		},
-		"a lifetime": func() error { return s.SetTTL("a", 1<<40) },
-		"a series": func() error {
-			_, err := s.DeleteSeries(t.Context(), "a", deletion.Choice{Key: key(2)}, false)
-			return err
-		},
-	}
+	changes := recordedChanges(t, s)
 	for range 3 {
 		x := mustSession(t, s, "a")
 		x.Point(key(1), epoch+11, point.FromInt(1))

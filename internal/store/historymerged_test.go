@@ -69,8 +69,7 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 	pass(5 * time.Hour)
 	send(key(1), clock.Now().Unix())
 	mustFlush(t, s)
-	var under Mark
-	points := -1
+	under, points := Mark{}, -1
 	atSteps(s, func(step int) {
 		if step == flush.StepMerged && points < 0 {
 			under, points = look()

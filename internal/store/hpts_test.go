@@ -281,9 +281,13 @@ func wantMetrics(t *testing.T, s *Store, info buckets.Info, metrics int, points 
 	}
 }
 
-// Every point with a timestamp is counted under what became of it.
-func TestTimestampedPointsAreCounted(t *testing.T) {
-	t.Parallel()
+// countedSend is what is sent into a bucket with timestamps, and how its points are counted.
+type countedSend struct {
+	send func(x *intake.Session)
+	want account.Counts
+}
+
+func countedSends() map[string]countedSend {
 	const far = 418 * 24 * 3600 * second
 	slot := uint64(epoch)
 	begin := slot * second
@@ -306,10 +310,7 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 		c.Refused[r] = n
 		return c
 	}
-	for name, c := range map[string]struct {
-		send func(x *intake.Session)
-		want account.Counts
-	}{
+	return map[string]countedSend{
 		"the same value and timestamp": {
 			send([3]uint64{slot, one, begin + 5}, [3]uint64{slot, one, begin + 5}),
 			account.Counts{Accepted: 1, Duplicate: 1}},
@@ -345,7 +346,13 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 			x.Point(key(0), slot, one)
 			x.Points(key(0), slot, point.Append(point.Append(nil, one), two))
 		}, account.Counts{Accepted: 2, Duplicate: 1}},
-	} {
+	}
+}
+
+// Every point with a timestamp is counted under what became of it.
+func TestTimestampedPointsAreCounted(t *testing.T) {
+	t.Parallel()
+	for name, c := range countedSends() {
 		t.Run(name, func(t *testing.T) {
 			s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 			defer s.Crash()

@@ -12,11 +12,16 @@ import (
 	"dalmatiner/internal/write/intake"
 )
 
-// TestRefusedPointsMakeNoSeries: a series of which every point was refused is not there, whatever
-// way its points came and whatever for they were refused; one good point among bad ones makes it.
-func TestRefusedPointsMakeNoSeries(t *testing.T) {
-	t.Parallel()
-	const far, past, now = epoch + 5000, epoch - 5000, epoch
+// refusedSend sends points of series i into a bucket, with timestamps or without, and says how many
+// series of a thousand have a good one.
+type refusedSend struct {
+	hpts   bool
+	series int
+	send   func(x *intake.Session, i int)
+}
+
+func refusedSends() map[string]refusedSend {
+	const far, past, now, begin = epoch + 5000, epoch - 5000, epoch, epoch * second
 	one, bad := point.FromInt(1), uint64(3<<56)
 	data := func(words ...uint64) (out []byte) {
 		for _, w := range words {
@@ -24,12 +29,7 @@ func TestRefusedPointsMakeNoSeries(t *testing.T) {
 		}
 		return out
 	}
-	const begin = epoch * second
-	for name, c := range map[string]struct {
-		hpts   bool
-		series int
-		send   func(x *intake.Session, i int)
-	}{
+	return map[string]refusedSend{
 		"ahead": {send: func(x *intake.Session, i int) { x.Point(key(i), far, one) }},
 		"ahead in many slots": {send: func(x *intake.Session, i int) {
 			x.Point(key(i), far+uint64(i*7919%5000), one)
@@ -68,7 +68,14 @@ func TestRefusedPointsMakeNoSeries(t *testing.T) {
 		"one good timestamp": {hpts: true, series: 1000, send: func(x *intake.Session, i int) {
 			x.TimestampedPoints(key(i), now, data(one, 7, one, begin+second))
 		}},
-	} {
+	}
+}
+
+// TestRefusedPointsMakeNoSeries: a series of which every point was refused is not there, whatever
+// way its points came and whatever for they were refused; one good point among bad ones makes it.
+func TestRefusedPointsMakeNoSeries(t *testing.T) {
+	t.Parallel()
+	for name, c := range refusedSends() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))

@@ -36,8 +36,7 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 	slot := int64(epoch)
 	eventually(t, "a flush and a new series come in between", func() bool {
 		send(slot)
-		done := make(chan error, 1)
-		before := s.Stats().Deleted.Series
+		done, before := make(chan error, 1), s.Stats().Deleted.Series
 		go func() {
 			got, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true},
 				false)
