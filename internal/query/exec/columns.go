@@ -147,3 +147,17 @@ func (c *columns) close(mean float64) {
 	}
 	c.Off, c.n, c.known, c.sum, c.scaled, c.confidence = 0, 0, 0, 0, 0, 0
 }
+
+// slots takes slots of the open column.
+func (c *columns) slots(words []uint64, from int64, last bool) {
+	if c.apart == nil {
+		c.apart = &sumtree.Total{Means: true}
+	}
+	c.apart.Add(words, from)
+	if last {
+		c.means = append(c.means, c.apart.Mean())
+		c.apart = nil
+	}
+	values, sure := valuesOf(words)
+	c.add(values, sure)
+}

@@ -9,8 +9,6 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/codec/sumtree"
-	"dalmatiner/internal/query/function"
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/source"
@@ -437,44 +435,6 @@ func (s *spans) slotwise(x *reader, from, slots int64,
 		from += n
 	}
 	return nil
-}
-
-// slots takes slots of the open column.
-func (c *columns) slots(words []uint64, from int64, last bool) {
-	if c.apart == nil {
-		c.apart = &sumtree.Total{Means: true}
-	}
-	c.apart.Add(words, from)
-	if last {
-		c.means = append(c.means, c.apart.Mean())
-		c.apart = nil
-	}
-	values, sure := valuesOf(words)
-	c.add(values, sure)
-}
-
-// slots takes slots of the open window.
-func (w *window) slots(words []uint64, from int64, last bool) {
-	w.filled += int64(len(words))
-	if !w.Fn.AddsUp() {
-		values, sure := valuesOf(words)
-		w.reducer().Add(values, nil)
-		for _, c := range sure {
-			w.sure += c
-		}
-		if last {
-			w.ready = w.close(w.ready)
-		}
-		return
-	}
-	if w.apart == nil {
-		w.apart = &sumtree.Total{Means: w.Fn == function.Avg}
-	}
-	w.apart.Add(words, from)
-	if last {
-		w.give(w.apart, w.filled)
-		w.apart, w.filled = nil, 0
-	}
 }
 
 // valuesOf returns the values of words, gaps for those that are unset, and their confidences.

@@ -159,3 +159,27 @@ func (w *window) span(h *chunk.Header, slots int64) (v float64, ok bool) {
 	}
 	return float64(slots - int64(h.Count)), true
 }
+
+// slots takes slots of the open window.
+func (w *window) slots(words []uint64, from int64, last bool) {
+	w.filled += int64(len(words))
+	if !w.Fn.AddsUp() {
+		values, sure := valuesOf(words)
+		w.reducer().Add(values, nil)
+		for _, c := range sure {
+			w.sure += c
+		}
+		if last {
+			w.ready = w.close(w.ready)
+		}
+		return
+	}
+	if w.apart == nil {
+		w.apart = &sumtree.Total{Means: w.Fn == function.Avg}
+	}
+	w.apart.Add(words, from)
+	if last {
+		w.give(w.apart, w.filled)
+		w.apart, w.filled = nil, 0
+	}
+}
