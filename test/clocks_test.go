@@ -62,11 +62,8 @@ func TestClocksThatAreAhead(t *testing.T) {
 		}
 	}
 	r := run(t, "ddb", "admin", "account", "--addr", n.http)
-	for _, want := range []string{"graphite", "syslog", "tcp", "http"} {
-		count := "1"
-		if want == "graphite" {
-			count = "2"
-		}
+	counts := map[string]string{"graphite": "2", "syslog": "1", "tcp": "1", "http": "1"}
+	for want, count := range counts {
 		found := false
 		for line := range strings.SplitSeq(r.out, "\n") {
 			fields := strings.Fields(line)

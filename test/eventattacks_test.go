@@ -131,21 +131,19 @@ func TestSlowFollowers(t *testing.T) {
 	n.stop()
 }
 
-// TestEventBombs: events over opcode 13 that are small on the wire and large behind it, or deep,
-// get an ERROR that says why, are counted and store nothing; the node keeps its memory and lives.
-func TestEventBombs(t *testing.T) {
-	t.Parallel()
-	n := startNode(t, t.TempDir(), "--set", "memory.limit=256MB", "--set", "storage.min_free=0",
-		"--set", "tcp.max_frame=64MB")
-	peak := watchMemory(t, n)
+// eventBomb is a list of events as opcode 13 has it, what the ERROR must say, and the reason under
+// which it is counted.
+type eventBomb struct {
+	name, want, reason string
+	coded              []byte
+}
+
+func eventBombs() []eventBomb {
 	term := func(body string) []byte {
 		return wire.CodeEvents(nil, wire.AppendEvent(nil, wire.Event{Time: 1, Term: []byte(body)}))
 	}
 	zeros := "\x78\xda\xec\xc1\x01\x01" // begins what zlib makes of very many zeros
-	for _, c := range []struct {
-		name, want, reason string
-		coded              []byte
-	}{
+	return []eventBomb{
 		{"a compressed term of 4 GiB", "when inflated, the limit is", "malformed",
 			term("\x83P\xff\xff\xff\xff" + zeros)},
 		{"a list that announces 2^32 elements", "malformed term", "malformed",
@@ -161,7 +159,17 @@ func TestEventBombs(t *testing.T) {
 		{"a frame of snappy that announces 4 GiB", "the limit is", "too_large",
 			[]byte{0xff, 0xff, 0xff, 0xff, 0x0f, 0, 0}},
 		{"16 MiB of snappy in 5 bytes", "malformed", "malformed", []byte{0x80, 0x80, 0x80, 0x08, 0}},
-	} {
+	}
+}
+
+// TestEventBombs: events over opcode 13 that are small on the wire and large behind it, or deep,
+// get an ERROR that says why, are counted and store nothing; the node keeps its memory and lives.
+func TestEventBombs(t *testing.T) {
+	t.Parallel()
+	n := startNode(t, t.TempDir(), "--set", "memory.limit=256MB", "--set", "storage.min_free=0",
+		"--set", "tcp.max_frame=64MB")
+	peak := watchMemory(t, n)
+	for _, c := range eventBombs() {
 		payload, err := wire.AppendRequest(nil, &wire.Request{Op: wire.OpEvents, Bucket: []byte("bombs"),
 			Coded: c.coded})
 		if err != nil {

@@ -54,8 +54,7 @@ func badRequests(t *testing.T) map[string]refusal {
 		"an empty frame": {hex(""), []string{"0 bytes", "no opcode"}, "malformed"},
 		"a frame that ends inside a field": {hex("07 04 66"), []string{"opcode 7", "3 bytes"},
 			"malformed"},
-		"an empty bucket name": {hex("07 00"), []string{"opcode 7", "no bucket"},
-			"malformed"},
+		"an empty bucket name": {hex("07 00"), []string{"opcode 7", "no bucket"}, "malformed"},
 		"bytes behind a request": {hex("03 00"), []string{"opcode 3", "1 bytes too many"},
 			"malformed"},
 		"options out of range": {
@@ -81,8 +80,7 @@ func badRequests(t *testing.T) map[string]refusal {
 		"reading filtered events": {
 			hex("11 04 6669666f 0000000000000001 0000000000000002 00"),
 			[]string{"bad filter", "ends inside a length"}, "malformed"},
-		"a UDP put": {hex("00 04 6669666f"), []string{"UDP", "open a stream"},
-			"unsupported"},
+		"a UDP put": {hex("00 04 6669666f"), []string{"UDP", "open a stream"}, "unsupported"},
 		"a stream with timestamps": {hex("12 01 05 05 7468657265"),
 			[]string{"hpts", "'there'"}, "unsupported"},
 		"an acked stream with timestamps": {hex("20 02 05 05 7468657265"),
