@@ -21,8 +21,8 @@ import (
 const logSuffix = ".wal"
 
 // ErrNoLog says what it means that a directory with a MANIFEST has no log.
-var ErrNoLog = errors.New("all of it is missing: what no flush has written is lost, how much is " +
-	"not known, and older values may stand where it was newer")
+var ErrNoLog = errors.New("all of it is missing: what no flush has written is lost, and how " +
+	"much that is, is not known")
 
 // parseName returns the number in the name of a file.
 func parseName(name, suffix string) (n uint64, ok bool) {
