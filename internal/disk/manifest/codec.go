@@ -280,17 +280,8 @@ func (r *reader) field(tag byte, e *Edit) {
 	case tagAddSegment:
 		r.Check(len(e.Purged) == 0) // never written: which segment they meant would depend on the order
 		e.AddSegments = append(e.AddSegments, r.segment())
-	case tagPutBucket:
-		e.PutBuckets = append(e.PutBuckets, buckets.Info{
-			ID: r.U64(), Name: string(r.bytes()), Resolution: r.Varint(), PPF: r.Varint(),
-			TTL: r.Varint(), Grace: r.Varint(), HPTS: r.limited(1) == 1,
-		})
-	case tagDeleteBucket:
-		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{
-			ID:    r.U64(),
-			Clock: r.Uvarint(),
-			Name:  string(r.bytes()),
-		})
+	case tagPutBucket, tagDeleteBucket:
+		r.bucket(tag, e)
 	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagDropTombstones:
 		r.deletion(tag, e)
 	case tagPurged:
@@ -341,6 +332,23 @@ func (r *reader) field(tag byte, e *Edit) {
 		e.Settled = true
 	default:
 		r.Check(false)
+	}
+}
+
+// bucket reads a bucket that there is, or that was deleted.
+func (r *reader) bucket(tag byte, e *Edit) {
+	switch tag {
+	case tagPutBucket:
+		e.PutBuckets = append(e.PutBuckets, buckets.Info{
+			ID: r.U64(), Name: string(r.bytes()), Resolution: r.Varint(), PPF: r.Varint(),
+			TTL: r.Varint(), Grace: r.Varint(), HPTS: r.limited(1) == 1,
+		})
+	case tagDeleteBucket:
+		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{
+			ID:    r.U64(),
+			Clock: r.Uvarint(),
+			Name:  string(r.bytes()),
+		})
 	}
 }
 

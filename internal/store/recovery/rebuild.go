@@ -107,19 +107,7 @@ func (p *planner) takeOver() {
 				e.AddHoles = append(e.AddHoles, h)
 			}
 		}
-		for _, d := range s.DeleteBuckets {
-			known := func(o buckets.Deletion) bool { return o.ID == d.ID }
-			if !st.Deleted(d.ID) && !slices.ContainsFunc(e.DeleteBuckets, known) {
-				e.DeleteBuckets = append(e.DeleteBuckets, d)
-			}
-		}
-		for _, b := range s.PutBuckets {
-			if newer := s.AccountLSN > st.AccountLSN; newer || !hasBucket(st, b.ID) {
-				e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o buckets.Info) bool {
-					return o.ID == b.ID
-				}), b)
-			}
-		}
+		p.takeBuckets(s)
 		for _, t := range slices.Concat(s.Tombstones, s.Remembered) {
 			if t.Incarnation <= forgotten { // a series may have begun anew without it
 				e.RememberAfter = max(e.RememberAfter, t.Incarnation)
@@ -154,6 +142,24 @@ func (p *planner) takeOver() {
 		e.ReplayPosition, e.ReplayPositions = newest.ReplayPosition, newest.ReplayPositions
 	}
 	p.plan.Rebuilt = true
+}
+
+// takeBuckets adds the buckets that a segment knows of, and those it knows to be deleted.
+func (p *planner) takeBuckets(s *manifest.Edit) {
+	st, e := p.in.State, &p.plan.Edit
+	for _, d := range s.DeleteBuckets {
+		known := func(o buckets.Deletion) bool { return o.ID == d.ID }
+		if !st.Deleted(d.ID) && !slices.ContainsFunc(e.DeleteBuckets, known) {
+			e.DeleteBuckets = append(e.DeleteBuckets, d)
+		}
+	}
+	for _, b := range s.PutBuckets {
+		if newer := s.AccountLSN > st.AccountLSN; newer || !hasBucket(st, b.ID) {
+			e.PutBuckets = append(slices.DeleteFunc(e.PutBuckets, func(o buckets.Info) bool {
+				return o.ID == b.ID
+			}), b)
+		}
+	}
 }
 
 // takeLostFiles adds the lost side files that a segment knows of.
