@@ -36,7 +36,8 @@ const (
 
 	// patience is how long somebody waits until a client is cut off that does make
 	// progress, the one whose message or answer takes longest; where there is none,
-	// whoever came last to wait is refused, so that nobody waits for ever.
+	// whoever came last to wait is refused, so that nobody waits for ever. It does not
+	// count where no time would help; see endStuck.
 	patience = 5 * time.Second
 
 	// A pool that is full to fullPart eighths is cleared down to clearPart eighths.
@@ -51,7 +52,7 @@ type Leases struct {
 	used atomic.Int64
 
 	mu      sync.Mutex
-	holding []*Lease            // with memory, in the order of coming, where First counts
+	holding []*Lease            // with memory, in the order of coming
 	awaited map[*Lease]struct{} // leases whose clients somebody waits for
 	waiting []*waiter           // for memory, in their order
 	counts  LeaseCounts
@@ -101,6 +102,8 @@ type Lease struct {
 	// While a client is awaited; under the pool's lock.
 	cut   func(why Cut)
 	cutAt time.Time // zero for one that is not cut off
+
+	waits *waiter // while it waits for more; under the pool's lock
 }
 
 // Cut is why a client was cut off.
@@ -176,23 +179,32 @@ func (l *Lease) Grow(n int64) error {
 
 // take lends n bytes or says why not. Under the lock.
 func (l *Lease) take(n int64) *Refusal {
-	p, need := l.of, l.bytes.Load()+n
-	used := p.used.Load()
-	if p.b.limit > 0 {
-		switch {
-		case need > p.o.Limit:
-			return &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
-		case need > p.o.Small && p.b.Level() >= NoQueries:
-			return &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
-		case used+n > p.o.Limit-p.keptFrom(l):
-			return &Refusal{Pool: p.o.Name, Need: need, Used: used - l.bytes.Load(), Limit: p.o.Limit}
-		}
+	if refusal := l.lacks(n); refusal != nil {
+		return refusal
 	}
-	if p.o.First > 0 && need > 0 && need == n {
+	p, need := l.of, l.bytes.Load()+n
+	if need > 0 && need == n {
 		p.holding = append(p.holding, l)
 	}
 	p.used.Add(n)
 	l.bytes.Store(need)
+	return nil
+}
+
+// lacks says why n bytes cannot be lent, nil where they can. Under the lock.
+func (l *Lease) lacks(n int64) *Refusal {
+	p, need := l.of, l.bytes.Load()+n
+	used := p.used.Load()
+	switch {
+	case p.b.limit == 0:
+		return nil
+	case need > p.o.Limit:
+		return &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
+	case need > p.o.Small && p.b.Level() >= NoQueries:
+		return &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
+	case used+n > p.o.Limit-p.keptFrom(l):
+		return &Refusal{Pool: p.o.Name, Need: need, Used: used - l.bytes.Load(), Limit: p.o.Limit}
+	}
 	return nil
 }
 
@@ -217,7 +229,7 @@ func (l *Lease) GrowWhenFree(ctx context.Context, n int64) error {
 	p := l.of
 	w := &waiter{l: l, n: n, since: p.b.now(), got: make(chan error, 1)}
 	p.mu.Lock()
-	p.waiting = append(p.waiting, w)
+	p.waiting, l.waits = append(p.waiting, w), w
 	p.serve()
 	p.mu.Unlock()
 	select {
@@ -239,6 +251,7 @@ func (l *Lease) GrowWhenFree(ctx context.Context, n int64) error {
 	default:
 	}
 	p.drop(w)
+	p.serve() // others need not wait behind it any more
 	return ctx.Err()
 }
 

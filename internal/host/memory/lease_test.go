@@ -128,28 +128,34 @@ func TestTheSlowestMakesRoomInTheEnd(t *testing.T) {
 	}
 }
 
-// When all leases are held by those who wait for more, the last one is refused.
+// When all leases are held by those who wait for more, the last one is refused at once, and nobody
+// else until its memory is back.
 func TestWhoAllWaitDoNotWaitForEver(t *testing.T) {
-	clock, b, p := inputPool(1000)
-	x, y := p.Lease(), p.Lease()
-	for _, l := range []*Lease{x, y} {
-		if err := l.Grow(500); err != nil {
+	_, b, p := inputPool(1000)
+	x, y, z := p.Lease(), p.Lease(), p.Lease()
+	for _, l := range []*Lease{x, y, z} {
+		if err := l.Grow(300); err != nil {
 			t.Fatal(err)
 		}
 	}
 	gotX, gotY := make(chan error, 1), make(chan error, 1)
-	go func() { gotX <- x.GrowWhenFree(t.Context(), 100) }()
+	go func() { gotX <- x.GrowWhenFree(t.Context(), 700) }()
 	for p.Counts().Waiting < 1 {
 	}
-	go func() { gotY <- y.GrowWhenFree(t.Context(), 100) }()
+	go func() { gotY <- y.GrowWhenFree(t.Context(), 500) }()
 	for p.Counts().Waiting < 2 {
 	}
-	clock.advance(patience)
-	b.Sweep()
-	b.Sweep() // what the one that is refused has comes back: nobody else is
 	var refusal *Refusal
-	if err := <-gotY; !errors.As(err, &refusal) || refusal.TooLarge {
+	if err := z.GrowWhenFree(t.Context(), 200); !errors.As(err, &refusal) || refusal.TooLarge {
 		t.Errorf("the last one: %v", err)
+	}
+	b.Sweep()
+	if got := p.Counts(); got.Waiting != 2 || got.Refused != 1 {
+		t.Errorf("before the memory of the last one is back: %+v", got)
+	}
+	z.Release()
+	if err := <-gotY; !errors.As(err, &refusal) || refusal.TooLarge {
+		t.Errorf("the second one: %v", err)
 	}
 	y.Release()
 	if err := <-gotX; err != nil {
@@ -157,6 +163,54 @@ func TestWhoAllWaitDoNotWaitForEver(t *testing.T) {
 	}
 	if err := x.GrowWhenFree(t.Context(), 1000); !errors.As(err, &refusal) || !refusal.TooLarge {
 		t.Errorf("more than the pool: %v", err)
+	}
+}
+
+// TestWhoFitsIsServedWhereAllWait: one who came last and needs little does not wait behind others
+// that cannot go on before it ends.
+func TestWhoFitsIsServedWhereAllWait(t *testing.T) {
+	_, _, p := inputPool(1000)
+	x, y := p.Lease(), p.Lease()
+	for _, l := range []*Lease{x, y} {
+		if err := l.Grow(300); err != nil {
+			t.Fatal(err)
+		}
+	}
+	gotX := make(chan error, 1)
+	go func() { gotX <- x.GrowWhenFree(t.Context(), 500) }()
+	for p.Counts().Waiting < 1 {
+	}
+	if err := y.GrowWhenFree(t.Context(), 100); err != nil {
+		t.Error(err)
+	}
+	y.Release()
+	if err := <-gotX; err != nil || p.Counts().Refused != 0 {
+		t.Errorf("%v, %+v", err, p.Counts())
+	}
+}
+
+// TestWhoLeavesHoldsUpNobody: those behind one who waited are served when its wait ends with its
+// connection.
+func TestWhoLeavesHoldsUpNobody(t *testing.T) {
+	_, _, p := inputPool(1000)
+	held := p.Lease()
+	if err := held.Grow(500); err != nil {
+		t.Fatal(err)
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	gone, got := make(chan error, 1), make(chan error, 1)
+	go func() { gone <- p.Lease().GrowWhenFree(ctx, 600) }()
+	for p.Counts().Waiting < 1 {
+	}
+	go func() { got <- p.Lease().GrowWhenFree(t.Context(), 100) }()
+	for p.Counts().Waiting < 2 {
+	}
+	leave()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if err := <-got; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -28,7 +28,7 @@ func (b *Budget) Sweep() {
 // not wait behind others: they may wait for what it has. Under the lock.
 func (p *Leases) serve() {
 	for len(p.waiting) > 0 {
-		if !p.grant(p.waiting[0]) && !p.grantFirst() {
+		if !p.grant(p.waiting[0]) && !p.grantFirst() && !p.endStuck() {
 			return
 		}
 	}
@@ -36,11 +36,23 @@ func (p *Leases) serve() {
 
 // grantFirst lends to the one who has had memory for longest, if it waits and there is room.
 func (p *Leases) grantFirst() bool {
-	if len(p.holding) == 0 {
+	return len(p.holding) > 0 && p.holding[0].waits != nil && p.grant(p.holding[0].waits)
+}
+
+// endStuck answers the one who came last of those that have memory, where all of them wait for
+// more of the pool: none of them gives back what the others wait for, even when its client is gone.
+// A client's end lies behind what it sent, so it shows only to who reads on. Once more memory is
+// back the others are served, or it is the turn of the next one. Under the lock.
+func (p *Leases) endStuck() bool {
+	if len(p.holding) == 0 || slices.ContainsFunc(p.holding, func(l *Lease) bool { return l.waits == nil }) {
 		return false
 	}
-	i := slices.IndexFunc(p.waiting, func(w *waiter) bool { return w.l == p.holding[0] })
-	return i >= 0 && p.grant(p.waiting[i])
+	first, last := p.holding[0].waits, p.holding[len(p.holding)-1].waits
+	if why := first.l.lacks(first.n); why != nil && why.OfPressure {
+		return false // the process may have memory again in a moment
+	}
+	p.answer(last)
+	return true
 }
 
 // grant answers somebody who waits, unless he has to wait on.
@@ -66,6 +78,7 @@ func (p *Leases) refuse(w *waiter, refusal *Refusal) {
 
 // drop takes somebody out of those who wait. Under the lock.
 func (p *Leases) drop(w *waiter) {
+	w.l.waits = nil
 	p.waiting = slices.DeleteFunc(p.waiting, func(o *waiter) bool { return o == w })
 }
 
@@ -132,7 +145,7 @@ func (p *Leases) choose(now time.Time) []victim {
 	}
 	if now.Sub(p.refusedAt) >= grace {
 		p.refusedAt = now
-		p.refuseLast()
+		p.answer(p.waiting[len(p.waiting)-1])
 	}
 	return victims
 }
@@ -157,9 +170,8 @@ func (p *Leases) target() (bytes int64, short bool) {
 	return max(bytes, 0), short
 }
 
-// refuseLast refuses the one who came last to wait. Under the lock.
-func (p *Leases) refuseLast() {
-	w := p.waiting[len(p.waiting)-1]
+// answer lends to somebody out of his turn, or refuses him. Under the lock.
+func (p *Leases) answer(w *waiter) {
 	if refusal := w.l.take(w.n); refusal != nil {
 		p.refuse(w, refusal)
 	} else {

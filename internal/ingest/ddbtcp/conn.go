@@ -72,14 +72,17 @@ func (e *errRefused) Unwrap() error { return e.err }
 // run serves the connection until it ends. Requests are answered in order; a
 // refused one is answered with ERROR, and the connection ends.
 func (c *conn) run() error {
+	c.borrow(&c.s.small)
 	err := c.loop()
+	unfinished := c.lease.Bytes() > 0
+	c.giveBack() // others need not wait until the peer has read why it is refused
 	c.coalesce.close()
 	if c.sink != nil {
 		err = errors.Join(err, c.sink.close())
 	}
 	var refused *errRefused
 	if why := c.nc.WhyCut(); why != "" {
-		if c.lease.Bytes() > 0 {
+		if unfinished {
 			c.s.o.Store.Account().RefuseRequest("cut_" + why)
 		}
 		return nil // the set has counted and logged it

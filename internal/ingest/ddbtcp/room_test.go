@@ -1,7 +1,10 @@
 package ddbtcp
 
 import (
+	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -111,6 +114,38 @@ func TestAFrameOfEventsLeavesThePoolWhole(t *testing.T) {
 			if got := sendEvents(f, eventsFrame(t, 300<<10)); got != "" {
 				t.Errorf("a frame afterwards: %s", got)
 			}
+		})
+	}
+}
+
+// TestFramesWhoseSendersAreGoneGiveEverythingBack: many large frames come short of their last byte, more
+// than the pool has room for, so those who wait hold what the others wait for. Then their senders leave.
+// The clock stands still, so no time helps: everything has to come back by itself.
+func TestFramesWhoseSendersAreGoneGiveEverythingBack(t *testing.T) {
+	for _, size := range []int{1 << 20, 6 << 20, 7 << 20, 16 << 20} {
+		t.Run(fmt.Sprintf("%d MiB", size>>20), func(t *testing.T) {
+			f, b := roomFixture(t, 256<<20)
+			var senders sync.WaitGroup
+			conns := make([]net.Conn, 100)
+			for i := range conns {
+				conns[i] = f.dial()
+				senders.Go(func() {
+					frame := make([]byte, 4+size-1)
+					binary.BigEndian.PutUint32(frame, uint32(size))
+					_, _ = conns[i].Write(frame) // the node need not take all of it
+				})
+			}
+			f.eventually("some wait", func() bool {
+				return f.srv.stats.BytesRead.Load() > 20<<20 || usage(b, "tcp-unfinished").Leases.Waiting > 0
+			})
+			for _, c := range conns {
+				_ = c.Close()
+			}
+			senders.Wait()
+			f.eventually("everything comes back", func() bool {
+				p := usage(b, "tcp-unfinished")
+				return p.Use == 0 && p.Leases.Waiting == 0 && usage(b, "tcp-buffers").Use == 0
+			})
 		})
 	}
 }

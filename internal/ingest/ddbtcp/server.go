@@ -171,15 +171,12 @@ func (s *Server) turnAway(nc net.Conn) {
 }
 
 func (s *Server) serve(nc *conns.Conn) {
-	c := newConn(s, nc)
-	c.borrow(&s.small)
-	err := c.run()
+	err := newConn(s, nc).run()
 	_ = nc.Close() // nothing is pending: replies are written before run returns
 	if err != nil {
 		s.log.Log(slog.LevelInfo, "closed", "connection closed", "peer", nc.RemoteAddr().String(), "err",
 			err)
 	}
-	c.giveBack()
 }
 
 // Shutdown closes all connections and waits for them; what they had received
