@@ -44,7 +44,9 @@ func (p *Leases) grantFirst() bool {
 // A client's end lies behind what it sent, so it shows only to who reads on. Once more memory is
 // back the others are served, or it is the turn of the next one. Under the lock.
 func (p *Leases) endStuck() bool {
-	if len(p.holding) == 0 || slices.ContainsFunc(p.holding, func(l *Lease) bool { return l.waits == nil }) {
+	if len(p.holding) == 0 || slices.ContainsFunc(p.holding, func(l *Lease) bool {
+		return l.waits == nil
+	}) {
 		return false
 	}
 	first, last := p.holding[0].waits, p.holding[len(p.holding)-1].waits

@@ -118,9 +118,9 @@ func TestAFrameOfEventsLeavesThePoolWhole(t *testing.T) {
 	}
 }
 
-// TestFramesWhoseSendersAreGoneGiveEverythingBack: many large frames come short of their last byte, more
-// than the pool has room for, so those who wait hold what the others wait for. Then their senders leave.
-// The clock stands still, so no time helps: everything has to come back by itself.
+// TestFramesWhoseSendersAreGoneGiveEverythingBack: many large frames come short of their last byte,
+// more than the pool has room for, so those who wait hold what the others wait for. Then their
+// senders leave. The clock stands still, so no time helps: everything has to come back by itself.
 func TestFramesWhoseSendersAreGoneGiveEverythingBack(t *testing.T) {
 	for _, size := range []int{1 << 20, 6 << 20, 7 << 20, 16 << 20} {
 		t.Run(fmt.Sprintf("%d MiB", size>>20), func(t *testing.T) {

@@ -107,7 +107,7 @@ func (p *planner) takeOver() {
 				e.AddHoles = append(e.AddHoles, h)
 			}
 		}
-		p.takeBuckets(s)
+		p.takeSaidBuckets(s)
 		for _, t := range slices.Concat(s.Tombstones, s.Remembered) {
 			if t.Incarnation <= forgotten { // a series may have begun anew without it
 				e.RememberAfter = max(e.RememberAfter, t.Incarnation)
@@ -144,8 +144,8 @@ func (p *planner) takeOver() {
 	p.plan.Rebuilt = true
 }
 
-// takeBuckets adds the buckets that a segment knows of, and those it knows to be deleted.
-func (p *planner) takeBuckets(s *manifest.Edit) {
+// takeSaidBuckets adds the buckets that a segment knows of, and those it knows to be deleted.
+func (p *planner) takeSaidBuckets(s *manifest.Edit) {
 	st, e := p.in.State, &p.plan.Edit
 	for _, d := range s.DeleteBuckets {
 		known := func(o buckets.Deletion) bool { return o.ID == d.ID }
