@@ -66,11 +66,15 @@ var reasons = map[string]size{
 	"methods of internal/query/dql parser": {47, "one for each rule of the grammar"},
 	"methods of ducks/internal/room Room": {
 		82, "one lock over volumes, groups, devices and networks"},
-	"functions of bench/compare competitor":          {9, "what differs from store to store"},
-	"functions of internal/cluster/eventing Options": {17, "to become an interface of the cluster"},
-	"functions of internal/cluster/remote Options":   {15, "to become an interface of the cluster"},
-	"functions of internal/store/compaction Options": {9, "to become an interface of the store"},
-	"functions of internal/store/events Options":     {11, "to become an interface of the store"},
+	"functions of bench/compare competitor": {9, "what differs from store to store"},
+	"functions of internal/cluster/eventing Options": {
+		17, "what it asks of ring, peers and store, each of them a stub in tests"},
+	"functions of internal/cluster/remote Options": {
+		15, "what it asks of ring, peers and store, each of them a stub in tests"},
+	"functions of internal/store/compaction Options": {
+		9, "what a merge asks of the store that it works for"},
+	"functions of internal/store/events Options": {
+		11, "what it asks of the store that it is part of"},
 }
 
 // TestSizes names what is above a trigger without a reason. Functions of more than 70 lines have
