@@ -83,7 +83,7 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 		if wrong, err = writeEntries(&b, "Bucket", points); err != nil {
 			return nil, err
 		}
-		fmt.Fprintf(&b, "lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Lost),
+		fmt.Fprintf(&b, "lost later: %s\nrecovered of these: %s\n", losses(a.Lost),
 			reasonsOrNone(a.Recovered))
 	}
 	if len(a.Events.Rows) > 0 {
@@ -92,7 +92,7 @@ func WriteAccount(w io.Writer, a Account) (wrong []AccountRow, err error) {
 			return nil, err
 		}
 		wrong = append(wrong, more...)
-		fmt.Fprintf(&b, "events lost later: %s\nrecovered of these: %s\n", reasonsOrNone(a.Events.Lost),
+		fmt.Fprintf(&b, "events lost later: %s\nrecovered of these: %s\n", losses(a.Events.Lost),
 			reasonsOrNone(a.Events.Recovered))
 	}
 	if a.TagsLost > 0 {
@@ -184,6 +184,21 @@ func reasons(counts map[string]uint64) string {
 
 func reasonsOrNone(counts map[string]uint64) string {
 	return cmp.Or(reasons(counts), "none")
+}
+
+// losses prints what was lost later, by cause. A cause without a number has taken something of
+// which nobody knows how much it was.
+func losses(counts map[string]uint64) string {
+	var out []string
+	if known := reasons(counts); known != "" {
+		out = append(out, known)
+	}
+	for _, cause := range slices.Sorted(maps.Keys(counts)) {
+		if counts[cause] == 0 {
+			out = append(out, cause+" (how many is not known)")
+		}
+	}
+	return cmp.Or(strings.Join(out, ", "), "none")
 }
 
 // writeStats prints name and value, one per line.
