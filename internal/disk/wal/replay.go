@@ -9,15 +9,15 @@ import (
 
 // Report says what a replay found. Its slices belong to the caller.
 type Report struct {
-	Records int64   // given to the function
-	Bytes   int64   // of their payloads
-	Torn    []Place // ends of the newest file that were never durable; expected after a crash
-	Damaged []Place // where records were written whole, and are lost
-	Missing []Gap   // where files should be
-	Lost    []Lost  // records of damaged and missing places whose head is known, by LSN
-	Unknown int64   // bytes of these places of which not even a head is known,
-
-	UnknownFrom, UnknownPast LSN // and the range that holds them; what it holds beside them is known
+	Begin                    LSN     // of the oldest file that is there; 0 without one
+	Records                  int64   // given to the function
+	Bytes                    int64   // of their payloads
+	Torn                     []Place // ends of the newest file that were never durable; expected after a crash
+	Damaged                  []Place // where records were written whole, and are lost
+	Missing                  []Gap   // where files should be
+	Lost                     []Lost  // records of damaged and missing places whose head is known, by LSN
+	Unknown                  int64   // bytes of these places of which not even a head is known,
+	UnknownFrom, UnknownPast LSN     // and the range that holds them; what it holds beside them is known
 }
 
 // Lost is a record that damage took, and the head that AppendHeaded was given for it.
@@ -139,6 +139,9 @@ func (p *replay) run() error {
 	}
 	for i := range p.files {
 		f := &p.files[i]
+		if p.report.Begin == 0 && !f.gone {
+			p.report.Begin = f.first
+		}
 		p.checkGap(i)
 		p.turn <- struct{}{} // there is a place for each
 		switch {

@@ -10,8 +10,8 @@ import (
 
 // The tree of a query can be written as text again, with its aliases replaced.
 func ExampleParse() {
-	q, err := dql.Parse("SELECT avg(x, 1m) AS load, max(x, 1h) ALIAS host.*.cpu BUCKET prod AS x " +
-		"LAST 1d TOP 3 BY avg()")
+	q, err := dql.Parse("SELECT avg(x, 1m) AS a, max(x, 1h) ALIAS web.*.cpu BUCKET prod AS x " +
+		"LAST 1d")
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -21,8 +21,9 @@ func ExampleParse() {
 	}
 	fmt.Println(q)
 	// Output:
-	// avg('host'.*.'cpu' BUCKET 'prod') max('host'.*.'cpu' BUCKET 'prod') SELECT avg('host'.*.'cpu'
-	// BUCKET 'prod', 1m) AS 'load', max('host'.*.'cpu' BUCKET 'prod', 1h) LAST 1d TOP 3 BY avg()
+	// avg('web'.*.'cpu' BUCKET 'prod')
+	// max('web'.*.'cpu' BUCKET 'prod')
+	// SELECT avg('web'.*.'cpu' BUCKET 'prod', 1m) AS 'a', max('web'.*.'cpu' BUCKET 'prod', 1h) LAST 1d
 }
 
 // An error says where it is, in the text of the query.

@@ -18,9 +18,12 @@ func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.Lost, err 
 		return nil, nil
 	}
 	r := f.r
+	place, past := max(uint64(report.UnknownFrom), r.from), max(uint64(report.UnknownPast), r.from)
+	if past <= uint64(report.Begin) {
+		return nil, nil // only a state that is older than its files asks for what the log let go
+	}
 	r.unknown = true
 	r.o.Ledger.Count(func() { r.o.Lost.CountOnce(false, 0) })
-	place, past := max(uint64(report.UnknownFrom), r.from), max(uint64(report.UnknownPast), r.from)
 	if whole = f.again.wholeBefore(past); whole != nil {
 		return whole, nil // what it has put aside has raised what is flushed
 	}

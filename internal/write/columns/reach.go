@@ -74,11 +74,14 @@ func (r *Reach) Quiet() bool {
 }
 
 // Late is Next for a record that has such a slot. The farther it lies back, the farther goes the
-// note: points in falling order need few of them.
+// note: points in falling order need few of them. It goes below what is flushed for a slot that is.
 func (r *Reach) Late(slot int64) Note {
 	n, _ := r.Next()
 	if slot < n.Slot {
 		n.Slot = max(0, slot-max(r.step, (r.highest.Load()-slot)/8))
+		if settled := r.settled.Load(); slot > settled {
+			n.Slot = max(n.Slot, settled+1)
+		}
 	}
 	n.Slot = min(n.Slot, *n.was)
 	return n
