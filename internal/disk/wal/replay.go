@@ -9,15 +9,18 @@ import (
 
 // Report says what a replay found. Its slices belong to the caller.
 type Report struct {
-	Begin                    LSN     // of the oldest file that is there; 0 without one
-	Records                  int64   // given to the function
-	Bytes                    int64   // of their payloads
-	Torn                     []Place // ends of the newest file that were never durable; expected after a crash
-	Damaged                  []Place // where records were written whole, and are lost
-	Missing                  []Gap   // where files should be
-	Lost                     []Lost  // records of damaged and missing places whose head is known, by LSN
-	Unknown                  int64   // bytes of these places of which not even a head is known,
-	UnknownFrom, UnknownPast LSN     // and the range that holds them; what it holds beside them is known
+	Begin   LSN     // of the oldest file that is there; 0 without one
+	Records int64   // given to the function
+	Bytes   int64   // of their payloads
+	Torn    []Place // ends of the newest file that were never durable; expected after a crash
+	Damaged []Place // where records were written whole, and are lost
+	Missing []Gap   // where files should be
+	Lost    []Lost  // records of damaged and missing places whose head is known, by LSN
+
+	// Unknown are the bytes of these places of which not even a head is known. They lie between
+	// the two LSNs; what that range holds beside them is known.
+	Unknown                  int64
+	UnknownFrom, UnknownPast LSN
 }
 
 // Lost is a record that damage took, and the head that AppendHeaded was given for it.
