@@ -76,8 +76,8 @@ func (m *syslogModel) send(nc net.Conn, sender, round int) {
 
 // read returns the messages that an opcode gives, 17 where there is a condition, 14 otherwise.
 // Nothing may come that was not sent (I2), none twice, and none out of order.
-func (m *syslogModel) read(t *testing.T, c *client.Client, condition string) (map[string]bool,
-	error) {
+func (m *syslogModel) read(t *testing.T, c *client.Client,
+	condition string) (map[string]bool, error) {
 	var want *filter.Filter
 	if condition != "" {
 		var err error

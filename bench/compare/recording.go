@@ -92,8 +92,8 @@ func (m *measurer) bounds(ctx context.Context) (out []bound) {
 
 // playStream is a playing over the store's own stream.
 func playStream(what string, timestamped bool) playing {
-	return playing{what: what, send: func(ctx context.Context, s *instance, c *corpus.Corpus) (int64,
-		error) {
+	return playing{what: what, send: func(ctx context.Context, s *instance,
+		c *corpus.Corpus) (int64, error) {
 		p := load.Playback{Bucket: ddbBucket, Timestamped: timestamped}
 		return p.Send(ctx, s.addr("tcp"), c)
 	}}

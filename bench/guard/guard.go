@@ -52,8 +52,8 @@ const Space = 2 << 30
 
 // Run measures all figures that have bounds and prints them. The table is of
 // use even where the error says that a bound is broken.
-func Run(ctx context.Context, env *server.Env, head report.Head, out io.Writer) (*report.Table,
-	error) {
+func Run(ctx context.Context, env *server.Env, head report.Head,
+	out io.Writer) (*report.Table, error) {
 	g := &guarded{Env: env, Table: report.Table{Head: head}, bounds: bounds}
 	if err := g.measure(ctx); err != nil {
 		return nil, err

@@ -62,8 +62,8 @@ func Uniform(agents, metrics int, rows int64) haggar.Config {
 }
 
 // Send runs a load against a server; it is an error when any of it failed.
-func Send(ctx context.Context, env *server.Env, s *server.Server, c haggar.Config) (haggar.Summary,
-	error) {
+func Send(ctx context.Context, env *server.Env, s *server.Server,
+	c haggar.Config) (haggar.Summary, error) {
 	c.Addr = s.TCP
 	c.Log = slog.New(slog.NewTextHandler(env.Log, nil))
 	sum, err := haggar.Run(ctx, c)
@@ -84,8 +84,8 @@ const warmRows = 300
 
 // sample measures a server under a load. The store is flushed at the end: sealing
 // and writing are part of what a point costs. Merging is measured by itself.
-func sample(ctx context.Context, env *server.Env, s *server.Server, c haggar.Config) (Sample,
-	error) {
+func sample(ctx context.Context, env *server.Env, s *server.Server,
+	c haggar.Config) (Sample, error) {
 	first := c
 	first.Steps = min(warmRows, c.Steps)
 	if _, err := Send(ctx, env, s, first); err != nil {

@@ -100,8 +100,8 @@ const (
 
 // askAll asks the queries in turn, every askEvery, until the context ends or each was
 // asked lateAsks times, if that is bounded. It returns their sorted times in ms.
-func askAll(ctx context.Context, s *server.Server, queries []load.Query, bounded bool) ([][]float64,
-	error) {
+func askAll(ctx context.Context, s *server.Server, queries []load.Query,
+	bounded bool) ([][]float64, error) {
 	times := make([][]float64, len(queries))
 	client := s.Client()
 	for n := 0; len(queries) > 0 && (!bounded || n < lateAsks); n++ {

@@ -156,8 +156,8 @@ func (h *series) ReadOlder(ctx context.Context, from int64, dst []uint64) (query
 
 func (h *series) WithStale() seam.Series { return &series{h.source, h.handle.WithStale()} }
 
-func (h *series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (query.Cost,
-	error) {
+func (h *series) Aggregate(ctx context.Context, from, step int64,
+	dst []chunk.Header) (query.Cost, error) {
 	start := time.Now()
 	st, err := h.handle.Aggregate(ctx, from, step, dst)
 	h.source.took(start, st.Points)

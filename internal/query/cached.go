@@ -226,8 +226,8 @@ func (r *request) compute(ctx context.Context) (*Result, error) {
 }
 
 // resume answers the request with steps that are kept. basis is that of the result.
-func (r *request) resume(ctx context.Context, k *keptSteps, basis resultcache.Basis) (*Result,
-	error) {
+func (r *request) resume(ctx context.Context, k *keptSteps,
+	basis resultcache.Basis) (*Result, error) {
 	p := k.Plan()
 	if err := r.lend(p.Memory); err != nil {
 		return nil, err

@@ -83,8 +83,8 @@ func (c *eventCounts) Read(ctx context.Context, from int64, dst []uint64) (sourc
 }
 
 // count returns the counts of steps. Events are read only where the filter has to see them.
-func (c *eventCounts) count(ctx context.Context, start, end, step int64) ([]int64, []events.Gap,
-	error) {
+func (c *eventCounts) count(ctx context.Context, start, end,
+	step int64) ([]int64, []events.Gap, error) {
 	if c.all {
 		return c.store.Count(ctx, c.bucket, start, end, step)
 	}
@@ -123,13 +123,13 @@ func unknownSteps(gaps []events.Gap, start, end, step int64) (list []source.Unkn
 func (c *eventCounts) WithStale() source.Series { return c }
 
 // ReadOlder implements source.Series: of events there are no older ones below.
-func (c *eventCounts) ReadOlder(ctx context.Context, from int64, dst []uint64) (source.Cost,
-	error) {
+func (c *eventCounts) ReadOlder(ctx context.Context, from int64,
+	dst []uint64) (source.Cost, error) {
 	return c.Read(ctx, from, dst)
 }
 
 // Aggregate implements source.Series. Plans do not ask for it.
-func (c *eventCounts) Aggregate(context.Context, int64, int64, []chunk.Header) (source.Cost,
-	error) {
+func (c *eventCounts) Aggregate(context.Context, int64, int64,
+	[]chunk.Header) (source.Cost, error) {
 	panic("query: aggregates of numbers of events")
 }

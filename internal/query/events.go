@@ -197,8 +197,8 @@ func (r *request) readEvents(ctx context.Context, fields []eventField) ([]EventL
 }
 
 // explainEvents reads the events of all fields, keeps none, and says what that took.
-func (r *request) explainEvents(ctx context.Context, fields []eventField) ([]explain.EventRead,
-	error) {
+func (r *request) explainEvents(ctx context.Context,
+	fields []eventField) ([]explain.EventRead, error) {
 	start, end := nanoseconds(r.times.Start), nanoseconds(r.times.End)
 	limits := r.Limits.Stricter(r.opt.Limits)
 	out := make([]explain.EventRead, len(fields))

@@ -33,8 +33,8 @@ func (s *Store) newCompactor() *compaction.Compactor {
 		Buckets: known, Series: known,
 		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.disk.Log.Sync,
 		Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
-		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from, past int64) (bool,
-			error) {
+		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from,
+			past int64) (bool, error) {
 			return s.reader.AnyUnknown(ctx, reader.Series{Bucket: bucket, ID: id}, from, past)
 		},
 		Free: s.pressure.Free, MinFree: s.o.MinFree, MaxFile: s.o.maxMergedFile,

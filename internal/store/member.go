@@ -107,8 +107,8 @@ func (m Member) BucketDeletions() []buckets.Deletion { return m.s.buckets.Deleti
 
 // DeleteSeriesAt does deletions of series again that another node has made, as
 // deletion.Deleter.DeleteAt. The token stands for all of it.
-func (m Member) DeleteSeriesAt(ctx context.Context, bucket uint64, list []deletion.At) (write.Token,
-	error) {
+func (m Member) DeleteSeriesAt(ctx context.Context, bucket uint64,
+	list []deletion.At) (write.Token, error) {
 	last, err := m.s.deletions.DeleteAt(ctx, bucket, list)
 	return write.Token{Position: uint64(last)}, err
 }

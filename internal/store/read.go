@@ -197,8 +197,8 @@ func (h Series) ReadTimestamped(ctx context.Context, from int64, values,
 
 // Aggregate fills dst with the aggregates of the slots, step by step, as
 // reader.Reader.Aggregate does.
-func (h Series) Aggregate(ctx context.Context, from, step int64, dst []chunk.Header) (reader.Stats,
-	error) {
+func (h Series) Aggregate(ctx context.Context, from, step int64,
+	dst []chunk.Header) (reader.Stats, error) {
 	of, err := h.now()
 	if err != nil {
 		return reader.Stats{}, err

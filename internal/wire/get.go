@@ -232,8 +232,8 @@ type Timestamped struct {
 
 // AppendTimestamped is AppendWords for the reply to a GET with the hpts option, whose points
 // have 16 bytes: the value, then its timestamp.
-func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame, limit int) ([]Timestamped,
-	error) {
+func (d *Decoder) AppendTimestamped(dst []Timestamped, f GetFrame,
+	limit int) ([]Timestamped, error) {
 	raw, err := d.decode(f, 2*point.Size, limit)
 	if err != nil {
 		return dst, err

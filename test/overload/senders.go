@@ -32,8 +32,8 @@ type Stream struct {
 
 // NewStream opens a classic stream into a bucket, of parts times width series.
 // Slots count up from first.
-func NewStream(ctx context.Context, addr, bucket string, number, parts int, first int64) (*Stream,
-	error) {
+func NewStream(ctx context.Context, addr, bucket string, number, parts int,
+	first int64) (*Stream, error) {
 	nc, err := (&net.Dialer{}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, err

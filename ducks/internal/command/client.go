@@ -101,8 +101,8 @@ func (s *Server) transport() (*http.Transport, error) {
 }
 
 // request returns one that has the token.
-func (s *Server) request(ctx context.Context, method, path string, body io.Reader) (*http.Request,
-	error) {
+func (s *Server) request(ctx context.Context, method, path string,
+	body io.Reader) (*http.Request, error) {
 	token, err := s.token()
 	if err != nil {
 		return nil, err

@@ -243,8 +243,8 @@ func (s *server) reply(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, a netip.Addr) 
 }
 
 // proxied tells a machine what to load, and nothing else.
-func (s *server) proxied(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType, to netip.AddrPort) (answer,
-	error) {
+func (s *server) proxied(m *dhcpv4.DHCPv4, kind dhcpv4.MessageType,
+	to netip.AddrPort) (answer, error) {
 	class := m.ClassIdentifier()
 	if !strings.HasPrefix(class, httpClass) {
 		class = pxeClass

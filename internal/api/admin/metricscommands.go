@@ -19,8 +19,8 @@ type MetricList struct {
 
 // Metrics returns the first metrics of a bucket by name, at most limit, of those that contain a
 // text, in whatever case.
-func (c *Client) Metrics(ctx context.Context, bucket, contains string, limit int) (MetricList,
-	error) {
+func (c *Client) Metrics(ctx context.Context, bucket, contains string,
+	limit int) (MetricList, error) {
 	list := MetricList{Metrics: []string{}}
 	body, err := c.open(ctx, http.MethodGet,
 		"/buckets/"+url.PathEscape(bucket)+"?contains="+url.QueryEscape(contains), "", nil)

@@ -152,8 +152,8 @@ func (c *Client) DeleteSnapshot(ctx context.Context, name string) error {
 
 // Check makes the node verify its files. It takes as long as the rate makes
 // it; progress is called in between.
-func (c *Client) Check(ctx context.Context, rate int64, progress func(fsck.Progress)) (fsck.Report,
-	error) {
+func (c *Client) Check(ctx context.Context, rate int64,
+	progress func(fsck.Progress)) (fsck.Report, error) {
 	patient := Client{Addr: c.Addr, HTTP: c.HTTP}
 	if patient.HTTP == nil {
 		patient.HTTP = &http.Client{} // a check of a large node takes hours

@@ -236,8 +236,8 @@ func (a *api) followEvents(w http.ResponseWriter, r *http.Request, asked eventsA
 }
 
 // encodeEvents appends the events of a query to buf, which it writes out in pieces.
-func encodeEvents(ctx context.Context, w *bufio.Writer, buf []byte, list *query.EventList) ([]byte,
-	error) {
+func encodeEvents(ctx context.Context, w *bufio.Writer, buf []byte,
+	list *query.EventList) ([]byte, error) {
 	buf = appendString(append(buf, `{"type":"events","name":`...), list.Name)
 	metadata, err := json.Marshal(readable(list.Metadata))
 	if err != nil {

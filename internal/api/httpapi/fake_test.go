@@ -244,8 +244,8 @@ func (fakeSeries) Aggregate(context.Context, int64, int64, []chunk.Header) (quer
 // engineFunc is an engine that answers with a fixed result or error.
 type engineFunc func(ctx context.Context, text string) (*query.Result, error)
 
-func (f engineFunc) Query(ctx context.Context, text string, _ query.Options) (*query.Result,
-	error) {
+func (f engineFunc) Query(ctx context.Context, text string,
+	_ query.Options) (*query.Result, error) {
 	return f(ctx, text)
 }
 

@@ -107,8 +107,8 @@ func encodeMsgpack(_ context.Context, w *bufio.Writer, r *query.Result) error {
 }
 
 // mpList appends a list of numbers of a series to buf, which it writes out in pieces.
-func mpList(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series, list namedList) ([]byte,
-	error) {
+func mpList(w *bufio.Writer, buf []byte, r *query.Result, s *query.Series,
+	list namedList) ([]byte, error) {
 	buf = mpHead(mpString(buf, list.name), mpArray32, len(list.values))
 	exact := list.exact
 	for i, v := range list.values {

@@ -85,8 +85,8 @@ func (p *Peers) greetPlain(conn net.Conn, exported []byte, want ring.ID) (known,
 
 // welcome is the acceptor's handshake. The dialler proves first: else everybody who connects would
 // get a proof to try cookies on. Admit is asked before the dialler hears that it is welcome.
-func (p *Peers) welcome(ctx context.Context, raw net.Conn, admit func(known) error) (net.Conn,
-	error) {
+func (p *Peers) welcome(ctx context.Context, raw net.Conn,
+	admit func(known) error) (net.Conn, error) {
 	var config *tls.Config
 	if p.options.ServerTLS != nil {
 		config = p.options.ServerTLS()

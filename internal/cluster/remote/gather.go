@@ -146,8 +146,8 @@ const (
 )
 
 // gather asks until each series has enough answers.
-func (r *Remote) gather(ctx context.Context, info buckets.Info, q request, keys [][]byte) ([]target,
-	error) {
+func (r *Remote) gather(ctx context.Context, info buckets.Info, q request,
+	keys [][]byte) ([]target, error) {
 	var targets []target
 	err := r.agreed(ctx, func() error {
 		g := r.newGather(info, q, keys)

@@ -131,8 +131,8 @@ func (s *series) ReadOlder(ctx context.Context, from int64, dst []uint64) (sourc
 	return s.read(ctx, from, dst, true)
 }
 
-func (s *series) read(ctx context.Context, from int64, dst []uint64, older bool) (source.Cost,
-	error) {
+func (s *series) read(ctx context.Context, from int64, dst []uint64,
+	older bool) (source.Cost, error) {
 	return s.of.r.words(ctx, s.of.info, s.key, dst, nil, request{
 		from:  from,
 		older: older,
@@ -155,8 +155,8 @@ func (s *series) Aggregate(ctx context.Context, from, step int64,
 }
 
 // one asks about one series.
-func (r *Remote) one(ctx context.Context, info buckets.Info, q request, key []byte) ([]*answer,
-	error) {
+func (r *Remote) one(ctx context.Context, info buckets.Info, q request,
+	key []byte) ([]*answer, error) {
 	targets, err := r.gather(ctx, info, q, [][]byte{key})
 	if err != nil {
 		return nil, err

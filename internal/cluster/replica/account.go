@@ -31,8 +31,8 @@ func CountsOf(r replication.Counts) account.Counts {
 }
 
 // Account notes what became of the points of a batch: in the log and the account of the store.
-func (r *Replica) Account(batch replication.BatchID, c replication.Counts) (replication.Position,
-	error) {
+func (r *Replica) Account(batch replication.BatchID,
+	c replication.Counts) (replication.Position, error) {
 	bucket, ok := r.coordinated[batch.Number]
 	var token write.Token
 	if c.Points() > 0 {

@@ -222,8 +222,8 @@ const (
 
 // lend leases the memory for pieces of a GET of n slots and returns how many slots
 // each may have.
-func (g *getBuffers) lend(ctx context.Context, lease *memory.Lease, n int64, hpts bool) (int64,
-	error) {
+func (g *getBuffers) lend(ctx context.Context, lease *memory.Lease, n int64,
+	hpts bool) (int64, error) {
 	each := int64(4 * point.Size) // a word, as bytes, and compressed, which may be a sixth more
 	if hpts {
 		each *= 2

@@ -110,8 +110,8 @@ func (p *planner) one(a arguments, n *Node) (*Node, error) {
 }
 
 // each applies a function of one series to every series of a value.
-func (p *planner) each(inputs []Series, typ function.Type, fn func(*Node) (*Node, error)) (value,
-	error) {
+func (p *planner) each(inputs []Series, typ function.Type,
+	fn func(*Node) (*Node, error)) (value, error) {
 	v := value{typ: typ, series: make([]Series, len(inputs))}
 	for i, s := range inputs {
 		n, err := fn(s.Of)

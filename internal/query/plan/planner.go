@@ -60,8 +60,8 @@ func Make(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*P
 	return p.out, nil
 }
 
-func newPlanner(ctx context.Context, src source.Source, q *dql.Query, opt Options) (*planner,
-	error) {
+func newPlanner(ctx context.Context, src source.Source, q *dql.Query,
+	opt Options) (*planner, error) {
 	opt.Explain = opt.Explain || q.Explain
 	opt.RoundSlots = cmp.Or(opt.RoundSlots, RoundSlots)
 	opt.CompatSlots = cmp.Or(opt.CompatSlots, oldReadSlots)

@@ -131,8 +131,8 @@ func matches(pattern []dql.Part, key []byte) bool {
 }
 
 // leaf plans the read of a series. handle is that of the series, if the planner has one already.
-func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series, shift int64) (*Node,
-	error) {
+func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series,
+	shift int64) (*Node, error) {
 	var err error
 	n := p.intern(append(append(p.name("read").number(int64(b.ID), shift), ' '), key...),
 		func(n *Node) {

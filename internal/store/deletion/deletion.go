@@ -115,8 +115,8 @@ type Result struct {
 //
 // Many series are deleted in slices, each a deletion by itself: flushes and new
 // series wait for one of them, and for a flush under way.
-func (x *Deleter) Delete(ctx context.Context, name string, choice Choice, dryRun bool) (Result,
-	error) {
+func (x *Deleter) Delete(ctx context.Context, name string, choice Choice,
+	dryRun bool) (Result, error) {
 	b, err := x.o.Buckets.Named(name)
 	if err != nil {
 		return Result{}, err

@@ -34,8 +34,8 @@ func (x *Deleter) DeleteAt(ctx context.Context, bucket uint64, list []At) (wal.L
 			news = append(news, a) // so that what is sent again waits for no flush
 		}
 	}
-	last, err := x.byIncarnation(news, func(incarnation uint64, ids []metric.SeriesID) (wal.LSN,
-		error) {
+	last, err := x.byIncarnation(news, func(incarnation uint64,
+		ids []metric.SeriesID) (wal.LSN, error) {
 		d := columns.Deletion{
 			Bucket:      b,
 			Why:         logrecord.Deleted,

@@ -69,8 +69,8 @@ func (s *Steps) addAll(first, last, n int64) bool {
 
 // Count implements Store. Of a block it reads nothing where one step has all of its events, and
 // only the times where several have.
-func (s *Local) Count(ctx context.Context, bucket string, start, end, step int64) ([]int64, []Gap,
-	error) {
+func (s *Local) Count(ctx context.Context, bucket string, start, end,
+	step int64) ([]int64, []Gap, error) {
 	info, err := s.o.Bucket(bucket)
 	if err != nil {
 		return nil, nil, err

@@ -70,8 +70,8 @@ type Running interface {
 
 // CheckRunning verifies every committed file of the data directory that running has in use,
 // while it goes on. The error is that of ctx.
-func CheckRunning(ctx context.Context, fs vfs.FS, dir string, running Running, o Options) (Report,
-	error) {
+func CheckRunning(ctx context.Context, fs vfs.FS, dir string, running Running,
+	o Options) (Report, error) {
 	c := newChecker(ctx, fs, dir, o)
 	c.running = running
 	c.report.Online = true

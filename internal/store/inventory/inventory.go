@@ -38,8 +38,8 @@ type Segment struct {
 
 // List lists the committed segments in the order of their numbers. Of the buckets that known
 // returns it tells the times.
-func List(ctx context.Context, fs vfs.FS, dir string, known func() []buckets.Info) ([]Segment,
-	error) {
+func List(ctx context.Context, fs vfs.FS, dir string,
+	known func() []buckets.Info) ([]Segment, error) {
 	return list(ctx, fs, dir, func(s *Segment, r *segment.Reader) error { return s.all(r, known()) })
 }
 

@@ -42,8 +42,8 @@ func (f FS) Create(name string, _ vfs.DiskWriteCategory) (vfs.File, error) {
 	return nil, fmt.Errorf("create %s: %w", name, ErrReadOnly)
 }
 
-func (f FS) OpenReadWrite(name string, _ vfs.DiskWriteCategory, _ ...vfs.OpenOption) (vfs.File,
-	error) {
+func (f FS) OpenReadWrite(name string, _ vfs.DiskWriteCategory,
+	_ ...vfs.OpenOption) (vfs.File, error) {
 	return nil, fmt.Errorf("open %s for writing: %w", name, ErrReadOnly)
 }
 

@@ -89,8 +89,8 @@ func (fs *FS) Create(name string, c vfs.DiskWriteCategory) (vfs.File, error) {
 }
 
 // OpenReadWrite opens a file that is there.
-func (fs *FS) OpenReadWrite(name string, c vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File,
-	error) {
+func (fs *FS) OpenReadWrite(name string, c vfs.DiskWriteCategory,
+	opts ...vfs.OpenOption) (vfs.File, error) {
 	f, err := fs.FS.OpenReadWrite(name, c, opts...)
 	return fs.enter(name, f, err)
 }

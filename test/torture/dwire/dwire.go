@@ -153,8 +153,8 @@ func (c *Conn) Refusal(bucket string, key []byte, slot int64, count uint32) (str
 }
 
 // Get returns count slots from slot on, 8 bytes each, 16 with timestamps.
-func (c *Conn) Get(bucket string, key []byte, slot int64, count int, timestamps bool) ([]byte,
-	error) {
+func (c *Conn) Get(bucket string, key []byte, slot int64, count int,
+	timestamps bool) ([]byte, error) {
 	const hpts, exact = 1, 2
 	flags, width := byte(exact), 8
 	if timestamps {

@@ -211,8 +211,8 @@ func bucket(n *subject.Node, c *dwire.Conn, b *oracle.Bucket, there bool, opt Op
 // alone reads and judges the values of a series without their timestamps, as queries
 // see them. Where damage took a timestamp its value is left out of the pairs, and
 // stays here. It was counted as lost with the pairs.
-func alone(c *dwire.Conn, s *oracle.Series, pairs []byte, region *Region, r *Report) ([]byte,
-	error) {
+func alone(c *dwire.Conn, s *oracle.Series, pairs []byte, region *Region,
+	r *Report) ([]byte, error) {
 	values, err := c.Get(s.Bucket.Name, s.Key, s.Bucket.First, s.Bucket.Slots, false)
 	if err != nil {
 		return nil, err

@@ -139,8 +139,8 @@ func (o *Operator) maintenance(ctx context.Context, decode func(any) error) (any
 }
 
 // stage stages a change. As with the original a node that is no member may be told to join one.
-func (o *Operator) stage(ctx context.Context, action ring.Action, decode func(any) error) (any,
-	error) {
+func (o *Operator) stage(ctx context.Context, action ring.Action,
+	decode func(any) error) (any, error) {
 	var in admin.ClusterChange
 	if err := decode(&in); err != nil {
 		return nil, err

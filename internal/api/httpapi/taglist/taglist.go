@@ -162,8 +162,8 @@ func Names(params url.Values) (*Request, error) {
 
 // TaggedCollections asks for the collections of series that have tags, with their series.
 func TaggedCollections(params url.Values) (*Request, error) {
-	return counted(params, func(x *tags.Index, ctx context.Context, q *tags.Listing) (tags.List,
-		error) {
+	return counted(params, func(x *tags.Index, ctx context.Context,
+		q *tags.Listing) (tags.List, error) {
 		return x.Collections(ctx, *q)
 	})
 }
