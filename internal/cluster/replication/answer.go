@@ -11,8 +11,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// answers reports whether this node takes part in a comparison.
-func (c *Core) answers(s Step) bool {
+// takesPart reports whether this node takes part in a comparison.
+func (c *Core) takesPart(s Step) bool {
 	return s.Version == c.view.Version() && c.ready() &&
 		c.view.Owns(c.config.Self, s.Partition, s.Copies)
 }
@@ -33,9 +33,9 @@ func (c *Core) answerSynced(to ring.ID, m Message) {
 	c.background.whenStored(func() { c.send(to, m) })
 }
 
-// windows says which windows differ, once it knows.
-func (c *Core) windows(from ring.ID, m Compare) {
-	if c.answers(m.Step) {
+// answerWindows says which windows differ, once it knows.
+func (c *Core) answerWindows(from ring.ID, m Compare) {
+	if c.takesPart(m.Step) {
 		c.background.whenPrepared(question{pair: pair{m.share(), from}}, func() {
 			c.compareWindows(from, m)
 		})
@@ -43,7 +43,7 @@ func (c *Core) windows(from ring.ID, m Compare) {
 }
 
 func (c *Core) compareWindows(from ring.ID, m Compare) {
-	if !c.answers(m.Step) {
+	if !c.takesPart(m.Step) {
 		return
 	}
 	a := Compared{
@@ -88,7 +88,7 @@ func findWindow(list []WindowDigest, from uint64) int {
 
 // shareDeletions takes deletions and gives those that are known here.
 func (c *Core) shareDeletions(from ring.ID, m ShareDeletions) {
-	if !c.answers(m.Step) || c.Deleted(m.Deletions) != nil {
+	if !c.takesPart(m.Step) || c.Deleted(m.Deletions) != nil {
 		return
 	}
 	list, through := c.deletions(m.Partition, m.After, m.Through)
@@ -104,9 +104,9 @@ func (c *Core) digestDeletions(partition int) (sum uint64) {
 	return sum
 }
 
-// chunks says which chunks differ.
-func (c *Core) chunks(from ring.ID, m CompareChunks) {
-	if !c.answers(m.Step) {
+// answerChunks says which chunks differ.
+func (c *Core) answerChunks(from ring.ID, m CompareChunks) {
+	if !c.takesPart(m.Step) {
 		return
 	}
 	a := Difference{Step: m.Step, Through: m.Through}
@@ -160,16 +160,16 @@ func first(a, b []ChunkDigest) int {
 	return a[0].ID.Compare(b[0].ID)
 }
 
-// fill takes chunks, and gives those that were asked for.
-func (c *Core) fill(from ring.ID, m Fill) {
-	if !c.answers(m.Step) {
+// answerFill takes chunks, and gives those that were asked for.
+func (c *Core) answerFill(from ring.ID, m Fill) {
+	if !c.takesPart(m.Step) {
 		return
 	}
 	if _, err := c.merge(Change{
 		Partition: m.Partition,
 		Copies:    m.Copies,
 		Chunks:    m.Chunks,
-	}); c.fails(err, from, m.share()) {
+	}); c.endsComparison(err, from, m.share()) {
 		return
 	}
 	a := Filled{Step: m.Step}

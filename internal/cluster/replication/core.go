@@ -242,9 +242,9 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 	case Learn:
 		c.tellDeletions(from, m)
 	case Known:
-		c.learn(from, m)
+		c.learnDeletions(from, m)
 	case Compare:
-		c.windows(from, m)
+		c.answerWindows(from, m)
 	case Compared:
 		c.compare.compared(from, m)
 	case ShareDeletions:
@@ -252,17 +252,17 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 	case SharedDeletions:
 		c.compare.sharedDeletions(from, m)
 	case CompareChunks:
-		c.chunks(from, m)
+		c.answerChunks(from, m)
 	case Difference:
 		c.compare.difference(from, m)
 	case Fill:
-		c.fill(from, m)
+		c.answerFill(from, m)
 	case Filled:
 		c.compare.filled(from, m)
 	case Fetch:
-		c.fetch(from, m)
+		c.answerFetch(from, m)
 	case Fetched:
-		c.fetched(from, m)
+		c.takeFetched(from, m)
 	}
 }
 
@@ -287,7 +287,7 @@ func (c *Core) Ring(t Time, v *ring.View, q Quorums) {
 	c.compare.restart()
 	c.keeping.restart()
 	c.coordinator.plan()
-	c.restart()
+	c.restartReads()
 }
 
 // Peer says whether another node can be reached. A node whose connection was lost and is back is
@@ -323,7 +323,7 @@ func (c *Core) Tick(t Time) {
 	c.coordinator.resend()
 	c.relays.tick()
 	c.compare.tick()
-	c.resend()
+	c.resendReads()
 }
 
 // send sends to another node, or to this one.

@@ -40,7 +40,7 @@ func (c *Core) askDeletions() {
 		}
 		open = true
 		if c.now.Steady >= l.sent+c.config.Resend {
-			c.ask(m.ID, l)
+			c.askDeletionsOf(m.ID, l)
 		}
 	}
 	if !open {
@@ -48,7 +48,7 @@ func (c *Core) askDeletions() {
 	}
 }
 
-func (c *Core) ask(id ring.ID, l *learning) {
+func (c *Core) askDeletionsOf(id ring.ID, l *learning) {
 	l.sent = c.now.Steady
 	c.send(id, Learn{After: l.after})
 }
@@ -59,15 +59,15 @@ func (c *Core) tellDeletions(from ring.ID, m Learn) {
 	c.send(from, Known{After: m.After, Through: through, Deletions: list})
 }
 
-// learn takes a page, and asks for the next one.
-func (c *Core) learn(from ring.ID, m Known) {
+// learnDeletions takes a page, and asks for the next one.
+func (c *Core) learnDeletions(from ring.ID, m Known) {
 	l := c.asked[from]
 	if c.Deleted(m.Deletions) != nil || l == nil || l.done || m.After != l.after {
 		return
 	}
 	l.after, l.done = m.Through, m.Through == LastSeries()
 	if !l.done {
-		c.ask(from, l)
+		c.askDeletionsOf(from, l)
 	}
 }
 

@@ -151,10 +151,10 @@ func (c *Core) merge(change Change) (Position, error) {
 	return at, err
 }
 
-// fails reports whether a comparison cannot go on after a merge. Two owners that both stay go past
-// rows of a bucket that this one has no place for: what lies behind them would not be repaired
-// either. What moves will be let go by the other node, so nothing of it is passed over.
-func (c *Core) fails(err error, peer ring.ID, of Share) bool {
+// endsComparison reports whether a comparison cannot go on after a merge. Two owners that both stay
+// go past rows of a bucket that this one has no place for: what lies behind them would not be
+// repaired either. What moves will be let go by the other node, so nothing of it is passed over.
+func (c *Core) endsComparison(err error, peer ring.ID, of Share) bool {
 	stay := slices.Contains(c.view.Owners(nil, of.Partition, ring.Current, of.Copies),
 		c.config.Self) && c.view.Owns(peer, of.Partition, of.Copies)
 	return err != nil && !(errors.Is(err, ErrAbsent) && stay)

@@ -311,7 +311,7 @@ func (c *comparisons) filled(from ring.ID, m Filled) {
 		Partition: p.of.Partition,
 		Copies:    p.of.Copies,
 		Chunks:    m.Chunks,
-	}); c.Core.fails(err, from, p.of.Share) {
+	}); c.Core.endsComparison(err, from, p.of.Share) {
 		c.pause(p)
 		return
 	}

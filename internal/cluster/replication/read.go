@@ -27,15 +27,15 @@ func (c *Core) Query(t Time, request uint64, series metric.SeriesID, from, past 
 			From:      from,
 			Past:      past,
 		}}
-	c.resend()
+	c.resendReads()
 }
 
-// resend asks who has not answered, and ends what took too long.
-func (c *Core) resend() {
+// resendReads asks who has not answered, and ends what took too long.
+func (c *Core) resendReads() {
 	for _, n := range sortedKeys(c.reads) {
 		r := c.reads[n]
 		if c.now.Steady >= r.deadline {
-			c.finish(n, r, false)
+			c.finishRead(n, r, false)
 			continue
 		}
 		c.askReaders(n, r)
@@ -77,7 +77,7 @@ func (c *Core) askReaders(request uint64, r *read) {
 		}
 	}
 	if _, copies := r.merge(); copies >= max(c.config.R, least)+len(holders) {
-		c.finish(request, r, true)
+		c.finishRead(request, r, true)
 		return
 	}
 	for _, id := range owners {
@@ -103,27 +103,28 @@ func (c *Core) readers(of Share) []ring.ID {
 	return c.view.Owners(nil, of.Partition, ring.Current, of.Copies)
 }
 
-// restart asks anew: under another ring others are owners.
-func (c *Core) restart() {
+// restartReads asks anew: under another ring others are owners.
+func (c *Core) restartReads() {
 	for _, r := range c.reads {
 		clear(r.sent)
 		clear(r.answers)
 	}
-	c.resend()
+	c.resendReads()
 }
 
-// fetch answers with what is here. No message asks for more than it may.
-func (c *Core) fetch(from ring.ID, m Fetch) {
+// answerFetch answers with what is here. No message asks for more than it may.
+func (c *Core) answerFetch(from ring.ID, m Fetch) {
 	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() &&
 		m.From <= m.Past && m.Past-m.From <= MaxRows}
 	if answer.Ready {
-		answer.Incarnation, answer.Slots = c.read(m)
+		answer.Incarnation, answer.Slots = c.readOwn(m)
 	}
 	c.send(from, answer)
 }
 
-// read returns what this node has of a series as an owner, with the hints that it keeps for others.
-func (c *Core) read(m Fetch) (uint64, []Slot) {
+// readOwn returns what this node has of a series as an owner, with the hints that it keeps for
+// others.
+func (c *Core) readOwn(m Fetch) (uint64, []Slot) {
 	incarnation, slots := c.store.Incarnation(m.Series), make([]Slot, m.Past-m.From)
 	if slices.Contains(c.readers(Share{Partition: m.Partition}), c.config.Self) {
 		slots = c.store.Read(m.Series, m.From, m.Past)
@@ -137,7 +138,7 @@ func (c *Core) read(m Fetch) (uint64, []Slot) {
 	return incarnation, slots
 }
 
-func (c *Core) fetched(from ring.ID, m Fetched) {
+func (c *Core) takeFetched(from ring.ID, m Fetched) {
 	r := c.reads[m.Request]
 	if r == nil || !m.Ready {
 		return
@@ -175,7 +176,7 @@ func (r *read) merge() (slots []Slot, fewest int) {
 	return slots, fewest
 }
 
-func (c *Core) finish(request uint64, r *read, done bool) {
+func (c *Core) finishRead(request uint64, r *read, done bool) {
 	slots, copies := r.merge()
 	c.replies = append(c.replies, Reply{Request: request, Done: done, Slots: slots, Copies: copies})
 	delete(c.reads, request)

@@ -184,7 +184,7 @@ func (c *Cluster) add() *node {
 	n.disk = newDisk(func(s metric.SeriesID) int {
 		return c.view.Partition(s)
 	}, c.own, func() int { return c.view.Copies(ring.Current) })
-	n.disk.dropping = func(of replication.Share) { c.given(n, of) }
+	n.disk.dropping = func(of replication.Share) { c.checkGiven(n, of) }
 	c.nodes = append(c.nodes, n)
 	return n
 }
@@ -243,7 +243,7 @@ func (c *Cluster) Start(i int) {
 	n.told = len(n.disk.log)
 	n.core.Synced(c.time(n), replication.Position(n.told))
 	c.note("%v starts", n)
-	c.when(n, 0, func() { c.tick(n) })
+	c.whenUp(n, 0, func() { c.tickNode(n) })
 }
 
 // Stop stops the process of a node for some ms. It notices that before anything else when it goes
@@ -255,7 +255,7 @@ func (c *Cluster) Stop(i int, ms int64) {
 	}
 	n.asleep = c.now + ms
 	c.note("%v is stopped for %d ms", n, ms)
-	c.when(n, ms, func() {
+	c.whenUp(n, ms, func() {
 		n.sees, n.hears = make(map[int]bool), c.now+patience
 		n.core.Paused(c.time(n))
 		c.drain(n)

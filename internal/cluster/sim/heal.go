@@ -72,7 +72,7 @@ func (c *Cluster) Finish() bool {
 			return false
 		}
 	}
-	c.fetched()
+	c.checkFetched()
 	c.note("the ring is complete")
 	before := c.view.Members()
 	if c.publish(must(c.view.Finish())) != nil {
@@ -98,7 +98,7 @@ func (c *Cluster) Undo() error {
 func (c *Cluster) Settle(ms int64) error {
 	c.Heal()
 	clear(c.away)
-	c.hold(false)
+	c.holdMoves(false)
 	c.options.Calm = true
 	c.Run(100) // faults that were about to happen
 	for _, n := range c.nodes {

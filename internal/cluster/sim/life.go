@@ -5,23 +5,23 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// when lets a node do something in some ms, unless it has crashed by then. While it is stopped,
+// whenUp lets a node do something in some ms, unless it has crashed by then. While it is stopped,
 // that waits.
-func (c *Cluster) when(n *node, ms int64, do func()) {
+func (c *Cluster) whenUp(n *node, ms int64, do func()) {
 	boot := n.boot
 	c.after(ms, func() {
 		switch {
 		case n.core == nil || n.boot != boot:
 		case c.now < n.asleep:
-			c.when(n, n.asleep-c.now, do)
+			c.whenUp(n, n.asleep-c.now, do)
 		default:
 			do()
 		}
 	})
 }
 
-// tick lets a node work, sync its log, and notice who is up and which ring there is.
-func (c *Cluster) tick(n *node) {
+// tickNode lets a node work, sync its log, and notice who is up and which ring there is.
+func (c *Cluster) tickNode(n *node) {
 	all := c.meet(n)
 	if all || c.now >= n.hears {
 		n.hears = 0
@@ -29,7 +29,7 @@ func (c *Cluster) tick(n *node) {
 		c.drain(n)
 	}
 	if upTo := len(n.disk.log); upTo > n.told && !n.stuck {
-		c.when(n, 1+c.rng.Int64N(40), func() {
+		c.whenUp(n, 1+c.rng.Int64N(40), func() {
 			n.disk.durable, n.told = max(n.disk.durable, upTo), max(n.told, upTo)
 			n.core.Synced(c.time(n), replication.Position(upTo))
 			c.drain(n)
@@ -37,7 +37,7 @@ func (c *Cluster) tick(n *node) {
 	}
 	if upTo := n.disk.taken; !n.stuck &&
 		(n.core.Background().AwaitsFiles() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
-		c.when(n, 1+c.rng.Int64N(80), func() {
+		c.whenUp(n, 1+c.rng.Int64N(80), func() {
 			if n.disk.adopt(upTo) {
 				n.core.Background().Adopted(c.time(n), upTo)
 				c.drain(n)
@@ -45,12 +45,12 @@ func (c *Cluster) tick(n *node) {
 		})
 	}
 	if n.core.Background().AwaitsDigests() {
-		c.when(n, c.rng.Int64N(2*tick), func() {
+		c.whenUp(n, c.rng.Int64N(2*tick), func() {
 			n.core.Background().PrepareSome(c.time(n))
 			c.drain(n)
 		})
 	}
-	c.when(n, tick, func() { c.tick(n) })
+	c.whenUp(n, tick, func() { c.tickNode(n) })
 }
 
 // meet lets a node notice who is up and which ring there is. It reports whether it reaches all

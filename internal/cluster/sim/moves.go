@@ -8,22 +8,22 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// given panics unless each owner of a partition has all on disk that a node is about to drop.
-func (c *Cluster) given(from *node, share replication.Share) {
+// checkGiven panics unless each owner of a partition has all on disk that a node is about to drop.
+func (c *Cluster) checkGiven(from *node, share replication.Share) {
 	for _, id := range from.view.Owners(nil, share.Partition, ring.Current, share.Copies) {
-		c.contains(c.of(id), from.disk, share, fmt.Sprintf("%v drops what %v has not on disk", from,
+		c.checkContains(c.of(id), from.disk, share, fmt.Sprintf("%v drops what %v has not on disk", from,
 			c.of(id)))
 	}
 }
 
-// fetched panics unless each new owner has all on disk that those before it had there when they
-// learned of the ring.
-func (c *Cluster) fetched() {
+// checkFetched panics unless each new owner has all on disk that those before it had there when
+// they learned of the ring.
+func (c *Cluster) checkFetched() {
 	for _, n := range append(c.classes(), 0) {
 		for _, m := range c.view.Fetches(n) {
 			for _, id := range m.From {
 				if from := c.of(id); from.before != nil {
-					c.contains(c.of(m.To), from.before, replication.Share{Partition: m.Partition, Copies: n},
+					c.checkContains(c.of(m.To), from.before, replication.Share{Partition: m.Partition, Copies: n},
 						fmt.Sprintf("%v has not fetched what %v had", c.of(m.To), from))
 				}
 			}
@@ -31,8 +31,8 @@ func (c *Cluster) fetched() {
 	}
 }
 
-// contains panics unless a node has all on disk that another disk has of a partition.
-func (c *Cluster) contains(n *node, of *disk, share replication.Share, otherwise string) {
+// checkContains panics unless a node has all on disk that another disk has of a partition.
+func (c *Cluster) checkContains(n *node, of *disk, share replication.Share, otherwise string) {
 	if n.gone {
 		return
 	}

@@ -23,9 +23,9 @@ func (c *Cluster) newcomer(replaces int) ring.Change {
 	return change
 }
 
-// again returns the change with which a member joins whose join was taken back, with the disk that
-// it has.
-func (c *Cluster) again() (change ring.Change, is bool) {
+// joinAgain returns the change with which a member joins whose join was taken back, with the disk
+// that it has.
+func (c *Cluster) joinAgain() (change ring.Change, is bool) {
 	for _, n := range c.nodes {
 		if m, member := c.view.Member(n.id); member && m.State == ring.Pending && !n.gone {
 			return ring.Change{
@@ -45,8 +45,8 @@ func (c *Cluster) takeAway(n *node) {
 	c.Lose(n.number)
 }
 
-// hold holds moves back on all nodes, or lets them go on.
-func (c *Cluster) hold(on bool) {
+// holdMoves holds moves back on all nodes, or lets them go on.
+func (c *Cluster) holdMoves(on bool) {
 	c.held = on
 	c.note("moves are held back: %t", on)
 	for _, n := range c.nodes {
@@ -64,8 +64,8 @@ func (c chaos) operate() {
 	var err error
 	switch kind := c.rng.IntN(12); kind {
 	case 0:
-		c.hold(true)
-		c.after(c.rng.Int64N(6*stepMS), func() { c.hold(false) })
+		c.holdMoves(true)
+		c.after(c.rng.Int64N(6*stepMS), func() { c.holdMoves(false) })
 	case 1:
 		if c.view.Changing() && c.rng.IntN(3) == 0 {
 			err = c.Undo()
@@ -88,7 +88,7 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 	leave := ring.Change{Action: ring.Leave, Node: c.nodes[i].String()}
 	switch kind {
 	case 4, 5:
-		if change, is := c.again(); is && c.rng.IntN(2) == 0 {
+		if change, is := c.joinAgain(); is && c.rng.IntN(2) == 0 {
 			plan = append(plan, change)
 		} else if room {
 			plan = append(plan, c.newcomer(-1))

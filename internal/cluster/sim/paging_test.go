@@ -135,7 +135,7 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 	c.Run(4000)
 	c.Start(0)
 	until(t, c, "the joiner has everything", func() bool { return joiner.core.Left() == 0 })
-	c.fetched()
+	c.checkFetched()
 	if len(from) == 0 || from[0] == 0 {
 		t.Errorf("the pass asked for windows from %v on", from)
 	}
@@ -162,7 +162,7 @@ func TestAPartitionMovesOnce(t *testing.T) {
 	until(t, c, "the joiner has everything", func() bool {
 		return joiner.core.Left() == 0 && len(joiner.core.Progress()) > 0
 	})
-	c.fetched()
+	c.checkFetched()
 	var points uint64
 	for _, s := range joiner.disk.series {
 		points += uint64(len(s.slots))
@@ -185,7 +185,7 @@ func TestAPassThatPausesIsWhole(t *testing.T) {
 		c.Run(100)
 		c.Start(0)
 		until(t, c, "the joiner has everything", func() bool { return c.nodes[1].core.Left() == 0 })
-		c.fetched()
+		c.checkFetched()
 	}
 }
 
