@@ -15,8 +15,8 @@ import (
 // benchmark format as .txt. It returns the path of the latter. A further run of
 // the same commit on that day gets a number behind its name: nothing is
 // overwritten.
-func Save(dir string, h *Head, kind string, page []byte, lines []Benchmark) (path string,
-	err error) {
+func Save(dir string, h *Head, kind string, page []byte,
+	lines []Benchmark) (path string, err error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", err
 	}

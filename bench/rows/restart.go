@@ -97,8 +97,8 @@ func (b *bench) restart(ctx context.Context) error {
 
 // fillLog sends rows until the log is nearly full. The configuration it returns
 // is that of the last rows.
-func (b *bench) fillLog(ctx context.Context, s *server.Server) (c haggar.Config, sent int64,
-	err error) {
+func (b *bench) fillLog(ctx context.Context,
+	s *server.Server) (c haggar.Config, sent int64, err error) {
 	c = load.Uniform(load.Connections, 489*load.GroupWidth, restartRows)
 	c.Start = c.Start.Add(-6 * time.Hour)
 	for last := 0.0; ; c.Start = c.Start.Add(restartRows * time.Second) {

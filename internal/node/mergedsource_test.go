@@ -204,8 +204,8 @@ func (s mergedSeries) Aggregate(ctx context.Context, from, step int64,
 }
 
 // addUp is Aggregate of the slots of one step, read one by one.
-func (s mergedSeries) addUp(ctx context.Context, from, past int64, h *chunk.Header) (all query.Cost,
-	err error) {
+func (s mergedSeries) addUp(ctx context.Context, from, past int64,
+	h *chunk.Header) (all query.Cost, err error) {
 	var tree sumtree.Tree
 	for at := max(from, 0); at < past; {
 		number := at / chunk.Slots

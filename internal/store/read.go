@@ -149,8 +149,8 @@ func (h Series) Read(ctx context.Context, from int64, dst []uint64) error {
 // ReadCounted is Read, and says what it took: slots decoded, and the bytes of
 // their chunks in files. What is in memory is not decoded. It names the slots that are
 // unset in dst because damage took what was there (reader.Stats.Unknown).
-func (h Series) ReadCounted(ctx context.Context, from int64, dst []uint64) (st reader.Stats,
-	err error) {
+func (h Series) ReadCounted(ctx context.Context, from int64,
+	dst []uint64) (st reader.Stats, err error) {
 	of, err := h.now()
 	if err == nil {
 		err = h.of.s.reader.Read(ctx, of, from, dst, &st)
@@ -160,8 +160,8 @@ func (h Series) ReadCounted(ctx context.Context, from int64, dst []uint64) (st r
 
 // ReadOlder is ReadCounted, but where slots are unknown dst has what lies below what
 // was lost: points that are intact and may have been overwritten.
-func (h Series) ReadOlder(ctx context.Context, from int64, dst []uint64) (st reader.Stats,
-	err error) {
+func (h Series) ReadOlder(ctx context.Context, from int64,
+	dst []uint64) (st reader.Stats, err error) {
 	of, err := h.now()
 	if err == nil {
 		err = h.of.s.reader.ReadOlder(ctx, of, from, dst, &st)

@@ -131,8 +131,8 @@ type lister struct {
 }
 
 // list makes a list.
-func (x *Index) list(ctx context.Context, q *Listing, fill func(*lister) error) (out List,
-	err error) {
+func (x *Index) list(ctx context.Context, q *Listing,
+	fill func(*lister) error) (out List, err error) {
 	err = scan(ctx, x, q, func(l *lister) error {
 		l.of = make(map[string]Listed)
 		if err := fill(l); err != nil {

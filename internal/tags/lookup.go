@@ -51,8 +51,8 @@ func (x *Index) Known(collection []byte) bool {
 //
 // fn may call the index. A series that is dropped during the lookup may be left out, and one
 // whose tags change may have the new ones.
-func (x *Index) Lookup(ctx context.Context, q *Query, fn func(*Hit) bool) (steps []Step,
-	err error) {
+func (x *Index) Lookup(ctx context.Context, q *Query,
+	fn func(*Hit) bool) (steps []Step, err error) {
 	l := lookup{x: x, ctx: ctx}
 	x.lookups.Add(1) // no id that is found means another series until the end
 	defer x.lookups.Add(-1)

@@ -43,8 +43,8 @@ func (d *did) at(q float64) float64 {
 }
 
 // run works on a disk for a time.
-func (l load) run(ctx context.Context, disk *initiator.Disk, length time.Duration) (d did,
-	err error) {
+func (l load) run(ctx context.Context, disk *initiator.Disk,
+	length time.Duration) (d did, err error) {
 	var next, reads, writes atomic.Int64
 	places := int64(used / l.block)
 	began := time.Now()

@@ -172,8 +172,8 @@ func answers(o *Options, devices *room.Room, times *boot.Times, lines *shares) b
 
 // openPool opens a pool for this process alone, until the lock is closed, and returns its directory
 // as well.
-func openPool(spec string, keep pool.Reserve) (images pool.Pool, dir string, lock io.Closer,
-	err error) {
+func openPool(spec string,
+	keep pool.Reserve) (images pool.Pool, dir string, lock io.Closer, err error) {
 	if dir, err = pool.Dir(spec); err != nil {
 		return nil, "", nil, err
 	}

@@ -48,8 +48,8 @@ func speakTLS(l net.Listener, get func() (*tls.Certificate, error)) net.Listener
 
 // ownCertificate returns what makes the certificate of this machine, and writes that of its CA into
 // a directory.
-func ownCertificate(dir string, file *state.File) (get func() (*tls.Certificate, error),
-	err error) {
+func ownCertificate(dir string,
+	file *state.File) (get func() (*tls.Certificate, error), err error) {
 	ca, err := authority.Open(file, time.Now)
 	if err != nil {
 		return nil, err

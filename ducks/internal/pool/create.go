@@ -14,8 +14,8 @@ import (
 // devices or more are mirrors. It refuses devices that have something, and a directory that is not
 // empty. What it runs is told. The line for fstab is returned, empty for ZFS, which mounts by
 // itself.
-func Make(ctx context.Context, spec string, devices []string, tell io.Writer) (fstab string,
-	err error) {
+func Make(ctx context.Context, spec string, devices []string,
+	tell io.Writer) (fstab string, err error) {
 	kind, at, _ := strings.Cut(spec, ":")
 	if len(devices) == 0 || at == "" {
 		return "", fmt.Errorf("pool %q: name it, and the devices that it is made on", spec)

@@ -379,8 +379,8 @@ func (p *zfs) usage(ctx context.Context, key string, names ...string) (Usage, er
 }
 
 // numbers returns properties of a dataset.
-func (p *zfs) numbers(ctx context.Context, name string, properties ...string) (list []int64,
-	err error) {
+func (p *zfs) numbers(ctx context.Context, name string,
+	properties ...string) (list []int64, err error) {
 	out, err := execute(ctx, nil, "zfs", "get", "-Hp", "-o", "property,value",
 		strings.Join(properties, ","), name)
 	if err != nil {

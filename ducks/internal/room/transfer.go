@@ -101,8 +101,8 @@ func (r Transfers) importInto(ctx context.Context, image string, of Volume, from
 
 // fill writes so many bytes into an image of zeros, and returns their SHA-256. It refuses those of
 // a file that is no disk.
-func (r Transfers) fill(ctx context.Context, image string, size int64, from io.Reader) (sum string,
-	err error) {
+func (r Transfers) fill(ctx context.Context, image string, size int64,
+	from io.Reader) (sum string, err error) {
 	f, err := os.OpenFile(r.o.Pool.Path(image), os.O_RDWR, 0)
 	if err != nil {
 		return "", err

@@ -49,8 +49,8 @@ func (t *Targets) Traffic(ctx context.Context) ([]Traffic, error) {
 // Recent returns what Traffic has returned last, and when that was, where it is not older than age;
 // else it asks tgtd. Many look each second; the disks wait while tgtd answers. The slice is shared:
 // it is not to be changed.
-func (t *Targets) Recent(ctx context.Context, age time.Duration) (list []Traffic, at time.Time,
-	err error) {
+func (t *Targets) Recent(ctx context.Context,
+	age time.Duration) (list []Traffic, at time.Time, err error) {
 	t.mu.Lock()
 	list, at = t.traffic, t.trafficAt
 	runs := t.tgtd != nil

@@ -218,7 +218,7 @@ func (c *Client) Maintain(ctx context.Context, m ClusterMaintenance) (out Cluste
 
 // ChangeCluster asks for clear, pause or resume, whose body is an empty struct, or for undo, whose
 // body is a ClusterUndo.
-func (c *Client) ChangeCluster(ctx context.Context, what string, body any) (out Cluster,
-	err error) {
+func (c *Client) ChangeCluster(ctx context.Context, what string,
+	body any) (out Cluster, err error) {
 	return out, c.post(ctx, "/admin/cluster/"+what, body, &out)
 }

@@ -128,8 +128,8 @@ func hasRow(rows []AccountRow, bucket string) bool {
 
 // writeEntries prints the rows of points or of events, and whether they add up. It returns those
 // that do not.
-func writeEntries(b *strings.Builder, head string, rows []AccountRow) (wrong []AccountRow,
-	err error) {
+func writeEntries(b *strings.Builder, head string,
+	rows []AccountRow) (wrong []AccountRow, err error) {
 	t := newTable(0, 9)
 	perMinute := len(rows) > 0 && rows[0].Minute != 0
 	if perMinute {

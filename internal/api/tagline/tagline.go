@@ -38,8 +38,8 @@ func Parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Chang
 }
 
 // parse is Parse that uses the memory of l again.
-func (l *line) parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Change,
-	err error) {
+func (l *line) parse(src []byte,
+	bucketID func(name string) (uint64, error)) (c tags.Change, err error) {
 	p := parser{src: string(src)}
 	if err := p.line(l); err != nil {
 		return c, err

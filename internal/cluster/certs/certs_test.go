@@ -53,8 +53,8 @@ func load(t *testing.T, files Files) *node {
 
 // connect shakes hands and sends a byte each way, because a client of TLS 1.3 learns
 // by its first read that it was refused.
-func connect(t *testing.T, server, client *tls.Config) (s, c *tls.Conn, serverErr,
-	clientErr error) {
+func connect(t *testing.T, server,
+	client *tls.Config) (s, c *tls.Conn, serverErr, clientErr error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -345,8 +345,8 @@ func (e *Eventing) take(ctx context.Context, m *stored) ([]events.Class, error) 
 }
 
 // ask asks a node for a reply of a bounded length.
-func (e *Eventing) ask(ctx context.Context, to ring.ID, request []byte, most int) (reply []byte,
-	err error) {
+func (e *Eventing) ask(ctx context.Context, to ring.ID, request []byte,
+	most int) (reply []byte, err error) {
 	err = e.o.Ask(ctx, to, request, func(part []byte) error {
 		if len(reply)+len(part) > most {
 			return errMalformed

@@ -223,8 +223,8 @@ func (b *batch) some(which []int) (keys [][]byte) {
 }
 
 // extent returns the chunks outside of which none of the series has a point.
-func (b *batch) extent(ctx context.Context, which []int, from, past int64) (first, end int64,
-	err error) {
+func (b *batch) extent(ctx context.Context, which []int, from,
+	past int64) (first, end int64, err error) {
 	targets, err := b.r.gather(ctx, b.info, request{
 		kind:  askExtent,
 		from:  from,

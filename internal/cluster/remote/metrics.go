@@ -142,8 +142,8 @@ func (l *listing) decide(ctx context.Context) error {
 
 // ask asks more readers of partitions, where these have not enough, and returns how many requests
 // these are.
-func (l *listing) ask(ctx context.Context, from chan<- keys, partitions []int) (requests int,
-	err error) {
+func (l *listing) ask(ctx context.Context, from chan<- keys,
+	partitions []int) (requests int, err error) {
 	byNode := make(map[ring.ID][]int)
 	for _, p := range partitions {
 		part := &l.parts[p]

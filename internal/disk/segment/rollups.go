@@ -308,8 +308,8 @@ type rollupPosition struct {
 }
 
 // rollupRow looks for a series in a rollup.
-func (r *Reader) rollupRow(l Rollup, bucket uint64, h Hash) (at rollupPosition, ok bool,
-	err error) {
+func (r *Reader) rollupRow(l Rollup, bucket uint64,
+	h Hash) (at rollupPosition, ok bool, err error) {
 	at.d, err = r.directory()
 	if err != nil || !at.d.holds(bucket, &h) {
 		return at, false, err

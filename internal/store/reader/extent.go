@@ -18,8 +18,8 @@ import (
 // to answer. It reads no data, but may bring the part of the log that the series
 // lies in. Of an unknown series, and where nothing can be, first and past are
 // both from. from is not negative.
-func (r *Reader) Extent(ctx context.Context, s Series, from, n int64) (first, past int64,
-	err error) {
+func (r *Reader) Extent(ctx context.Context, s Series, from,
+	n int64) (first, past int64, err error) {
 	begin, end := max(from, s.Oldest), min(from+n, buckets.MaxSlot+1)
 	if begin >= end {
 		return from, from, ctx.Err()

@@ -70,8 +70,8 @@ func anyOrigin(fs vfs.FS, dir string) (id origin.Directory) {
 
 // sideOrigin returns what the header of a side file, or of one of its copies, says it is. Each kind
 // of file has its line here.
-func sideOrigin(fs vfs.FS, path string, kind manifest.FileKind) (of origin.File, ok bool,
-	err error) {
+func sideOrigin(fs vfs.FS, path string,
+	kind manifest.FileKind) (of origin.File, ok bool, err error) {
 	switch kind {
 	case manifest.TagBase, manifest.TagChanges:
 		of, ok, err = mirror.Origin(fs, path)

@@ -43,8 +43,8 @@ func (s *Said) replaces(n manifest.FileName) bool {
 
 // describe returns what a file says of itself, and whether that is enough to take it in. Each kind
 // of file has its line here.
-func describe(fs vfs.FS, dir string, of origin.Directory, n manifest.FileName) (said Said, ok bool,
-	err error) {
+func describe(fs vfs.FS, dir string, of origin.Directory,
+	n manifest.FileName) (said Said, ok bool, err error) {
 	switch n.Kind {
 	case manifest.TagBase, manifest.TagChanges:
 		said.File, ok, err = mirror.Describe(fs, dir, of, n)

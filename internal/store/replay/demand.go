@@ -141,8 +141,8 @@ func (r *replayer) some(a *applier, l *pendingRecords, in *wal.Reader) (gone uin
 
 // next applies the next pending record of a group, or returns the position of it where it is
 // gone.
-func (r *replayer) next(a *applier, l *pendingRecords, g *head.Group, in *wal.Reader) (gone uint64,
-	err error) {
+func (r *replayer) next(a *applier, l *pendingRecords, g *head.Group,
+	in *wal.Reader) (gone uint64, err error) {
 	rec, err := in.Record(wal.LSN(l.next))
 	if errors.Is(err, wal.ErrNoRecord) {
 		return l.next, nil

@@ -211,8 +211,8 @@ func (d *Dir) linkSegments(dir string, m *manifest.Manifest) (linked int64, err 
 }
 
 // linkSides links the side files that the MANIFEST names, in all copies.
-func (d *Dir) linkSides(dir string, m *manifest.Manifest, state *manifest.State) (linked int64,
-	err error) {
+func (d *Dir) linkSides(dir string, m *manifest.Manifest,
+	state *manifest.State) (linked int64, err error) {
 	for i := range state.Files {
 		f := &state.Files[i]
 		for _, path := range datadir.FilePaths(f.Name()) {

@@ -20,8 +20,8 @@ type Tagger struct {
 }
 
 // Tag implements write.Tagger.
-func (t Tagger) Tag(ctx context.Context, list []tags.Change, neverWait bool) (out write.Tagged,
-	err error) {
+func (t Tagger) Tag(ctx context.Context, list []tags.Change,
+	neverWait bool) (out write.Tagged, err error) {
 	s, given := t.Of, tags.Given{In: t.Of.index}
 	var unknown []tags.Change
 	for i := range list {

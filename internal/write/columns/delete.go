@@ -54,8 +54,8 @@ func refOf(t *version.Tombstone) series.Ref { return series.At(t.Group, int(t.Co
 
 // Choose returns the series of a bucket whose keys takes wants, those of a group together.
 // The error is that of ctx, or wraps buckets.ErrUnknown.
-func (b *Bucket) Choose(ctx context.Context, takes func(key []byte) bool) (ids []metric.SeriesID,
-	err error) {
+func (b *Bucket) Choose(ctx context.Context,
+	takes func(key []byte) bool) (ids []metric.SeriesID, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
