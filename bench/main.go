@@ -22,12 +22,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"dalmatiner/bench/compare"
@@ -233,23 +231,14 @@ func (c *command) resultFlags(chosen, quick string) {
 
 // inside parses the flags, looks for the space that is needed, and calls fn with
 // Dir as a temporary directory that is gone afterwards.
-func (c *command) inside(args []string, need int64, fn func(context.Context) error) (err error) {
+func (c *command) inside(args []string, need int64, fn func(context.Context) error) error {
 	if err := c.flags.Parse(args); err != nil {
 		return err
 	}
 	if c.flags.NArg() > 0 {
 		return fmt.Errorf("%s takes no arguments, there are %q", c.flags.Name(), c.flags.Args())
 	}
-	if err := measure.CheckSpace(c.Dir, need); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if c.Dir, err = os.MkdirTemp(c.Dir, "ddb-bench-"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(c.Dir)) }()
-	return fn(ctx)
+	return c.Inside(need, fn)
 }
 
 func (c *command) head() report.Head {

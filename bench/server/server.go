@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -21,6 +22,7 @@ import (
 	"syscall"
 	"time"
 
+	"dalmatiner/bench/measure"
 	"dalmatiner/internal/api/admin"
 )
 
@@ -39,6 +41,21 @@ type Env struct {
 // Logf tells what is being done.
 func (e *Env) Logf(format string, args ...any) {
 	fmt.Fprintf(e.Log, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}
+
+// Inside calls fn with Dir as a temporary directory below it, which is gone afterwards. It fails
+// where less than need bytes are free. An interrupt ends the context.
+func (e *Env) Inside(need int64, fn func(context.Context) error) (err error) {
+	if err := measure.CheckSpace(e.Dir, need); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if e.Dir, err = os.MkdirTemp(e.Dir, "ddb-bench-"); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(e.Dir)) }()
+	return fn(ctx)
 }
 
 // Server is a process that is measured.

@@ -10,13 +10,10 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 	"time"
 
 	"dalmatiner/bench/measure"
@@ -35,7 +32,7 @@ func main() {
 	}
 }
 
-func run() (err error) {
+func run() error {
 	env := server.Env{Log: os.Stderr}
 	flag.StringVar(&env.Bin, "bin", "../bin", "`directory` of the built programs")
 	flag.StringVar(&env.Dir, "dir", os.TempDir(), "`directory` for a temporary one")
@@ -52,17 +49,15 @@ func run() (err error) {
 	if done, err := room.Alone(context.Background()); done {
 		return err
 	}
-	if err := measure.CheckSpace(env.Dir, room.Space); err != nil {
-		return err
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if env.Dir, err = os.MkdirTemp(env.Dir, "ducks-bench-"); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(env.Dir)) }()
+	return env.Inside(room.Space, func(ctx context.Context) error {
+		return measureRoom(ctx, &env, *quick, *results)
+	})
+}
+
+// measureRoom measures a room, prints the page and writes it with its figures.
+func measureRoom(ctx context.Context, env *server.Env, quick bool, results string) error {
 	t := &report.Table{Head: report.Head{Machine: measure.Look(env.Bin), Begun: time.Now()}}
-	if err := room.Run(ctx, &env, *quick, t); err != nil {
+	if err := room.Run(ctx, env, quick, t); err != nil {
 		return err
 	}
 	var page bytes.Buffer
@@ -70,7 +65,7 @@ func run() (err error) {
 	if _, err := os.Stdout.Write(page.Bytes()); err != nil {
 		return err
 	}
-	path, err := report.Save(*results, &t.Head, "ducks", page.Bytes(), t.Benchmarks())
+	path, err := report.Save(results, &t.Head, "ducks", page.Bytes(), t.Benchmarks())
 	if err == nil {
 		fmt.Fprintln(os.Stderr, "written to", path)
 	}
