@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ingest/ahead"
+	"dalmatiner/internal/ingest/labels"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/write"
 )
@@ -32,9 +33,8 @@ type appender struct {
 	ahead int
 	most  int64 // their latest time, in ms
 
-	tags      pending
-	neverWait bool  // for tags
-	failed    error // of tags: nothing can be stored any more
+	tags   labels.TagBatch
+	failed error // of tags: nothing can be stored any more
 }
 
 // batch is points on their way to a stream, so that it is called once for many.
@@ -54,8 +54,11 @@ func newBatch() *batch {
 	return &batch{points: make([]write.Point, 0, batchPoints), names: make([]byte, 0, batchNames)}
 }
 
-func (s *Server) newAppender(peer netip.AddrPort) appender {
-	return appender{s: s, peer: peer, bucket: unacked.NewBucket(s.o.Points, s.o.Bucket, s.o.Monitor)}
+func (s *Server) newAppender(peer netip.AddrPort) *appender {
+	a := &appender{s: s, peer: peer, bucket: unacked.NewBucket(s.o.Points, s.o.Bucket, s.o.Monitor),
+		tags: s.tags.NewBatch()}
+	a.tags.Refuse = a.refuseTags
+	return a
 }
 
 // begin prepares for points that have just arrived. Only the failure to store any
@@ -70,12 +73,11 @@ func (a *appender) begin() error {
 		}
 		a.missing, resolution = reason, 1
 	}
-	now := a.s.o.Now().UnixMilli()
+	arrived := a.s.o.Now()
+	now := arrived.UnixMilli()
 	a.dec.reset(now, resolution)
 	a.last = uint64((now + a.s.o.MaxFuture.Milliseconds()) / resolution)
-	if a.s.tags.to != nil {
-		a.tags.losses = a.s.tags.to.TagLosses()
-	}
+	a.tags.Begin(arrived)
 	a.batch = a.s.batches.Get().(*batch)
 	a.s.buffers.Add(batchSize)
 	return nil
@@ -88,7 +90,7 @@ func (a *appender) commit() error {
 	a.s.buffers.Add(-batchSize)
 	a.batch = nil
 	a.tellAhead()
-	return errors.Join(a.failed, a.bucket.Commit(), a.giveTags())
+	return errors.Join(a.failed, a.bucket.Commit(), a.tags.Give(a.s.ctx))
 }
 
 // tellAhead notes that the sender's clock is ahead.

@@ -22,6 +22,7 @@ import (
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/ingest/datagram"
+	"dalmatiner/internal/ingest/labels"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/write"
@@ -77,7 +78,7 @@ type Server struct {
 	starters   sync.Pool // *[]byte of startBuffer bytes
 	batches    sync.Pool // *batch
 	unpicklers *unpicklers
-	tags       tagger
+	tags       *labels.Tagger
 	stats      Stats
 }
 
@@ -118,8 +119,7 @@ func New(o Options) *Server {
 	})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.unpicklers = newUnpicklers(o.Memory, runtime.GOMAXPROCS(0))
-	s.tags.to = o.Tags
-	o.Memory.Add(s.tags.known.pool())
+	s.tags = labels.NewTagger(o.Tags, o.Memory, "graphite")
 	s.refusals = unacked.NewRefusals("graphite", o.Account, s.log)
 	s.starters.New = func() any {
 		b := make([]byte, startBuffer)

@@ -67,7 +67,10 @@ func newFixture(t *testing.T, change func(*store.Options, *Options)) *fixture {
 		change(&so, &o)
 	}
 	st := storetest.Open(t, so)
-	o.Points, o.Memory, o.Account, o.Now, f.store = st.Intake(), st.Memory(), st.Account(), st.Now, st
+	o.Points, o.Memory, o.Account, f.store = st.Intake(), st.Memory(), st.Account(), st
+	if o.Now == nil {
+		o.Now = st.Now
+	}
 	if o.Tags == nil {
 		o.Tags = tagstore.Tagger{Of: st.Tags()}
 	}

@@ -2,17 +2,16 @@ package graphite
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"pgregory.net/rapid"
 
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/memory"
@@ -184,14 +183,17 @@ func (f *failing) set(err error) {
 // Tags that cannot be stored are counted, lose no point, and are given again later.
 func TestTagsThatCannotBeStored(t *testing.T) {
 	to := &failing{}
-	f := newFixture(t, func(_ *store.Options, o *Options) { o.Tags = to })
+	var later atomic.Int64 // than the clock
+	now := func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	f := newFixture(t, func(_ *store.Options, o *Options) { o.Tags, o.Now = to, now })
+	endPause := func() { later.Add(int64(2 * time.Second)) }
 	c := f.dial("tcp", f.text)
 	points := uint64(0)
 	for reason, err := range map[string]error{
 		"disk_full": fmt.Errorf("x: %w", write.ErrDiskFull), "memory": &memory.Refusal{},
 		"held_back": write.ErrHeldBack,
 	} {
-		f.srv.tags.paused.Store(0)
+		endPause()
 		to.set(err)
 		f.send(c, "a;dc=eu 1 -1\n")
 		f.eventually("tags are refused for "+reason, func() bool {
@@ -206,7 +208,7 @@ func TestTagsThatCannotBeStored(t *testing.T) {
 		})
 	}
 	to.set(nil)
-	f.srv.tags.paused.Store(0)
+	endPause()
 	f.send(c, "a;dc=eu 1 -1\na;dc=eu 2 -1\n")
 	f.eventually("the tags are given, and refused for good", func() bool {
 		return f.store.Account().Requests()["graphite_tags_limit"] == 1
@@ -236,49 +238,5 @@ func TestATaggerThatHasFailed(t *testing.T) {
 	f.eventually("the connection is closed", func() bool { return f.srv.Connections().Open() == 0 })
 	if got := f.counts(); got.Accepted != 1 {
 		t.Errorf("account %+v", got)
-	}
-}
-
-// What is known was added, and not before the last loss; its memory is bounded.
-func TestKnownSeries(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var k known
-		added, losses := map[metric.SeriesID]bool{}, uint64(0)
-		for range rapid.IntRange(1, 300).Draw(t, "steps") {
-			id := metric.SeriesID{0: byte(rapid.IntRange(0, 1).Draw(t, "shard")), 15: 2} // none is 0
-			binary.LittleEndian.PutUint32(id[4:], uint32(rapid.IntRange(0, 200).Draw(t, "id")))
-			switch rapid.IntRange(0, 20).Draw(t, "step") {
-			case 0:
-				losses++
-				added = map[metric.SeriesID]bool{}
-				for shard := range byte(2) {
-					k.has(metric.SeriesID{0: shard, 15: 2}, losses) // everybody hears of it
-				}
-			case 1, 2:
-				k.remove(id)
-				delete(added, id)
-			case 3:
-				if losses > 0 && k.has(id, losses-1) {
-					t.Fatal("known by who has not heard of a loss")
-				}
-			default:
-				if got := k.has(id, losses); got && !added[id] {
-					t.Fatalf("%x is known and was not added", id)
-				}
-				k.add(id, losses)
-				if added[id] = true; !k.has(id, losses) {
-					t.Fatalf("%x was added and is not known", id)
-				}
-			}
-		}
-	})
-	var k known
-	for i := range 3 << 20 {
-		id := metric.Series(uint64(i), []byte("x"))
-		k.has(id, 1)
-		k.add(id, 1)
-	}
-	if got := k.bytes.Load(); got != 16<<20 {
-		t.Errorf("%d bytes are held", got)
 	}
 }
