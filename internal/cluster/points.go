@@ -22,9 +22,14 @@ const localToken = 1 << 63
 
 // EnsureBucket returns a bucket of the cluster: see write.Target.
 func (p points) EnsureBucket(name string) (buckets.Info, error) {
+	return p.EnsureBucketAs(name, buckets.Form{})
+}
+
+// EnsureBucketAs returns the bucket of a name: see write.Target.
+func (p points) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, error) {
 	c := p.c
 	if private(name) {
-		return c.o.Store.EnsureBucket(name)
+		return c.o.Store.Intake().EnsureBucketAs(name, form)
 	}
 	info, err := c.o.Store.BucketByName(name)
 	if err == nil {
@@ -37,12 +42,11 @@ func (p points) EnsureBucket(name string) (buckets.Info, error) {
 	if err := c.Joined(); err != nil {
 		return buckets.Info{}, err // with a bucket it would have data, and could not join
 	}
-	info, err = c.createBucket(buckets.Info{
-		Name:       name,
+	info, err = c.createBucket(form.Info(name, buckets.Info{
 		Resolution: d.Resolution,
 		PPF:        d.PPF,
 		TTL:        d.TTL,
-	})
+	}))
 	if errors.Is(err, buckets.ErrExists) {
 		return c.o.Store.BucketByName(name) // somebody else was faster
 	}

@@ -13,8 +13,6 @@ import (
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/store/tagstore"
-	"dalmatiner/internal/write"
 )
 
 // listeners are the ways in that are off unless they are configured: Graphite and
@@ -84,12 +82,8 @@ func (d *listeners) close() error {
 
 // serve serves the open listeners until shutdown. One that fails ends the node.
 func (d *listeners) serve(n *node) {
-	var tagger write.Tagger = tagstore.Tagger{Of: n.store.Tags()}
-	if n.cluster != nil {
-		tagger = n.cluster.Tags().Tagger()
-	}
 	d.graphite = graphite.New(graphite.Options{
-		Points: n.points, Tags: tagger, Memory: n.store.Memory(), Account: n.store.Account(),
+		Points: n.points, Tags: n.tagger(), Memory: n.store.Memory(), Account: n.store.Account(),
 		Now:    n.store.Now,
 		Logger: n.logger, Monitor: n.rec, Bucket: n.cfg.GraphiteBucket,
 		MaxConnections: n.cfg.GraphiteMaxConnections, MaxLine: int(n.cfg.GraphiteMaxLine),

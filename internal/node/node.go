@@ -19,16 +19,20 @@ import (
 	"dalmatiner/internal/api/httpapi"
 	"dalmatiner/internal/api/httpapi/ducksproxy"
 	"dalmatiner/internal/api/httpapi/figures"
+	"dalmatiner/internal/api/httpapi/senders"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/config"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/monitor"
+	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/ddbtcp"
+	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/events"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/write"
 )
 
@@ -49,6 +53,7 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
+	writers   *acked.Writers // of remote write
 	http      *http.Server
 	ahead     *ahead.Senders // whose clocks are ahead
 	up        atomic.Bool
@@ -203,6 +208,10 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 		Ahead: n.ahead, NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
 	n.listeners.serve(n)
+	n.writers = acked.New(acked.Options{
+		Listener: remotewrite.Listener, Points: n.points, Tags: n.tagger(), Memory: n.store.Memory(),
+		Account: n.store.Account(), Logger: n.logger, Monitor: n.rec, Now: n.store.Now,
+	})
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
 	go func() {
@@ -253,7 +262,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		n.logger.Warn("requests under way were cut", "err", err)
 		_ = n.http.Close() // Shutdown's error was logged
 	}
-	return errors.Join(n.cluster.Close(), n.store.Close())
+	return errors.Join(n.writers.Close(), n.cluster.Close(), n.store.Close())
 }
 
 // sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
@@ -270,6 +279,14 @@ func (n *node) shared() (sharedStore, events.Store) {
 		return n.cluster.Store(), n.cluster.Events()
 	}
 	return n.store, n.store.Events()
+}
+
+// tagger takes the tags of series: for the cluster, or for this node where it is on its own.
+func (n *node) tagger() write.Tagger {
+	if n.cluster != nil {
+		return n.cluster.Tags().Tagger()
+	}
+	return tagstore.Tagger{Of: n.store.Tags()}
 }
 
 // sharedTags returns the tags of the cluster, or of this node where it is on its own.
@@ -303,7 +320,9 @@ func (n *node) handler(open *httpConns) http.Handler {
 		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof,
 		Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall,
-			n.cfg.HTTPMaxBody), ReplyStall: n.cfg.ReplyStall,
+			max(n.cfg.HTTPMaxBody, n.cfg.HTTPMaxWrite)), ReplyStall: n.cfg.ReplyStall,
+		Senders: &senders.Options{RemoteWrite: remotewrite.New(n.writers),
+			RemoteWriteBucket: n.cfg.RemoteWriteBucket, MaxBody: n.cfg.HTTPMaxWrite},
 	})
 }
 

@@ -54,6 +54,10 @@ func (s *Store) newBucket(info buckets.Info) *columns.Bucket {
 // EnsureBucket returns a bucket and creates it with the defaults where it does
 // not exist and auto-creation is on.
 func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
+	return s.ensureBucket(name, buckets.Form{})
+}
+
+func (s *Store) ensureBucket(name string, form buckets.Form) (buckets.Info, error) {
 	info, err := s.BucketByName(name)
 	if err == nil {
 		return info, nil
@@ -62,12 +66,11 @@ func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
 		return buckets.Info{}, fmt.Errorf("%w, and bucket.auto_create is off", err)
 	}
 	o := &s.o.UnknownBuckets
-	info, err = s.CreateBucket(buckets.Info{
-		Name:       name,
+	info, err = s.CreateBucket(form.Info(name, buckets.Info{
 		Resolution: o.Resolution,
 		PPF:        o.PPF,
 		TTL:        o.TTL,
-	})
+	}))
 	if errors.Is(err, buckets.ErrExists) {
 		return s.BucketByName(name) // somebody else was faster
 	}

@@ -112,7 +112,7 @@ func open(o Options, again *replay.Again) (*Store, error) {
 	s.intake = intake.New(intake.Options{
 		Buckets: s.buckets, Columns: s.columns, Ledger: s.ledger, Pressure: s.pressure,
 		Sealers: s.sealers,
-		Replay:  s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.EnsureBucket,
+		Replay:  s.replay, Durable: o.WALSync != wal.Off, EnsureBucket: s.ensureBucket,
 		NoteLate: s.flusher.Reach.Note,
 	})
 	s.reader = reader.New(reader.Options{

@@ -23,6 +23,8 @@ type Target interface {
 	// wraps buckets.ErrUnknown, or buckets.ErrInvalid for a name that cannot be, or
 	// ErrDiskFull, or a *memory.Refusal.
 	EnsureBucket(name string) (buckets.Info, error)
+	// EnsureBucketAs is EnsureBucket, but a bucket that it creates has a form.
+	EnsureBucketAs(name string, form buckets.Form) (buckets.Info, error)
 	// Open opens a stream of points for a bucket. The error wraps buckets.ErrUnknown
 	// where the bucket was deleted meanwhile.
 	Open(bucket buckets.Info, how Options) (Stream, error)

@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/api/httpapi/ducksproxy"
 	"dalmatiner/internal/api/httpapi/figures"
 	"dalmatiner/internal/api/httpapi/running"
+	"dalmatiner/internal/api/httpapi/senders"
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
@@ -97,8 +98,9 @@ type Options struct {
 	Pprof   string      // who may take profiles, by the values of http.pprof; "" is off
 	Ready   func() bool // false while the node starts or stops
 	Version string
-	Compat  bool           // queries that do not say give the answers of the original
-	Memory  *memory.Leases // that queries are charged to; nil charges nothing
+	Compat  bool             // queries that do not say give the answers of the original
+	Memory  *memory.Leases   // that queries are charged to; nil charges nothing
+	Senders *senders.Options // nil: none are answered
 
 	// MaxQueries is how many queries run at once; 0 stands for
 	// defaultMaxQueries. Further ones wait, and are refused after a while.
@@ -236,7 +238,11 @@ func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// without a status it was given to nobody
 		a.served.Count(rt.name, cmp.Or(out.status, statusClientGone))
 	}()
-	r.Body = http.MaxBytesReader(w, r.Body, a.MaxBody)
+	limit := a.MaxBody
+	if rt.sends {
+		limit = a.Senders.MaxBody
+	}
+	r.Body = http.MaxBytesReader(w, r.Body, limit)
 	if err := a.serve(rt, out, r); err != nil {
 		a.fail(out, r, err)
 	}

@@ -95,10 +95,10 @@ func orStop(hint string) string {
 	return hint
 }
 
-// checkRequest refuses unknown parameters of all routes but that of queries,
-// which looks itself: the page keeps its state in the URL of that path.
+// checkRequest refuses unknown parameters of all routes but that of queries, which looks itself
+// (the page keeps its state in the URL of that path), and those of senders, who add their own.
 func checkRequest(rt route, r *http.Request) error {
-	if rt.name == "/" {
+	if rt.name == "/" || rt.sends {
 		return nil
 	}
 	return checkParameters(r.URL.Query(), parametersOf(rt))

@@ -20,12 +20,8 @@ func (a *api) postEvents(w http.ResponseWriter, r *http.Request) error {
 	if a.Events == nil {
 		return errNoEvents
 	}
-	// Browsers say that they ask for a page; a page of another origin must not write. What else
-	// sends events has no such headers, and may use any name of the node.
-	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
-		if err := a.guard(r); err != nil {
-			return err
-		}
+	if err := a.checkBrowser(r); err != nil {
+		return err
 	}
 	bucket, err := bucketName(behind(r, 1))
 	if err != nil {

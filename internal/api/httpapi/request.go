@@ -222,7 +222,7 @@ func zoneOf(r *http.Request, compat bool) (*time.Location, error) {
 func (a *api) unpack(rt route, w http.ResponseWriter, r *http.Request) error {
 	encoding := r.Header.Get("Content-Encoding")
 	switch coding := strings.ToLower(encoding); {
-	case coding == "" || coding == "identity":
+	case coding == "" || coding == "identity" || rt.sends:
 		return nil
 	case rt.admin || coding != "gzip" && coding != "x-gzip":
 		return &statusError{http.StatusUnsupportedMediaType, reasonType,

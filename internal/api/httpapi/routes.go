@@ -18,6 +18,7 @@ type route struct {
 	name    string // in /metrics
 	packs   bool   // the answer may be compressed
 	admin   bool   // not public: never CORS, behind guard
+	sends   bool   // the body is that of a sender of points: large, packed as its protocol says
 }
 
 // queryPattern is that of queries, which is found without the mux: most requests are for it.
@@ -28,36 +29,46 @@ const administration = "/admin/"
 
 func (a *api) routes() []route {
 	return append([]route{
-		{queryPattern, "GET, POST", a.root, "/", true, false},
-		{"/buckets", "GET", a.buckets, "/buckets", true, false},
-		{"/buckets/{$}", "GET", a.buckets, "/buckets", true, false},
-		{"/buckets/{names...}", "GET", a.listMetrics, "/buckets/", true, false},
-		{"/collections", "GET", a.collections, "/collections", true, false},
-		{"/collections/{$}", "GET", a.collections, "/collections", true, false},
-		{"/collections/{bucket}/metrics", "GET", a.collectionMetrics, "/collections/", true, false},
-		{"/collections/{bucket}/metrics/{prefix...}", "GET", a.collectionMetrics, "/collections/", true,
-			false},
-		{"/collections/{bucket}/namespaces", "GET", a.namespaces, "/collections/", true, false},
-		{"/collections/{bucket}/namespaces/{rest...}", "GET", a.namespaces, "/collections/", true,
-			false},
-		{"/tags/collections", "GET", a.counted(taglist.TaggedCollections), "/tags/collections", true,
-			false},
-		{"/tags/names", "GET", a.counted(taglist.Names), "/tags/names", true, false},
-		{"/tags/values", "GET", a.counted(taglist.Values), "/tags/values", true, false},
-		{"/tags/top", "GET", a.top, "/tags/top", true, false},
-		{"/functions", "GET", a.functions, "/functions", true, false},
-		{"/functions/{$}", "GET", a.functions, "/functions", true, false},
-		{"/events", "GET", a.getEvents, "/events", true, false},
-		{"/events/{$}", "GET", a.getEvents, "/events", true, false},
-		{"/events/{bucket...}", "POST", a.postEvents, "/events/", false, false},
-		{"/assets/{file...}", "GET", a.asset, "/assets/", false, false},
-		{"/health", "GET", a.health, "/health", false, false},
-		{"/ready", "GET", a.ready, "/ready", false, false},
-		{"/metrics", "GET", func(w http.ResponseWriter, r *http.Request) error {
-			a.metrics.ServeHTTP(w, r)
-			return nil
-		}, "/metrics", false, false},
-	}, a.adminRoutes()...)
+		{pattern: queryPattern, methods: "GET, POST", serve: a.root, name: "/", packs: true},
+		{pattern: "/buckets", methods: "GET", serve: a.buckets, name: "/buckets", packs: true},
+		{pattern: "/buckets/{$}", methods: "GET", serve: a.buckets, name: "/buckets", packs: true},
+		{pattern: "/buckets/{names...}", methods: "GET",
+			serve: a.listMetrics, name: "/buckets/", packs: true},
+		{pattern: "/collections", methods: "GET",
+			serve: a.collections, name: "/collections", packs: true},
+		{pattern: "/collections/{$}", methods: "GET",
+			serve: a.collections, name: "/collections", packs: true},
+		{pattern: "/collections/{bucket}/metrics", methods: "GET",
+			serve: a.collectionMetrics, name: "/collections/", packs: true},
+		{pattern: "/collections/{bucket}/metrics/{prefix...}", methods: "GET",
+			serve: a.collectionMetrics, name: "/collections/", packs: true},
+		{pattern: "/collections/{bucket}/namespaces", methods: "GET",
+			serve: a.namespaces, name: "/collections/", packs: true},
+		{pattern: "/collections/{bucket}/namespaces/{rest...}", methods: "GET",
+			serve: a.namespaces, name: "/collections/", packs: true},
+		{pattern: "/tags/collections", methods: "GET",
+			serve: a.counted(taglist.TaggedCollections), name: "/tags/collections", packs: true},
+		{pattern: "/tags/names", methods: "GET",
+			serve: a.counted(taglist.Names), name: "/tags/names", packs: true},
+		{pattern: "/tags/values", methods: "GET",
+			serve: a.counted(taglist.Values), name: "/tags/values", packs: true},
+		{pattern: "/tags/top", methods: "GET", serve: a.top, name: "/tags/top", packs: true},
+		{pattern: "/functions", methods: "GET",
+			serve: a.functions, name: "/functions", packs: true},
+		{pattern: "/functions/{$}", methods: "GET",
+			serve: a.functions, name: "/functions", packs: true},
+		{pattern: "/events", methods: "GET", serve: a.getEvents, name: "/events", packs: true},
+		{pattern: "/events/{$}", methods: "GET", serve: a.getEvents, name: "/events", packs: true},
+		{pattern: "/events/{bucket...}", methods: "POST", serve: a.postEvents, name: "/events/"},
+		{pattern: "/assets/{file...}", methods: "GET", serve: a.asset, name: "/assets/"},
+		{pattern: "/health", methods: "GET", serve: a.health, name: "/health"},
+		{pattern: "/ready", methods: "GET", serve: a.ready, name: "/ready"},
+		{pattern: "/metrics", methods: "GET", name: "/metrics",
+			serve: func(w http.ResponseWriter, r *http.Request) error {
+				a.metrics.ServeHTTP(w, r)
+				return nil
+			}},
+	}, append(a.senderRoutes(), a.adminRoutes()...)...)
 }
 
 func (a *api) adminRoutes() []route {

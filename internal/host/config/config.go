@@ -101,6 +101,8 @@ type HTTP struct {
 	HTTPAddr           string        // http.addr, host:port
 	HTTPIdle           time.Duration // http.idle_timeout
 	HTTPMaxBody        int64         // http.max_body, bytes
+	HTTPMaxWrite       int64         // http.max_write, bytes
+	RemoteWriteBucket  string        // remote_write.bucket
 	HTTPMaxConnections int           // http.max_connections
 	HTTPHosts          string        // http.hosts, host names separated by commas
 	HTTPPprof          string        // http.pprof: PprofOff, PprofLoopback or PprofOn

@@ -45,8 +45,12 @@ func (t *tee) all() [2]write.Target {
 }
 
 func (t *tee) EnsureBucket(name string) (info buckets.Info, err error) {
+	return t.EnsureBucketAs(name, buckets.Form{})
+}
+
+func (t *tee) EnsureBucketAs(name string, form buckets.Form) (info buckets.Info, err error) {
 	for _, n := range t.all() {
-		if info, err = n.EnsureBucket(name); err != nil {
+		if info, err = n.EnsureBucketAs(name, form); err != nil {
 			return buckets.Info{}, err
 		}
 	}

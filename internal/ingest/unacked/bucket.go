@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
+	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/write"
 )
@@ -22,8 +23,10 @@ type Bucket struct {
 	name   string
 	rec    *monitor.Recorder
 	info   buckets.Info
+	form   buckets.Form
 	stream write.Stream
 	how    write.Options
+	token  write.Token // of the last commit
 }
 
 // NewBucket returns the way into the bucket of the given name. rec may be nil.
@@ -36,11 +39,20 @@ func NewBucket(points write.Target, name string, rec *monitor.Recorder) *Bucket 
 // that sends datagrams does not notice. It is called before Stream.
 func (b *Bucket) NeverWait() { b.how.NeverWait = true }
 
+// Form sets the form of the bucket where it is made. It is called before Stream.
+func (b *Bucket) Form(form buckets.Form) { b.form = form }
+
+// Acknowledge makes the stream that of a sender who gets an answer: report is told what became
+// of the points of each commit, and stale markers are taken. It is called before Stream.
+func (b *Bucket) Acknowledge(report func(write.Token, account.Counts)) {
+	b.how.Report, b.how.Stale = report, true
+}
+
 // Stream returns a stream for the bucket that has the name now, and the
 // bucket's resolution in milliseconds. The bucket is made where it is missing
 // and auto-creation is on. Refused says which errors are the sender's.
 func (b *Bucket) Stream() (write.Stream, int64, error) {
-	info, err := b.points.EnsureBucket(b.name)
+	info, err := b.points.EnsureBucketAs(b.name, b.form)
 	if err == nil && b.stream != nil && info.ID == b.info.ID {
 		return b.stream, info.Resolution, nil
 	}
@@ -67,13 +79,17 @@ func (b *Bucket) Commit() error {
 		return nil
 	}
 	start := time.Now()
-	_, err := b.stream.Commit()
+	token, err := b.stream.Commit()
+	b.token = token
 	b.rec.Observe(monitor.MPut, time.Since(start))
 	if err != nil {
 		return fmt.Errorf("storing points: %w", err)
 	}
 	return nil
 }
+
+// Token returns what stands for the last commit.
+func (b *Bucket) Token() write.Token { return b.token }
 
 // Close commits what is pending and ends the stream. The next call of Stream
 // opens another one.

@@ -36,6 +36,24 @@ type Info struct {
 	Copies int
 }
 
+// Form is what a sender asks of a bucket that is created for its points. The zero value leaves all
+// to the node's defaults.
+type Form struct {
+	Resolution int64 // ms per slot; 0: the default
+	HPTS       bool
+}
+
+// Info returns the bucket of a name in this form, of a node whose defaults are those of d: it lives
+// as long as they say, whatever its resolution.
+func (f Form) Info(name string, d Info) Info {
+	d.Name, d.HPTS = name, f.HPTS
+	if f.Resolution > 0 && d.Resolution > 0 {
+		d.TTL = int64(float64(d.TTL) * float64(d.Resolution) / float64(f.Resolution))
+		d.Resolution = f.Resolution
+	}
+	return d
+}
+
 // Deletion is what is remembered of a deleted bucket: its name, and when it was
 // deleted, by a clock that rises with every deletion of the name. The next bucket of
 // the name has an id that follows from it.

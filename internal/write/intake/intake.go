@@ -39,7 +39,7 @@ type Options struct {
 
 	// EnsureBucket returns a bucket, and creates one that is missing where the node
 	// does so.
-	EnsureBucket func(name string) (buckets.Info, error)
+	EnsureBucket func(name string, form buckets.Form) (buckets.Info, error)
 
 	// NoteLate makes permanent that a record of a bucket has a slot that its Reach does not have.
 	NoteLate func(b *columns.Bucket, slot int64) error
@@ -56,7 +56,14 @@ type Intake struct {
 func New(o Options) *Intake { return &Intake{o: o} }
 
 // EnsureBucket returns a bucket by its name: see write.Target.
-func (in *Intake) EnsureBucket(name string) (buckets.Info, error) { return in.o.EnsureBucket(name) }
+func (in *Intake) EnsureBucket(name string) (buckets.Info, error) {
+	return in.o.EnsureBucket(name, buckets.Form{})
+}
+
+// EnsureBucketAs is EnsureBucket, but a bucket that it creates has a form.
+func (in *Intake) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, error) {
+	return in.o.EnsureBucket(name, form)
+}
 
 // Recent returns the series that senders brought in the present hour of the clock and in the one
 // before, since the store was opened.

@@ -117,7 +117,7 @@ func open(t fataler) *node {
 	n.Intake = New(Options{
 		Buckets: registry, Columns: table, Ledger: led, Pressure: pressure, Sealers: sealers,
 		Replay: n.replay, Durable: true,
-		EnsureBucket: func(string) (buckets.Info, error) { return n.info, nil },
+		EnsureBucket: func(string, buckets.Form) (buckets.Info, error) { return n.info, nil },
 		NoteLate:     func(*columns.Bucket, int64) error { return nil },
 	})
 	return n

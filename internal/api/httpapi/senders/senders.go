@@ -1,0 +1,132 @@
+// Package senders has the routes that clients of other systems send points to. It takes the
+// HTTP of their protocols apart, and leaves the messages to the packages of internal/ingest.
+package senders
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+
+	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/remotewrite"
+	"dalmatiner/internal/ingest/unacked"
+	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
+)
+
+// Options is what the routes are made of.
+type Options struct {
+	RemoteWrite       *remotewrite.Server
+	RemoteWriteBucket string // of paths that name none
+	MaxBody           int64  // bytes of a body, compressed and not
+}
+
+// Route is a path that clients send to, in the language of http.ServeMux.
+type Route struct {
+	Path  string
+	Name  string // in /metrics
+	Serve func(w http.ResponseWriter, r *http.Request, in Body) error
+}
+
+// Body is the body of a request as it came.
+type Body struct {
+	io.Reader
+	// Grow waits for the memory of so many bytes, which the request has until it is answered.
+	Grow func(bytes int64) error
+}
+
+// Error is an error with the status of its answer.
+type Error struct {
+	Status int
+	Text   string
+}
+
+func (e *Error) Error() string { return e.Text }
+
+// Routes returns all routes.
+func (o *Options) Routes() []Route {
+	write := func(w http.ResponseWriter, r *http.Request, in Body) error {
+		return o.remoteWrite(o.RemoteWriteBucket, w, r, in)
+	}
+	writeNamed := func(w http.ResponseWriter, r *http.Request, in Body) error {
+		bucket, err := named(r)
+		if err != nil {
+			return err
+		}
+		return o.remoteWrite(bucket, w, r, in)
+	}
+	return []Route{
+		{"/api/v1/write", "/api/v1/write", write},
+		{"/prometheus/api/v1/write", "/api/v1/write", write},
+		{"/prometheus/{bucket}/api/v1/write", "/api/v1/write", writeNamed},
+	}
+}
+
+// named returns the bucket that the path of a request names in its second part.
+func named(r *http.Request) (string, error) {
+	parts := strings.SplitN(r.URL.EscapedPath(), "/", 4)
+	name, err := url.PathUnescape(parts[2])
+	if err == nil {
+		name, err = metric.Unescape(name)
+	}
+	if err != nil {
+		err = &Error{http.StatusBadRequest, fmt.Sprintf("bucket %q: %v", parts[2], err)}
+	}
+	return name, err
+}
+
+// peer returns who sent a request; it is the zero value for what is no TCP connection.
+func peer(r *http.Request) netip.AddrPort {
+	addr, _ := netip.ParseAddrPort(r.RemoteAddr)
+	return addr
+}
+
+// read reads a whole body.
+func (o *Options) read(in Body) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(in, o.MaxBody+1))
+	if err == nil && int64(len(body)) > o.MaxBody {
+		err = o.tooLarge(0)
+	}
+	return body, err
+}
+
+// tooLarge is the error of a body beyond the limit, of so many bytes where they are known.
+func (o *Options) tooLarge(bytes int64) error {
+	text := fmt.Sprintf("the body has more than %d bytes, the limit is http.max_write: send fewer "+
+		"points in a request, or raise it", o.MaxBody)
+	if bytes > 0 {
+		text = fmt.Sprintf("the body has %d bytes unpacked, the limit is http.max_write, %d: send "+
+			"fewer points in a request, or raise it", bytes, o.MaxBody)
+	}
+	return &Error{http.StatusRequestEntityTooLarge, text}
+}
+
+// stored returns the error of a request whose points were handed over, with its status: the
+// statuses of 5xx make clients send it again, those of 4xx let them go on without it.
+func stored(err error) error {
+	var (
+		refusal *acked.Refusal
+		bad     *remotewrite.BadRequest
+	)
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &refusal) && refusal.Retry():
+		return &Error{http.StatusServiceUnavailable, err.Error()}
+	case refusal != nil, errors.As(err, &bad), errors.Is(err, buckets.ErrInvalid):
+		return &Error{http.StatusBadRequest, err.Error()}
+	case errors.Is(err, buckets.ErrUnknown):
+		return &Error{http.StatusNotFound, err.Error()}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &Error{http.StatusServiceUnavailable, "the points are not durable in time"}
+	}
+	if _, ok := unacked.Refused(err); ok {
+		return &Error{http.StatusServiceUnavailable, err.Error()}
+	}
+	return err
+}

@@ -1,0 +1,279 @@
+package remotewrite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/netip"
+
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/labels"
+)
+
+// decoder is the way of one request.
+type decoder struct {
+	ctx     context.Context
+	server  *Server
+	peer    netip.AddrPort
+	v       Version
+	n       numbers
+	to      *acked.Writer
+	written Written
+	bad     error // of the first series that is none
+
+	symbols [][]byte // of V2
+	name    []byte   // of the series under way
+	list    []labels.Label
+
+	// Of a histogram.
+	h      histogram
+	text   []byte // name of one of its series
+	parted []labels.Label
+	bound  []byte // le
+}
+
+// numbers are those of fields.
+type numbers struct {
+	series, metadata                       int // of a request
+	labels, samples, histograms, exemplars int // of a series
+}
+
+var fieldNumbers = [...]numbers{
+	V1: {series: 1, metadata: 3, labels: 1, samples: 2, exemplars: 3, histograms: 4},
+	V2: {series: 5, metadata: -1, labels: 1, samples: 2, histograms: 3, exemplars: 4},
+}
+
+// symbolsField is that of the texts of V2.
+const symbolsField = 4
+
+var (
+	errSymbols  = errors.New("the first symbol is not the empty text")
+	errSymbol   = errors.New("a label that is none of the symbols")
+	errNegative = errors.New("a time before 1970")
+)
+
+// check reads a whole message, so that nothing is stored of one that is cut off, and collects its
+// symbols.
+func (d *decoder) check(msg []byte) error {
+	for len(msg) > 0 {
+		f, rest, err := next(msg)
+		switch {
+		case err != nil:
+			return err
+		case d.v == V2 && f.number == symbolsField && f.wire == typeBytes:
+			d.symbols = append(d.symbols, f.data)
+		case f.number == d.n.series && f.wire == typeBytes:
+			for part := f.data; len(part) > 0; {
+				if _, part, err = next(part); err != nil {
+					return err
+				}
+			}
+		}
+		msg = rest
+	}
+	if len(d.symbols) > 0 && len(d.symbols[0]) > 0 {
+		return errSymbols
+	}
+	return nil
+}
+
+// store stores the series of a message that was checked.
+func (d *decoder) store(msg []byte) {
+	for len(msg) > 0 {
+		f, rest, err := next(msg)
+		if err != nil {
+			return // it was checked
+		}
+		switch {
+		case f.number == d.n.series && f.wire == typeBytes:
+			d.series(f.data)
+		case f.number == d.n.metadata:
+			d.server.writers.Count("metadata_not_kept", 1)
+		}
+		msg = rest
+	}
+}
+
+// refuse counts what of a request is not stored.
+func (d *decoder) refuse(reason string, err error) {
+	if d.bad == nil {
+		d.bad = fmt.Errorf("series %q: %w", d.name, err)
+	}
+	d.server.writers.Refuse(reason, d.peer, []byte(err.Error()))
+}
+
+// series stores a series, whose labels may stand anywhere in it.
+func (d *decoder) series(msg []byte) {
+	d.name, d.list = nil, d.list[:0]
+	samples := 0
+	for rest := msg; len(rest) > 0; {
+		f, behind, _ := next(rest) // it was checked
+		rest = behind
+		switch f.number {
+		case d.n.labels:
+			if err := d.label(&f); err != nil {
+				d.refuse("bad_labels", err)
+				return
+			}
+		case d.n.samples:
+			samples++
+		}
+	}
+	if samples > 0 {
+		if err := d.to.Series(d.ctx, d.name, d.list); err != nil {
+			d.refuse("bad_labels", err)
+			return
+		}
+	}
+	for rest := msg; len(rest) > 0; {
+		f, behind, _ := next(rest)
+		rest = behind
+		if err := d.value(&f); err != nil {
+			d.refuse("bad_value", err)
+		}
+	}
+}
+
+// label takes a label of V1, or the numbers of those of V2.
+func (d *decoder) label(f *field) error {
+	var l labels.Label
+	if d.v == V1 {
+		for part := f.data; len(part) > 0; {
+			f, rest, err := next(part)
+			if err != nil {
+				return err
+			}
+			switch f.number {
+			case 1:
+				l.Name = f.data
+			case 2:
+				l.Value = f.data
+			}
+			part = rest
+		}
+		d.add(l)
+		return nil
+	}
+	odd, bad := false, false
+	err := packed(f, func(ref uint64) {
+		if ref >= uint64(len(d.symbols)) {
+			bad = true
+			return
+		}
+		if odd = !odd; odd {
+			l.Name = d.symbols[ref]
+			return
+		}
+		l.Value = d.symbols[ref]
+		d.add(l)
+	})
+	if err == nil && (bad || odd) {
+		err = errSymbol
+	}
+	return err
+}
+
+func (d *decoder) add(l labels.Label) {
+	if string(l.Name) == "__name__" {
+		d.name = l.Value
+		return
+	}
+	d.list = append(d.list, l)
+}
+
+// value stores a sample or a histogram.
+func (d *decoder) value(f *field) error {
+	switch f.number {
+	case d.n.samples:
+		return d.sample(f.data)
+	case d.n.histograms:
+		return d.histogram(f.data)
+	case d.n.exemplars:
+		d.server.writers.Count("exemplar_not_kept", 1)
+	}
+	return nil
+}
+
+func (d *decoder) sample(msg []byte) error {
+	v, ms := 0.0, int64(0)
+	for len(msg) > 0 {
+		f, rest, err := next(msg)
+		if err != nil {
+			return err
+		}
+		switch f.number {
+		case 1:
+			v = f.float()
+		case 2:
+			ms = int64(f.value)
+		}
+		msg = rest
+	}
+	if ms < 0 {
+		return errNegative
+	}
+	d.to.Point(ms, word(v))
+	d.written.Samples++
+	return nil
+}
+
+// staleNaN is the double that Prometheus sends for a stale marker.
+const staleNaN = 0x7ff0000000000002
+
+// word returns the word of a value.
+func word(v float64) uint64 {
+	if math.Float64bits(v) == staleNaN {
+		return point.Stale
+	}
+	return acked.Word(v)
+}
+
+// histogram stores a native histogram as the series of a classic one: name_bucket with the label
+// le, name_sum and name_count.
+func (d *decoder) histogram(msg []byte) error {
+	h := &d.h
+	if err := h.parse(msg); err != nil {
+		return err
+	}
+	if h.ms < 0 {
+		return errNegative
+	}
+	stale := math.Float64bits(h.sum) == staleNaN
+	if stale {
+		h.count, h.zeroCount, h.positive, h.negative = h.sum, 0, side{}, side{}
+	}
+	list, err := h.classic()
+	if err != nil {
+		return err
+	}
+	if err := d.part("_count", nil, h.count); err != nil {
+		return err
+	}
+	if err := d.part("_sum", nil, h.sum); err != nil {
+		return err
+	}
+	for _, b := range list {
+		d.bound = appendBound(d.bound[:0], b.le)
+		if err := d.part("_bucket", d.bound, b.count); err != nil {
+			return err
+		}
+	}
+	d.written.Histograms++
+	return nil
+}
+
+// part stores one number of a histogram, of the bucket up to le or of all.
+func (d *decoder) part(suffix string, le []byte, v float64) error {
+	d.text = append(append(d.text[:0], d.name...), suffix...)
+	d.parted = append(d.parted[:0], d.list...)
+	if le != nil {
+		d.parted = append(d.parted, labels.Label{Name: []byte("le"), Value: le})
+	}
+	if err := d.to.Series(d.ctx, d.text, d.parted); err != nil {
+		return err
+	}
+	d.to.Point(d.h.ms, word(v))
+	return nil
+}

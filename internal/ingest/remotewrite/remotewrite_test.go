@@ -1,0 +1,354 @@
+package remotewrite
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/storetest"
+	"dalmatiner/internal/store/tagstore"
+	"dalmatiner/internal/tags"
+)
+
+// The messages of the tests are made by protowire, the reader of the protocol's owner, from the
+// numbers of prometheus/types.proto and io/prometheus/write/v2/types.proto.
+
+type message []byte
+
+func (m message) bytes(n protowire.Number, data []byte) message {
+	return protowire.AppendBytes(protowire.AppendTag(m, n, protowire.BytesType), data)
+}
+
+func (m message) text(n protowire.Number, s string) message { return m.bytes(n, []byte(s)) }
+
+func (m message) varint(n protowire.Number, v uint64) message {
+	return protowire.AppendVarint(protowire.AppendTag(m, n, protowire.VarintType), v)
+}
+
+func (m message) zigzag(n protowire.Number, v int64) message {
+	return m.varint(n, protowire.EncodeZigZag(v))
+}
+
+func (m message) float(n protowire.Number, v float64) message {
+	return protowire.AppendFixed64(protowire.AppendTag(m, n, protowire.Fixed64Type),
+		math.Float64bits(v))
+}
+
+// packed is a repeated field of sint64.
+func (m message) packed(n protowire.Number, list ...int64) message {
+	var data []byte
+	for _, v := range list {
+		data = protowire.AppendVarint(data, protowire.EncodeZigZag(v))
+	}
+	return m.bytes(n, data)
+}
+
+func sample(v float64, ms int64) message {
+	return message(nil).float(1, v).varint(2, uint64(ms))
+}
+
+// series1 is a series of V1 with labels by name and value.
+func series1(texts ...string) (m message) {
+	for i := 0; i < len(texts); i += 2 {
+		m = m.bytes(1, message(nil).text(1, texts[i]).text(2, texts[i+1]))
+	}
+	return m
+}
+
+// series2 is a series of V2 with the numbers of its labels.
+func series2(refs ...uint64) message {
+	var data []byte
+	for _, r := range refs {
+		data = protowire.AppendVarint(data, r)
+	}
+	return message(nil).bytes(1, data)
+}
+
+func symbols(list ...string) (m message) {
+	for _, s := range list {
+		m = m.text(4, s)
+	}
+	return m
+}
+
+type fixture struct {
+	*testing.T
+	store  *store.Store
+	server *Server
+	now    int64 // ms
+}
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	st, server := newServer(t, wal.Interval)
+	now := time.Now().UnixMilli()
+	return &fixture{t, st, server, now - now%1000}
+}
+
+// newServer returns a server and the store behind it.
+func newServer(tb testing.TB, sync wal.SyncMode) (*store.Store, *Server) {
+	o := storetest.Options()
+	o.WALSync = sync
+	st := storetest.Open(tb, o)
+	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
+		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),
+		Logger: slog.New(slog.DiscardHandler), Now: st.Now})
+	tb.Cleanup(func() {
+		if err := ws.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return st, New(ws)
+}
+
+func (f *fixture) write(v Version, m message) (Written, error) {
+	f.Helper()
+	return f.server.Write(f.Context(), "prometheus", netip.AddrPort{}, v, m)
+}
+
+func (f *fixture) mustWrite(v Version, m message) Written {
+	f.Helper()
+	w, err := f.write(v, m)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return w
+}
+
+// series returns all that is stored: name, labels, and the values with their times in ms from
+// the fixture's now.
+func (f *fixture) series() (list []string) {
+	f.Helper()
+	b, err := f.store.BucketByName("prometheus")
+	if err != nil {
+		f.Fatal(err)
+	}
+	const slots = 200
+	from := f.now/1000 - 100
+	values, times := make([]uint64, slots), make([]uint64, slots)
+	err = f.store.Metrics(f.Context(), b, nil, func(key []byte) bool {
+		text := metric.Text(key)
+		if err := f.store.ReadWithStale(f.Context(), b, key, from, values, times); err != nil {
+			f.Error(err)
+		}
+		for i, w := range values {
+			if w != point.Unset {
+				at := (from + int64(i)) * 1000
+				if w != point.Stale {
+					at = int64(times[i]) / 1e6
+				}
+				text += fmt.Sprintf(" %s@%d", value(w), at-f.now)
+			}
+		}
+		list = append(list, text)
+		return true
+	})
+	if err != nil {
+		f.Error(err)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func value(w uint64) string {
+	if w == point.Stale {
+		return "stale"
+	}
+	return fmt.Sprint(point.Float(w))
+}
+
+func (f *fixture) same(want ...string) {
+	f.Helper()
+	if got := f.series(); !slices.Equal(got, want) {
+		f.Errorf("stored:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func (f *fixture) counted(reason string) uint64 {
+	return f.store.Account().Requests()["remote_write_"+reason]
+}
+
+func TestSamplesOfBothVersions(t *testing.T) {
+	for v, make := range map[Version]func(f *fixture) message{
+		V1: func(f *fixture) message {
+			up := series1("__name__", "up", "instance", "a:1", "job", "node")
+			cpu := series1("__name__", "cpu", "job", "node", "empty", "")
+			return message(nil).
+				bytes(1, up.bytes(2, sample(1, f.now)).bytes(2, sample(0, f.now+1500))).
+				bytes(1, cpu.bytes(2, sample(0.25, f.now+7)).
+					bytes(2, sample(math.Float64frombits(staleNaN), f.now+2000)).
+					bytes(2, sample(math.Inf(-1), f.now+3000)).
+					bytes(2, sample(math.Copysign(0, -1), f.now+4001)).
+					bytes(2, sample(math.NaN(), f.now+5000)))
+		},
+		V2: func(f *fixture) message {
+			return symbols("", "__name__", "up", "instance", "a:1", "job", "node", "cpu").
+				bytes(5, series2(1, 2, 3, 4, 5, 6).
+					bytes(2, sample(1, f.now)).bytes(2, sample(0, f.now+1500))).
+				bytes(5, series2(1, 7, 5, 6).
+					bytes(2, sample(0.25, f.now+7).varint(3, uint64(f.now))).
+					bytes(2, sample(math.Float64frombits(staleNaN), f.now+2000)).
+					bytes(2, sample(math.Inf(-1), f.now+3000)).
+					bytes(2, sample(math.Copysign(0, -1), f.now+4001)).
+					bytes(2, sample(math.NaN(), f.now+5000)).
+					varint(6, uint64(f.now)))
+		},
+	} {
+		t.Run(fmt.Sprint("version ", v), func(t *testing.T) {
+			f := newFixture(t)
+			w := f.mustWrite(v, make(f))
+			if w.Samples != 7 || w.Counts.Accepted != 7 || w.Counts.Unset != 0 {
+				t.Errorf("%+v", w)
+			}
+			f.same("'cpu'.'job=node' 0.25@7 stale@2000 -Inf@3000 -0@4001 NaN@5000",
+				"'up'.'instance=a:1'.'job=node' 1@0 0@1500")
+			b, err := f.store.BucketByName("prometheus")
+			if err != nil || b.Resolution != 1000 || !b.HPTS {
+				t.Errorf("%+v, %v", b, err)
+			}
+			if got := f.tagged("job", "node"); got != 2 {
+				t.Errorf("%d series have the tag", got)
+			}
+		})
+	}
+}
+
+// tagged returns how many series have a tag.
+func (f *fixture) tagged(name, value string) (n int) {
+	f.Helper()
+	err := f.store.Tags().Walk(func(c *tags.Change) error {
+		for _, tag := range c.Set {
+			if string(tag.Name) == name && string(tag.Value) == value {
+				n++
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		f.Error(err)
+	}
+	return n
+}
+
+// Labels may come in any order, and behind the samples.
+func TestLabelsAnywhere(t *testing.T) {
+	f := newFixture(t)
+	m := message(nil).bytes(2, sample(1, f.now))
+	m = append(m, series1("z", "1", "a", "2", "__name__", "up")...)
+	f.mustWrite(V1, message(nil).bytes(1, m).
+		bytes(1, series1("a", "2", "__name__", "up", "z", "1").bytes(2, sample(2, f.now+1000))))
+	f.same("'up'.'a=2'.'z=1' 1@0 2@1000")
+}
+
+// Of a request with series that are none the others are stored.
+func TestSeriesThatAreNone(t *testing.T) {
+	f := newFixture(t)
+	one := sample(1, f.now)
+	_, err := f.write(V1, message(nil).
+		bytes(1, series1("__name__", "a", "x", "1", "x", "2").bytes(2, one)).
+		bytes(1, series1("__name__", "b", "", "1").bytes(2, one)).
+		bytes(1, series1("__name__", strings.Repeat("c", 10)).bytes(2, one).
+			bytes(2, sample(2, -5))).
+		bytes(1, series1("__name__", "d").bytes(2, one)))
+	bad := (*BadRequest)(nil)
+	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `series "a"`) {
+		t.Error(err)
+	}
+	f.same("'cccccccccc' 1@0", "'d' 1@0")
+	if f.counted("bad_labels") != 2 || f.counted("bad_value") != 1 {
+		t.Errorf("%v", f.store.Account().Requests())
+	}
+	_, err = f.write(V2, symbols("", "__name__", "e").bytes(5, series2(1, 3).bytes(2, one)).
+		bytes(5, series2(1).bytes(2, one)).bytes(5, series2(1, 2).bytes(2, one)))
+	if !errors.As(err, &bad) || !errors.Is(err, errSymbol) {
+		t.Error(err)
+	}
+	f.same("'cccccccccc' 1@0", "'d' 1@0", "'e' 1@0")
+}
+
+// Nothing is stored of a message that is cut off anywhere within a series.
+func TestCutMessages(t *testing.T) {
+	f := newFixture(t)
+	whole := message(nil).bytes(1, series1("__name__", "a").bytes(2, sample(1, f.now)))
+	for n := 1; n < len(whole); n++ {
+		if _, err := f.write(V1, whole[:n]); !errors.Is(err, errProto) {
+			t.Errorf("%d of %d bytes: %v", n, len(whole), err)
+		}
+	}
+	if _, err := f.store.BucketByName("prometheus"); err == nil {
+		t.Error("there is a bucket")
+	}
+	if got := f.counted("malformed"); got != uint64(len(whole)-1) {
+		t.Errorf("%d are counted", got)
+	}
+}
+
+// Samples that the store refuses are named with the reason, the others are stored.
+func TestRefusedSamples(t *testing.T) {
+	f := newFixture(t)
+	w, err := f.write(V1, message(nil).bytes(1, series1("__name__", "a").bytes(2, sample(1, f.now)).
+		bytes(2, sample(2, f.now+3600_000))))
+	refusal := (*acked.Refusal)(nil)
+	if !errors.As(err, &refusal) || refusal.Retry() || w.Samples != 1 ||
+		refusal.Counts.Refused[account.Future] != 1 ||
+		!strings.Contains(err.Error(), "1 of 2 points were not stored, 1: future, further ahead") {
+		t.Errorf("%+v, %v", w, err)
+	}
+	f.same("'a' 1@0")
+	again := f.mustWrite(V1, message(nil).bytes(1,
+		series1("__name__", "a").bytes(2, sample(1, f.now))))
+	if again.Counts.Duplicate != 1 || again.Counts.Received() != 1 {
+		t.Errorf("the counts of the next request: %+v", again.Counts)
+	}
+}
+
+// What is not kept is counted.
+func TestWhatIsNotKept(t *testing.T) {
+	f := newFixture(t)
+	exemplar := message(nil).float(2, 1).varint(3, uint64(f.now))
+	f.mustWrite(V1, message(nil).
+		bytes(1, series1("__name__", "a").bytes(2, sample(1, f.now)).bytes(3, exemplar)).
+		bytes(3, message(nil).varint(1, 1).text(2, "a")))
+	f.mustWrite(V2, symbols("", "__name__", "a").bytes(5, series2(1, 2).
+		bytes(2, sample(1, f.now+1000)).bytes(4, exemplar)))
+	if f.counted("exemplar_not_kept") != 2 || f.counted("metadata_not_kept") != 1 {
+		t.Errorf("%v", f.store.Account().Requests())
+	}
+	f.same("'a' 1@0 1@1000")
+}
+
+// More series than a batch has points and bytes, of several requests, keep their points.
+func TestManySeries(t *testing.T) {
+	f := newFixture(t)
+	const n = 2 * 700
+	for round := range 3 {
+		var m message
+		for i := range n {
+			s := series1("__name__", "m", "i", fmt.Sprintf("%0200d", i))
+			m = m.bytes(1, s.bytes(2, sample(float64(i), f.now+int64(1000*round))))
+		}
+		if w := f.mustWrite(V1, m); w.Samples != n || w.Counts.Accepted != n {
+			t.Fatalf("%+v", w)
+		}
+	}
+	for i, got := range f.series() {
+		want := fmt.Sprintf("'m'.'i=%0200d' %d@0 %d@1000 %d@2000", i, i, i, i)
+		if got != want {
+			t.Fatalf("%s\nwant %s", got, want)
+		}
+	}
+}
