@@ -13,26 +13,24 @@ import (
 )
 
 func spanOf(offset int64, length uint64) message {
-	return message(nil).zigzag(1, offset).varint(2, length)
+	return message(nil).Zigzag(1, offset).Varint(2, length)
 }
 
 // A histogram becomes the series of a classic one, with the bounds that its schema has.
 func TestHistograms(t *testing.T) {
 	ints := func(ms int64) message {
-		return message(nil).varint(1, 9).float(3, 18.5).zigzag(4, 0).float(5, 0.001).varint(6, 2).
-			bytes(8, spanOf(1, 1)).packed(9, 3).
-			bytes(11, spanOf(0, 2)).bytes(11, spanOf(1, 1)).packed(12, 1, 1, -1).varint(15, uint64(ms))
+		return message(nil).Varint(1, 9).Float(3, 18.5).Zigzag(4, 0).Float(5, 0.001).Varint(6, 2).
+			Bytes(8, spanOf(1, 1)).Zigzags(9, 3).
+			Bytes(11, spanOf(0, 2)).Bytes(11, spanOf(1, 1)).Zigzags(12, 1, 1, -1).Varint(15, uint64(ms))
 	}
 	floats := func(ms int64) message {
-		data := message(nil).float(1, 1)[1:]
-		data = append(data, message(nil).float(1, 0.5)[1:]...)
-		return message(nil).float(2, 1.5).float(3, 7).zigzag(4, customSchema).
-			bytes(11, spanOf(0, 2)).bytes(13, data).varint(15, uint64(ms)).float(16, 2.5)
+		return message(nil).Float(2, 1.5).Float(3, 7).Zigzag(4, customSchema).
+			Bytes(11, spanOf(0, 2)).Floats(13, 1, 0.5).Varint(15, uint64(ms)).Float(16, 2.5)
 	}
 	f := newFixture(t)
 	w := f.mustWrite(V1, message(nil).
-		bytes(1, series1("__name__", "h", "zone", "a", "job", "x").bytes(4, ints(f.now))).
-		bytes(1, series1("__name__", "c").bytes(4, floats(f.now+500))))
+		Bytes(1, series1("__name__", "h", "zone", "a", "job", "x").Bytes(4, ints(f.now))).
+		Bytes(1, series1("__name__", "c").Bytes(4, floats(f.now+500))))
 	if w.Histograms != 2 || w.Samples != 0 {
 		t.Errorf("%+v", w)
 	}
@@ -51,8 +49,8 @@ func TestHistograms(t *testing.T) {
 		t.Errorf("%d series have the tag le", got)
 	}
 
-	stale := message(nil).float(3, math.Float64frombits(staleNaN)).varint(15, uint64(f.now))
-	f.mustWrite(V2, symbols("", "__name__", "gone").bytes(5, series2(1, 2).bytes(3, stale)))
+	stale := message(nil).Float(3, math.Float64frombits(staleNaN)).Varint(15, uint64(f.now))
+	f.mustWrite(V2, symbols("", "__name__", "gone").Bytes(5, series2(1, 2).Bytes(3, stale)))
 	if got := strings.Join(f.series(), "\n"); !strings.Contains(got, "'gone_count' stale@0") ||
 		!strings.Contains(got, "'gone_bucket'.'le=+Inf' stale@0") {
 		t.Error(got)
@@ -62,20 +60,20 @@ func TestHistograms(t *testing.T) {
 func TestHistogramsThatAreNone(t *testing.T) {
 	f := newFixture(t)
 	for want, h := range map[error]message{
-		errSchema:  message(nil).zigzag(4, 9).bytes(11, spanOf(0, 1)).packed(12, 1),
-		errBuckets: message(nil).zigzag(4, 3).bytes(11, spanOf(0, 2)).packed(12, 1),
+		errSchema:  message(nil).Zigzag(4, 9).Bytes(11, spanOf(0, 1)).Zigzags(12, 1),
+		errBuckets: message(nil).Zigzag(4, 3).Bytes(11, spanOf(0, 2)).Zigzags(12, 1),
 		errNegative: message(nil).
-			varint(15, 1<<63),
-		errProto: message(nil).bytes(11, []byte{0x10}),
+			Varint(15, 1<<63),
+		errProto: message(nil).Bytes(11, []byte{0x10}),
 	} {
-		_, err := f.write(V1, message(nil).bytes(1, series1("__name__", "h").bytes(4, h)))
+		_, err := f.write(V1, message(nil).Bytes(1, series1("__name__", "h").Bytes(4, h)))
 		if !errors.Is(err, want) {
 			t.Errorf("%v, want %v", err, want)
 		}
 	}
-	huge := message(nil).bytes(11, spanOf(0, 1<<31))
+	huge := message(nil).Bytes(11, spanOf(0, 1<<31))
 	if _, err := f.write(V1, message(nil).
-		bytes(1, series1("__name__", "h").bytes(4, huge))); !errors.Is(err, errBuckets) {
+		Bytes(1, series1("__name__", "h").Bytes(4, huge))); !errors.Is(err, errBuckets) {
 		t.Error(err)
 	}
 }
@@ -154,11 +152,11 @@ func sideOf(counts map[int]int) (s side) {
 // FuzzWrite takes what nobody sent: it never panics, and what is stored was counted.
 func FuzzWrite(f *testing.F) {
 	now := int64(1_800_000_000_000)
-	f.Add(byte(V1), []byte(message(nil).bytes(1, series1("__name__", "a", "b", "c").
-		bytes(2, sample(1, now)))))
-	f.Add(byte(V2), []byte(symbols("", "__name__", "a").bytes(5, series2(1, 2).
-		bytes(2, sample(1, now)).bytes(3, message(nil).varint(1, 1).bytes(11, spanOf(0, 1)).
-		packed(12, 1)))))
+	f.Add(byte(V1), []byte(message(nil).Bytes(1, series1("__name__", "a", "b", "c").
+		Bytes(2, sample(1, now)))))
+	f.Add(byte(V2), []byte(symbols("", "__name__", "a").Bytes(5, series2(1, 2).
+		Bytes(2, sample(1, now)).Bytes(3, message(nil).Varint(1, 1).Bytes(11, spanOf(0, 1)).
+		Zigzags(12, 1)))))
 	_, server := newServer(f, wal.Off)
 	f.Fuzz(func(t *testing.T, v byte, msg []byte) {
 		w, err := server.Write(t.Context(), "fuzz", netip.AddrPort{}, V1+Version(v&1), msg)

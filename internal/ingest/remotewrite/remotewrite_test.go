@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/ingest/acked"
@@ -22,65 +20,34 @@ import (
 	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
+	"dalmatiner/internal/testkit/protomsg"
 )
 
-// The messages of the tests are made by protowire, the reader of the protocol's owner, from the
-// numbers of prometheus/types.proto and io/prometheus/write/v2/types.proto.
+// The messages of the tests have the numbers of prometheus/types.proto and
+// io/prometheus/write/v2/types.proto.
 
-type message []byte
-
-func (m message) bytes(n protowire.Number, data []byte) message {
-	return protowire.AppendBytes(protowire.AppendTag(m, n, protowire.BytesType), data)
-}
-
-func (m message) text(n protowire.Number, s string) message { return m.bytes(n, []byte(s)) }
-
-func (m message) varint(n protowire.Number, v uint64) message {
-	return protowire.AppendVarint(protowire.AppendTag(m, n, protowire.VarintType), v)
-}
-
-func (m message) zigzag(n protowire.Number, v int64) message {
-	return m.varint(n, protowire.EncodeZigZag(v))
-}
-
-func (m message) float(n protowire.Number, v float64) message {
-	return protowire.AppendFixed64(protowire.AppendTag(m, n, protowire.Fixed64Type),
-		math.Float64bits(v))
-}
-
-// packed is a repeated field of sint64.
-func (m message) packed(n protowire.Number, list ...int64) message {
-	var data []byte
-	for _, v := range list {
-		data = protowire.AppendVarint(data, protowire.EncodeZigZag(v))
-	}
-	return m.bytes(n, data)
-}
+type message = protomsg.Message
 
 func sample(v float64, ms int64) message {
-	return message(nil).float(1, v).varint(2, uint64(ms))
+	return message(nil).Float(1, v).Varint(2, uint64(ms))
 }
 
 // series1 is a series of V1 with labels by name and value.
 func series1(texts ...string) (m message) {
 	for i := 0; i < len(texts); i += 2 {
-		m = m.bytes(1, message(nil).text(1, texts[i]).text(2, texts[i+1]))
+		m = m.Bytes(1, message(nil).Text(1, texts[i]).Text(2, texts[i+1]))
 	}
 	return m
 }
 
 // series2 is a series of V2 with the numbers of its labels.
 func series2(refs ...uint64) message {
-	var data []byte
-	for _, r := range refs {
-		data = protowire.AppendVarint(data, r)
-	}
-	return message(nil).bytes(1, data)
+	return message(nil).Varints(1, refs...)
 }
 
 func symbols(list ...string) (m message) {
 	for _, s := range list {
-		m = m.text(4, s)
+		m = m.Text(4, s)
 	}
 	return m
 }
@@ -188,24 +155,24 @@ func TestSamplesOfBothVersions(t *testing.T) {
 			up := series1("__name__", "up", "instance", "a:1", "job", "node")
 			cpu := series1("__name__", "cpu", "job", "node", "empty", "")
 			return message(nil).
-				bytes(1, up.bytes(2, sample(1, f.now)).bytes(2, sample(0, f.now+1500))).
-				bytes(1, cpu.bytes(2, sample(0.25, f.now+7)).
-					bytes(2, sample(math.Float64frombits(staleNaN), f.now+2000)).
-					bytes(2, sample(math.Inf(-1), f.now+3000)).
-					bytes(2, sample(math.Copysign(0, -1), f.now+4001)).
-					bytes(2, sample(math.NaN(), f.now+5000)))
+				Bytes(1, up.Bytes(2, sample(1, f.now)).Bytes(2, sample(0, f.now+1500))).
+				Bytes(1, cpu.Bytes(2, sample(0.25, f.now+7)).
+					Bytes(2, sample(math.Float64frombits(staleNaN), f.now+2000)).
+					Bytes(2, sample(math.Inf(-1), f.now+3000)).
+					Bytes(2, sample(math.Copysign(0, -1), f.now+4001)).
+					Bytes(2, sample(math.NaN(), f.now+5000)))
 		},
 		V2: func(f *fixture) message {
 			return symbols("", "__name__", "up", "instance", "a:1", "job", "node", "cpu").
-				bytes(5, series2(1, 2, 3, 4, 5, 6).
-					bytes(2, sample(1, f.now)).bytes(2, sample(0, f.now+1500))).
-				bytes(5, series2(1, 7, 5, 6).
-					bytes(2, sample(0.25, f.now+7).varint(3, uint64(f.now))).
-					bytes(2, sample(math.Float64frombits(staleNaN), f.now+2000)).
-					bytes(2, sample(math.Inf(-1), f.now+3000)).
-					bytes(2, sample(math.Copysign(0, -1), f.now+4001)).
-					bytes(2, sample(math.NaN(), f.now+5000)).
-					varint(6, uint64(f.now)))
+				Bytes(5, series2(1, 2, 3, 4, 5, 6).
+					Bytes(2, sample(1, f.now)).Bytes(2, sample(0, f.now+1500))).
+				Bytes(5, series2(1, 7, 5, 6).
+					Bytes(2, sample(0.25, f.now+7).Varint(3, uint64(f.now))).
+					Bytes(2, sample(math.Float64frombits(staleNaN), f.now+2000)).
+					Bytes(2, sample(math.Inf(-1), f.now+3000)).
+					Bytes(2, sample(math.Copysign(0, -1), f.now+4001)).
+					Bytes(2, sample(math.NaN(), f.now+5000)).
+					Varint(6, uint64(f.now)))
 		},
 	} {
 		t.Run(fmt.Sprint("version ", v), func(t *testing.T) {
@@ -247,10 +214,10 @@ func (f *fixture) tagged(name, value string) (n int) {
 // Labels may come in any order, and behind the samples.
 func TestLabelsAnywhere(t *testing.T) {
 	f := newFixture(t)
-	m := message(nil).bytes(2, sample(1, f.now))
+	m := message(nil).Bytes(2, sample(1, f.now))
 	m = append(m, series1("z", "1", "a", "2", "__name__", "up")...)
-	f.mustWrite(V1, message(nil).bytes(1, m).
-		bytes(1, series1("a", "2", "__name__", "up", "z", "1").bytes(2, sample(2, f.now+1000))))
+	f.mustWrite(V1, message(nil).Bytes(1, m).
+		Bytes(1, series1("a", "2", "__name__", "up", "z", "1").Bytes(2, sample(2, f.now+1000))))
 	f.same("'up'.'a=2'.'z=1' 1@0 2@1000")
 }
 
@@ -259,11 +226,11 @@ func TestSeriesThatAreNone(t *testing.T) {
 	f := newFixture(t)
 	one := sample(1, f.now)
 	_, err := f.write(V1, message(nil).
-		bytes(1, series1("__name__", "a", "x", "1", "x", "2").bytes(2, one)).
-		bytes(1, series1("__name__", "b", "", "1").bytes(2, one)).
-		bytes(1, series1("__name__", strings.Repeat("c", 10)).bytes(2, one).
-			bytes(2, sample(2, -5))).
-		bytes(1, series1("__name__", "d").bytes(2, one)))
+		Bytes(1, series1("__name__", "a", "x", "1", "x", "2").Bytes(2, one)).
+		Bytes(1, series1("__name__", "b", "", "1").Bytes(2, one)).
+		Bytes(1, series1("__name__", strings.Repeat("c", 10)).Bytes(2, one).
+			Bytes(2, sample(2, -5))).
+		Bytes(1, series1("__name__", "d").Bytes(2, one)))
 	bad := (*BadRequest)(nil)
 	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `series "a"`) {
 		t.Error(err)
@@ -272,8 +239,8 @@ func TestSeriesThatAreNone(t *testing.T) {
 	if f.counted("bad_labels") != 2 || f.counted("bad_value") != 1 {
 		t.Errorf("%v", f.store.Account().Requests())
 	}
-	_, err = f.write(V2, symbols("", "__name__", "e").bytes(5, series2(1, 3).bytes(2, one)).
-		bytes(5, series2(1).bytes(2, one)).bytes(5, series2(1, 2).bytes(2, one)))
+	_, err = f.write(V2, symbols("", "__name__", "e").Bytes(5, series2(1, 3).Bytes(2, one)).
+		Bytes(5, series2(1).Bytes(2, one)).Bytes(5, series2(1, 2).Bytes(2, one)))
 	if !errors.As(err, &bad) || !errors.Is(err, errSymbol) {
 		t.Error(err)
 	}
@@ -283,7 +250,7 @@ func TestSeriesThatAreNone(t *testing.T) {
 // Nothing is stored of a message that is cut off anywhere within a series.
 func TestCutMessages(t *testing.T) {
 	f := newFixture(t)
-	whole := message(nil).bytes(1, series1("__name__", "a").bytes(2, sample(1, f.now)))
+	whole := message(nil).Bytes(1, series1("__name__", "a").Bytes(2, sample(1, f.now)))
 	for n := 1; n < len(whole); n++ {
 		if _, err := f.write(V1, whole[:n]); !errors.Is(err, errProto) {
 			t.Errorf("%d of %d bytes: %v", n, len(whole), err)
@@ -300,8 +267,8 @@ func TestCutMessages(t *testing.T) {
 // Samples that the store refuses are named with the reason, the others are stored.
 func TestRefusedSamples(t *testing.T) {
 	f := newFixture(t)
-	w, err := f.write(V1, message(nil).bytes(1, series1("__name__", "a").bytes(2, sample(1, f.now)).
-		bytes(2, sample(2, f.now+3600_000))))
+	w, err := f.write(V1, message(nil).Bytes(1, series1("__name__", "a").Bytes(2, sample(1, f.now)).
+		Bytes(2, sample(2, f.now+3600_000))))
 	refusal := (*acked.Refusal)(nil)
 	if !errors.As(err, &refusal) || refusal.Retry() || w.Samples != 1 ||
 		refusal.Counts.Refused[account.Future] != 1 ||
@@ -309,8 +276,8 @@ func TestRefusedSamples(t *testing.T) {
 		t.Errorf("%+v, %v", w, err)
 	}
 	f.same("'a' 1@0")
-	again := f.mustWrite(V1, message(nil).bytes(1,
-		series1("__name__", "a").bytes(2, sample(1, f.now))))
+	again := f.mustWrite(V1, message(nil).Bytes(1,
+		series1("__name__", "a").Bytes(2, sample(1, f.now))))
 	if again.Counts.Duplicate != 1 || again.Counts.Received() != 1 {
 		t.Errorf("the counts of the next request: %+v", again.Counts)
 	}
@@ -319,16 +286,33 @@ func TestRefusedSamples(t *testing.T) {
 // What is not kept is counted.
 func TestWhatIsNotKept(t *testing.T) {
 	f := newFixture(t)
-	exemplar := message(nil).float(2, 1).varint(3, uint64(f.now))
+	exemplar := message(nil).Float(2, 1).Varint(3, uint64(f.now))
 	f.mustWrite(V1, message(nil).
-		bytes(1, series1("__name__", "a").bytes(2, sample(1, f.now)).bytes(3, exemplar)).
-		bytes(3, message(nil).varint(1, 1).text(2, "a")))
-	f.mustWrite(V2, symbols("", "__name__", "a").bytes(5, series2(1, 2).
-		bytes(2, sample(1, f.now+1000)).bytes(4, exemplar)))
+		Bytes(1, series1("__name__", "a").Bytes(2, sample(1, f.now)).Bytes(3, exemplar)).
+		Bytes(3, message(nil).Varint(1, 1).Text(2, "a")))
+	f.mustWrite(V2, symbols("", "__name__", "a").Bytes(5, series2(1, 2).
+		Bytes(2, sample(1, f.now+1000)).Bytes(4, exemplar)))
 	if f.counted("exemplar_not_kept") != 2 || f.counted("metadata_not_kept") != 1 {
 		t.Errorf("%v", f.store.Account().Requests())
 	}
 	f.same("'a' 1@0 1@1000")
+}
+
+// A series with more samples than a batch has points keeps its name.
+func TestManySamplesOfASeries(t *testing.T) {
+	f := newFixture(t)
+	m, want := series1("__name__", "m", "x", "1"), "'m'.'x=1'"
+	for i := range 1100 {
+		m = m.Bytes(2, sample(float64(i), f.now-90_000+int64(i)*60))
+	}
+	w := f.mustWrite(V1, message(nil).Bytes(1, series1("__name__", "a").Bytes(2, sample(1, f.now))).
+		Bytes(1, m))
+	if w.Samples != 1101 || w.Counts.Received() != 1101 {
+		t.Errorf("%+v", w)
+	}
+	if got := f.series(); len(got) != 2 || !strings.HasPrefix(got[1], want) {
+		t.Errorf("%q", got)
+	}
 }
 
 // More series than a batch has points and bytes, of several requests, keep their points.
@@ -339,7 +323,7 @@ func TestManySeries(t *testing.T) {
 		var m message
 		for i := range n {
 			s := series1("__name__", "m", "i", fmt.Sprintf("%0200d", i))
-			m = m.bytes(1, s.bytes(2, sample(float64(i), f.now+int64(1000*round))))
+			m = m.Bytes(1, s.Bytes(2, sample(float64(i), f.now+int64(1000*round))))
 		}
 		if w := f.mustWrite(V1, m); w.Samples != n || w.Counts.Accepted != n {
 			t.Fatalf("%+v", w)
