@@ -102,7 +102,22 @@ func ReadFrame(r io.Reader, buf []byte, limit int) ([]byte, error) {
 	return buf, nil
 }
 
+// isText reports whether the bytes of a length are printable letters.
+func isText(n uint32) bool {
+	for _, b := range binary.BigEndian.AppendUint32(nil, n) {
+		if b < ' ' || b > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 func checkFrame(n uint32, limit int) error {
+	if uint64(n) > uint64(limit) && isText(n) {
+		return fmt.Errorf("%w: a frame of %d bytes, which are the letters %q: this port takes the "+
+			"binary protocol; lines of Graphite go to graphite.addr, syslog to syslog.addr, HTTP to "+
+			"http.addr", ErrTooLarge, n, binary.BigEndian.AppendUint32(nil, n))
+	}
 	if uint64(n) > uint64(limit) {
 		return fmt.Errorf("%w: a frame of %d bytes, the limit is %d: split the request", ErrTooLarge, n,
 			limit)

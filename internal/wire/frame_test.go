@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"math"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +33,12 @@ func TestFrameLengths(t *testing.T) {
 		if _, err := ReadFrame(bytes.NewReader(head), nil, limit); errors.Is(err,
 			ErrTooLarge) != c.tooLarge || !c.tooLarge && c.n > 0 && !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("reading a frame of %d bytes: %v", c.n, err)
+		}
+	}
+	for _, text := range []string{"GET / HTTP/1.1", "put cpu 1 2", "a.b 1 2"} {
+		_, _, err := ParseFrame([]byte(text), limit)
+		if !errors.Is(err, ErrTooLarge) || !strings.Contains(err.Error(), "http.addr") {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 	// With the largest limit there is, lengths of 2^31 and more are waited for.

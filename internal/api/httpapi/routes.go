@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/api/httpapi/ducksproxy"
+	"dalmatiner/internal/api/httpapi/senders"
 	"dalmatiner/internal/api/httpapi/taglist"
 )
 
@@ -121,6 +122,9 @@ func ducks(p *ducksproxy.Proxy) func(http.ResponseWriter, *http.Request) error {
 
 // nothing answers where there is no route.
 func nothing(_ http.ResponseWriter, r *http.Request) error {
+	if hint := senders.Hint(r.URL.Path); hint != "" {
+		return notFound("there is nothing at %s: %s", r.URL.Path, hint)
+	}
 	return notFound("there is nothing at %s", r.URL.Path)
 }
 

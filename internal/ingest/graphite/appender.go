@@ -257,8 +257,7 @@ func (d *decoder) cellValue(u *unpickler, c cell) reason {
 	case kindInt:
 		d.word = point.FromInt(int64(c.v))
 	case kindFloat:
-		f := math.Float64frombits(c.v)
-		d.word, ok = point.FromFloat(f), !math.IsNaN(f)
+		d.word = floatWord(math.Float64frombits(c.v))
 	case kindText:
 		d.word, ok = parseValue(u.bytes(c))
 	default:

@@ -22,7 +22,7 @@ const (
 	partTooLong         // a part of more than 255 bytes
 	badTag              // a tag without name, = or value
 	duplicateTag        // a tag that is given twice
-	badValue            // no number, or NaN
+	badValue            // no number
 	badTimestamp        // no time
 	frameCut            // the connection ended within the frame
 	badPickle           // a frame that is no list of the known form

@@ -25,8 +25,11 @@ func (d *decoder) shown(r reason) string {
 		return r.String()
 	}
 	v := fmt.Sprintf("int %d", point.Int(d.word))
-	if point.KindOf(d.word) == point.KindFloat {
+	switch point.KindOf(d.word) {
+	case point.KindFloat:
 		v = fmt.Sprintf("float %g", point.Float(d.word))
+	case point.KindUnset:
+		v = "unset"
 	}
 	return fmt.Sprintf("%s @%d %s", metric.Text(d.key), d.slot, v)
 }
@@ -61,6 +64,9 @@ func TestLines(t *testing.T) {
 	f("a 99999999999999999999 1500000000", "'a' @1500000000 float 1e+20")
 	f("a inf 1500000000", "'a' @1500000000 float +Inf")
 
+	for _, nan := range []string{"nan", "NaN", "NAN", "-nan"} {
+		f("a "+nan+" 1500000000", "'a' @1500000000 unset")
+	}
 	f("a 5 -1", "'a' @1600000000 int 5")
 	f("a 5 -1.0", "'a' @1600000000 int 5")
 	f("a 5 1500000000.999", "'a' @1500000000 int 5")
@@ -93,7 +99,7 @@ func TestLines(t *testing.T) {
 	f("a;k=v;j=1;k=w 5 1500000000", "duplicate_tag")
 	f("a;k=v;k=v 5 1500000000", "duplicate_tag")
 	f("a;a-b=1;a=2;a.b=3 5 1500000000", "'a'.'a=2'.'a-b=1'.'a.b=3' @1500000000 int 5")
-	for _, bad := range []string{"x", "nan", "NaN", "-", ".", "-.", "5x", "0x10", "1_000", "1e400",
+	for _, bad := range []string{"x", "-", ".", "-.", "5x", "0x10", "1_000", "1e400",
 		"1,5", "--5", "5.5.5", "1e"} {
 		f("a "+bad+" 1500000000", "bad_value")
 	}

@@ -27,8 +27,8 @@ var powers = [...]float64{1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 
 	1e14, 1e15, 1e16, 1e17, 1e18, 1e19}
 
 // parseValue reads a value: an integer where the text is one, else a float. Of
-// texts with places that are all 0, such as 5.0, wholeValue says which. A text
-// that is no number, NaN, and a number beyond all doubles are not ok.
+// texts with places that are all 0, such as 5.0, wholeValue says which. NaN is
+// unset. A text that is no number and a number beyond all doubles are not ok.
 func parseValue(text []byte) (word uint64, ok bool) {
 	if len(text) > fastDigits {
 		return parseValueSlow(text)
@@ -95,11 +95,20 @@ func parseValueSlow(text []byte) (word uint64, ok bool) {
 		}
 		return point.FromInt(n), true
 	}
-	f, ok := parseFloat(text)
-	if !ok || math.IsNaN(f) {
-		return 0, false
+	if bytes.EqualFold(text, []byte("-nan")) {
+		return point.Unset, true // as C prints it
 	}
-	return point.FromFloat(f), true
+	f, ok := parseFloat(text)
+	return floatWord(f), ok
+}
+
+// floatWord returns the word of a float. NaN is unset: collectd sends it while a rate has one
+// value only.
+func floatWord(f float64) uint64 {
+	if math.IsNaN(f) {
+		return point.Unset
+	}
+	return point.FromFloat(f)
 }
 
 // parseFloat reads what other programs print for a float. Go's own notations,

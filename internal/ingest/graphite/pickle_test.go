@@ -96,7 +96,7 @@ func TestPickledEntriesAreRefusedAlone(t *testing.T) {
 	f("U\x01a\x8a\x02\x05\x00\x8a\x01\xff\x86\x86", "'a' @5 int -1")
 	f("U\x01aU\x015U\x041e-1\x86\x86", "'a' @5 float 0.1")
 	f("U\x01aK\x05N\x86\x86", "bad_value")
-	f("U\x01aK\x05Fnan\n\x86\x86", "bad_value")
+	f("U\x01aK\x05Fnan\n\x86\x86", "'a' @5 unset")
 	f("U\x01aK\x05L99999999999999999999L\n\x86\x86", "'a' @5 float 1e+20")
 	f("U\x01aK\x05L"+strings.Repeat("9", 400)+"L\n\x86\x86", "bad_value")
 	f("U\x01aNK\x05\x86\x86", "bad_timestamp")

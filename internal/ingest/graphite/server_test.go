@@ -251,7 +251,7 @@ func TestACutLineIsNoPoint(t *testing.T) {
 
 func TestTheLogIsASample(t *testing.T) {
 	f := newFixture(t, nil)
-	f.send(f.dial("tcp", f.text), strings.Repeat("a nan -1\n", 10_000)+"a 1 -1\n")
+	f.send(f.dial("tcp", f.text), strings.Repeat("a x -1\n", 10_000)+"a 1 -1\n")
 	f.eventually("the good line is stored", func() bool { c := f.counts(); return c.Accepted == 1 })
 	if n := f.refused(badValue); n != 10_000 {
 		t.Errorf("%d lines are counted", n)
@@ -259,7 +259,7 @@ func TestTheLogIsASample(t *testing.T) {
 	f.srv.Shutdown()
 	log := f.log.String()
 	lines := strings.Count(log, "\n")
-	if lines < 1 || lines > 100 || !strings.Contains(log, `"\"a nan -1\""`) ||
+	if lines < 1 || lines > 100 || !strings.Contains(log, `"\"a x -1\""`) ||
 		!strings.Contains(log, "bad_value") {
 		t.Errorf("%d log lines:\n%.1000s", lines, log)
 	}
