@@ -19,6 +19,13 @@ func (a *api) senderRoutes() (out []route) {
 	return out
 }
 
+// bodyReasons are those under which the account counts bodies that are not read. What is wrong
+// with points is counted where they are.
+var bodyReasons = map[int]string{
+	http.StatusRequestEntityTooLarge: reasonTooLarge,
+	http.StatusUnsupportedMediaType:  reasonType,
+}
+
 // send stores what a client of another system sends.
 func (a *api) send(rt senders.Route, w http.ResponseWriter, r *http.Request) error {
 	if err := a.checkBrowser(r); err != nil {
@@ -33,10 +40,7 @@ func (a *api) send(rt senders.Route, w http.ResponseWriter, r *http.Request) err
 		return lease.GrowWhenFree(r.Context(), bytes)
 	}})
 	if known := (*senders.Error)(nil); errors.As(err, &known) {
-		return &statusError{known.Status, "", known.Text}
-	}
-	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
-		return &statusError{http.StatusRequestEntityTooLarge, reasonTooLarge, tooBig.Error()}
+		return &statusError{known.Status, bodyReasons[known.Status], known.Text}
 	}
 	return err
 }

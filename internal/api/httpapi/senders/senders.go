@@ -33,7 +33,7 @@ type Route struct {
 	Serve func(w http.ResponseWriter, r *http.Request, in Body) error
 }
 
-// Body is the body of a request as it came.
+// Body is the body of a request as it came. It ends with an *http.MaxBytesError beyond MaxBody.
 type Body struct {
 	io.Reader
 	// Grow waits for the memory of so many bytes, which the request has until it is answered.
@@ -88,9 +88,9 @@ func peer(r *http.Request) netip.AddrPort {
 
 // read reads a whole body.
 func (o *Options) read(in Body) ([]byte, error) {
-	body, err := io.ReadAll(io.LimitReader(in, o.MaxBody+1))
-	if err == nil && int64(len(body)) > o.MaxBody {
-		err = o.tooLarge(0)
+	body, err := io.ReadAll(in)
+	if tooBig := (*http.MaxBytesError)(nil); errors.As(err, &tooBig) {
+		return nil, o.tooLarge(0)
 	}
 	return body, err
 }
