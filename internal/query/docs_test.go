@@ -17,10 +17,22 @@ import (
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/eventstest"
+	"dalmatiner/internal/store/tagstore"
+	"dalmatiner/internal/tags"
 	"dalmatiner/internal/testkit/golden"
 )
 
 const wholeShop = ` AFTER "2026-11-20 12:00" FOR 10s`
+
+// tagsOf takes the changes of an import into an index.
+type tagsOf struct{ index *tags.Index }
+
+func (t tagsOf) Apply(_ context.Context, list []tags.Change) (out tagstore.Applied, err error) {
+	for i := range list {
+		t.index.Apply(&list[i])
+	}
+	return out, nil
+}
 
 // shopEngine answers from what ddb demo shop writes, a day later.
 func shopEngine(t *testing.T) *query.Engine {
@@ -34,13 +46,11 @@ func shopEngine(t *testing.T) *query.Engine {
 		m.load(shop.Bucket, all[i].Key, all[i].Slot, all[i].Words)
 	}
 	x := withTags(m)
-	id := m.buckets[shop.Bucket].ID
-	for line := range strings.Lines(shop.Tags()) {
-		c, err := tagline.Parse([]byte(line), func(string) (uint64, error) { return id, nil })
-		if err != nil {
-			t.Fatal(err)
-		}
-		x.Tags.Apply(&c)
+	bucketID := func(string) (uint64, error) { return m.buckets[shop.Bucket].ID, nil }
+	out, err := tagline.Import(t.Context(), strings.NewReader(shop.Tags()), tagsOf{x.Tags}, bucketID,
+		func(int64) {})
+	if err != nil || out.Refused > 0 {
+		t.Fatal(out, err)
 	}
 	var store eventstest.Store
 	for _, e := range shop.Events {

@@ -30,14 +30,9 @@ type written struct {
 	Replace    bool              `json:"replace,omitempty"`
 }
 
-// Parse returns the change that a line says, but for its clock. bucketID returns the id of a
-// bucket; its errors are returned. The change is valid (tags.Change.Check) and the caller's.
-func Parse(src []byte, bucketID func(name string) (uint64, error)) (c tags.Change, err error) {
-	var l line
-	return l.parse(src, bucketID)
-}
-
-// parse is Parse that uses the memory of l again.
+// parse returns the change that a line says, except its clock. bucketID returns the id of a bucket;
+// its errors are returned. The change is valid (tags.Change.Check) and the caller's. The memory of
+// l is used again.
 func (l *line) parse(src []byte,
 	bucketID func(name string) (uint64, error)) (c tags.Change, err error) {
 	p := parser{src: string(src)}

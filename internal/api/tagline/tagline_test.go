@@ -29,9 +29,15 @@ func someID(name string) (uint64, error) {
 	return 7, nil
 }
 
+// parseLine returns the change that a line says.
+func parseLine(src []byte) (tags.Change, error) {
+	var l line
+	return l.parse(src, someID)
+}
+
 func TestParse(t *testing.T) {
-	c, err := Parse([]byte(
-		`{"bucket":"b","metric":["a","b\\x00"],"collection":"c","name":["cpu"],"tags":{"ns:host":"web1","a\\:b":"x:y"},"remove":["old"],"replace":true}`), someID)
+	c, err := parseLine([]byte(
+		`{"bucket":"b","metric":["a","b\\x00"],"collection":"c","name":["cpu"],"tags":{"ns:host":"web1","a\\:b":"x:y"},"remove":["old"],"replace":true}`))
 	slices.SortFunc(c.Set, func(a, b tags.Tag) int { return bytes.Compare(a.Name, b.Name) })
 	want := tags.Change{
 		Bucket: 7, Key: []byte("\x01a\x02b\x00"), Collection: []byte("c"), Name: []byte("\x03cpu"),
@@ -46,12 +52,12 @@ func TestParse(t *testing.T) {
 		string(c.Name) != string(want.Name) {
 		t.Errorf("%+v, %v, want %+v", c, err, want)
 	}
-	if c, err := Parse(
+	if c, err := parseLine(
 		[]byte(
-			`{"bucket":"b","metric":["a","x"],"tags":{"ddb:part_2":"x","ddb:key_length":"2","ddb:host":"h"}}`), someID); err != nil || len(c.Set) != 3 {
+			`{"bucket":"b","metric":["a","x"],"tags":{"ddb:part_2":"x","ddb:key_length":"2","ddb:host":"h"}}`)); err != nil || len(c.Set) != 3 {
 		t.Errorf("%+v, %v: what the metric says may be said again", c, err)
 	}
-	if c, err := Parse([]byte(`{"bucket":"b","metric":["a"]}`), someID); err != nil ||
+	if c, err := parseLine([]byte(`{"bucket":"b","metric":["a"]}`)); err != nil ||
 		string(c.Collection) != "b" || c.Name != nil {
 		t.Errorf("%+v, %v: the collection is the bucket, and the name the metric, unless they are given",
 			c, err)
@@ -103,7 +109,7 @@ func TestMalformedLines(t *testing.T) {
 		`{"bucket":"b","metric":["a"],"tags":["a"]}`:          "malformed line",
 		`{"bucket":"b","metric":["a"],"tags":{` + many + `}}`: `tag "t3" is there twice`,
 	} {
-		if _, err := Parse([]byte(src), someID); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseLine([]byte(src)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60s: %v, want %q", src, err, want)
 		}
 	}
@@ -141,7 +147,7 @@ func TestLinesSurvive(t *testing.T) {
 		if err != nil || src[len(src)-1] != '\n' {
 			t.Fatalf("%q, %v", src, err)
 		}
-		got, err := Parse(src, someID)
+		got, err := parseLine(src)
 		normal(&got)
 		if err != nil || !bytes.Equal(tags.AppendChange(nil, &got), tags.AppendChange(nil, &c)) ||
 			reflect.DeepEqual(got, tags.Change{}) {
@@ -298,7 +304,7 @@ func BenchmarkParse(b *testing.B) {
 		`{"bucket":"b","metric":["base","host-00777","cpu","core3"],"name":["cpu"],"tags":{"tag1":"value-77.net","tag2":"value-7.net","tag3":"value-777.net","tag4":"value-7777.net","tag5":"value-77777.net"}}`)
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Parse(src, someID); err != nil {
+		if _, err := parseLine(src); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -307,7 +313,7 @@ func BenchmarkParse(b *testing.B) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(`{"bucket":"b","metric":["a"],"tags":{"a:b":"c"}}`))
 	f.Fuzz(func(t *testing.T, src []byte) {
-		c, err := Parse(src, someID)
+		c, err := parseLine(src)
 		if err == nil && c.Check() != nil {
 			t.Fatalf("%q is read as a change that is not valid: %v", src, c.Check())
 		}

@@ -229,7 +229,7 @@ func TestBrokenFilesKeepTheOld(t *testing.T) {
 				errors.Join(serverErr, clientErr) != nil {
 				t.Fatal(serverErr, clientErr)
 			}
-			a.Expires()
+			a.current()
 		}
 		if n := strings.Count(a.log.String(), "level=ERROR"); n != 1 ||
 			!strings.Contains(a.log.String(), path) {
@@ -238,18 +238,18 @@ func TestBrokenFilesKeepTheOld(t *testing.T) {
 		noSecret(t, a.log.String(), read(t, b.files.Key), whole)
 		write(t, path, whole)
 		a.advance(time.Minute)
-		a.Expires()
+		a.current()
 	}
 }
 
 func TestExpiryIsWarnedOfOnceADay(t *testing.T) {
 	a := load(t, create(t, t.TempDir(), "a", false))
-	if want := start.Add(nodeLifetime); !a.Expires().Equal(want) || a.log.Len() > 0 {
-		t.Fatalf("expires %s, not %s; %s", a.Expires(), want, &a.log)
+	if want := start.Add(nodeLifetime); !a.current().expires.Equal(want) || a.log.Len() > 0 {
+		t.Fatalf("expires %s, not %s; %s", a.current().expires, want, &a.log)
 	}
 	a.advance(nodeLifetime - warnBefore + time.Hour)
 	for range 48 {
-		a.Expires()
+		a.current()
 		a.advance(time.Hour)
 	}
 	if n := strings.Count(a.log.String(), "level=WARN"); n != 2 {

@@ -23,7 +23,7 @@ type KeeperOptions struct {
 }
 
 // Keeper gives TLS the certificates that the files have now. It has no goroutine:
-// handshakes, and calls of Expires, look at the files. All methods may be called at once.
+// handshakes look at the files. All methods may be called at once.
 type Keeper struct {
 	files Files
 	o     KeeperOptions
@@ -40,7 +40,7 @@ type loaded struct {
 	raw     [3][]byte
 	cert    tls.Certificate
 	roots   *x509.CertPool
-	expires time.Time
+	expires time.Time // when others stop accepting this node: its certificate or the CA has ended
 }
 
 // Load reads the files of a node and checks that they belong together.
@@ -58,9 +58,6 @@ func Load(files Files, o KeeperOptions) (*Keeper, error) {
 	k.warn(at)
 	return k, nil
 }
-
-// Expires says when others stop accepting this node: its certificate or the CA has ended.
-func (k *Keeper) Expires() time.Time { return k.current().expires }
 
 // Server returns a configuration that takes connections of nodes of this cluster only.
 // Session tickets are off: a resumed session would outlive a change of the CA.

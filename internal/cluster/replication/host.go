@@ -28,9 +28,6 @@ func (c *Config) require(q Quorums) bool {
 	return q != before
 }
 
-// Partitions returns how many there are.
-func (c *Core) Partitions() int { return c.view.Partitions() }
-
 // Maintain says whether a member, be it this node, leaves reads and writes to others. What it keeps
 // for others it goes on to deliver; it is compared when it is over.
 func (c *Core) Maintain(t Time, id ring.ID, on bool) {

@@ -181,35 +181,3 @@ func (c *Core) finishRead(request uint64, r *read, done bool) {
 	c.replies = append(c.replies, Reply{Request: request, Done: done, Slots: slots, Copies: copies})
 	delete(c.reads, request)
 }
-
-// CopyState is what an owner says of the chunks of a range before anything travels.
-type CopyState struct {
-	Node    ring.ID
-	Digest  uint64 // over the resolved words
-	Newer   bool   // it has slots of the range that its digest leaves out
-	Unknown bool   // damage took slots of the range
-}
-
-// OneAggregates returns the first owner that may aggregate the range alone: R − 1 others have
-// the same digest, nobody who answered has another or something newer, and none of those that
-// count has a hole. If there is none, slots travel and are merged.
-func OneAggregates(states []CopyState, r int) (ring.ID, bool) {
-	whole, equal := -1, 0
-	for i, s := range states {
-		switch {
-		case s.Newer:
-			return ring.ID{}, false
-		case s.Unknown:
-			continue // it may have anything
-		case whole < 0:
-			whole = i
-		case s.Digest != states[whole].Digest:
-			return ring.ID{}, false
-		}
-		equal++
-	}
-	if whole < 0 || equal < r {
-		return ring.ID{}, false
-	}
-	return states[whole].Node, true
-}

@@ -39,31 +39,6 @@ func (v *View) moves(n int, fetches func(from, to []ID, owner bool) bool) (moves
 	return moves
 }
 
-// Drops returns the members that give a partition up once the changes under way are complete.
-func (v *View) Drops(partition int) (out []ID) {
-	future := v.Owners(nil, partition, Future, 0)
-	for _, id := range v.Owners(nil, partition, Current, 0) {
-		if !slices.Contains(future, id) {
-			out = append(out, id)
-		}
-	}
-	return out
-}
-
-// Difference returns how partitions move from the owners of one view to those of another,
-// both of the same ring_size.
-func Difference(before, after *View) (moves []Move) {
-	for p := range before.config.Partitions {
-		from := before.Owners(nil, p, Current, 0)
-		for _, id := range after.Owners(nil, p, Current, 0) {
-			if !slices.Contains(from, id) {
-				moves = append(moves, Move{Partition: p, From: from, To: id})
-			}
-		}
-	}
-	return moves
-}
-
 // Changing reports whether members join or leave, or n changes.
 func (v *View) Changing() bool {
 	c := &v.config

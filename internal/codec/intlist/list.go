@@ -18,7 +18,6 @@ const (
 	patchedFlag = 1 << 5
 	factorFlag  = 1 << 6
 	sparseFlag  = 1 << 7 // of riceCode
-	headFlags   = patchedFlag | factorFlag | sparseFlag
 
 	// These stand where other lists have the size of a group, less one.
 	growthCode = 6

@@ -47,7 +47,6 @@ const (
 	floatMarker = uint64(1) << 63
 	firstFloat  = uint64(0x04) << 56
 	tagInt      = uint64(0x01) << 56
-	tagMask     = uint64(0xff) << 56
 	payload56   = uint64(1)<<56 - 1
 
 	tagDecimal = 0x02
