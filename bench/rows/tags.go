@@ -16,8 +16,8 @@ import (
 	"dalmatiner/internal/api/tagline"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/node"
 	"dalmatiner/internal/query/dql"
+	"dalmatiner/internal/query/local"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
@@ -267,7 +267,7 @@ func (b *bench) tagLookups(ctx context.Context, data string, c *haggar.Config, a
 	if err := x.Close(); err != nil {
 		return err
 	}
-	index := node.Lookups(s)
+	index := local.New(local.Options{Store: s, Tags: s.Tags().Index()}).Offers().Index
 	for _, l := range tagLookupRows {
 		q, err := dql.Parse("SELECT m FROM x WHERE " + l.where + " LAST 1s")
 		if err != nil {

@@ -55,7 +55,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 	}
 	o := cluster.Options{
 		FS: vfs.Default, Dir: n.cfg.DataDir, Store: n.store,
-		Local:  newSource(n.store, n.store.Tags().Index(), n.rec, &n.status.read),
+		Local:  n.source(),
 		Logger: n.logger, Now: time.Now, Memory: n.memory.budget, OnFatal: n.fail,
 		Name: n.cfg.Node, Zone: c.Zone, Listen: c.Listen, Gossip: c.GossipAddr(), Join: c.Seeds(),
 		Cookie:     cookie,

@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/dql"
+	"dalmatiner/internal/query/local"
 	seam "dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
@@ -75,7 +75,7 @@ func taggedStore(b *testing.B) *store.Store {
 // a point in the last minute.
 func BenchmarkLookup(b *testing.B) {
 	s := taggedStore(b)
-	src := newSource(s, s.Tags().Index(), monitor.New(), new(atomic.Int64))
+	src := local.New(local.Options{Store: s, Tags: s.Tags().Index()})
 	tag := func(n int) dql.DimVar { return dql.DimVar{Name: fmt.Sprint("tag", n)} }
 	equal := func(n, v int) *dql.Cond {
 		return &dql.Cond{Op: dql.CondEqual, Tag: tag(n), Value: fmt.Sprint("value-", v, ".net")}
@@ -103,7 +103,8 @@ func BenchmarkLookup(b *testing.B) {
 				Start: now - 60_000, End: now}
 			for b.Loop() {
 				hits := 0
-				err := src.index.Lookup(context.Background(), l, func(seam.Hit) bool { hits++; return true })
+				err := src.Offers().Index.Lookup(context.Background(), l,
+					func(seam.Hit) bool { hits++; return true })
 				if err != nil || hits != c.hits {
 					b.Fatalf("%d hits, want %d: %v", hits, c.hits, err)
 				}

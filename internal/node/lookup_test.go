@@ -3,14 +3,13 @@ package node
 import (
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/local"
 	"dalmatiner/internal/tags"
 )
 
@@ -33,7 +32,7 @@ func TestLookupsInAStore(t *testing.T) {
 			Set:  []tags.Tag{{TagName: tags.TagName{Name: []byte("host")}, Value: []byte(name)}}})
 	}
 	e := &query.Engine{
-		Source: newSource(p.store, index, monitor.New(), new(atomic.Int64)),
+		Source: local.New(local.Options{Store: p.store, Tags: index}),
 		Now:    func() time.Time { return time.Unix(p.now.Load(), 0) },
 	}
 	find := func(q, want string) {
@@ -65,7 +64,7 @@ func TestLookupsInAStore(t *testing.T) {
 	check()
 	p.must(p.store.Close())
 	p.open()
-	e.Source = newSource(p.store, index, monitor.New(), new(atomic.Int64))
+	e.Source = local.New(local.Options{Store: p.store, Tags: index})
 	check()
 	p.must(p.store.DeleteBucket("b"))
 	find("SELECT m FROM c AS $host LAST 3d", "")

@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/codec/sumtree"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
 )
@@ -42,7 +43,7 @@ func (m merged) Bucket(name string) (query.Bucket, error) {
 		switch {
 		case err == nil:
 			b = append(b, part)
-		case errors.Is(err, query.ErrUnknownBucket):
+		case errors.Is(err, buckets.ErrUnknown):
 			unknown = err
 		default:
 			return nil, err

@@ -30,6 +30,8 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/local"
+	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/tagstore"
@@ -326,9 +328,15 @@ func (n *node) handler(open *httpConns) http.Handler {
 	})
 }
 
+// source is what queries read of this node.
+func (n *node) source() source.Source {
+	return local.New(local.Options{Store: n.store, Tags: n.store.Tags().Index(), Latency: n.rec,
+		Slots: &n.status.read})
+}
+
 func (n *node) engine() *query.Engine {
 	e := &query.Engine{
-		Source: newSource(n.store, n.store.Tags().Index(), n.rec, &n.status.read),
+		Source: n.source(),
 		Events: n.store.Events(),
 		Now:    time.Now,
 		// With its own goroutine a query reads on every processor; many at once

@@ -18,10 +18,10 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/local"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
 )
@@ -70,7 +70,7 @@ func (p *pairNode) open() {
 
 // source is what queries of the node read.
 func (p *pairNode) source() query.Source {
-	return newSource(p.store, tags.New(), monitor.New(), new(atomic.Int64))
+	return local.New(local.Options{Store: p.store, Tags: tags.New()})
 }
 
 // write sends the slots [from, past) of a series, as value has them.

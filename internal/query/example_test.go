@@ -8,6 +8,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/dql"
@@ -22,7 +23,7 @@ func (thermometer) Offers() query.Offers { return query.Offers{} }
 
 func (thermometer) Bucket(name string) (query.Bucket, error) {
 	if name != "home" {
-		return nil, fmt.Errorf("%w: %s", query.ErrUnknownBucket, metric.Quoted(name))
+		return nil, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quoted(name))
 	}
 	return thermometer{}, nil
 }

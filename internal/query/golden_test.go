@@ -13,6 +13,7 @@ import (
 	_ "time/tzdata"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query"
@@ -182,7 +183,7 @@ func (s *script) query(text string, opt query.Options) string {
 		kind := "error"
 		for name, target := range map[string]error{
 			"unsupported": query.ErrUnsupported, "no results": query.ErrNoResults,
-			"unknown bucket": query.ErrUnknownBucket,
+			"unknown bucket": buckets.ErrUnknown,
 		} {
 			if errors.Is(err, target) {
 				kind = name

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/dql"
@@ -42,7 +43,7 @@ func (b tagBuckets) Tagged(id uint64) (source.Bucket, error) {
 			return bucketOf(b.memory, info), nil
 		}
 	}
-	return nil, query.ErrUnknownBucket
+	return nil, buckets.ErrUnknown
 }
 
 func (b tagBuckets) May(_ context.Context, of source.Bucket, keys [][]byte, from, past int64,

@@ -151,7 +151,7 @@ type Result struct {
 func (r *Result) Ended(s *Series) bool { return !r.Compat && s.HeldUntil < r.Until }
 
 // Query runs one query. Errors in the query are *dql.Error; the causes that a
-// caller may tell apart are ErrUnknownBucket, ErrUnsupported and *LimitError.
+// caller may tell apart are buckets.ErrUnknown, ErrUnsupported and *LimitError.
 // A query that finds no series returns ErrNoResults. The result is the
 // caller's, but what its series hold may be shared with others: nobody changes it.
 func (e *Engine) Query(ctx context.Context, text string, opt Options) (*Result, error) {

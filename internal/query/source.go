@@ -18,6 +18,3 @@ type (
 
 // MaxRead is the most slots that the engine asks of a series in one call.
 const MaxRead = source.MaxRead
-
-// ErrUnknownBucket is wrapped by the error for a bucket that does not exist.
-var ErrUnknownBucket = source.ErrUnknownBucket

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/codec/sumtree"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/source"
@@ -176,7 +177,7 @@ func (m *memory) load(bucket string, key []byte, from int64, words []uint64) {
 func (m *memory) Bucket(name string) (query.Info, error) {
 	b, ok := m.buckets[name]
 	if !ok {
-		return b, fmt.Errorf("%w: %s", query.ErrUnknownBucket, metric.Quoted(name))
+		return b, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quoted(name))
 	}
 	return b, nil
 }

@@ -66,7 +66,7 @@ func TestStatusOfEngineErrors(t *testing.T) {
 		{dql.NewError("x", 0, nil, "wrong"), 400, reasonSyntax},
 		{dql.NewError("x", 0, limit, limit.Error()), 400, reasonLimit},
 		{dql.NewError("x", 0, query.ErrUnsupported, "no"), 400, reasonUnsupported},
-		{dql.NewError("x", 0, fmt.Errorf("%w 'b'", query.ErrUnknownBucket), "no"), 404,
+		{dql.NewError("x", 0, fmt.Errorf("%w 'b'", buckets.ErrUnknown), "no"), 404,
 			reasonUnknownBucket},
 		{context.DeadlineExceeded, 503, reasonBusy},
 		{errBroken, 500, ""},

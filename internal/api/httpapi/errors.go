@@ -80,7 +80,7 @@ func classify(err error) (status int, reason string) {
 		return http.StatusServiceUnavailable, reasonNoMajority
 	case errors.Is(err, query.ErrNoResults):
 		return http.StatusNotFound, reasonNoResults
-	case errors.Is(err, query.ErrUnknownBucket), errors.Is(err, buckets.ErrUnknown):
+	case errors.Is(err, buckets.ErrUnknown):
 		return http.StatusNotFound, reasonUnknownBucket
 	case errors.As(err, &limit):
 		return http.StatusBadRequest, reasonLimit

@@ -185,7 +185,7 @@ func (s source) Offers() query.Offers { return query.Offers{} }
 func (s source) Bucket(name string) (query.Bucket, error) {
 	b, err := s.BucketByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w %s", query.ErrUnknownBucket, metric.Quoted(name))
+		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
 	}
 	return fakeBucket{fakeStore: s.fakeStore, info: b}, nil
 }

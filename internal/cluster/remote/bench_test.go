@@ -93,7 +93,7 @@ func BenchmarkOneSeries(b *testing.B) {
 		n.flush()
 	}
 	w.connect(b)
-	for name, of := range map[string]source.Source{"store": local{w.one},
+	for name, of := range map[string]source.Source{"store": w.one.source(),
 		"nodes": w.nodes[0].remote.Source()} {
 		b.Run(name, func(b *testing.B) {
 			s, dst := seriesOf(b, of, "b", "m.1"), make([]chunk.Header, 60)
@@ -117,7 +117,7 @@ func BenchmarkManySeries(b *testing.B) {
 		n.flush()
 	}
 	w.connect(b)
-	for name, of := range map[string]source.Source{"store": local{w.one},
+	for name, of := range map[string]source.Source{"store": w.one.source(),
 		"nodes": w.nodes[0].remote.Source()} {
 		for _, together := range []int{8, 64, 256} {
 			b.Run(fmt.Sprintf("%s/%d", name, together), func(b *testing.B) {

@@ -32,7 +32,7 @@ func TestASilentNodeIsHedged(t *testing.T) {
 	owners := w.owners("b", "m.1")
 	owners[1].set(func(n *node) { n.silent = true })
 	s := seriesOf(t, owners[0].remote.Source(), "b", "m.1")
-	want := seriesOf(t, local{w.one}, "b", "m.1")
+	want := seriesOf(t, w.one.source(), "b", "m.1")
 	got, model := make([]uint64, 5000), make([]uint64, 5000)
 	if _, err := s.Read(patient(t), begin, got); err != nil {
 		t.Fatal(err)

@@ -21,12 +21,11 @@ import (
 	"dalmatiner/internal/cluster/ring"
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/local"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/deletion"
-	"dalmatiner/internal/store/reader"
 )
 
 // begin is the first slot that tests write, span how many there are. The last of them stay in the
@@ -123,7 +122,7 @@ func (n *node) open() {
 		Now: func() time.Time {
 			return n.w.now
 		}, Ready: func() bool { n.mu.Lock(); defer n.mu.Unlock(); return !n.notYet },
-		Ask: n.ask, Local: local{n}, Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows,
+		Ask: n.ask, Local: n.source(), Store: n.store, Incarnation: n.incarnation, Hints: n.hintRows,
 		Holders:  n.w.holders,
 		HintKeys: func(uint64) [][]byte { n.mu.Lock(); defer n.mu.Unlock(); return n.keys },
 		Differs: func(_ uint64, id metric.SeriesID, from, past int64) {
@@ -302,79 +301,9 @@ func value(n int) func(slot int64) uint64 {
 	}
 }
 
-// local is a store as queries of one node read it.
-type local struct{ n *node }
-
-func (l local) Offers() source.Offers {
-	return source.Offers{Aggregates: true, Older: true, Together: l}
-}
-
-func (l local) BucketNames() (names []string) {
-	for _, b := range l.n.store.Buckets() {
-		names = append(names, b.Name)
-	}
-	return names
-}
-
-func (l local) Bucket(name string) (source.Bucket, error) {
-	h, err := l.n.store.Bucket(name)
-	if errors.Is(err, buckets.ErrUnknown) {
-		err = unknownBucket{err}
-	}
-	if err != nil {
-		return nil, err
-	}
-	return localBucket{Bucket: h}, nil
-}
-
-func (l local) AggregateEach(ctx context.Context, list []source.Series, from, step int64,
-	dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
-	handles := make([]store.Series, len(list))
-	for i, s := range list {
-		handles[i] = s.(localSeries).Series
-	}
-	return l.n.store.AggregateEach(ctx, handles, from, step, dst,
-		func(i int, st reader.Stats, err error) error {
-			return each(i, costOf(&st), err)
-		})
-}
-
-type localBucket struct {
-	source.NoHistory
-	store.Bucket
-}
-
-func (b localBucket) Info() source.Info {
-	i := b.Bucket.Info()
-	return source.Info{ID: i.ID, Name: i.Name, Resolution: i.Resolution, TTL: i.TTL}
-}
-
-func (b localBucket) Mark() source.Mark { return b.NoHistory.Mark() }
-func (b localBucket) Since(m source.Mark, from int64) source.Unchanged {
-	return b.NoHistory.Since(m, from)
-}
-func (b localBucket) Series(key []byte) source.Series { return localSeries{b.Bucket.Series(key)} }
-
-type localSeries struct{ store.Series }
-
-func (s localSeries) Exists(context.Context) (bool, error) { return s.Series.Exists() }
-
-func (s localSeries) Read(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
-	st, err := s.ReadCounted(ctx, from, dst)
-	return costOf(&st), err
-}
-
-func (s localSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
-	st, err := s.Series.ReadOlder(ctx, from, dst)
-	return costOf(&st), err
-}
-
-func (s localSeries) WithStale() source.Series { return localSeries{s.Series.WithStale()} }
-
-func (s localSeries) Aggregate(ctx context.Context, from, step int64,
-	dst []chunk.Header) (source.Cost, error) {
-	st, err := s.Series.Aggregate(ctx, from, step, dst)
-	return costOf(&st), err
+// source is the store as queries of one node read it.
+func (n *node) source() source.Source {
+	return local.New(local.Options{Store: n.store, Tags: n.store.Tags().Index()})
 }
 
 // seriesOf returns a handle of a series of a source.

@@ -76,7 +76,7 @@ func (w *world) compare(of *node, seed uint64, ranges int) {
 	for _, text := range texts {
 		for _, opt := range []query.Options{{}, {Confidence: true, NoAggregates: true}} {
 			w.same(fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, begin-100, begin+span+50), opt,
-				of.remote.Source(), local{w.one})
+				of.remote.Source(), w.one.source())
 		}
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -88,7 +88,7 @@ func (w *world) compare(of *node, seed uint64, ranges int) {
 		step := []int64{16, 60, 720, 1000, 7200, 99_999}[random.IntN(6)]
 		text := fmt.Sprintf("SELECT %s(%s BUCKET b, %ds) BETWEEN %d000 AND %d000", fn, what, step, from,
 			past)
-		w.same(text, query.Options{Confidence: random.IntN(2) == 0}, of.remote.Source(), local{w.one})
+		w.same(text, query.Options{Confidence: random.IntN(2) == 0}, of.remote.Source(), w.one.source())
 	}
 }
 
@@ -168,7 +168,7 @@ func TestCopiesAnswerAsOneStore(t *testing.T) {
 			w.fill(rand.New(rand.NewPCG(1, uint64(tt.members))), tt.r > 1)
 			for i, n := range w.nodes {
 				if got, want := metricsOf(t, n.remote.Source(), "b", nil),
-					metricsOf(t, local{w.one}, "b", nil); !slices.Equal(got, want) {
+					metricsOf(t, w.one.source(), "b", nil); !slices.Equal(got, want) {
 					t.Fatalf("metrics %q, of one store %q", got, want)
 				}
 				w.compare(n, uint64(i), 20)
@@ -180,7 +180,7 @@ func TestCopiesAnswerAsOneStore(t *testing.T) {
 				w2.nodes[0].set(func(n *node) { n.down = true })
 				for i, n := range w2.nodes[1:] {
 					if got, want := metricsOf(t, n.remote.Source(), "b", nil),
-						metricsOf(t, local{w2.one}, "b", nil); !slices.Equal(got, want) {
+						metricsOf(t, w2.one.source(), "b", nil); !slices.Equal(got, want) {
 						t.Fatalf("metrics %q, of one store %q", got, want)
 					}
 					w2.compare(n, uint64(i), 15)
@@ -216,7 +216,7 @@ func TestRule5HintsAnswerReads(t *testing.T) {
 	}
 	for _, n := range w.nodes {
 		if got, want := metricsOf(t, n.remote.Source(), "b", nil),
-			metricsOf(t, local{w.one}, "b", nil); !slices.Equal(got, want) {
+			metricsOf(t, w.one.source(), "b", nil); !slices.Equal(got, want) {
 			t.Errorf("metrics %q, of one store %q", got, want)
 		}
 		w.compare(n, 9, 10)
@@ -326,7 +326,7 @@ func TestHolesAreFilledFromCopies(t *testing.T) {
 			text := fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, begin, begin+5000)
 			for _, opt := range []query.Options{{}, {NoAggregates: true, Confidence: true}, {Older: true}} {
 				for _, n := range w.nodes {
-					r := w.same(text, opt, n.remote.Source(), local{w.one})
+					r := w.same(text, opt, n.remote.Source(), w.one.source())
 					if h := r.Series[0].Unknown; (h != nil) != (damaged == 3) || h != nil &&
 						h.Slots != 2*chunk.Slots {
 						t.Errorf("%d copies are damaged, %s: unknown is %v", damaged, text, h)
@@ -344,7 +344,7 @@ func TestOverConnections(t *testing.T) {
 	w.connect(t)
 	for i, n := range w.nodes {
 		if got, want := metricsOf(t, n.remote.Source(), "b", nil),
-			metricsOf(t, local{w.one}, "b", nil); !slices.Equal(got, want) {
+			metricsOf(t, w.one.source(), "b", nil); !slices.Equal(got, want) {
 			t.Fatalf("metrics %q, of one store %q", got, want)
 		}
 		w.compare(n, uint64(i), 5)

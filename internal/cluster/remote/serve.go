@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/query/local"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/reader"
@@ -262,7 +263,7 @@ func (r *Remote) slotsHere(ctx context.Context, q *request, info *buckets.Info, 
 		} else {
 			st, err = s.ReadCounted(ctx, q.from, a.words)
 		}
-		a.cost = costOf(&st)
+		a.cost = local.CostOf(&st)
 		if err == nil && q.times {
 			err = s.ReadTimestamped(ctx, q.from, a.words, a.times)
 			for i, w := range a.words {
@@ -348,7 +349,7 @@ func (r *Remote) aggregatesHere(ctx context.Context, q *request, list []copyOf,
 				return err
 			}
 			a := &answers[next]
-			a.headers, a.cost = dst, costOf(&st)
+			a.headers, a.cost = dst, local.CostOf(&st)
 			return give(next + 1)
 		})
 	if err != nil {
@@ -369,24 +370,10 @@ func (r *Remote) digestsHere(ctx context.Context, q *request, c *copyOf, a *answ
 		if err != nil {
 			return err
 		}
-		cost := costOf(&st)
+		cost := local.CostOf(&st)
 		a.digests[i] = digest
 		a.cost.Unknown = append(a.cost.Unknown, cost.Unknown...)
 		a.cost.MoreUnknown += cost.MoreUnknown
 	}
 	return nil
-}
-
-func costOf(st *reader.Stats) source.Cost {
-	cost := source.Cost{
-		Headers:     st.Headers,
-		Rollups:     st.Rollups,
-		Decoded:     st.Points,
-		Bytes:       st.Bytes,
-		MoreUnknown: st.MoreUnknown,
-	}
-	for _, u := range st.Unknown {
-		cost.Unknown = append(cost.Unknown, source.Unknown{From: u.From, Past: u.Past, Why: u.Why})
-	}
-	return cost
 }

@@ -39,7 +39,7 @@ func (n nodes) Bucket(name string) (source.Bucket, error) {
 	}
 	info, err := n.r.o.Store.BucketByName(name)
 	if err != nil || info.ID != local.Info().ID {
-		return nil, unknownBucket{buckets.Unknown(name)} // it was deleted just now
+		return nil, buckets.Unknown(name) // it was deleted just now
 	}
 	return &bucket{
 		r:       n.r,
@@ -48,12 +48,6 @@ func (n nodes) Bucket(name string) (source.Bucket, error) {
 		private: n.r.o.Private != nil && n.r.o.Private(name),
 	}, nil
 }
-
-// unknownBucket is the store's error in the words of the engine.
-type unknownBucket struct{ error }
-
-func (e unknownBucket) Unwrap() error        { return e.error }
-func (e unknownBucket) Is(target error) bool { return target == source.ErrUnknownBucket }
 
 // bucket is a handle of a bucket for one query. It keeps no history: nothing tells of changes of
 // other nodes.

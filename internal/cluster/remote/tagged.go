@@ -17,7 +17,7 @@ func (r *Remote) Tagged(id uint64) (source.Bucket, error) {
 			return r.Bucket(info.Name)
 		}
 	}
-	return nil, unknownBucket{fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)}
+	return nil, fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)
 }
 
 // Bucket implements finder.Buckets.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
@@ -24,7 +25,7 @@ type Index struct {
 // Buckets is what an Index asks of the store. Handles are for one query.
 type Buckets interface {
 	// Tagged returns a handle of the bucket with an id, or an error that wraps
-	// source.ErrUnknownBucket.
+	// buckets.ErrUnknown.
 	Tagged(id uint64) (source.Bucket, error)
 
 	// Bucket returns a handle of the bucket with a name, or such an error.
@@ -101,7 +102,7 @@ func (f *find) handle(handles map[uint64]source.Bucket, id uint64) (source.Bucke
 		return b, nil
 	}
 	b, err := f.Buckets.Tagged(id)
-	if errors.Is(err, source.ErrUnknownBucket) {
+	if errors.Is(err, buckets.ErrUnknown) {
 		b, err = nil, nil
 	}
 	handles[id] = b
@@ -273,7 +274,7 @@ func (f *find) kept(may []bool) (keys []byte, values string) {
 // known, those are left out that the index has in the collection.
 func (f *find) untagged(where *tags.Cond, known bool) error {
 	b, err := f.Buckets.Bucket(f.l.Collection)
-	if errors.Is(err, source.ErrUnknownBucket) {
+	if errors.Is(err, buckets.ErrUnknown) {
 		return nil
 	}
 	if err != nil {

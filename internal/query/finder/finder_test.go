@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/tags"
@@ -38,7 +39,7 @@ func (o only) Tagged(uint64) (source.Bucket, error) { return o.b, nil }
 
 func (o only) Bucket(name string) (source.Bucket, error) {
 	if name != "b" {
-		return nil, source.ErrUnknownBucket
+		return nil, buckets.ErrUnknown
 	}
 	return o.b, nil
 }

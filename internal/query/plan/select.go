@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"dalmatiner/internal/host/suggest"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query/dql"
 	"dalmatiner/internal/query/function"
@@ -28,7 +29,7 @@ func (p *planner) bucket(name string, pos int) (bucket, error) {
 	handle, err := p.source.Bucket(name)
 	if err != nil {
 		var near []string
-		if errors.Is(err, source.ErrUnknownBucket) {
+		if errors.Is(err, buckets.ErrUnknown) {
 			for _, name := range suggest.Of(name, p.source.BucketNames()) {
 				near = append(near, metric.Quoted(name))
 			}

@@ -9,7 +9,6 @@ package source
 
 import (
 	"context"
-	"errors"
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query/dql"
@@ -21,7 +20,7 @@ type Source interface {
 	Offers() Offers
 
 	// Bucket returns a handle of the bucket of that name, or an error that wraps
-	// ErrUnknownBucket. A handle is used by one query.
+	// buckets.ErrUnknown. A handle is used by one query.
 	Bucket(name string) (Bucket, error)
 
 	// BucketNames returns the names of all buckets, for suggestions.
@@ -133,9 +132,6 @@ type Steps struct {
 
 // MaxRead is the most slots that a query asks of a series in one call.
 const MaxRead = 65536
-
-// ErrUnknownBucket is wrapped by the error for a bucket that does not exist.
-var ErrUnknownBucket = errors.New("unknown bucket")
 
 // Index finds series by their tags.
 type Index interface {
