@@ -21,23 +21,24 @@ type follower struct {
 	paused chan chan struct{} // gets what to close when the node has begun again with the others
 	waits  atomic.Bool        // for members that are not reached yet
 
-	mu      sync.Mutex
-	linked  map[ring.ID]bool // there is a connection to them
-	heard   map[ring.ID]bool // and one from them: without it they take this node for down
-	renewed map[ring.ID]bool // it is another one than the protocol was told of
+	// Of the goroutine that follows the ring.
 	known   map[ring.ID]bool // connections are kept to them
 	version ring.Version     // that the protocol was told
 	told    map[ring.ID]bool // nodes in maintenance that the protocol was told of
+
+	mu      sync.Mutex       // for what connections say
+	linked  map[ring.ID]bool // there is a connection to them
+	heard   map[ring.ID]bool // and one from them: without it they take this node for down
+	renewed map[ring.ID]bool // it is another one than the protocol was told of
 }
 
 func (f *follower) begin(v *ring.View, self ring.ID, pace Pace) {
 	f.poke, f.paused, f.pulse = make(chan struct{}, 1), make(chan chan struct{}), newPulse(pace)
 	f.waits.Store(true)
-	f.linked, f.heard, f.renewed, f.known, f.version = make(map[ring.ID]bool), make(map[ring.ID]bool),
-		make(map[ring.ID]bool), make(map[ring.ID]bool), v.Version()
+	f.linked, f.heard, f.renewed = map[ring.ID]bool{}, map[ring.ID]bool{}, map[ring.ID]bool{}
+	f.known, f.version, f.told = map[ring.ID]bool{}, v.Version(), map[ring.ID]bool{}
 	f.ups.Store(&map[ring.ID]bool{self: true})
 	f.away.Store(&map[ring.ID]bool{})
-	f.told = map[ring.ID]bool{}
 }
 
 // reaches reports whether a node can be asked at all.
