@@ -46,11 +46,11 @@ type conn struct {
 	ctx   context.Context // of the connection; other leases are awaited together with lease
 	in    conns.Reader
 
-	stream   *wire.StreamParser // nil in normal mode
-	sink     *sink
-	coalesce coalescer
-	deadline bool      // a read deadline is set
-	due      time.Time // when points that wait for a flush are committed, zero when none do
+	stream    *wire.StreamParser // nil in normal mode
+	committer *committer
+	coalesce  coalescer
+	deadline  bool      // a read deadline is set
+	due       time.Time // when points that wait for a flush are committed, zero when none do
 }
 
 func newConn(s *Server, nc *conns.Conn) *conn {
@@ -77,8 +77,8 @@ func (c *conn) run() error {
 	unfinished := c.lease.Bytes() > 0
 	c.giveBack() // others need not wait until the peer has read why it is refused
 	c.coalesce.close()
-	if c.sink != nil {
-		err = errors.Join(err, c.sink.close())
+	if c.committer != nil {
+		err = errors.Join(err, c.committer.close())
 	}
 	var refused *errRefused
 	if why := c.nc.WhyCut(); why != "" {
@@ -90,7 +90,7 @@ func (c *conn) run() error {
 	if errors.As(err, &refused) {
 		c.s.o.Store.Account().RefuseRequest(refused.reason)
 		// A classic stream has no replies: its client would not read one.
-		if c.stream == nil || c.sink.acks != nil {
+		if c.stream == nil || c.committer.acks != nil {
 			err = errors.Join(err, c.reply(wire.AppendError(nil, refused.Error())))
 			c.drain()
 		}
@@ -140,7 +140,7 @@ func (c *conn) consume() error {
 		yield()
 		c.whole()
 	}
-	n, err := c.stream.Parse(c.buf[c.r:c.w], c.sink.points, c.sink)
+	n, err := c.stream.Parse(c.buf[c.r:c.w], c.committer.points, c.committer)
 	c.r += n
 	if n > 0 {
 		c.whole()
@@ -148,7 +148,7 @@ func (c *conn) consume() error {
 	if err != nil {
 		return refuse(err)
 	}
-	return c.sink.err
+	return c.committer.err
 }
 
 // whole notes that the peer has sent something whole.
@@ -253,13 +253,13 @@ func (c *conn) replace(by *sync.Pool) {
 // kept them until the sender spoke again. It also makes one return to look for
 // what was coalesced.
 func (c *conn) armDeadline() error {
-	if c.sink == nil || c.deadline || !c.coalesce.on && !c.sink.points.Pending() ||
+	if c.committer == nil || c.deadline || !c.coalesce.on && !c.committer.points.Pending() ||
 		c.s.conns.ShuttingDown() {
 		return nil
 	}
 	now := time.Now()
-	if c.due.IsZero() && c.sink.points.Pending() {
-		c.due = now.Add(c.sink.delay)
+	if c.due.IsZero() && c.committer.points.Pending() {
+		c.due = now.Add(c.committer.delay)
 	}
 	at := c.due
 	if look := now.Add(coalesceTime); c.coalesce.on && (at.IsZero() || look.Before(at)) {
@@ -276,7 +276,7 @@ func (c *conn) wakeAt(t time.Time) error {
 	if err := c.nc.SetReadDeadline(t); err != nil {
 		return err
 	}
-	if c.s.conns.ShuttingDown() || c.sink.broken() {
+	if c.s.conns.ShuttingDown() || c.committer.broken() {
 		return c.nc.SetReadDeadline(conns.LongAgo)
 	}
 	return nil
@@ -287,14 +287,14 @@ func (c *conn) idle() error {
 	if c.s.conns.ShuttingDown() {
 		return io.EOF
 	}
-	if c.sink.broken() {
+	if c.committer.broken() {
 		return errBroken
 	}
 	c.deadline = false
 	if !c.due.IsZero() && !time.Now().Before(c.due) {
 		c.due = time.Time{}
-		if c.sink.Flush(); c.sink.err != nil {
-			return c.sink.err
+		if c.committer.Flush(); c.committer.err != nil {
+			return c.committer.err
 		}
 	}
 	if err := c.coalesce.looked(); err != nil {

@@ -18,9 +18,10 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// sink is where a stream goes: its points straight to the stream of the write seam, its
-// flushes here. It is the connection's goroutine that calls it.
-type sink struct {
+// committer takes the flushes of a stream, whose points go straight to the stream of the write
+// seam: it commits what came, and has the flushes answered that want it. It is the connection's
+// goroutine that calls it.
+type committer struct {
 	points write.Stream
 	c      *conn
 	delay  time.Duration // points wait at most this long for a flush
@@ -66,8 +67,8 @@ func (c *conn) open(q *wire.Request) error {
 		c.coalesce = newCoalescer(c.nc.Conn, &c.s.stats.Coalescing)
 	}
 	delay := time.Duration(max(1, int64(q.Delay))*info.Resolution) * time.Millisecond
-	s := &sink{points: stream, c: c, delay: min(delay, maxDelay), acks: acks}
-	c.sink = s
+	s := &committer{points: stream, c: c, delay: min(delay, maxDelay), acks: acks}
+	c.committer = s
 	c.stream = wire.NewStreamParser(q, c.s.o.MaxMessage)
 	return nil
 }
@@ -77,9 +78,9 @@ func (c *conn) open(q *wire.Request) error {
 const maxDelay = 5 * time.Second
 
 // Flush commits what came since the last flush.
-func (s *sink) Flush() { s.commit() }
+func (s *committer) Flush() { s.commit() }
 
-func (s *sink) commit() write.Token {
+func (s *committer) commit() write.Token {
 	s.c.s.stats.Flushes.Add(1)
 	start := time.Now()
 	token, err := s.points.Commit()
@@ -91,7 +92,7 @@ func (s *sink) commit() write.Token {
 }
 
 // FlushAck commits, and answers seq when that is durable.
-func (s *sink) FlushAck(seq uint64) {
+func (s *committer) FlushAck(seq uint64) {
 	token := s.commit()
 	if s.err != nil {
 		return
@@ -100,7 +101,7 @@ func (s *sink) FlushAck(seq uint64) {
 }
 
 // close commits what is pending and waits for the answers that are due.
-func (s *sink) close() error {
+func (s *committer) close() error {
 	err := s.points.Close()
 	if s.acks != nil {
 		err = errors.Join(err, s.acks.close())
@@ -128,7 +129,7 @@ type acker struct {
 var errBroken = errors.New("the stream cannot be acknowledged")
 
 // broken reports whether answers that are due will not come.
-func (s *sink) broken() bool { return s != nil && s.acks != nil && s.acks.over.Load() }
+func (s *committer) broken() bool { return s != nil && s.acks != nil && s.acks.over.Load() }
 
 // pendingAck is a flush that is to be answered, and what became of the points
 // since the one before: counts are complete when the token is durable.

@@ -64,7 +64,7 @@ func (b *buffer) clear() { b.runs, b.before = b.runs[:0], 0 }
 
 // take takes the runs that have ended out of the buffer, refuses those of slots that the
 // bucket does not take, and returns the others, which are valid until more is added.
-func (b *buffer) take(k *sink) ([]head.Run, []uint64) {
+func (b *buffer) take(k *storer) ([]head.Run, []uint64) {
 	runs, words := b.runs, b.words[:b.before]
 	b.clear()
 	lo, hi := k.slots()

@@ -95,7 +95,7 @@ func (in *Intake) NewSession(info buckets.Info, how write.Options) (*Session, er
 	if how.Report != nil {
 		into = &x.counts
 	}
-	x.sink = sink{
+	x.storer = storer{
 		o: &in.o, b: b, width: b.Width(), neverWait: how.NeverWait, copies: how.Copies, stale: how.Stale,
 		filler: in.o.Columns.NewFiller(b), writer: in.o.Ledger.NewWriter(how.Copies, into),
 	}

@@ -28,7 +28,7 @@ const (
 // when the points were refused.
 func (x *Session) find(key []byte, p points) bool {
 	if len(key) == 0 {
-		x.sink.refuse(account.EmptyName, p.n)
+		x.storer.refuse(account.EmptyName, p.n)
 		return false
 	}
 	return x.follows(key) || x.lookUp(key, p)
@@ -54,7 +54,7 @@ func (x *Session) follows(key []byte) bool {
 
 // lookUp is find by hash.
 func (x *Session) lookUp(key []byte, of points) bool {
-	p, ok := x.sink.locate(key, of)
+	p, ok := x.storer.locate(key, of)
 	if !ok {
 		return false
 	}
@@ -81,7 +81,7 @@ func (x *Session) predict(p columns.Position) {
 // looked up later with others, or refuses it: then it is false.
 func (x *Session) seek(key []byte, slot, word uint64) bool {
 	if len(key) == 0 {
-		x.sink.refuse(account.EmptyName, 1)
+		x.storer.refuse(account.EmptyName, 1)
 		return false
 	}
 	if (x.misses < alwaysTry || x.misses%tryEvery == 2) && x.follows(key) {
@@ -104,8 +104,8 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 
 // probe makes what follows key the other position to go on from.
 func (x *Session) probe(key []byte) {
-	series := x.sink.o.Columns
-	ref, known := series.Index.Lookup(x.sink.b.SeriesID(key))
+	series := x.storer.o.Columns
+	ref, known := series.Index.Lookup(x.storer.b.SeriesID(key))
 	if !known || ref.Inactive() {
 		return
 	}
@@ -118,7 +118,7 @@ func (x *Session) probe(key []byte) {
 func (x *Session) keep(key []byte, slot, word uint64) bool {
 	b := &x.buffer
 	b.endRun()
-	if len(b.runs) > 0 && slot >= b.lo && (slot <= b.hi || slot-b.lo >= uint64(x.sink.b.Height)) {
+	if len(b.runs) > 0 && slot >= b.lo && (slot <= b.hi || slot-b.lo >= uint64(x.storer.b.Height)) {
 		x.flush() // what was buffered would come late behind it
 	}
 	if x.unpredicted == nil {
@@ -135,7 +135,7 @@ func (x *Session) add(key []byte, slot, word uint64) {
 	if x.unpredicted.full(key, slot) {
 		x.storeUnpredicted()
 	}
-	due := slot + uint64(x.sink.b.Height)
+	due := slot + uint64(x.storer.b.Height)
 	if due <= x.buffer.runSlot {
 		due = math.MaxUint64 // it is late in any case
 	}
@@ -180,7 +180,7 @@ func (x *Session) settleAll() {
 // storeUnpredicted stores all unpredicted points. A sender that began a series may go on
 // behind its column.
 func (x *Session) storeUnpredicted() {
-	if p := x.unpredicted.store(&x.sink); p.Group != nil {
+	if p := x.unpredicted.store(&x.storer); p.Group != nil {
 		x.other = p
 	}
 }

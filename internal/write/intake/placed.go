@@ -21,12 +21,12 @@ type piece struct {
 // have none are left out, and so are empty keys: the first point of a series gives it a column. It
 // is nil in a bucket with timestamps.
 func (x *Session) Place(keys [][]byte) *Placed {
-	if x.sink.width != 1 {
+	if x.storer.width != 1 {
 		return nil
 	}
 	p := new(Placed)
 	for i, key := range keys {
-		at, ok := x.sink.o.Columns.Locate(x.sink.b.SeriesID(key), key)
+		at, ok := x.storer.o.Columns.Locate(x.storer.b.SeriesID(key), key)
 		if !ok || len(key) == 0 {
 			continue
 		}

@@ -24,7 +24,7 @@ type Session struct {
 	sets        *sets        // where it comes from
 	buffer      buffer       // points that were
 
-	sink       sink     // stores both
+	storer     storer   // stores both
 	entry      []uint64 // with several points
 	timestamps bool     // Points takes pairs
 
@@ -40,13 +40,13 @@ type Totals struct{ Received, Refused uint64 }
 // came. key is only read during the call.
 // In a bucket with timestamps it gets the begin of its slot as one.
 func (x *Session) Point(key []byte, slot uint64, raw uint64) {
-	if x.sink.width != 1 {
-		x.Timestamped(key, slot, raw, x.sink.b.SlotBegin(slot))
+	if x.storer.width != 1 {
+		x.Timestamped(key, slot, raw, x.storer.b.SlotBegin(slot))
 		return
 	}
-	w, ok := x.sink.normalize(raw)
+	w, ok := x.storer.normalize(raw)
 	if !ok {
-		x.sink.refuse(account.BadType, 1)
+		x.storer.refuse(account.BadType, 1)
 		return
 	}
 	if !x.position.Columns.Is(x.position.Column, key) && !x.seek(key, slot, w) {
@@ -75,7 +75,7 @@ type match func(words []uint64, names []byte, expected []kernel.Span, buf []byte
 
 func (x *Session) take(slot uint64, buf []byte, match match) int {
 	names, expected := x.position.Columns.From(x.position.Column)
-	if len(expected) == 0 || x.sink.width != 1 {
+	if len(expected) == 0 || x.storer.width != 1 {
 		return 0
 	}
 	goesOn := x.buffer.goesOn(slot, x.position.Column)
@@ -94,7 +94,7 @@ func (x *Session) take(slot uint64, buf []byte, match match) int {
 // Append takes points of any series.
 func (x *Session) Append(points []write.Point) {
 	for i := range points {
-		if p := &points[i]; x.sink.width == 1 || p.Time == 0 {
+		if p := &points[i]; x.storer.width == 1 || p.Time == 0 {
 			x.Point(p.Key, p.Slot, p.Word)
 		} else {
 			x.Timestamped(p.Key, p.Slot, p.Word, p.Time)
@@ -109,9 +109,9 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 		x.TimestampedPoints(key, slot, data)
 		return
 	}
-	if x.sink.width != 1 {
+	if x.storer.width != 1 {
 		x.pairs(key, points{slot, uint64(len(data) / point.Size), func(i uint64) (raw, timestamp uint64) {
-			return point.Get(data[i*point.Size:]), x.sink.b.SlotBegin(slot + i)
+			return point.Get(data[i*point.Size:]), x.storer.b.SlotBegin(slot + i)
 		}})
 		return
 	}
@@ -126,7 +126,7 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 	}
 	x.flush()
 	if slot > math.MaxUint64-n {
-		x.sink.refuse(account.Future, n) // its last slots would begin at 0 again
+		x.storer.refuse(account.Future, n) // its last slots would begin at 0 again
 		data = nil
 	}
 	x.settle(slot, n)
@@ -134,16 +134,16 @@ func (x *Session) Points(key []byte, slot uint64, data []byte) {
 		x.entry = x.entry[:0]
 		first := slot
 		for len(data) >= point.Size && len(x.entry) < logrecord.MaxPoints {
-			w, ok := x.sink.normalize(point.Get(data))
+			w, ok := x.storer.normalize(point.Get(data))
 			data = data[point.Size:]
 			slot++
 			if !ok {
-				x.sink.refuse(account.BadType, 1)
+				x.storer.refuse(account.BadType, 1)
 				break
 			}
 			x.entry = append(x.entry, w)
 		}
-		x.sink.storeColumn(x.position, first, x.entry)
+		x.storer.storeColumn(x.position, first, x.entry)
 	}
 	x.position.Column++
 }
@@ -158,7 +158,7 @@ func (x *Session) begin(slot uint64) {
 // room for another one behind it.
 func (x *Session) makeRoom() {
 	x.buffer.endRun()
-	if x.buffer.full() || x.sink.width == 2 {
+	if x.buffer.full() || x.storer.width == 2 {
 		x.flush()
 	}
 }
@@ -176,8 +176,8 @@ func (x *Session) flush() {
 		x.settleAll()
 	}
 	x.settle(b.lo, b.hi-b.lo+1)
-	if runs, words := b.take(&x.sink); len(runs) > 0 {
-		x.sink.storeRuns(x.position.Group, x.position.Columns, runs, words)
+	if runs, words := b.take(&x.storer); len(runs) > 0 {
+		x.storer.storeRuns(x.position.Group, x.position.Columns, runs, words)
 	}
 }
 
@@ -186,7 +186,7 @@ func (x *Session) flush() {
 func (x *Session) Commit() (write.Token, error) {
 	x.flush()
 	x.settleAll()
-	last, err := x.sink.commit()
+	last, err := x.storer.commit()
 	if err != nil {
 		return write.Token{}, err
 	}
@@ -201,15 +201,15 @@ func (x *Session) Commit() (write.Token, error) {
 
 // Pending reports whether points or refusals wait for Commit.
 func (x *Session) Pending() bool {
-	return x.buffer.pending() || x.unpredicted != nil || x.sink.refused.RefusedTotal() > 0
+	return x.buffer.pending() || x.unpredicted != nil || x.storer.refused.RefusedTotal() > 0
 }
 
 // Totals returns what the session received and refused since its start.
-func (x *Session) Totals() Totals { return x.sink.totals }
+func (x *Session) Totals() Totals { return x.storer.totals }
 
 // Close commits what is pending and ends the session.
 func (x *Session) Close() error {
 	_, err := x.Commit()
-	x.sink.filler.Close()
+	x.storer.filler.Close()
 	return err
 }

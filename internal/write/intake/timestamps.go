@@ -21,19 +21,19 @@ const TimestampedSize = 2 * point.Size
 // Timestamped is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
 func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
-	if x.sink.width == 1 {
+	if x.storer.width == 1 {
 		x.Point(key, slot, raw)
 		return
 	}
-	w, ok := x.sink.normalize(raw)
+	w, ok := x.storer.normalize(raw)
 	if !ok {
-		x.sink.refuse(account.BadType, 1)
+		x.storer.refuse(account.BadType, 1)
 		return
 	}
 	word := uint64(point.Unset)
 	if w > point.Stale {
-		if word, ok = x.sink.b.TimestampWord(slot, timestamp); !ok {
-			x.sink.refuseTimestamp(key, slot)
+		if word, ok = x.storer.b.TimestampWord(slot, timestamp); !ok {
+			x.storer.refuseTimestamp(key, slot)
 			return
 		}
 	}
@@ -51,7 +51,7 @@ func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 
 // refuseTimestamp counts a point whose timestamp does not belong to its slot under the
 // first reason that holds.
-func (k *sink) refuseTimestamp(key []byte, slot uint64) {
+func (k *storer) refuseTimestamp(key []byte, slot uint64) {
 	lo, hi := k.slots()
 	reason, ok := outside(key, slot, lo, hi)
 	if !ok {
@@ -82,21 +82,21 @@ func (x *Session) pairs(key []byte, of points) {
 	}
 	x.flush()
 	if of.slot > math.MaxUint64-of.n {
-		x.sink.refuse(account.Future, of.n) // its last slots would begin at 0 again
+		x.storer.refuse(account.Future, of.n) // its last slots would begin at 0 again
 		of.n = 0
 	}
 	first, slot := of.slot, of.slot
 	x.entry = x.entry[:0]
 	for i := range of.n {
 		raw, timestamp := of.at(i)
-		w, ok := x.sink.normalize(raw)
+		w, ok := x.storer.normalize(raw)
 		word := uint64(point.Unset)
 		switch {
 		case !ok:
-			x.sink.refuse(account.BadType, 1)
+			x.storer.refuse(account.BadType, 1)
 		case w > point.Stale:
-			if word, ok = x.sink.b.TimestampWord(slot, timestamp); !ok {
-				x.sink.refuseTimestamp(key, slot)
+			if word, ok = x.storer.b.TimestampWord(slot, timestamp); !ok {
+				x.storer.refuseTimestamp(key, slot)
 			}
 		}
 		slot++
@@ -104,10 +104,10 @@ func (x *Session) pairs(key []byte, of points) {
 			x.entry = append(x.entry, w, word)
 		}
 		if !ok || len(x.entry) == logrecord.MaxPoints {
-			x.sink.storeColumn(x.position, first, x.entry)
+			x.storer.storeColumn(x.position, first, x.entry)
 			first, x.entry = slot, x.entry[:0]
 		}
 	}
-	x.sink.storeColumn(x.position, first, x.entry)
+	x.storer.storeColumn(x.position, first, x.entry)
 	x.position.Column += 2
 }

@@ -20,9 +20,9 @@ var errDiskFull = errors.New("the disk is nearly full")
 // errOverload is for senders that cannot be made to wait.
 var errOverload = errors.New("new series wait until the log is in memory, and there is room")
 
-// sink stores the points of a session: it finds the columns of series, gives new ones a
+// storer stores the points of a session: it finds the columns of series, gives new ones a
 // column, writes to the groups, and counts what it refuses.
-type sink struct {
+type storer struct {
 	o     *Options // of the intake
 	b     *columns.Bucket
 	width int // columns of a metric: 1, or 2 with timestamps
@@ -39,17 +39,17 @@ type sink struct {
 }
 
 // points returns how many points the words are.
-func (k *sink) points(words []uint64) uint64 { return uint64(len(words) / k.width) }
+func (k *storer) points(words []uint64) uint64 { return uint64(len(words) / k.width) }
 
 // slots returns the slots [lo, hi) that are taken now.
-func (k *sink) slots() (lo, hi uint64) {
+func (k *storer) slots() (lo, hi uint64) {
 	if k.copies {
 		return 0, buckets.MaxSlot
 	}
 	return k.o.Columns.Admitted(k.b)
 }
 
-func (k *sink) normalize(raw uint64) (w uint64, ok bool) { return normalize(raw, k.stale) }
+func (k *storer) normalize(raw uint64) (w uint64, ok bool) { return normalize(raw, k.stale) }
 
 // normalize returns the word under which a point is kept, or false if it has none. stale takes
 // stale markers.
@@ -60,7 +60,7 @@ func normalize(raw uint64, stale bool) (w uint64, ok bool) {
 	return point.Normalize(raw)
 }
 
-func (k *sink) refuse(r account.Reason, n uint64) {
+func (k *storer) refuse(r account.Reason, n uint64) {
 	k.refused.Refused[r] += n
 	k.totals.Received += n
 	k.totals.Refused += n
@@ -68,7 +68,7 @@ func (k *sink) refuse(r account.Reason, n uint64) {
 
 // commit enters the refusals since the last one, and returns the last record of all that
 // was stored and refused.
-func (k *sink) commit() (wal.LSN, error) {
+func (k *storer) commit() (wal.LSN, error) {
 	if k.err == nil && k.refused.RefusedTotal() > 0 {
 		if k.err = k.writer.Refuse(k.b.ID, &k.refused); k.err == nil {
 			k.refused = account.Counts{}
@@ -84,7 +84,7 @@ type points struct {
 }
 
 // refuseAll refuses points if none of them can be stored: else it is false, and refuses none.
-func (k *sink) refuseAll(key []byte, p points) bool {
+func (k *storer) refuseAll(key []byte, p points) bool {
 	if p.at == nil {
 		return false
 	}
@@ -112,7 +112,7 @@ func (k *sink) refuseAll(key []byte, p points) bool {
 // locate returns the column of a series, which it creates where there is none. It is false
 // where there is no column for it: then its points are refused. A series of which every point is
 // refused is not created.
-func (k *sink) locate(key []byte, points points) (p columns.Position, ok bool) {
+func (k *storer) locate(key []byte, points points) (p columns.Position, ok bool) {
 	id, n := k.b.SeriesID(key), points.n
 	if p, ok := k.o.Columns.Locate(id, key); ok {
 		return p, true
@@ -133,7 +133,7 @@ func (k *sink) locate(key []byte, points points) (p columns.Position, ok bool) {
 }
 
 // define creates a series and gives it a column. The error says why it has none.
-func (k *sink) define(id metric.SeriesID, key []byte) (columns.Position, error) {
+func (k *storer) define(id metric.SeriesID, key []byte) (columns.Position, error) {
 	o := k.o
 	if k.neverWait && o.Pressure.Full() {
 		return columns.Position{}, errOverload
@@ -153,7 +153,7 @@ func (k *sink) define(id metric.SeriesID, key []byte) (columns.Position, error) 
 	return p, err
 }
 
-func (k *sink) notAssigned(err error, n uint64) {
+func (k *storer) notAssigned(err error, n uint64) {
 	switch {
 	case errors.Is(err, buckets.ErrUnknown):
 		k.refuse(account.BucketDeleted, n)
@@ -173,7 +173,7 @@ func (k *sink) notAssigned(err error, n uint64) {
 }
 
 // storeColumn stores the part of consecutive points of a series that is admitted.
-func (k *sink) storeColumn(p columns.Position, slot uint64, words []uint64) {
+func (k *storer) storeColumn(p columns.Position, slot uint64, words []uint64) {
 	lo, hi := k.slots()
 	width := uint64(k.width)
 	if slot < lo {
@@ -196,7 +196,7 @@ func (k *sink) storeColumn(p columns.Position, slot uint64, words []uint64) {
 
 // storeRuns stores runs of columns of a group: all at once, or name by name those whose
 // columns have lost their names since they were found.
-func (k *sink) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, words []uint64) {
+func (k *storer) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, words []uint64) {
 	w := rows(runs, words)
 	w.Epoch = cols.Epoch()
 	if k.apply(g, w) {
@@ -216,7 +216,7 @@ func (k *sink) storeRuns(g *head.Group, cols *head.Columns, runs []head.Run, wor
 
 // storeOne stores a point of a series that has no column or another one than it had a
 // moment ago.
-func (k *sink) storeOne(key []byte, slot int64, word uint64) {
+func (k *storer) storeOne(key []byte, slot int64, word uint64) {
 	if p, ok := k.locate(key, points{n: 1}); ok {
 		k.storeAt(p, head.Write{Slot: slot, Words: []uint64{word}})
 	}
@@ -224,7 +224,7 @@ func (k *sink) storeOne(key []byte, slot int64, word uint64) {
 
 // storeAt stores points of one series in the column at which it was found, or where it
 // is by now.
-func (k *sink) storeAt(p columns.Position, w head.Write) {
+func (k *storer) storeAt(p columns.Position, w head.Write) {
 	key := p.Columns.Key(p.Column)
 	for ok := true; ok; p, ok = k.locate(key, points{n: k.points(w.Words)}) {
 		w.Column, w.Epoch = p.Column, p.Columns.Epoch()
@@ -236,7 +236,7 @@ func (k *sink) storeAt(p columns.Position, w head.Write) {
 
 // apply stores what is written to a group and logs it, or refuses it. It is false
 // when columns have lost their names since they were found: then nothing was done.
-func (k *sink) apply(g *head.Group, w head.Write) bool {
+func (k *storer) apply(g *head.Group, w head.Write) bool {
 	o := k.o
 	w.Pairs = k.width == 2
 	if k.err != nil {
