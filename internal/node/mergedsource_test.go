@@ -9,17 +9,16 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/query"
 	seam "dalmatiner/internal/query/source"
 )
 
 // merged is a source over those of several nodes, each of which has some of the series,
 // some slots of a series, or a copy.
-type merged []query.Source
+type merged []seam.Source
 
 // Offers says what all offer.
-func (m merged) Offers() query.Offers {
-	o := query.Offers{Aggregates: true, Older: true}
+func (m merged) Offers() seam.Offers {
+	o := seam.Offers{Aggregates: true, Older: true}
 	for _, of := range m {
 		o.Aggregates = o.Aggregates && of.Offers().Aggregates
 		o.Older = o.Older && of.Offers().Older
@@ -35,7 +34,7 @@ func (m merged) BucketNames() (names []string) {
 	return slices.Compact(names)
 }
 
-func (m merged) Bucket(name string) (query.Bucket, error) {
+func (m merged) Bucket(name string) (seam.Bucket, error) {
 	var b mergedBucket
 	var unknown error
 	for _, of := range m {
@@ -55,9 +54,9 @@ func (m merged) Bucket(name string) (query.Bucket, error) {
 	return b, nil
 }
 
-type mergedBucket []query.Bucket
+type mergedBucket []seam.Bucket
 
-func (b mergedBucket) Info() query.Info { return b[0].Info() }
+func (b mergedBucket) Info() seam.Info { return b[0].Info() }
 
 // Mark and Since keep no history: a mark of several nodes is more than a Mark holds.
 func (b mergedBucket) Mark() seam.Mark { return seam.NoHistory{}.Mark() }
@@ -101,8 +100,8 @@ func (s mergedSeries) Exists(ctx context.Context) (bool, error) {
 	return false, nil
 }
 
-func (s mergedSeries) Read(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
-	return s.lay(from, dst, func(part seam.Series, words []uint64) (query.Cost, error) {
+func (s mergedSeries) Read(ctx context.Context, from int64, dst []uint64) (seam.Cost, error) {
+	return s.lay(from, dst, func(part seam.Series, words []uint64) (seam.Cost, error) {
 		return part.Read(ctx, from, words)
 	})
 }
@@ -116,13 +115,13 @@ func (s mergedSeries) WithStale() seam.Series {
 }
 
 // ReadOlder shows an older word only where no copy has a current one.
-func (s mergedSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
+func (s mergedSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (seam.Cost, error) {
 	older := make([]uint64, len(dst))
-	_, err := s.lay(from, older, func(part seam.Series, words []uint64) (query.Cost, error) {
+	_, err := s.lay(from, older, func(part seam.Series, words []uint64) (seam.Cost, error) {
 		return part.ReadOlder(ctx, from, words)
 	})
 	if err != nil {
-		return query.Cost{}, err
+		return seam.Cost{}, err
 	}
 	cost, err := s.Read(ctx, from, dst)
 	for _, u := range cost.Unknown {
@@ -134,10 +133,10 @@ func (s mergedSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (
 // lay lays the words of all parts over each other: the largest word of a slot counts, and a
 // slot is unknown where damage took it from one part and no other has it.
 func (s mergedSeries) lay(from int64, dst []uint64,
-	read func(part seam.Series, words []uint64) (query.Cost, error)) (all query.Cost, err error) {
+	read func(part seam.Series, words []uint64) (seam.Cost, error)) (all seam.Cost, err error) {
 	clear(dst)
 	words := make([]uint64, len(dst))
-	var unknown []query.Unknown
+	var unknown []seam.Unknown
 	for _, part := range s {
 		cost, err := read(part, words)
 		if err != nil {
@@ -158,7 +157,7 @@ func (s mergedSeries) lay(from int64, dst []uint64,
 				all.Unknown[n-1].Why == u.Why {
 				all.Unknown[n-1].Past++
 			} else {
-				all.Unknown = append(all.Unknown, query.Unknown{From: slot, Past: slot + 1, Why: u.Why})
+				all.Unknown = append(all.Unknown, seam.Unknown{From: slot, Past: slot + 1, Why: u.Why})
 			}
 		}
 	}
@@ -168,8 +167,8 @@ func (s mergedSeries) lay(from int64, dst []uint64,
 // Aggregate takes a step from the part that alone has something in it, and adds up its slots
 // where several have.
 func (s mergedSeries) Aggregate(ctx context.Context, from, step int64,
-	dst []chunk.Header) (all query.Cost, err error) {
-	parts, unknown := make([][]chunk.Header, len(s)), make([][]query.Unknown, len(s))
+	dst []chunk.Header) (all seam.Cost, err error) {
+	parts, unknown := make([][]chunk.Header, len(s)), make([][]seam.Unknown, len(s))
 	for i, part := range s {
 		parts[i] = make([]chunk.Header, len(dst))
 		cost, err := part.Aggregate(ctx, from, step, parts[i])
@@ -206,7 +205,7 @@ func (s mergedSeries) Aggregate(ctx context.Context, from, step int64,
 
 // addUp is Aggregate of the slots of one step, read one by one.
 func (s mergedSeries) addUp(ctx context.Context, from, past int64,
-	h *chunk.Header) (all query.Cost, err error) {
+	h *chunk.Header) (all seam.Cost, err error) {
 	var tree sumtree.Tree
 	for at := max(from, 0); at < past; {
 		number := at / chunk.Slots
@@ -225,7 +224,7 @@ func (s mergedSeries) addUp(ctx context.Context, from, past int64,
 }
 
 // within returns what lies in the slots [from, past).
-func within(unknown []query.Unknown, from, past int64) (some []query.Unknown) {
+func within(unknown []seam.Unknown, from, past int64) (some []seam.Unknown) {
 	for _, u := range unknown {
 		if u.From, u.Past = max(u.From, from), min(u.Past, past); u.From < u.Past {
 			some = append(some, u)

@@ -22,6 +22,7 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/local"
+	"dalmatiner/internal/query/source"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/tags"
 )
@@ -69,7 +70,7 @@ func (p *pairNode) open() {
 }
 
 // source is what queries of the node read.
-func (p *pairNode) source() query.Source {
+func (p *pairNode) source() source.Source {
 	return local.New(local.Options{Store: p.store, Tags: tags.New()})
 }
 
@@ -169,14 +170,14 @@ func newPair(t *testing.T) (one *pairNode, two [2]*pairNode) {
 }
 
 // engineOf runs queries at the time when all is written.
-func engineOf(of query.Source) *query.Engine {
+func engineOf(of source.Source) *query.Engine {
 	return &query.Engine{Source: of, Now: func() time.Time {
 		return time.Unix(pairFrom+pairSlots, 0)
 	}, Readers: query.NewReaders(2)}
 }
 
 // sameAnswer compares two answers bit for bit.
-func sameAnswer(t *testing.T, text string, opt query.Options, a, b query.Source) *query.Result {
+func sameAnswer(t *testing.T, text string, opt query.Options, a, b source.Source) *query.Result {
 	t.Helper()
 	got, gotErr := engineOf(a).Query(t.Context(), text, opt)
 	want, wantErr := engineOf(b).Query(t.Context(), text, opt)
@@ -256,14 +257,14 @@ func TestTwoNodesAnswerAsOne(t *testing.T) {
 }
 
 // sameListings compares the buckets and the metrics of all of them.
-func sameListings(t *testing.T, both, single query.Source) {
+func sameListings(t *testing.T, both, single source.Source) {
 	if got, want := both.BucketNames(), single.BucketNames(); !slices.Equal(got, want) {
 		t.Fatalf("buckets %v, of one node %v", got, want)
 	}
 	for _, name := range single.BucketNames() {
 		var lists [2][][]byte
-		var infos [2]query.Info
-		for i, of := range []query.Source{both, single} {
+		var infos [2]source.Info
+		for i, of := range []source.Source{both, single} {
 			b, err := of.Bucket(name)
 			if err != nil {
 				t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/source"
 )
 
 // leaving is a source whose client goes away in the middle of a round.
@@ -17,8 +18,8 @@ type leaving struct {
 	reads int
 }
 
-func (l *leaving) Read(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (l *leaving) Read(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	if l.reads++; l.reads == 3 {
 		l.leave()
 	}

@@ -19,9 +19,9 @@ import (
 // its own handle of all three.
 type thermometer struct{ source.NoHistory }
 
-func (thermometer) Offers() query.Offers { return query.Offers{} }
+func (thermometer) Offers() source.Offers { return source.Offers{} }
 
-func (thermometer) Bucket(name string) (query.Bucket, error) {
+func (thermometer) Bucket(name string) (source.Bucket, error) {
 	if name != "home" {
 		return nil, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quoted(name))
 	}
@@ -30,7 +30,7 @@ func (thermometer) Bucket(name string) (query.Bucket, error) {
 
 func (thermometer) BucketNames() []string { return []string{"home"} }
 
-func (thermometer) Info() query.Info { return query.Info{ID: 1, Name: "home", Resolution: 1000} }
+func (thermometer) Info() source.Info { return source.Info{ID: 1, Name: "home", Resolution: 1000} }
 
 func (thermometer) Metrics(_ context.Context, _ []byte, fn func(key []byte) bool) error {
 	key, err := metric.Key("kitchen", "degrees")
@@ -42,23 +42,23 @@ func (thermometer) Series([]byte) source.Series { return thermometer{} }
 
 func (thermometer) Exists(context.Context) (bool, error) { return true, nil }
 
-func (thermometer) Read(_ context.Context, from int64, dst []uint64) (query.Cost, error) {
+func (thermometer) Read(_ context.Context, from int64, dst []uint64) (source.Cost, error) {
 	for i := range dst {
 		dst[i] = point.FromInt(20 + from + int64(i))
 	}
-	return query.Cost{}, nil
+	return source.Cost{}, nil
 }
 
 // What is not offered is not called.
 
-func (thermometer) ReadOlder(context.Context, int64, []uint64) (query.Cost, error) {
-	return query.Cost{}, query.ErrUnsupported
+func (thermometer) ReadOlder(context.Context, int64, []uint64) (source.Cost, error) {
+	return source.Cost{}, query.ErrUnsupported
 }
 
 func (t thermometer) WithStale() source.Series { return t }
 
-func (thermometer) Aggregate(context.Context, int64, int64, []chunk.Header) (query.Cost, error) {
-	return query.Cost{}, query.ErrUnsupported
+func (thermometer) Aggregate(context.Context, int64, int64, []chunk.Header) (source.Cost, error) {
+	return source.Cost{}, query.ErrUnsupported
 }
 
 func kitchen() *query.Engine {

@@ -3,7 +3,6 @@ package query_test
 import (
 	"math"
 
-	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/source"
 )
 
@@ -26,11 +25,11 @@ func newHistoried(m *memory) *historied {
 	return &historied{adder: adder{m}, changes: make(map[uint64][]change), fixed: math.MaxInt64}
 }
 
-func (h *historied) Mark(b query.Info) source.Mark {
+func (h *historied) Mark(b source.Info) source.Mark {
 	return source.Mark{b.ID, uint64(len(h.changes[b.ID])), uint64(h.fixed)}
 }
 
-func (h *historied) Since(b query.Info, m source.Mark, from int64) source.Unchanged {
+func (h *historied) Since(b source.Info, m source.Mark, from int64) source.Unchanged {
 	u := source.Unchanged{Below: int64(m[2]), Live: int64(m[2])}
 	if m[0] != b.ID {
 		return source.Forgotten()

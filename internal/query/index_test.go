@@ -103,6 +103,6 @@ func TestLookupsAreLimited(t *testing.T) {
 
 type brokenIndex struct{ *memory }
 
-func (brokenIndex) Lookup(context.Context, query.Lookup, func(query.Hit) bool) error {
+func (brokenIndex) Lookup(context.Context, source.Lookup, func(source.Hit) bool) error {
 	return errBroken
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/source"
 )
 
 // watched is a source that notes how far the query says it is at each read.
@@ -15,8 +16,8 @@ type watched struct {
 	shares   []float64
 }
 
-func (w *watched) Read(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (w *watched) Read(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	w.shares = append(w.shares, w.progress.Share())
 	return w.memory.Read(ctx, b, key, from, dst)
 }

@@ -14,28 +14,19 @@ import (
 	"dalmatiner/internal/query/holes"
 	"dalmatiner/internal/query/plan"
 	"dalmatiner/internal/query/readers"
+	"dalmatiner/internal/query/source"
 )
 
-// What a caller meets of planning: packages plan and exec describe it.
+// What callers of an Engine name, beside its own types: packages plan, exec, readers and holes
+// describe it.
 type (
 	Limits     = plan.Limits
 	LimitError = plan.LimitError
-	Missing    = plan.Missing
-	Unmatched  = plan.Unmatched
-	Memory     = plan.Memory
-)
-
-// What a caller meets of running a plan.
-type (
-	Readers     = readers.Readers
-	Progress    = exec.Progress
-	Series      = exec.Series
-	Exact       = exec.Exact
-	Holes       = holes.List
-	Stats       = exec.Stats
-	Explanation = explain.Explanation
-	Step        = explain.Step
-	ReadStats   = explain.ReadStats
+	Readers    = readers.Readers
+	Progress   = exec.Progress
+	Series     = exec.Series
+	Exact      = exec.Exact
+	Holes      = holes.List
 )
 
 // MaxWidth is the most columns that Options.Width may ask for.
@@ -56,7 +47,7 @@ func NewReaders(n int) *Readers { return readers.New(n) }
 // Engine runs queries. It has no state of its own but its cache: the fields are set
 // before use, and any number of queries may run at once.
 type Engine struct {
-	Source Source
+	Source source.Source
 	Events EventSource // nil: queries of events are ErrUnsupported
 	Now    func() time.Time
 	Limits Limits
@@ -122,7 +113,7 @@ type Options struct {
 
 	// Memory is asked before the query uses any; nil lends everything. What was
 	// lent stays in use as long as the result does.
-	Memory Memory
+	Memory plan.Memory
 }
 
 // Result is the answer to a query.
@@ -132,16 +123,16 @@ type Result struct {
 	QueryTime time.Duration
 	Series    []Series    // in the order of the fields; hits of a pattern by key
 	Events    []EventList // of the EVENTS fields, in their order
-	Stats     Stats
-	Plan      *Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
+	Stats     exec.Stats
+	Plan      *explain.Explanation // of EXPLAIN, which runs the query and keeps no series; else nil
 
 	// Missing are the selectors without a hit, where others of the query have
 	// some; nil with Options.Compat, in which a metric that does not exist is 0.
-	Missing []Missing
+	Missing []plan.Missing
 
 	// Unmatched are the series that an operator between patterns leaves out, because the
 	// other side has none that belongs to them.
-	Unmatched []Unmatched
+	Unmatched []plan.Unmatched
 	Compat    bool // Options.Compat: what says more than the original's answer is not set
 	Older     bool // Options.Older: what is unknown of a series has older values
 }

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/dql"
+	"dalmatiner/internal/query/source"
 )
 
 func TestEqualReadsHappenOnce(t *testing.T) {
@@ -51,11 +52,11 @@ type broken struct{ *memory }
 
 var errBroken = errors.New("disk on fire")
 
-func (broken) Read(context.Context, query.Info, []byte, int64, []uint64) (query.Cost, error) {
-	return query.Cost{}, errBroken
+func (broken) Read(context.Context, source.Info, []byte, int64, []uint64) (source.Cost, error) {
+	return source.Cost{}, errBroken
 }
 
-func (broken) Metrics(context.Context, query.Info, []byte, func([]byte) bool) error {
+func (broken) Metrics(context.Context, source.Info, []byte, func([]byte) bool) error {
 	return errBroken
 }
 

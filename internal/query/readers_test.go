@@ -11,6 +11,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/source"
 )
 
 // meeting is a source whose reads wait until so many are under way at once.
@@ -23,8 +24,8 @@ type meeting struct {
 	reached chan struct{}
 }
 
-func (m *meeting) Read(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (m *meeting) Read(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	m.mu.Lock()
 	if m.under++; m.under > m.most {
 		if m.most = m.under; m.most == m.want {
@@ -40,7 +41,7 @@ func (m *meeting) Read(ctx context.Context, b query.Info, key []byte, from int64
 	select {
 	case <-m.reached:
 	case <-ctx.Done():
-		return query.Cost{}, ctx.Err()
+		return source.Cost{}, ctx.Err()
 	}
 	return m.memory.Read(ctx, b, key, from, dst)
 }
@@ -114,10 +115,10 @@ type failing struct {
 
 var errLost = errors.New("lost")
 
-func (f *failing) Read(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (f *failing) Read(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	if string(key) == f.key && from >= f.from {
-		return query.Cost{}, errLost
+		return source.Cost{}, errLost
 	}
 	return f.memory.Read(ctx, b, key, from, dst)
 }
@@ -148,14 +149,14 @@ func (w *watching) look() {
 	}
 }
 
-func (w *watching) Read(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (w *watching) Read(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	w.look()
 	return w.adder.Read(ctx, b, key, from, dst)
 }
 
-func (w *watching) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
-	dst []chunk.Header) (query.Cost, error) {
+func (w *watching) Aggregate(ctx context.Context, b source.Info, key []byte, from, step int64,
+	dst []chunk.Header) (source.Cost, error) {
 	w.look()
 	return w.adder.Aggregate(ctx, b, key, from, step, dst)
 }

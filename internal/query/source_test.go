@@ -22,26 +22,26 @@ import (
 // flat is a source that is told the bucket and the key at each call. Tests write theirs so,
 // and sourceOf gives the handles.
 type flat interface {
-	Bucket(name string) (query.Info, error)
-	Metrics(ctx context.Context, b query.Info, prefix []byte, fn func(key []byte) bool) error
-	Exists(ctx context.Context, b query.Info, key []byte) (bool, error)
+	Bucket(name string) (source.Info, error)
+	Metrics(ctx context.Context, b source.Info, prefix []byte, fn func(key []byte) bool) error
+	Exists(ctx context.Context, b source.Info, key []byte) (bool, error)
 	BucketNames() []string
-	Read(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost, error)
+	Read(ctx context.Context, b source.Info, key []byte, from int64, dst []uint64) (source.Cost, error)
 }
 
-// What a flat source may offer besides, and query.Index.
+// What a flat source may offer besides, and source.Index.
 type (
 	flatAggregates interface {
-		Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
-			dst []chunk.Header) (query.Cost, error)
+		Aggregate(ctx context.Context, b source.Info, key []byte, from, step int64,
+			dst []chunk.Header) (source.Cost, error)
 	}
 	flatOlder interface {
-		ReadOlder(ctx context.Context, b query.Info, key []byte, from int64, dst []uint64) (query.Cost,
+		ReadOlder(ctx context.Context, b source.Info, key []byte, from int64, dst []uint64) (source.Cost,
 			error)
 	}
 	flatHistory interface {
-		Mark(b query.Info) source.Mark
-		Since(b query.Info, m source.Mark, from int64) source.Unchanged
+		Mark(b source.Info) source.Mark
+		Since(b source.Info, m source.Mark, from int64) source.Unchanged
 	}
 )
 
@@ -49,7 +49,7 @@ type (
 	flatSource struct{ flat }
 	flatBucket struct {
 		of   flat
-		info query.Info
+		info source.Info
 	}
 	flatSeries struct {
 		b   flatBucket
@@ -57,26 +57,26 @@ type (
 	}
 )
 
-func sourceOf(of flat) query.Source                  { return flatSource{of} }
-func bucketOf(of flat, info query.Info) query.Bucket { return flatBucket{of, info} }
-func (s flatSource) Bucket(n string) (query.Bucket, error) {
+func sourceOf(of flat) source.Source                   { return flatSource{of} }
+func bucketOf(of flat, info source.Info) source.Bucket { return flatBucket{of, info} }
+func (s flatSource) Bucket(n string) (source.Bucket, error) {
 	info, err := s.flat.Bucket(n)
 	return flatBucket{s.flat, info}, err
 }
 
-func (s flatSource) Offers() (o query.Offers) {
+func (s flatSource) Offers() (o source.Offers) {
 	_, o.Aggregates = s.flat.(flatAggregates)
 	if o.Aggregates {
 		o.Together = s
 	}
 	_, o.Older = s.flat.(flatOlder)
-	o.Index, _ = s.flat.(query.Index)
+	o.Index, _ = s.flat.(source.Index)
 	return o
 }
 
 // AggregateEach leaves nothing in dst of the series before.
 func (s flatSource) AggregateEach(ctx context.Context, list []source.Series, from, step int64,
-	dst []chunk.Header, each func(i int, cost query.Cost, err error) error) error {
+	dst []chunk.Header, each func(i int, cost source.Cost, err error) error) error {
 	for i, of := range list {
 		clear(dst)
 		cost, err := of.Aggregate(ctx, from, step, dst)
@@ -87,7 +87,7 @@ func (s flatSource) AggregateEach(ctx context.Context, list []source.Series, fro
 	return nil
 }
 
-func (b flatBucket) Info() query.Info { return b.info }
+func (b flatBucket) Info() source.Info { return b.info }
 
 func (b flatBucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
 	return b.of.Metrics(ctx, b.info, prefix, fn)
@@ -113,25 +113,25 @@ func (s flatSeries) Exists(ctx context.Context) (bool, error) {
 	return s.b.of.Exists(ctx, s.b.info, s.key)
 }
 
-func (s flatSeries) Read(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
+func (s flatSeries) Read(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
 	return s.b.of.Read(ctx, s.b.info, s.key, from, dst)
 }
 
-func (s flatSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (query.Cost, error) {
+func (s flatSeries) ReadOlder(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
 	return s.b.of.(flatOlder).ReadOlder(ctx, s.b.info, s.key, from, dst)
 }
 
 func (s flatSeries) WithStale() source.Series { return s }
 
 func (s flatSeries) Aggregate(ctx context.Context, from, step int64,
-	dst []chunk.Header) (query.Cost, error) {
+	dst []chunk.Header) (source.Cost, error) {
 	return s.b.of.(flatAggregates).Aggregate(ctx, s.b.info, s.key, from, step, dst)
 }
 
 // memory is a flat source in memory: runs of words from a slot on.
 type memory struct {
 	t       testing.TB
-	buckets map[string]query.Info
+	buckets map[string]source.Info
 	series  map[uint64]map[string]run
 	mu      sync.Mutex
 	reads   map[string]int // ranges read, by what was read; nil where nobody asks
@@ -144,7 +144,8 @@ type run struct {
 }
 
 func newMemory(t testing.TB) *memory {
-	return &memory{t: t, buckets: make(map[string]query.Info), series: make(map[uint64]map[string]run)}
+	return &memory{t: t, buckets: make(map[string]source.Info),
+		series: make(map[uint64]map[string]run)}
 }
 
 // newBucket returns a memory with bucket b of one slot a second.
@@ -166,7 +167,7 @@ func engine(source flat, now int64) *query.Engine {
 
 func (m *memory) addBucket(name string, resolution, ttl int64) {
 	id := uint64(len(m.buckets) + 1)
-	m.buckets[name] = query.Info{ID: id, Name: name, Resolution: resolution, TTL: ttl}
+	m.buckets[name] = source.Info{ID: id, Name: name, Resolution: resolution, TTL: ttl}
 	m.series[id] = make(map[string]run)
 }
 
@@ -174,7 +175,7 @@ func (m *memory) load(bucket string, key []byte, from int64, words []uint64) {
 	m.series[m.buckets[bucket].ID][string(key)] = run{from: from, words: words}
 }
 
-func (m *memory) Bucket(name string) (query.Info, error) {
+func (m *memory) Bucket(name string) (source.Info, error) {
 	b, ok := m.buckets[name]
 	if !ok {
 		return b, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quoted(name))
@@ -182,7 +183,7 @@ func (m *memory) Bucket(name string) (query.Info, error) {
 	return b, nil
 }
 
-func (m *memory) Metrics(_ context.Context, b query.Info, prefix []byte,
+func (m *memory) Metrics(_ context.Context, b source.Info, prefix []byte,
 	fn func([]byte) bool) error {
 	for key := range m.series[b.ID] {
 		if k := []byte(key); bytes.HasPrefix(k, prefix) && !fn(k) {
@@ -192,16 +193,16 @@ func (m *memory) Metrics(_ context.Context, b query.Info, prefix []byte,
 	return nil
 }
 
-func (m *memory) Exists(_ context.Context, b query.Info, key []byte) (bool, error) {
+func (m *memory) Exists(_ context.Context, b source.Info, key []byte) (bool, error) {
 	_, ok := m.series[b.ID][string(key)]
 	return ok, nil
 }
 
 func (m *memory) BucketNames() []string { return slices.Sorted(maps.Keys(m.buckets)) }
 
-func (m *memory) Read(_ context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
-	if from < 0 || len(dst) == 0 || len(dst) > query.MaxRead {
+func (m *memory) Read(_ context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
+	if from < 0 || len(dst) == 0 || len(dst) > source.MaxRead {
 		m.t.Errorf("Read of %d slots from %d", len(dst), from)
 	}
 	m.mu.Lock()
@@ -212,7 +213,7 @@ func (m *memory) Read(_ context.Context, b query.Info, key []byte, from int64,
 	clear(dst)
 	r := m.series[b.ID][string(key)]
 	if skip := r.from - from; skip >= int64(len(dst)) {
-		return query.Cost{}, nil
+		return source.Cost{}, nil
 	} else if skip > 0 {
 		copy(dst[skip:], r.words)
 	} else if -skip < int64(len(r.words)) {
@@ -221,7 +222,7 @@ func (m *memory) Read(_ context.Context, b query.Info, key []byte, from int64,
 	if oldest := m.now/b.Resolution - b.TTL; b.TTL > 0 && oldest > from {
 		clear(dst[:min(oldest-from, int64(len(dst)))])
 	}
-	return query.Cost{}, nil
+	return source.Cost{}, nil
 }
 
 func key(t testing.TB, parts ...string) []byte {
@@ -244,9 +245,9 @@ func ints(n int, f func(i int64) int64) []uint64 {
 // adder is a memory that adds up slots itself, chunk by chunk.
 type adder struct{ *memory }
 
-func (a adder) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
-	dst []chunk.Header) (query.Cost, error) {
-	var cost query.Cost
+func (a adder) Aggregate(ctx context.Context, b source.Info, key []byte, from, step int64,
+	dst []chunk.Header) (source.Cost, error) {
+	var cost source.Cost
 	var tree sumtree.Tree
 	for i := range dst {
 		start := from + int64(i)*step

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/reference"
+	"dalmatiner/internal/query/source"
 )
 
 // Push-down on = off = the reference, whatever else is asked for: the same values
@@ -166,14 +167,14 @@ type counting struct {
 	read  int // slots
 }
 
-func (c *counting) Read(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (c *counting) Read(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	c.read += len(dst)
 	return c.adder.Read(ctx, b, key, from, dst)
 }
 
-func (c *counting) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
-	dst []chunk.Header) (query.Cost, error) {
+func (c *counting) Aggregate(ctx context.Context, b source.Info, key []byte, from, step int64,
+	dst []chunk.Header) (source.Cost, error) {
 	c.calls++
 	return c.adder.Aggregate(ctx, b, key, from, step, dst)
 }

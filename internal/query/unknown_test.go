@@ -11,16 +11,17 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/codec/sumtree"
 	"dalmatiner/internal/query"
+	"dalmatiner/internal/query/source"
 )
 
 // damaged is a memory of which damage took slots: below them lie older words.
 type damaged struct {
 	*memory
-	lost map[string][]query.Unknown // by key
+	lost map[string][]source.Unknown // by key
 }
 
-func (d damaged) Read(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (d damaged) Read(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	cost, err := d.memory.Read(ctx, b, key, from, dst)
 	for _, u := range d.lost[string(key)] {
 		u.From, u.Past = max(u.From, from), min(u.Past, from+int64(len(dst)))
@@ -32,8 +33,8 @@ func (d damaged) Read(ctx context.Context, b query.Info, key []byte, from int64,
 	return cost, err
 }
 
-func (d damaged) ReadOlder(ctx context.Context, b query.Info, key []byte, from int64,
-	dst []uint64) (query.Cost, error) {
+func (d damaged) ReadOlder(ctx context.Context, b source.Info, key []byte, from int64,
+	dst []uint64) (source.Cost, error) {
 	cost, err := d.Read(ctx, b, key, from, dst)
 	for _, u := range cost.Unknown {
 		for slot := u.From; slot < u.Past; slot++ {
@@ -43,8 +44,8 @@ func (d damaged) ReadOlder(ctx context.Context, b query.Info, key []byte, from i
 	return cost, err
 }
 
-func (d damaged) Aggregate(ctx context.Context, b query.Info, key []byte, from, step int64,
-	dst []chunk.Header) (query.Cost, error) {
+func (d damaged) Aggregate(ctx context.Context, b source.Info, key []byte, from, step int64,
+	dst []chunk.Header) (source.Cost, error) {
 	cost, err := adder{d.memory}.Aggregate(ctx, b, key, from, step, dst)
 	var tree sumtree.Tree
 	for i := range dst {
@@ -75,10 +76,10 @@ func (d damaged) Aggregate(ctx context.Context, b query.Info, key []byte, from, 
 
 // newDamaged has two series of 1s in the slots [0, 4000); lost says what damage took
 // of 'a' and of 'b'.
-func newDamaged(t *testing.T, lost ...[]query.Unknown) (*query.Engine, *damaged) {
+func newDamaged(t *testing.T, lost ...[]source.Unknown) (*query.Engine, *damaged) {
 	m := newMemory(t)
 	m.addBucket("x", 1000, 0)
-	d := &damaged{memory: m, lost: make(map[string][]query.Unknown)}
+	d := &damaged{memory: m, lost: make(map[string][]source.Unknown)}
 	for i, name := range []string{"a", "b"} {
 		m.load("x", key(t, name), 0, ints(4000, func(int64) int64 { return 1 }))
 		if i < len(lost) {
@@ -93,9 +94,9 @@ func newDamaged(t *testing.T, lost ...[]query.Unknown) (*query.Engine, *damaged)
 // TestUnknownSlotsAreNamed: whatever way a series is read, its result names the slots
 // that damage took, once and in the times of the result.
 func TestUnknownSlotsAreNamed(t *testing.T) {
-	first := []query.Unknown{{From: 0, Past: 90, Why: "x"}, {From: 90, Past: 100, Why: "y"},
+	first := []source.Unknown{{From: 0, Past: 90, Why: "x"}, {From: 90, Past: 100, Why: "y"},
 		{From: 3000, Past: 3600, Why: "x"}}
-	other := []query.Unknown{{From: 50, Past: 200, Why: "z"}}
+	other := []source.Unknown{{From: 50, Past: 200, Why: "z"}}
 	both := [][2]int64{{0, 200_000}, {3_000_000, 3_600_000}}
 	one := [][2]int64{{0, 100_000}, {3_000_000, 3_600_000}}
 	for _, c := range []struct {
@@ -132,7 +133,7 @@ func TestUnknownSlotsAreNamed(t *testing.T) {
 
 // TestUnknownSlotsShowNoOlderValue, unless that is asked for.
 func TestUnknownSlotsShowNoOlderValue(t *testing.T) {
-	e, _ := newDamaged(t, []query.Unknown{{From: 10, Past: 20, Why: "x"}})
+	e, _ := newDamaged(t, []source.Unknown{{From: 10, Past: 20, Why: "x"}})
 	for _, text := range []string{"SELECT a BUCKET x AFTER 0 FOR 100s",
 		"SELECT min(a BUCKET x, 50s) AFTER 0 FOR 100s"} {
 		for _, older := range []bool{false, true} {
@@ -159,7 +160,7 @@ func TestUnknownSlotsShowNoOlderValue(t *testing.T) {
 // TestUnknownInOtherAnswers: the plan names them, answers with compat and of whole
 // series do not.
 func TestUnknownInOtherAnswers(t *testing.T) {
-	e, _ := newDamaged(t, []query.Unknown{{From: 10, Past: 20, Why: "x"}})
+	e, _ := newDamaged(t, []source.Unknown{{From: 10, Past: 20, Why: "x"}})
 	r, err := e.Query(t.Context(),
 		"SELECT a BUCKET x, b BUCKET x, a BUCKET x SHIFT BY 10s AFTER 0 FOR 100s", query.Options{})
 	if err != nil {
@@ -189,10 +190,10 @@ func TestUnknownInOtherAnswers(t *testing.T) {
 
 // TestUnknownIsBounded: ranges and reasons without number become some and a count.
 func TestUnknownIsBounded(t *testing.T) {
-	var many, odd []query.Unknown
+	var many, odd []source.Unknown
 	for i := range int64(300) {
-		many = append(many, query.Unknown{From: 10 * i, Past: 10*i + 1, Why: fmt.Sprint("w", i)})
-		odd = append(odd, query.Unknown{From: 10*i + 5, Past: 10*i + 6, Why: "z"})
+		many = append(many, source.Unknown{From: 10 * i, Past: 10*i + 1, Why: fmt.Sprint("w", i)})
+		odd = append(odd, source.Unknown{From: 10*i + 5, Past: 10*i + 6, Why: "z"})
 	}
 	e, _ := newDamaged(t, many, odd)
 	for text, want := range map[string][3]int64{"a BUCKET x": {300, 100, 200},
@@ -212,7 +213,7 @@ func TestUnknownIsBounded(t *testing.T) {
 // rounds read the same slots again.
 func TestUnknownSlotsAreCountedOnce(t *testing.T) {
 	const lost, slots = 50_000, 60_000 // more than two rounds
-	e, d := newDamaged(t, []query.Unknown{{From: 100, Past: lost, Why: "x"},
+	e, d := newDamaged(t, []source.Unknown{{From: 100, Past: lost, Why: "x"},
 		{From: lost + 10, Past: lost + 20, Why: "x"}})
 	d.load("x", key(t, "a"), 100, ints(slots, func(int64) int64 { return 1 }))
 	r, err := e.Query(t.Context(), fmt.Sprintf("SELECT a BUCKET x AFTER 0 FOR %ds", slots),
@@ -231,11 +232,11 @@ func TestUnknownSlotsAreCountedOnce(t *testing.T) {
 // TestReasonsOfResultsStayApart: results that share a damaged read each name the reasons of their
 // own reads.
 func TestReasonsOfResultsStayApart(t *testing.T) {
-	shared := []query.Unknown{{From: 0, Past: 10, Why: "x"}, {From: 20, Past: 30, Why: "y"},
+	shared := []source.Unknown{{From: 0, Past: 10, Why: "x"}, {From: 20, Past: 30, Why: "y"},
 		{From: 40, Past: 50, Why: "z"}}
-	e, d := newDamaged(t, shared, []query.Unknown{{From: 60, Past: 70, Why: "of b"}})
+	e, d := newDamaged(t, shared, []source.Unknown{{From: 60, Past: 70, Why: "of b"}})
 	d.load("x", key(t, "c"), 0, ints(4000, func(int64) int64 { return 1 }))
-	d.lost[string(key(t, "c"))] = []query.Unknown{{From: 80, Past: 90, Why: "of c"}}
+	d.lost[string(key(t, "c"))] = []source.Unknown{{From: 80, Past: 90, Why: "of c"}}
 	r, err := e.Query(t.Context(),
 		"SELECT a BUCKET x + b BUCKET x, a BUCKET x + c BUCKET x AFTER 0 FOR 4000s", query.Options{})
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/dql"
+	"dalmatiner/internal/query/plan"
 )
 
 func TestLimitOfNames(t *testing.T) {
@@ -353,7 +354,7 @@ func unpack(t *testing.T, src []byte) (v any, rest []byte) {
 
 func TestLargeResultAsMsgpack(t *testing.T) {
 	r := manyValues()
-	r.Unmatched = []query.Unmatched{{Selector: "'a'.*", Pos: 7, Series: []string{"'a'.'b'"}, More: 2}}
+	r.Unmatched = []plan.Unmatched{{Selector: "'a'.*", Pos: 7, Series: []string{"'a'.'b'"}, More: 2}}
 	o := testOptions(newFakeStore(t))
 	o.Engine = engineFunc(func(context.Context, string) (*query.Result, error) { return r, nil })
 	w := ask("x", "Accept: application/msgpack").send(New(o))

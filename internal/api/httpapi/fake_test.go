@@ -180,9 +180,9 @@ func (f *fakeStore) BucketStats(id uint64) store.BucketStats {
 // source lets the query engine read a fakeStore.
 type source struct{ *fakeStore }
 
-func (s source) Offers() query.Offers { return query.Offers{} }
+func (s source) Offers() seam.Offers { return seam.Offers{} }
 
-func (s source) Bucket(name string) (query.Bucket, error) {
+func (s source) Bucket(name string) (seam.Bucket, error) {
 	b, err := s.BucketByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
@@ -204,8 +204,8 @@ type fakeBucket struct {
 	info buckets.Info
 }
 
-func (b fakeBucket) Info() query.Info {
-	return query.Info{ID: b.info.ID, Name: b.info.Name, Resolution: b.info.Resolution, TTL: b.info.TTL}
+func (b fakeBucket) Info() seam.Info {
+	return seam.Info{ID: b.info.ID, Name: b.info.Name, Resolution: b.info.Resolution, TTL: b.info.TTL}
 }
 
 func (b fakeBucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) bool) error {
@@ -221,24 +221,24 @@ type fakeSeries func(slot int64) uint64
 
 func (value fakeSeries) Exists(context.Context) (bool, error) { return value != nil, nil }
 
-func (value fakeSeries) Read(_ context.Context, from int64, dst []uint64) (query.Cost, error) {
+func (value fakeSeries) Read(_ context.Context, from int64, dst []uint64) (seam.Cost, error) {
 	clear(dst)
 	for i := range dst {
 		if value != nil {
 			dst[i] = value(from + int64(i))
 		}
 	}
-	return query.Cost{}, nil
+	return seam.Cost{}, nil
 }
 
-func (fakeSeries) ReadOlder(context.Context, int64, []uint64) (query.Cost, error) {
-	return query.Cost{}, query.ErrUnsupported
+func (fakeSeries) ReadOlder(context.Context, int64, []uint64) (seam.Cost, error) {
+	return seam.Cost{}, query.ErrUnsupported
 }
 
 func (s fakeSeries) WithStale() seam.Series { return s }
 
-func (fakeSeries) Aggregate(context.Context, int64, int64, []chunk.Header) (query.Cost, error) {
-	return query.Cost{}, query.ErrUnsupported
+func (fakeSeries) Aggregate(context.Context, int64, int64, []chunk.Header) (seam.Cost, error) {
+	return seam.Cost{}, query.ErrUnsupported
 }
 
 // engineFunc is an engine that answers with a fixed result or error.

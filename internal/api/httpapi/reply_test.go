@@ -200,13 +200,13 @@ type blocking struct {
 	reading chan struct{} // closed by the first read, if there is one
 }
 
-func (b blocking) Bucket(name string) (query.Bucket, error) {
+func (b blocking) Bucket(name string) (seam.Bucket, error) {
 	of, err := b.source.Bucket(name)
 	return blockingBucket{of, b}, err
 }
 
 type blockingBucket struct {
-	query.Bucket
+	seam.Bucket
 	of blocking
 }
 
@@ -219,13 +219,13 @@ type blockingSeries struct {
 	of blocking
 }
 
-func (s blockingSeries) Read(ctx context.Context, _ int64, _ []uint64) (query.Cost, error) {
+func (s blockingSeries) Read(ctx context.Context, _ int64, _ []uint64) (seam.Cost, error) {
 	b := s.of
 	if b.reading != nil {
 		close(b.reading)
 	}
 	<-ctx.Done()
-	return query.Cost{}, ctx.Err()
+	return seam.Cost{}, ctx.Err()
 }
 
 // TestDisconnectFreesTheTurn: a client that leaves ends its query in the middle
