@@ -50,7 +50,8 @@ const lostEvents = "events that damage took, or of which too few nodes have answ
 // Exists implements source.Series.
 func (c *eventCounts) Exists(context.Context) (bool, error) { return true, nil }
 
-// Read implements source.Series. Steps are of at most MaxRead, which is below events.MaxSteps.
+// Read implements source.Series. Steps are of at most source.MaxSlots, which is below
+// events.MaxSteps.
 func (c *eventCounts) Read(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
 	for i := range dst {
 		dst[i] = point.FromInt(0)

@@ -202,7 +202,7 @@ func (m *memory) BucketNames() []string { return slices.Sorted(maps.Keys(m.bucke
 
 func (m *memory) Read(_ context.Context, b source.Info, key []byte, from int64,
 	dst []uint64) (source.Cost, error) {
-	if from < 0 || len(dst) == 0 || len(dst) > source.MaxRead {
+	if from < 0 || len(dst) == 0 || len(dst) > source.MaxSlots {
 		m.t.Errorf("Read of %d slots from %d", len(dst), from)
 	}
 	m.mu.Lock()

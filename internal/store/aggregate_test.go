@@ -188,8 +188,8 @@ func (m *aggregateModel) check() {
 		words := make([]uint64, step)
 		for i := range dst {
 			clear(words)
-			for at := int64(0); at < step; at += MaxRead {
-				part := words[at:min(step, at+MaxRead)]
+			for at := int64(0); at < step; at += reader.MaxRead {
+				part := words[at:min(step, at+reader.MaxRead)]
 				if err := m.s.Read(context.Background(), info, key(series), from+int64(i)*step+at,
 					part); err != nil {
 					m.t.Fatal(err)

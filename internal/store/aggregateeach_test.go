@@ -51,8 +51,8 @@ func aggregateEach(t fataler, s *Store, info buckets.Info, list []int, from, ste
 func slotsOf(t fataler, of Series, from, n int64) chunk.Header {
 	t.Helper()
 	words := make([]uint64, n)
-	for at := int64(0); at < n; at += MaxRead {
-		part := words[at:min(n, at+MaxRead)]
+	for at := int64(0); at < n; at += reader.MaxRead {
+		part := words[at:min(n, at+reader.MaxRead)]
 		if skip := min(max(0, -from-at), int64(len(part))); skip < int64(len(part)) {
 			if err := of.Read(context.Background(), from+at+skip, part[skip:]); err != nil {
 				t.Fatalf("%v", err)

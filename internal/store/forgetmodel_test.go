@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/write/intake"
 )
 
@@ -206,14 +207,14 @@ func (m *forgetModel) check() {
 	past := m.clock.Now().Unix() + 10
 	defer m.pauseMerges()() // a merge lets series go
 	listed := m.list()
-	dst := make([]uint64, MaxRead)
+	dst := make([]uint64, reader.MaxRead)
 	for i := range 24 {
 		key := forgetKey(i)
 		points, known := m.truth[string(key)]
 		visible := 0
 		// what is hidden by the lifetime begins at lo
-		for at := max(m.from-10, lo-10, m.recent); at < past; at += MaxRead {
-			part := dst[:min(MaxRead, past-at)]
+		for at := max(m.from-10, lo-10, m.recent); at < past; at += reader.MaxRead {
+			part := dst[:min(reader.MaxRead, past-at)]
 			if err := m.s.Read(context.Background(), info, key, at, part); err != nil {
 				m.t.Fatalf("%v", err)
 			}

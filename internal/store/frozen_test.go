@@ -21,6 +21,7 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/testkit/frozen"
 	"dalmatiner/internal/write/intake"
 )
@@ -312,7 +313,7 @@ func (f *frozenScript) checkPoints(s *Store, what string, info buckets.Info,
 	f.t.Helper()
 	past := int64(frozenEnd * 1000 / info.Resolution)
 	left := len(words)
-	values, timestamps := make([]uint64, MaxRead/2), make([]uint64, MaxRead/2)
+	values, timestamps := make([]uint64, reader.MaxRead/2), make([]uint64, reader.MaxRead/2)
 	for series := range int64(5) {
 		for at := int64(epoch*1000/info.Resolution) - 1000; at < past; at += int64(len(values)) {
 			clear(values)

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
 	marks "dalmatiner/internal/model/history"
+	"dalmatiner/internal/store/reader"
 )
 
 // seen is what reads of a bucket gave behind a mark.
@@ -45,8 +46,9 @@ func (m *meta) wordsOf(i int) map[int]map[int64]uint64 {
 	b, all := m.buckets[i], map[int]map[int64]uint64{}
 	for series := range modelSeries {
 		all[series] = map[int64]uint64{}
-		for from := b.first - 10; from < b.past+10; from += MaxRead {
-			for j, w := range readAll(m, m.s, b.info.Name, series, from, int(min(MaxRead, b.past+10-from))) {
+		for from := b.first - 10; from < b.past+10; from += reader.MaxRead {
+			n := int(min(reader.MaxRead, b.past+10-from))
+			for j, w := range readAll(m, m.s, b.info.Name, series, from, n) {
 				if w != point.Unset {
 					all[series][from+int64(j)] = w
 				}

@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/reader"
 )
 
 const daySlots = 86400
@@ -58,8 +59,8 @@ func (m *mergeModel) check() {
 	m.t.Helper()
 	past := m.clock.Now().Unix() + 3600
 	for series := range int64(3) {
-		for at := m.from; at < past; at += MaxRead {
-			n := int(min(MaxRead, past-at))
+		for at := m.from; at < past; at += reader.MaxRead {
+			n := int(min(reader.MaxRead, past-at))
 			for i, got := range readAll(m.t, m.s, "b", int(series), at, n) {
 				if want := m.truth[[2]int64{series, at + int64(i)}]; got != want {
 					m.t.Fatalf("series %d slot %d holds %x, want %x", series, at+int64(i)-m.from, got, want)

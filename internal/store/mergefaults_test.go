@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/reader"
 )
 
 // noise is a word that no codec makes small, so that chunks fill blocks.
@@ -48,8 +49,8 @@ func sendNoise(t *testing.T, s *Store, bucket string, from, to int64) {
 func missingNoise(t *testing.T, s *Store, bucket string, from, to int64) (missing int) {
 	t.Helper()
 	for series := range 3 {
-		for at := from; at < to; at += MaxRead {
-			for i, got := range readAll(t, s, bucket, series, at, int(min(to-at, MaxRead))) {
+		for at := from; at < to; at += reader.MaxRead {
+			for i, got := range readAll(t, s, bucket, series, at, int(min(to-at, reader.MaxRead))) {
 				switch want := noise(series, at+int64(i)); got {
 				case point.Unset:
 					missing++

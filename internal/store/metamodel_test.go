@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/write/intake"
 )
 
@@ -358,9 +359,9 @@ func (m *meta) checkSeries(b *metaBucket, series int) {
 	}
 	lowest, cells, found := b.lowest(m.now()), b.cells[series], 0
 	from, past := b.first-1000, b.past+1000
-	values, timestamps := make([]uint64, MaxRead), make([]uint64, MaxRead)
-	for at := from; at < past; at += MaxRead {
-		n := min(MaxRead, past-at)
+	values, timestamps := make([]uint64, reader.MaxRead), make([]uint64, reader.MaxRead)
+	for at := from; at < past; at += reader.MaxRead {
+		n := min(reader.MaxRead, past-at)
 		m.must(m.s.ReadWithStale(context.Background(), b.info, key(series), at, values[:n],
 			timestamps[:n]))
 		for j, got := range values[:n] {
@@ -426,7 +427,7 @@ func (m *meta) checkAggregates(b *metaBucket, series int) {
 	if from = max(from, b.gone); from >= b.past {
 		return
 	}
-	dst := make([]chunk.Header, min(1+(b.past-from)/step, MaxRead/step))
+	dst := make([]chunk.Header, min(1+(b.past-from)/step, reader.MaxRead/step))
 	_, err := m.s.Series(b.info, key(series)).Aggregate(context.Background(), from, step, dst)
 	m.must(err)
 	words := readAll(m, m.s, b.info.Name, series, from, len(dst)*int(step))

@@ -12,9 +12,6 @@ import (
 	"dalmatiner/internal/write/columns"
 )
 
-// MaxRead is the largest number of slots of one Read.
-const MaxRead = reader.MaxRead
-
 // Bucket is a handle of a bucket that is read. It is checked at each use: behind the deletion
 // of the bucket its calls, and those of its series, fail with an error that wraps
 // buckets.ErrUnknown, whether or not there is another one of its name.
@@ -137,7 +134,7 @@ func (h Series) Exists() (bool, error) {
 
 // Read fills dst with the words of the slots [from, from+len(dst)).
 // Slots without a point, and all slots of an unknown metric, are unset (0).
-// len(dst) is at most MaxRead.
+// len(dst) is at most reader.MaxRead.
 func (h Series) Read(ctx context.Context, from int64, dst []uint64) error {
 	of, err := h.now()
 	if err != nil {

@@ -128,7 +128,7 @@ func FuzzRequest(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(q, again) {
 			t.Fatalf("%+v becomes %+v, %v", q, again, err)
 		}
-		if len(q.keys) > maxKeys || q.kind == askSlots && q.count > source.MaxRead ||
+		if len(q.keys) > maxKeys || q.kind == askSlots && q.count > source.MaxSlots ||
 			q.kind == askAggregates && q.count > maxSteps {
 			t.Fatalf("beyond the bounds: %+v", q)
 		}
@@ -159,7 +159,7 @@ func FuzzReply(f *testing.F) {
 		q := &request{kind: kind(k), keys: [][]byte{nil, nil}, whole: []bool{true, false}, count: 100,
 			step: 60, times: true}
 		d := &decoder{q: q, answer: func(_ int, a *answer) error {
-			if len(a.headers) > 100 || len(a.words) > 100 || len(a.cost.Unknown) > source.MaxRead {
+			if len(a.headers) > 100 || len(a.words) > 100 || len(a.cost.Unknown) > source.MaxSlots {
 				panic("more than was asked for")
 			}
 			return nil

@@ -368,7 +368,7 @@ func (d *decoder) unknown(r *fields.Reader) {
 	u.Past = u.From + int64(r.UpTo(buckets.MaxSlot))
 	why := r.Bytes(maxWhy)
 	n := len(a.cost.Unknown)
-	r.Check(u.From < u.Past && n < source.MaxRead && (n == 0 || a.cost.Unknown[n-1].Past <= u.From))
+	r.Check(u.From < u.Past && n < source.MaxSlots && (n == 0 || a.cost.Unknown[n-1].Past <= u.From))
 	if r.Bad {
 		return
 	}
@@ -382,7 +382,7 @@ func (d *decoder) unknown(r *fields.Reader) {
 
 // words reads the words of up to a chunk.
 func words(r *fields.Reader, dst []uint64) error {
-	at := r.UpTo(source.MaxRead)
+	at := r.UpTo(source.MaxSlots)
 	coded := r.Bytes(math.MaxUint16)
 	if r.Bad || at >= uint64(len(dst)) {
 		return errReply

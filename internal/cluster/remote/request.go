@@ -134,7 +134,7 @@ func (q *request) parseKeys(r *fields.Reader) {
 	most := uint64(buckets.MaxSlot)
 	switch q.kind {
 	case askSlots:
-		most = source.MaxRead
+		most = source.MaxSlots
 		r.Check(q.from >= 0)
 	case askAggregates:
 		most = maxSteps

@@ -165,8 +165,8 @@ func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, dst, 
 	clear(dst)
 	clear(times)
 	switch {
-	case len(dst) > source.MaxRead:
-		return source.Cost{}, fmt.Errorf("a read of %d slots, the limit is %d", len(dst), source.MaxRead)
+	case len(dst) > source.MaxSlots:
+		return source.Cost{}, fmt.Errorf("a read of %d slots, the limit is %d", len(dst), source.MaxSlots)
 	case from < 0 || from > buckets.MaxSlot || len(dst) == 0:
 		return source.Cost{}, ctx.Err()
 	}

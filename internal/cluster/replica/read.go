@@ -8,7 +8,7 @@ import (
 	"dalmatiner/internal/cluster/replication"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/reader"
 )
 
 // slots is what slots of a series hold.
@@ -24,7 +24,7 @@ func (v *slots) value(i int) replication.Value {
 	return replication.Value{Word: v.words[i], Time: v.times[i]}
 }
 
-// read reads slots of a series into v, n at most store.MaxRead.
+// read reads slots of a series into v, n at most reader.MaxRead.
 func (x *index) read(v *slots, s *series, from, n int64) error {
 	v.words, v.unknown = resized(v.words, n), nil
 	of, ctx := x.o.Local.Series(s.bucket.info, s.key).WithStale(), context.Background()
@@ -80,7 +80,7 @@ func (r *Replica) Read(series metric.SeriesID, from, past uint64) []replication.
 	}
 	var v slots
 	for at := from; at < past; {
-		n := min(past-at, store.MaxRead)
+		n := min(past-at, reader.MaxRead)
 		part := out[at-from:][:n]
 		if err := r.index.read(&v, s, int64(at), int64(n)); err != nil {
 			r.unread(s, err)

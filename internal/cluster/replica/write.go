@@ -13,8 +13,8 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/write"
 )
 
@@ -288,7 +288,7 @@ func (r *Replica) overwrite() error {
 	})
 	for rows := w.held; len(rows) > 0; {
 		n := 1
-		for n < len(rows) && rows[n].s == rows[0].s && rows[n].slot-rows[0].slot < store.MaxRead &&
+		for n < len(rows) && rows[n].s == rows[0].s && rows[n].slot-rows[0].slot < reader.MaxRead &&
 			rows[n].slot-rows[n-1].slot < readGap {
 			n++
 		}

@@ -130,7 +130,7 @@ func (l *leaf) fetch(r *reader, from int64, words []uint64) error {
 		if err := plan.GivenUp(r.ctx); err != nil {
 			return err
 		}
-		n := min(len(words), source.MaxRead)
+		n := min(len(words), source.MaxSlots)
 		cost, err := r.readWords(l, from, words[:n])
 		l.cost.Add(cost)
 		l.holes.Note(&cost, from+int64(n))

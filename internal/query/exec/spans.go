@@ -418,7 +418,7 @@ func (s *spans) slotwise(x *reader, from, slots int64,
 	to func(words []uint64, from int64, last bool)) error {
 	l := s.of
 	for past := from + slots; from < past; {
-		n := min(past-from, source.MaxRead)
+		n := min(past-from, source.MaxSlots)
 		if int64(len(x.Words)) < n {
 			x.Words = make([]uint64, n)
 		}

@@ -61,7 +61,7 @@ type Rounds struct {
 // Rounds end at multiples of chunk.Slots in the finest resolution read, since the store
 // keeps points in runs of that many slots and decodes whole runs.
 const (
-	// RoundSlots is the length of a round: within source.MaxRead, and such that the
+	// RoundSlots is the length of a round: within source.MaxSlots, and such that the
 	// buffers of a plain query stay in the processor's second cache level.
 	RoundSlots = 32 * chunk.Slots
 	// SpanRounds is how much longer rounds are where nothing but spans is read.

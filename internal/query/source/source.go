@@ -93,7 +93,7 @@ type Series interface {
 
 	// Read fills dst with the words of the slots [from, from+len(dst)); unset
 	// slots become 0. A metric that does not exist has only unset slots. A query
-	// asks for at most MaxRead slots at once and never for slots below 0. dst is the
+	// asks for at most MaxSlots slots at once and never for slots below 0. dst is the
 	// caller's.
 	Read(ctx context.Context, from int64, dst []uint64) (Cost, error)
 
@@ -130,8 +130,9 @@ type Steps struct {
 	Length, Offset, Until int64
 }
 
-// MaxRead is the most slots that a query asks of a series in one call.
-const MaxRead = 65536
+// MaxSlots is the most slots that a query asks of a series in one call. A store takes more
+// (reader.MaxRead).
+const MaxSlots = 65536
 
 // Index finds series by their tags.
 type Index interface {
