@@ -70,6 +70,12 @@ func (s *Server) do(ctx context.Context, out io.Writer, method, path string, bod
 	return s.answer(out, r, into)
 }
 
+// send asks for something that is not answered, except with an error.
+func (s *Server) send(ctx context.Context, out io.Writer, method, path string, body any) error {
+	_, err := s.do(ctx, out, method, path, body, nil)
+	return err
+}
+
 // unreached says of an error of a request what to look at.
 func unreached(err error) error {
 	var of *net.OpError

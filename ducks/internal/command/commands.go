@@ -18,29 +18,49 @@ import (
 
 // Grammar is all commands.
 type Grammar struct {
-	Serve   Serve   `cmd:"" help:"Run ducks on this machine: images, disks over iSCSI, and what devices boot."`
-	Stop    Stop    `cmd:"" help:"End the tgtd that serve leaves when it stops."`
-	Pool    Pool    `cmd:"" help:"The space of the pool."`
-	Client  Client  `cmd:"" help:"Who owns networks."`
-	Network Network `cmd:"" help:"What owns images and devices, with its limits."`
-	Servers Servers `cmd:"" name:"server" help:"The storage servers."`
-	Volume  Volume  `cmd:"" help:"Disks that groups begin with."`
-	Group   Group   `cmd:"" help:"What devices boot, with its versions."`
-	Image   Image   `cmd:"" help:"Files of disk images, in and out."`
-	Device  Device  `cmd:"" help:"The machines."`
-	Menu    Menu    `cmd:"" help:"What devices are offered beside their disk, as an installer."`
-	Disk    Disk    `cmd:"" help:"Further disks of devices, whose contents stay."`
-	Plan    Plan    `cmd:"" help:"What each device gets when it boots next, and loses."`
-	Alerts  Alerts  `cmd:"" help:"What somebody should look at, and what to do."`
-	Token   Token   `cmd:"" help:"Who is let in."`
-	User    User    `cmd:"" help:"People who are let in by a password."`
-	Login   Login   `cmd:"" help:"Begin a session of a user: prints a token for 12 hours."`
-	Logout  Logout  `cmd:"" help:"End a session."`
-	Trail   Trail   `cmd:"" help:"What was done, by whom, the newest first."`
+	Serve   serveCommand    `cmd:"" help:"Run ducks on this machine: images, disks over iSCSI, and what devices boot."`
+	Stop    stopCommand     `cmd:"" help:"End the tgtd that serve leaves when it stops."`
+	Pool    poolCommands    `cmd:"" help:"The space of the pool."`
+	Client  clientCommands  `cmd:"" help:"Who owns networks."`
+	Network networkCommands `cmd:"" help:"What owns images and devices, with its limits."`
+	Servers serverCommands  `cmd:"" name:"server" help:"The storage servers."`
+	Volume  volumeCommands  `cmd:"" help:"Disks that groups begin with."`
+	Group   groupCommands   `cmd:"" help:"What devices boot, with its versions."`
+	Image   imageCommands   `cmd:"" help:"Files of disk images, in and out."`
+	Device  deviceCommands  `cmd:"" help:"The machines."`
+	Menu    menuCommands    `cmd:"" help:"What devices are offered beside their disk, as an installer."`
+	Disk    diskCommands    `cmd:"" help:"Further disks of devices, whose contents stay."`
+	Plan    planCommand     `cmd:"" help:"What each device gets when it boots next, and loses."`
+	Alerts  alertsCommand   `cmd:"" help:"What somebody should look at, and what to do."`
+	Token   tokenCommands   `cmd:"" help:"Who is let in."`
+	User    userCommands    `cmd:"" help:"People who are let in by a password."`
+	Login   loginCommand    `cmd:"" help:"Begin a session of a user: prints a token for 12 hours."`
+	Logout  logoutCommand   `cmd:"" help:"End a session."`
+	Trail   trailCommand    `cmd:"" help:"What was done, by whom, the newest first."`
 
-	Restore Restore `cmd:"" help:"Make the state of a server that is lost, of the backup in its pool."`
-	Doctor  Doctor  `cmd:"" help:"Look whether this machine can run ducks, and say what to do where it cannot."`
-	Emulate Emulate `cmd:"" help:"Boot machines that are none, at a bridge: to try a room, and to see how many it carries."`
+	Restore restoreCommand `cmd:"" help:"Make the state of a server that is lost, of the backup in its pool."`
+	Doctor  doctorCommand  `cmd:"" help:"Look whether this machine can run ducks, and say what to do where it cannot."`
+	Emulate emulateCommand `cmd:"" help:"Boot machines that are none, at a bridge: to try a room, and to see how many it carries."`
+}
+
+// named is a command about one thing.
+type named struct {
+	Server
+	Name string `arg:""`
+}
+
+// listed prints in columns what the server lists at a path; line prints one of these.
+func listed[T any](ctx context.Context, out io.Writer, s *Server, path, title string,
+	line func(w io.Writer, of *T)) error {
+	var list []T
+	if done, err := s.do(ctx, out, "GET", path, nil, &list); done || err != nil {
+		return err
+	}
+	return table(out, title, func(w io.Writer) {
+		for i := range list {
+			line(w, &list[i])
+		}
+	})
 }
 
 // table prints lines in columns.
@@ -52,17 +72,15 @@ func table(out io.Writer, title string, lines func(w io.Writer)) error {
 }
 
 // Pool shows the pool.
-type Pool struct {
-	Create  PoolCreate  `cmd:"" help:"Make one on disks of this machine that are empty, and mount it."`
-	Status  PoolStatus  `cmd:"" help:"How large it is, and how much is free."`
-	Orphans PoolOrphans `cmd:"" help:"List images that no device has: a crash has left them."`
+type poolCommands struct {
+	Create  poolCreate  `cmd:"" help:"Make one on disks of this machine that are empty, and mount it."`
+	Status  poolStatus  `cmd:"" help:"How large it is, and how much is free."`
+	Orphans poolOrphans `cmd:"" help:"List images that no device has: a crash has left them."`
 }
 
-// PoolStatus is a command.
-type PoolStatus struct{ Server }
+type poolStatus struct{ Server }
 
-// Run runs it.
-func (c *PoolStatus) Run(ctx context.Context, out io.Writer) error {
+func (c *poolStatus) Run(ctx context.Context, out io.Writer) error {
 	var s pool.Space
 	if done, err := c.do(ctx, out, "GET", "pool", nil, &s); done || err != nil {
 		return err
@@ -72,89 +90,67 @@ func (c *PoolStatus) Run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// Volume are the commands of volumes.
-type Volume struct {
-	Create VolumeCreate `cmd:"" help:"Make an empty disk."`
-	List   VolumeList   `cmd:"" help:"List all, with their versions."`
-	Files  VolumeFiles  `cmd:"" help:"Show which files of a version are not those of the version before."`
-	Delete VolumeDelete `cmd:"" help:"Delete one that no group is of."`
+type volumeCommands struct {
+	Create volumeCreate `cmd:"" help:"Make an empty disk."`
+	List   volumeList   `cmd:"" help:"List all, with their versions."`
+	Files  volumeFiles  `cmd:"" help:"Show which files of a version are not those of the version before."`
+	Delete volumeDelete `cmd:"" help:"Delete one that no group is of."`
 }
 
-// VolumeCreate is a command.
-type VolumeCreate struct {
+type volumeCreate struct {
 	Server
 	Name    string `arg:"" help:"Of the volume: a-z, 0-9 and '-'."`
 	Size    Bytes  `required:"" help:"Of the disk, as 40G. Space is taken when it is written to." placeholder:"SIZE"`
 	Network string `help:"That owns it; without it, the only one that the token is limited to, or default." placeholder:"NETWORK"`
 }
 
-// Run runs it.
-func (c *VolumeCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "volumes", api.NewVolume{
+func (c *volumeCreate) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", "volumes", api.NewVolume{
 		Name:    c.Name,
 		Network: c.Network,
 		Size:    int64(c.Size),
-	}, nil)
-	return err
+	})
 }
 
-// VolumeList is a command.
-type VolumeList struct{ Server }
+type volumeList struct{ Server }
 
-// Run runs it.
-func (c *VolumeList) Run(ctx context.Context, out io.Writer) error {
-	var list []room.Volume
-	if done, err := c.do(ctx, out, "GET", "volumes", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "VOLUME\tSIZE\tVERSION\tFROM\tBY\tNOTE", func(w io.Writer) {
-		for _, v := range list {
+func (c *volumeList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "volumes", "VOLUME\tSIZE\tVERSION\tFROM\tBY\tNOTE",
+		func(w io.Writer, v *room.Volume) {
 			for _, of := range v.Versions {
 				fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\n", v.Name, bytesText(v.Size), of.Number, of.From,
 					of.Author, of.Note)
 			}
-		}
-	})
+		})
 }
 
-// Group are the commands of groups.
-type Group struct {
-	Create   GroupCreate   `cmd:"" help:"Make a group that begins with the newest version of a volume."`
-	List     GroupList     `cmd:"" help:"List all."`
-	Versions GroupVersions `cmd:"" help:"List the versions of one."`
-	Files    GroupFiles    `cmd:"" help:"Show which files of a version are not those of the version before."`
-	Update   GroupUpdate   `cmd:"" help:"Make what a device has written the newest version."`
-	Release  GroupRelease  `cmd:"" help:"Let all devices have the version that canaries have tried."`
-	Promote  GroupPromote  `cmd:"" help:"Give the version of a group to its volume."`
-	Rollback GroupRollback `cmd:"" help:"Let devices get an older version."`
-	Timeouts GroupTimeouts `cmd:"" help:"Show or say how long its devices wait for a disk that does not answer."`
-	Delete   GroupDelete   `cmd:"" help:"Delete one without devices, or a version of it."`
+type groupCommands struct {
+	Create   groupCreate   `cmd:"" help:"Make a group that begins with the newest version of a volume."`
+	List     groupList     `cmd:"" help:"List all."`
+	Versions groupVersions `cmd:"" help:"List the versions of one."`
+	Files    groupFiles    `cmd:"" help:"Show which files of a version are not those of the version before."`
+	Update   groupUpdate   `cmd:"" help:"Make what a device has written the newest version."`
+	Release  groupRelease  `cmd:"" help:"Let all devices have the version that canaries have tried."`
+	Promote  groupPromote  `cmd:"" help:"Give the version of a group to its volume."`
+	Rollback groupRollback `cmd:"" help:"Let devices get an older version."`
+	Timeouts groupTimeouts `cmd:"" help:"Show or say how long its devices wait for a disk that does not answer."`
+	Delete   groupDelete   `cmd:"" help:"Delete one without devices, or a version of it."`
 }
 
-// GroupCreate is a command.
-type GroupCreate struct {
-	Server
-	Name   string `arg:""`
+type groupCreate struct {
+	named
 	Volume string `required:"" placeholder:"VOLUME"`
 }
 
-// Run runs it.
-func (c *GroupCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "groups", api.NewGroup{Name: c.Name, Volume: c.Volume}, nil)
-	return err
+func (c *groupCreate) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", "groups", api.NewGroup{Name: c.Name, Volume: c.Volume})
 }
 
-// GroupList is a command.
-type GroupList struct{ Server }
+type groupList struct{ Server }
 
-// Run runs it.
-func (c *GroupList) Run(ctx context.Context, out io.Writer) error {
-	var list []room.Group
-	if done, err := c.do(ctx, out, "GET", "groups", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "GROUP\tNETWORK\tVOLUME\tVERSIONS\tUSES", func(w io.Writer) {
-		for _, g := range list {
+func (c *groupList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "groups", "GROUP\tNETWORK\tVOLUME\tVERSIONS\tUSES",
+		func(w io.Writer, g *room.Group) {
 			uses := "the newest"
 			if g.Use > 0 {
 				uses = fmt.Sprint("version ", g.Use)
@@ -163,18 +159,12 @@ func (c *GroupList) Run(ctx context.Context, out io.Writer) error {
 				uses += fmt.Sprintf(", version %d on %d %% of the devices", c.Version, c.Share)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", g.Name, g.Network, g.Volume, len(g.Versions), uses)
-		}
-	})
+		})
 }
 
-// GroupVersions is a command.
-type GroupVersions struct {
-	Server
-	Name string `arg:""`
-}
+type groupVersions struct{ named }
 
-// Run runs it.
-func (c *GroupVersions) Run(ctx context.Context, out io.Writer) error {
+func (c *groupVersions) Run(ctx context.Context, out io.Writer) error {
 	var g room.Group
 	if done, err := c.do(ctx, out, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
 		return err
@@ -199,10 +189,8 @@ func upOn(devices []string) string {
 	return strings.Join(devices, ", ")
 }
 
-// GroupUpdate is a command.
-type GroupUpdate struct {
-	Server
-	Name string `arg:""`
+type groupUpdate struct {
+	named
 	From string `required:"" help:"The device, which is shut down." placeholder:"DEVICE"`
 	Note string `help:"What is new." placeholder:"TEXT"`
 
@@ -211,8 +199,7 @@ type GroupUpdate struct {
 	Within time.Duration `name:"canary-within" default:"10m" help:"How long that may take, from its script on."`
 }
 
-// Run runs it.
-func (c *GroupUpdate) Run(ctx context.Context, out io.Writer) error {
+func (c *groupUpdate) Run(ctx context.Context, out io.Writer) error {
 	u := api.Update{From: c.From, Note: c.Note}
 	if c.Canary != 0 {
 		u.Canary = &api.Canary{Share: c.Canary, Until: c.Until, Within: c.Within.Seconds()}
@@ -220,14 +207,9 @@ func (c *GroupUpdate) Run(ctx context.Context, out io.Writer) error {
 	return c.version(ctx, out, object("groups", c.Name, "update"), u)
 }
 
-// GroupRelease is a command.
-type GroupRelease struct {
-	Server
-	Name string `arg:""`
-}
+type groupRelease struct{ named }
 
-// Run runs it.
-func (c *GroupRelease) Run(ctx context.Context, out io.Writer) error {
+func (c *groupRelease) Run(ctx context.Context, out io.Writer) error {
 	return c.version(ctx, out, object("groups", c.Name, "release"), nil)
 }
 
@@ -241,42 +223,31 @@ func (s *Server) version(ctx context.Context, out io.Writer, path string, of any
 	return err
 }
 
-// GroupPromote is a command.
-type GroupPromote struct {
-	Server
-	Name string `arg:""`
+type groupPromote struct {
+	named
 	Note string `help:"What is new." placeholder:"TEXT"`
 }
 
-// Run runs it.
-func (c *GroupPromote) Run(ctx context.Context, out io.Writer) error {
+func (c *groupPromote) Run(ctx context.Context, out io.Writer) error {
 	return c.version(ctx, out, object("groups", c.Name, "promote"), api.Update{Note: c.Note})
 }
 
-// GroupRollback is a command.
-type GroupRollback struct {
-	Server
-	Name string `arg:""`
-	To   int    `required:"" help:"The number of the version; 0: the newest again." placeholder:"VERSION"`
+type groupRollback struct {
+	named
+	To int `required:"" help:"The number of the version; 0: the newest again." placeholder:"VERSION"`
 }
 
-// Run runs it.
-func (c *GroupRollback) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To},
-		nil)
-	return err
+func (c *groupRollback) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", object("groups", c.Name, "rollback"), api.Rollback{Version: c.To})
 }
 
-// GroupTimeouts is a command.
-type GroupTimeouts struct {
-	Server
-	Name     string         `arg:""`
+type groupTimeouts struct {
+	named
 	Recovery *time.Duration `placeholder:"TIME" help:"For the session to come back before writes fail, as 24h; 0: as the image says."`
 	Command  *time.Duration `placeholder:"TIME" help:"For an answer, before the session is made anew, as 60s; 0: as the image says."`
 }
 
-// Run runs it.
-func (c *GroupTimeouts) Run(ctx context.Context, out io.Writer) error {
+func (c *groupTimeouts) Run(ctx context.Context, out io.Writer) error {
 	var g room.Group
 	if c.Recovery == nil && c.Command == nil {
 		if done, err := c.do(ctx, out, "GET", object("groups", c.Name, ""), nil, &g); done || err != nil {
@@ -295,8 +266,7 @@ func (c *GroupTimeouts) Run(ctx context.Context, out io.Writer) error {
 	if c.Command != nil {
 		g.Timeouts.Command = int(c.Command.Seconds())
 	}
-	_, err := c.do(ctx, out, "PUT", object("groups", c.Name, "timeouts"), g.Timeouts, nil)
-	return err
+	return c.send(ctx, out, "PUT", object("groups", c.Name, "timeouts"), g.Timeouts)
 }
 
 func waitText(seconds int) string {
@@ -306,11 +276,9 @@ func waitText(seconds int) string {
 	return (time.Duration(seconds) * time.Second).String()
 }
 
-// Alerts is a command.
-type Alerts struct{ Server }
+type alertsCommand struct{ Server }
 
-// Run runs it.
-func (c *Alerts) Run(ctx context.Context, out io.Writer) error {
+func (c *alertsCommand) Run(ctx context.Context, out io.Writer) error {
 	var list []alerts.Alert
 	if done, err := c.do(ctx, out, "GET", "alerts", nil, &list); done || err != nil {
 		return err
@@ -328,44 +296,33 @@ func (c *Alerts) Run(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// Plan is a command.
-type Plan struct{ Server }
+type planCommand struct{ Server }
 
-// Run runs it.
-func (c *Plan) Run(ctx context.Context, out io.Writer) error {
-	var list []room.Boot
-	if done, err := c.do(ctx, out, "GET", "plan", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "DEVICE\tGROUP\tVERSION\tLOSES\tWHY", func(w io.Writer) {
-		for _, b := range list {
+func (c *planCommand) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "plan", "DEVICE\tGROUP\tVERSION\tLOSES\tWHY",
+		func(w io.Writer, b *room.Boot) {
 			loses := "nothing"
 			if b.Loses > 0 {
 				loses = bytesText(b.Loses)
 			}
 			fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", b.Device, b.Group, b.Version, loses, b.Why)
-		}
-	})
+		})
 }
 
-// Token are the commands of tokens.
-type Token struct {
-	Create TokenCreate `cmd:"" help:"Make a token. It is shown once."`
-	List   TokenList   `cmd:"" help:"List all, without their secrets."`
-	Delete TokenDelete `cmd:"" help:"Take one away, at once."`
+type tokenCommands struct {
+	Create tokenCreate `cmd:"" help:"Make a token. It is shown once."`
+	List   tokenList   `cmd:"" help:"List all, without their secrets."`
+	Delete tokenDelete `cmd:"" help:"Take one away, at once."`
 }
 
-// TokenCreate is a command.
-type TokenCreate struct {
-	Server
-	Name string      `arg:""`
+type tokenCreate struct {
+	named
 	Role access.Role `required:"" enum:"viewer,operator,admin" help:"viewer looks, operator works, admin also says who may." placeholder:"ROLE"`
 
 	To
 }
 
-// Run runs it.
-func (c *TokenCreate) Run(ctx context.Context, out io.Writer) error {
+func (c *tokenCreate) Run(ctx context.Context, out io.Writer) error {
 	var made struct{ Token string }
 	if done, err := c.do(ctx, out, "POST", "tokens", api.NewToken{
 		Name:    c.Name,
@@ -378,52 +335,32 @@ func (c *TokenCreate) Run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// TokenList is a command.
-type TokenList struct{ Server }
+type tokenList struct{ Server }
 
-// Run runs it.
-func (c *TokenList) Run(ctx context.Context, out io.Writer) error {
-	var list []access.Token
-	if done, err := c.do(ctx, out, "GET", "tokens", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "TOKEN\tROLE\tLIMITED TO\tSINCE", func(w io.Writer) {
-		for _, t := range list {
+func (c *tokenList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "tokens", "TOKEN\tROLE\tLIMITED TO\tSINCE",
+		func(w io.Writer, t *access.Token) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, t.Role, scopesText(t.Scopes),
 				t.Created.UTC().Format(time.DateTime))
-		}
-	})
+		})
 }
 
-// TokenDelete is a command.
-type TokenDelete struct {
-	Server
-	Name string `arg:""`
+type tokenDelete struct{ named }
+
+func (c *tokenDelete) Run(ctx context.Context, out io.Writer) error {
+	return c.delete(ctx, out, object("tokens", c.Name, ""))
 }
 
-// Run runs it.
-func (c *TokenDelete) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "DELETE", object("tokens", c.Name, ""), nil, nil)
-	return err
-}
+type trailCommand struct{ Server }
 
-// Trail is a command.
-type Trail struct{ Server }
-
-// Run runs it.
-func (c *Trail) Run(ctx context.Context, out io.Writer) error {
-	var list []access.Act
-	if done, err := c.do(ctx, out, "GET", "trail", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "AT\tWHO\tWHAT\tOBJECT\tRESULT", func(w io.Writer) {
-		for _, a := range list {
+func (c *trailCommand) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "trail", "AT\tWHO\tWHAT\tOBJECT\tRESULT",
+		func(w io.Writer, a *access.Act) {
 			result := "done"
 			if a.Error != "" {
 				result = a.Error
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", a.At.UTC().Format(time.DateTime), a.Who, a.What, a.Object,
 				result)
-		}
-	})
+		})
 }

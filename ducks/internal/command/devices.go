@@ -16,22 +16,21 @@ import (
 	"dalmatiner/ducks/internal/room"
 )
 
-// Device are the commands of devices.
-type Device struct {
-	Add      DeviceAdd      `cmd:"" help:"Make a machine known by its MAC address."`
-	List     DeviceList     `cmd:"" help:"List all."`
-	Show     DeviceShow     `cmd:"" help:"Show one, for an admin with its secret."`
-	Boots    DeviceBoots    `cmd:"" help:"Show its last boots, with the seconds to each stage."`
-	Change   DeviceChange   `cmd:"" help:"Move it to another group, or change its mode or limits."`
-	Pin      DevicePin      `cmd:"" help:"Let it get a version, whatever its group uses."`
-	Rollback DeviceRollback `cmd:"" help:"Let it begin anew when it boots next, whatever its mode: what it has written goes."`
-	Unit     DeviceUnit     `cmd:"" help:"Print the unit of systemd for images, which says that a device is up."`
-	Attach   DeviceAttach   `cmd:"" help:"Get its disk ready for an initiator that asks for no script: a boot loader of its own, a virtual machine, a test."`
-	Detach   DeviceDetach   `cmd:"" help:"Take its disk away until it boots, or is attached, again. What it has written stays."`
-	Wake     DeviceWake     `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
-	Delete   DeviceDelete   `cmd:"" help:"Delete one that is off, with what it has written."`
-	Leases   DeviceLeases   `cmd:"" help:"List the addresses that machines have."`
-	Unknown  DeviceUnknown  `cmd:"" help:"List machines that have asked for something to boot and are not known."`
+type deviceCommands struct {
+	Add      deviceAdd      `cmd:"" help:"Make a machine known by its MAC address."`
+	List     deviceList     `cmd:"" help:"List all."`
+	Show     deviceShow     `cmd:"" help:"Show one, for an admin with its secret."`
+	Boots    deviceBoots    `cmd:"" help:"Show its last boots, with the seconds to each stage."`
+	Change   deviceChange   `cmd:"" help:"Move it to another group, or change its mode or limits."`
+	Pin      devicePin      `cmd:"" help:"Let it get a version, whatever its group uses."`
+	Rollback deviceRollback `cmd:"" help:"Let it begin anew when it boots next, whatever its mode: what it has written goes."`
+	Unit     deviceUnit     `cmd:"" help:"Print the unit of systemd for images, which says that a device is up."`
+	Attach   deviceAttach   `cmd:"" help:"Get its disk ready for an initiator that asks for no script: a boot loader of its own, a virtual machine, a test."`
+	Detach   deviceDetach   `cmd:"" help:"Take its disk away until it boots, or is attached, again. What it has written stays."`
+	Wake     deviceWake     `cmd:"" help:"Switch it on, if its card is set to wake on LAN."`
+	Delete   deviceDelete   `cmd:"" help:"Delete one that is off, with what it has written."`
+	Leases   deviceLeases   `cmd:"" help:"List the addresses that machines have."`
+	Unknown  deviceUnknown  `cmd:"" help:"List machines that have asked for something to boot and are not known."`
 }
 
 // mode reads volatile, persistent or until=DATE.
@@ -46,8 +45,7 @@ func mode(text string) (m room.Mode, until time.Time, err error) {
 	return room.Until, until, nil
 }
 
-// DeviceAdd is a command.
-type DeviceAdd struct {
+type deviceAdd struct {
 	Server
 	MAC   string `arg:"" help:"As aa:bb:cc:dd:ee:ff."`
 	Name  string `required:"" placeholder:"NAME"`
@@ -57,13 +55,12 @@ type DeviceAdd struct {
 	Space Bytes  `help:"The most that what it writes may take of the pool, after compression; on btrfs and ZFS." placeholder:"SIZE"`
 }
 
-// Run runs it.
-func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
+func (c *deviceAdd) Run(ctx context.Context, out io.Writer) error {
 	m, until, err := mode(c.Mode)
 	if err != nil {
 		return err
 	}
-	_, err = c.do(ctx, out, "POST", "devices", api.NewDevice{
+	return c.send(ctx, out, "POST", "devices", api.NewDevice{
 		Name:  c.Name,
 		MAC:   c.MAC,
 		Group: c.Group,
@@ -71,18 +68,15 @@ func (c *DeviceAdd) Run(ctx context.Context, out io.Writer) error {
 		Until: until,
 		Limit: int64(c.Limit),
 		Space: int64(c.Space),
-	}, nil)
-	return err
+	})
 }
 
-// DeviceUnit is a command.
-type DeviceUnit struct {
+type deviceUnit struct {
 	URL  string `arg:"" help:"Where devices reach ducks serve, as http://10.77.0.1:8092; it has the same at /boot/v1/unit."`
 	JSON bool   `name:"json" help:"Print it as a text of JSON."`
 }
 
-// Run runs it.
-func (c *DeviceUnit) Run(out io.Writer) error {
+func (c *deviceUnit) Run(out io.Writer) error {
 	u, err := url.Parse(c.URL)
 	if err != nil || u.Scheme != "http" || u.Host == "" || strings.ContainsAny(c.URL, "'\"\\ $%") {
 		return fmt.Errorf("%q is not where devices reach ducks: want http://ADDRESS:PORT", c.URL)
@@ -95,21 +89,15 @@ func (c *DeviceUnit) Run(out io.Writer) error {
 	return err
 }
 
-// DeviceList is a command.
-type DeviceList struct{ Server }
+type deviceList struct{ Server }
 
-// Run runs it.
-func (c *DeviceList) Run(ctx context.Context, out io.Writer) error {
-	var list []api.Device
-	if done, err := c.do(ctx, out, "GET", "devices", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "DEVICE\tMAC\tGROUP\tMODE\tPIN\tBEGAN WITH\tDISK\tLAST BOOT", func(w io.Writer) {
-		for _, d := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.MAC, d.Group, modeText(&d),
-				orDash(d.Pin), orDash(d.Version), diskText(d.On), bootText(&d))
-		}
-	})
+func (c *deviceList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "devices",
+		"DEVICE\tMAC\tGROUP\tMODE\tPIN\tBEGAN WITH\tDISK\tLAST BOOT",
+		func(w io.Writer, d *api.Device) {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.Name, d.MAC, d.Group, modeText(d),
+				orDash(d.Pin), orDash(d.Version), diskText(d.On), bootText(d))
+		})
 }
 
 func modeText(d *api.Device) string {
@@ -145,14 +133,9 @@ func orDash(n int) string {
 	return fmt.Sprint("version ", n)
 }
 
-// DeviceShow is a command.
-type DeviceShow struct {
-	Server
-	Name string `arg:""`
-}
+type deviceShow struct{ named }
 
-// Run runs it.
-func (c *DeviceShow) Run(ctx context.Context, out io.Writer) error {
+func (c *deviceShow) Run(ctx context.Context, out io.Writer) error {
 	var d api.Device
 	if done, err := c.do(ctx, out, "GET", object("devices", c.Name, ""), nil, &d); done || err != nil {
 		return err
@@ -174,14 +157,9 @@ func showDevice(out io.Writer, d *api.Device) error {
 	return err
 }
 
-// DeviceAttach is a command.
-type DeviceAttach struct {
-	Server
-	Name string `arg:""`
-}
+type deviceAttach struct{ named }
 
-// Run runs it.
-func (c *DeviceAttach) Run(ctx context.Context, out io.Writer) error {
+func (c *deviceAttach) Run(ctx context.Context, out io.Writer) error {
 	var d api.Device
 	if done, err := c.do(ctx, out, "POST", object("devices", c.Name, "attach"), nil, &d); done ||
 		err != nil {
@@ -190,18 +168,13 @@ func (c *DeviceAttach) Run(ctx context.Context, out io.Writer) error {
 	return showDevice(out, &d)
 }
 
-// DeviceDetach is a command.
-type DeviceDetach struct {
-	Server
-	Name  string `arg:""`
-	Force bool   `help:"Also while somebody is logged in, whose session is closed."`
+type deviceDetach struct {
+	named
+	Force bool `help:"Also while somebody is logged in, whose session is closed."`
 }
 
-// Run runs it.
-func (c *DeviceDetach) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", object("devices", c.Name, "detach"), api.Detach{Force: c.Force},
-		nil)
-	return err
+func (c *deviceDetach) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", object("devices", c.Name, "detach"), api.Detach{Force: c.Force})
 }
 
 // Most is a limit in bytes, as 20G, or 0 for none.
@@ -224,42 +197,28 @@ func spaceText(n int64) string {
 	return bytesText(n)
 }
 
-// DeviceBoots is a command.
-type DeviceBoots struct {
-	Server
-	Name string `arg:""`
-}
+type deviceBoots struct{ named }
 
-// Run runs it.
-func (c *DeviceBoots) Run(ctx context.Context, out io.Writer) error {
-	var list []api.Course
-	if done, err := c.do(ctx, out, "GET", object("devices", c.Name, "boots"), nil, &list); done ||
-		err != nil {
-		return err
-	}
-	return table(out, "BEGAN\tSTAGES, SECONDS", func(w io.Writer) {
-		for _, of := range list {
+func (c *deviceBoots) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, object("devices", c.Name, "boots"), "BEGAN\tSTAGES, SECONDS",
+		func(w io.Writer, of *api.Course) {
 			stages := make([]string, len(of.Stages))
 			for i, s := range of.Stages {
 				stages[i] = fmt.Sprintf("%s %.1f", s.Stage, s.After)
 			}
 			fmt.Fprintf(w, "%s\t%s\n", of.Begun.UTC().Format(time.DateTime), strings.Join(stages, ", "))
-		}
-	})
+		})
 }
 
-// DeviceChange is a command.
-type DeviceChange struct {
-	Server
-	Name  string `arg:""`
+type deviceChange struct {
+	named
 	Group string `placeholder:"GROUP"`
 	Mode  string `placeholder:"MODE" help:"volatile, persistent or until=YYYY-MM-DD."`
 	Limit *Rate  `placeholder:"RATE" help:"The most that it reads, and that it writes, as 200mbit, at once; 0: no limit."`
 	Space *Most  `placeholder:"SIZE" help:"The most that what it writes may take of the pool, as 20G, at once; 0: no limit."`
 }
 
-// Run runs it.
-func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
+func (c *deviceChange) Run(ctx context.Context, out io.Writer) error {
 	change := api.DeviceChange{}
 	if c.Group != "" {
 		change.Group = &c.Group
@@ -280,83 +239,54 @@ func (c *DeviceChange) Run(ctx context.Context, out io.Writer) error {
 	if change == (api.DeviceChange{}) {
 		return errors.New("nothing is to change: give --group, --mode, --limit or --space")
 	}
-	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), change, nil)
-	return err
+	return c.send(ctx, out, "PATCH", object("devices", c.Name, ""), change)
 }
 
-// DevicePin is a command.
-type DevicePin struct {
-	Server
-	Name string `arg:""`
-	To   int    `required:"" placeholder:"VERSION" help:"Of its group; 0: that of the group again."`
+type devicePin struct {
+	named
+	To int `required:"" placeholder:"VERSION" help:"Of its group; 0: that of the group again."`
 }
 
-// Run runs it.
-func (c *DevicePin) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""), api.DeviceChange{Pin: &c.To}, nil)
-	return err
+func (c *devicePin) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "PATCH", object("devices", c.Name, ""), api.DeviceChange{Pin: &c.To})
 }
 
-// DeviceRollback is a command.
-type DeviceRollback struct {
-	Server
-	Name string `arg:""`
-	To   *int   `placeholder:"VERSION" help:"Of its group, and pinned to it; 0: that of the group, and pinned to none. Without it, what it gets now."`
-	Not  bool   `help:"Take that back, before it boots."`
+type deviceRollback struct {
+	named
+	To  *int `placeholder:"VERSION" help:"Of its group, and pinned to it; 0: that of the group, and pinned to none. Without it, what it gets now."`
+	Not bool `help:"Take that back, before it boots."`
 }
 
-// Run runs it.
-func (c *DeviceRollback) Run(ctx context.Context, out io.Writer) error {
+func (c *deviceRollback) Run(ctx context.Context, out io.Writer) error {
 	if c.Not && c.To != nil {
 		return errors.New("--not takes a roll-back back: it goes without --to")
 	}
 	afresh := !c.Not
-	_, err := c.do(ctx, out, "PATCH", object("devices", c.Name, ""),
-		api.DeviceChange{Pin: c.To, Afresh: &afresh}, nil)
-	return err
+	return c.send(ctx, out, "PATCH", object("devices", c.Name, ""),
+		api.DeviceChange{Pin: c.To, Afresh: &afresh})
 }
 
-// DeviceLeases is a command.
-type DeviceLeases struct{ Server }
+type deviceLeases struct{ Server }
 
-// Run runs it.
-func (c *DeviceLeases) Run(ctx context.Context, out io.Writer) error {
-	var list []dhcp.Lease
-	if done, err := c.do(ctx, out, "GET", "leases", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "MAC\tADDRESS\tUNTIL", func(w io.Writer) {
-		for _, of := range list {
+func (c *deviceLeases) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "leases", "MAC\tADDRESS\tUNTIL",
+		func(w io.Writer, of *dhcp.Lease) {
 			fmt.Fprintf(w, "%s\t%s\t%s\n", of.MAC, of.Address, of.Until.UTC().Format(time.DateTime))
-		}
-	})
+		})
 }
 
-// DeviceWake is a command.
-type DeviceWake struct {
-	Server
-	Name string `arg:""`
+type deviceWake struct{ named }
+
+func (c *deviceWake) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", object("devices", c.Name, "wake"), nil)
 }
 
-// Run runs it.
-func (c *DeviceWake) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", object("devices", c.Name, "wake"), nil, nil)
-	return err
-}
+type deviceUnknown struct{ Server }
 
-// DeviceUnknown is a command.
-type DeviceUnknown struct{ Server }
-
-// Run runs it.
-func (c *DeviceUnknown) Run(ctx context.Context, out io.Writer) error {
-	var list []room.Unknown
-	if done, err := c.do(ctx, out, "GET", "unknown", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "MAC\tADDRESS\tFIRST SEEN\tLAST SEEN", func(w io.Writer) {
-		for _, u := range list {
+func (c *deviceUnknown) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "unknown", "MAC\tADDRESS\tFIRST SEEN\tLAST SEEN",
+		func(w io.Writer, u *room.Unknown) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", u.MAC, u.Address, u.First.UTC().Format(time.DateTime),
 				u.Last.UTC().Format(time.DateTime))
-		}
-	})
+		})
 }

@@ -10,16 +10,14 @@ import (
 	"dalmatiner/ducks/internal/doctor"
 )
 
-// Doctor is a command.
-type Doctor struct {
+type doctorCommand struct {
 	Pool      string `help:"The pool that ducks serve is to have." placeholder:"POOL"`
 	DHCP      string `name:"dhcp" help:"The interface of the room." placeholder:"INTERFACE"`
 	BootFiles string `name:"boot-files" default:"/usr/lib/ipxe" help:"The directory of undionly.kpxe and ipxe.efi." placeholder:"DIR"`
 	JSON      bool   `name:"json" help:"Print JSON."`
 }
 
-// Run runs it.
-func (c *Doctor) Run(ctx context.Context, out io.Writer) error {
+func (c *doctorCommand) Run(ctx context.Context, out io.Writer) error {
 	list := doctor.Look(ctx, doctor.Options{Pool: c.Pool, Interface: c.DHCP, BootFiles: c.BootFiles})
 	if c.JSON {
 		e := json.NewEncoder(out)

@@ -15,8 +15,7 @@ import (
 	"dalmatiner/ducks/internal/emulate"
 )
 
-// Emulate is a command.
-type Emulate struct {
+type emulateCommand struct {
 	Bridge string `required:"" help:"Where the machines are plugged in: the bridge that ducks serve --dhcp serves." placeholder:"BRIDGE"`
 	Count  int    `default:"1" help:"How many machines boot at once."`
 	First  string `name:"first-mac" default:"02:64:75:63:00:01" help:"The MAC address of the first one; those of the others follow it." placeholder:"MAC"`
@@ -30,8 +29,7 @@ type Emulate struct {
 // mostMachines is how many there may be: each is a thread and a network namespace.
 const mostMachines = 1000
 
-// Run runs it.
-func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
+func (c *emulateCommand) Run(ctx context.Context, out io.Writer) error {
 	first, err := net.ParseMAC(c.First)
 	switch {
 	case err != nil || len(first) != 6:
@@ -66,7 +64,7 @@ func (c *Emulate) Run(ctx context.Context, out io.Writer) error {
 }
 
 // show prints what became of machines.
-func (c *Emulate) show(out io.Writer, list []emulate.Outcome) error {
+func (c *emulateCommand) show(out io.Writer, list []emulate.Outcome) error {
 	return table(out, "MAC\tADDRESS\tDHCP\tLOADER\tSCRIPT\tLOGIN\tREAD\tWHOLE\tWORK\tMARK",
 		func(w io.Writer) {
 			for _, o := range list {

@@ -9,27 +9,22 @@ import (
 	"dalmatiner/ducks/internal/contents"
 )
 
-// GroupFiles is a command.
-type GroupFiles struct{ files }
+type groupFiles struct{ files }
 
-// Run runs it.
-func (c *GroupFiles) Run(ctx context.Context, out io.Writer) error {
+func (c *groupFiles) Run(ctx context.Context, out io.Writer) error {
 	return c.show(ctx, out, "groups")
 }
 
-// VolumeFiles is a command.
-type VolumeFiles struct{ files }
+type volumeFiles struct{ files }
 
-// Run runs it.
-func (c *VolumeFiles) Run(ctx context.Context, out io.Writer) error {
+func (c *volumeFiles) Run(ctx context.Context, out io.Writer) error {
 	return c.show(ctx, out, "volumes")
 }
 
 // files is what both have in common.
 type files struct {
-	Server
-	Name    string `arg:""`
-	Version int    `placeholder:"VERSION" help:"Without it, the newest."`
+	named
+	Version int `placeholder:"VERSION" help:"Without it, the newest."`
 }
 
 // signs say what became of a file.

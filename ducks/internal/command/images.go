@@ -21,14 +21,12 @@ import (
 	"dalmatiner/ducks/internal/room"
 )
 
-// Image are the commands of image files.
-type Image struct {
-	Import ImageImport `cmd:"" help:"Make a volume, or its next version, of a file: raw or qcow2."`
-	Export ImageExport `cmd:"" help:"Write a version of a volume into a raw file, with holes, and its history beside it."`
+type imageCommands struct {
+	Import imageImport `cmd:"" help:"Make a volume, or its next version, of a file: raw or qcow2."`
+	Export imageExport `cmd:"" help:"Write a version of a volume into a raw file, with holes, and its history beside it."`
 }
 
-// ImageImport is a command.
-type ImageImport struct {
+type imageImport struct {
 	Server
 	Volume  string `arg:"" help:"A new one, or one with disks of the same size."`
 	File    string `required:"" placeholder:"FILE"`
@@ -39,8 +37,7 @@ type ImageImport struct {
 // sector is what the size of a disk is a multiple of.
 const sector = 512
 
-// Run runs it.
-func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
+func (c *imageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	d, err := diskfile.Open(c.File)
 	if err != nil {
 		return err
@@ -69,7 +66,7 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	q.Header.Set("Content-Encoding", diskfile.Packed)
 	q.Trailer = trailer
 	var v room.Version
-	done, err := c.send(out, q, &v)
+	done, err := c.upload(out, q, &v)
 	if err := sent.Close(); err != nil {
 		return err
 	}
@@ -83,8 +80,8 @@ func (c *ImageImport) Run(ctx context.Context, out io.Writer) (err error) {
 	return err
 }
 
-// send sends a disk, and reads what the server says, which may come first.
-func (c *ImageImport) send(out io.Writer, q *http.Request, into any) (done bool, err error) {
+// upload sends a disk, and reads what the server says, which may come first.
+func (c *imageImport) upload(out io.Writer, q *http.Request, into any) (done bool, err error) {
 	r, err := c.transfer(q)
 	if err != nil {
 		return false, unreached(err)
@@ -166,8 +163,7 @@ func (p *progress) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// ImageExport is a command.
-type ImageExport struct {
+type imageExport struct {
 	Server
 	Volume  string `arg:""`
 	Version int    `help:"The number of the version; 0: the newest." placeholder:"VERSION"`
@@ -183,8 +179,7 @@ type exported struct {
 	Versions []room.Version `json:"history"` // up to this one
 }
 
-// Run runs it.
-func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
+func (c *imageExport) Run(ctx context.Context, out io.Writer) error {
 	if _, err := os.Lstat(c.File); !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("%s is there already", c.File)
 	}
@@ -245,7 +240,7 @@ func (c *ImageExport) Run(ctx context.Context, out io.Writer) error {
 }
 
 // volume returns the one whose image is wanted.
-func (c *ImageExport) volume(ctx context.Context) (v room.Volume, err error) {
+func (c *imageExport) volume(ctx context.Context) (v room.Volume, err error) {
 	var list []room.Volume
 	if err := c.ask(ctx, "volumes", &list); err != nil {
 		return v, err

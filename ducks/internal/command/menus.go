@@ -12,16 +12,14 @@ import (
 	"dalmatiner/ducks/internal/room"
 )
 
-// Menu are the commands of menus.
-type Menu struct {
-	Add    MenuAdd    `cmd:"" help:"Add an entry, and make the menu with the first one."`
-	Remove MenuRemove `cmd:"" help:"Remove an entry, and the menu with the last one."`
-	List   MenuList   `cmd:"" help:"List all, with their entries."`
-	Give   MenuGive   `cmd:"" help:"Give one to the devices of a group, or take it away."`
+type menuCommands struct {
+	Add    menuAdd    `cmd:"" help:"Add an entry, and make the menu with the first one."`
+	Remove menuRemove `cmd:"" help:"Remove an entry, and the menu with the last one."`
+	List   menuList   `cmd:"" help:"List all, with their entries."`
+	Give   menuGive   `cmd:"" help:"Give one to the devices of a group, or take it away."`
 }
 
-// MenuAdd is a command.
-type MenuAdd struct {
+type menuAdd struct {
 	Server
 	Name    string `arg:"" help:"Of the menu."`
 	Key     string `arg:"" help:"Of the entry: a-z, 0-9 and '-'. One that is there is replaced."`
@@ -50,8 +48,7 @@ func (s *Server) menu(ctx context.Context, name string) (m room.Menu, is bool, e
 	return room.Menu{Name: name}, false, nil
 }
 
-// Run runs it.
-func (c *MenuAdd) Run(ctx context.Context, out io.Writer) error {
+func (c *menuAdd) Run(ctx context.Context, out io.Writer) error {
 	m, is, err := c.menu(ctx, c.Name)
 	if err != nil {
 		return err
@@ -80,19 +77,15 @@ func (c *MenuAdd) Run(ctx context.Context, out io.Writer) error {
 	} else if m.Default == c.Key {
 		m.Default = ""
 	}
-	_, err = c.do(ctx, out, "PUT", object("menus", c.Name, ""), m, nil)
-	return err
+	return c.send(ctx, out, "PUT", object("menus", c.Name, ""), m)
 }
 
-// MenuRemove is a command.
-type MenuRemove struct {
-	Server
-	Name string `arg:""`
-	Key  string `arg:""`
+type menuRemove struct {
+	named
+	Key string `arg:""`
 }
 
-// Run runs it.
-func (c *MenuRemove) Run(ctx context.Context, out io.Writer) error {
+func (c *menuRemove) Run(ctx context.Context, out io.Writer) error {
 	m, is, err := c.menu(ctx, c.Name)
 	if err != nil {
 		return err
@@ -106,24 +99,16 @@ func (c *MenuRemove) Run(ctx context.Context, out io.Writer) error {
 		m.Default = ""
 	}
 	if len(m.Entries) == 0 {
-		_, err = c.do(ctx, out, "DELETE", object("menus", c.Name, ""), nil, nil)
-		return err
+		return c.delete(ctx, out, object("menus", c.Name, ""))
 	}
-	_, err = c.do(ctx, out, "PUT", object("menus", c.Name, ""), m, nil)
-	return err
+	return c.send(ctx, out, "PUT", object("menus", c.Name, ""), m)
 }
 
-// MenuList is a command.
-type MenuList struct{ Server }
+type menuList struct{ Server }
 
-// Run runs it.
-func (c *MenuList) Run(ctx context.Context, out io.Writer) error {
-	var list []room.Menu
-	if done, err := c.do(ctx, out, "GET", "menus", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "MENU\tENTRY\tTEXT\tBOOTS\tWAITS", func(w io.Writer) {
-		for _, m := range list {
+func (c *menuList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "menus", "MENU\tENTRY\tTEXT\tBOOTS\tWAITS",
+		func(w io.Writer, m *room.Menu) {
 			for _, e := range m.Entries {
 				waits := "-"
 				if m.Default == e.Key {
@@ -131,23 +116,19 @@ func (c *MenuList) Run(ctx context.Context, out io.Writer) error {
 				}
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", m.Name, e.Key, e.Text, cmp.Or(e.Chain, e.Kernel), waits)
 			}
-		}
-	})
+		})
 }
 
-// MenuGive is a command.
-type MenuGive struct {
+type menuGive struct {
 	Server
 	Name string `arg:"" optional:"" help:"Without it, with --none, the group has none."`
 	To   string `required:"" placeholder:"GROUP"`
 	None bool   `help:"Take the menu of the group away."`
 }
 
-// Run runs it.
-func (c *MenuGive) Run(ctx context.Context, out io.Writer) error {
+func (c *menuGive) Run(ctx context.Context, out io.Writer) error {
 	if c.None == (c.Name != "") {
 		return errors.New("give a menu, or --none")
 	}
-	_, err := c.do(ctx, out, "PUT", object("groups", c.To, "menu"), api.GroupMenu{Menu: c.Name}, nil)
-	return err
+	return c.send(ctx, out, "PUT", object("groups", c.To, "menu"), api.GroupMenu{Menu: c.Name})
 }

@@ -10,25 +10,22 @@ import (
 	"dalmatiner/ducks/internal/room"
 )
 
-// Client are the commands of clients.
-type Client struct {
-	Create ClientCreate `cmd:"" help:"Make one, which owns networks."`
-	List   ClientList   `cmd:"" help:"List all, with what they have and may have."`
-	Limit  ClientLimit  `cmd:"" help:"Limit what its networks have together."`
-	Delete ClientDelete `cmd:"" help:"Delete one without networks."`
+type clientCommands struct {
+	Create clientCreate `cmd:"" help:"Make one, which owns networks."`
+	List   clientList   `cmd:"" help:"List all, with what they have and may have."`
+	Limit  clientLimit  `cmd:"" help:"Limit what its networks have together."`
+	Delete clientDelete `cmd:"" help:"Delete one without networks."`
 }
 
-// Network are the commands of networks.
-type Network struct {
-	Create NetworkCreate `cmd:"" help:"Make one, which owns volumes, groups, devices, disks and menus."`
-	List   NetworkList   `cmd:"" help:"List all, with what they have and may have."`
-	Limit  NetworkLimit  `cmd:"" help:"Limit what it has."`
-	Delete NetworkDelete `cmd:"" help:"Delete one that has nothing."`
+type networkCommands struct {
+	Create networkCreate `cmd:"" help:"Make one, which owns volumes, groups, devices, disks and menus."`
+	List   networkList   `cmd:"" help:"List all, with what they have and may have."`
+	Limit  networkLimit  `cmd:"" help:"Limit what it has."`
+	Delete networkDelete `cmd:"" help:"Delete one that has nothing."`
 }
 
-// Servers are the commands of storage servers.
-type Servers struct {
-	List ServersList `cmd:"" help:"List all, with their disks, and what they carry."`
+type serverCommands struct {
+	List serverList `cmd:"" help:"List all, with their disks, and what they carry."`
 }
 
 // Limits are how much there may be of each; what is not given stays.
@@ -52,36 +49,26 @@ func (l *Limits) on(c room.Counts) room.Counts {
 	return c
 }
 
-// ClientCreate is a command.
-type ClientCreate struct {
+type clientCreate struct {
 	Server
 	Name string `arg:"" help:"Of the client: a-z, 0-9 and '-'."`
 	Limits
 	Networks int64 `placeholder:"N" help:"The most networks."`
 }
 
-// Run runs it.
-func (c *ClientCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "clients",
-		api.NewClient{Name: c.Name, Limits: c.on(room.Counts{Networks: c.Networks})}, nil)
-	return err
+func (c *clientCreate) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", "clients",
+		api.NewClient{Name: c.Name, Limits: c.on(room.Counts{Networks: c.Networks})})
 }
 
-// ClientList is a command.
-type ClientList struct{ Server }
+type clientList struct{ Server }
 
-// Run runs it.
-func (c *ClientList) Run(ctx context.Context, out io.Writer) error {
-	var list []api.ShownClient
-	if done, err := c.do(ctx, out, "GET", "clients", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "CLIENT\tNETWORKS\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE",
-		func(w io.Writer) {
-			for _, of := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, ofMost(of.Has.Networks, of.Limits.Networks),
-					countsText(of.Has, of.Limits))
-			}
+func (c *clientList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "clients",
+		"CLIENT\tNETWORKS\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE",
+		func(w io.Writer, of *api.ShownClient) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, ofMost(of.Has.Networks, of.Limits.Networks),
+				countsText(of.Has, of.Limits))
 		})
 }
 
@@ -107,16 +94,13 @@ func countsText(has, most room.Counts) string {
 	return strings.Join(append(columns, space), "\t")
 }
 
-// ClientLimit is a command.
-type ClientLimit struct {
-	Server
-	Name string `arg:""`
+type clientLimit struct {
+	named
 	Limits
 	Networks *int64 `placeholder:"N" help:"The most networks."`
 }
 
-// Run runs it.
-func (c *ClientLimit) Run(ctx context.Context, out io.Writer) error {
+func (c *clientLimit) Run(ctx context.Context, out io.Writer) error {
 	var list []api.ShownClient
 	if err := c.ask(ctx, "clients", &list); err != nil {
 		return err
@@ -131,65 +115,46 @@ func (c *ClientLimit) Run(ctx context.Context, out io.Writer) error {
 	if c.Networks != nil {
 		limits.Networks = *c.Networks
 	}
-	_, err := c.do(ctx, out, "PUT", object("clients", c.Name, "limits"), limits, nil)
-	return err
+	return c.send(ctx, out, "PUT", object("clients", c.Name, "limits"), limits)
 }
 
-// ClientDelete is a command.
-type ClientDelete struct {
-	Server
-	Name string `arg:""`
-}
+type clientDelete struct{ named }
 
-// Run runs it.
-func (c *ClientDelete) Run(ctx context.Context, out io.Writer) error {
+func (c *clientDelete) Run(ctx context.Context, out io.Writer) error {
 	return c.delete(ctx, out, object("clients", c.Name, ""))
 }
 
-// NetworkCreate is a command.
-type NetworkCreate struct {
+type networkCreate struct {
 	Server
 	Name   string `arg:"" help:"Of the network: a-z, 0-9 and '-'."`
 	Client string `help:"That owns it; without it, the client default." placeholder:"CLIENT"`
 	Limits
 }
 
-// Run runs it.
-func (c *NetworkCreate) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "networks", api.NewNetwork{
+func (c *networkCreate) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", "networks", api.NewNetwork{
 		Name:   c.Name,
 		Client: c.Client,
 		Limits: c.on(room.Counts{}),
-	}, nil)
-	return err
+	})
 }
 
-// NetworkList is a command.
-type NetworkList struct{ Server }
+type networkList struct{ Server }
 
-// Run runs it.
-func (c *NetworkList) Run(ctx context.Context, out io.Writer) error {
-	var list []api.ShownNetwork
-	if done, err := c.do(ctx, out, "GET", "networks", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "NETWORK\tCLIENT\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE",
-		func(w io.Writer) {
-			for _, of := range list {
-				fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, of.Client, countsText(of.Has, of.Limits))
-			}
+func (c *networkList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "networks",
+		"NETWORK\tCLIENT\tVOLUMES\tGROUPS\tDEVICES\tDISKS\tMENUS\tSPACE",
+		func(w io.Writer, of *api.ShownNetwork) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", of.Name, of.Client, countsText(of.Has, of.Limits))
 		})
 }
 
-// NetworkLimit is a command.
-type NetworkLimit struct {
-	Server
-	Name string `arg:""`
+type networkLimit struct {
+	named
 	Limits
 }
 
-// Run runs it.
-func (c *NetworkLimit) Run(ctx context.Context, out io.Writer) error {
+func (c *networkLimit) Run(ctx context.Context, out io.Writer) error {
 	var list []api.ShownNetwork
 	if err := c.ask(ctx, "networks", &list); err != nil {
 		return err
@@ -200,36 +165,24 @@ func (c *NetworkLimit) Run(ctx context.Context, out io.Writer) error {
 			limits = of.Limits
 		}
 	}
-	_, err := c.do(ctx, out, "PUT", object("networks", c.Name, "limits"), c.on(limits), nil)
-	return err
+	return c.send(ctx, out, "PUT", object("networks", c.Name, "limits"), c.on(limits))
 }
 
-// NetworkDelete is a command.
-type NetworkDelete struct {
-	Server
-	Name string `arg:""`
-}
+type networkDelete struct{ named }
 
-// Run runs it.
-func (c *NetworkDelete) Run(ctx context.Context, out io.Writer) error {
+func (c *networkDelete) Run(ctx context.Context, out io.Writer) error {
 	return c.delete(ctx, out, object("networks", c.Name, ""))
 }
 
-// ServersList is a command.
-type ServersList struct{ Server }
+type serverList struct{ Server }
 
-// Run runs it.
-func (c *ServersList) Run(ctx context.Context, out io.Writer) error {
-	var list []api.ShownServer
-	if done, err := c.do(ctx, out, "GET", "servers", nil, &list); done || err != nil {
-		return err
-	}
-	return table(out, "SERVER\tROLE\tPORTAL\tPOOL\tFREE\tNETWORKS\tDEVICES\tON", func(w io.Writer) {
-		for _, of := range list {
+func (c *serverList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "servers",
+		"SERVER\tROLE\tPORTAL\tPOOL\tFREE\tNETWORKS\tDEVICES\tON",
+		func(w io.Writer, of *api.ShownServer) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s of %s\t%d\t%d\t%d\n", of.Name, of.Role, of.Portal, of.Pool,
 				bytesText(of.Space.Free), bytesText(of.Space.Total), of.Networks, of.Devices, of.DevicesOn)
-		}
-	})
+		})
 }
 
 // To says what somebody is limited to.

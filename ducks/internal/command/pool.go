@@ -9,15 +9,13 @@ import (
 	"dalmatiner/ducks/internal/pool"
 )
 
-// PoolCreate is a command.
-type PoolCreate struct {
+type poolCreate struct {
 	Pool    string   `arg:"" help:"btrfs:DIR, zfs:DATASET, or reflink:DIR for xfs."`
 	Devices []string `arg:"" help:"The disks, as /dev/sdb. Two and more are mirrors. Those that have something are refused."`
 	JSON    bool     `name:"json" help:"Print the outcome as JSON."`
 }
 
-// Run runs it.
-func (c *PoolCreate) Run(ctx context.Context, out io.Writer) error {
+func (c *poolCreate) Run(ctx context.Context, out io.Writer) error {
 	tell := out
 	if c.JSON {
 		tell = io.Discard

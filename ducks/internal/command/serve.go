@@ -22,8 +22,7 @@ import (
 	"dalmatiner/ducks/internal/traffic"
 )
 
-// Serve is a command.
-type Serve struct {
+type serveCommand struct {
 	DataDir     string  `name:"data-dir" required:"" help:"Where the state is, with the first token." placeholder:"DIR"`
 	Pool        string  `required:"" help:"btrfs:DIR, or reflink:DIR on xfs: a directory for images; zfs:DATASET." placeholder:"POOL"`
 	Reserve     Reserve `default:"5%" help:"What of the pool is kept free for what running devices write: a part, as 5%, or a size, as 40G. Nothing else takes it." placeholder:"PART"`
@@ -54,7 +53,7 @@ const (
 )
 
 // addresses completes those of the disks and of what devices ask.
-func (c *Serve) addresses() (devices string, portal netip.AddrPort, err error) {
+func (c *serveCommand) addresses() (devices string, portal netip.AddrPort, err error) {
 	self := netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	devices = c.DevicesAddr
 	if c.DHCP != "" {
@@ -75,7 +74,7 @@ func (c *Serve) addresses() (devices string, portal netip.AddrPort, err error) {
 }
 
 // network reads what machines are told.
-func (c *Serve) network() (n agent.Network, err error) {
+func (c *serveCommand) network() (n agent.Network, err error) {
 	n = agent.Network{Interface: c.DHCP, Proxy: c.Proxy, Loaders: c.BootFiles}
 	if c.DHCP == "" && (c.Proxy || c.Range+c.Router+c.DNS != "") {
 		return n, errors.New("--dhcp-proxy, --dhcp-range, --dhcp-router and --dhcp-dns go with --dhcp")
@@ -104,7 +103,7 @@ func (c *Serve) network() (n agent.Network, err error) {
 }
 
 // Run runs it until a signal.
-func (c *Serve) Run(ctx context.Context, out io.Writer) error {
+func (c *serveCommand) Run(ctx context.Context, out io.Writer) error {
 	devices, portal, err := c.addresses()
 	if err != nil {
 		return err
@@ -139,16 +138,14 @@ func (c *Serve) Run(ctx context.Context, out io.Writer) error {
 			}})
 }
 
-// Restore is a command.
-type Restore struct {
+type restoreCommand struct {
 	DataDir string  `name:"data-dir" required:"" help:"Where the state is to be: there is none yet." placeholder:"DIR"`
 	Pool    string  `required:"" help:"The pool whose backup it is made of, that nobody serves." placeholder:"POOL"`
 	Reserve Reserve `default:"5%" help:"What of the pool is kept free, as that of serve: it counts where the data directory is in the pool." placeholder:"PART"`
 	JSON    bool    `name:"json" help:"Print the outcome as JSON."`
 }
 
-// Run runs it.
-func (c *Restore) Run(out io.Writer) error {
+func (c *restoreCommand) Run(out io.Writer) error {
 	err := agent.Restore(c.DataDir, c.Pool, pool.Reserve(c.Reserve))
 	if err == nil && c.JSON {
 		err = json.NewEncoder(out).Encode(map[string]string{"data_dir": c.DataDir, "pool": c.Pool})

@@ -9,15 +9,13 @@ import (
 	"dalmatiner/ducks/internal/agent"
 )
 
-// Stop is a command.
-type Stop struct {
+type stopCommand struct {
 	Targets bool   `required:"" help:"End tgtd, which serve leaves when it stops: all devices lose their disks."`
 	DataDir string `name:"data-dir" required:"" help:"That of serve, which does not run." placeholder:"DIR"`
 	JSON    bool   `name:"json" help:"Print the outcome as JSON."`
 }
 
-// Run runs it.
-func (c *Stop) Run(ctx context.Context, out io.Writer) error {
+func (c *stopCommand) Run(ctx context.Context, out io.Writer) error {
 	sessions, ran, err := agent.StopTargets(ctx, c.DataDir)
 	switch {
 	case err != nil:

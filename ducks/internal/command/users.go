@@ -15,12 +15,11 @@ import (
 	"dalmatiner/ducks/internal/api"
 )
 
-// User are the commands of users.
-type User struct {
-	Create   UserCreate   `cmd:"" help:"Make a user. The password is read from standard input."`
-	List     UserList     `cmd:"" help:"List all."`
-	Password UserPassword `cmd:"" help:"Give a user another password, which ends the sessions of that user."`
-	Delete   UserDelete   `cmd:"" help:"Take one away, with all sessions."`
+type userCommands struct {
+	Create   userCreate   `cmd:"" help:"Make a user. The password is read from standard input."`
+	List     userList     `cmd:"" help:"List all."`
+	Password userPassword `cmd:"" help:"Give a user another password, which ends the sessions of that user."`
+	Delete   userDelete   `cmd:"" help:"Take one away, with all sessions."`
 }
 
 // secretLine reads a password: a line of standard input, which a terminal does not show.
@@ -47,80 +46,58 @@ func secretLine(prompt string) (text string, err error) {
 	return line, nil
 }
 
-// UserCreate is a command.
-type UserCreate struct {
-	Server
-	Name string      `arg:""`
+type userCreate struct {
+	named
 	Role access.Role `required:"" enum:"viewer,operator,admin" help:"viewer looks, operator works, admin also says who may." placeholder:"ROLE"`
 
 	To
 }
 
-// Run runs it.
-func (c *UserCreate) Run(ctx context.Context, out io.Writer) error {
+func (c *userCreate) Run(ctx context.Context, out io.Writer) error {
 	text, err := secretLine("Password: ")
-	if err == nil {
-		_, err = c.do(ctx, out, "POST", "users", api.NewUser{
-			Name:     c.Name,
-			Role:     c.Role,
-			Limited:  api.Limited(c.To),
-			Password: text,
-		}, nil)
-	}
-	return err
-}
-
-// UserList is a command.
-type UserList struct{ Server }
-
-// Run runs it.
-func (c *UserList) Run(ctx context.Context, out io.Writer) error {
-	var list []access.Identity
-	if done, err := c.do(ctx, out, "GET", "users", nil, &list); done || err != nil {
+	if err != nil {
 		return err
 	}
-	return table(out, "USER\tROLE\tLIMITED TO", func(w io.Writer) {
-		for _, u := range list {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", u.Name, u.Role, scopesText(u.Scopes))
-		}
+	return c.send(ctx, out, "POST", "users", api.NewUser{
+		Name:     c.Name,
+		Role:     c.Role,
+		Limited:  api.Limited(c.To),
+		Password: text,
 	})
 }
 
-// UserPassword is a command.
-type UserPassword struct {
-	Server
-	Name string `arg:""`
+type userList struct{ Server }
+
+func (c *userList) Run(ctx context.Context, out io.Writer) error {
+	return listed(ctx, out, &c.Server, "users", "USER\tROLE\tLIMITED TO",
+		func(w io.Writer, u *access.Identity) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", u.Name, u.Role, scopesText(u.Scopes))
+		})
 }
 
-// Run runs it.
-func (c *UserPassword) Run(ctx context.Context, out io.Writer) error {
+type userPassword struct{ named }
+
+func (c *userPassword) Run(ctx context.Context, out io.Writer) error {
 	text, err := secretLine("New password: ")
-	if err == nil {
-		_, err = c.do(ctx, out, "PUT", object("users", c.Name, "password"), api.Password{Password: text},
-			nil)
+	if err != nil {
+		return err
 	}
-	return err
+	return c.send(ctx, out, "PUT", object("users", c.Name, "password"), api.Password{Password: text})
 }
 
-// UserDelete is a command.
-type UserDelete struct {
-	Server
-	Name string `arg:""`
-}
+type userDelete struct{ named }
 
-// Run runs it.
-func (c *UserDelete) Run(ctx context.Context, out io.Writer) error {
+func (c *userDelete) Run(ctx context.Context, out io.Writer) error {
 	return c.delete(ctx, out, object("users", c.Name, ""))
 }
 
-// Login is a command.
-type Login struct {
+type loginCommand struct {
 	Server
 	Name string `arg:"" help:"Of the user."`
 }
 
-// Run runs it. What it prints is a token for 12 hours.
-func (c *Login) Run(ctx context.Context, out io.Writer) error {
+// Run prints a token for 12 hours.
+func (c *loginCommand) Run(ctx context.Context, out io.Writer) error {
 	text, err := secretLine("Password: ")
 	if err != nil {
 		return err
@@ -136,11 +113,8 @@ func (c *Login) Run(ctx context.Context, out io.Writer) error {
 	return err
 }
 
-// Logout is a command.
-type Logout struct{ Server }
+type logoutCommand struct{ Server }
 
-// Run runs it.
-func (c *Logout) Run(ctx context.Context, out io.Writer) error {
-	_, err := c.do(ctx, out, "POST", "logout", nil, nil)
-	return err
+func (c *logoutCommand) Run(ctx context.Context, out io.Writer) error {
+	return c.send(ctx, out, "POST", "logout", nil)
 }
