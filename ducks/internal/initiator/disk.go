@@ -21,7 +21,6 @@ type Disk struct {
 // Primary Commands 4.
 const (
 	scsiReady        = 0x00
-	scsiUnmap        = 0x42
 	scsiRead16       = 0x88
 	scsiWrite16      = 0x8a
 	scsiSync16       = 0x91
@@ -133,22 +132,6 @@ func (d *Disk) Flush(ctx context.Context) error {
 	cdb := make([]byte, 16)
 	cdb[0] = scsiSync16
 	_, err := d.command(ctx, cdb, nil, nil)
-	return err
-}
-
-// Unmap gives blocks back. They read as zeros afterwards, if the target says so.
-func (d *Disk) Unmap(ctx context.Context, offset, length int64) error {
-	if err := d.check(offset, length); err != nil {
-		return err
-	}
-	list := make([]byte, 24)
-	binary.BigEndian.PutUint16(list, uint16(len(list)-2))
-	binary.BigEndian.PutUint16(list[2:], uint16(len(list)-8))
-	binary.BigEndian.PutUint64(list[8:], uint64(offset/d.block))
-	binary.BigEndian.PutUint32(list[16:], uint32(length/d.block))
-	cdb := make([]byte, 10)
-	cdb[0], cdb[8] = scsiUnmap, byte(len(list))
-	_, err := d.command(ctx, cdb, list, nil)
 	return err
 }
 
