@@ -29,13 +29,9 @@ var happened = []struct {
 		return c.Accepted
 	}},
 	{newDesc("events_duplicate_total", "Repeats of events, dropped.", "bucket"),
-		func(c *account.Counts) uint64 {
-			return c.Duplicate
-		}},
+		func(c *account.Counts) uint64 { return c.Duplicate }},
 	{newDesc("events_late_total", "Events stored that are older than the newest of the bucket by "+
-		"more than its grace.", "bucket"), func(c *account.Counts) uint64 {
-		return c.Late
-	}},
+		"more than its grace.", "bucket"), func(c *account.Counts) uint64 { return c.Late }},
 }
 
 var (
@@ -64,14 +60,10 @@ var eventFigures = []figure[events.Stats]{
 	}),
 	counter("events_ahead_total",
 		"Events stored with the time of arrival, because theirs was too far ahead.",
-		func(s *events.Stats) float64 {
-			return float64(s.Ahead)
-		}),
+		func(s *events.Stats) float64 { return float64(s.Ahead) }),
 	counter("event_tail_missed_total",
 		"Events that live tails did not get, as their readers were too slow.",
-		func(s *events.Stats) float64 {
-			return float64(s.Missed)
-		}),
+		func(s *events.Stats) float64 { return float64(s.Missed) }),
 	counter("event_merges_total", "Merges of files of events.", func(s *events.Stats) float64 {
 		return float64(s.Merges)
 	}),
@@ -79,39 +71,25 @@ var eventFigures = []figure[events.Stats]{
 
 var tagFigures = []figure[tagstore.Stats]{
 	counter("tag_changes_total", "Changes of tags that said something new.",
-		func(s *tagstore.Stats) float64 {
-			return float64(s.Changes)
-		}),
+		func(s *tagstore.Stats) float64 { return float64(s.Changes) }),
 	counter("tag_changes_invalid_total",
 		"Changes of tags refused as beyond a limit, or of an unknown bucket.",
-		func(s *tagstore.Stats) float64 {
-			return float64(s.Invalid)
-		}),
+		func(s *tagstore.Stats) float64 { return float64(s.Invalid) }),
 	counter("tag_changes_no_memory_total",
 		"Changes refused that add a series or a tag, as memory was short.",
-		func(s *tagstore.Stats) float64 {
-			return float64(s.NoMemory)
-		}),
+		func(s *tagstore.Stats) float64 { return float64(s.NoMemory) }),
 	counter("tag_changes_lost_total",
 		"Changes of tags, and series with all their tags, that both copies of a file lacked at the "+
-			"start; at least.", func(s *tagstore.Stats) float64 {
-			return float64(s.Lost)
-		}),
+			"start; at least.", func(s *tagstore.Stats) float64 { return float64(s.Lost) }),
 	gauge("tag_unflushed_bytes", "Changes of tags in memory that wait for a flush.",
-		func(s *tagstore.Stats) float64 {
-			return float64(s.Unflushed)
-		}),
+		func(s *tagstore.Stats) float64 { return float64(s.Unflushed) }),
 	gauge("tag_files", "Files of tags, both copies.", func(s *tagstore.Stats) float64 {
 		return float64(s.Files)
 	}),
 	gauge("tag_file_bytes", "Size of all files of tags, both copies.",
-		func(s *tagstore.Stats) float64 {
-			return float64(s.Bytes)
-		}),
+		func(s *tagstore.Stats) float64 { return float64(s.Bytes) }),
 	counter("tag_copies_rewritten_total", "Damaged copies of files of tags that were written again.",
-		func(s *tagstore.Stats) float64 {
-			return float64(s.Rewritten)
-		}),
+		func(s *tagstore.Stats) float64 { return float64(s.Rewritten) }),
 	counter("tag_merges_total", "Merges of files of tags.", func(s *tagstore.Stats) float64 {
 		return float64(s.Merges)
 	}),

@@ -48,25 +48,15 @@ var points = []struct {
 }{
 	{newDesc("points_received_total", "Points received.", "bucket"), (*account.Counts).Received},
 	{newDesc("points_accepted_total", "Points stored in an empty slot.", "bucket"),
-		func(c *account.Counts) uint64 {
-			return c.Accepted
-		}},
+		func(c *account.Counts) uint64 { return c.Accepted }},
 	{newDesc("points_duplicate_total", "Points whose slot held the same value.", "bucket"),
-		func(c *account.Counts) uint64 {
-			return c.Duplicate
-		}},
+		func(c *account.Counts) uint64 { return c.Duplicate }},
 	{newDesc("points_conflicting_total", "Points stored over a different value.", "bucket"),
-		func(c *account.Counts) uint64 {
-			return c.Conflicting
-		}},
+		func(c *account.Counts) uint64 { return c.Conflicting }},
 	{newDesc("points_late_total", "Points stored behind the open blocks.", "bucket"),
-		func(c *account.Counts) uint64 {
-			return c.Late
-		}},
+		func(c *account.Counts) uint64 { return c.Late }},
 	{newDesc("points_unset_total", "Explicit unset points, which erase nothing.", "bucket"),
-		func(c *account.Counts) uint64 {
-			return c.Unset
-		}},
+		func(c *account.Counts) uint64 { return c.Unset }},
 }
 
 var (
@@ -106,13 +96,9 @@ var figures = []figure[store.Stats]{
 		return float64(s.Inactive.Series)
 	}),
 	gauge("inactive_bytes", "Memory of the names of series without a column.",
-		func(s *store.Stats) float64 {
-			return float64(s.Inactive.Bytes)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Inactive.Bytes) }),
 	counter("series_deactivations_total", "Times a silent series lost its column to another.",
-		func(s *store.Stats) float64 {
-			return float64(s.Inactive.Deactivations)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Inactive.Deactivations) }),
 	gauge("segments", "Segments on disk.", func(s *store.Stats) float64 {
 		return float64(s.Segments.Count)
 	}),
@@ -127,9 +113,7 @@ var figures = []figure[store.Stats]{
 	}),
 	gauge("segment_pinned_bytes",
 		"Bytes of segments that are merged away and that readers still have.",
-		func(s *store.Stats) float64 {
-			return float64(s.Segments.PinnedBytes)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Segments.PinnedBytes) }),
 	gauge("segment_files_open", "Files of segments that are open.", func(s *store.Stats) float64 {
 		return float64(s.Segments.Files.Open)
 	}),
@@ -137,29 +121,19 @@ var figures = []figure[store.Stats]{
 		return float64(s.Segments.Files.Limit)
 	}),
 	counter("segment_files_opened_total", "Times that the file of a segment was opened.",
-		func(s *store.Stats) float64 {
-			return float64(s.Segments.Files.Opened)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Segments.Files.Opened) }),
 	counter("segment_block_hits_total", "Blocks of segments that a query found in memory.",
-		func(s *store.Stats) float64 {
-			return float64(s.Segments.Files.Hits)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Segments.Files.Hits) }),
 	counter("segment_block_misses_total", "Blocks of segments that a query had to read.",
-		func(s *store.Stats) float64 {
-			return float64(s.Segments.Files.Misses)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Segments.Files.Misses) }),
 	gauge("memory_limit_bytes", "memory.limit, 0 for none.", func(s *store.Stats) float64 {
 		return float64(s.Memory.Limit)
 	}),
 	gauge("memory_used_bytes", "Memory that counts towards memory.limit.",
-		func(s *store.Stats) float64 {
-			return float64(s.Memory.Used)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Memory.Used) }),
 	gauge("memory_level",
 		"0 calm, 1 urgent, 2 large queries refused, 3 new series refused, 4 senders held back.",
-		func(s *store.Stats) float64 {
-			return float64(s.Memory.Level)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Memory.Level) }),
 	gauge("senders_held", "Senders held back now.", func(s *store.Stats) float64 {
 		return float64(s.Senders.Held)
 	}),
@@ -209,9 +183,7 @@ var figures = []figure[store.Stats]{
 		return s.WAL.SyncTime.Seconds()
 	}),
 	counter("wal_stalls_total", "Appends that found the log's buffer full.",
-		func(s *store.Stats) float64 {
-			return float64(s.WAL.Stalls)
-		}),
+		func(s *store.Stats) float64 { return float64(s.WAL.Stalls) }),
 	gauge("disk_free_bytes", "Free space of the data directory's disk.", func(s *store.Stats) float64 {
 		return float64(s.FreeDisk)
 	}),
@@ -219,16 +191,12 @@ var figures = []figure[store.Stats]{
 		return boolean(s.DiskFull)
 	}),
 	gauge("since_flush_seconds", "Time since the last flush, by a coarse clock.",
-		func(s *store.Stats) float64 {
-			return max(0, s.Flushes.Since.Seconds())
-		}),
+		func(s *store.Stats) float64 { return max(0, s.Flushes.Since.Seconds()) }),
 	gauge("replayed_records", "Log records replayed by the last start.", func(s *store.Stats) float64 {
 		return float64(s.Replay.Records)
 	}),
 	gauge("replay_left_bytes", "Log that the last start has not yet brought into memory.",
-		func(s *store.Stats) float64 {
-			return float64(s.Replay.Left)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Replay.Left) }),
 	counter("sealed_blocks_total", "Blocks encoded.", func(s *store.Stats) float64 {
 		return float64(s.Head.BlocksSealed)
 	}),
@@ -257,41 +225,25 @@ var figures = []figure[store.Stats]{
 		return float64(s.Deleted.Series)
 	}),
 	counter("series_expired_total", "Series that left because nothing of them was left.",
-		func(s *store.Stats) float64 {
-			return float64(s.Deleted.Expired)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Deleted.Expired) }),
 	counter("points_deleted_total", "Points of deleted series that left memory and segments.",
-		func(s *store.Stats) float64 {
-			return float64(s.Deleted.Points)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Deleted.Points) }),
 	gauge("series_deleted_pending", "Deleted series that segments may still hold.",
-		func(s *store.Stats) float64 {
-			return float64(s.Deleted.Tombstones)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Deleted.Tombstones) }),
 	gauge("series_deletions_remembered",
 		"Deletions of series of which segments hold nothing more, kept for 30 days so that no old copy "+
-			"brings them back.", func(s *store.Stats) float64 {
-			return float64(s.Deleted.Remembered)
-		}),
+			"brings them back.", func(s *store.Stats) float64 { return float64(s.Deleted.Remembered) }),
 	counter("series_deletions_forgotten_total",
 		"Deletions of series forgotten before 30 days had passed, because there were too many.",
-		func(s *store.Stats) float64 {
-			return float64(s.Deleted.Forgotten)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Deleted.Forgotten) }),
 	gauge("series_incarnations",
 		"Series that were deleted as far as is remembered, whether or not they were sent again.",
-		func(s *store.Stats) float64 {
-			return float64(s.Deleted.Incarnations)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Deleted.Incarnations) }),
 	counter("read_errors_total",
 		"Reads of segments that failed at the device; part of damaged_blocks_total.",
-		func(s *store.Stats) float64 {
-			return float64(s.ReadErrors)
-		}),
+		func(s *store.Stats) float64 { return float64(s.ReadErrors) }),
 	counter("damaged_blocks_total", "Damaged blocks found and not served since the start.",
-		func(s *store.Stats) float64 {
-			return float64(s.Damage)
-		}),
+		func(s *store.Stats) float64 { return float64(s.Damage) }),
 }
 
 func gauge[Stats any](name, help string, of func(*Stats) float64) figure[Stats] {
