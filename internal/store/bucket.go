@@ -27,6 +27,15 @@ func (s *Store) BucketByName(name string) (buckets.Info, error) {
 	return b.Info(), nil
 }
 
+// BucketByID returns the bucket of an id, or an error that wraps buckets.ErrUnknown.
+func (s *Store) BucketByID(id uint64) (buckets.Info, error) {
+	b := s.buckets.ID(id)
+	if b == nil {
+		return buckets.Info{}, fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)
+	}
+	return b.Info(), nil
+}
+
 // CreateBucket creates a bucket and returns it with its id. It is durable when
 // the call returns. The error wraps buckets.ErrExists or buckets.ErrInvalid, or a
 // *memory.Refusal while there is no memory for new series either.

@@ -3,7 +3,6 @@ package remote
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"dalmatiner/internal/model/buckets"
@@ -12,12 +11,11 @@ import (
 
 // Tagged implements finder.Buckets.
 func (r *Remote) Tagged(id uint64) (source.Bucket, error) {
-	for _, info := range r.o.Store.Buckets() {
-		if info.ID == id {
-			return r.Bucket(info.Name)
-		}
+	info, err := r.o.Store.BucketByID(id)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)
+	return r.Bucket(info.Name)
 }
 
 // Bucket implements finder.Buckets.
@@ -72,10 +70,9 @@ func (r *Remote) exist(ctx context.Context, info buckets.Info, q request, keys [
 // Exist reports which series of a bucket are there, with points or without.
 func (r *Remote) Exist(ctx context.Context, bucket uint64, keys [][]byte) ([]bool, error) {
 	out := make([]bool, len(keys))
-	for _, info := range r.o.Store.Buckets() {
-		if info.ID == bucket {
-			return out, r.exist(ctx, info, request{kind: askExists}, keys, out)
-		}
+	info, err := r.o.Store.BucketByID(bucket)
+	if err != nil {
+		return out, nil // it is deleted
 	}
-	return out, nil // it is deleted
+	return out, r.exist(ctx, info, request{kind: askExists}, keys, out)
 }

@@ -5,7 +5,6 @@ package local
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -59,12 +58,11 @@ func (s *Source) Bucket(name string) (source.Bucket, error) {
 
 // Tagged implements finder.Buckets.
 func (s *Source) Tagged(id uint64) (source.Bucket, error) {
-	for _, info := range s.o.Store.Buckets() {
-		if info.ID == id {
-			return s.Bucket(info.Name)
-		}
+	info, err := s.o.Store.BucketByID(id)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("%w: id %016x", buckets.ErrUnknown, id)
+	return s.Bucket(info.Name)
 }
 
 // May implements finder.Buckets.
