@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/big"
 	"math/rand/v2"
@@ -18,10 +17,9 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/reader"
-	"dalmatiner/internal/store/recompute"
 )
 
 // aggregateModel is a store whose data lies in the head, in flushes, windows
@@ -68,7 +66,7 @@ func (m *aggregateModel) send(hours int) {
 				data = point.Append(data, m.word())
 			}
 			n := min(int64(len(data)/point.Size), now+int64(hours)*3600-slot)
-			m.clock.now.Store(max(m.clock.now.Load(), (slot+n)*int64(time.Second)))
+			m.clock.Set(max(m.clock.Now().UnixNano(), (slot+n)*int64(time.Second)))
 			m.s.clock.Advance()
 			x.Points(key(series), uint64(slot), data[:n*point.Size])
 			slot += n
@@ -81,72 +79,6 @@ func (m *aggregateModel) send(hours int) {
 	if err := x.Close(); err != nil {
 		m.t.Fatal(err)
 	}
-}
-
-// naive adds up the words of a step, whose first slot is from, by the definition
-// of the tree: a node is what its children give in their order.
-func naive(words []uint64, from int64) (h chunk.Header) {
-	for i, w := range words {
-		if w <= point.Stale {
-			continue
-		}
-		if h.Count == 0 {
-			h.FirstOff, h.First, h.Last, h.Rises = i, w, w, true
-		}
-		v := point.Float(w)
-		h.Rises = h.Rises && v-v == 0 && !chunk.Less(w, h.Last)
-		h.Count++
-		h.LastOff, h.Last = i, w
-		recompute.Extremes(&h, w)
-	}
-	h.Sum = naiveTree(words, from, []int64{120 * chunk.Slots, 10 * chunk.Slots, chunk.Slots})
-	return h
-}
-
-// naiveTree cuts words at the multiples of the first size, and what comes out at
-// those of the next.
-func naiveTree(words []uint64, from int64, sizes []int64) (all chunk.Sum) {
-	if len(sizes) == 0 {
-		return naiveChunk(words, from)
-	}
-	var floats recompute.Float
-	for len(words) > 0 {
-		rest := from % sizes[0]
-		if rest < 0 {
-			rest += sizes[0]
-		}
-		n := min(sizes[0]-rest, int64(len(words)))
-		part := naiveTree(words[:n], from, sizes[1:])
-		all.AddInts(part)
-		floats.Add(part.Float)
-		words, from = words[n:], from+n
-	}
-	all.Float = floats.Rounded()
-	return all
-}
-
-// naiveChunk adds up the lanes of a chunk slot by slot.
-func naiveChunk(words []uint64, from int64) chunk.Sum {
-	var sum recompute.Sum
-	for i, w := range words {
-		if (from+int64(i))%chunk.Lane == 0 {
-			sum.Next()
-		}
-		if w > point.Stale {
-			sum.Add(w)
-		}
-	}
-	return sum.Total()
-}
-
-// equalBits compares bit by bit, but one NaN with another. Of slots that rise it may not be
-// known.
-func equalBits(got, want chunk.Header) error {
-	want.Rises = want.Rises && got.Rises
-	if !recompute.Equal(&got, &want) {
-		return fmt.Errorf("\n%+v, want\n%+v", got, want)
-	}
-	return nil
 }
 
 // check compares random ranges of random steps with Read.
@@ -195,7 +127,8 @@ func (m *aggregateModel) check() {
 					m.t.Fatal(err)
 				}
 			}
-			if err := equalBits(dst[i], naive(words, from+int64(i)*step)); err != nil {
+			want := drivetest.Aggregates(words, from+int64(i)*step)
+			if err := drivetest.EqualAggregates(dst[i], want); err != nil {
 				m.t.Fatalf("series %d, %d steps of %d from epoch%+d, step %d: %v", series, n, step, from-epoch,
 					i, err)
 			}
@@ -258,19 +191,19 @@ func TestAggregatesOverDamage(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
 			o := testOptions(fs, clock)
 			byHand(&o)
-			clock.advance(72 * time.Minute) // to the begin of a unit, so that the first window has rollups
+			clock.Advance(72 * time.Minute) // to the begin of a unit, so that the first window has rollups
 			s := mustOpen(t, o)
 			x := mustSession(t, s, "rows")
 			for range 2 { // the second flush is of another time
 				for range 300 {
 					x.Point(key(1), uint64(clock.Now().Unix()), point.FromInt(clock.Now().Unix()%1000))
-					clock.advance(time.Minute)
+					clock.Advance(time.Minute)
 					s.clock.Advance()
 				}
 				if _, err := s.Flush(t.Context()); err != nil {
 					t.Fatal(err)
 				}
-				clock.advance(5 * time.Hour)
+				clock.Advance(5 * time.Hour)
 				s.clock.Advance()
 			}
 			if _, err := s.Merge(t.Context()); err != nil {
@@ -282,7 +215,7 @@ func TestAggregatesOverDamage(t *testing.T) {
 				t.Fatal(names, err)
 			}
 			slices.Sort(names) // nothing else holds anything of the first one
-			damagePart(t, fs, "/data/window/"+names[0], part)
+			drivetest.DamagePart(t, fs, "/data/window/"+names[0], part)
 			s = mustOpen(t, testOptions(fs, clock))
 			defer func() { s.Crash() }()
 			info, err := s.BucketByName("rows")
@@ -299,8 +232,9 @@ func TestAggregatesOverDamage(t *testing.T) {
 				}
 				sum.Add(stats)
 				for i := range got {
-					want := naive(readAll(t, s, "rows", 1, from+int64(i)*step, int(step)), from+int64(i)*step)
-					if err := equalBits(got[i], want); err != nil {
+					at := from + int64(i)*step
+					want := drivetest.Aggregates(readAll(t, s, "rows", 1, at, int(step)), at)
+					if err := drivetest.EqualAggregates(got[i], want); err != nil {
 						t.Fatalf("step %d of %d: %v", i, step, err)
 					}
 				}
@@ -313,46 +247,6 @@ func TestAggregatesOverDamage(t *testing.T) {
 			}
 		})
 	}
-}
-
-// damagePart flips a bit in a block of a kind.
-func damagePart(t *testing.T, fs vfs.FS, path, part string) {
-	t.Helper()
-	f, err := fs.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
-	flip := func(at int64) {
-		var b [1]byte
-		if _, err := f.ReadAt(b[:], at); err != nil {
-			t.Fatal(err)
-		}
-		b[0] ^= 4
-		if _, err := f.WriteAt(b[:], at); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for at := st.Size() - 157; at >= 0; at -= 16 {
-		flip(at)
-		r, err := segment.Open(fs, path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		damages := segment.Damages(r.Verify())
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if len(damages) == 1 && damages[0].Part == part {
-			return
-		}
-		flip(at)
-	}
-	t.Fatalf("no block of %s", part)
 }
 
 // Readers see every point that was taken before they began, whatever is moved
@@ -379,7 +273,7 @@ func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
 			}
 			x.Points(key(0), uint64(epoch+i*300), data)
 			written.Add(300)
-			clock.advance(5 * time.Minute)
+			clock.Advance(5 * time.Minute)
 			s.clock.Advance()
 			if i%20 == 19 {
 				_, err := s.Flush(context.Background())

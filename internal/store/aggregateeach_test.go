@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/reader"
 )
 
@@ -36,7 +37,7 @@ func aggregateEach(t fataler, s *Store, info buckets.Info, list []int, from, ste
 				if dst[k].Rises && !alone[k].Rises { // not known of the one, which the other has read
 					alone[k].Rises = slotsOf(t, handles[i], from+int64(k)*step, step).Rises
 				}
-				if err := equalBits(dst[k], alone[k]); err != nil {
+				if err := drivetest.EqualAggregates(dst[k], alone[k]); err != nil {
 					t.Fatalf("series %d of %v, step %d of %d from epoch%+d: %v", i, list, k, step, from-epoch, err)
 				}
 			}
@@ -59,7 +60,7 @@ func slotsOf(t fataler, of Series, from, n int64) chunk.Header {
 			}
 		}
 	}
-	return naive(words, from)
+	return drivetest.Aggregates(words, from)
 }
 
 // What each returns ends the call, and readers leave the store.

@@ -9,38 +9,12 @@ import (
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/store/fsck"
-	"dalmatiner/internal/testkit/filetest"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // flips is how many single bits are flipped in each file: the whole suite has
 // a budget, and every run draws others.
 const flips = 12
-
-// cloneMem copies a file system and flips one bit of one file in the copy.
-func cloneMem(t *testing.T, from vfs.FS, file string, bit int64) *vfs.MemFS {
-	t.Helper()
-	to := vfs.NewMem()
-	if ok, err := vfs.Clone(from, to, "/data", "/data"); err != nil || !ok {
-		t.Fatalf("clone: %v, %v", ok, err)
-	}
-	if file != "" {
-		filetest.FlipBit(t, to, "/data/"+file, bit)
-	}
-	return to
-}
-
-// reportNames says whether a report names a file, or the directory that is judged as
-// one thing.
-func reportNames(r *fsck.Report, file string) bool {
-	for _, d := range append(r.Damages, r.Expected...) {
-		if d.File == file || d.File == datadir.Catalogue &&
-			strings.HasPrefix(file, datadir.Catalogue+"/") {
-			return true
-		}
-	}
-	return false
-}
 
 // One flipped bit in any file of a data directory: the check names the file,
 // the store opens, and no read gives a word that was not sent (I5, I6). A bit
@@ -82,9 +56,9 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 
 func testFlip(t *testing.T, clock *testClock, whole vfs.FS, file string, bit int64) {
 	t.Helper()
-	fs := cloneMem(t, whole, file, bit)
+	fs := drivetest.Clone(t, whole, file, bit)
 	report := mustCheck(t, fs, "/data")
-	if !reportNames(&report, file) {
+	if !drivetest.ReportNames(&report, file) {
 		t.Errorf("bit %d of %s: the check does not name it: %v", bit, file, report.Damages)
 	}
 	s, err := Open(testOptions(fs, clock))
@@ -96,7 +70,7 @@ func testFlip(t *testing.T, clock *testClock, whole vfs.FS, file string, bit int
 		return
 	}
 	defer s.Crash()
-	checkRows(t, s, rowSlots*3/4)
+	drivetest.CheckRows(t, s, drivetest.RowSlots*3/4)
 	if _, n := s.Damage(); n == 0 && strings.HasPrefix(file, datadir.WAL) && len(report.Damages) > 0 {
 		t.Errorf("bit %d of %s: the check finds %v, the start counts nothing", bit, file, report.Damages)
 	}

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 )
 
@@ -116,8 +117,8 @@ func merged(t *testing.T) (*vfs.MemFS, Options) {
 	if r, err := s.Merge(t.Context()); err != nil || r.Removed == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}
-	sendNoise(t, s, "deleted", epoch, epoch+30)
-	sendNoise(t, s, "gone", epoch, epoch+30)
+	drivetest.SendNoise(t, s, "deleted", epoch, epoch+30)
+	drivetest.SendNoise(t, s, "gone", epoch, epoch+30)
 	mustFlush(t, s)
 	if _, err := s.DeleteSeries(t.Context(), "deleted", deletion.Choice{Key: key(0)},
 		false); err != nil {
@@ -127,7 +128,7 @@ func merged(t *testing.T) (*vfs.MemFS, Options) {
 		t.Fatal(err)
 	}
 	for i := range int64(30) { // edits enough that 4 KiB are a part of the MANIFEST
-		sendNoise(t, s, "a", epoch+12*3600+1+i, epoch+12*3600+2+i)
+		drivetest.SendNoise(t, s, "a", epoch+12*3600+1+i, epoch+12*3600+2+i)
 		mustFlush(t, s)
 	}
 	if err := s.Close(); err != nil {
@@ -210,17 +211,17 @@ func testDamagedPair(t *testing.T, what string, o Options) {
 	t.Helper()
 	s, said := checkThenOpen(t, what, o)
 	defer s.Crash()
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Fatalf("%s: %d points are missing; the check says %v, %v", what, n, said.Damages, said.Expected)
 	}
-	if n := missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+31); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+31); n != 0 {
 		t.Fatalf("%s: %d newer points are missing; the check says %v, %v", what, n, said.Damages,
 			said.Expected)
 	}
 	if lost := s.Account().Lost(); len(lost) > 0 {
 		t.Fatalf("%s: counted as lost: %+v", what, lost)
 	}
-	if n := missingNoise(t, s, "deleted", epoch, epoch+30); n != 30 {
+	if n := drivetest.MissingNoise(t, s, "deleted", epoch, epoch+30); n != 30 {
 		t.Fatalf("%s: %d points of 30 deleted ones are gone", what, n)
 	}
 	if _, err := s.BucketByName("gone"); err == nil {
@@ -260,7 +261,7 @@ func TestAnOldManifestNamesWhatExpired(t *testing.T) {
 				if err := s.DeleteBucket("a"); err != nil {
 					t.Fatal(err)
 				}
-				sendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+1)
+				drivetest.SendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+1)
 				mustFlush(t, s)
 			}
 			if r, err := s.Merge(t.Context()); err != nil || r.Removed == 0 {

@@ -72,7 +72,7 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 		}
 	}
 	eventually(t, "new buckets are taken again", func() bool {
-		s.clock.advance(10 * time.Millisecond)
+		s.clock.Advance(10 * time.Millisecond)
 		_, err := s.EnsureBucket("after")
 		return err == nil
 	})

@@ -83,7 +83,7 @@ func TestACreatedAgainBucketHasAnotherID(t *testing.T) {
 			}
 			steps := []func(){
 				func() { mustFlush(t, s) },
-				func() { clock.advance(time.Duration(r.IntN(3)-1) * time.Hour) },
+				func() { clock.Advance(time.Duration(r.IntN(3)-1) * time.Hour) },
 				func() {
 					if err := s.disk.Log.Sync(); err != nil {
 						t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // catalogueSaid says whether the check and the start name damage in the catalogue; both
@@ -17,7 +18,7 @@ import (
 func catalogueSaid(t *testing.T, what string, fs vfs.FS, clock *testClock) bool {
 	t.Helper()
 	report := mustCheck(t, fs, "/data")
-	checked := reportNames(&report, datadir.Catalogue+"/")
+	checked := drivetest.ReportNames(&report, datadir.Catalogue+"/")
 	s := mustOpen(t, testOptions(fs, clock))
 	names, n := s.Damage()
 	started := n > 0
@@ -46,10 +47,10 @@ func TestACatalogueIsMissedFromTheFirstStart(t *testing.T) {
 	for _, state := range []string{"made", "opened again", "sent to"} {
 		s := mustOpen(t, testOptions(fs, clock))
 		if state == "sent to" {
-			sendRows(t, s, 0, 3)
+			drivetest.SendRows(t, s, 0, 3)
 		}
 		s.Crash()
-		if catalogueSaid(t, state, cloneMem(t, fs, "", 0), clock) {
+		if catalogueSaid(t, state, drivetest.Clone(t, fs, "", 0), clock) {
 			t.Errorf("%s: an intact catalogue is said to be damaged", state)
 		}
 		dir := "/data/" + datadir.Catalogue
@@ -59,7 +60,7 @@ func TestACatalogueIsMissedFromTheFirstStart(t *testing.T) {
 		}
 		for _, name := range append(names, "") {
 			needed := name == "" || strings.HasPrefix(name, "marker.") || strings.HasSuffix(name, ".sst")
-			damaged := cloneMem(t, fs, "", 0)
+			damaged := drivetest.Clone(t, fs, "", 0)
 			if err := damaged.RemoveAll(damaged.PathJoin(dir, name)); err != nil {
 				t.Fatal(err)
 			}

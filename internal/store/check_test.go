@@ -18,50 +18,15 @@ import (
 	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 )
 
-// The rows of the model of these tests: every slot is written once, so that
-// any word but the one sent is wrong.
-const (
-	rowSeries = 40
-	rowSlots  = 200
-)
-
-func rowWord(series int, slot int64) uint64 {
-	if series%3 == 0 {
-		return point.FromFloat(float64(slot-epoch)/8 + float64(series))
-	}
-	return point.FromInt((slot-epoch)*1000 + int64(series))
-}
-
-// sendRows writes slots [from, to) of all series.
-func sendRows(t fataler, s *Store, from, to int64) {
-	t.Helper()
-	x := mustSession(t, s, "rows")
-	for slot := from; slot < to; slot++ {
-		for i := range rowSeries {
-			x.Point(key(i), uint64(epoch+slot), rowWord(i, epoch+slot))
-		}
-	}
-	if err := x.Close(); err != nil {
-		t.Fatalf("session: %v", err)
-	}
-}
-
-// fillRows leaves two segments, and in the log what came behind them.
+// fillRows opens a store, fills it with rows and syncs the log.
 func fillRows(t fataler, o Options) *Store {
 	t.Helper()
 	s := mustOpen(t, o)
-	for i := range int64(3) {
-		sendRows(t, s, i*rowSlots/4, (i+1)*rowSlots/4)
-		if i == 2 {
-			break
-		}
-		if _, err := s.Flush(context.Background()); err != nil {
-			t.Fatalf("flush: %v", err)
-		}
-	}
+	drivetest.FillRows(t, s)
 	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatalf("sync: %v", err)
 	}
@@ -71,9 +36,9 @@ func fillRows(t fataler, o Options) *Store {
 // mergeRows lets half a day pass, so that the segments become a window.
 func mergeRows(t *testing.T, s *Store, clock *testClock) {
 	t.Helper()
-	clock.advance(12 * time.Hour)
+	clock.Advance(12 * time.Hour)
 	s.clock.Advance()
-	sendRows(t, s, 43200, 43210)
+	drivetest.SendRows(t, s, 43200, 43210)
 	if _, err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -87,40 +52,10 @@ func mergeRows(t *testing.T, s *Store, clock *testClock) {
 	if !merged {
 		t.Fatal("no window was written")
 	}
-	sendRows(t, s, 43210, 43220)
+	drivetest.SendRows(t, s, 43210, 43220)
 	if err := s.disk.Log.Sync(); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// checkRows counts the words that are missing of the first slots; none may be
-// another than the one sent.
-func checkRows(t fataler, s *Store, slots int64) (missing int) {
-	t.Helper()
-	if _, err := s.BucketByName("rows"); err != nil {
-		return rowSeries * int(slots)
-	}
-	for i := range rowSeries {
-		for j, got := range readAll(t, s, "rows", i, epoch, rowSlots) {
-			want := rowWord(i, epoch+int64(j))
-			switch {
-			case got == 0 && int64(j) < slots:
-				missing++
-			case got != 0 && (got != want || int64(j) >= slots):
-				t.Fatalf("series %d slot epoch+%d reads %x, sent was %x", i, j, got, want)
-			}
-		}
-	}
-	return missing
-}
-
-func mustCheck(t fataler, fs vfs.FS, dir string) fsck.Report {
-	t.Helper()
-	r, err := fsck.CheckDir(context.Background(), fs, dir, fsck.Options{})
-	if err != nil {
-		t.Fatalf("check: %v", err)
-	}
-	return r
 }
 
 // A store without damage is clean, while it runs, after a crash and after a
@@ -136,8 +71,9 @@ func TestCheckOfAWholeStore(t *testing.T) {
 	s.Crash()
 	before := list(t, fs, "/data")
 	crashed := mustCheck(t, fs, "/data")
-	if crashed.Damaged != 0 || crashed.Series != rowSeries || crashed.Records == 0 ||
-		crashed.Points != rowSeries*rowSlots/2 || crashed.Chunks != 2*rowSeries || crashed.Blocks == 0 {
+	if crashed.Damaged != 0 || crashed.Series != drivetest.RowSeries || crashed.Records == 0 ||
+		crashed.Points != drivetest.RowSeries*drivetest.RowSlots/2 ||
+		crashed.Chunks != 2*drivetest.RowSeries || crashed.Blocks == 0 {
 		t.Fatalf("after a crash: %+v", crashed)
 	}
 	if after := list(t, fs, "/data"); after != before {
@@ -147,8 +83,8 @@ func TestCheckOfAWholeStore(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 || r.Points != rowSeries*rowSlots*3/4 ||
-		len(r.Expected) != 0 {
+	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 ||
+		r.Points != drivetest.RowSeries*drivetest.RowSlots*3/4 || len(r.Expected) != 0 {
 		t.Errorf("after a clean stop: %+v", r)
 	}
 }
@@ -160,7 +96,7 @@ func TestCheckAfterMerges(t *testing.T) {
 	s := fillRows(t, testOptions(fs, clock))
 	defer func() { s.Crash() }()
 	x := mustSession(t, s, "gone")
-	for i := range rowSeries {
+	for i := range drivetest.RowSeries {
 		x.Point(key(i), epoch, point.FromInt(1))
 	}
 	if err := x.Close(); err != nil {
@@ -176,7 +112,7 @@ func TestCheckAfterMerges(t *testing.T) {
 			t.Errorf("%s: %v, %v", what, err, r.Damages)
 		}
 		if what == "deleted" {
-			sendRows(t, s, 43220, 43230)
+			drivetest.SendRows(t, s, 43220, 43230)
 			if _, err := s.Flush(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -189,7 +125,7 @@ func TestCheckAfterMerges(t *testing.T) {
 		t.Fatal(err)
 	}
 	restored := restoreInto(t, fs, snap.Dir, "/restored", clock)
-	if missing := checkRows(t, restored, rowSlots*3/4); missing != 0 {
+	if missing := drivetest.CheckRows(t, restored, drivetest.RowSlots*3/4); missing != 0 {
 		t.Errorf("%d words are missing", missing)
 	}
 	restored.Crash()
@@ -266,7 +202,7 @@ func TestCheckBesideFlushes(t *testing.T) {
 			false); steps > 1 && err != nil {
 			t.Fatal(err)
 		}
-		clock.advance(3 * time.Hour)
+		clock.Advance(3 * time.Hour)
 		s.clock.Advance()
 		mustFlush(t, s)
 		if p.File != datadir.Catalogue { // the segments stay that the MANIFEST names
@@ -296,7 +232,7 @@ func TestCheckBesideTheFlushOfADeletion(t *testing.T) {
 	if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(1)}, false); err != nil {
 		t.Fatal(err)
 	}
-	sendRows(t, s, rowSlots, 2*rowSlots)
+	drivetest.SendRows(t, s, drivetest.RowSlots, 2*drivetest.RowSlots)
 	flushed, atLog, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	var r fsck.Report
 	var err error
@@ -341,9 +277,9 @@ func firstLogFile(t *testing.T, o Options) string {
 func TestCheckWithAFailingDisk(t *testing.T) {
 	t.Parallel()
 	f := newFaults(vfs.NewMem())
-	s := fillRows(t, testOptions(f.fs, newTestClock()))
+	s := fillRows(t, testOptions(f.FS, newTestClock()))
 	defer s.Crash()
-	f.fail(".seg", errorfs.OpFileReadAt)
+	f.Fail(".seg", errorfs.OpFileReadAt)
 	op := NewOperations(s)
 	r, err := op.Check(t.Context(), fsck.Options{})
 	if err != nil || r.Damaged != 2 ||
@@ -364,11 +300,11 @@ func TestCheckWithAFailingDisk(t *testing.T) {
 			t.Errorf("reads %x without an error or a count", dst)
 		}
 	}
-	f.clear()
+	f.Clear()
 	if r, err := op.Check(t.Context(), fsck.Options{}); err != nil || r.Damaged != 0 {
 		t.Errorf("the disk works again: %v, %+v", err, r.Damages)
 	}
-	if missing := checkRows(t, s, rowSlots*3/4); missing != 0 {
+	if missing := drivetest.CheckRows(t, s, drivetest.RowSlots*3/4); missing != 0 {
 		t.Errorf("%d words are missing though the disk works again", missing)
 	}
 }

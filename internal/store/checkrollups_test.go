@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 )
 
@@ -27,9 +28,9 @@ func TestWrongRollupsAreFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fs, clock := vfs.NewMem(), newTestClock()
 			s := fillRows(t, testOptions(fs, clock))
-			clock.advance(2 * time.Hour)
+			clock.Advance(2 * time.Hour)
 			s.clock.Advance()
-			fillUnit(t, s, "rows", key(rowSeries))
+			fillUnit(t, s, "rows", key(drivetest.RowSeries))
 			mergeRows(t, s, clock)
 			s.Crash()
 			if r := mustCheck(t, fs, "/data"); r.Damaged != 0 {
@@ -78,7 +79,7 @@ func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
 	}
-	damagePart(t, fs, "/data/window/"+names[0], "data")
+	drivetest.DamagePart(t, fs, "/data/window/"+names[0], "data")
 	if r := mustCheck(t, fs, "/data"); r.Damaged != 1 || r.Damages[0].Part != "data" {
 		t.Fatalf("%d places: %v", r.Damaged, r.Damages)
 	}
@@ -160,5 +161,5 @@ func rewriteRollups(t *testing.T, fs vfs.FS, path string,
 	if err := errors.Join(err, finishErr, r.Close(), fs.Rename(path+".new", path)); err != nil {
 		t.Fatal(err)
 	}
-	recommit(t, fs, path)
+	drivetest.Recommit(t, fs, path)
 }

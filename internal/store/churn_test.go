@@ -137,7 +137,7 @@ func (c *churn) points(x *intake.Session, series int, slot int64, n int) {
 }
 
 func (c *churn) pass(d time.Duration) {
-	c.clock.advance(d)
+	c.clock.Advance(d)
 	c.s.clock.Advance()
 	c.s.upkeep.EverySecond()
 }

@@ -180,8 +180,8 @@ func TestAPointInTheMiddleOfACapture(t *testing.T) {
 	var x *intake.Session
 	var clone *vfs.MemFS
 	send := func(slot int64, words ...uint64) {
-		w := call{series: 1, slot: slot, words: words}
-		w.send(x)
+		w := call{Series: 1, Slot: slot, Words: words}
+		w.Send(x)
 		h.add(w)
 		if _, err := x.Commit(); err != nil {
 			t.Error(err)
@@ -257,7 +257,7 @@ func TestASessionOutlivesItsBucket(t *testing.T) {
 func TestADeletionSurvivesAFailedFlush(t *testing.T) {
 	mem := vfs.NewMem()
 	f := newFaults(mem)
-	o := testOptions(f.fs, newTestClock())
+	o := testOptions(f.FS, newTestClock())
 	s := mustOpen(t, o)
 	for _, bucket := range []string{"b", "other"} {
 		x := mustSession(t, s, bucket)
@@ -278,11 +278,11 @@ func TestADeletionSurvivesAFailedFlush(t *testing.T) {
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	f.fail("/flush", errorfs.OpCreate)
+	f.Fail("/flush", errorfs.OpCreate)
 	if flush() == nil {
 		t.Fatal("the flush did not fail")
 	}
-	f.clear()
+	f.Clear()
 	if err := flush(); err != nil {
 		t.Fatal(err)
 	}

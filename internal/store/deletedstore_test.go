@@ -49,7 +49,7 @@ func newDeletedStore(t *testing.T) *deletedStore {
 // settle merges until nothing needs the tombstone any more.
 func (d *deletedStore) settle(t *testing.T) {
 	t.Helper()
-	d.clock.advance(2 * 24 * time.Hour)
+	d.clock.Advance(2 * 24 * time.Hour)
 	d.s.clock.Advance()
 	d.send(t, 2, key(1))
 	for range 3 {
@@ -58,7 +58,7 @@ func (d *deletedStore) settle(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d.clock.advance(time.Minute)
+	d.clock.Advance(time.Minute)
 	d.send(t, 2, key(1))
 	mustFlush(t, d.s) // which names the deletion once more
 }
@@ -92,9 +92,9 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 			t.Fatalf("%d tombstones, %d remembered, %d incarnations, %d", st.Deleted.Tombstones,
 				st.Deleted.Remembered, st.Deleted.Incarnations, n)
 		}
-		d.clock.advance(incarnation.TTL - 4*24*time.Hour)
+		d.clock.Advance(incarnation.TTL - 4*24*time.Hour)
 		if late {
-			d.clock.advance(8 * 24 * time.Hour)
+			d.clock.Advance(8 * 24 * time.Hour)
 		}
 		d.s.clock.Advance()
 		d.send(t, 3, key(1))

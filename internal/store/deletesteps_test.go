@@ -66,7 +66,7 @@ func (d *deleteSteps) do(step string) {
 		d.o.FS = d.fs
 		d.s = mustOpen(d.t, d.o)
 	case "send":
-		d.clock.advance(time.Second)
+		d.clock.Advance(time.Second)
 		d.s.clock.Advance()
 		slot := d.clock.Now().Unix()
 		word := point.FromInt(int64(len(d.sent)))
@@ -79,7 +79,7 @@ func (d *deleteSteps) do(step string) {
 		d.want[series][slot] = word
 		d.sent = append(d.sent, slot)
 	case "pass":
-		d.clock.advance(4 * time.Hour)
+		d.clock.Advance(4 * time.Hour)
 		d.s.clock.Advance()
 	case "delete":
 		_, err = d.s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(series)}, false)

@@ -9,34 +9,23 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
-	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // naiveDigest is the definition of Digest over the words that reads give.
 func naiveDigest(t fataler, s *Store, info buckets.Info, key []byte, incarnation uint64, from,
-	past int64) (sum uint64) {
+	past int64) uint64 {
 	t.Helper()
-	id := metric.Series(info.ID, key)
-	if info.HPTS {
-		id = metric.Timestamped(info.ID, key)
-	}
-	for number := max(from, 0); number < past; number++ {
-		var words, timestamps [chunk.Slots]uint64
-		of, err := s.Series(info, key).WithStale().now()
-		if err == nil && info.HPTS {
-			err = s.reader.ReadPairs(context.Background(), of, number*chunk.Slots, words[:], timestamps[:])
-		} else if err == nil {
-			err = s.reader.Read(context.Background(), of, number*chunk.Slots, words[:], nil)
-		}
-		if err != nil {
-			t.Fatalf("%v", err)
-		}
-		sum += chunk.DigestOfSeries(id, incarnation) * chunk.NumberedDigest(number,
-			chunk.DigestWords(words[:], 0))
-		sum += chunk.DigestOfSeries(id.Timestamp(), incarnation) * chunk.NumberedDigest(number,
-			chunk.DigestWords(timestamps[:], 0))
-	}
-	return sum
+	return drivetest.Digest(t, info, key, incarnation, from, past,
+		func(at int64, words, timestamps []uint64) error {
+			of, err := s.Series(info, key).WithStale().now()
+			if err == nil && info.HPTS {
+				return s.reader.ReadPairs(context.Background(), of, at, words, timestamps)
+			} else if err == nil {
+				err = s.reader.Read(context.Background(), of, at, words, nil)
+			}
+			return err
+		})
 }
 
 func mustDigest(t fataler, s *Store, info buckets.Info, key []byte, from, past int64) uint64 {
@@ -61,7 +50,7 @@ func TestDigestStaysAsPointsMove(t *testing.T) {
 	for i := range 20_000 {
 		x.Point(key(0), uint64(epoch+i), point.FromInt(int64(i%1000)))
 		if i%600 == 0 {
-			clock.now.Store(int64(epoch+i) * 1e9)
+			clock.Set(int64(epoch+i) * 1e9)
 			s.clock.Advance()
 		}
 	}
@@ -90,7 +79,7 @@ func TestDigestStaysAsPointsMove(t *testing.T) {
 	}
 	mustFlush(t, s)
 	same("flushed")
-	clock.advance(30 * 3600e9)
+	clock.Advance(30 * 3600e9)
 	s.clock.Advance()
 	x.Point(key(0), uint64(clock.Now().Unix()), point.FromInt(1))
 	mustFlush(t, s)

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/write"
 )
 
@@ -176,7 +177,7 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 			t.Errorf("%d of 2 points were refused where there is no space", total.Refused)
 		}
 		// the last slot was refused in part or altogether
-		if n := missingNoise(t, s, "a", epoch, past-1); n > 3 {
+		if n := drivetest.MissingNoise(t, s, "a", epoch, past-1); n > 3 {
 			t.Errorf("%d words are missing on the full disk", n)
 		}
 		if n := fatals.Load(); n != 0 {
@@ -204,7 +205,7 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 		t.Errorf("the check finds %v, %v", r.Damages, r.Expected)
 	}
 	s = mustOpen(t, o)
-	if n := missingNoise(t, s, "a", epoch, past-1); n > 3 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, past-1); n > 3 {
 		t.Errorf("%d words are missing after a restart", n)
 	}
 }
@@ -220,7 +221,7 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 	o.MinFree = 4 << 20
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	sendNoise(t, s, "a", epoch, epoch+10)
+	drivetest.SendNoise(t, s, "a", epoch, epoch+10)
 	free.Store(3 << 20)
 	s.pressure.CheckDisk()
 	x := mustSession(t, s, "a")
@@ -277,12 +278,12 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock, mem := newTestClock(), vfs.NewCrashableMem()
 			f := newFaults(mem)
-			o := testOptions(f.fs, clock)
+			o := testOptions(f.FS, clock)
 			fatals := fatal(&o)
 			s := mustOpen(t, o)
 			defer func() { s.Crash() }()
-			sendNoise(t, s, "a", epoch, epoch+300)
-			f.set(func(op errorfs.Op) error {
+			drivetest.SendNoise(t, s, "a", epoch, epoch+300)
+			f.Set(func(op errorfs.Op) error {
 				if (op.Kind == kind || kind == errorfs.OpFileSync && op.Kind == errorfs.OpFileSyncData) &&
 					strings.HasSuffix(op.Path, ".sst") {
 					return syscall.ENOSPC
@@ -302,10 +303,10 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 			if err != nil || len(names) > 0 {
 				t.Errorf("left: %v, %v", names, err)
 			}
-			if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 {
+			if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+300); n != 0 {
 				t.Errorf("%d words are missing meanwhile", n)
 			}
-			f.clear()
+			f.Clear()
 			eventually(t, "a flush succeeds", func() bool {
 				_, err := s.Flush(t.Context())
 				return err == nil && s.Stats().Segments.Count == 1
@@ -316,7 +317,7 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 			s.Crash()
 			o.FS = mem.CrashClone(vfs.CrashCloneCfg{})
 			s = mustOpen(t, o)
-			if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 {
+			if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+300); n != 0 {
 				t.Errorf("%d words are missing after a crash", n)
 			}
 			if _, n := s.Damage(); n != 0 {
@@ -351,7 +352,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 	o := testOptions(q, clock)
 	o.MinFree = 1 << 20
 	s := mustOpen(t, o)
-	sendNoise(t, s, "a", epoch, epoch+10)
+	drivetest.SendNoise(t, s, "a", epoch, epoch+10)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -381,7 +382,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 	if err := s.DeleteBucket("a"); !errors.Is(err, write.ErrDiskFull) {
 		t.Errorf("deleting the bucket: %v", err)
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+10); n != 0 || fatals.Load() != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+10); n != 0 || fatals.Load() != 0 {
 		t.Fatalf("%d words are missing, the store ended %d times: %v", n, fatals.Load(),
 			s.pressure.Failed())
 	}

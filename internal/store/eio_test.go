@@ -1,6 +1,7 @@
 package store
 
 import (
+	"dalmatiner/internal/store/drivetest"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ func eioStore(t *testing.T, clock *testClock) (*vfs.MemFS, *history) {
 // time only, and counts how often it did.
 func eioRule(f *faults, part string, kinds []errorfs.OpKind, only int32) *atomic.Int32 {
 	var met, failed atomic.Int32
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		for _, k := range kinds {
 			if op.Kind == k && strings.Contains(op.Path, part) {
 				if n := met.Add(1); only > 0 && n != only {
@@ -132,8 +133,8 @@ func (h *history) checkServed(t *testing.T, s *Store, what string) (missing int)
 // cannot be read, the older one shows.
 func (h *history) wrote(series int, slot int64, word uint64) bool {
 	for _, w := range h.writes {
-		if i := slot - w.slot; w.series == series && i >= 0 && i < int64(len(w.words)) &&
-			w.words[i] == word {
+		if i := slot - w.Slot; w.Series == series && i >= 0 && i < int64(len(w.Words)) &&
+			w.Words[i] == word {
 			return true
 		}
 	}
@@ -165,7 +166,7 @@ func whole(fs *vfs.MemFS) *vfs.MemFS {
 func failAtAStart(t *testing.T, clock *testClock, origin *vfs.MemFS, h *history, part string,
 	kinds []errorfs.OpKind, only int32) bool {
 	f := newFaults(whole(origin))
-	o := testOptions(f.fs, clock)
+	o := testOptions(f.FS, clock)
 	o.BackgroundMerge, o.Logger = false, slog.New(slog.NewTextHandler(io.Discard, nil))
 	failed := eioRule(f, part, kinds, only)
 	what := fmt.Sprintf("failure %d", only)
@@ -175,12 +176,12 @@ func failAtAStart(t *testing.T, clock *testClock, origin *vfs.MemFS, h *history,
 		h.checkServed(t, s, what)
 		_, n := s.Damage()
 		named = n > 0
-		f.clear()
+		f.Clear()
 		s.Crash()
 	} else if !strings.Contains(err.Error(), "/data") {
 		t.Errorf("%s: the error names no file: %v", what, err)
 	}
-	f.clear()
+	f.Clear()
 	if s, err = Open(o); err != nil {
 		t.Errorf("%s: a start after it: %v", what, err)
 		return false
@@ -247,7 +248,7 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
 	kinds []errorfs.OpKind, only int32) bool {
 	clock := newTestClock()
 	f := newFaults(whole(origin))
-	o := testOptions(f.fs, clock)
+	o := testOptions(f.FS, clock)
 	o.BackgroundMerge, o.OnFatal = false, func(error) {}
 	o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	s := mustOpen(t, o)
@@ -257,8 +258,8 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
 	acked := len(h.writes)
 	for range 3 {
 		for range 20 {
-			w := randWrite(r, clock.Now().Unix())
-			w.send(x)
+			w := drivetest.RandCall(r, clock.Now().Unix())
+			w.Send(x)
 			h.add(w)
 		}
 		_, err := x.Commit()
@@ -283,7 +284,7 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
 		}
 	}
 	set, _ := s.Damage()
-	f.clear()
+	f.Clear()
 	s.Crash()
 	s, err := Open(o)
 	if err != nil {

@@ -120,7 +120,7 @@ func TestAPassingReadErrorLosesNothingThatIsServed(t *testing.T) {
 					var n atomic.Int64
 					f := newFaults(whole(origin))
 					failing := ""
-					f.set(func(op errorfs.Op) error {
+					f.Set(func(op errorfs.Op) error {
 						if c := int64(0); reads[op.Kind] && strings.Contains(op.Path, part) &&
 							(readsBytes(op.Kind) || !strings.Contains(op.Path, "/catalogue")) {
 							if c = n.Add(1); c < k || !all && c > k {
@@ -131,7 +131,7 @@ func TestAPassingReadErrorLosesNothingThatIsServed(t *testing.T) {
 						}
 						return nil
 					})
-					o := testOptions(f.fs, clock)
+					o := testOptions(f.FS, clock)
 					o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 					byHand(&o)
 					passingFailure(t, f, o, end, all, func() string {
@@ -154,7 +154,7 @@ func passingFailure(t *testing.T, f *faults, o Options, end string, all bool, wh
 	var lost, recovered uint64
 	if err == nil {
 		_ = s.replay.All(t.Context()) // it may have met the failure
-		f.clear()
+		f.Clear()
 		lost, recovered = sums(s)
 		switch end { // of a store that may have failed
 		case "flush":
@@ -166,7 +166,7 @@ func passingFailure(t *testing.T, f *faults, o Options, end string, all bool, wh
 			s.Crash()
 		}
 	}
-	f.clear()
+	f.Clear()
 	for start := range 2 {
 		s, err := Open(o)
 		if err != nil {

@@ -35,7 +35,7 @@ func (h *eventHistory) send(t testing.TB, s *Store, r *rand.Rand, clock *testClo
 	t.Helper()
 	var list []events.Event
 	for range 1 + r.IntN(40) {
-		e := events.Event{Time: clock.now.Load() - r.Int64N(1e9),
+		e := events.Event{Time: clock.Now().UnixNano() - r.Int64N(1e9),
 			Body: fmt.Appendf(nil, "event %d %x", len(h.sent)+len(list), r.Uint64())}
 		if r.IntN(2) == 0 {
 			for i := range e.ID {
@@ -232,7 +232,7 @@ func TestEventsAnyCrashLeavesAPrefix(t *testing.T) {
 			default:
 				h.send(t, s, r, clock, r.IntN(3) == 0)
 			}
-			clock.advance(time.Duration(r.Int64N(2e9)))
+			clock.Advance(time.Duration(r.Int64N(2e9)))
 			s.clock.Advance()
 		}
 		if err := s.Close(); err != nil {
@@ -333,7 +333,7 @@ func TestLostLogRecordsOfEventsAreGaps(t *testing.T) {
 	const batches = 30
 	for i := range batches {
 		if _, err := s.Events().Write("e",
-			[]events.Event{{Time: clock.now.Load() + int64(i), Body: body}}); err != nil {
+			[]events.Event{{Time: clock.Now().UnixNano() + int64(i), Body: body}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := s.disk.Log.Sync(); err != nil {

@@ -104,7 +104,7 @@ func TestADeletedBucketWithEventsStaysAwayWithoutAManifest(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 7))
 	h.send(t, s, r, clock, false)
 	mustFlush(t, s)
-	clock.advance(time.Second)
+	clock.Advance(time.Second)
 	s.clock.Advance()
 	if err := s.DeleteBucket("e"); err != nil {
 		t.Fatal(err)

@@ -31,12 +31,12 @@ func TestNoExpiredNameComesBackWhenAllAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustFlush(t, s)
-	clock.advance(2 * time.Hour)
+	clock.Advance(2 * time.Hour)
 	s.clock.Advance()
 	if err := s.merges.DropIdle(context.Background()); err != nil || s.Stats().Series != 256 {
 		t.Fatalf("%d series, %v", s.Stats().Series, err)
 	}
-	clock.advance(24 * time.Hour)
+	clock.Advance(24 * time.Hour)
 	s.clock.Advance()
 	gone := func(when string) {
 		t.Helper()

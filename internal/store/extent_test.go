@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // No point lies outside of the extent, whatever is in memory, in flushes and in
@@ -26,11 +27,11 @@ func TestExtentHoldsEveryPoint(t *testing.T) {
 		}
 		set := map[[2]int64]bool{}
 		for range 60 {
-			w := randWrite(r, clock.Now().Unix()-int64(r.IntN(3)*100_000))
-			w.send(x)
-			for i, word := range w.words {
+			w := drivetest.RandCall(r, clock.Now().Unix()-int64(r.IntN(3)*100_000))
+			w.Send(x)
+			for i, word := range w.Words {
 				if word != point.Unset {
-					set[[2]int64{int64(w.series), w.slot + int64(i)}] = true
+					set[[2]int64{int64(w.Series), w.Slot + int64(i)}] = true
 				}
 			}
 			if r.IntN(20) == 0 {

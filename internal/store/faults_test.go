@@ -27,46 +27,14 @@ import (
 
 const patience = time.Minute
 
-// faults is a file system in which operations fail while a rule says so.
-type faults struct {
-	fs   vfs.FS
-	rule atomic.Pointer[func(errorfs.Op) error]
-}
-
-func newFaults(fs vfs.FS) *faults {
-	f := &faults{}
-	f.fs = errorfs.Wrap(fs, errorfs.InjectorFunc(func(op errorfs.Op) error {
-		if rule := f.rule.Load(); rule != nil {
-			return (*rule)(op)
-		}
-		return nil
-	}))
-	return f
-}
-
 // faultyDevice returns what a store on a device with faults is opened with, which
 // flushes and merges only when it is told to.
 func faultyDevice() (*testClock, *vfs.MemFS, *faults, Options) {
 	clock, mem := newTestClock(), vfs.NewMem()
 	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
+	o := testOptions(f.FS, clock)
 	byHand(&o)
 	return clock, mem, f, o
-}
-
-func (f *faults) set(rule func(errorfs.Op) error) { f.rule.Store(&rule) }
-func (f *faults) clear()                          { f.rule.Store(nil) }
-
-// fail makes operations of the kinds on paths that contain part fail.
-func (f *faults) fail(part string, kinds ...errorfs.OpKind) {
-	f.set(func(op errorfs.Op) error {
-		for _, k := range kinds {
-			if op.Kind == k && strings.Contains(op.Path, part) {
-				return errorfs.ErrInjected
-			}
-		}
-		return nil
-	})
 }
 
 // within fails the test when f does not return in time.
@@ -120,19 +88,19 @@ func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
 			clock, r := newTestClock(), rand.New(rand.NewPCG(5, uint64(kind)))
 			mem := vfs.NewCrashableMem()
 			f := newFaults(mem)
-			o := testOptions(f.fs, clock)
+			o := testOptions(f.FS, clock)
 			fatals := fatal(&o)
 			s := mustOpen(t, o)
 			var h history
 			sendSome(t, s, &h, r, clock)
-			f.fail("/flush", kind)
+			f.Fail("/flush", kind)
 			if _, err := s.Flush(context.Background()); !errors.Is(err, errorfs.ErrInjected) {
 				t.Fatalf("flush: %v", err)
 			}
 			h.check(t, s, "b", len(h.writes))
 			sendSome(t, s, &h, r, clock) // late points over what the flush put back
 			h.check(t, s, "b", len(h.writes))
-			f.clear()
+			f.Clear()
 			if _, err := s.Flush(context.Background()); err != nil {
 				t.Fatal(err)
 			}
@@ -161,11 +129,11 @@ func TestHeldBackSendersGoOn(t *testing.T) {
 	for _, release := range []bool{false, true} {
 		clock := newTestClock()
 		f := newFaults(vfs.NewMem())
-		o := testOptions(f.fs, clock)
+		o := testOptions(f.FS, clock)
 		o.LateMemory = 64
 		s := mustOpen(t, o)
 		x := mustSession(t, s, "b")
-		f.fail("/flush", errorfs.OpCreate)
+		f.Fail("/flush", errorfs.OpCreate)
 		done := make(chan error, 1)
 		go func() {
 			var err error
@@ -186,14 +154,14 @@ func TestHeldBackSendersGoOn(t *testing.T) {
 		if release {
 			s.ReleaseSenders()
 		} else {
-			f.clear()
+			f.Clear()
 		}
 		within(t, "the sender", func() {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
 		})
-		f.clear()
+		f.Clear()
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
@@ -207,7 +175,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 	clock := newTestClock()
 	mem := vfs.NewCrashableMem()
 	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
+	o := testOptions(f.FS, clock)
 	o.WALSync = wal.Always
 	fatals := fatal(&o)
 	s := mustOpen(t, o)
@@ -220,7 +188,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.fail("/wal", errorfs.OpFileSyncData, errorfs.OpFileSync)
+	f.Fail("/wal", errorfs.OpFileSyncData, errorfs.OpFileSync)
 	x.Point(key(1), epoch+1, point.FromInt(2))
 	if lsn, err = x.Commit(); err == nil {
 		err = s.intake.WaitDurable(t.Context(), lsn)
@@ -228,7 +196,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 	if err == nil {
 		t.Fatal("a point was acknowledged whose fsync failed")
 	}
-	f.clear()
+	f.Clear()
 	eventually(t, "the fatal error is reported", func() bool { return fatals.Load() > 0 })
 	// Blocks are opened and closed by writes that the log refuses.
 	for i := range uint64(8) {
@@ -267,14 +235,14 @@ func TestAFailedCommitEndsTheStore(t *testing.T) {
 		clock, r := newTestClock(), rand.New(rand.NewPCG(3, 4))
 		mem := vfs.NewCrashableMem()
 		f := newFaults(mem)
-		o := testOptions(f.fs, clock)
+		o := testOptions(f.FS, clock)
 		fatals := fatal(&o)
 		s := mustOpen(t, o)
 		var h history
 		sendSome(t, s, &h, r, clock)
-		f.fail("/data/MANIFEST", kind)
+		f.Fail("/data/MANIFEST", kind)
 		_, err := s.Flush(context.Background())
-		f.clear()
+		f.Clear()
 		if err == nil {
 			s.Crash() // this kind is not used for the MANIFEST
 			continue
@@ -303,7 +271,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 	clock, r := newTestClock(), rand.New(rand.NewPCG(6, 4))
 	mem := vfs.NewMem()
 	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
+	o := testOptions(f.FS, clock)
 	s := mustOpen(t, o)
 	var h history
 	sendSome(t, s, &h, r, clock)
@@ -311,7 +279,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := s.path(datadir.Flush, "0000000000000001.seg")
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpOpen && op.Path == path {
 			return syscall.EMFILE
 		}
@@ -321,7 +289,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 		s.Crash()
 		t.Fatal("a store opens without a segment that it could not open for want of file descriptors")
 	}
-	f.clear()
+	f.Clear()
 	s = mustOpen(t, o)
 	h.check(t, s, "b", len(h.writes))
 	s.Crash()
@@ -417,19 +385,19 @@ func TestADamagedBlockIsNotServed(t *testing.T) {
 func TestNoPermissionSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	f := newFaults(vfs.NewMem())
-	s := fillRows(t, testOptions(f.fs, newTestClock()))
+	s := fillRows(t, testOptions(f.FS, newTestClock()))
 	s.Crash()
 	for _, kind := range []errorfs.OpKind{errorfs.OpList, errorfs.OpMkdirAll, errorfs.OpLock} {
-		f.set(func(op errorfs.Op) error {
+		f.Set(func(op errorfs.Op) error {
 			if op.Kind == kind {
 				return oserror.ErrPermission
 			}
 			return nil
 		})
 		if kind == errorfs.OpList {
-			_, err := fsck.CheckDir(t.Context(), f.fs, "/data", fsck.Options{})
+			_, err := fsck.CheckDir(t.Context(), f.FS, "/data", fsck.Options{})
 			_, rerr := snapshot.Restore(t.Context(),
-				snapshot.RestoreOptions{FS: f.fs, From: "/data", To: "/new"})
+				snapshot.RestoreOptions{FS: f.FS, From: "/data", To: "/new"})
 			for _, err := range []error{err, rerr} {
 				if !errors.Is(err, oserror.ErrPermission) || errors.Is(err, fsck.ErrNoStore) ||
 					!strings.Contains(err.Error(), "run this as the user that owns it") {
@@ -438,7 +406,7 @@ func TestNoPermissionSaysWhatToDo(t *testing.T) {
 			}
 			continue
 		}
-		if _, err := Open(testOptions(f.fs, newTestClock())); !errors.Is(err, oserror.ErrPermission) ||
+		if _, err := Open(testOptions(f.FS, newTestClock())); !errors.Is(err, oserror.ErrPermission) ||
 			!strings.Contains(err.Error(), "data directory /data: ") ||
 			!strings.Contains(err.Error(), "give it to the user that runs ddb") {
 			t.Errorf("start: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/testkit/filetest"
 )
@@ -31,7 +32,7 @@ func twins(t *testing.T) (one, two *oldRun) {
 		runs[i] = x
 	}
 	for range 4 {
-		clock.advance(time.Second)
+		clock.Advance(time.Second)
 		for _, x := range runs {
 			x.events.send(t, x.s, x.r, clock, true)
 			sendSome(t, x.s, &x.points, x.r, clock)
@@ -74,7 +75,7 @@ func TestAFileOfAnotherDirectory(t *testing.T) {
 			continue
 		}
 		tried++
-		fs := cloneMem(t, one.mem, "", 0)
+		fs := drivetest.Clone(t, one.mem, "", 0)
 		own := filetest.Read(t, fs, "/data/"+file)
 		filetest.Write(t, fs, "/data/"+file, filetest.Read(t, two.mem, "/data/"+file))
 		if r := mustCheck(t, fs, "/data"); r.Damaged == 0 {
@@ -110,7 +111,7 @@ func TestAFileOfAnotherDirectory(t *testing.T) {
 func TestBothManifestsOfAnotherDirectory(t *testing.T) {
 	t.Parallel()
 	one, two := twins(t)
-	fs := cloneMem(t, one.mem, "", 0)
+	fs := drivetest.Clone(t, one.mem, "", 0)
 	for _, file := range []string{"MANIFEST", "MANIFEST.2"} {
 		filetest.Write(t, fs, "/data/"+file, filetest.Read(t, two.mem, "/data/"+file))
 	}
@@ -154,8 +155,8 @@ func (x *oldRun) onlyOwn(s *Store, what string) {
 
 func (x *oldRun) sent(series int, slot int64, word uint64) bool {
 	return slices.ContainsFunc(x.points.writes, func(w call) bool {
-		return w.series == series && slot >= w.slot && slot < w.slot+int64(len(w.words)) &&
-			w.words[slot-w.slot] == word
+		return w.Series == series && slot >= w.Slot && slot < w.Slot+int64(len(w.Words)) &&
+			w.Words[slot-w.Slot] == word
 	})
 }
 
@@ -184,7 +185,7 @@ func TestTwoOwnFilesSwapped(t *testing.T) {
 		if len(files) < 2 {
 			continue
 		}
-		fs := cloneMem(t, x.mem, "", 0)
+		fs := drivetest.Clone(t, x.mem, "", 0)
 		a, b := "/data/"+files[0], "/data/"+files[1]
 		was := [2][]byte{filetest.Read(t, fs, a), filetest.Read(t, fs, b)}
 		filetest.Write(t, fs, a, was[1])

@@ -134,7 +134,7 @@ func TestExpiredSeriesLeave(t *testing.T) {
 	if n := len(m.list()); n < 20 {
 		t.Fatalf("%d series", n)
 	}
-	m.clock.advance(30 * 24 * time.Hour)
+	m.clock.Advance(30 * 24 * time.Hour)
 	m.s.clock.Advance()
 	x := mustSession(t, m.s, "b")
 	now := m.clock.Now().Unix()
@@ -179,7 +179,7 @@ func TestCrashInADeletion(t *testing.T) {
 		mem := vfs.NewCrashableMem()
 		f := newFaults(mem)
 		clock := newTestClock()
-		o := testOptions(f.fs, clock)
+		o := testOptions(f.FS, clock)
 		s := mustOpen(t, o)
 		x := mustSession(t, s, "b")
 		for i := range 600 { // three groups
@@ -196,14 +196,14 @@ func TestCrashInADeletion(t *testing.T) {
 		if err := errors.Join(x.Close(), s.disk.Log.Sync()); err != nil {
 			t.Fatal(err)
 		}
-		clone := f.cloneAt(mem, n)
+		clone := cloneAt(f, mem, n)
 		s.o.deleteSlice = 100
 		prefix, _ := metric.Key("series")
 		if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true},
 			false); err != nil {
 			t.Fatal(err)
 		}
-		f.clear()
+		f.Clear()
 		s.Crash()
 		left := clone()
 		if left == nil {

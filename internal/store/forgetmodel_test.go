@@ -92,7 +92,7 @@ func (m *forgetModel) send(n int) {
 			m.put(key, slot, v, now)
 		}
 		now += 1 + m.r.Int64N(200)
-		m.clock.now.Store(now * int64(time.Second))
+		m.clock.Set(now * int64(time.Second))
 		m.s.clock.Advance()
 	}
 	if m.open = x; m.r.IntN(2) == 0 {
@@ -343,7 +343,7 @@ func (m *forgetModel) step(what string) {
 		if m.ttl > 0 {
 			hours = 10
 		}
-		m.clock.advance(time.Duration(m.r.IntN(hours)) * time.Hour)
+		m.clock.Advance(time.Duration(m.r.IntN(hours)) * time.Hour)
 		m.s.clock.Advance()
 	case "reopen":
 		m.closeSession()
@@ -365,11 +365,11 @@ func (m *forgetModel) step(what string) {
 // cloneAt keeps what a crash would leave before the n-th operation from now on, and returns what
 // gives that; nil while there were fewer. Compactions of the catalogue count in goroutines of their
 // own.
-func (f *faults) cloneAt(mem *vfs.MemFS, n int) (kept func() *vfs.MemFS) {
+func cloneAt(f *faults, mem *vfs.MemFS, n int) (kept func() *vfs.MemFS) {
 	var mu sync.Mutex
 	var clone *vfs.MemFS
 	count := 0
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if op.Kind.ReadOrWrite() != errorfs.OpIsRead {

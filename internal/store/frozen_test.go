@@ -106,7 +106,7 @@ func (f *frozenScript) at(slot int64) {
 	if f.s == nil {
 		return
 	}
-	f.clock.now.Store(slot * int64(time.Second))
+	f.clock.Set(slot * int64(time.Second))
 	f.s.clock.Advance()
 }
 
@@ -378,7 +378,7 @@ func TestFrozenDirectory(t *testing.T) {
 	want := newScript(t, nil, nil)
 	want.run()
 	mem, clock := frozenDir(t), newTestClock()
-	clock.now.Store((frozenPast + 1500) * int64(time.Second))
+	clock.Set((frozenPast + 1500) * int64(time.Second))
 	if r := mustCheck(t, mem, "/data"); r.Damaged > 0 || len(r.Expected) > 0 {
 		t.Errorf("the check finds %v, %v", r.Damages, r.Expected)
 	}
@@ -410,7 +410,7 @@ func TestFrozenDirectory(t *testing.T) {
 	}
 	s = mustOpen(t, o)
 	want.check(s, "closed and opened")
-	clock.advance(2 * 24 * time.Hour)
+	clock.Advance(2 * 24 * time.Hour)
 	s.clock.Advance()
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Fatal(err)

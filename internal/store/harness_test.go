@@ -1,12 +1,8 @@
 package store
 
 import (
-	"context"
-	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,9 +11,9 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/model/metric"
-	"dalmatiner/internal/write"
+	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/testkit/filetest"
 	"dalmatiner/internal/write/intake"
 )
 
@@ -28,31 +24,48 @@ func TestMain(m *testing.M) {
 			"github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
 }
 
+// Names that the tests here have for what they share with those of the rooms.
+type (
+	testClock = drivetest.Clock
+	fataler   = drivetest.TB
+	call      = drivetest.Call
+	faults    = filetest.Faults
+)
+
+const epoch = drivetest.Epoch
+
+func newTestClock() *testClock { return drivetest.NewClock() }
+
+func newFaults(fs vfs.FS) *faults { return filetest.NewFaults(fs) }
+
+func key(i int) []byte { return drivetest.Key(i) }
+
+func noise(series int, slot int64) uint64 { return drivetest.Noise(series, slot) }
+
+func mustSession(t fataler, s *Store, bucket string) *intake.Session {
+	t.Helper()
+	return drivetest.Session(t, s, bucket)
+}
+
+func readAll(t fataler, s *Store, bucket string, series int, from int64, n int) []uint64 {
+	t.Helper()
+	return drivetest.Words(t, s, bucket, series, from, n)
+}
+
+func mustFlush(t fataler, s *Store) {
+	t.Helper()
+	drivetest.Flush(t, s)
+}
+
+func mustCheck(t fataler, fs vfs.FS, dir string) fsck.Report {
+	t.Helper()
+	return drivetest.Check(t, fs, dir)
+}
+
 // Crash closes the store as a kill would leave it, but for what the operating
 // system holds: nothing is sealed, flushed or synced.
 func (s *Store) Crash() {
 	_ = s.shutdown(false) // the log's last sync is part of what a crash may or may not keep
-}
-
-// epoch is where the tests' clock starts: a multiple of a chunk.
-const epoch = 1_500_000_480
-
-// testClock is a clock that only moves when told.
-type testClock struct{ now atomic.Int64 }
-
-func newTestClock() *testClock {
-	c := &testClock{}
-	c.now.Store(epoch * int64(time.Second))
-	return c
-}
-
-func (c *testClock) Now() time.Time          { return time.Unix(0, c.now.Load()) }
-func (c *testClock) advance(d time.Duration) { c.now.Add(int64(d)) }
-
-// fataler is what *testing.T and *rapid.T have in common.
-type fataler interface {
-	Helper()
-	Fatalf(format string, args ...any)
 }
 
 func testOptions(fs vfs.FS, clock *testClock) Options {
@@ -95,69 +108,6 @@ func mustOpen(t fataler, o Options) *Store {
 	return s
 }
 
-func mustSession(t fataler, s *Store, bucket string) *intake.Session {
-	t.Helper()
-	return mustSessionWith(t, s, bucket, write.Options{Stale: true})
-}
-
-func mustSessionWith(t fataler, s *Store, bucket string, how write.Options) *intake.Session {
-	t.Helper()
-	info, err := s.EnsureBucket(bucket)
-	if err != nil {
-		t.Fatalf("bucket: %v", err)
-	}
-	x, err := s.intake.NewSession(info, how)
-	if err != nil {
-		t.Fatalf("session: %v", err)
-	}
-	return x
-}
-
-func key(i int) []byte {
-	k, err := metric.Key("series", fmt.Sprint(i))
-	if err != nil {
-		panic(err)
-	}
-	return k
-}
-
-func readAll(t fataler, s *Store, bucket string, series int, from int64, n int) []uint64 {
-	t.Helper()
-	info, err := s.BucketByName(bucket)
-	if err != nil {
-		t.Fatalf("bucket: %v", err)
-	}
-	dst := make([]uint64, n)
-	if err := s.ReadWithStale(context.Background(), info, key(series), from, dst, nil); err != nil {
-		t.Fatalf("read: %v", err)
-	}
-	return dst
-}
-
-// call is one call of a session in the model's history.
-type call struct {
-	series     int
-	slot       int64
-	words      []uint64 // 0 is an explicit unset point
-	timestamps []uint64 // in a bucket with timestamps; nil is a plain write into it
-}
-
-func (w *call) send(x *intake.Session) {
-	if w.timestamps != nil {
-		w.sendTimestamped(x)
-		return
-	}
-	if len(w.words) == 1 {
-		x.Point(key(w.series), uint64(w.slot), w.words[0])
-		return
-	}
-	var data []byte
-	for _, v := range w.words {
-		data = point.Append(data, v)
-	}
-	x.Points(key(w.series), uint64(w.slot), data)
-}
-
 // history is the naive truth: what was sent, in order.
 type history struct {
 	writes  []call
@@ -166,7 +116,7 @@ type history struct {
 }
 
 func (h *history) add(w call) {
-	total := len(w.words)
+	total := len(w.Words)
 	if n := len(h.points); n > 0 {
 		total += h.points[n-1]
 	}
@@ -184,8 +134,8 @@ func (h *history) fork() *history {
 func (h *history) state(n int) map[[2]int64]uint64 {
 	m := make(map[[2]int64]uint64)
 	for _, w := range h.writes[:n] {
-		for i, v := range w.words {
-			at := [2]int64{int64(w.series), w.slot + int64(i)}
+		for i, v := range w.Words {
+			at := [2]int64{int64(w.Series), w.Slot + int64(i)}
 			if v > point.Stale || v == point.Stale && m[at] == point.Unset {
 				m[at] = v
 			}
@@ -195,7 +145,7 @@ func (h *history) state(n int) map[[2]int64]uint64 {
 }
 
 const (
-	modelSeries = 6
+	modelSeries = drivetest.CallSeries
 	modelFrom   = epoch - 1500
 	modelSlots  = 3000
 )
@@ -230,44 +180,5 @@ func (h *history) check(t fataler, s *Store, bucket string, acked int) {
 	if info.HPTS {
 		left.checkTimestamps(t, s, info, n)
 	}
-	checkMinutes(t, s, info.ID, counts)
-}
-
-// checkMinutes: the minutes of a bucket sum to its total.
-func checkMinutes(t fataler, s *Store, bucket uint64, total account.Counts) {
-	t.Helper()
-	var sum account.Counts
-	for _, row := range s.Account().Minutes(bucket) {
-		sum.Add(&row.Counts)
-	}
-	if sum != total {
-		t.Fatalf("the minutes sum to %+v, the total is %+v", sum, total)
-	}
-}
-
-func randWrite(r *rand.Rand, now int64) call {
-	w := call{series: r.IntN(modelSeries), slot: now - int64(r.IntN(20))}
-	n := 1
-	switch r.IntN(12) {
-	case 0:
-		w.slot = now - int64(r.IntN(1400)) // late
-	case 1:
-		n = 1 + r.IntN(150)
-		w.slot = now - int64(n) - int64(r.IntN(1000))
-	case 2:
-		n = 1 + r.IntN(20)
-	}
-	for range n {
-		v := point.FromInt(int64(r.IntN(5)))
-		switch r.IntN(10) {
-		case 0:
-			v = point.Unset
-		case 1:
-			v = point.FromFloat(float64(r.IntN(100)) / 4)
-		case 2:
-			v = point.Stale
-		}
-		w.words = append(w.words, v)
-	}
-	return w
+	drivetest.CheckMinutes(t, s, info.ID, counts)
 }

@@ -152,8 +152,8 @@ func (m *meta) onTime(o metaOp) {
 		return
 	}
 	for range 1 + r.IntN(8) {
-		w := call{series: r.IntN(modelSeries), slot: b.slot(m.now()) - int64(r.IntN(3)),
-			words: []uint64{point.FromInt(r.Int64N(100))}}
+		w := call{Series: r.IntN(modelSeries), Slot: b.slot(m.now()) - int64(r.IntN(3)),
+			Words: []uint64{point.FromInt(r.Int64N(100))}}
 		b.timestamp(r, &w)
 		m.put(b, x, w)
 	}
@@ -238,7 +238,7 @@ func TestMarksLast(t *testing.T) {
 	var all []Mark
 	var slots []int64
 	for n := range 4000 {
-		clock.advance(time.Second)
+		clock.Advance(time.Second)
 		s.clock.Advance()
 		now := s.Now().Unix()
 		all, slots = append(all, h.Mark()), append(slots, now)

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/compaction"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/write/intake"
 )
 
@@ -60,7 +61,7 @@ func (b *markedBeside) send(sender int) {
 			x.Point(key(r.IntN(2)*2+sender), uint64(slot), point.FromInt(int64(n)))
 		}
 		if sender == 0 {
-			b.clock.advance(time.Second)
+			b.clock.Advance(time.Second)
 			b.s.clock.Advance()
 		}
 		_, err := x.Commit()
@@ -171,13 +172,13 @@ func TestMarksBesideDamage(t *testing.T) {
 	}
 	unchanged := func(m Mark) bool { return h.Since(m, epoch).Below >= epoch+1440 }
 	before := h.Mark()
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 || !unchanged(before) {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 || !unchanged(before) {
 		t.Fatalf("%d words are missing before; unchanged: %v", n, unchanged(before))
 	}
-	f.set(badStart(flushed))
+	f.Set(badStart(flushed))
 	for range 2 { // the second time it is known
 		m := h.Mark()
-		if n := missingNoise(t, s, "a", epoch, epoch+1440); n == 0 {
+		if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n == 0 {
 			t.Fatal("the device gives everything")
 		}
 		if unchanged(before) || unchanged(m) {
@@ -185,9 +186,9 @@ func TestMarksBesideDamage(t *testing.T) {
 				unchanged(before), unchanged(m))
 		}
 	}
-	f.clear()
+	f.Clear()
 	m := h.Mark()
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 || !unchanged(m) {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 || !unchanged(m) {
 		t.Errorf("%d words are missing when it can be read again; unchanged: %v", n, unchanged(m))
 	}
 	x := mustSession(t, s, "a")
@@ -198,7 +199,7 @@ func TestMarksBesideDamage(t *testing.T) {
 	if unchanged(m) {
 		t.Error("a new series may be one of which the name was lost: all is said to be unchanged")
 	}
-	f.set(badStart(flushed))
+	f.Set(badStart(flushed))
 	for range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("a merge of what cannot be read: %v", err)
@@ -208,8 +209,8 @@ func TestMarksBesideDamage(t *testing.T) {
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.clear()
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n == 0 || unchanged(m) {
+	f.Clear()
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n == 0 || unchanged(m) {
 		t.Errorf("%d words are missing behind a merge without them; unchanged: %v", n, unchanged(m))
 	}
 }

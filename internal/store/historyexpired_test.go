@@ -33,11 +33,11 @@ func outlivedBucket(t *testing.T, n int64) *Store {
 		if _, err := x.Commit(); err != nil {
 			t.Fatal(err)
 		}
-		clock.advance(1000 * time.Second)
+		clock.Advance(1000 * time.Second)
 		s.clock.Advance()
 	}
 	mustFlush(t, s)
-	clock.advance(6 * time.Hour) // 11,600 slots have outlived the bucket
+	clock.Advance(6 * time.Hour) // 11,600 slots have outlived the bucket
 	s.clock.Advance()
 	x.Point(key(1), uint64(s.Now().Unix()), point.FromInt(1)) // the bucket goes on
 	if _, err := x.Commit(); err != nil {

@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/disk/segment"
 	marks "dalmatiner/internal/model/history"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/flush"
 )
 
@@ -22,7 +23,7 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 	fs, clock := vfs.NewMem(), newTestClock()
 	o := testOptions(fs, clock)
 	byHand(&o)
-	clock.advance(72 * time.Minute) // to the begin of a unit
+	clock.Advance(72 * time.Minute) // to the begin of a unit
 	s := mustOpen(t, o)
 	begin, x := clock.Now().Unix(), mustSession(t, s, "rows")
 	must := func(_ any, err error) {
@@ -36,7 +37,7 @@ func TestMarksKnowWhatAMergeLeftOut(t *testing.T) {
 		must(x.Commit())
 	}
 	pass := func(d time.Duration) {
-		clock.advance(d)
+		clock.Advance(d)
 		s.clock.Advance()
 	}
 	send(key(2), begin)
@@ -95,5 +96,5 @@ func damageWindow(t *testing.T, fs *vfs.MemFS) {
 	if err != nil || len(names) == 0 {
 		t.Fatal(names, err)
 	}
-	damagePart(t, fs, "/data/window/"+slices.Min(names), "data")
+	drivetest.DamagePart(t, fs, "/data/window/"+slices.Min(names), "data")
 }

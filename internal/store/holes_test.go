@@ -35,7 +35,7 @@ type holeLayers struct {
 
 func newHoleLayers(t *testing.T) *holeLayers {
 	clock := newTestClock()
-	clock.advance(6 * time.Hour)
+	clock.Advance(6 * time.Hour)
 	o := testOptions(vfs.NewMem(), clock)
 	byHand(&o)
 	h := &holeLayers{t: t, clock: clock, o: o, s: mustOpen(t, o)}
@@ -187,7 +187,7 @@ func (h *holeLayers) reopen() {
 // merge merges, after the bucket's data has gone on so far that the windows close.
 func (h *holeLayers) merge() {
 	h.t.Helper()
-	h.clock.advance(6 * time.Hour)
+	h.clock.Advance(6 * time.Hour)
 	h.s.clock.Advance()
 	h.merges++
 	x := mustSession(h.t, h.s, "b")

@@ -426,7 +426,7 @@ func TestHolesOfManyLosses(t *testing.T) {
 		for n := range 3 {
 			h.put([]int{n}, 0, holeSlots)
 		}
-		h.clock.advance(time.Hour)
+		h.clock.Advance(time.Hour)
 		h.merge()
 		h.check(fmt.Sprintf("seed %d, all written again", seed), gone, holes...)
 		if h.holes() != 0 {

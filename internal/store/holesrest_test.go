@@ -26,7 +26,7 @@ func (h *holeLayers) silence(series int) {
 		if ref, ok := h.s.columns.Index.Lookup(b.SeriesID(key(series))); !ok || ref.Inactive() {
 			return
 		}
-		h.clock.advance(10 * time.Minute)
+		h.clock.Advance(10 * time.Minute)
 		h.s.clock.Advance()
 		h.s.upkeep.EverySecond()
 		mustFlush(h.t, h.s)

@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // BenchmarkTimestampedSize says what a point costs in a flushed segment with
@@ -41,10 +42,10 @@ func BenchmarkTimestampedSize(b *testing.B) {
 		b.Run(k.name, func(b *testing.B) {
 			for b.Loop() {
 				clock := newTestClock()
-				clock.advance(slots * time.Second)
+				clock.Advance(slots * time.Second)
 				s := mustOpen(b, testOptions(vfs.NewMem(), clock))
 				if k.timestamp != nil {
-					timestampedBucket(b, s)
+					drivetest.TimestampedBucket(b, s)
 				}
 				x := mustSession(b, s, "b")
 				r := rand.New(rand.NewPCG(1, 2))

@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"math/rand/v2"
 	"testing"
@@ -15,34 +14,27 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/write/intake"
 )
 
 const second = uint64(time.Second)
 
-func (w *call) sendTimestamped(x *intake.Session) {
-	var data []byte
-	for i, v := range w.words {
-		data = binary.BigEndian.AppendUint64(point.Append(data, v), w.timestamps[i])
-	}
-	x.TimestampedPoints(key(w.series), uint64(w.slot), data)
-}
-
 // timestampsAt returns the timestamp of the last set word of every (series, slot) after
 // n writes.
 func (h *history) timestampsAt(n int) map[[2]int64]uint64 {
 	m := make(map[[2]int64]uint64)
 	for _, w := range h.writes[:n] {
-		for i, v := range w.words {
-			slot := w.slot + int64(i)
-			at := [2]int64{int64(w.series), slot}
+		for i, v := range w.Words {
+			slot := w.Slot + int64(i)
+			at := [2]int64{int64(w.Series), slot}
 			switch _, there := m[at]; {
 			case v == point.Unset, v == point.Stale && there:
-			case w.timestamps == nil, v == point.Stale:
+			case w.Timestamps == nil, v == point.Stale:
 				m[at] = uint64(slot) * second
 			default:
-				m[at] = w.timestamps[i]
+				m[at] = w.Timestamps[i]
 			}
 		}
 	}
@@ -72,30 +64,21 @@ func (h *history) checkTimestamps(t fataler, s *Store, info buckets.Info, n int)
 // randTimestamped is a random write into a bucket with timestamps: most of it
 // timestamped near the slot, some of it days off, and some of it plain.
 func randTimestamped(r *rand.Rand, now int64) call {
-	w := randWrite(r, now)
+	w := drivetest.RandCall(r, now)
 	if r.IntN(8) == 0 {
 		return w
 	}
-	for i := range w.words {
-		timestamp := uint64(w.slot+int64(i))*second + uint64(r.IntN(int(second)))
+	for i := range w.Words {
+		timestamp := uint64(w.Slot+int64(i))*second + uint64(r.IntN(int(second)))
 		switch r.IntN(12) {
 		case 0:
 			timestamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
 		case 1:
 			timestamp += uint64(r.Int64N(416 * 24 * 3600 * 1e9))
 		}
-		w.timestamps = append(w.timestamps, timestamp)
+		w.Timestamps = append(w.Timestamps, timestamp)
 	}
 	return w
-}
-
-func timestampedBucket(t fataler, s *Store) buckets.Info {
-	t.Helper()
-	info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 604800, HPTS: true})
-	if err != nil {
-		t.Fatalf("bucket: %v", err)
-	}
-	return info
 }
 
 // sendTimestamped sends some random writes, by batches of one slot too: adjacent
@@ -106,16 +89,16 @@ func (h *history) sendTimestamped(t fataler, s *Store, r *rand.Rand, clock *test
 		now := min(clock.Now().Unix(), epoch+1400) // where the model looks
 		if r.IntN(3) > 0 {
 			w := randTimestamped(r, now)
-			w.send(x)
+			w.Send(x)
 			h.add(w)
 			continue
 		}
 		slot := now - int64(r.IntN(30))
 		for series := r.IntN(3); series < modelSeries; series++ {
 			w := randTimestamped(r, now)
-			w.series, w.slot, w.words = series, slot, w.words[:1]
-			w.timestamps = []uint64{uint64(slot)*second + uint64(r.IntN(int(second)))}
-			w.send(x)
+			w.Series, w.Slot, w.Words = series, slot, w.Words[:1]
+			w.Timestamps = []uint64{uint64(slot)*second + uint64(r.IntN(int(second)))}
+			w.Send(x)
 			h.add(w)
 		}
 	}
@@ -136,7 +119,7 @@ func TestTimestampsStayWithTheirValues(t *testing.T) {
 			o.WALMaxSize = rapid.SampledFrom([]int64{8 << 10, 1 << 30}).Draw(t, "wal.max_size")
 		})
 		defer func() { l.s.Crash() }()
-		timestampedBucket(t, l.s)
+		drivetest.TimestampedBucket(t, l.s)
 		crashed := false
 		for range rapid.IntRange(1, 20).Draw(t, "steps") {
 			step := rapid.SampledFrom([]string{"send", "send", "send", "tick", "flush", "hours", "merge",
@@ -149,8 +132,8 @@ func TestTimestampsStayWithTheirValues(t *testing.T) {
 			case step == "hours": // that close windows
 				pass(l.s, l.clock, 6*time.Hour)
 				x := mustSession(t, l.s, "b")
-				w := call{slot: l.clock.Now().Unix(), words: []uint64{point.FromInt(1)}}
-				w.send(x)
+				w := call{Slot: l.clock.Now().Unix(), Words: []uint64{point.FromInt(1)}}
+				w.Send(x)
 				l.h.add(w)
 				if err := x.Close(); err != nil {
 					t.Fatalf("session: %v", err)
@@ -186,7 +169,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	o := testOptions(vfs.NewMem(), clock)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	info := timestampedBucket(t, s)
+	info := drivetest.TimestampedBucket(t, s)
 	const metrics, slots = 200, 50
 	sendNanos(t, s, metrics, slots)
 	wantMetrics(t, s, info, metrics, metrics*slots)
@@ -194,7 +177,7 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	if err != nil || f.Points != metrics*slots || f.Series != metrics {
 		t.Fatalf("the flush wrote %d points of %d series: %v", f.Points, f.Series, err)
 	}
-	clock.advance(48 * time.Hour)
+	clock.Advance(48 * time.Hour)
 	s.clock.Advance()
 	x := mustSession(t, s, "b") // what closes the windows
 	x.Timestamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
@@ -356,7 +339,7 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
 			defer s.Crash()
-			info := timestampedBucket(t, s)
+			info := drivetest.TimestampedBucket(t, s)
 			x := mustSession(t, s, "b")
 			c.send(x)
 			if err := x.Close(); err != nil {
@@ -405,7 +388,7 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	o := testOptions(fs, clock)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	info := timestampedBucket(t, s)
+	info := drivetest.TimestampedBucket(t, s)
 	names := [][]byte{{0}, {1}, {0, 0}, {1, 0}, bytes.Repeat([]byte{1}, 65535), []byte("x")}
 	x := mustSession(t, s, "b")
 	for i, name := range names {
@@ -443,7 +426,7 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	info := timestampedBucket(t, s)
+	info := drivetest.TimestampedBucket(t, s)
 	const rounds = 2000
 	written := make(chan error, 1)
 	go func() {

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/testkit/filetest"
 )
 
@@ -27,7 +28,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		o := testOptions(vfs.NewMem(), clock)
 		byHand(&o)
 		s := mustOpen(t, o)
-		info := timestampedBucket(t, s)
+		info := drivetest.TimestampedBucket(t, s)
 		id := s.buckets.ID(info.ID).SeriesID(key(0))
 		if bit {
 			id = id.Timestamp()
@@ -59,7 +60,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		for _, when := range []string{"damaged", "merged", "opened again"} {
 			switch when {
 			case "merged":
-				clock.advance(9 * time.Hour)
+				clock.Advance(9 * time.Hour)
 				s.clock.Advance()
 				x := mustSession(t, s, "b")
 				x.Timestamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)

@@ -51,11 +51,11 @@ func (m *forgetModel) live(what string) {
 		if m.ttl == 0 { // else it would show again what has expired
 			now := m.clock.Now().Unix()
 			m.latest = max(m.latest, now)
-			m.clock.now.Store((now - m.r.Int64N((now-m.from)/2+1)) * int64(time.Second))
+			m.clock.Set((now - m.r.Int64N((now-m.from)/2+1)) * int64(time.Second))
 			m.s.clock.Advance()
 		}
 	case "month":
-		m.clock.advance(incarnation.TTL + time.Hour)
+		m.clock.Advance(incarnation.TTL + time.Hour)
 		m.recent = m.clock.Now().Unix()
 		m.s.clock.Advance()
 		m.flush()
@@ -280,7 +280,7 @@ func TestTooManyDeletionsAreForgottenEarly(t *testing.T) {
 		if _, err := s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(i)}, false); err != nil {
 			t.Fatal(err)
 		}
-		clock.advance(time.Hour)
+		clock.Advance(time.Hour)
 		s.clock.Advance()
 		for range 2 {
 			mustFlush(t, s)

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // badStart makes the beginning of a file one that the device cannot read.
@@ -32,11 +33,11 @@ func badStart(file string) func(errorfs.Op) error {
 func flushToMerge(t *testing.T, s *Store, clock *testClock) (first string) {
 	t.Helper()
 	pass(s, clock, time.Hour)
-	sendNoise(t, s, "a", epoch, epoch+720)
-	first = mustFlushSegment(t, s)
-	sendNoise(t, s, "a", epoch+720, epoch+1440)
+	drivetest.SendNoise(t, s, "a", epoch, epoch+720)
+	first = drivetest.Flush(t, s)
+	drivetest.SendNoise(t, s, "a", epoch+720, epoch+1440)
 	pass(s, clock, 12*time.Hour)
-	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	drivetest.SendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
 	mustFlush(t, s)
 	return first
 }
@@ -49,11 +50,12 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	flushed := flushToMerge(t, s, clock)
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 { // and the indexes are loaded
+	// The reads load the indexes.
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Fatalf("%d words are missing before", n)
 	}
-	f.set(badStart(flushed))
-	missing := missingNoise(t, s, "a", epoch, epoch+1440)
+	f.Set(badStart(flushed))
+	missing := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440)
 	if missing == 0 || missing >= 3*720 {
 		t.Errorf("%d words are missing; one block of several cannot be read", missing)
 	}
@@ -69,11 +71,11 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	if files := mergedFiles(t, s, mem); len(files) > 0 || s.Stats().Segments.Count != before {
 		t.Errorf("left: %v, %d segments", files, s.Stats().Segments.Count)
 	}
-	f.clear()
+	f.Clear()
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
 		t.Errorf("a merge when it can be read again: %+v, %v", r, err)
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Errorf("%d words are missing in the end", n)
 	}
 	if lost := s.Account().Lost(); len(lost) > 0 {
@@ -90,7 +92,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	flushed := flushToMerge(t, s, clock)
-	f.set(badStart(flushed))
+	f.Set(badStart(flushed))
 	for n := range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("merge %d of what cannot be read: %v", n, err)
@@ -99,7 +101,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
 		t.Fatalf("a merge after %d tries: %+v, %v", compaction.MaxUnread, r, err)
 	}
-	missing := missingNoise(t, s, "a", epoch, epoch+1440)
+	missing := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440)
 	if missing == 0 || missing >= 3*720 {
 		t.Errorf("%d words are missing; one block of several cannot be read", missing)
 	}
@@ -128,7 +130,7 @@ func TestHoweverTheLogFails(t *testing.T) {
 func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
 	clock, mem := newTestClock(), vfs.NewCrashableMem()
 	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
+	o := testOptions(f.FS, clock)
 	o.WALSync, o.WALMaxSize = wal.Always, 8*minLogFile // new files come soon
 	fatals := fatal(&o)
 	s := mustOpen(t, o)
@@ -148,7 +150,7 @@ func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
 		}
 	}
 	var failed, retried atomic.Int32
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if !strings.Contains(op.Path, "/data/wal") || op.Kind.ReadOrWrite() == errorfs.OpIsRead &&
 			op.Kind != errorfs.OpOpenDir {
 			return nil

@@ -86,7 +86,7 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			mem := vfs.NewCrashableMem()
 			f := newFaults(mem)
-			o := testOptions(f.fs, newTestClock())
+			o := testOptions(f.FS, newTestClock())
 			s := mustOpen(t, o)
 			for _, bucket := range []string{"b", "other"} {
 				x := mustSession(t, s, bucket)
@@ -98,7 +98,7 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 			captured := func() bool { return s.columns.Unflushed.Len() == 0 }
 			flushed := make(chan error, 1)
 			var once sync.Once
-			f.set(func(op errorfs.Op) error {
+			f.Set(func(op errorfs.Op) error {
 				if strings.Contains(op.Path, "/wal/") &&
 					(op.Kind == errorfs.OpFileSyncData || op.Kind == errorfs.OpFileSync) {
 					once.Do(func() {
@@ -118,7 +118,7 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := s.Buckets()
-			f.clear()
+			f.Clear()
 			o.FS = mem.CrashClone(vfs.CrashCloneCfg{})
 			s.Crash()
 			s = mustOpen(t, o)
@@ -142,7 +142,7 @@ func TestACrashAfterAFlushDuringReplay(t *testing.T) {
 	var h history
 	for range 30 {
 		sendSome(t, s, &h, r, clock)
-		clock.advance(40 * time.Second)
+		clock.Advance(40 * time.Second)
 		s.clock.Advance()
 	}
 	if err := s.disk.Log.Sync(); err != nil {
@@ -305,10 +305,10 @@ func TestAClockSetBackStillSealsAndFlushes(t *testing.T) {
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	clock.advance(-24 * time.Hour)
+	clock.Advance(-24 * time.Hour)
 	s.clock.Advance()
 	for range 14 {
-		clock.advance(time.Minute)
+		clock.Advance(time.Minute)
 		s.clock.Advance()
 		s.upkeep.EverySecond()
 	}

@@ -33,7 +33,7 @@ func newLived(t fataler, r *rand.Rand, change func(o *Options)) *lived {
 func (l *lived) step(name string) bool {
 	switch name {
 	case "tick":
-		l.clock.advance(time.Duration(1+l.r.IntN(100)) * time.Second)
+		l.clock.Advance(time.Duration(1+l.r.IntN(100)) * time.Second)
 		l.s.clock.Advance()
 		l.s.upkeep.EverySecond()
 	case "flush":

@@ -38,7 +38,7 @@ func newLogEnd(t *testing.T) *logEnd {
 	w.o = testOptions(vfs.NewCrashableMem(), w.clock)
 	w.o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	byHand(&w.o)
-	w.clock.advance(logEndSlots * time.Second)
+	w.clock.Advance(logEndSlots * time.Second)
 	w.s = mustOpen(t, w.o)
 	for series := range int64(3) {
 		w.column(series, epoch, logEndSlots)
@@ -69,7 +69,7 @@ func (w *logEnd) column(series, from, n int64) {
 // live sends slots of all series, one after the other, as senders do.
 func (w *logEnd) live(from, n int64) {
 	w.t.Helper()
-	w.clock.advance(time.Duration(n) * time.Second)
+	w.clock.Advance(time.Duration(n) * time.Second)
 	w.s.clock.Advance()
 	x := mustSession(w.t, w.s, "a")
 	defer x.Close()

@@ -32,7 +32,7 @@ func newLogEndModel(t *testing.T, seed uint64) *logEndModel {
 	w.o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	w.o.WALMaxSize = []int64{64 << 10, 1 << 30}[w.r.IntN(2)] // with small files of the log
 	byHand(&w.o)
-	w.clock.advance(modelHours * time.Hour)
+	w.clock.Advance(modelHours * time.Hour)
 	w.s = mustOpen(t, w.o)
 	return w
 }
@@ -58,7 +58,7 @@ func (w *logEndModel) send() {
 		x.Point(key(int(series)), uint64(slot), point.FromInt(w.next))
 	}
 	w.done(x)
-	w.clock.advance(time.Duration(w.r.IntN(30)) * time.Second)
+	w.clock.Advance(time.Duration(w.r.IntN(30)) * time.Second)
 	w.s.clock.Advance()
 }
 

@@ -55,7 +55,7 @@ func newLogWorld(t *testing.T, seed uint64) *logWorld {
 	w.o = testOptions(w.mem, w.clock)
 	w.o.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
 	byHand(&w.o)
-	w.clock.advance(6 * time.Hour)
+	w.clock.Advance(6 * time.Hour)
 	w.s = mustOpen(t, w.o)
 	return w
 }
@@ -279,7 +279,7 @@ func (w *logWorld) truth(bucket int, series, slot int64) (want, older uint64, hi
 // merge merges what there is, once the windows are closed.
 func (w *logWorld) merge(n int) {
 	w.t.Helper()
-	w.clock.advance(6 * time.Hour)
+	w.clock.Advance(6 * time.Hour)
 	w.s.clock.Advance()
 	for bucket := range 2 {
 		x := mustSession(w.t, w.s, logBucket(bucket))

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // Both copies of the MANIFEST are lost, and once more where the clock was set back since. The first
@@ -56,7 +57,7 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 	sendKey(t, s, "b", 0)
 	sendKey(t, s, "b", 1)
 	end(t, s, false)
-	clock.advance(time.Hour)
+	clock.Advance(time.Hour)
 	first := uint64(clock.Now().UnixNano())
 	s = openWithoutManifest(t, o)
 	if last := s.columns.Deletions.Last(); last != first {
@@ -69,7 +70,7 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 	}
 	deleted := s.incarnationOf(was["b"].ID, key(0))
 	end(t, s, crash)
-	clock.advance(-time.Minute)
+	clock.Advance(-time.Minute)
 	want := uint64(clock.Now().UnixNano())
 	if known {
 		want = first
@@ -91,7 +92,7 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 		t.Errorf("series 0 is in incarnation %d behind %d", got, deleted)
 	}
 	// A bucket that is deleted at the very time that its id was made of.
-	clock.now.Store(int64(first))
+	clock.Set(int64(first))
 	if b, ok := was["new"]; ok && s.buckets.Get("new") != nil {
 		if err := s.DeleteBucket("new"); err != nil {
 			t.Fatal(err)
@@ -120,7 +121,7 @@ func TestAStartSaysWhatItForgets(t *testing.T) {
 	b := s.buckets.Get("b")
 	deleted := s.incarnationOf(b.ID, key(0))
 	mustFlush(t, s)
-	clock.advance(incarnation.TTL + time.Hour)
+	clock.Advance(incarnation.TTL + time.Hour)
 	s.clock.Advance()
 	end(t, s, false)
 	s = openWithoutManifest(t, o)
@@ -151,12 +152,12 @@ func TestAStartSaysWhichNameItForgets(t *testing.T) {
 	deleted := s.incarnationOf(s.buckets.Get("b").ID, key(0))
 	mustFlush(t, s)
 	pass(s, clock, 12*time.Hour)
-	sendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+1)
+	drivetest.SendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+1)
 	mustFlush(t, s)
 	if _, err := s.merges.MergeAll(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	clock.advance(incarnation.TTL + time.Hour)
+	clock.Advance(incarnation.TTL + time.Hour)
 	s.clock.Advance()
 	end(t, s, true)
 	s = openWithoutManifest(t, o)
@@ -226,7 +227,7 @@ func TestADeletionMayBeRememberedAgain(t *testing.T) {
 			mustFlush(t, s)
 			b := s.buckets.Get("b")
 			deletion := s.incarnationOf(b.ID, key(0))
-			clock.advance(incarnation.TTL + time.Hour)
+			clock.Advance(incarnation.TTL + time.Hour)
 			s.clock.Advance()
 			settle := func() {
 				t.Helper()
@@ -240,7 +241,7 @@ func TestADeletionMayBeRememberedAgain(t *testing.T) {
 			if got := s.incarnationOf(b.ID, key(0)); got != 0 {
 				t.Fatalf("the deletion at %d is remembered", got)
 			}
-			clock.advance(-incarnation.TTL)
+			clock.Advance(-incarnation.TTL)
 			s.clock.Advance()
 			sendKey(t, s, "b", 0)
 			want := uint64(0)

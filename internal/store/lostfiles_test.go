@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/testkit/filetest"
 )
@@ -46,7 +47,7 @@ func withoutLog(t *testing.T, s *Store, o Options) *Store {
 			t.Fatal(err)
 		}
 		s = mustOpen(t, o)
-		sendNoise(t, s, "other", epoch, epoch+1)
+		drivetest.SendNoise(t, s, "other", epoch, epoch+1)
 		mustFlush(t, s)
 	}
 	return s

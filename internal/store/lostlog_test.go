@@ -12,6 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/replay"
 	"dalmatiner/internal/testkit/filetest"
 )
@@ -57,10 +58,10 @@ func TestNoDamagedBlockBringsADeletionBack(t *testing.T) {
 	o := testOptions(mem, clock)
 	o.BackgroundMerge, o.Logger = false, slog.New(slog.NewTextHandler(io.Discard, nil))
 	s := mustOpen(t, o)
-	sendNoise(t, s, "gone", epoch, epoch+20)
-	sendNoise(t, s, "kept", epoch, epoch+20)
+	drivetest.SendNoise(t, s, "gone", epoch, epoch+20)
+	drivetest.SendNoise(t, s, "kept", epoch, epoch+20)
 	mustFlush(t, s)
-	sendNoise(t, s, "kept", epoch+20, epoch+30)
+	drivetest.SendNoise(t, s, "kept", epoch+20, epoch+30)
 	if err := s.DeleteBucket("gone"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/snapshot"
 )
 
@@ -20,7 +21,7 @@ func TestALogThatIsGoneIsSaid(t *testing.T) {
 		o := testOptions(fs, newTestClock())
 		byHand(&o)
 		s := mustOpen(t, o)
-		sendNoise(t, s, "a", epoch, epoch+30)
+		drivetest.SendNoise(t, s, "a", epoch, epoch+30)
 		if flushed {
 			mustFlush(t, s)
 		}

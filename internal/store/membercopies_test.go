@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/logrecord"
@@ -18,7 +19,7 @@ import (
 // sendCopies sends n points of a series, as copies or as a sender would.
 func sendCopies(t fataler, s *Store, copies bool, series int, slot int64, n int) {
 	t.Helper()
-	x := mustSessionWith(t, s, "b", write.Options{Copies: copies})
+	x := drivetest.SessionWith(t, s, "b", write.Options{Copies: copies})
 	for i := range int64(n) {
 		x.Point(key(series), uint64(slot+i), point.FromInt(i))
 	}

@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // Deletions of other nodes and series that are given up, beside all else that happens to series:
@@ -123,15 +124,15 @@ func TestDeletionsElsewhereSurviveCrashes(t *testing.T) {
 	for at := range 60 {
 		mem := vfs.NewCrashableMem()
 		f := newFaults(mem)
-		o := testOptions(f.fs, newTestClock())
+		o := testOptions(f.FS, newTestClock())
 		byHand(&o)
 		o.WALInterval = time.Millisecond
 		s := mustOpen(t, o)
-		sendRows(t, s, 0, 5)
+		drivetest.SendRows(t, s, 0, 5)
 		mustFlush(t, s)
 		b := s.buckets.Get("rows")
 		before := b.Counts().Series
-		clone := f.cloneAt(mem, 1+at)
+		clone := cloneAt(f, mem, 1+at)
 		var list []deletion.At
 		foreign := uint64(o.Now().UnixNano()) + 5
 		for i := range n {
@@ -152,7 +153,7 @@ func TestDeletionsElsewhereSurviveCrashes(t *testing.T) {
 			left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: at % 2 * 50,
 				RNG: rand.New(rand.NewPCG(uint64(at), 1))})
 		}
-		f.clear()
+		f.Clear()
 		s.Crash()
 		o.FS = left
 		s = mustOpen(t, o)
@@ -163,7 +164,7 @@ func TestDeletionsElsewhereSurviveCrashes(t *testing.T) {
 				t.Fatalf("crash %d: series %d is there again", at, i)
 			}
 			for slot, w := range readAll(t, s, "rows", i, epoch, 5) {
-				if want := rowWord(i, epoch+int64(slot)); !gone && w != want || gone && w != 0 {
+				if want := drivetest.RowWord(i, epoch+int64(slot)); !gone && w != want || gone && w != 0 {
 					t.Fatalf("crash %d: series %d, deleted %t, has %x in slot %d", at, i, gone, w, slot)
 				}
 			}

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/store/reader"
 )
@@ -44,7 +45,7 @@ func (m *mergeModel) send(hours int) {
 		for series := range int64(3) {
 			put(series, slot)
 		}
-		m.clock.now.Store((slot + 1) * int64(time.Second))
+		m.clock.Set((slot + 1) * int64(time.Second))
 		m.s.clock.Advance()
 	}
 	for range m.r.IntN(6) {
@@ -155,7 +156,7 @@ func TestMergesLeaveOneWindowADay(t *testing.T) {
 		for series := range 3 {
 			x.Point(key(series), uint64(slot), point.FromInt(slot%1000))
 		}
-		clock.now.Store(slot * int64(time.Second))
+		clock.Set(slot * int64(time.Second))
 		s.clock.Advance()
 		if (slot-epoch)%7200 == 0 {
 			if _, err := x.Commit(); err != nil {
@@ -219,7 +220,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 		x := mustSession(t, s, bucket)
 		for slot := int64(epoch); slot < epoch+3*daySlots; slot += 5 {
 			x.Point(key(0), uint64(slot), point.FromInt(slot*slot%1000003))
-			clock.now.Store(max(clock.now.Load(), slot*int64(time.Second)))
+			clock.Set(max(clock.Now().UnixNano(), slot*int64(time.Second)))
 			s.clock.Advance()
 		}
 		if err := x.Close(); err != nil {
@@ -241,7 +242,7 @@ func TestMergesFreeWhatIsGone(t *testing.T) {
 	if err := s.DeleteBucket("gone"); err != nil {
 		t.Fatal(err)
 	}
-	clock.advance(24 * time.Hour)
+	clock.Advance(24 * time.Hour)
 	s.clock.Advance()
 	fill("other") // something else goes on
 	if _, err := s.Merge(context.Background()); err != nil {
@@ -325,7 +326,7 @@ func TestCutFilesKeepTimestamps(t *testing.T) {
 	o.maxMergedFile = 1 // every series has files of its own
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	info := timestampedBucket(t, s)
+	info := drivetest.TimestampedBucket(t, s)
 	const metrics, slots = 20, 50
 	check := func(what string) {
 		t.Helper()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -15,77 +14,28 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
-	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store/compaction"
-	"dalmatiner/internal/store/reader"
+	"dalmatiner/internal/store/drivetest"
 )
 
-// noise is a word that no codec makes small, so that chunks fill blocks.
-func noise(series int, slot int64) uint64 {
-	x := uint64(slot)*0x9e3779b97f4a7c15 + uint64(series)*0xbf58476d1ce4e5b9
-	x = (x ^ x>>31) * 0x94d049bb133111eb
-	return point.FromFloat(float64(x>>11) * math.Pi)
-}
-
-// sendNoise writes the slots [from, to) of three series.
-func sendNoise(t *testing.T, s *Store, bucket string, from, to int64) {
-	t.Helper()
-	x := mustSession(t, s, bucket)
-	for slot := from; slot < to; slot++ {
-		for series := range 3 {
-			x.Point(key(series), uint64(slot), noise(series, slot))
-		}
-	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// missingNoise counts the words that are missing of [from, to); none may be
-// another than the one sent.
-func missingNoise(t *testing.T, s *Store, bucket string, from, to int64) (missing int) {
-	t.Helper()
-	for series := range 3 {
-		for at := from; at < to; at += reader.MaxRead {
-			for i, got := range readAll(t, s, bucket, series, at, int(min(to-at, reader.MaxRead))) {
-				switch want := noise(series, at+int64(i)); got {
-				case point.Unset:
-					missing++
-				case want:
-				default:
-					t.Fatalf("%s: series %d slot %d holds %x, want %x", bucket, series, at+int64(i), got, want)
-				}
-			}
-		}
-	}
-	return missing
-}
-
 func pass(s *Store, clock *testClock, d time.Duration) {
-	clock.advance(d)
+	clock.Advance(d)
 	s.clock.Advance()
-}
-
-func mustFlush(t fataler, s *Store) {
-	t.Helper()
-	if _, err := s.Flush(context.Background()); err != nil {
-		t.Fatalf("flush: %v", err)
-	}
 }
 
 // closedBuckets leaves flushes of two buckets with closed windows, while merges
 // fail as the rule has it.
 func closedBuckets(t *testing.T, s *Store, clock *testClock, rule func()) {
 	t.Helper()
-	sendNoise(t, s, "a", epoch, epoch+300)
-	sendNoise(t, s, "b", epoch, epoch+300)
+	drivetest.SendNoise(t, s, "a", epoch, epoch+300)
+	drivetest.SendNoise(t, s, "b", epoch, epoch+300)
 	mustFlush(t, s)
 	pass(s, clock, 12*time.Hour)
-	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+10)
-	sendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+10)
+	drivetest.SendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+10)
+	drivetest.SendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+10)
 	rule() // before the flush asks for a merge
 	mustFlush(t, s)
 }
@@ -120,13 +70,13 @@ func TestAFailedMergeLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			clock, mem := newTestClock(), vfs.NewMem()
 			f := newFaults(mem)
-			o := testOptions(f.fs, clock)
+			o := testOptions(f.FS, clock)
 			fatals := fatal(&o)
 			s := mustOpen(t, o)
 			defer func() { s.Crash() }()
 			closedBuckets(t, s, clock, func() {
 				var first atomic.Pointer[string] // each merge writes other files: every second one fails
-				f.set(func(op errorfs.Op) error {
+				f.Set(func(op errorfs.Op) error {
 					if op.Kind != kind || !strings.Contains(op.Path, "/window") {
 						return nil
 					}
@@ -148,7 +98,7 @@ func TestAFailedMergeLeavesNothing(t *testing.T) {
 					t.Fatalf("left: %v", files)
 				}
 			}
-			f.clear()
+			f.Clear()
 			if _, err := s.Merge(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -156,7 +106,7 @@ func TestAFailedMergeLeavesNothing(t *testing.T) {
 				t.Errorf("the next merge leaves %v, %d fatal errors", files, fatals.Load())
 			}
 			for _, bucket := range []string{"a", "b"} {
-				if n := missingNoise(t, s, bucket, epoch, epoch+300); n != 0 {
+				if n := drivetest.MissingNoise(t, s, bucket, epoch, epoch+300); n != 0 {
 					t.Errorf("%s: %d words are missing", bucket, n)
 				}
 			}
@@ -190,7 +140,7 @@ func TestMergesKeepOffTheReserve(t *testing.T) {
 	}
 	windows := mergedFiles(t, s, mem)
 	pass(s, clock, 36*time.Hour)
-	sendNoise(t, s, "a", epoch+48*3600, epoch+48*3600+10)
+	drivetest.SendNoise(t, s, "a", epoch+48*3600, epoch+48*3600+10)
 	free.Store(1<<30 + 1000)
 	mustFlush(t, s)
 	if err := s.SetTTL("b", 3600); err != nil {
@@ -211,7 +161,7 @@ func TestMergesKeepOffTheReserve(t *testing.T) {
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+300); n != 0 {
 		t.Errorf("%d words are missing", n)
 	}
 }
@@ -233,13 +183,13 @@ func testDamagedSource(t *testing.T, restart bool) {
 	byHand(&o)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	sendNoise(t, s, "a", epoch, epoch+60)
+	drivetest.SendNoise(t, s, "a", epoch, epoch+60)
 	mustFlush(t, s)
 	pass(s, clock, 12*time.Hour)
-	sendNoise(t, s, "a", epoch+60, epoch+660) // fills the first blocks
-	sendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
-	sendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600) // still open
-	flushed := mustFlushSegment(t, s)
+	drivetest.SendNoise(t, s, "a", epoch+60, epoch+660) // fills the first blocks
+	drivetest.SendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	drivetest.SendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600) // still open
+	flushed := drivetest.Flush(t, s)
 	flipByte(t, mem, s.path(flushed), 100)
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Fatal(err)
@@ -255,7 +205,7 @@ func testDamagedSource(t *testing.T, restart bool) {
 	}
 	pass(s, clock, 12*time.Hour)
 	for _, bucket := range []string{"a", "b"} {
-		sendNoise(t, s, bucket, epoch+24*3600, epoch+24*3600+1)
+		drivetest.SendNoise(t, s, bucket, epoch+24*3600, epoch+24*3600+1)
 	}
 	mustFlush(t, s)
 	if _, err := s.Merge(t.Context()); err != nil {
@@ -267,25 +217,16 @@ func testDamagedSource(t *testing.T, restart bool) {
 	if _, err := mem.Stat(s.path(datadir.LostFound, mem.PathBase(flushed))); err != nil {
 		t.Errorf("it was not set aside: %v", err)
 	}
-	missing := missingNoise(t, s, "a", epoch, epoch+660) +
-		missingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
+	missing := drivetest.MissingNoise(t, s, "a", epoch, epoch+660) +
+		drivetest.MissingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
 	lost := s.Account().Lost()
 	if missing == 0 ||
 		!slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
 		t.Errorf("%d words are missing, the account says %+v", missing, lost)
 	}
-	if n := missingNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "b", epoch+12*3600, epoch+12*3600+600); n != 0 {
 		t.Errorf("%d words of the undamaged part are missing", n)
 	}
-}
-
-func mustFlushSegment(t *testing.T, s *Store) string {
-	t.Helper()
-	r, err := s.Flush(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r.Segment
 }
 
 // sendHour writes two points a minute.

@@ -20,6 +20,7 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/reader"
 	"dalmatiner/internal/write/intake"
 )
@@ -81,8 +82,8 @@ func (b *metaBucket) timestamp(r *rand.Rand, w *call) {
 	if !b.info.HPTS {
 		return
 	}
-	for i := range w.words {
-		timestamp := b.info.SlotBegin(uint64(w.slot+int64(i))) + uint64(r.IntN(int(second)))
+	for i := range w.Words {
+		timestamp := b.info.SlotBegin(uint64(w.Slot+int64(i))) + uint64(r.IntN(int(second)))
 		switch r.IntN(24) {
 		case 0:
 			timestamp -= uint64(r.Int64N(416 * 24 * 3600 * 1e9))
@@ -91,7 +92,7 @@ func (b *metaBucket) timestamp(r *rand.Rand, w *call) {
 		case 2:
 			timestamp -= 418 * 24 * 3600 * 1e9
 		}
-		w.timestamps = append(w.timestamps, timestamp)
+		w.Timestamps = append(w.Timestamps, timestamp)
 	}
 }
 
@@ -156,8 +157,8 @@ func (m *meta) must(err error) {
 func (m *meta) now() int64 { return m.clock.Now().Unix() }
 
 func (m *meta) step(d time.Duration) {
-	m.clock.advance(d)
-	m.steady.advance(d.Abs())
+	m.clock.Advance(d)
+	m.steady.Advance(d.Abs())
 	m.s.clock.Advance()
 	m.age()
 }
@@ -187,10 +188,10 @@ func (m *meta) short() bool { return m.st.memory > 0 && m.pressure >= 70 }
 // put sends one write and says what it means.
 func (m *meta) put(b *metaBucket, x *intake.Session, w call) {
 	m.t.Helper()
-	for i, v := range w.words {
+	for i, v := range w.Words {
 		// An old point may be there or not: it is not known which of the two wins.
-		if c, there := b.cells[w.series][w.slot+int64(i)]; v == point.Stale && there && !c.sure {
-			w.words[i] = point.Unset
+		if c, there := b.cells[w.Series][w.Slot+int64(i)]; v == point.Stale && there && !c.sure {
+			w.Words[i] = point.Unset
 		}
 	}
 	if m.short() {
@@ -198,20 +199,20 @@ func (m *meta) put(b *metaBucket, x *intake.Session, w call) {
 			return
 		}
 	} else {
-		w.send(x)
+		w.Send(x)
 	}
-	cells := b.cells[w.series]
+	cells := b.cells[w.Series]
 	if cells == nil {
 		cells = map[int64]metaCell{}
-		b.cells[w.series] = cells
+		b.cells[w.Series] = cells
 	}
 	now := m.now()
 	past := (now*1000+m.st.o.MaxFuture.Milliseconds())/b.info.Resolution + 1
-	for i, v := range w.words {
-		slot := w.slot + int64(i)
+	for i, v := range w.Words {
+		slot := w.Slot + int64(i)
 		c := metaCell{word: v, timestamp: b.info.SlotBegin(uint64(slot)), sure: true}
-		if w.timestamps != nil {
-			c.timestamp = w.timestamps[i]
+		if w.Timestamps != nil {
+			c.timestamp = w.Timestamps[i]
 		}
 		if v == point.Stale { // for its slot
 			c.timestamp = b.info.SlotBegin(uint64(slot))
@@ -243,16 +244,16 @@ func (m *meta) refused(b *metaBucket, x *intake.Session, w call) bool {
 	_, err := x.Commit()
 	m.must(err)
 	before := m.s.Account().Total(b.info.ID)
-	w.send(x)
+	w.Send(x)
 	_, err = x.Commit() // the session may hold points of names that are gone
 	m.must(err)
 	after := m.s.Account().Total(b.info.ID)
 	if after.Refused[account.Memory] == before.Refused[account.Memory] {
 		return false
 	}
-	if n := after.RefusedTotal() - before.RefusedTotal(); n != uint64(len(w.words)) ||
-		b.sure(w.series) {
-		m.Fatalf("of %d points of series %d, %d were refused for lack of memory", len(w.words), w.series,
+	if n := after.RefusedTotal() - before.RefusedTotal(); n != uint64(len(w.Words)) ||
+		b.sure(w.Series) {
+		m.Fatalf("of %d points of series %d, %d were refused for lack of memory", len(w.Words), w.Series,
 			n)
 	}
 	for reason := range after.Refused {
@@ -432,8 +433,8 @@ func (m *meta) checkAggregates(b *metaBucket, series int) {
 	m.must(err)
 	words := readAll(m, m.s, b.info.Name, series, from, len(dst)*int(step))
 	for i := range dst {
-		want := naive(words[i*int(step):(i+1)*int(step)], from+int64(i)*step)
-		if err := equalBits(dst[i], want); err != nil {
+		want := drivetest.Aggregates(words[i*int(step):(i+1)*int(step)], from+int64(i)*step)
+		if err := drivetest.EqualAggregates(dst[i], want); err != nil {
 			m.Fatalf("%s series %d step %d of %d from epoch%+d: %v", b.info.Name, series, i, step,
 				from-b.slot(epoch), err)
 		}

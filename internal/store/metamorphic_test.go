@@ -21,6 +21,7 @@ import (
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/compaction"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/write/intake"
 )
@@ -175,12 +176,12 @@ func (m *meta) write(o metaOp) {
 		return
 	}
 	for range 1 + r.IntN(30) {
-		w := randWrite(r, b.slot(m.now()))
+		w := drivetest.RandCall(r, b.slot(m.now()))
 		switch r.IntN(8) {
 		case 0:
-			w.slot -= r.Int64N(200_000) // days
+			w.Slot -= r.Int64N(200_000) // days
 		case 1:
-			w.slot += r.Int64N(700) // some of it too far in the future
+			w.Slot += r.Int64N(700) // some of it too far in the future
 		}
 		if r.IntN(4) > 0 {
 			b.timestamp(r, &w)
@@ -212,8 +213,8 @@ func (m *meta) churn(o metaOp) {
 	}
 	first := modelSeries + int(o.n%1000)*50
 	for series := first; series < first+50; series++ {
-		m.put(b, x, call{series: series, slot: b.slot(m.now()),
-			words: []uint64{point.FromInt(int64(series))}})
+		m.put(b, x, call{Series: series, Slot: b.slot(m.now()),
+			Words: []uint64{point.FromInt(int64(series))}})
 	}
 	m.hangUp(o.bucket)
 }
@@ -296,7 +297,7 @@ func (m *meta) restore(o metaOp) {
 func (m *meta) press(o metaOp) {
 	m.pressure = o.n
 	m.extra.Store(0)
-	m.steady.advance(time.Minute) // what was before is over
+	m.steady.Advance(time.Minute) // what was before is over
 	m.s.o.Memory.Look()
 	m.extra.Store(max(0, m.st.memory/100*o.n-m.s.o.Memory.Used()))
 	m.s.o.Memory.Look()

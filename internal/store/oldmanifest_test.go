@@ -14,6 +14,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/testkit/filetest"
 )
 
@@ -83,7 +84,7 @@ func (x *oldRun) write() {
 
 // step does one of what moves files, and notes the copies of the MANIFEST behind it.
 func (x *oldRun) step(i int) {
-	x.clock.advance(time.Duration(x.r.IntN(3)) * time.Second)
+	x.clock.Advance(time.Duration(x.r.IntN(3)) * time.Second)
 	what := "a write"
 	switch n := x.r.IntN(10); {
 	case n < 3:
@@ -179,7 +180,7 @@ func TestAnOldManifestLosesNothing(t *testing.T) {
 
 func (x *oldRun) check(old oldManifest) {
 	t := x.t
-	fs, before := cloneMem(t, x.mem, "", 0), cloneMem(t, x.mem, "", 0)
+	fs, before := drivetest.Clone(t, x.mem, "", 0), drivetest.Clone(t, x.mem, "", 0)
 	for name, data := range old.copies {
 		filetest.Write(t, fs, "/data/"+name, data)
 	}

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/disk/origin"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // refusedReads are the ways in which a device does not give a segment at a start.
@@ -23,7 +24,7 @@ var refusedReads = map[string][]errorfs.OpKind{
 }
 
 func refuse(f *faults, file string, kinds []errorfs.OpKind) {
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if slices.Contains(kinds, op.Kind) && strings.HasSuffix(op.Path, file) &&
 			!strings.Contains(op.Path, datadir.LostFound) {
 			return &injected{op.Path}
@@ -55,7 +56,7 @@ func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
 	refuse(f, file, kinds)
 	s = mustOpen(t, o)
 	for range 2 {
-		if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
+		if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
 			t.Errorf("%d words are missing, the segment has %d", n, 3*720)
 		}
 	}
@@ -67,20 +68,20 @@ func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
 	if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 		t.Errorf("a merge without it: %v", err)
 	}
-	f.clear()
+	f.Clear()
 	if restart {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
 		s = mustOpen(t, o)
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Errorf("%d words are missing when it can be read again", n)
 	}
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
 		t.Errorf("a merge when it can be read again: %+v, %v", r, err)
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Errorf("%d words are missing in the end", n)
 	}
 	if lost := s.Account().Lost(); len(lost) > 0 {
@@ -111,7 +112,7 @@ func TestAFooterThatIsNeverRead(t *testing.T) {
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
 		t.Fatalf("a merge after %d tries: %+v, %v", compaction.MaxUnread, r, err)
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
 		t.Errorf("%d words are missing, the segment had %d", n, 3*720)
 	}
 	if lost := s.Account().Lost(); !slices.Equal(lost,
@@ -147,13 +148,13 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 	}
 	refuse(f, file, kinds)
 	s = mustOpen(t, o)
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
 		t.Errorf("%d words are missing, the segment has %d", n, 3*720)
 	}
 	if names, _ := s.Damage(); !strings.Contains(strings.Join(names, " "), file) {
 		t.Errorf("it is not named: %v", names)
 	}
-	sendNoise(t, s, "a", epoch+12*3600+1, epoch+12*3600+2)
+	drivetest.SendNoise(t, s, "a", epoch+12*3600+1, epoch+12*3600+2)
 	mustFlush(t, s)
 	if _, err := mem.Stat(s.path(file)); err != nil {
 		t.Errorf("it does not stay: %v", err)
@@ -163,9 +164,9 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 		!state.Suspect {
 		t.Errorf("the next start will not look for it: %v", err)
 	}
-	f.clear()
+	f.Clear()
 	s = mustOpen(t, o)
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Errorf("%d words are missing when it can be read again", n)
 	}
 	mustBeSound(t, s)
@@ -216,7 +217,7 @@ func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
 	if _, n := s.Damage(); n == 0 || s.Stats().ReadErrors == 0 {
 		t.Errorf("%d damages", n)
 	}
-	f.clear()
+	f.Clear()
 	if n := count(); n <= 1440 {
 		t.Errorf("%d points when it can be read again", n)
 	}

@@ -70,7 +70,7 @@ func failsAtFsync(t *testing.T, o Options, fs *pagecache.FS, clock *testClock, n
 			break
 		}
 		if round == 1 {
-			clock.advance(9 * time.Hour)
+			clock.Advance(9 * time.Hour)
 			s.clock.Advance()
 		}
 		if _, err := s.Flush(t.Context()); err != nil && s.pressure.Failed() != nil {

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/intake"
@@ -152,7 +153,7 @@ func (w *halfRead) accounted() {
 	if total.Received() != w.received || total.Stored() != w.received {
 		w.t.Fatalf("%d points were sent, the account has %+v", w.received, total)
 	}
-	checkMinutes(w.t, w.s, info.ID, total)
+	drivetest.CheckMinutes(w.t, w.s, info.ID, total)
 	if lost := w.s.Account().Lost(); len(lost) > 0 {
 		w.t.Fatalf("lost: %+v", lost)
 	}
@@ -290,7 +291,7 @@ func TestBringingBesideTheReplay(t *testing.T) {
 func TestNewSeriesWaitForTheReplay(t *testing.T) {
 	w := newHalfRead(t, 5)
 	defer func() { w.s.Crash() }()
-	nonBlocking := mustSessionWith(t, w.s, "b", write.Options{NeverWait: true})
+	nonBlocking := drivetest.SessionWith(t, w.s, "b", write.Options{NeverWait: true})
 	nonBlocking.Point(key(1_000_000), epoch, point.FromInt(1))
 	if err := nonBlocking.Close(); err != nil {
 		t.Fatal(err)

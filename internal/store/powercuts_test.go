@@ -66,7 +66,7 @@ func newCuts(t *testing.T, seed uint64) *cuts {
 
 func (c *cuts) turnOn(fs *vfs.MemFS) {
 	c.fs, c.f, c.off = fs, newFaults(fs), false
-	c.o.FS = c.f.fs
+	c.o.FS = c.f.FS
 }
 
 func (c *cuts) open() {
@@ -84,7 +84,7 @@ func (c *cuts) cutAt(n int, percent ...int) <-chan *vfs.MemFS {
 	cfg := vfs.CrashCloneCfg{UnsyncedDataPercent: percent[c.rng.IntN(len(percent))],
 		RNG: rand.New(rand.NewPCG(c.rng.Uint64(), 1))}
 	left := make(chan *vfs.MemFS, 1)
-	c.f.set(func(op errorfs.Op) error {
+	c.f.Set(func(op errorfs.Op) error {
 		if op.Kind.ReadOrWrite() == errorfs.OpIsRead {
 			return nil
 		}
@@ -212,7 +212,7 @@ func (c *cuts) start() {
 			c.turnOn(fs)
 			c.trail = append(c.trail, "cut in the start")
 		default:
-			c.f.clear()
+			c.f.Clear()
 		}
 	}
 	c.open()

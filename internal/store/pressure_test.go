@@ -12,6 +12,7 @@ import (
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/logrecord"
@@ -88,7 +89,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	}
 	// What the flood left is idle now.
 	eventually(t, "new series are taken again", func() bool {
-		s.clock.advance(10 * time.Millisecond)
+		s.clock.Advance(10 * time.Millisecond)
 		return !s.columns.Names().Full()
 	})
 	flood.Point(key(sent), slot, point.FromInt(1))
@@ -169,7 +170,7 @@ func (s *pressedStore) total(t *testing.T, bucket string) account.Counts {
 func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	s := openPressed(t, nil)
 	// First: at the end of the memory no bucket is made.
-	nonBlocking, patient := mustSessionWith(t, s.Store, "b", write.Options{NeverWait: true}),
+	nonBlocking, patient := drivetest.SessionWith(t, s.Store, "b", write.Options{NeverWait: true}),
 		mustSession(t, s.Store, "b")
 	extra := make(chan int64, 1)
 	extra <- testLimit
@@ -268,7 +269,7 @@ func TestRelief(t *testing.T) {
 	if n := s.Stats().Segments.Files.Kept; n != 0 {
 		t.Errorf("%d bytes of blocks of segments stay", n)
 	}
-	s.clock.advance(10 * time.Second)
+	s.clock.Advance(10 * time.Second)
 	s.Store.clock.Advance()
 	s.upkeep.Relieve(memory.Urgent)
 	eventually(t, "the idle block is encoded and its memory is given back", func() bool {

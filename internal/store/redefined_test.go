@@ -155,7 +155,7 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 		send(1)
 		mustFlush(t, s)
 		if inactive {
-			clock.advance(time.Hour)
+			clock.Advance(time.Hour)
 			s.clock.Advance()
 			b := s.buckets.Get("b")
 			s.columns.Deactivate(b, s.columns.Groups.Get(was.Group()))

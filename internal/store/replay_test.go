@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write/intake"
 )
@@ -51,7 +52,7 @@ func manyGroups(t *testing.T, s *Store, clock *testClock) (want [][]uint64, sent
 				t.Fatal(err)
 			}
 		}
-		clock.advance(time.Second)
+		clock.Advance(time.Second)
 		s.clock.Advance()
 	}
 	return want, sent
@@ -81,7 +82,7 @@ func TestReplayOfManyGroups(t *testing.T) {
 		if total.Received() != sent.Accepted || total.Stored() != sent.Accepted {
 			t.Fatalf("%d points were sent, the account has %+v", sent.Accepted, total)
 		}
-		checkMinutes(t, s, info.ID, total)
+		drivetest.CheckMinutes(t, s, info.ID, total)
 		for series := 0; series < len(want); series += 7 {
 			for i, got := range readAll(t, s, "b", series, modelFrom, modelSlots) {
 				if got != want[series][i] {

@@ -193,11 +193,11 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	clone := w.fs.CrashClone(vfs.CrashCloneCfg{})
 	w.s.Crash()
 	f := newFaults(clone)
-	w.o.FS, w.hold = f.fs, make(chan struct{})
+	w.o.FS, w.hold = f.FS, make(chan struct{})
 	w.o.holdReplay = w.hold
 	w.s = mustOpen(t, w.o)
 	w.readOne(w.known[0]) // and its group is in the head
-	f.fail("/flush/", errorfs.OpCreate)
+	f.Fail("/flush/", errorfs.OpCreate)
 	if _, err := w.s.flusher.All(context.Background()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a flush that cannot be written: %v", err)
 	}
@@ -228,10 +228,10 @@ func TestAReplayEndsWhenTheLogHasFailed(t *testing.T) {
 	clone := w.fs.CrashClone(vfs.CrashCloneCfg{})
 	w.s.Crash()
 	f := newFaults(clone)
-	w.o.FS, w.hold = f.fs, make(chan struct{})
+	w.o.FS, w.hold = f.FS, make(chan struct{})
 	w.o.holdReplay, w.o.FlushBytes = w.hold, 64<<20 // there is room for all of it
 	w.s = mustOpen(t, w.o)
-	f.fail("/wal/", errorfs.OpFileSync, errorfs.OpFileSyncData)
+	f.Fail("/wal/", errorfs.OpFileSync, errorfs.OpFileSyncData)
 	x := mustSession(t, w.s, "b")
 	x.Point(key(w.known[0]), epoch, 1)
 	if err := errors.Join(x.Close(), w.s.disk.Log.Sync()); !errors.Is(err, errorfs.ErrInjected) {

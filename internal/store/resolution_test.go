@@ -33,7 +33,7 @@ func TestOnTimeIsNotLate(t *testing.T) {
 				if _, err := x.Commit(); err != nil {
 					t.Fatal(err)
 				}
-				clock.advance(step / 3)
+				clock.Advance(step / 3)
 				s.clock.Advance()
 				s.upkeep.EverySecond()
 			}

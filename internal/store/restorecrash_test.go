@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/snapshot"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -50,7 +51,7 @@ func TestCrashInARestore(t *testing.T) {
 			t.Errorf("crash %d: a segment is missing: %+v", i, lost)
 		}
 		if i == len(crashes)-1 {
-			if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+			if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 				t.Errorf("%d points are missing after the restore", n)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/testkit/filetest"
@@ -34,7 +35,7 @@ func TestRestoreReadsBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	account := s.Account().Total(info.ID)
-	sendRows(t, s, rowSlots*3/4, rowSlots)
+	drivetest.SendRows(t, s, drivetest.RowSlots*3/4, drivetest.RowSlots)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +52,7 @@ func TestRestoreReadsBack(t *testing.T) {
 		o := testOptions(fs, clock)
 		o.Dir = to
 		restored := mustOpen(t, o)
-		if missing := checkRows(t, restored, rowSlots*3/4); missing != 0 {
+		if missing := drivetest.CheckRows(t, restored, drivetest.RowSlots*3/4); missing != 0 {
 			t.Errorf("%s: %d words are missing", to, missing)
 		}
 		if got := restored.Account().Total(info.ID); got != account {
@@ -60,7 +61,7 @@ func TestRestoreReadsBack(t *testing.T) {
 		if names, n := restored.Damage(); n != 0 {
 			t.Errorf("%s: damage: %v", to, names)
 		}
-		sendRows(t, restored, rowSlots*3/4, rowSlots)
+		drivetest.SendRows(t, restored, drivetest.RowSlots*3/4, drivetest.RowSlots)
 		if err := restored.Close(); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,7 @@ func TestSnapshotBesideSenders(t *testing.T) {
 	x := mustSession(t, s, "rows")
 	wg.Go(func() {
 		for slot := uint64(0); ; slot++ {
-			for i := range rowSeries {
+			for i := range drivetest.RowSeries {
 				x.Point(key(i), epoch+slot%500, point.FromInt(int64(slot)))
 			}
 			if _, err := x.Commit(); err != nil {
@@ -114,13 +115,13 @@ func TestSnapshotBesideSenders(t *testing.T) {
 		}
 		restored := restoreInto(t, fs, snap.Dir, "/"+name, clock)
 		after := restored.Account().Total(info.ID)
-		if after.Received() < before.Received() || after.Received()%rowSeries != 0 &&
+		if after.Received() < before.Received() || after.Received()%drivetest.RowSeries != 0 &&
 			after.Received() == 0 {
 			t.Errorf("%d points in the account of the snapshot, %d before it", after.Received(),
 				before.Received())
 		}
-		checkMinutes(t, restored, info.ID, after)
-		for i := range rowSeries {
+		drivetest.CheckMinutes(t, restored, info.ID, after)
+		for i := range drivetest.RowSeries {
 			for slot, w := range readAll(t, restored, "rows", i, epoch, 51) {
 				if w == 0 {
 					t.Fatalf("series %d slot %d is missing", i, slot)
@@ -193,7 +194,7 @@ func TestSnapshotNames(t *testing.T) {
 func TestAFailedSnapshotLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFaults(vfs.NewMem())
-	s := fillRows(t, testOptions(f.fs, newTestClock()))
+	s := fillRows(t, testOptions(f.FS, newTestClock()))
 	defer s.Crash()
 	op := NewOperations(s)
 	for _, fault := range []struct {
@@ -204,19 +205,19 @@ func TestAFailedSnapshotLeavesNothing(t *testing.T) {
 		{"snapshots/x.tmp/MANIFEST", errorfs.OpCreate},
 		{"snapshots/x.tmp/wal", errorfs.OpFileSync}, {"snapshots/x", errorfs.OpRename},
 	} {
-		f.fail(fault.part, fault.kind)
+		f.Fail(fault.part, fault.kind)
 		if _, err := op.Snapshot(t.Context(), "x"); err == nil {
 			t.Errorf("%+v does not fail", fault)
 		}
-		f.clear()
-		if names, err := f.fs.List("/data/snapshots"); err != nil || len(names) != 0 {
+		f.Clear()
+		if names, err := f.FS.List("/data/snapshots"); err != nil || len(names) != 0 {
 			t.Errorf("%+v leaves %v, %v", fault, names, err)
 		}
 	}
 	if _, err := op.Snapshot(t.Context(), "x"); err != nil {
 		t.Error(err)
 	}
-	if missing := checkRows(t, s, rowSlots*3/4); missing != 0 {
+	if missing := drivetest.CheckRows(t, s, drivetest.RowSlots*3/4); missing != 0 {
 		t.Errorf("%d words are missing", missing)
 	}
 }
@@ -263,8 +264,8 @@ func TestRestoreRefuses(t *testing.T) {
 	o.Dir = "/new"
 	restored := mustOpen(t, o)
 	defer restored.Crash()
-	if missing := checkRows(t, restored, rowSlots*3/4); missing == 0 ||
-		missing == rowSeries*rowSlots*3/4 {
+	if missing := drivetest.CheckRows(t, restored, drivetest.RowSlots*3/4); missing == 0 ||
+		missing == drivetest.RowSeries*drivetest.RowSlots*3/4 {
 		t.Errorf("%d words are missing behind one damaged block", missing)
 	}
 }
@@ -274,11 +275,11 @@ func TestRestoreRefuses(t *testing.T) {
 func TestSnapshotBesideAReplacedSegment(t *testing.T) {
 	t.Parallel()
 	f, clock := newFaults(vfs.NewMem()), newTestClock()
-	s := fillRows(t, testOptions(f.fs, clock))
+	s := fillRows(t, testOptions(f.FS, clock))
 	defer s.Crash()
 	first := datadir.Segment(manifest.Flush, 1)
 	replaced := 0
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpLink || !strings.HasSuffix(op.Path, first) || replaced > 0 {
 			return nil
 		}
@@ -286,14 +287,14 @@ func TestSnapshotBesideAReplacedSegment(t *testing.T) {
 		if err := s.disk.Manifest.Commit(manifest.Edit{RemoveSegments: []uint64{1}}); err != nil {
 			t.Error(err)
 		}
-		return f.fs.Remove("/data/" + first)
+		return f.FS.Remove("/data/" + first)
 	})
 	snap, err := NewOperations(s).Snapshot(t.Context(), "x")
 	if err != nil || replaced != 1 {
 		t.Fatalf("%v after %d replacements", err, replaced)
 	}
-	f.clear()
-	r := mustCheck(t, f.fs, snap.Dir)
+	f.Clear()
+	r := mustCheck(t, f.FS, snap.Dir)
 	for _, d := range r.Damages {
 		if strings.Contains(d.String(), first) {
 			t.Errorf("the snapshot names a replaced segment: %v", d)
@@ -309,11 +310,11 @@ func TestSnapshotBesideAReplacedSegment(t *testing.T) {
 func TestNoFlushInsideASnapshot(t *testing.T) {
 	t.Parallel()
 	f, copies := newFaults(vfs.NewMem()), 0
-	o := testOptions(f.fs, newTestClock())
+	o := testOptions(f.FS, newTestClock())
 	byHand(&o)
 	s := fillRows(t, o)
 	defer s.Crash()
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if op.Kind != errorfs.OpCreate || !strings.Contains(op.Path, "x"+datadir.TempSuffix) {
 			return nil
 		}
@@ -327,7 +328,7 @@ func TestNoFlushInsideASnapshot(t *testing.T) {
 	if _, err := NewOperations(s).Snapshot(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	f.clear()
+	f.Clear()
 	if copies < 3 {
 		t.Errorf("%d files were written", copies)
 	}

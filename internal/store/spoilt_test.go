@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -10,12 +9,12 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/disk/window"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // spoil writes a segment anew in which one chunk of a series is what no encoder
@@ -65,33 +64,8 @@ func spoil(t *testing.T, fs vfs.FS, path string, bucket uint64, key []byte,
 	if err := fs.Rename(path+".tmp", path); err != nil {
 		t.Fatal(err)
 	}
-	recommit(t, fs, path)
+	drivetest.Recommit(t, fs, path)
 	return points
-}
-
-// recommit has the MANIFEST say of a segment, which a test has written again, what it is now.
-// Nobody has the store open.
-func recommit(t *testing.T, fs vfs.FS, path string) {
-	t.Helper()
-	r, err := segment.Open(fs, path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, of := r.Info(), r.Origin()
-	m, state, _, err := manifest.Open(fs, "/data", of.Directory, nil)
-	if err := errors.Join(err, r.Close()); err != nil {
-		t.Fatal(err)
-	}
-	e := manifest.Edit{RemoveSegments: []uint64{of.Number}}
-	for _, s := range state.Segments {
-		if s.Seq == of.Number {
-			s.Bytes, s.Sum = info.Size, info.Sum
-			e.AddSegments = append(e.AddSegments, s)
-		}
-	}
-	if err := errors.Join(m.Commit(e), m.Close()); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A chunk that does not decode, though its checksum is right, is named, counted
@@ -104,9 +78,10 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	pass(s, clock, time.Hour)
-	sendNoise(t, s, "a", epoch, epoch+700)
-	flushed := mustFlushSegment(t, s)
-	sendNoise(t, s, "a", epoch+700, epoch+1440) // the second half of a chunk that must be merged
+	drivetest.SendNoise(t, s, "a", epoch, epoch+700)
+	flushed := drivetest.Flush(t, s)
+	// The second half of a chunk that must be merged.
+	drivetest.SendNoise(t, s, "a", epoch+700, epoch+1440)
 	mustFlush(t, s)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -117,7 +92,7 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 		t.Fatal("nothing was spoilt")
 	}
 	s = mustOpen(t, o)
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != lost {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != lost {
 		t.Errorf("%d words are missing before the merge, want %d", n, lost)
 	}
 	names, count := s.Damage()
@@ -125,12 +100,12 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 		t.Errorf("%d damages: %v", count, names)
 	}
 	pass(s, clock, 47*time.Hour)
-	sendNoise(t, s, "a", epoch+48*3600, epoch+48*3600+1)
+	drivetest.SendNoise(t, s, "a", epoch+48*3600, epoch+48*3600+1)
 	mustFlush(t, s)
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
 		t.Fatalf("merge: %+v, %v", r, err)
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+1440); n != lost {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != lost {
 		t.Errorf("%d words are missing after the merge, want %d", n, lost)
 	}
 	if got := s.Account().Lost(); !slices.Equal(got,
@@ -161,16 +136,16 @@ func TestOverlaysAreCut(t *testing.T) {
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
 	pass(s, clock, 5*24*time.Hour)
-	sendNoise(t, s, "a", epoch, epoch+7200)
-	sendNoise(t, s, "a", epoch+5*86400, epoch+5*86400+1)
+	drivetest.SendNoise(t, s, "a", epoch, epoch+7200)
+	drivetest.SendNoise(t, s, "a", epoch+5*86400, epoch+5*86400+1)
 	mustFlush(t, s)
 	if _, err := s.Merge(t.Context()); err != nil { // windows of the first two hours
 		t.Fatal(err)
 	}
 	const rounds = window.MaxOverlays - 1 // beside the one of what was still open
 	for i := range int64(rounds) {
-		sendNoise(t, s, "a", epoch+i*10, epoch+i*10+3) // late, too few for a window
-		sendNoise(t, s, "a", epoch+3600+i*10, epoch+3600+i*10+3)
+		drivetest.SendNoise(t, s, "a", epoch+i*10, epoch+i*10+3) // late, too few for a window
+		drivetest.SendNoise(t, s, "a", epoch+3600+i*10, epoch+3600+i*10+3)
 		mustFlush(t, s)
 		if _, err := s.Merge(t.Context()); err != nil {
 			t.Fatal(err)
@@ -193,7 +168,7 @@ func TestOverlaysAreCut(t *testing.T) {
 			t.Errorf("the overlay of generation %d has %d file", generation, n)
 		}
 	}
-	if n := missingNoise(t, s, "a", epoch, epoch+7200); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+7200); n != 0 {
 		t.Errorf("%d words are missing", n)
 	}
 	if err := s.Close(); err != nil {
@@ -203,7 +178,7 @@ func TestOverlaysAreCut(t *testing.T) {
 		t.Errorf("the check finds %v", r.Damages)
 	}
 	s = mustOpen(t, o)
-	if n := missingNoise(t, s, "a", epoch, epoch+7200); n != 0 {
+	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+7200); n != 0 {
 		t.Errorf("%d words are missing after a restart", n)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // staleSlots are those of the markers that TestSeriesOfStaleMarkers sends, one in each of 30
@@ -31,7 +32,7 @@ func TestSeriesOfStaleMarkers(t *testing.T) {
 	defer func() { s.Crash() }()
 	x := mustSession(t, s, "b")
 	for _, slot := range staleSlots() {
-		clock.now.Store((slot + 10) * int64(time.Second))
+		clock.Set((slot + 10) * int64(time.Second))
 		s.clock.Advance()
 		x.Point(key(0), uint64(slot), point.Stale)
 		x.Point(key(1), uint64(slot), point.FromInt(slot-epoch))
@@ -48,7 +49,7 @@ func TestSeriesOfStaleMarkers(t *testing.T) {
 	if n := s.Stats().Segments.Points; n != points {
 		t.Errorf("the segments hold %d points, want %d with the stale markers", n, points)
 	}
-	clock.advance(48 * time.Hour)
+	clock.Advance(48 * time.Hour)
 	s.clock.Advance()
 	x.Point(key(2), uint64(clock.Now().Unix()), point.FromInt(1)) // which closes the windows
 	if err := x.Close(); err != nil {
@@ -116,7 +117,8 @@ func checkStale(t *testing.T, s *Store, when string) {
 			}
 			for k, got := range dst {
 				at := int64(k) * step
-				if err := equalBits(got, naive(want[i][at:min(at+step, n)], first+at)); err != nil {
+				want := drivetest.Aggregates(want[i][at:min(at+step, n)], first+at)
+				if err := drivetest.EqualAggregates(got, want); err != nil {
 					t.Fatalf("%s: series %d, step %d of %d slots: %v", when, i, k, step, err)
 				}
 			}

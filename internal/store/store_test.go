@@ -12,6 +12,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write/head"
 )
@@ -62,8 +63,8 @@ func (h *history) cut(t fataler, s *Store) history {
 func sendSome(t fataler, s *Store, h *history, r *rand.Rand, clock *testClock) {
 	x := mustSession(t, s, "b")
 	for range 1 + r.IntN(40) {
-		w := randWrite(r, clock.Now().Unix())
-		w.send(x)
+		w := drivetest.RandCall(r, clock.Now().Unix())
+		w.Send(x)
 		h.add(w)
 	}
 	if err := x.Close(); err != nil {
@@ -78,11 +79,11 @@ func sendCrowd(t fataler, s *Store, h *history, clock *testClock) {
 	x := mustSession(t, s, "b")
 	now := clock.Now().Unix()
 	for i := range 66 {
-		w := call{series: modelSeries + i, slot: now - now%60, words: make([]uint64, 60)}
-		for j := range w.words {
-			w.words[j] = point.FromInt(int64(i * j))
+		w := call{Series: modelSeries + i, Slot: now - now%60, Words: make([]uint64, 60)}
+		for j := range w.Words {
+			w.Words[j] = point.FromInt(int64(i * j))
 		}
-		w.send(x)
+		w.Send(x)
 		h.add(w)
 	}
 	if err := x.Close(); err != nil {
@@ -114,7 +115,7 @@ func TestCrashAfterEveryFlushStep(t *testing.T) {
 			if _, err := s.Flush(context.Background()); err != nil {
 				t.Fatal(err)
 			}
-			clock.advance(100 * time.Second)
+			clock.Advance(100 * time.Second)
 		}
 		sendSome(t, s, &h, r, clock)
 		armed = true

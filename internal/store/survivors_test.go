@@ -155,11 +155,11 @@ func (h *history) torn(t fataler, s *Store, commit []call, points int) (there []
 	var last []churnPoint
 	words := make(map[int][]uint64)
 	for _, w := range commit {
-		if words[w.series] == nil {
-			words[w.series] = readAll(t, s, "b", w.series, modelFrom, modelSlots)
+		if words[w.Series] == nil {
+			words[w.Series] = readAll(t, s, "b", w.Series, modelFrom, modelSlots)
 		}
-		for i, v := range w.words {
-			last = append(last, churnPoint{w.series, w.slot + int64(i), v})
+		for i, v := range w.Words {
+			last = append(last, churnPoint{w.Series, w.Slot + int64(i), v})
 		}
 	}
 	before := make(map[place]uint64)
@@ -178,7 +178,7 @@ func (h *history) torn(t fataler, s *Store, commit []call, points int) (there []
 	}
 	for i, p := range last {
 		if left[i] {
-			there = append(there, call{series: p.series, slot: p.slot, words: []uint64{p.word}})
+			there = append(there, call{Series: p.series, Slot: p.slot, Words: []uint64{p.word}})
 		}
 	}
 	return there

@@ -70,7 +70,7 @@ func TestMergesForgetRemovals(t *testing.T) {
 		return n
 	}
 	for _, wait := range []time.Duration{0, incarnation.TTL - time.Hour, 2 * time.Hour} {
-		clock.advance(wait)
+		clock.Advance(wait)
 		mustTag(t, s, setTag(b, 2, "at", fmt.Sprint(wait)))
 		if _, err := s.Flush(ctx); err != nil {
 			t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/tags"
@@ -74,8 +75,8 @@ func TestEveryByteOfTags(t *testing.T) {
 			step = 7
 		}
 		for at := rand.IntN(step); at < len(was); at += step {
-			fs := cloneMem(t, whole, file, int64(at*8+rand.IntN(8)))
-			if r := mustCheck(t, fs, "/data"); !reportNames(&r, file) || r.Damaged != 1 {
+			fs := drivetest.Clone(t, whole, file, int64(at*8+rand.IntN(8)))
+			if r := mustCheck(t, fs, "/data"); !drivetest.ReportNames(&r, file) || r.Damaged != 1 {
 				t.Fatalf("byte %d of %s: the check says %v", at, file, r.Damages)
 			}
 			s := mustOpen(t, tagOptions(fs, clock))
@@ -106,7 +107,7 @@ func TestBothCopiesOfTags(t *testing.T) {
 	names := tagFiles(t, whole)
 	for i := 0; i < len(names); i += 2 {
 		for _, missing := range []bool{false, true} {
-			fs := cloneMem(t, whole, "", 0)
+			fs := drivetest.Clone(t, whole, "", 0)
 			for _, name := range names[i : i+2] {
 				if missing {
 					if err := fs.Remove("/data/tags/" + name); err != nil {
@@ -229,7 +230,7 @@ func TestTagsExpire(t *testing.T) {
 	if _, err := s.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	clock.advance(2 * 24 * time.Hour)
+	clock.Advance(2 * 24 * time.Hour)
 	s.clock.Advance()
 	x = mustSession(t, s, "b")
 	x.Point(key(0), uint64(clock.Now().Unix()), point.FromInt(1))

@@ -15,6 +15,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/testkit/filetest"
@@ -73,7 +74,7 @@ func TestACheckReplacesLostTags(t *testing.T) {
 	whole, want := taggedDir(t, clock)
 	names := tagFiles(t, whole)
 	for i := 0; i < len(names); i += 2 {
-		fs := cloneMem(t, whole, "", 0)
+		fs := drivetest.Clone(t, whole, "", 0)
 		s := mustOpen(t, tagOptions(fs, clock))
 		damageTags(t, fs, names[i:i+2]...)
 		r, err := NewOperations(s).Check(context.Background(), fsck.Options{})
@@ -113,7 +114,7 @@ func TestLostTagsAreCounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	changes := tagFiles(t, whole)
-	clone := cloneMem(t, whole, "", 0)
+	clone := drivetest.Clone(t, whole, "", 0)
 	if err := s.tags.Merge(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestLostTagsAreCounted(t *testing.T) {
 		for _, missing := range []bool{false, true} {
 			fs := test.fs
 			if !missing {
-				fs = cloneMem(t, test.fs.(*vfs.MemFS), "", 0)
+				fs = drivetest.Clone(t, test.fs.(*vfs.MemFS), "", 0)
 				damageTags(t, fs, test.names...)
 			} else {
 				for _, name := range test.names {

@@ -166,7 +166,7 @@ func testTagsAfterCrashes(t *testing.T, seed uint64) {
 		mem: vfs.NewCrashableMem(), states: []tagModel{{}}}
 	x.s = mustOpen(t, tagOptions(x.mem, x.clock))
 	for range 120 {
-		x.clock.advance(time.Duration(x.r.IntN(3)) * time.Second) // the clock may stand still
+		x.clock.Advance(time.Duration(x.r.IntN(3)) * time.Second) // the clock may stand still
 		x.step()
 		x.last().same(t, x.s, fmt.Sprint("seed ", seed))
 	}
@@ -322,7 +322,7 @@ func TestTagsWhileMemoryIsShort(t *testing.T) {
 	mustTag(t, s, setTag(b, 1, "host", "a"))
 	set := func(n int64) {
 		atomic.StoreInt64(&used, n)
-		clock.advance(10 * time.Second)
+		clock.Advance(10 * time.Second)
 		o.Memory.Look()
 	}
 	set(900 << 20)

@@ -167,7 +167,7 @@ func TestAPowerCutUndoesNoHalfOfADeletion(t *testing.T) {
 		u := newUndurable(t)
 		u.send(0, epoch-80_000, epoch-79_999)
 		mustFlush(t, u.s)
-		u.clock.advance(4 * time.Hour) // the window is closed
+		u.clock.Advance(4 * time.Hour) // the window is closed
 		u.s.clock.Advance()
 		u.send(0, u.clock.Now().Unix())
 		u.sync()
@@ -324,11 +324,11 @@ func TestAStartThatRebuildsIsCutOff(t *testing.T) {
 	for n := 1; ; n++ {
 		mem := clone.CrashClone(vfs.CrashCloneCfg{})
 		f := newFaults(mem)
-		cut := f.cloneAt(mem, n)
+		cut := cloneAt(f, mem, n)
 		o := u.o
-		o.FS = f.fs
+		o.FS = f.FS
 		s := mustOpen(t, o)
-		f.clear()
+		f.Clear()
 		s.Crash()
 		left := cut()
 		if left == nil {
@@ -374,7 +374,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	u.s.Crash()
 	u.fs = u.fs.CrashClone(vfs.CrashCloneCfg{})
 	f := newFaults(u.fs)
-	u.o.FS, u.o.holdReplay = f.fs, hold
+	u.o.FS, u.o.holdReplay = f.FS, hold
 	u.s = mustOpen(t, u.o)
 	u.check("the first block") // replays it
 	for _, g := range u.s.columns.Groups.All() {
@@ -388,7 +388,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 	// The second reading has begun, and opens its first file.
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpOpen && strings.HasSuffix(op.Path, ".wal") {
 			once.Do(func() { close(begun) })
 			<-goOn
@@ -421,24 +421,24 @@ func TestADeletionInTheMiddleOfAMerge(t *testing.T) {
 	u := newUndurable(t)
 	u.s.Crash()
 	f := newFaults(u.fs)
-	u.o.FS = f.fs
+	u.o.FS = f.FS
 	u.s = mustOpen(t, u.o)
 	u.send(1, epoch)
 	u.send(2, epoch)
 	mustFlush(t, u.s)
-	u.clock.advance(4 * time.Hour) // the window is closed
+	u.clock.Advance(4 * time.Hour) // the window is closed
 	u.s.clock.Advance()
 	u.send(2, u.clock.Now().Unix())
 	mustFlush(t, u.s)
 	var once sync.Once
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileReadAt && strings.Contains(op.Path, "/flush/") {
 			once.Do(func() { u.delete(1) })
 		}
 		return nil
 	})
 	u.merge()
-	f.clear()
+	f.Clear()
 	if _, deleted := u.want[1]; deleted {
 		t.Fatal("the merge has read nothing")
 	}

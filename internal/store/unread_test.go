@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/host/durable"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // Names that the device does not give while a lost catalogue is rebuilt are not
@@ -44,7 +45,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 	names := make([]string, 3)
 	for i := range names { // each in a segment of its own
 		send(i)
-		names[i] = mustFlushSegment(t, s)
+		names[i] = drivetest.Flush(t, s)
 	}
 	reopen := func() {
 		t.Helper()
@@ -60,7 +61,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 	if err := mem.RemoveAll(s.path(datadir.Catalogue)); err != nil {
 		t.Fatal(err)
 	}
-	f.set(func(op errorfs.Op) error {
+	f.Set(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, names[1]) {
 			if info, err := mem.Stat(op.Path); err == nil && op.Offset < info.Size()-156 { // not the footer
 				return syscall.EIO
@@ -76,7 +77,7 @@ func testUnreadNames(t *testing.T, merge bool) {
 	}
 	reopen() // and again
 	check(1)
-	f.clear()
+	f.Clear()
 	if merge {
 		send(7)
 		mustFlush(t, s)

@@ -15,6 +15,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/model/account"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // noRoomFor makes the disk full for what is written below a path, and leaves it as it is
@@ -44,7 +45,7 @@ func TestAManifestWithoutRoom(t *testing.T) {
 func testManifestWithoutRoom(t *testing.T, repair bool) {
 	clock, mem := newTestClock(), vfs.NewCrashableMem()
 	f := newFaults(mem)
-	o := testOptions(f.fs, clock)
+	o := testOptions(f.FS, clock)
 	byHand(&o)
 	fatals := fatal(&o)
 	s := mustOpen(t, o)
@@ -55,13 +56,13 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 			t.Fatal(err)
 		}
 		flipByte(t, mem, "/data/MANIFEST.2", fileSize(t, mem, "/data/MANIFEST.2")-3)
-		f.set(noRoomFor("/data/MANIFEST"))
+		f.Set(noRoomFor("/data/MANIFEST"))
 		s = mustOpen(t, o)
 	}
 	from := int64(epoch + 13*3600)
 	pass(s, clock, 2*time.Hour)
-	sendNoise(t, s, "a", from, from+60)
-	f.set(noRoomFor("/data/MANIFEST"))
+	drivetest.SendNoise(t, s, "a", from, from+60)
+	f.Set(noRoomFor("/data/MANIFEST"))
 	nothingWritten(t, s, mem)
 	x := mustSession(t, s, "a")
 	x.Point(key(1), uint64(from+60), point.FromInt(1))
@@ -70,8 +71,8 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 	}
 	read := func(when string) {
 		t.Helper()
-		if n := missingNoise(t, s, "a", epoch, epoch+1440) +
-			missingNoise(t, s, "a", from, from+60); n != 0 {
+		if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440) +
+			drivetest.MissingNoise(t, s, "a", from, from+60); n != 0 {
 			t.Fatalf("%s: %d words are missing", when, n)
 		}
 		if n := fatals.Load(); n != 0 {
@@ -80,7 +81,7 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 	}
 	read("without room")
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0})
-	f.clear()
+	f.Clear()
 	eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })
 	read("with room")
 	if r, err := s.Merge(t.Context()); err != nil || r.Removed == 0 {
@@ -94,7 +95,8 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 	for _, fs := range []vfs.FS{crashed, mem} {
 		o.FS = fs
 		s = mustOpen(t, o)
-		if n := missingNoise(t, s, "a", epoch, epoch+1440); n != 0 || len(s.Account().Lost()) > 0 {
+		n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440)
+		if n != 0 || len(s.Account().Lost()) > 0 {
 			t.Fatalf("opened again: %d words are missing, lost %v", n, s.Account().Lost())
 		}
 		s.Crash()
@@ -138,7 +140,7 @@ func TestAStartWithNothingFree(t *testing.T) {
 			fatals := fatal(&o)
 			s := mustOpen(t, o)
 			defer func() { s.Crash() }()
-			sendNoise(t, s, "a", epoch, epoch+300)
+			drivetest.SendNoise(t, s, "a", epoch, epoch+300)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
@@ -166,20 +168,20 @@ func TestAStartWithNothingFree(t *testing.T) {
 			if err := x.Close(); err != nil || x.Totals().Refused != 1 {
 				t.Errorf("a point is not refused: %+v, %v", x.Totals(), err)
 			}
-			if n := missingNoise(t, s, "a", epoch, epoch+300); n != 0 || fatals.Load() != 0 {
+			if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+300); n != 0 || fatals.Load() != 0 {
 				t.Fatalf("%d words are missing, %d fatal errors: %v", n, fatals.Load(), s.pressure.Failed())
 			}
 			q.others.Store(0)
 			eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })
-			sendNoise(t, s, "a", epoch+301, epoch+400)
+			drivetest.SendNoise(t, s, "a", epoch+301, epoch+400)
 			mustFlush(t, s)
 			if n := fatals.Load(); n != 0 {
 				t.Fatalf("the store ended: %v", s.pressure.Failed())
 			}
 			s.Crash()
 			s = mustOpen(t, o)
-			if n := missingNoise(t, s, "a", epoch, epoch+300) +
-				missingNoise(t, s, "a", epoch+301, epoch+400); n != 0 {
+			if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+300) +
+				drivetest.MissingNoise(t, s, "a", epoch+301, epoch+400); n != 0 {
 				t.Errorf("%d words are missing after a restart", n)
 			}
 		})

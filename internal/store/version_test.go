@@ -57,7 +57,7 @@ func (p *stepped) once(step reader.Step, f func()) {
 // send writes value for a stretch of slots of series 0.
 func (p *stepped) send(from, n, value int64) {
 	p.t.Helper()
-	p.clock.now.Store(max(p.clock.now.Load(), (from+n)*int64(time.Second)))
+	p.clock.Set(max(p.clock.Now().UnixNano(), (from+n)*int64(time.Second)))
 	p.s.clock.Advance()
 	x := mustSession(p.t, p.s, "b")
 	for slot := from; slot < from+n; slot++ {
@@ -158,7 +158,7 @@ func TestFlushesAndMergesInALook(t *testing.T) {
 					p.send(epoch+n-chunk.Slots, 1200, 3) // late, and rewrites
 					p.flush()
 					p.merge()
-					p.clock.advance(48 * time.Hour)
+					p.clock.Advance(48 * time.Hour)
 					p.s.clock.Advance()
 					p.send(p.clock.Now().Unix(), 60, 4)
 					p.flush()
@@ -245,7 +245,7 @@ func TestABlockedReadHoldsNobodyBack(t *testing.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for round := range int64(3) {
-		p.clock.advance(48 * time.Hour)
+		p.clock.Advance(48 * time.Hour)
 		p.s.clock.Advance()
 		p.send(p.clock.Now().Unix(), 60, 2+round)
 		p.must(p.s.Flush(ctx))

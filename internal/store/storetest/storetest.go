@@ -1,4 +1,5 @@
-// Package storetest opens stores for the tests of the packages above the store.
+// Package storetest opens stores for the tests of the packages above the store, and for those of
+// its rooms that need a whole one. The latter drive it with package drivetest.
 package storetest
 
 import (

@@ -1,0 +1,94 @@
+package storetest
+
+import (
+	"math"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
+
+	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/drivetest"
+)
+
+// patience is how long a test waits for what must come.
+const patience = time.Minute
+
+// OptionsAt returns Options with a file system and a clock. The log is synced when a test wants it.
+func OptionsAt(fs vfs.FS, clock *drivetest.Clock) store.Options {
+	o := Options()
+	o.FS, o.Now = fs, clock.Now
+	o.WALInterval = time.Hour
+	return o
+}
+
+// ByHand makes a store flush and merge when the test says so only, however far its clock goes: for
+// tests that handle its files, or count what is in them.
+func ByHand(o *store.Options) { o.BackgroundMerge, o.FlushInterval = false, math.MaxInt64 }
+
+// Store is a store that a test can crash. The test ends it, by Close or by Crash.
+type Store struct {
+	*store.Store
+	crashed *atomic.Bool
+}
+
+// Start opens a store.
+func Start(t drivetest.TB, o store.Options) *Store {
+	t.Helper()
+	crashed, onFatal := new(atomic.Bool), o.OnFatal
+	o.FS = errorfs.Wrap(o.FS, errorfs.InjectorFunc(func(op errorfs.Op) error {
+		if crashed.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && !kept(op.Path) {
+			return errorfs.ErrInjected
+		}
+		return nil
+	}))
+	o.OnFatal = func(err error) {
+		if !crashed.Load() {
+			onFatal(err)
+		}
+	}
+	s, err := store.Open(o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return &Store{s, crashed}
+}
+
+// kept says whether what a crashed store writes there stays: the end of its log, and what the
+// catalogue cannot close without.
+func kept(path string) bool {
+	return strings.Contains(path, "/"+datadir.WAL+"/") ||
+		strings.Contains(path, "/"+datadir.Catalogue+"/")
+}
+
+// Crash ends the store as a kill would, but for what the operating system holds: the log has all
+// that was sent, and nothing is flushed, as when the kill comes at the begin of a flush.
+func (s *Store) Crash() {
+	s.crashed.Store(true)
+	_ = s.Close() // the flush fails
+}
+
+// Follow waits until the store, which looks at the clock every tenth of a second, has seen its
+// time.
+func (s *Store) Follow(t drivetest.TB, clock *drivetest.Clock) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for s.Now().Before(clock.Now()) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the store is at %v after %v, the clock at %v", s.Now(), patience, clock.Now())
+		}
+		<-tick.C
+	}
+}
+
+// Pass moves the clock, and the store follows.
+func (s *Store) Pass(t drivetest.TB, clock *drivetest.Clock, d time.Duration) {
+	t.Helper()
+	clock.Advance(d)
+	s.Follow(t, clock)
+}
