@@ -16,7 +16,6 @@ import (
 
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
-	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 )
@@ -104,33 +103,14 @@ func checkThenOpen(t *testing.T, what string, o Options) (*Store, fsck.Report) {
 	return s, report
 }
 
-// merged returns the image of a store whose windows and overlays were named by edits
-// that others follow, and whose sources are gone. The first series of bucket "deleted" was
-// deleted, and bucket "gone" as a whole.
+// merged returns the image of a store that drivetest.FillMerged has filled.
 func merged(t *testing.T) (*vfs.MemFS, Options) {
 	t.Helper()
 	clock, mem := newTestClock(), vfs.NewCrashableMem()
 	o := testOptions(mem, clock)
 	byHand(&o)
 	s := mustOpen(t, o)
-	flushToMerge(t, s, clock)
-	if r, err := s.Merge(t.Context()); err != nil || r.Removed == 0 {
-		t.Fatalf("%+v, %v", r, err)
-	}
-	drivetest.SendNoise(t, s, "deleted", epoch, epoch+30)
-	drivetest.SendNoise(t, s, "gone", epoch, epoch+30)
-	mustFlush(t, s)
-	if _, err := s.DeleteSeries(t.Context(), "deleted", deletion.Choice{Key: key(0)},
-		false); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.DeleteBucket("gone"); err != nil {
-		t.Fatal(err)
-	}
-	for i := range int64(30) { // edits enough that 4 KiB are a part of the MANIFEST
-		drivetest.SendNoise(t, s, "a", epoch+12*3600+1+i, epoch+12*3600+2+i)
-		mustFlush(t, s)
-	}
+	drivetest.FillMerged(t, s, passing(s, clock))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -239,7 +219,7 @@ func TestAnOldManifestNamesWhatExpired(t *testing.T) {
 			o := testOptions(mem, clock)
 			byHand(&o)
 			s := mustOpen(t, o)
-			flushToMerge(t, s, clock)
+			drivetest.FlushToMerge(t, s, passing(s, clock))
 			if err := s.SetTTL("a", 24*3600); err != nil {
 				t.Fatal(err)
 			}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"go.uber.org/goleak"
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/datadir"
@@ -17,12 +16,7 @@ import (
 	"dalmatiner/internal/write/intake"
 )
 
-// An Open of pebble that fails leaves one goroutine behind.
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		goleak.IgnoreTopFunction(
-			"github.com/cockroachdb/pebble/v2.(*ConcurrencyLimitScheduler).periodicGranter"))
-}
+func TestMain(m *testing.M) { drivetest.Main(m) }
 
 // Names that the tests here have for what they share with those of the rooms.
 type (
@@ -104,6 +98,17 @@ func mustOpen(t fataler, o Options) *Store {
 	s, err := Open(o)
 	if err != nil {
 		t.Fatalf("open: %v", err)
+	}
+	return s
+}
+
+// fillRows opens a store, fills it with rows and syncs the log.
+func fillRows(t fataler, o Options) *Store {
+	t.Helper()
+	s := mustOpen(t, o)
+	drivetest.FillRows(t, s)
+	if err := s.disk.Log.Sync(); err != nil {
+		t.Fatalf("sync: %v", err)
 	}
 	return s
 }

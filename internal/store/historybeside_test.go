@@ -165,7 +165,7 @@ func TestMarksBesideDamage(t *testing.T) {
 	clock, _, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	flushed := flushToMerge(t, s, clock)
+	flushed := drivetest.FlushToMerge(t, s, passing(s, clock))
 	h, err := s.Bucket("a")
 	if err != nil {
 		t.Fatal(err)

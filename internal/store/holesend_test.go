@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/snapshot"
 )
 
@@ -207,7 +208,7 @@ func TestSnapshotsKeepHoles(t *testing.T) {
 func TestAnyZeroed4KiB(t *testing.T) {
 	t.Parallel()
 	h := newHoleLayers(t)
-	fillUnit(t, h.s, "b", key(holeSeries))
+	drivetest.FillUnit(t, h.s, "b", key(holeSeries))
 	h.put([]int{0, 1, 2}, 0, holeSlots)
 	h.merge()
 	h.put([]int{1}, 100, 200)

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -28,20 +27,6 @@ func badStart(file string) func(errorfs.Op) error {
 	}
 }
 
-// flushToMerge flushes a window that is closed then, in two parts, and returns
-// the segment of the first.
-func flushToMerge(t *testing.T, s *Store, clock *testClock) (first string) {
-	t.Helper()
-	pass(s, clock, time.Hour)
-	drivetest.SendNoise(t, s, "a", epoch, epoch+720)
-	first = drivetest.Flush(t, s)
-	drivetest.SendNoise(t, s, "a", epoch+720, epoch+1440)
-	pass(s, clock, 12*time.Hour)
-	drivetest.SendNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
-	mustFlush(t, s)
-	return first
-}
-
 // What the device cannot read is named, counted and left out of a read; the
 // rest is served. A merge leaves nothing out for it, but waits for better times.
 func TestADeviceThatCannotRead(t *testing.T) {
@@ -49,7 +34,7 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	flushed := flushToMerge(t, s, clock)
+	flushed := drivetest.FlushToMerge(t, s, passing(s, clock))
 	// The reads load the indexes.
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Fatalf("%d words are missing before", n)
@@ -91,7 +76,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	flushed := flushToMerge(t, s, clock)
+	flushed := drivetest.FlushToMerge(t, s, passing(s, clock))
 	f.Set(badStart(flushed))
 	for n := range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {

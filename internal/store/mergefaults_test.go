@@ -26,6 +26,11 @@ func pass(s *Store, clock *testClock, d time.Duration) {
 	s.clock.Advance()
 }
 
+// passing returns a function that moves the clock on, and the store follows.
+func passing(s *Store, clock *testClock) func(time.Duration) {
+	return func(d time.Duration) { pass(s, clock, d) }
+}
+
 // closedBuckets leaves flushes of two buckets with closed windows, while merges
 // fail as the rule has it.
 func closedBuckets(t *testing.T, s *Store, clock *testClock, rule func()) {

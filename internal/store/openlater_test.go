@@ -49,7 +49,7 @@ func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
 	clock, _, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	file := flushToMerge(t, s, clock)
+	file := drivetest.FlushToMerge(t, s, passing(s, clock))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAFooterThatIsNeverRead(t *testing.T) {
 	o.FlushInterval = 10000 * 60 * 60 * 1e9
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	file := flushToMerge(t, s, clock)
+	file := drivetest.FlushToMerge(t, s, passing(s, clock))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func testStrayNotGiven(t *testing.T, kinds []errorfs.OpKind) {
 	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	file := flushToMerge(t, s, clock)
+	file := drivetest.FlushToMerge(t, s, passing(s, clock))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +178,7 @@ func TestAWindowThatTheDeviceDoesNotGive(t *testing.T) {
 	clock, mem, f, o := faultyDevice()
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	flushToMerge(t, s, clock)
+	drivetest.FlushToMerge(t, s, passing(s, clock))
 	if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
 		t.Fatalf("%+v, %v", r, err)
 	}

@@ -50,7 +50,7 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 	fatals := fatal(&o)
 	s := mustOpen(t, o)
 	defer func() { s.Crash() }()
-	flushToMerge(t, s, clock)
+	drivetest.FlushToMerge(t, s, passing(s, clock))
 	if repair {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)

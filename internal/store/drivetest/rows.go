@@ -1,7 +1,9 @@
 package drivetest
 
 import (
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/segment"
 )
 
 // Every slot of the rows is written once, so that any word but the one sent is wrong.
@@ -62,4 +64,18 @@ func CheckRows(t TB, s Store, slots int64) (missing int) {
 		}
 	}
 	return missing
+}
+
+// FillUnit writes a point of a series into each chunk of the unit of rollups that holds Epoch, so
+// that the series has rollups.
+func FillUnit(t TB, s Store, bucket string, key []byte) {
+	t.Helper()
+	const slots = segment.FewChunks * chunk.Slots
+	x := Session(t, s, bucket)
+	for at := int64(Epoch - Epoch%slots); at < Epoch-Epoch%slots+slots; at += chunk.Slots {
+		x.Point(key, uint64(at), point.FromInt(at))
+	}
+	if err := x.Close(); err != nil {
+		t.Fatalf("session: %v", err)
+	}
 }

@@ -7,6 +7,8 @@ import (
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/flush"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/intake"
@@ -28,6 +30,10 @@ type Store interface {
 	ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64,
 		dst, timestamps []uint64) error
 	Account() *account.Account
+	Merge(ctx context.Context) (compaction.Result, error)
+	DeleteBucket(name string) error
+	DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice,
+		dryRun bool) (deletion.Result, error)
 }
 
 // Session starts a session that keeps stale markers, for a bucket that need not be there.

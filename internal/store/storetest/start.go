@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"context"
 	"math"
 	"strings"
 	"sync/atomic"
@@ -12,6 +13,8 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/snapshot"
 )
 
 // patience is how long a test waits for what must come.
@@ -38,6 +41,15 @@ type Store struct {
 // Start opens a store.
 func Start(t drivetest.TB, o store.Options) *Store {
 	t.Helper()
+	s, err := TryStart(o)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return s
+}
+
+// TryStart is Start where the store may refuse.
+func TryStart(o store.Options) (*Store, error) {
 	crashed, onFatal := new(atomic.Bool), o.OnFatal
 	o.FS = errorfs.Wrap(o.FS, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if crashed.Load() && op.Kind.ReadOrWrite() == errorfs.OpIsWrite && !kept(op.Path) {
@@ -52,9 +64,29 @@ func Start(t drivetest.TB, o store.Options) *Store {
 	}
 	s, err := store.Open(o)
 	if err != nil {
-		t.Fatalf("open: %v", err)
+		return nil, err
 	}
-	return &Store{s, crashed}
+	return &Store{s, crashed}, nil
+}
+
+// FillRows starts a store that drivetest.FillRows has filled.
+func FillRows(t drivetest.TB, o store.Options) *Store {
+	t.Helper()
+	s := Start(t, o)
+	drivetest.FillRows(t, s)
+	return s
+}
+
+// Restore restores a snapshot into a directory and starts a store there.
+func Restore(t drivetest.TB, fs vfs.FS, from, to string, clock *drivetest.Clock) *Store {
+	t.Helper()
+	if _, err := snapshot.Restore(context.Background(),
+		snapshot.RestoreOptions{FS: fs, From: from, To: to}); err != nil {
+		t.Fatalf("restore: %v", err)
+	}
+	o := OptionsAt(fs, clock)
+	o.Dir = to
+	return Start(t, o)
 }
 
 // kept says whether what a crashed store writes there stays: the end of its log, and what the
@@ -69,6 +101,15 @@ func kept(path string) bool {
 func (s *Store) Crash() {
 	s.crashed.Store(true)
 	_ = s.Close() // the flush fails
+}
+
+// CheckSound fails the test if a check of the running store finds damage.
+func (s *Store) CheckSound(t drivetest.TB) {
+	t.Helper()
+	r, err := store.NewOperations(s.Store).Check(context.Background(), fsck.Options{})
+	if err != nil || r.Damaged > 0 {
+		t.Fatalf("check: %v, %v", err, r.Damages)
+	}
 }
 
 // Follow waits until the store, which looks at the clock every tenth of a second, has seen its

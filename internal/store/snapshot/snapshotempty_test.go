@@ -1,10 +1,13 @@
-package store
+package snapshot_test
 
 import (
 	"context"
 	"testing"
 
+	"dalmatiner/internal/store"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/store/storetest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -13,9 +16,9 @@ import (
 func TestSnapshotOfAnEmptyStore(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
-	o := testOptions(fs, newTestClock())
-	s := mustOpen(t, o)
-	snap, err := NewOperations(s).Snapshot(context.Background(), "empty")
+	o := storetest.OptionsAt(fs, drivetest.NewClock())
+	s := storetest.Start(t, o)
+	snap, err := store.NewOperations(s.Store).Snapshot(context.Background(), "empty")
 	s.Crash()
 	if err != nil {
 		t.Fatal(err)
@@ -25,7 +28,7 @@ func TestSnapshotOfAnEmptyStore(t *testing.T) {
 		snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: o.Dir}); err != nil {
 		t.Fatal(err)
 	}
-	s = mustOpen(t, o)
+	s = storetest.Start(t, o)
 	defer s.Crash()
 	if names, n := s.Damage(); n != 0 {
 		t.Errorf("%d damages: %v", n, names)

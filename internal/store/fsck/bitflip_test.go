@@ -1,4 +1,4 @@
-package store
+package fsck_test
 
 import (
 	"math/rand/v2"
@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // flips is how many single bits are flipped in each file: the whole suite has
@@ -25,8 +26,8 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
-	clock, whole := newTestClock(), vfs.NewMem()
-	s := fillRows(t, testOptions(whole, clock))
+	clock, whole := drivetest.NewClock(), vfs.NewMem()
+	s := storetest.FillRows(t, storetest.OptionsAt(whole, clock))
 	mergeRows(t, s, clock)
 	s.Crash()
 	kinds := make(map[string]int)
@@ -54,14 +55,14 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	}
 }
 
-func testFlip(t *testing.T, clock *testClock, whole vfs.FS, file string, bit int64) {
+func testFlip(t *testing.T, clock *drivetest.Clock, whole vfs.FS, file string, bit int64) {
 	t.Helper()
 	fs := drivetest.Clone(t, whole, file, bit)
-	report := mustCheck(t, fs, "/data")
+	report := drivetest.Check(t, fs, "/data")
 	if !drivetest.ReportNames(&report, file) {
 		t.Errorf("bit %d of %s: the check does not name it: %v", bit, file, report.Damages)
 	}
-	s, err := Open(testOptions(fs, clock))
+	s, err := storetest.TryStart(storetest.OptionsAt(fs, clock))
 	if err != nil {
 		// A VERSION of another format is refused by its number.
 		if file != datadir.Version || !strings.Contains(err.Error(), "this program reads format") {

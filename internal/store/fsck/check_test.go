@@ -1,4 +1,4 @@
-package store
+package fsck_test
 
 import (
 	"context"
@@ -15,29 +15,20 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/disk/version"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/storetest"
+	"dalmatiner/internal/testkit/filetest"
 )
 
-// fillRows opens a store, fills it with rows and syncs the log.
-func fillRows(t fataler, o Options) *Store {
-	t.Helper()
-	s := mustOpen(t, o)
-	drivetest.FillRows(t, s)
-	if err := s.disk.Log.Sync(); err != nil {
-		t.Fatalf("sync: %v", err)
-	}
-	return s
-}
-
 // mergeRows lets half a day pass, so that the segments become a window.
-func mergeRows(t *testing.T, s *Store, clock *testClock) {
+func mergeRows(t *testing.T, s *storetest.Store, clock *drivetest.Clock) {
 	t.Helper()
-	clock.Advance(12 * time.Hour)
-	s.clock.Advance()
+	s.Pass(t, clock, 12*time.Hour)
 	drivetest.SendRows(t, s, 43200, 43210)
 	if _, err := s.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -46,31 +37,32 @@ func mergeRows(t *testing.T, s *Store, clock *testClock) {
 		t.Fatal(err)
 	}
 	// The merge that the flush asked for may have done it before.
-	merged := slices.ContainsFunc(s.versions.Latest().Segments, func(seg *version.Segment) bool {
-		return seg.Meta.Kind == manifest.Window
+	list, err := store.NewOperations(s.Store).Segments(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	merged := slices.ContainsFunc(list, func(seg inventory.Segment) bool {
+		return strings.HasPrefix(seg.File, datadir.SegmentDirs[manifest.Window]+"/")
 	})
 	if !merged {
 		t.Fatal("no window was written")
 	}
 	drivetest.SendRows(t, s, 43210, 43220)
-	if err := s.disk.Log.Sync(); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A store without damage is clean, while it runs, after a crash and after a
 // clean stop, and a check changes nothing.
 func TestCheckOfAWholeStore(t *testing.T) {
 	t.Parallel()
-	fs, clock := vfs.NewMem(), newTestClock()
-	s := fillRows(t, testOptions(fs, clock))
-	online, err := NewOperations(s).Check(t.Context(), fsck.Options{})
+	fs, clock := vfs.NewMem(), drivetest.NewClock()
+	s := storetest.FillRows(t, storetest.OptionsAt(fs, clock))
+	online, err := store.NewOperations(s.Store).Check(t.Context(), fsck.Options{})
 	if err != nil || online.Damaged != 0 || !online.Online {
 		t.Fatalf("online: %v, %+v", err, online)
 	}
 	s.Crash()
 	before := list(t, fs, "/data")
-	crashed := mustCheck(t, fs, "/data")
+	crashed := drivetest.Check(t, fs, "/data")
 	if crashed.Damaged != 0 || crashed.Series != drivetest.RowSeries || crashed.Records == 0 ||
 		crashed.Points != drivetest.RowSeries*drivetest.RowSlots/2 ||
 		crashed.Chunks != 2*drivetest.RowSeries || crashed.Blocks == 0 {
@@ -79,11 +71,11 @@ func TestCheckOfAWholeStore(t *testing.T) {
 	if after := list(t, fs, "/data"); after != before {
 		t.Errorf("the check changed the directory:\n%s\nbefore:\n%s", after, before)
 	}
-	s = mustOpen(t, testOptions(fs, clock))
+	s = storetest.Start(t, storetest.OptionsAt(fs, clock))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 ||
+	if r := drivetest.Check(t, fs, "/data"); r.Damaged != 0 ||
 		r.Points != drivetest.RowSeries*drivetest.RowSlots*3/4 || len(r.Expected) != 0 {
 		t.Errorf("after a clean stop: %+v", r)
 	}
@@ -92,12 +84,12 @@ func TestCheckOfAWholeStore(t *testing.T) {
 // What merges and deletions leave is whole, and so is a snapshot of it.
 func TestCheckAfterMerges(t *testing.T) {
 	t.Parallel()
-	fs, clock := vfs.NewMem(), newTestClock()
-	s := fillRows(t, testOptions(fs, clock))
+	fs, clock := vfs.NewMem(), drivetest.NewClock()
+	s := storetest.FillRows(t, storetest.OptionsAt(fs, clock))
 	defer func() { s.Crash() }()
-	x := mustSession(t, s, "gone")
+	x := drivetest.Session(t, s, "gone")
 	for i := range drivetest.RowSeries {
-		x.Point(key(i), epoch, point.FromInt(1))
+		x.Point(drivetest.Key(i), drivetest.Epoch, point.FromInt(1))
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
@@ -106,7 +98,7 @@ func TestCheckAfterMerges(t *testing.T) {
 	if err := s.DeleteBucket("gone"); err != nil {
 		t.Fatal(err)
 	}
-	op := NewOperations(s)
+	op := store.NewOperations(s.Store)
 	for _, what := range []string{"deleted", "flushed", "merged"} {
 		if r, err := op.Check(t.Context(), fsck.Options{}); err != nil || r.Damaged != 0 {
 			t.Errorf("%s: %v, %v", what, err, r.Damages)
@@ -124,16 +116,16 @@ func TestCheckAfterMerges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	restored := restoreInto(t, fs, snap.Dir, "/restored", clock)
+	restored := storetest.Restore(t, fs, snap.Dir, "/restored", clock)
 	if missing := drivetest.CheckRows(t, restored, drivetest.RowSlots*3/4); missing != 0 {
 		t.Errorf("%d words are missing", missing)
 	}
 	restored.Crash()
 	s.Crash()
-	if r := mustCheck(t, fs, "/data"); r.Damaged != 0 {
+	if r := drivetest.Check(t, fs, "/data"); r.Damaged != 0 {
 		t.Errorf("offline: %v", r.Damages)
 	}
-	s = mustOpen(t, testOptions(fs, clock))
+	s = storetest.Start(t, storetest.OptionsAt(fs, clock))
 }
 
 // list is the names and the content of all files.
@@ -154,8 +146,8 @@ func list(t *testing.T, fs vfs.FS, dir string) string {
 func TestCheckRefuses(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
-	o := testOptions(fs, newTestClock())
-	s := fillRows(t, o)
+	o := storetest.OptionsAt(fs, drivetest.NewClock())
+	s := storetest.FillRows(t, o)
 	defer s.Crash()
 	if _, err := fsck.CheckDir(t.Context(), fs, "/data", fsck.Options{}); err == nil ||
 		!strings.Contains(err.Error(), "running node") {
@@ -167,12 +159,12 @@ func TestCheckRefuses(t *testing.T) {
 			t.Errorf("%s: %v", dir, err)
 		}
 	}
-	op := NewOperations(s)
+	op := store.NewOperations(s.Store)
 	var inner error
 	_, err := op.Check(t.Context(), fsck.Options{Progress: func(fsck.Progress) {
 		_, inner = op.Check(t.Context(), fsck.Options{})
 	}})
-	if err != nil || !errors.Is(inner, ErrBusy) {
+	if err != nil || !errors.Is(inner, store.ErrBusy) {
 		t.Errorf("two at once: %v, %v", err, inner)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -185,26 +177,25 @@ func TestCheckRefuses(t *testing.T) {
 // Series that begin or are deleted at any moment of a check are no damage.
 func TestCheckBesideFlushes(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
-	s := fillRows(t, testOptions(vfs.NewMem(), clock))
+	clock := drivetest.NewClock()
+	s := storetest.FillRows(t, storetest.OptionsAt(vfs.NewMem(), clock))
 	defer func() { s.Crash() }()
 	steps := 0
 	change := func(p fsck.Progress) {
 		steps++
-		x := mustSession(t, s, "rows")
+		x := drivetest.Session(t, s, "rows")
 		for i := range 10 {
-			x.Point(key(1000*steps+i), uint64(clock.Now().Unix()), point.FromInt(1))
+			x.Point(drivetest.Key(1000*steps+i), uint64(clock.Now().Unix()), point.FromInt(1))
 		}
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(1000*steps - 999)},
-			false); steps > 1 && err != nil {
+		first := deletion.Choice{Key: drivetest.Key(1000*steps - 999)}
+		if _, err := s.DeleteSeries(t.Context(), "rows", first, false); steps > 1 && err != nil {
 			t.Fatal(err)
 		}
-		clock.Advance(3 * time.Hour)
-		s.clock.Advance()
-		mustFlush(t, s)
+		s.Pass(t, clock, 3*time.Hour)
+		drivetest.Flush(t, s)
 		if p.File != datadir.Catalogue { // the segments stay that the MANIFEST names
 			return
 		}
@@ -212,75 +203,22 @@ func TestCheckBesideFlushes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := NewOperations(s).Check(t.Context(), fsck.Options{Progress: change})
+	r, err := store.NewOperations(s.Store).Check(t.Context(), fsck.Options{Progress: change})
 	if err != nil || r.Damaged != 0 || steps < 4 {
 		t.Fatalf("%d steps: %v, %v", steps, err, r.Damages)
 	}
-	mustBeSound(t, s)
-}
-
-// A deletion that the catalogue has, the MANIFEST not yet and the log no more is no damage: a
-// check that begins inside the flush between the two, and reads the log behind it, finds its
-// tombstone in the store.
-func TestCheckBesideTheFlushOfADeletion(t *testing.T) {
-	t.Parallel()
-	o := testOptions(vfs.NewMem(), newTestClock())
-	o.WALMaxSize = 256 << 10 // files of 32 KiB, so that some are trimmed, and room for all records
-	byHand(&o)
-	s := fillRows(t, o)
-	defer s.Crash()
-	if _, err := s.DeleteSeries(t.Context(), "rows", deletion.Choice{Key: key(1)}, false); err != nil {
-		t.Fatal(err)
-	}
-	drivetest.SendRows(t, s, drivetest.RowSlots, 2*drivetest.RowSlots)
-	flushed, atLog, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	var r fsck.Report
-	var err error
-	check := func() {
-		defer close(done)
-		r, err = NewOperations(s).Check(t.Context(), fsck.Options{Progress: func(p fsck.Progress) {
-			if p.File == datadir.WAL {
-				close(atLog)
-				<-flushed
-			}
-		}})
-	}
-	first := firstLogFile(t, o)
-	atSteps(s, func(step int) {
-		if step == 3 {
-			go check()
-			<-atLog
-		}
-	})
-	mustFlush(t, s)
-	close(flushed)
-	<-done
-	if err != nil || r.Damaged != 0 {
-		t.Errorf("%v, %v", err, r.Damages)
-	}
-	if firstLogFile(t, o) == first {
-		t.Error("no file of the log is gone")
-	}
-}
-
-func firstLogFile(t *testing.T, o Options) string {
-	t.Helper()
-	names, err := o.FS.List(o.FS.PathJoin(o.Dir, datadir.WAL))
-	if err != nil || len(names) == 0 {
-		t.Fatal(names, err)
-	}
-	return slices.Min(names)
+	s.CheckSound(t)
 }
 
 // A disk that does not give a file is damage in a check, and an error or a
 // counted hole for a reader; no word is wrong (I5).
 func TestCheckWithAFailingDisk(t *testing.T) {
 	t.Parallel()
-	f := newFaults(vfs.NewMem())
-	s := fillRows(t, testOptions(f.FS, newTestClock()))
+	f := filetest.NewFaults(vfs.NewMem())
+	s := storetest.FillRows(t, storetest.OptionsAt(f.FS, drivetest.NewClock()))
 	defer s.Crash()
 	f.Fail(".seg", errorfs.OpFileReadAt)
-	op := NewOperations(s)
+	op := store.NewOperations(s.Store)
 	r, err := op.Check(t.Context(), fsck.Options{})
 	if err != nil || r.Damaged != 2 ||
 		!strings.Contains(r.Damages[0].String(),
@@ -293,7 +231,7 @@ func TestCheckWithAFailingDisk(t *testing.T) {
 	}
 	dst := make([]uint64, 10)
 	_, before := s.Damage()
-	if err := s.Read(t.Context(), info, key(1), epoch, dst); err == nil {
+	if err := s.Read(t.Context(), info, drivetest.Key(1), drivetest.Epoch, dst); err == nil {
 		if _, after := s.Damage(); after == before || slices.ContainsFunc(dst, func(w uint64) bool {
 			return w != 0
 		}) {

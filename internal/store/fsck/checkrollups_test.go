@@ -1,4 +1,4 @@
-package store
+package fsck_test
 
 import (
 	"errors"
@@ -10,10 +10,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/storetest"
 )
 
 // I4: a rollup that is not what its chunks give is found by a check, however
@@ -26,14 +26,13 @@ func TestWrongRollupsAreFound(t *testing.T) {
 		"a missing one":  func(*chunk.Header, *uint64) bool { return false },
 	} {
 		t.Run(name, func(t *testing.T) {
-			fs, clock := vfs.NewMem(), newTestClock()
-			s := fillRows(t, testOptions(fs, clock))
-			clock.Advance(2 * time.Hour)
-			s.clock.Advance()
-			fillUnit(t, s, "rows", key(drivetest.RowSeries))
+			fs, clock := vfs.NewMem(), drivetest.NewClock()
+			s := storetest.FillRows(t, storetest.OptionsAt(fs, clock))
+			s.Pass(t, clock, 2*time.Hour)
+			drivetest.FillUnit(t, s, "rows", drivetest.Key(drivetest.RowSeries))
 			mergeRows(t, s, clock)
 			s.Crash()
-			if r := mustCheck(t, fs, "/data"); r.Damaged != 0 {
+			if r := drivetest.Check(t, fs, "/data"); r.Damaged != 0 {
 				t.Fatalf("before: %v", r.Damages)
 			}
 			names, err := fs.List("/data/window")
@@ -41,7 +40,7 @@ func TestWrongRollupsAreFound(t *testing.T) {
 				t.Fatal(names, err)
 			}
 			rewriteRollups(t, fs, "/data/window/"+names[0], change)
-			r := mustCheck(t, fs, "/data")
+			r := drivetest.Check(t, fs, "/data")
 			if !slices.ContainsFunc(r.Damages, func(d fsck.Damage) bool {
 				return strings.HasPrefix(d.Part, "rollups") &&
 					strings.HasSuffix(d.Part, "digest") == (name == "a wrong digest") &&
@@ -53,26 +52,12 @@ func TestWrongRollupsAreFound(t *testing.T) {
 	}
 }
 
-// fillUnit writes a point of a series into each chunk of the unit of rollups that holds
-// epoch, so that the series has rollups.
-func fillUnit(t fataler, s *Store, bucket string, key []byte) {
-	t.Helper()
-	const slots = segment.FewChunks * chunk.Slots
-	x := mustSession(t, s, bucket)
-	for at := int64(epoch - epoch%slots); at < epoch-epoch%slots+slots; at += chunk.Slots {
-		x.Point(key, uint64(at), point.FromInt(at))
-	}
-	if err := x.Close(); err != nil {
-		t.Fatalf("session: %v", err)
-	}
-}
-
 // One damaged block of a window is one place: rollups of chunks that cannot be
 // read are not called wrong.
 func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 	t.Parallel()
-	fs, clock := vfs.NewMem(), newTestClock()
-	s := fillRows(t, testOptions(fs, clock))
+	fs, clock := vfs.NewMem(), drivetest.NewClock()
+	s := storetest.FillRows(t, storetest.OptionsAt(fs, clock))
 	mergeRows(t, s, clock)
 	s.Crash()
 	names, err := fs.List("/data/window")
@@ -80,7 +65,7 @@ func TestRollupsOfADamagedBlockAreNotWrong(t *testing.T) {
 		t.Fatal(names, err)
 	}
 	drivetest.DamagePart(t, fs, "/data/window/"+names[0], "data")
-	if r := mustCheck(t, fs, "/data"); r.Damaged != 1 || r.Damages[0].Part != "data" {
+	if r := drivetest.Check(t, fs, "/data"); r.Damaged != 1 || r.Damages[0].Part != "data" {
 		t.Fatalf("%d places: %v", r.Damaged, r.Damages)
 	}
 }

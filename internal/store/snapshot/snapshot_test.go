@@ -1,4 +1,4 @@
-package store
+package snapshot_test
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/testkit/filetest"
 )
 
@@ -23,9 +23,9 @@ import (
 // stays so whatever the store does afterwards.
 func TestRestoreReadsBack(t *testing.T) {
 	t.Parallel()
-	fs, clock := vfs.NewMem(), newTestClock()
-	s := fillRows(t, testOptions(fs, clock))
-	op := NewOperations(s)
+	fs, clock := vfs.NewMem(), drivetest.NewClock()
+	s := storetest.FillRows(t, storetest.OptionsAt(fs, clock))
+	op := store.NewOperations(s.Store)
 	snap, err := op.Snapshot(t.Context(), "first")
 	if err != nil {
 		t.Fatal(err)
@@ -49,9 +49,9 @@ func TestRestoreReadsBack(t *testing.T) {
 			r.Check.Points == 0 {
 			t.Fatalf("%s: %v, %+v", to, err, r)
 		}
-		o := testOptions(fs, clock)
+		o := storetest.OptionsAt(fs, clock)
 		o.Dir = to
-		restored := mustOpen(t, o)
+		restored := storetest.Start(t, o)
 		if missing := drivetest.CheckRows(t, restored, drivetest.RowSlots*3/4); missing != 0 {
 			t.Errorf("%s: %d words are missing", to, missing)
 		}
@@ -65,11 +65,11 @@ func TestRestoreReadsBack(t *testing.T) {
 		if err := restored.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if r := mustCheck(t, fs, to); r.Damaged != 0 {
+		if r := drivetest.Check(t, fs, to); r.Damaged != 0 {
 			t.Errorf("%s, after a run: %v", to, r.Damages)
 		}
 	}
-	if r := mustCheck(t, fs, snap.Dir); r.Damaged != 0 || len(r.Expected) != 0 {
+	if r := drivetest.Check(t, fs, snap.Dir); r.Damaged != 0 || len(r.Expected) != 0 {
 		t.Errorf("the snapshot afterwards: %v, %v", r.Damages, r.Expected)
 	}
 }
@@ -78,19 +78,19 @@ func TestRestoreReadsBack(t *testing.T) {
 // account is the one of its points (I1, I3).
 func TestSnapshotBesideSenders(t *testing.T) {
 	t.Parallel()
-	fs, clock := vfs.NewMem(), newTestClock()
-	o := testOptions(fs, clock)
+	fs, clock := vfs.NewMem(), drivetest.NewClock()
+	o := storetest.OptionsAt(fs, clock)
 	o.FlushBytes = 16 << 10
-	s := mustOpen(t, o)
-	op := NewOperations(s)
+	s := storetest.Start(t, o)
+	op := store.NewOperations(s.Store)
 	stop := make(chan struct{})
 	started := make(chan struct{})
 	var wg sync.WaitGroup
-	x := mustSession(t, s, "rows")
+	x := drivetest.Session(t, s, "rows")
 	wg.Go(func() {
 		for slot := uint64(0); ; slot++ {
 			for i := range drivetest.RowSeries {
-				x.Point(key(i), epoch+slot%500, point.FromInt(int64(slot)))
+				x.Point(drivetest.Key(i), drivetest.Epoch+slot%500, point.FromInt(int64(slot)))
 			}
 			if _, err := x.Commit(); err != nil {
 				t.Error(err)
@@ -113,7 +113,7 @@ func TestSnapshotBesideSenders(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		restored := restoreInto(t, fs, snap.Dir, "/"+name, clock)
+		restored := storetest.Restore(t, fs, snap.Dir, "/"+name, clock)
 		after := restored.Account().Total(info.ID)
 		if after.Received() < before.Received() || after.Received()%drivetest.RowSeries != 0 &&
 			after.Received() == 0 {
@@ -122,7 +122,7 @@ func TestSnapshotBesideSenders(t *testing.T) {
 		}
 		drivetest.CheckMinutes(t, restored, info.ID, after)
 		for i := range drivetest.RowSeries {
-			for slot, w := range readAll(t, restored, "rows", i, epoch, 51) {
+			for slot, w := range drivetest.Words(t, restored, "rows", i, drivetest.Epoch, 51) {
 				if w == 0 {
 					t.Fatalf("series %d slot %d is missing", i, slot)
 				}
@@ -137,23 +137,13 @@ func TestSnapshotBesideSenders(t *testing.T) {
 	}
 }
 
-func restoreInto(t *testing.T, fs vfs.FS, from, to string, clock *testClock) *Store {
-	t.Helper()
-	if _, err := snapshot.Restore(t.Context(),
-		snapshot.RestoreOptions{FS: fs, From: from, To: to}); err != nil {
-		t.Fatal(err)
-	}
-	o := testOptions(fs, clock)
-	o.Dir = to
-	return mustOpen(t, o)
-}
-
 func TestSnapshotNames(t *testing.T) {
 	t.Parallel()
 	fs := vfs.NewMem()
-	s := fillRows(t, testOptions(fs, newTestClock()))
+	o := storetest.OptionsAt(fs, drivetest.NewClock())
+	s := storetest.FillRows(t, o)
 	defer func() { s.Crash() }()
-	op := NewOperations(s)
+	op := store.NewOperations(s.Store)
 	for _, name := range []string{"", ".", "..", ".hidden", "a/b", "a b", "ä", "x.tmp", "a\x00",
 		strings.Repeat("x", 101)} {
 		if _, err := op.Snapshot(t.Context(), name); !errors.Is(err, snapshot.ErrName) {
@@ -184,7 +174,7 @@ func TestSnapshotNames(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = mustOpen(t, s.o)
+	s = storetest.Start(t, o)
 	if names, n := s.Damage(); n != 0 {
 		t.Errorf("snapshots are damage to a start: %v", names)
 	}
@@ -193,10 +183,10 @@ func TestSnapshotNames(t *testing.T) {
 // A snapshot that fails half-way leaves nothing, and the store goes on.
 func TestAFailedSnapshotLeavesNothing(t *testing.T) {
 	t.Parallel()
-	f := newFaults(vfs.NewMem())
-	s := fillRows(t, testOptions(f.FS, newTestClock()))
+	f := filetest.NewFaults(vfs.NewMem())
+	s := storetest.FillRows(t, storetest.OptionsAt(f.FS, drivetest.NewClock()))
 	defer s.Crash()
-	op := NewOperations(s)
+	op := store.NewOperations(s.Store)
 	for _, fault := range []struct {
 		part string
 		kind errorfs.OpKind
@@ -224,10 +214,10 @@ func TestAFailedSnapshotLeavesNothing(t *testing.T) {
 
 func TestRestoreRefuses(t *testing.T) {
 	t.Parallel()
-	fs, clock := vfs.NewMem(), newTestClock()
-	s := fillRows(t, testOptions(fs, clock))
+	fs, clock := vfs.NewMem(), drivetest.NewClock()
+	s := storetest.FillRows(t, storetest.OptionsAt(fs, clock))
 	defer func() { s.Crash() }()
-	snap, err := NewOperations(s).Snapshot(t.Context(), "x")
+	snap, err := store.NewOperations(s.Store).Snapshot(t.Context(), "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,76 +250,12 @@ func TestRestoreRefuses(t *testing.T) {
 		snapshot.RestoreOptions{FS: fs, From: snap.Dir, To: "/new", AllowDamage: true}); err != nil {
 		t.Fatal(err)
 	}
-	o := testOptions(fs, clock)
+	o := storetest.OptionsAt(fs, clock)
 	o.Dir = "/new"
-	restored := mustOpen(t, o)
+	restored := storetest.Start(t, o)
 	defer restored.Crash()
 	if missing := drivetest.CheckRows(t, restored, drivetest.RowSlots*3/4); missing == 0 ||
 		missing == drivetest.RowSeries*drivetest.RowSlots*3/4 {
 		t.Errorf("%d words are missing behind one damaged block", missing)
-	}
-}
-
-// A merge that replaces segments while they are linked makes the snapshot start
-// over; it holds what the MANIFEST names at its end.
-func TestSnapshotBesideAReplacedSegment(t *testing.T) {
-	t.Parallel()
-	f, clock := newFaults(vfs.NewMem()), newTestClock()
-	s := fillRows(t, testOptions(f.FS, clock))
-	defer s.Crash()
-	first := datadir.Segment(manifest.Flush, 1)
-	replaced := 0
-	f.Set(func(op errorfs.Op) error {
-		if op.Kind != errorfs.OpLink || !strings.HasSuffix(op.Path, first) || replaced > 0 {
-			return nil
-		}
-		replaced++
-		if err := s.disk.Manifest.Commit(manifest.Edit{RemoveSegments: []uint64{1}}); err != nil {
-			t.Error(err)
-		}
-		return f.FS.Remove("/data/" + first)
-	})
-	snap, err := NewOperations(s).Snapshot(t.Context(), "x")
-	if err != nil || replaced != 1 {
-		t.Fatalf("%v after %d replacements", err, replaced)
-	}
-	f.Clear()
-	r := mustCheck(t, f.FS, snap.Dir)
-	for _, d := range r.Damages {
-		if strings.Contains(d.String(), first) {
-			t.Errorf("the snapshot names a replaced segment: %v", d)
-		}
-	}
-	if r.Chunks == 0 {
-		t.Errorf("%+v", r)
-	}
-}
-
-// No flush moves the beginning of the log between the MANIFEST of a snapshot and the end of its
-// log: records that the MANIFEST needs would be missing.
-func TestNoFlushInsideASnapshot(t *testing.T) {
-	t.Parallel()
-	f, copies := newFaults(vfs.NewMem()), 0
-	o := testOptions(f.FS, newTestClock())
-	byHand(&o)
-	s := fillRows(t, o)
-	defer s.Crash()
-	f.Set(func(op errorfs.Op) error {
-		if op.Kind != errorfs.OpCreate || !strings.Contains(op.Path, "x"+datadir.TempSuffix) {
-			return nil
-		}
-		copies++
-		if s.flusher.Gate().TryLock() {
-			s.flusher.Gate().Unlock()
-			t.Errorf("a flush could begin before %s is there", op.Path)
-		}
-		return nil
-	})
-	if _, err := NewOperations(s).Snapshot(t.Context(), "x"); err != nil {
-		t.Fatal(err)
-	}
-	f.Clear()
-	if copies < 3 {
-		t.Errorf("%d files were written", copies)
 	}
 }

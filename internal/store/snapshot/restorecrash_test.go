@@ -1,17 +1,34 @@
-package store
+package snapshot_test
 
 import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"dalmatiner/internal/disk/datadir"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/store/storetest"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
+
+// merged returns the image of a store that drivetest.FillMerged has filled.
+func merged(t *testing.T) (*vfs.MemFS, store.Options) {
+	t.Helper()
+	clock, mem := drivetest.NewClock(), vfs.NewCrashableMem()
+	o := storetest.OptionsAt(mem, clock)
+	storetest.ByHand(&o)
+	s := storetest.Start(t, o)
+	drivetest.FillMerged(t, s, func(d time.Duration) { s.Pass(t, clock, d) })
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return mem, o
+}
 
 // A crash before any of the moves of a restore, or before what it was built in is
 // removed, leaves a directory that no start takes for a store with losses.
@@ -37,7 +54,7 @@ func TestCrashInARestore(t *testing.T) {
 	for i, c := range crashes {
 		o := o
 		o.FS, o.Dir = c, "/new"
-		s, err := Open(o)
+		s, err := storetest.TryStart(o)
 		if i < len(crashes)-1 && (err == nil || !strings.Contains(err.Error(), datadir.Restore)) {
 			t.Errorf("crash %d: opened, or refused without a remedy: %v", i, err)
 		}
@@ -51,7 +68,7 @@ func TestCrashInARestore(t *testing.T) {
 			t.Errorf("crash %d: a segment is missing: %+v", i, lost)
 		}
 		if i == len(crashes)-1 {
-			if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
+			if n := drivetest.MissingNoise(t, s, "a", drivetest.Epoch, drivetest.Epoch+1440); n != 0 {
 				t.Errorf("%d points are missing after the restore", n)
 			}
 		}
