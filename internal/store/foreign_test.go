@@ -25,10 +25,10 @@ func twins(t *testing.T) (one, two *oldRun) {
 	runs := [2]*oldRun{}
 	for i := range runs {
 		x := &oldRun{t: t, r: rand.New(rand.NewPCG(uint64(i), 9)), clock: clock,
-			mem: vfs.NewCrashableMem(), tags: tagModel{}}
+			mem: vfs.NewCrashableMem(), tags: drivetest.TagModel{}}
 		x.s = mustOpen(t, x.options(x.mem))
 		eventBucket(t, x.s)
-		tagBucket(t, x.s, "b")
+		drivetest.Bucket(t, x.s, "b")
 		runs[i] = x
 	}
 	for range 4 {
@@ -36,9 +36,10 @@ func twins(t *testing.T) (one, two *oldRun) {
 		for _, x := range runs {
 			x.events.send(t, x.s, x.r, clock, true)
 			sendSome(t, x.s, &x.points, x.r, clock)
-			c := setTag(tagBucket(t, x.s, "b"), x.r.IntN(40), "p", fmt.Sprint(x.r.IntN(1000)))
-			mustTag(t, x.s, c)
-			x.tags.apply("b", &c)
+			b := drivetest.Bucket(t, x.s, "b")
+			c := drivetest.SetTag(b, x.r.IntN(40), "p", fmt.Sprint(x.r.IntN(1000)))
+			drivetest.Tag(t, x.s, c)
+			x.tags.Apply("b", &c)
 			mustFlush(t, x.s)
 		}
 	}
@@ -136,7 +137,7 @@ func (x *oldRun) onlyOwn(s *Store, what string) {
 			x.t.Fatalf("%s: an event was never sent here", what)
 		}
 	}
-	for k, v := range tagsOf(x.t, s) {
+	for k, v := range drivetest.TagsOf(x.t, s) {
 		if x.tags[k] != v {
 			x.t.Fatalf("%s: the tag %v has %q, not %q", what, k, v, x.tags[k])
 		}
@@ -166,7 +167,7 @@ func (x *oldRun) all(s *Store, what string) {
 	if got, _ := readEvents(x.t, s, "e"); len(got) != len(x.events.sent) {
 		x.t.Errorf("%s: %d of %d events are there", what, len(got), len(x.events.sent))
 	}
-	x.tags.same(x.t, s, what)
+	x.tags.Same(x.t, s, what)
 	x.points.check(x.t, s, "b", len(x.points.writes))
 }
 

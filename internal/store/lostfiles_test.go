@@ -110,12 +110,13 @@ func TestLostTagsOutliveKills(t *testing.T) {
 		o := tagOptions(mem, clock)
 		s := mustOpen(t, o)
 		for i := range 3 {
-			mustTag(t, s, setTag(tagBucket(t, s, "b"), i, "host", fmt.Sprint("web", i)))
+			b := drivetest.Bucket(t, s, "b")
+			drivetest.Tag(t, s, drivetest.SetTag(b, i, "host", fmt.Sprint("web", i)))
 			mustFlush(t, s)
 		}
 		s = withoutLog(t, s, o)
 		s.Crash()
-		for _, name := range tagFiles(t, mem)[:2] {
+		for _, name := range drivetest.TagFiles(t, mem)[:2] {
 			if path := "/data/tags/" + name; missing {
 				if err := mem.Remove(path); err != nil {
 					t.Fatal(err)
@@ -130,8 +131,8 @@ func TestLostTagsOutliveKills(t *testing.T) {
 		}
 		for i := range 6 {
 			s = mustOpen(t, o)
-			if n := s.Tags().Stats().Lost; n != 1 || len(tagsOf(t, s)) != 2 {
-				t.Fatalf("missing %t, start %d: %d are counted, and there is %v", missing, i, n, tagsOf(t, s))
+			if n, has := s.Tags().Stats().Lost, drivetest.TagsOf(t, s); n != 1 || len(has) != 2 {
+				t.Fatalf("missing %t, start %d: %d are counted, and there is %v", missing, i, n, has)
 			}
 			if i == 3 {
 				if err := s.tags.Merge(t.Context(), true); err != nil {

@@ -29,7 +29,7 @@ type oldRun struct {
 
 	events eventHistory
 	points history
-	tags   tagModel
+	tags   drivetest.TagModel
 
 	old []oldManifest
 }
@@ -51,10 +51,10 @@ func (x *oldRun) options(fs vfs.FS) Options {
 
 func newOldRun(t *testing.T, seed uint64) *oldRun {
 	x := &oldRun{t: t, r: rand.New(rand.NewPCG(seed, 9)), clock: newTestClock(),
-		mem: vfs.NewCrashableMem(), tags: tagModel{}}
+		mem: vfs.NewCrashableMem(), tags: drivetest.TagModel{}}
 	x.s = mustOpen(t, x.options(x.mem))
 	eventBucket(t, x.s)
-	tagBucket(t, x.s, "b")
+	drivetest.Bucket(t, x.s, "b")
 	return x
 }
 
@@ -74,10 +74,10 @@ func (x *oldRun) write() {
 		sendSome(x.t, x.s, &x.points, x.r, x.clock)
 	}
 	if x.r.IntN(4) > 0 {
-		c := setTag(tagBucket(x.t, x.s, "b"), x.r.IntN(40), string(rune('p'+x.r.IntN(3))),
-			fmt.Sprint(x.r.IntN(100)))
-		mustTag(x.t, x.s, c)
-		x.tags.apply("b", &c)
+		b := drivetest.Bucket(x.t, x.s, "b")
+		c := drivetest.SetTag(b, x.r.IntN(40), string(rune('p'+x.r.IntN(3))), fmt.Sprint(x.r.IntN(100)))
+		drivetest.Tag(x.t, x.s, c)
+		x.tags.Apply("b", &c)
 	}
 	x.must(x.s.disk.Log.Sync())
 }
@@ -193,7 +193,7 @@ func (x *oldRun) check(old oldManifest) {
 		t.Errorf("%s: %d events of %d are there, gaps %v; the start says %q", old.when, len(got),
 			len(h.sent), gaps, named)
 	}
-	if tags := tagsOf(t, s); !tags.equal(x.tags) {
+	if tags := drivetest.TagsOf(t, s); !tags.Equal(x.tags) {
 		t.Errorf("%s: %d tags are there, not %d; the start says %q", old.when, len(tags), len(x.tags),
 			named)
 	}

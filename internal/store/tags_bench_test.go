@@ -9,6 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/tags"
 )
 
@@ -34,7 +35,7 @@ func untagged(b *testing.B, o Options) *Store {
 	if err != nil {
 		b.Fatal(err)
 	}
-	tagBucket(b, s, "b")
+	drivetest.Bucket(b, s, "b")
 	x := mustSession(b, s, "b")
 	for i := range taggedSeries {
 		x.Point(key(i), uint64(time.Now().Unix()), point.FromInt(1))
@@ -52,7 +53,7 @@ func BenchmarkTags(b *testing.B) {
 	o.FS, o.MinFree = vfs.Default, 0
 	byHand(&o)
 	s := untagged(b, o)
-	bucket := tagBucket(b, s, "b")
+	bucket := drivetest.Bucket(b, s, "b")
 	var err error
 	perSecond := func(b *testing.B) {
 		b.ReportMetric(float64(b.N)*taggedSeries/b.Elapsed().Seconds(), "series/s")

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/store/compaction"
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/flush"
+	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/write"
 	"dalmatiner/internal/write/intake"
 )
@@ -29,6 +30,8 @@ type Store interface {
 	Flush(ctx context.Context) (flush.Result, error)
 	ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64,
 		dst, timestamps []uint64) error
+	Buckets() []buckets.Info
+	Tags() *tagstore.Store
 	Account() *account.Account
 	Merge(ctx context.Context) (compaction.Result, error)
 	DeleteBucket(name string) error

@@ -103,12 +103,21 @@ func (s *Store) Crash() {
 	_ = s.Close() // the flush fails
 }
 
+// Check returns what a check of the running store finds.
+func (s *Store) Check(t drivetest.TB) fsck.Report {
+	t.Helper()
+	r, err := store.NewOperations(s.Store).Check(context.Background(), fsck.Options{})
+	if err != nil {
+		t.Fatalf("check: %v", err)
+	}
+	return r
+}
+
 // CheckSound fails the test if a check of the running store finds damage.
 func (s *Store) CheckSound(t drivetest.TB) {
 	t.Helper()
-	r, err := store.NewOperations(s.Store).Check(context.Background(), fsck.Options{})
-	if err != nil || r.Damaged > 0 {
-		t.Fatalf("check: %v, %v", err, r.Damages)
+	if r := s.Check(t); r.Damaged > 0 {
+		t.Fatalf("check: %v", r.Damages)
 	}
 }
 

@@ -1,4 +1,4 @@
-package store
+package tagstore_test
 
 import (
 	"bytes"
@@ -15,8 +15,10 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/testkit/filetest"
 )
@@ -33,12 +35,12 @@ func damageTags(t *testing.T, fs vfs.FS, names ...string) {
 // from the other one.
 func TestACheckWritesTagsAgain(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	fs, want := taggedDir(t, clock)
-	s := mustOpen(t, tagOptions(fs, clock))
+	s := storetest.Start(t, options(fs, clock))
 	defer s.Crash()
-	op := NewOperations(s)
-	for i, name := range tagFiles(t, fs) {
+	op := store.NewOperations(s.Store)
+	for i, name := range drivetest.TagFiles(t, fs) {
 		was := filetest.Read(t, fs, "/data/tags/"+name)
 		damageTags(t, fs, name)
 		r, err := op.Check(context.Background(), fsck.Options{})
@@ -63,21 +65,21 @@ func TestACheckWritesTagsAgain(t *testing.T) {
 			t.Fatalf("%s: the next check says %+v, %v", name, r, err)
 		}
 	}
-	want.same(t, s, "after the checks")
+	want.Same(t, s, "after the checks")
 }
 
 // TestACheckReplacesLostTags: what both copies of a file lack is still in memory, and goes into a
 // new base: a later start finds all of it.
 func TestACheckReplacesLostTags(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	whole, want := taggedDir(t, clock)
-	names := tagFiles(t, whole)
+	names := drivetest.TagFiles(t, whole)
 	for i := 0; i < len(names); i += 2 {
 		fs := drivetest.Clone(t, whole, "", 0)
-		s := mustOpen(t, tagOptions(fs, clock))
+		s := storetest.Start(t, options(fs, clock))
 		damageTags(t, fs, names[i:i+2]...)
-		r, err := NewOperations(s).Check(context.Background(), fsck.Options{})
+		r, err := store.NewOperations(s.Store).Check(context.Background(), fsck.Options{})
 		paths := []string{"tags/" + names[i], "tags/" + names[i+1]}
 		if err != nil || !slices.Equal(r.Rewritten, paths) || r.NotRewritten != "" {
 			t.Fatalf("%s: %+v, %v", names[i], r, err)
@@ -86,8 +88,8 @@ func TestACheckReplacesLostTags(t *testing.T) {
 			t.Errorf("%s: %+v", names[i], st)
 		}
 		s.Crash()
-		s = mustOpen(t, tagOptions(fs, clock))
-		want.same(t, s, names[i])
+		s = storetest.Start(t, options(fs, clock))
+		want.Same(t, s, names[i])
 		if named, n := s.Damage(); n > 0 {
 			t.Errorf("%s: the start says %q", names[i], named)
 		}
@@ -102,20 +104,20 @@ func TestACheckReplacesLostTags(t *testing.T) {
 // a record, that both copies lack.
 func TestLostTagsAreCounted(t *testing.T) {
 	t.Parallel()
-	clock, whole := newTestClock(), vfs.NewMem()
-	s := mustOpen(t, tagOptions(whole, clock))
-	b := tagBucket(t, s, "b")
+	clock, whole := drivetest.NewClock(), vfs.NewMem()
+	s := storetest.Start(t, options(whole, clock))
+	b := drivetest.Bucket(t, s, "b")
 	var list []tags.Change
 	for i := range 1000 {
-		list = append(list, setTag(b, i, "host", fmt.Sprint("web", i)))
+		list = append(list, drivetest.SetTag(b, i, "host", fmt.Sprint("web", i)))
 	}
-	mustTag(t, s, list...)
+	drivetest.Tag(t, s, list...)
 	if _, err := s.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	changes := tagFiles(t, whole)
+	changes := drivetest.TagFiles(t, whole)
 	clone := drivetest.Clone(t, whole, "", 0)
-	if err := s.tags.Merge(context.Background(), true); err != nil {
+	if err := s.Tags().Merge(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()
@@ -124,7 +126,7 @@ func TestLostTagsAreCounted(t *testing.T) {
 		names []string
 		text  string
 	}{{clone, changes, "1000 changes of tags"},
-		{whole, tagFiles(t, whole), "1000 series with their tags"}} {
+		{whole, drivetest.TagFiles(t, whole), "1000 series with their tags"}} {
 		for _, missing := range []bool{false, true} {
 			fs := test.fs
 			if !missing {
@@ -135,10 +137,10 @@ func TestLostTagsAreCounted(t *testing.T) {
 					filetest.Rewrite(t, fs, "/data/tags/"+name, func(data []byte) []byte { return data[:86] })
 				}
 			}
-			if r := mustCheck(t, fs, "/data"); !strings.Contains(fmt.Sprint(r.Damages), test.text) {
+			if r := drivetest.Check(t, fs, "/data"); !strings.Contains(fmt.Sprint(r.Damages), test.text) {
 				t.Errorf("the check says %v, not %s", r.Damages, test.text)
 			}
-			s := mustOpen(t, tagOptions(fs, clock))
+			s := storetest.Start(t, options(fs, clock))
 			if st := s.Tags().Stats(); st.Lost != 1000 {
 				t.Errorf("%+v", st)
 			}
@@ -155,9 +157,9 @@ func TestLostTagsAreCounted(t *testing.T) {
 // flush behind it has the damaged copy written again.
 func TestTagsAreWrittenAgainWhenThereIsRoom(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	mem, want := taggedDir(t, clock)
-	names := tagFiles(t, mem)
+	names := drivetest.TagFiles(t, mem)
 	damageTags(t, mem, names[0])
 	var full atomic.Bool
 	full.Store(true)
@@ -167,12 +169,12 @@ func TestTagsAreWrittenAgainWhenThereIsRoom(t *testing.T) {
 		}
 		return nil
 	}))
-	s := mustOpen(t, tagOptions(fs, clock))
+	s := storetest.Start(t, options(fs, clock))
 	defer s.Crash()
-	want.same(t, s, "while the disk is full")
+	want.Same(t, s, "while the disk is full")
 	ctx := context.Background()
 	for range 2 { // still full
-		if err := s.tags.Maintain(ctx); err != nil || s.Tags().Stats().Rewritten != 0 {
+		if err := s.Tags().Maintain(ctx); err != nil || s.Tags().Stats().Rewritten != 0 {
 			t.Fatalf("%+v, %v", s.Tags().Stats(), err)
 		}
 	}
@@ -180,7 +182,7 @@ func TestTagsAreWrittenAgainWhenThereIsRoom(t *testing.T) {
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.tags.Run(stop)
+		s.Tags().Run(stop)
 	}()
 	if _, err := s.Flush(ctx); err != nil {
 		t.Fatal(err)
@@ -192,16 +194,7 @@ func TestTagsAreWrittenAgainWhenThereIsRoom(t *testing.T) {
 	}
 	close(stop)
 	<-ended
-	if r := mustCheckOnline(t, s); r.Damaged > 0 {
+	if r := s.Check(t); r.Damaged > 0 {
 		t.Errorf("%v", r.Damages)
 	}
-}
-
-func mustCheckOnline(t *testing.T, s *Store) fsck.Report {
-	t.Helper()
-	r, err := NewOperations(s).Check(context.Background(), fsck.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return r
 }

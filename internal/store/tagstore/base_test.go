@@ -1,4 +1,4 @@
-package store
+package tagstore_test
 
 import (
 	"context"
@@ -14,52 +14,54 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/tags"
 )
 
 // TestALongRowInABase: a series with more tags than a block holds comes through a base.
 func TestALongRowInABase(t *testing.T) {
 	t.Parallel()
-	clock, fs, want := newTestClock(), vfs.NewMem(), tagModel{}
-	s := mustOpen(t, tagOptions(fs, clock))
-	b := tagBucket(t, s, "b")
+	clock, fs, want := drivetest.NewClock(), vfs.NewMem(), drivetest.TagModel{}
+	s := storetest.Start(t, options(fs, clock))
+	b := drivetest.Bucket(t, s, "b")
 	for i := range 3 {
-		c := setTag(b, 1, "first", "x")
+		c := drivetest.SetTag(b, 1, "first", "x")
 		for j := range 40 {
 			c.Set = append(c.Set, tags.Tag{TagName: tags.TagName{Name: fmt.Append(nil, "t", i, "-", j)},
 				Value: []byte(strings.Repeat(fmt.Sprintf("%02d", j), 2000))})
 		}
-		mustTag(t, s, c)
-		want.apply("b", &c)
+		drivetest.Tag(t, s, c)
+		want.Apply("b", &c)
 	}
-	c := setTag(b, 2, "host", "short")
-	mustTag(t, s, c)
-	want.apply("b", &c)
+	c := drivetest.SetTag(b, 2, "host", "short")
+	drivetest.Tag(t, s, c)
+	want.Apply("b", &c)
 	if _, err := s.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.tags.Merge(context.Background(), true); err != nil {
+	if err := s.Tags().Merge(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()
-	if names := tagFiles(t, fs); len(names) != 2 {
+	if names := drivetest.TagFiles(t, fs); len(names) != 2 {
 		t.Fatalf("the directory has %q", names)
 	}
-	s = mustOpen(t, tagOptions(fs, clock))
+	s = storetest.Start(t, options(fs, clock))
 	defer s.Crash()
-	want.same(t, s, "from the base")
+	want.Same(t, s, "from the base")
 }
 
 // TestMergesForgetRemovals: what was removed long ago is in no base.
 func TestMergesForgetRemovals(t *testing.T) {
 	t.Parallel()
-	ctx, clock, fs := context.Background(), newTestClock(), vfs.NewMem()
-	s := mustOpen(t, tagOptions(fs, clock))
+	ctx, clock, fs := context.Background(), drivetest.NewClock(), vfs.NewMem()
+	s := storetest.Start(t, options(fs, clock))
 	defer s.Crash()
-	b := tagBucket(t, s, "b")
-	c := setTag(b, 1, "kept", "x")
+	b := drivetest.Bucket(t, s, "b")
+	c := drivetest.SetTag(b, 1, "kept", "x")
 	c.Removed = []tags.TagName{{Name: []byte("gone")}}
-	mustTag(t, s, c)
+	drivetest.Tag(t, s, c)
 	removals := func() (n int) {
 		if err := s.Tags().Walk(func(c *tags.Change) error {
 			n += len(c.Removed)
@@ -71,11 +73,11 @@ func TestMergesForgetRemovals(t *testing.T) {
 	}
 	for _, wait := range []time.Duration{0, incarnation.TTL - time.Hour, 2 * time.Hour} {
 		clock.Advance(wait)
-		mustTag(t, s, setTag(b, 2, "at", fmt.Sprint(wait)))
+		drivetest.Tag(t, s, drivetest.SetTag(b, 2, "at", fmt.Sprint(wait)))
 		if _, err := s.Flush(ctx); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.tags.Merge(ctx, true); err != nil {
+		if err := s.Tags().Merge(ctx, true); err != nil {
 			t.Fatal(err)
 		}
 		if n := removals(); (n == 1) != (wait != 2*time.Hour) {
@@ -90,7 +92,7 @@ func TestAMergeOfTagsThatFails(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for n := int64(0); ; n++ {
-		clock := newTestClock()
+		clock := drivetest.NewClock()
 		mem, want := taggedDir(t, clock)
 		var left atomic.Int64
 		left.Store(1 << 40)
@@ -101,12 +103,12 @@ func TestAMergeOfTagsThatFails(t *testing.T) {
 			}
 			return nil
 		}))
-		s := mustOpen(t, tagOptions(fs, clock))
+		s := storetest.Start(t, options(fs, clock))
 		left.Store(n)
-		err := s.tags.Merge(ctx, true)
+		err := s.Tags().Merge(ctx, true)
 		failed := left.Load() < 0
 		left.Store(1 << 40)
-		if r := mustCheckOnline(t, s); r.Damaged > 0 {
+		if r := s.Check(t); r.Damaged > 0 {
 			t.Fatalf("write %d fails: %v", n, r.Damages)
 		}
 		st := s.Tags().Stats()
@@ -114,12 +116,12 @@ func TestAMergeOfTagsThatFails(t *testing.T) {
 			(st.Files == 1 || !errors.Is(err, syscall.ENOSPC)) {
 			t.Fatalf("write %d fails: %+v, %v", n, st, err)
 		}
-		if err := s.tags.Merge(ctx, true); err != nil {
+		if err := s.Tags().Merge(ctx, true); err != nil {
 			t.Fatalf("behind write %d, which fails: %v", n, err)
 		}
 		s.Crash()
-		s = mustOpen(t, tagOptions(mem, clock))
-		want.same(t, s, fmt.Sprintf("write %d fails", n))
+		s = storetest.Start(t, options(mem, clock))
+		want.Same(t, s, fmt.Sprintf("write %d fails", n))
 		s.Crash()
 		if !failed {
 			if n < 5 {
@@ -134,7 +136,7 @@ func TestAMergeOfTagsThatFails(t *testing.T) {
 // nothing.
 func TestAMergeWithoutItsCommit(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	mem, want := taggedDir(t, clock)
 	var fails atomic.Bool
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -144,15 +146,15 @@ func TestAMergeWithoutItsCommit(t *testing.T) {
 		}
 		return nil
 	}))
-	s := mustOpen(t, tagOptions(fs, clock))
+	s := storetest.Start(t, options(fs, clock))
 	before := s.Tags().Stats()
 	fails.Store(true)
-	err := s.tags.Merge(context.Background(), true)
+	err := s.Tags().Merge(context.Background(), true)
 	if after := s.Tags().Stats(); err == nil || after.Files != before.Files || after.Merges != 0 {
 		t.Errorf("%+v, %+v before, %v", after, before, err)
 	}
 	s.Crash()
-	s = mustOpen(t, tagOptions(mem, clock))
+	s = storetest.Start(t, options(mem, clock))
 	defer s.Crash()
-	want.same(t, s, "after the merge")
+	want.Same(t, s, "after the merge")
 }

@@ -1,11 +1,10 @@
-package store
+package tagstore_test
 
 import (
 	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,56 +13,22 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/testkit/filetest"
 )
-
-// taggedDir returns a directory with a base, changes since, and nothing else of tags, and what
-// it holds.
-func taggedDir(t *testing.T, clock *testClock) (*vfs.MemFS, tagModel) {
-	t.Helper()
-	fs, want := vfs.NewMem(), tagModel{}
-	s := mustOpen(t, tagOptions(fs, clock))
-	b := tagBucket(t, s, "b")
-	for i := range 4 {
-		c := setTag(b, i, "host", fmt.Sprint("web", i))
-		mustTag(t, s, c)
-		want.apply("b", &c)
-		if _, err := s.Flush(context.Background()); err != nil {
-			t.Fatal(err)
-		}
-		if i == 1 {
-			if err := s.tags.Merge(context.Background(), true); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return fs, want
-}
-
-func tagFiles(t *testing.T, fs vfs.FS) []string {
-	t.Helper()
-	names, err := fs.List("/data/tags")
-	if err != nil {
-		t.Fatal(err)
-	}
-	slices.Sort(names)
-	return names
-}
 
 // TestEveryByteOfTags: a flipped bit in any byte of any copy is named by a check and by a start,
 // loses nothing, and the start writes the copy again.
 func TestEveryByteOfTags(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	whole, want := taggedDir(t, clock)
-	names := tagFiles(t, whole)
+	names := drivetest.TagFiles(t, whole)
 	if len(names) != 6 {
 		t.Fatalf("the directory has %q", names)
 	}
@@ -76,11 +41,11 @@ func TestEveryByteOfTags(t *testing.T) {
 		}
 		for at := rand.IntN(step); at < len(was); at += step {
 			fs := drivetest.Clone(t, whole, file, int64(at*8+rand.IntN(8)))
-			if r := mustCheck(t, fs, "/data"); !drivetest.ReportNames(&r, file) || r.Damaged != 1 {
+			if r := drivetest.Check(t, fs, "/data"); !drivetest.ReportNames(&r, file) || r.Damaged != 1 {
 				t.Fatalf("byte %d of %s: the check says %v", at, file, r.Damages)
 			}
-			s := mustOpen(t, tagOptions(fs, clock))
-			want.same(t, s, fmt.Sprintf("byte %d of %s", at, file))
+			s := storetest.Start(t, options(fs, clock))
+			want.Same(t, s, fmt.Sprintf("byte %d of %s", at, file))
 			if named, n := s.Damage(); n != 1 || !strings.Contains(named[0], file) {
 				t.Fatalf("byte %d of %s: the start says %q", at, file, named)
 			}
@@ -91,7 +56,7 @@ func TestEveryByteOfTags(t *testing.T) {
 			if _, err := fs.Stat("/data/lost+found/" + name + ".1"); err != nil {
 				t.Fatalf("byte %d of %s: %v", at, file, err)
 			}
-			if r := mustCheck(t, fs, "/data"); r.Damaged > 0 {
+			if r := drivetest.Check(t, fs, "/data"); r.Damaged > 0 {
 				t.Fatalf("byte %d of %s: after the start the check says %v", at, file, r.Damages)
 			}
 		}
@@ -102,9 +67,9 @@ func TestEveryByteOfTags(t *testing.T) {
 // served, and the start behind it finds a whole directory.
 func TestBothCopiesOfTags(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	whole, want := taggedDir(t, clock)
-	names := tagFiles(t, whole)
+	names := drivetest.TagFiles(t, whole)
 	for i := 0; i < len(names); i += 2 {
 		for _, missing := range []bool{false, true} {
 			fs := drivetest.Clone(t, whole, "", 0)
@@ -120,11 +85,11 @@ func TestBothCopiesOfTags(t *testing.T) {
 					})
 				}
 			}
-			if r := mustCheck(t, fs, "/data"); r.Damaged == 0 {
+			if r := drivetest.Check(t, fs, "/data"); r.Damaged == 0 {
 				t.Fatalf("%s: the check finds nothing", names[i])
 			}
-			s := mustOpen(t, tagOptions(fs, clock))
-			got := tagsOf(t, s)
+			s := storetest.Start(t, options(fs, clock))
+			got := drivetest.TagsOf(t, s)
 			for k, v := range got {
 				if want[k] != v {
 					t.Fatalf("%s: %v is invented", names[i], k)
@@ -136,16 +101,16 @@ func TestBothCopiesOfTags(t *testing.T) {
 			if _, n := s.Damage(); n == 0 || s.Tags().Stats().Lost < int64(len(want)-len(got)) {
 				t.Fatalf("%s, missing %t: nothing is counted: %+v", names[i], missing, s.Tags().Stats())
 			}
-			if err := s.tags.Merge(context.Background(), false); err != nil {
+			if err := s.Tags().Merge(context.Background(), false); err != nil {
 				t.Fatal(err)
 			}
 			s.Crash()
-			if r := mustCheck(t, fs, "/data"); r.Damaged != 1 ||
+			if r := drivetest.Check(t, fs, "/data"); r.Damaged != 1 ||
 				!strings.Contains(fmt.Sprint(r.Damages), "items are lost") {
 				t.Fatalf("%s: after the start the check says %v", names[i], r.Damages)
 			}
-			s = mustOpen(t, tagOptions(fs, clock))
-			got.same(t, s, names[i])
+			s = storetest.Start(t, options(fs, clock))
+			got.Same(t, s, names[i])
 			if n := s.Tags().Stats().Lost; n == 0 {
 				t.Fatalf("%s: the next start counts nothing", names[i])
 			}
@@ -161,34 +126,34 @@ func TestBothCopiesOfTags(t *testing.T) {
 // are.
 func TestTagsWithoutTheManifest(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	fs, want := taggedDir(t, clock)
 	for _, name := range []string{manifest.FirstName, manifest.SecondName} {
 		if err := fs.Remove("/data/" + name); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := mustOpen(t, tagOptions(fs, clock))
+	s := storetest.Start(t, options(fs, clock))
 	defer s.Crash()
-	want.same(t, s, "without the MANIFEST")
+	want.Same(t, s, "without the MANIFEST")
 }
 
 // TestTagsInASnapshot: a snapshot has the tags of its moment, in both copies, and a restore brings
 // them.
 func TestTagsInASnapshot(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	fs, want := taggedDir(t, clock)
-	s := mustOpen(t, tagOptions(fs, clock))
-	b := tagBucket(t, s, "b")
-	c := setTag(b, 9, "late", "x")
-	mustTag(t, s, c)
-	want.apply("b", &c)
-	if _, err := NewOperations(s).Snapshot(context.Background(), "snap"); err != nil {
+	s := storetest.Start(t, options(fs, clock))
+	b := drivetest.Bucket(t, s, "b")
+	c := drivetest.SetTag(b, 9, "late", "x")
+	drivetest.Tag(t, s, c)
+	want.Apply("b", &c)
+	if _, err := store.NewOperations(s.Store).Snapshot(context.Background(), "snap"); err != nil {
 		t.Fatal(err)
 	}
-	mustTag(t, s, setTag(b, 10, "later", "y"))
-	if err := s.tags.Merge(context.Background(), true); err != nil {
+	drivetest.Tag(t, s, drivetest.SetTag(b, 10, "later", "y"))
+	if err := s.Tags().Merge(context.Background(), true); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()
@@ -199,10 +164,10 @@ func TestTagsInASnapshot(t *testing.T) {
 		if err != nil || r.Check.TagEntries == 0 {
 			t.Fatalf("restore: %+v, %v", r, err)
 		}
-		o := tagOptions(fs, clock)
+		o := options(fs, clock)
 		o.Dir = to
-		again := mustOpen(t, o)
-		want.same(t, again, "restored")
+		again := storetest.Start(t, o)
+		want.Same(t, again, "restored")
 		if named, n := again.Damage(); n > 0 {
 			t.Errorf("restored: %q", named)
 		}
@@ -213,16 +178,16 @@ func TestTagsInASnapshot(t *testing.T) {
 // TestTagsExpire: the tags of a series go with its last point.
 func TestTagsExpire(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	s := mustOpen(t, tagOptions(fs, clock))
-	b := tagBucket(t, s, "b")
+	clock, fs := drivetest.NewClock(), vfs.NewMem()
+	s := storetest.Start(t, options(fs, clock))
+	b := drivetest.Bucket(t, s, "b")
 	if err := s.SetTTL("b", 3600); err != nil {
 		t.Fatal(err)
 	}
-	x := mustSession(t, s, "b")
+	x := drivetest.Session(t, s, "b")
 	for i := range 3 {
-		x.Point(key(i), uint64(clock.Now().Unix()), point.FromInt(1))
-		mustTag(t, s, setTag(b, i, "host", "web"))
+		x.Point(drivetest.Key(i), uint64(clock.Now().Unix()), point.FromInt(1))
+		drivetest.Tag(t, s, drivetest.SetTag(b, i, "host", "web"))
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
@@ -230,10 +195,9 @@ func TestTagsExpire(t *testing.T) {
 	if _, err := s.Flush(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	clock.Advance(2 * 24 * time.Hour)
-	s.clock.Advance()
-	x = mustSession(t, s, "b")
-	x.Point(key(0), uint64(clock.Now().Unix()), point.FromInt(1))
+	s.Pass(t, clock, 2*24*time.Hour)
+	x = drivetest.Session(t, s, "b")
+	x.Point(drivetest.Key(0), uint64(clock.Now().Unix()), point.FromInt(1))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -243,30 +207,27 @@ func TestTagsExpire(t *testing.T) {
 	if _, err := s.Merge(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	want := tagModel{{"b", string(key(0)), "host"}: "web"}
-	want.same(t, s, "expired")
-	if err := s.disk.Log.Sync(); err != nil {
-		t.Fatal(err)
-	}
+	want := drivetest.TagModel{{"b", string(drivetest.Key(0)), "host"}: "web"}
+	want.Same(t, s, "expired")
 	s.Crash()
-	s = mustOpen(t, tagOptions(fs, clock))
+	s = storetest.Start(t, options(fs, clock))
 	defer s.Crash()
-	want.same(t, s, "expired, after a start")
+	want.Same(t, s, "expired, after a start")
 }
 
 // TestTagsBesideAll: a check of a running store finds nothing wrong while tags are changed,
 // flushed and merged.
 func TestTagsBesideAll(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
-	s := mustOpen(t, tagOptions(fs, clock))
+	clock, fs := drivetest.NewClock(), vfs.NewMem()
+	s := storetest.Start(t, options(fs, clock))
 	defer s.Crash()
-	b := tagBucket(t, s, "b")
+	b := drivetest.Bucket(t, s, "b")
 	done := make(chan error, 1)
 	go func() {
 		for i := range 200 {
 			if _, err := s.Tags().Apply(context.Background(),
-				[]tags.Change{setTag(b, i%20, "host", fmt.Sprint(i))}); err != nil {
+				[]tags.Change{drivetest.SetTag(b, i%20, "host", fmt.Sprint(i))}); err != nil {
 				done <- err
 				return
 			}
@@ -277,7 +238,7 @@ func TestTagsBesideAll(t *testing.T) {
 				}
 			}
 			if i%20 == 0 {
-				if err := s.tags.Merge(context.Background(), true); err != nil {
+				if err := s.Tags().Merge(context.Background(), true); err != nil {
 					done <- err
 					return
 				}
@@ -285,7 +246,7 @@ func TestTagsBesideAll(t *testing.T) {
 		}
 		done <- nil
 	}()
-	op := NewOperations(s)
+	op := store.NewOperations(s.Store)
 	for {
 		select {
 		case err := <-done:

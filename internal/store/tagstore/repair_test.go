@@ -1,4 +1,4 @@
-package store
+package tagstore_test
 
 import (
 	"strings"
@@ -8,6 +8,8 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
+	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/testkit/filetest"
 )
 
@@ -15,9 +17,9 @@ import (
 // does not keep the node from serving (I6). The copy is written behind a later flush.
 func TestACopyOfTagsThatCannotBeMended(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
+	clock := drivetest.NewClock()
 	mem, want := taggedDir(t, clock)
-	name := tagFiles(t, mem)[0]
+	name := drivetest.TagFiles(t, mem)[0]
 	was := filetest.Read(t, mem, "/data/tags/"+name)
 	damageTags(t, mem, name)
 	var failing atomic.Bool
@@ -29,14 +31,14 @@ func TestACopyOfTagsThatCannotBeMended(t *testing.T) {
 		}
 		return nil
 	}))
-	s := mustOpen(t, tagOptions(fs, clock))
-	want.same(t, s, "while the device fails")
+	s := storetest.Start(t, options(fs, clock))
+	want.Same(t, s, "while the device fails")
 	if named, _ := s.Damage(); len(named) != 1 || !strings.Contains(named[0], name) {
 		t.Errorf("the start says %q", named)
 	}
 	failing.Store(false)
-	mustFlush(t, s)
-	if err := s.tags.Maintain(t.Context()); err != nil {
+	drivetest.Flush(t, s)
+	if err := s.Tags().Maintain(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	s.Crash()
