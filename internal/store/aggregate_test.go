@@ -3,10 +3,8 @@ package store
 import (
 	"context"
 	"math"
-	"math/big"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,7 +15,6 @@ import (
 
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/reader"
 )
@@ -314,48 +311,5 @@ func TestAggregatesBesideFlushesAndMerges(t *testing.T) {
 	wg.Wait()
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// Ranges at the ends of what a slot can be.
-func TestAggregatesOverFarRanges(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
-	defer s.Crash()
-	x := mustSession(t, s, "b")
-	x.Point(key(0), epoch, point.FromInt(7))
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	info, err := s.BucketByName("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		for _, from := range []int64{reader.MinFrom, -1 << 54, -5, 0, epoch - 1, epoch, epoch + 1,
-			buckets.MaxSlot, buckets.MaxSlot + 1, math.MaxInt64 - 1, math.MaxInt64} {
-			for _, step := range []int64{1, 2, 720, 1 << 31, buckets.MaxSlot, 1 << 61, 1 << 62,
-				math.MaxInt64} {
-				dst := make([]chunk.Header, 5)
-				if _, err := s.Series(info, key(0)).Aggregate(t.Context(), from, step, dst); err != nil {
-					t.Fatalf("from %d, step %d: %v", from, step, err)
-				}
-				for i := range dst {
-					// In numbers that do not overflow.
-					begin := new(big.Int).Add(big.NewInt(from),
-						new(big.Int).Mul(big.NewInt(step), big.NewInt(int64(i))))
-					off := new(big.Int).Sub(big.NewInt(epoch), begin)
-					want := off.Sign() >= 0 && off.Cmp(big.NewInt(step)) < 0
-					if h := dst[i]; want != (h.Count == 1) || want && int64(h.FirstOff) != off.Int64() {
-						t.Fatalf("from %d, step %d of %d: %+v, want a point: %v", from, i, step, h, want)
-					}
-				}
-			}
-		}
-		mustFlush(t, s)
-	}
-	if _, err := s.Series(info, key(0)).Aggregate(t.Context(), reader.MinFrom-1, 1,
-		make([]chunk.Header, 1)); err == nil || !strings.Contains(err.Error(), "the lowest is") {
-		t.Errorf("from below the lowest slot: %v", err)
 	}
 }

@@ -2,13 +2,8 @@ package store
 
 import (
 	"context"
-	"errors"
-	"testing"
-
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/reader"
@@ -61,54 +56,4 @@ func slotsOf(t fataler, of Series, from, n int64) chunk.Header {
 		}
 	}
 	return drivetest.Aggregates(words, from)
-}
-
-// What each returns ends the call, and readers leave the store.
-func TestAggregateEachEnds(t *testing.T) {
-	t.Parallel()
-	clock := newTestClock()
-	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
-	x := mustSession(t, s, "b")
-	for i := range 2 {
-		x.Point(key(i), epoch, point.FromInt(1))
-	}
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	info, err := s.BucketByName("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop := errors.New("enough")
-	handles := []Series{s.Series(info, key(0)), s.Series(info, key(1)), s.Series(info, key(0))}
-	calls := 0
-	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10),
-		func(int, reader.Stats, error) error {
-			if calls++; calls == 2 {
-				return stop
-			}
-			return nil
-		})
-	if !errors.Is(err, stop) || calls != 2 {
-		t.Errorf("%d calls, %v", calls, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	err = s.AggregateEach(ctx, handles, epoch, 60, make([]chunk.Header, 10),
-		func(_ int, _ reader.Stats, err error) error {
-			return err
-		})
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("given up: %v", err)
-	}
-	if err := s.Close(); err != nil { // waits for readers
-		t.Fatal(err)
-	}
-	err = s.AggregateEach(t.Context(), handles, epoch, 60, make([]chunk.Header, 10),
-		func(_ int, _ reader.Stats, err error) error {
-			return err
-		})
-	if err == nil {
-		t.Error("a closed store has aggregates")
-	}
 }

@@ -2,12 +2,7 @@ package store
 
 import (
 	"context"
-	"testing"
 
-	"github.com/cockroachdb/pebble/v2/vfs"
-
-	"dalmatiner/internal/codec/chunk"
-	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/drivetest"
 )
@@ -35,70 +30,4 @@ func mustDigest(t fataler, s *Store, info buckets.Info, key []byte, from, past i
 		t.Fatalf("%v", err)
 	}
 	return d
-}
-
-// The digest of a range does not change as its points go from the head to
-// flushes, overlays and windows; that of another word does.
-func TestDigestStaysAsPointsMove(t *testing.T) {
-	t.Parallel()
-	clock := newTestClock()
-	o := testOptions(vfs.NewMem(), clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	defer func() { s.Crash() }()
-	x := mustSession(t, s, "b")
-	for i := range 20_000 {
-		x.Point(key(0), uint64(epoch+i), point.FromInt(int64(i%1000)))
-		if i%600 == 0 {
-			clock.Set(int64(epoch+i) * 1e9)
-			s.clock.Advance()
-		}
-	}
-	info, err := s.BucketByName("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	number := int64(epoch / chunk.Slots)
-	ranges := [][2]int64{{number, number + 28}, {number + 3, number + 17}, {number + 5, number + 6},
-		{0, 1 << 50}, {-5, number + 1}}
-	var want []uint64
-	for _, r := range ranges {
-		want = append(want, mustDigest(t, s, info, key(0), r[0], r[1]))
-	}
-	if want[0] != naiveDigest(t, s, info, key(0), 0, number, number+28) || want[0] != want[3] ||
-		want[0] == want[1] || want[2] == 0 {
-		t.Fatalf("digests %x", want)
-	}
-	same := func(when string) {
-		t.Helper()
-		for i, r := range ranges {
-			if got := mustDigest(t, s, info, key(0), r[0], r[1]); got != want[i] {
-				t.Errorf("%s: digest %x of chunks %d, want %x", when, got, r, want[i])
-			}
-		}
-	}
-	mustFlush(t, s)
-	same("flushed")
-	clock.Advance(30 * 3600e9)
-	s.clock.Advance()
-	x.Point(key(0), uint64(clock.Now().Unix()), point.FromInt(1))
-	mustFlush(t, s)
-	ranges, want = ranges[:3], want[:3]
-	if _, err := s.Merge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	same("merged")
-	x.Point(key(0), epoch+7000, point.FromInt(7000%1000)) // the same value, late
-	mustFlush(t, s)
-	same("rewritten with the same")
-	x.Point(key(0), epoch+7000, point.FromInt(-1))
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if mustDigest(t, s, info, key(0), number, number+28) == want[0] {
-		t.Error("another value in the head does not count")
-	}
-	if d := mustDigest(t, s, info, key(77), 0, number+28); d != 0 {
-		t.Errorf("an unknown metric has the digest %x", d)
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // silence lets a series of h fall silent until it loses its column to another one.
@@ -76,7 +77,8 @@ func TestOlderValuesUnderAChunkThatDoesNotDecode(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.s.Crash()
-	if n := spoil(t, h.o.FS, "/data/"+file, bucket, key(1), epoch/chunk.Slots); n != chunk.Slots-100 {
+	n := drivetest.Spoil(t, h.o.FS, "/data/"+file, bucket, key(1), epoch/chunk.Slots)
+	if n != chunk.Slots-100 {
 		t.Fatalf("%d points were spoilt", n)
 	}
 	h.s = mustOpen(t, h.o)

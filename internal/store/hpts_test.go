@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"errors"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -355,31 +354,6 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 	}
 }
 
-// In a bucket without timestamps a read gives the begin of each set slot.
-func TestTimestampsOfAPlainBucket(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
-	defer s.Crash()
-	x := mustSession(t, s, "b")
-	x.Timestamped(key(0), epoch+1, point.FromInt(7), 12345)
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	info, err := s.BucketByName("b")
-	if err != nil {
-		t.Fatal(err)
-	}
-	values, timestamps := make([]uint64, 3), []uint64{9, 9, 9}
-	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values,
-		timestamps); err != nil {
-		t.Fatal(err)
-	}
-	if values[1] != point.FromInt(7) || timestamps[0] != 0 || timestamps[1] != (epoch+1)*second ||
-		timestamps[2] != 0 {
-		t.Errorf("read %x at %d", values, timestamps)
-	}
-}
-
 // A name of the greatest length fits a bucket with timestamps, and any name may
 // stand beside any other: there are no names that belong to timestamps.
 func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
@@ -412,58 +386,5 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 		if value[0] != point.FromInt(int64(i)) || timestamp[0] != epoch*second+uint64(i) {
 			t.Errorf("name %d holds %x at %d", i, value[0], timestamp[0])
 		}
-	}
-}
-
-// A reader beside a writer, sealing and flushes never sees a value with the
-// timestamp of another write.
-func TestAReaderSeesWholePairs(t *testing.T) {
-	t.Parallel()
-	clock := newTestClock()
-	s := mustOpen(t, testOptions(vfs.NewMem(), clock))
-	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	info := drivetest.TimestampedBucket(t, s)
-	const rounds = 2000
-	written := make(chan error, 1)
-	go func() {
-		x, err := s.NewSession(info)
-		if err != nil {
-			written <- err
-			return
-		}
-		for i := range uint64(rounds) {
-			for k := range 3 {
-				x.Timestamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
-			}
-			if _, err = x.Commit(); err == nil && i%500 == 499 {
-				_, err = s.Flush(context.Background())
-			}
-			if err != nil {
-				break
-			}
-		}
-		written <- errors.Join(err, x.Close())
-	}()
-	for last := int64(-1); last < rounds-1; {
-		var value, timestamp [1]uint64
-		if err := s.ReadTimestamped(context.Background(), info, key(1), epoch, value[:],
-			timestamp[:]); err != nil {
-			t.Fatal(err)
-		}
-		if value[0] == point.Unset {
-			continue
-		}
-		got := point.Int(value[0])
-		if got < last || timestamp[0] != epoch*second+uint64(got) {
-			t.Fatalf("value %d after %d has the timestamp of %d", got, last, timestamp[0]-epoch*second)
-		}
-		last = got
-	}
-	if err := <-written; err != nil {
-		t.Fatal(err)
 	}
 }

@@ -88,35 +88,6 @@ func TestResolutionsAndLimits(t *testing.T) {
 	check()
 }
 
-// Reads at the ends of all slots are empty, not a panic.
-func TestReadsBeyondAllSlots(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
-	defer s.Crash()
-	x := mustSession(t, s, "b")
-	x.Point(key(1), 0, point.FromInt(5))
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	info, _ := s.BucketByName("b")
-	for _, from := range []int64{math.MinInt64, -100, -3, 0, buckets.MaxSlot, math.MaxInt64 - 10,
-		math.MaxInt64} {
-		dst := make([]uint64, 10)
-		if err := s.Read(context.Background(), info, key(1), from, dst); err != nil {
-			t.Errorf("from %d: %v", from, err)
-		}
-		for i, w := range dst {
-			want := uint64(0)
-			if from <= 0 && from > -10 && i == int(-from) {
-				want = point.FromInt(5)
-			}
-			if w != want {
-				t.Errorf("from %d: %d is %x, want %x", from, i, w, want)
-			}
-		}
-	}
-}
-
 // The TTL hides at once what is older, and refuses it.
 func TestTTLHidesAndRefuses(t *testing.T) {
 	t.Parallel()

@@ -3,14 +3,17 @@ package drivetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/disk/segment"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/testkit/filetest"
 )
@@ -116,4 +119,55 @@ func Recommit(t testing.TB, fs vfs.FS, path string) {
 	if err := errors.Join(m.Commit(e), m.Close()); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Spoil writes a segment anew in which one chunk of a series is what no encoder makes, and every
+// checksum is right. It returns the points that are lost.
+func Spoil(t testing.TB, fs vfs.FS, path string, bucket uint64, key []byte,
+	number int64) (points int) {
+	t.Helper()
+	r, err := segment.Open(fs, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Close() }()
+	w, err := segment.Create(fs, path+".tmp")
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := r.Info()
+	w.Belongs(r.Origin())
+	w.Describe(info.Generation, info.WindowFirst, info.WindowChunks)
+	buckets, err := r.Buckets()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range buckets {
+		w.AddBucket(b)
+	}
+	if err := r.Series(func(s segment.Series) error { w.AddSeries(s); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	id := segment.Hash(metric.Series(bucket, key))
+	err = r.Each(func(b uint64, h segment.Hash, n int64, data []byte) error {
+		head, err := chunk.ParseHeader(data)
+		if err != nil {
+			return err
+		}
+		if b == bucket && h == id && n == number {
+			data, points = slices.Concat(data, []byte{0x5a}), head.Count // with one byte too many
+		}
+		return w.Add(b, h, n, head.Count, data)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	if err := fs.Rename(path+".tmp", path); err != nil {
+		t.Fatal(err)
+	}
+	Recommit(t, fs, path)
+	return points
 }

@@ -1,4 +1,4 @@
-package store
+package reader_test
 
 import (
 	"testing"
@@ -6,17 +6,19 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/reader"
+	"dalmatiner/internal/store/storetest"
 )
 
 // A read says how many slots it decoded from files and how many bytes their
 // chunks have: nothing for what is in memory.
 func TestAReadSaysWhatItTook(t *testing.T) {
 	t.Parallel()
-	fs, clock := vfs.NewMem(), newTestClock()
-	s := mustOpen(t, testOptions(fs, clock))
+	fs, clock := vfs.NewMem(), drivetest.NewClock()
+	s := storetest.Start(t, storetest.OptionsAt(fs, clock))
 	defer func() { s.Crash() }()
-	x := mustSession(t, s, "rows")
+	x := drivetest.Session(t, s, "rows")
 	from := clock.Now().Unix()
 	const slots = 1000
 	for i := range int64(slots) {

@@ -1,4 +1,4 @@
-package store
+package reader_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // Many series asked together have the points that were written of each, and no others: the latest
@@ -17,11 +19,11 @@ func TestManySeriesHavePoints(t *testing.T) {
 	const series = 3000 // in many groups, and more than are looked up together
 	for seed := range uint64(4) {
 		r := rand.New(rand.NewPCG(seed, 6))
-		clock := newTestClock()
-		o := testOptions(vfs.NewMem(), clock)
-		byHand(&o)
-		s := mustOpen(t, o)
-		x := mustSession(t, s, "rows")
+		clock := drivetest.NewClock()
+		o := storetest.OptionsAt(vfs.NewMem(), clock)
+		storetest.ByHand(&o)
+		s := storetest.Start(t, o)
+		x := drivetest.Session(t, s, "rows")
 		now := clock.Now().Unix()
 		set := make([]map[int64]bool, series)
 		for i := range set {
@@ -93,7 +95,7 @@ type writtenPoints struct {
 }
 
 // check asks for random series and ranges.
-func (h *writtenPoints) check(t *testing.T, s *Store, now int64) {
+func (h *writtenPoints) check(t *testing.T, s *storetest.Store, now int64) {
 	t.Helper()
 	b, err := s.Bucket("rows")
 	if err != nil {

@@ -1,4 +1,4 @@
-package store
+package reader_test
 
 import (
 	"math/rand/v2"
@@ -8,6 +8,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // No point lies outside of the extent, whatever is in memory, in flushes and in
@@ -16,11 +17,11 @@ func TestExtentHoldsEveryPoint(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(12) {
 		r := rand.New(rand.NewPCG(seed, 5))
-		clock := newTestClock()
-		o := testOptions(vfs.NewMem(), clock)
-		byHand(&o)
-		s := mustOpen(t, o)
-		x := mustSession(t, s, "rows")
+		clock := drivetest.NewClock()
+		o := storetest.OptionsAt(vfs.NewMem(), clock)
+		storetest.ByHand(&o)
+		s := storetest.Start(t, o)
+		x := drivetest.Session(t, s, "rows")
 		info, err := s.BucketByName("rows")
 		if err != nil {
 			t.Fatal(err)
@@ -45,7 +46,7 @@ func TestExtentHoldsEveryPoint(t *testing.T) {
 		}
 		now := clock.Now().Unix()
 		for range 100 {
-			series := int64(r.IntN(modelSeries))
+			series := int64(r.IntN(drivetest.CallSeries))
 			from, n := now-int64(r.IntN(250_000)), 1+int64(r.IntN(300_000))
 			first, past, err := s.Extent(t.Context(), info, key(int(series)), from, n)
 			if err != nil || first < from || past > from+n || first > past {

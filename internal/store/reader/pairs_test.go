@@ -1,8 +1,9 @@
-package store
+package reader_test
 
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,11 +12,92 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/chunk"
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/segment"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/testkit/filetest"
 )
+
+// In a bucket without timestamps a read gives the begin of each set slot.
+func TestTimestampsOfAPlainBucket(t *testing.T) {
+	t.Parallel()
+	s := storetest.Start(t, storetest.OptionsAt(vfs.NewMem(), drivetest.NewClock()))
+	defer s.Crash()
+	x := drivetest.Session(t, s, "b")
+	x.Timestamped(key(0), epoch+1, point.FromInt(7), 12345)
+	if err := x.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.BucketByName("b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, timestamps := make([]uint64, 3), []uint64{9, 9, 9}
+	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values,
+		timestamps); err != nil {
+		t.Fatal(err)
+	}
+	if values[1] != point.FromInt(7) || timestamps[0] != 0 || timestamps[1] != (epoch+1)*second ||
+		timestamps[2] != 0 {
+		t.Errorf("read %x at %d", values, timestamps)
+	}
+}
+
+// A reader beside a writer, sealing and flushes never sees a value with the
+// timestamp of another write.
+func TestAReaderSeesWholePairs(t *testing.T) {
+	t.Parallel()
+	clock := drivetest.NewClock()
+	s := storetest.Start(t, storetest.OptionsAt(vfs.NewMem(), clock))
+	defer func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	info := drivetest.TimestampedBucket(t, s)
+	const rounds = 2000
+	written := make(chan error, 1)
+	go func() {
+		x, err := s.NewSession(info)
+		if err != nil {
+			written <- err
+			return
+		}
+		for i := range uint64(rounds) {
+			for k := range 3 {
+				x.Timestamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
+			}
+			if _, err = x.Commit(); err == nil && i%500 == 499 {
+				_, err = s.Flush(context.Background())
+			}
+			if err != nil {
+				break
+			}
+		}
+		written <- errors.Join(err, x.Close())
+	}()
+	for last := int64(-1); last < rounds-1; {
+		var value, timestamp [1]uint64
+		if err := s.ReadTimestamped(context.Background(), info, key(1), epoch, value[:],
+			timestamp[:]); err != nil {
+			t.Fatal(err)
+		}
+		if value[0] == point.Unset {
+			continue
+		}
+		got := point.Int(value[0])
+		if got < last || timestamp[0] != epoch*second+uint64(got) {
+			t.Fatalf("value %d after %d has the timestamp of %d", got, last, timestamp[0]-epoch*second)
+		}
+		last = got
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+}
 
 // Where damage takes the values of a segment that corrects an older one, or their
 // timestamps, the points are unknown: neither has the timestamp of the other segment,
@@ -24,18 +106,18 @@ import (
 func TestDamageNeverMixesPairs(t *testing.T) {
 	t.Parallel()
 	for _, bit := range []bool{false, true} {
-		clock := newTestClock()
-		o := testOptions(vfs.NewMem(), clock)
-		byHand(&o)
-		s := mustOpen(t, o)
+		clock := drivetest.NewClock()
+		o := storetest.OptionsAt(vfs.NewMem(), clock)
+		storetest.ByHand(&o)
+		s := storetest.Start(t, o)
 		info := drivetest.TimestampedBucket(t, s)
-		id := s.buckets.ID(info.ID).SeriesID(key(0))
+		id := metric.Timestamped(info.ID, key(0))
 		if bit {
 			id = id.Timestamp()
 		}
 		var file string
 		for round := range uint64(2) { // the second corrects the first, and is damaged
-			x := mustSession(t, s, "b")
+			x := drivetest.Session(t, s, "b")
 			r := rand.New(rand.NewPCG(round, 1))
 			for slot := uint64(epoch); slot < epoch+700; slot++ {
 				for k := range 8 { // random bits, so that a chunk fills a block
@@ -56,13 +138,12 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 			t.Fatal(err)
 		}
 		damageChunk(t, o.FS, "/data/"+file, info.ID, segment.Hash(id))
-		s = mustOpen(t, o)
+		s = storetest.Start(t, o)
 		for _, when := range []string{"damaged", "merged", "opened again"} {
 			switch when {
 			case "merged":
-				clock.Advance(9 * time.Hour)
-				s.clock.Advance()
-				x := mustSession(t, s, "b")
+				s.Pass(t, clock, 9*time.Hour)
+				x := drivetest.Session(t, s, "b")
 				x.Timestamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
 				if err := x.Close(); err != nil {
 					t.Fatal(err)
@@ -75,7 +156,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 				}
 			case "opened again":
 				s.Crash()
-				s = mustOpen(t, o)
+				s = storetest.Start(t, o)
 			}
 			checkLostPairs(t, s, info, when, bit, before)
 		}
@@ -85,8 +166,8 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 
 // checkLostPairs wants no points of the first series, and its values where only the
 // timestamps are damaged.
-func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool,
-	before [700][2]uint64) {
+func checkLostPairs(t *testing.T, s *storetest.Store, info buckets.Info, when string,
+	timestamps bool, before [700][2]uint64) {
 	t.Helper()
 	for i, p := range readPairsOf(t, s, info) {
 		if p != [2]uint64{} {
@@ -118,8 +199,8 @@ func checkLostPairs(t *testing.T, s *Store, info buckets.Info, when string, time
 
 // checkOtherReads wants from aggregates, listings and, where nothing is unknown, reads
 // of older values what a read of values alone gives.
-func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, timestamps bool,
-	values []uint64) {
+func checkOtherReads(t *testing.T, s *storetest.Store, info buckets.Info, when string,
+	timestamps bool, values []uint64) {
 	t.Helper()
 	steps := make([]chunk.Header, len(values)/20)
 	if _, err := s.Series(info, key(0)).Aggregate(t.Context(), epoch, 20, steps); err != nil {
@@ -146,7 +227,7 @@ func checkOtherReads(t *testing.T, s *Store, info buckets.Info, when string, tim
 	}
 }
 
-func readPairsOf(t *testing.T, s *Store, info buckets.Info) (pairs [700][2]uint64) {
+func readPairsOf(t *testing.T, s *storetest.Store, info buckets.Info) (pairs [700][2]uint64) {
 	t.Helper()
 	values, timestamps := make([]uint64, len(pairs)), make([]uint64, len(pairs))
 	if err := s.ReadTimestamped(context.Background(), info, key(0), epoch, values,

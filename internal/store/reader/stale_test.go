@@ -1,4 +1,4 @@
-package store
+package reader_test
 
 import (
 	"slices"
@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/codec/chunk"
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // staleSlots are those of the markers that TestSeriesOfStaleMarkers sends, one in each of 30
@@ -25,15 +26,15 @@ func staleSlots() (slots []int64) {
 // memory, in flushes, in windows and their rollups. One with values before them has these.
 func TestSeriesOfStaleMarkers(t *testing.T) {
 	t.Parallel()
-	clock := newTestClock()
-	o := testOptions(vfs.NewMem(), clock)
-	byHand(&o)
-	s := mustOpen(t, o)
+	clock := drivetest.NewClock()
+	o := storetest.OptionsAt(vfs.NewMem(), clock)
+	storetest.ByHand(&o)
+	s := storetest.Start(t, o)
 	defer func() { s.Crash() }()
-	x := mustSession(t, s, "b")
+	x := drivetest.Session(t, s, "b")
 	for _, slot := range staleSlots() {
 		clock.Set((slot + 10) * int64(time.Second))
-		s.clock.Advance()
+		s.Follow(t, clock)
 		x.Point(key(0), uint64(slot), point.Stale)
 		x.Point(key(1), uint64(slot), point.FromInt(slot-epoch))
 		x.Point(key(1), uint64(slot)+1, point.Stale)
@@ -44,18 +45,17 @@ func TestSeriesOfStaleMarkers(t *testing.T) {
 	}
 	points := int64(3 * len(staleSlots()))
 	checkStale(t, s, "in memory")
-	mustFlush(t, s)
+	drivetest.Flush(t, s)
 	checkStale(t, s, "flushed")
 	if n := s.Stats().Segments.Points; n != points {
 		t.Errorf("the segments hold %d points, want %d with the stale markers", n, points)
 	}
-	clock.Advance(48 * time.Hour)
-	s.clock.Advance()
+	s.Pass(t, clock, 48*time.Hour)
 	x.Point(key(2), uint64(clock.Now().Unix()), point.FromInt(1)) // which closes the windows
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
-	mustFlush(t, s)
+	drivetest.Flush(t, s)
 	if _, err := s.Merge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -66,11 +66,11 @@ func TestSeriesOfStaleMarkers(t *testing.T) {
 	if n := s.Stats().Segments.Points; n != points+1 {
 		t.Errorf("the windows hold %d points, want %d with the stale markers", n, points+1)
 	}
-	mustBeSound(t, s)
+	s.CheckSound(t)
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s = mustOpen(t, o)
+	s = storetest.Start(t, o)
 	checkStale(t, s, "opened again")
 	info, err := s.BucketByName("b")
 	if err != nil {
@@ -81,7 +81,7 @@ func TestSeriesOfStaleMarkers(t *testing.T) {
 	}
 }
 
-func checkStale(t *testing.T, s *Store, when string) {
+func checkStale(t *testing.T, s *storetest.Store, when string) {
 	t.Helper()
 	b, err := s.Bucket("b")
 	if err != nil {
