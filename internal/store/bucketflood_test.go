@@ -13,6 +13,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // A flood of new buckets is refused where new series are, with the reason, before the
@@ -71,7 +72,7 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "new buckets are taken again", func() bool {
+	drivetest.Eventually(t, "new buckets are taken again", func() bool {
 		s.clock.Advance(10 * time.Millisecond)
 		_, err := s.EnsureBucket("after")
 		return err == nil

@@ -185,7 +185,7 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 		}
 	}
 	q.others.Store(0)
-	eventually(t, "points are taken and the flush is made by itself", func() bool {
+	drivetest.Eventually(t, "points are taken and the flush is made by itself", func() bool {
 		st := s.Stats()
 		return !st.DiskFull && !s.pressure.FlushFailed()
 	})
@@ -291,7 +291,7 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 				return nil
 			})
 			for range 3 {
-				within(t, "a flush that fails", func() {
+				drivetest.Within(t, "a flush that fails", func() {
 					if _, err := s.Flush(t.Context()); err == nil {
 						t.Error("a flush succeeds without its catalogue")
 					}
@@ -307,7 +307,7 @@ func TestAFailedCatalogueIsTriedAgain(t *testing.T) {
 				t.Errorf("%d words are missing meanwhile", n)
 			}
 			f.Clear()
-			eventually(t, "a flush succeeds", func() bool {
+			drivetest.Eventually(t, "a flush succeeds", func() bool {
 				_, err := s.Flush(t.Context())
 				return err == nil && s.Stats().Segments.Count == 1
 			})

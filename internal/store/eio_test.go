@@ -270,7 +270,7 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
 			acked = len(h.writes)
 		} else {
 			// Callers of the log hear of its end a moment before the store does.
-			eventually(t, "the store has failed with its log", func() bool {
+			drivetest.Eventually(t, "the store has failed with its log", func() bool {
 				return s.pressure.Failed() != nil
 			})
 		}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/cockroachdb/errors/oserror"
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -19,13 +18,12 @@ import (
 	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/compaction"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
 	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/testkit/filetest"
 	"dalmatiner/internal/write/head"
 )
-
-const patience = time.Minute
 
 // faultyDevice returns what a store on a device with faults is opened with, which
 // flushes and merges only when it is told to.
@@ -35,37 +33,6 @@ func faultyDevice() (*testClock, *vfs.MemFS, *faults, Options) {
 	o := testOptions(f.FS, clock)
 	byHand(&o)
 	return clock, mem, f, o
-}
-
-// within fails the test when f does not return in time.
-func within(t *testing.T, what string, f func()) {
-	t.Helper()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f()
-	}()
-	timer := time.NewTimer(patience)
-	defer timer.Stop()
-	select {
-	case <-done:
-	case <-timer.C:
-		t.Fatalf("%s did not end within %v", what, patience)
-	}
-}
-
-// eventually waits for a condition that another goroutine brings about.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
-		}
-		<-tick.C
-	}
 }
 
 // fatal counts the calls of OnFatal.
@@ -106,7 +73,7 @@ func TestAFailedSegmentIsWrittenByTheNextFlush(t *testing.T) {
 			}
 			h.check(t, s, "b", len(h.writes))
 			// a sealer counts what it sealed a moment later
-			eventually(t, "no sealed blocks and no late points are left", func() bool {
+			drivetest.Eventually(t, "no sealed blocks and no late points are left", func() bool {
 				u := s.Stats()
 				return u.Head.Sealed == 0 && u.Head.Late == 0
 			})
@@ -150,13 +117,15 @@ func TestHeldBackSendersGoOn(t *testing.T) {
 			}
 			done <- errors.Join(err, x.Close())
 		}()
-		eventually(t, "a sender is held back", func() bool { return s.Stats().Senders.Waits > 0 })
+		drivetest.Eventually(t, "a sender is held back", func() bool {
+			return s.Stats().Senders.Waits > 0
+		})
 		if release {
 			s.ReleaseSenders()
 		} else {
 			f.Clear()
 		}
-		within(t, "the sender", func() {
+		drivetest.Within(t, "the sender", func() {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
@@ -197,7 +166,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 		t.Fatal("a point was acknowledged whose fsync failed")
 	}
 	f.Clear()
-	eventually(t, "the fatal error is reported", func() bool { return fatals.Load() > 0 })
+	drivetest.Eventually(t, "the fatal error is reported", func() bool { return fatals.Load() > 0 })
 	// Blocks are opened and closed by writes that the log refuses.
 	for i := range uint64(8) {
 		y := mustSession(t, s, "b")
@@ -210,7 +179,7 @@ func TestAFailedLogEndsTheStore(t *testing.T) {
 	if _, err := s.CreateBucket(buckets.Info{Name: "new", Resolution: 1000, PPF: 1}); err == nil {
 		t.Error("a bucket was created without a log")
 	}
-	within(t, "Close", func() {
+	drivetest.Within(t, "Close", func() {
 		if s.Close() == nil {
 			t.Error("closing a store whose log failed is no error")
 		}
@@ -254,7 +223,7 @@ func TestAFailedCommitEndsTheStore(t *testing.T) {
 		if n := fatals.Load(); n != 1 {
 			t.Errorf("%d fatal errors, want 1", n)
 		}
-		within(t, "Close", func() { _ = s.Close() })
+		drivetest.Within(t, "Close", func() { _ = s.Close() })
 		for _, percent := range []int{0, 50, 100} {
 			o.FS = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: percent, RNG: r})
 			s = mustOpen(t, o)

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"maps"
@@ -196,7 +195,7 @@ func TestCrashInADeletion(t *testing.T) {
 		if err := errors.Join(x.Close(), s.disk.Log.Sync()); err != nil {
 			t.Fatal(err)
 		}
-		clone := cloneAt(f, mem, n)
+		clone := f.CloneAt(mem, n)
 		s.o.deleteSlice = 100
 		prefix, _ := metric.Key("series")
 		if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: prefix, Prefix: true},
@@ -303,32 +302,6 @@ func TestDeletingBesideSenders(t *testing.T) {
 	}
 	if got := s.Account().Total(info.ID); got.Received() != 2*(rounds+1)*width {
 		t.Errorf("%d points in the account, want %d", got.Received(), 2*(rounds+1)*width)
-	}
-}
-
-// A name that has no bytes is refused even where a column has lost its name.
-func TestAnEmptyNameIsNotADeletedSeries(t *testing.T) {
-	t.Parallel()
-	s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
-	defer s.Crash()
-	x := mustSession(t, s, "b")
-	x.Point(key(0), epoch, point.FromInt(1))
-	x.Point(key(1), epoch, point.FromInt(2))
-	if _, err := x.Commit(); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.DeleteSeries(context.Background(), "b", deletion.Choice{Key: key(1)},
-		false); err != nil {
-		t.Fatal(err)
-	}
-	x.Point(key(0), epoch+1, point.FromInt(1))
-	x.Point(nil, epoch+1, point.FromInt(7))
-	x.Points(bytes.Clone(nil), epoch+2, point.Append(nil, point.FromInt(7)))
-	if err := x.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if tot := x.Totals(); tot.Received != 5 || tot.Refused != 2 {
-		t.Errorf("%+v, want 2 of 5 refused", tot)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
-	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/damage"
@@ -360,29 +359,4 @@ func (m *forgetModel) step(what string) {
 		m.verify()
 	}
 	m.check()
-}
-
-// cloneAt keeps what a crash would leave before the n-th operation from now on, and returns what
-// gives that; nil while there were fewer. Compactions of the catalogue count in goroutines of their
-// own.
-func cloneAt(f *faults, mem *vfs.MemFS, n int) (kept func() *vfs.MemFS) {
-	var mu sync.Mutex
-	var clone *vfs.MemFS
-	count := 0
-	f.Set(func(op errorfs.Op) error {
-		mu.Lock()
-		defer mu.Unlock()
-		if op.Kind.ReadOrWrite() != errorfs.OpIsRead {
-			if count++; count == n {
-				clone = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50,
-					RNG: rand.New(rand.NewPCG(uint64(n), 1))})
-			}
-		}
-		return nil
-	})
-	return func() *vfs.MemFS {
-		mu.Lock()
-		defer mu.Unlock()
-		return clone
-	}
 }

@@ -51,6 +51,16 @@ func mustFlush(t fataler, s *Store) {
 	drivetest.Flush(t, s)
 }
 
+func pass(s *Store, clock *testClock, d time.Duration) {
+	clock.Advance(d)
+	s.clock.Advance()
+}
+
+// passing returns a function that moves the clock on, and the store follows.
+func passing(s *Store, clock *testClock) func(time.Duration) {
+	return func(d time.Duration) { pass(s, clock, d) }
+}
+
 func mustCheck(t fataler, fs vfs.FS, dir string) fsck.Report {
 	t.Helper()
 	return drivetest.Check(t, fs, dir)

@@ -18,6 +18,7 @@ import (
 	"dalmatiner/internal/store/compaction"
 	"dalmatiner/internal/store/deletion"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/testkit/filetest"
 	"dalmatiner/internal/write/intake"
 )
 
@@ -175,7 +176,7 @@ func TestMarksBesideDamage(t *testing.T) {
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 || !unchanged(before) {
 		t.Fatalf("%d words are missing before; unchanged: %v", n, unchanged(before))
 	}
-	f.Set(badStart(flushed))
+	f.Set(filetest.BadStart(flushed))
 	for range 2 { // the second time it is known
 		m := h.Mark()
 		if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n == 0 {
@@ -199,7 +200,7 @@ func TestMarksBesideDamage(t *testing.T) {
 	if unchanged(m) {
 		t.Error("a new series may be one of which the name was lost: all is said to be unchanged")
 	}
-	f.Set(badStart(flushed))
+	f.Set(filetest.BadStart(flushed))
 	for range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {
 			t.Fatalf("a merge of what cannot be read: %v", err)

@@ -17,6 +17,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/flush"
 )
 
@@ -58,7 +59,7 @@ func TestBucketsFlushesAndSendersDoNotBlock(t *testing.T) {
 			}
 		}
 	})
-	within(t, "the load", all.Wait)
+	drivetest.Within(t, "the load", all.Wait)
 	var received uint64
 	for id, c := range s.Account().Totals() {
 		if id != account.DeletedBuckets && s.buckets.ID(id) == nil {
@@ -106,7 +107,7 @@ func TestABucketChangeBesideAFlushIsKept(t *testing.T) {
 							_, err := s.Flush(context.Background())
 							flushed <- err
 						}()
-						eventually(t, "the flush has taken what it writes", captured)
+						drivetest.Eventually(t, "the flush has taken what it writes", captured)
 					})
 				}
 				return nil
@@ -312,7 +313,7 @@ func TestAClockSetBackStillSealsAndFlushes(t *testing.T) {
 		s.clock.Advance()
 		s.upkeep.EverySecond()
 	}
-	eventually(t, "the point is in a segment", func() bool {
+	drivetest.Eventually(t, "the point is in a segment", func() bool {
 		s.upkeep.EverySecond()
 		return s.Stats().Segments.Points == 1
 	})

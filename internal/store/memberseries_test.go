@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -16,7 +14,6 @@ import (
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
-	"dalmatiner/internal/store/drivetest"
 )
 
 // Deletions of other nodes and series that are given up, beside all else that happens to series:
@@ -113,157 +110,6 @@ func (m *forgetModel) drop() {
 			m.t.Fatalf("series %x is still there", id)
 		}
 	}
-}
-
-// A crash at any operation of the disk leaves each series whole or gone, and gone for good once the
-// token was waited for. What was deleted at an incarnation that this store never had begins anew in
-// it.
-func TestDeletionsElsewhereSurviveCrashes(t *testing.T) {
-	t.Parallel()
-	const n = 12
-	for at := range 60 {
-		mem := vfs.NewCrashableMem()
-		f := newFaults(mem)
-		o := testOptions(f.FS, newTestClock())
-		byHand(&o)
-		o.WALInterval = time.Millisecond
-		s := mustOpen(t, o)
-		drivetest.SendRows(t, s, 0, 5)
-		mustFlush(t, s)
-		b := s.buckets.Get("rows")
-		before := b.Counts().Series
-		clone := cloneAt(f, mem, 1+at)
-		var list []deletion.At
-		foreign := uint64(o.Now().UnixNano()) + 5
-		for i := range n {
-			list = append(list, deletion.At{ID: b.SeriesID(key(i)), Incarnation: foreign + uint64(i%3)})
-		}
-		absent := metric.SeriesID{9, 9, 9}
-		list = append(list, deletion.At{ID: absent, Incarnation: foreign})
-		token, err := s.DeleteSeriesAt(t.Context(), b.ID, list)
-		if err == nil {
-			err = s.Intake().WaitDurable(t.Context(), token)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		left := clone()
-		done := left == nil
-		if done {
-			left = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: at % 2 * 50,
-				RNG: rand.New(rand.NewPCG(uint64(at), 1))})
-		}
-		f.Clear()
-		s.Crash()
-		o.FS = left
-		s = mustOpen(t, o)
-		b = s.buckets.Get("rows")
-		for i := range n {
-			gone := s.Incarnation(b.ID, b.SeriesID(key(i))) == foreign+uint64(i%3)
-			if done && !gone {
-				t.Fatalf("crash %d: series %d is there again", at, i)
-			}
-			for slot, w := range readAll(t, s, "rows", i, epoch, 5) {
-				if want := drivetest.RowWord(i, epoch+int64(slot)); !gone && w != want || gone && w != 0 {
-					t.Fatalf("crash %d: series %d, deleted %t, has %x in slot %d", at, i, gone, w, slot)
-				}
-			}
-		}
-		if done && (s.Incarnation(b.ID, absent) != foreign || b.Counts().Series != before-n) {
-			t.Fatalf("crash %d: incarnation %d of a series that was never here, want %d; %d series", at,
-				s.Incarnation(b.ID, absent), foreign, b.Counts().Series)
-		}
-		s.Crash()
-	}
-}
-
-// A series that is given up and comes back has what was written since, and its incarnation.
-func TestDroppedSeriesComeBackEmpty(t *testing.T) {
-	t.Parallel()
-	clock := newTestClock()
-	fs := vfs.NewCrashableMem()
-	o := testOptions(fs, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	send := func(slot uint64, v int64) {
-		t.Helper()
-		x := mustSession(t, s, "b")
-		for i := range 3 {
-			x.Point(key(i), epoch+slot, point.FromInt(v))
-		}
-		if err := x.Close(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	send(0, 1)
-	b := s.buckets.Get("b")
-	if _, err := s.DeleteSeriesAt(t.Context(), b.ID,
-		[]deletion.At{{ID: b.SeriesID(key(1)), Incarnation: 77}}); err != nil {
-		t.Fatal(err)
-	}
-	send(1, 2)
-	mustFlush(t, s)
-	send(2, 3)
-	if err := s.DropSeries(b.ID, []metric.SeriesID{b.SeriesID(key(0)), b.SeriesID(key(1)),
-		b.SeriesID(key(9))}); err != nil {
-		t.Fatal(err)
-	}
-	send(3, 4)
-	if err := s.disk.Log.Sync(); err != nil {
-		t.Fatal(err)
-	}
-	clone := fs.CrashClone(vfs.CrashCloneCfg{})
-	checkDropped(t, s)
-	mustFlush(t, s)
-	if _, err := s.Merge(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	checkDropped(t, s)
-	s.Crash()
-	o.FS = clone
-	s = mustOpen(t, o)
-	defer func() { s.Crash() }()
-	checkDropped(t, s)
-	mustFlush(t, s)
-	checkDropped(t, s)
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	s = mustOpen(t, o)
-	checkDropped(t, s)
-}
-
-// checkDropped checks what TestDroppedSeriesComeBackEmpty leaves.
-func checkDropped(t *testing.T, s *Store) {
-	t.Helper()
-	for i, want := range [][]int64{{0, 0, 0, 4}, {0, 0, 0, 4}, {1, 2, 3, 4}} {
-		var words []uint64
-		for _, v := range want {
-			w := point.FromInt(v)
-			if v == 0 {
-				w = point.Unset
-			}
-			words = append(words, w)
-		}
-		if got := readAll(t, s, "b", i, epoch, 4); !slices.Equal(got, words) {
-			t.Errorf("series %d has %x, want %x", i, got, words)
-		}
-	}
-	b := s.buckets.Get("b")
-	for i, want := range []uint64{0, 77, 0} {
-		if got := s.Incarnation(b.ID, b.SeriesID(key(i))); got != want {
-			t.Errorf("series %d is in incarnation %d, want %d", i, got, want)
-		}
-	}
-	all := map[metric.SeriesID]uint64{}
-	s.Incarnations(func(bucket uint64, id metric.SeriesID, n uint64) bool {
-		all[id] = n
-		return bucket == b.ID
-	})
-	if len(all) != 1 || all[b.SeriesID(key(1))] != 77 {
-		t.Errorf("incarnations %v", all)
-	}
-	checkClean(t, s)
 }
 
 // Deletions and series of a bucket that is not here are an error; EachSeries has every series once,

@@ -314,7 +314,9 @@ func TestNewSeriesWaitForTheReplay(t *testing.T) {
 		x.Point(key(1_000_001), epoch, point.FromInt(7))
 		done <- x.Close()
 	}()
-	eventually(t, "the log is left alone", func() bool { return w.s.Stats().Replay.Left > 0 })
+	drivetest.Eventually(t, "the log is left alone", func() bool {
+		return w.s.Stats().Replay.Left > 0
+	})
 	select {
 	case err := <-done:
 		t.Fatalf("a new series did not wait: %v", err)
@@ -383,7 +385,7 @@ func TestABacklogThatCannotBeRead(t *testing.T) {
 		t.Error("a write over what cannot be read")
 	}
 	close(w.hold)
-	deadline, cancel := context.WithTimeout(context.Background(), patience)
+	deadline, cancel := context.WithTimeout(context.Background(), drivetest.Patience)
 	defer cancel()
 	if err := w.s.replay.All(deadline); err == nil || errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("after a replay that failed: %v", err)

@@ -88,7 +88,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 		t.Errorf("%d bytes in use, the limit is %d", most, testLimit)
 	}
 	// What the flood left is idle now.
-	eventually(t, "new series are taken again", func() bool {
+	drivetest.Eventually(t, "new series are taken again", func() bool {
 		s.clock.Advance(10 * time.Millisecond)
 		return !s.columns.Names().Full()
 	})
@@ -142,7 +142,7 @@ func TestOpenBlocksCountWhatTheirFlushTakes(t *testing.T) {
 	s.flusher.Count()
 	open, blocks := s.flusher.Need(), s.arenas.InUse()
 	s.upkeep.Relieve(memory.Hold)
-	eventually(t, "all blocks are sealed", func() bool { return s.arenas.InUse() == 0 })
+	drivetest.Eventually(t, "all blocks are sealed", func() bool { return s.arenas.InUse() == 0 })
 	s.flusher.Count()
 	s.o.Memory.Look()
 	t.Logf("%d series: blocks of %d bytes, a flush needs %d; sealed %d, it needs %d; %d in use", i,
@@ -177,7 +177,9 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	s.o.Memory.Add(memory.Pool{Name: "test", Use: func() int64 { n := <-extra; extra <- n; return n }})
 	// Points that nothing can free yet: the store is young and idle.
 	s.pressure.AddSealed(testLimit / 8)
-	eventually(t, "the level is Hold", func() bool { return s.o.Memory.Look() == memory.Hold })
+	drivetest.Eventually(t, "the level is Hold", func() bool {
+		return s.o.Memory.Look() == memory.Hold
+	})
 	s.defineSeries(t, "b", 2)
 	nonBlocking.Point(key(0), epoch, point.FromInt(1))
 	if err := nonBlocking.Close(); err != nil {
@@ -191,7 +193,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 		patient.Point(key(1), epoch, point.FromInt(1))
 		done <- patient.Close()
 	}()
-	eventually(t, "the sender is held", func() bool { return s.Stats().Senders.Held == 1 })
+	drivetest.Eventually(t, "the sender is held", func() bool { return s.Stats().Senders.Held == 1 })
 	<-extra
 	extra <- 0
 	if err := <-done; err != nil {
@@ -272,7 +274,7 @@ func TestRelief(t *testing.T) {
 	s.clock.Advance(10 * time.Second)
 	s.Store.clock.Advance()
 	s.upkeep.Relieve(memory.Urgent)
-	eventually(t, "the idle block is encoded and its memory is given back", func() bool {
+	drivetest.Eventually(t, "the idle block is encoded and its memory is given back", func() bool {
 		s.upkeep.Relieve(memory.Urgent)
 		rows, tables, warm := s.arenas.Bytes()
 		return rows+tables+warm == 0
@@ -281,7 +283,7 @@ func TestRelief(t *testing.T) {
 	held.Store(true)
 	waited := make(chan error, 1)
 	go func() { waited <- s.pressure.Hold(t.Context(), held.Load, false) }()
-	eventually(t, "a sender waits", func() bool { return s.pressure.Waiting() == 1 })
+	drivetest.Eventually(t, "a sender waits", func() bool { return s.pressure.Waiting() == 1 })
 	if !s.upkeep.Yields(false) {
 		t.Error("a merge does not yield to a sender that waits")
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/replay"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
@@ -76,7 +77,7 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 			done <- w.s.Read(ctx, info, key(w.known[0]), modelFrom, make([]uint64, modelSlots))
 		}()
 	}
-	eventually(t, "the readers wait", func() bool {
+	drivetest.Eventually(t, "the readers wait", func() bool {
 		return w.s.pressure.Waiting() == int64(cap(done))
 	})
 	cancel()
@@ -174,7 +175,7 @@ func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 	w.s.pressure.AddSealed(1 << 20)
 	w.s.ReleaseSenders()
 	close(w.hold)
-	eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
+	drivetest.Eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
 	if w.s.Stats().Replay.Left == 0 {
 		t.Error("the replay is over")
 	}
@@ -203,7 +204,7 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	}
 	w.s.pressure.AddSealed(1 << 20)
 	close(w.hold)
-	eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
+	drivetest.Eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
 	x := mustSession(t, w.s, "b")
 	w.s.ReleaseSenders()
 	x.Point(key(1_000_000), epoch, 1)
@@ -237,7 +238,7 @@ func TestAReplayEndsWhenTheLogHasFailed(t *testing.T) {
 	if err := errors.Join(x.Close(), w.s.disk.Log.Sync()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a log that cannot be synced: %v", err)
 	}
-	eventually(t, "the store knows", func() bool { return w.s.pressure.Failed() != nil })
+	drivetest.Eventually(t, "the store knows", func() bool { return w.s.pressure.Failed() != nil })
 	x = mustSession(t, w.s, "b")
 	waited := make(chan error)
 	go func() {

@@ -10,6 +10,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 )
 
 // While many series are deleted, flushes are done and new series begin; those
@@ -34,7 +35,7 @@ func TestFlushesAndSendersDoNotWaitForADeletion(t *testing.T) {
 		}
 	}
 	slot := int64(epoch)
-	eventually(t, "a flush and a new series come in between", func() bool {
+	drivetest.Eventually(t, "a flush and a new series come in between", func() bool {
 		send(slot)
 		done, before := make(chan error, 1), s.Stats().Deleted.Series
 		go func() {

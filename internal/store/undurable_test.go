@@ -324,7 +324,7 @@ func TestAStartThatRebuildsIsCutOff(t *testing.T) {
 	for n := 1; ; n++ {
 		mem := clone.CrashClone(vfs.CrashCloneCfg{})
 		f := newFaults(mem)
-		cut := cloneAt(f, mem, n)
+		cut := f.CloneAt(mem, n)
 		o := u.o
 		o.FS = f.FS
 		s := mustOpen(t, o)

@@ -82,7 +82,7 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 	read("without room")
 	crashed := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 0})
 	f.Clear()
-	eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })
+	drivetest.Eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })
 	read("with room")
 	if r, err := s.Merge(t.Context()); err != nil || r.Removed == 0 {
 		t.Fatalf("a merge with room: %+v, %v", r, err)
@@ -172,7 +172,7 @@ func TestAStartWithNothingFree(t *testing.T) {
 				t.Fatalf("%d words are missing, %d fatal errors: %v", n, fatals.Load(), s.pressure.Failed())
 			}
 			q.others.Store(0)
-			eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })
+			drivetest.Eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })
 			drivetest.SendNoise(t, s, "a", epoch+301, epoch+400)
 			mustFlush(t, s)
 			if n := fatals.Load(); n != 0 {

@@ -16,6 +16,7 @@ import (
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/reader"
 )
 
@@ -300,7 +301,7 @@ func TestCloseWaitsForReaders(t *testing.T) {
 		}
 	}()
 	words := make([]uint64, 1)
-	eventually(t, "reads are refused", func() bool {
+	drivetest.Eventually(t, "reads are refused", func() bool {
 		return errors.Is(p.s.Read(context.Background(), p.info, key(0), epoch, words), ErrClosed)
 	})
 	close(release)

@@ -171,3 +171,18 @@ func Spoil(t testing.TB, fs vfs.FS, path string, bucket uint64, key []byte,
 	Recommit(t, fs, path)
 	return points
 }
+
+// MergedFiles returns what is in the directories of merges.
+func MergedFiles(t testing.TB, fs vfs.FS) (files []string) {
+	t.Helper()
+	for _, kind := range []manifest.Kind{manifest.Window, manifest.Overlay} {
+		names, err := fs.List(Dir + "/" + datadir.SegmentDirs[kind])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range names {
+			files = append(files, datadir.SegmentDirs[kind]+"/"+name)
+		}
+	}
+	return files
+}

@@ -17,9 +17,6 @@ import (
 	"dalmatiner/internal/store/snapshot"
 )
 
-// patience is how long a test waits for what must come.
-const patience = time.Minute
-
 // OptionsAt returns Options with a file system and a clock. The log is synced when a test wants it.
 func OptionsAt(fs vfs.FS, clock *drivetest.Clock) store.Options {
 	o := Options()
@@ -125,15 +122,9 @@ func (s *Store) CheckSound(t drivetest.TB) {
 // time.
 func (s *Store) Follow(t drivetest.TB, clock *drivetest.Clock) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for s.Now().Before(clock.Now()) {
-		if time.Now().After(deadline) {
-			t.Fatalf("the store is at %v after %v, the clock at %v", s.Now(), patience, clock.Now())
-		}
-		<-tick.C
-	}
+	drivetest.Eventually(t, "the store sees the time of the clock", func() bool {
+		return !s.Now().Before(clock.Now())
+	})
 }
 
 // Pass moves the clock, and the store follows.

@@ -1,8 +1,11 @@
 package filetest
 
 import (
+	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
@@ -42,4 +45,39 @@ func (f *Faults) Fail(part string, kinds ...errorfs.OpKind) {
 		}
 		return nil
 	})
+}
+
+// CloneAt keeps what a crash would leave before the n-th operation from now on, and returns what
+// gives that; nil while there were fewer. Compactions of the catalogue count in goroutines of their
+// own.
+func (f *Faults) CloneAt(mem *vfs.MemFS, n int) (kept func() *vfs.MemFS) {
+	var mu sync.Mutex
+	var clone *vfs.MemFS
+	count := 0
+	f.Set(func(op errorfs.Op) error {
+		mu.Lock()
+		defer mu.Unlock()
+		if op.Kind.ReadOrWrite() != errorfs.OpIsRead {
+			if count++; count == n {
+				clone = mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50,
+					RNG: rand.New(rand.NewPCG(uint64(n), 1))})
+			}
+		}
+		return nil
+	})
+	return func() *vfs.MemFS {
+		mu.Lock()
+		defer mu.Unlock()
+		return clone
+	}
+}
+
+// BadStart is a rule for a file whose beginning the device cannot read.
+func BadStart(file string) func(errorfs.Op) error {
+	return func(op errorfs.Op) error {
+		if op.Kind == errorfs.OpFileReadAt && strings.HasSuffix(op.Path, file) && op.Offset == 0 {
+			return syscall.EIO
+		}
+		return nil
+	}
 }

@@ -1,71 +1,88 @@
-package store
+package deletion_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/incarnation"
+	"dalmatiner/internal/model/metric"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/deletion"
+	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/inventory"
+	"dalmatiner/internal/store/storetest"
+	"dalmatiner/internal/testkit/filetest"
 )
 
 // deletedStore has two series with the same points, of which one was deleted and
 // sent again, and is as a merge of all leaves it.
 type deletedStore struct {
 	fs    *vfs.MemFS
-	clock *testClock
-	o     Options
-	s     *Store
+	clock *drivetest.Clock
+	o     store.Options
+	s     *storetest.Store
+	info  buckets.Info
 	old   map[string][]byte // files of segments from before the deletion
 }
 
 func newDeletedStore(t *testing.T) *deletedStore {
-	d := &deletedStore{fs: vfs.NewMem(), clock: newTestClock(), old: map[string][]byte{}}
-	d.o = testOptions(d.fs, d.clock)
-	byHand(&d.o)
-	d.s = mustOpen(t, d.o)
-	d.send(t, 1, key(0), key(1))
-	mustFlush(t, d.s)
-	for _, seg := range d.s.versions.Latest().Segments {
-		data, err := durable.ReadFile(d.fs, d.s.path(seg.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		d.old[d.s.path(seg.Name())] = data
+	d := &deletedStore{fs: vfs.NewMem(), clock: drivetest.NewClock(), old: map[string][]byte{}}
+	d.o = storetest.OptionsAt(d.fs, d.clock)
+	storetest.ByHand(&d.o)
+	d.s = storetest.Start(t, d.o)
+	d.send(t, 1, drivetest.Key(0), drivetest.Key(1))
+	d.info = mustBucket(t, d.s, "b")
+	drivetest.Flush(t, d.s)
+	for _, seg := range d.segments(t) {
+		d.old["/data/"+seg.File] = filetest.Read(t, d.fs, "/data/"+seg.File)
 	}
-	if _, err := d.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: key(0)}, false); err != nil {
+	if _, err := d.s.DeleteSeries(t.Context(), "b", deletion.Choice{Key: drivetest.Key(0)},
+		false); err != nil {
 		t.Fatal(err)
 	}
-	mustFlush(t, d.s)
+	drivetest.Flush(t, d.s)
 	d.settle(t)
 	return d
+}
+
+// segments returns those that the MANIFEST names.
+func (d *deletedStore) segments(t *testing.T) []inventory.Segment {
+	t.Helper()
+	list, err := store.NewOperations(d.s.Store).Segments(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
 }
 
 // settle merges until nothing needs the tombstone any more.
 func (d *deletedStore) settle(t *testing.T) {
 	t.Helper()
-	d.clock.Advance(2 * 24 * time.Hour)
-	d.s.clock.Advance()
-	d.send(t, 2, key(1))
+	d.s.Pass(t, d.clock, 2*24*time.Hour)
+	d.send(t, 2, drivetest.Key(1))
 	for range 3 {
-		mustFlush(t, d.s)
+		drivetest.Flush(t, d.s)
 		if _, err := d.s.Merge(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	d.clock.Advance(time.Minute)
-	d.send(t, 2, key(1))
-	mustFlush(t, d.s) // which names the deletion once more
+	d.send(t, 2, drivetest.Key(1))
+	drivetest.Flush(t, d.s) // which names the deletion once more
 }
 
 func (d *deletedStore) send(t *testing.T, v int64, keys ...[]byte) {
 	t.Helper()
-	x := mustSession(t, d.s, "b")
+	x := drivetest.Session(t, d.s, "b")
 	for _, k := range keys {
 		for i := range int64(100) {
 			x.Point(k, uint64(d.clock.Now().Unix()-i), point.FromInt(v))
@@ -77,7 +94,7 @@ func (d *deletedStore) send(t *testing.T, v int64, keys ...[]byte) {
 }
 
 func (d *deletedStore) incarnation() uint64 {
-	return d.s.incarnationOf(d.s.buckets.Get("b").ID, key(0))
+	return d.s.Incarnation(d.info.ID, metric.Series(d.info.ID, drivetest.Key(0)))
 }
 
 // A deletion is remembered after its tombstone has done its work, and after that
@@ -96,9 +113,9 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 		if late {
 			d.clock.Advance(8 * 24 * time.Hour)
 		}
-		d.s.clock.Advance()
-		d.send(t, 3, key(1))
-		mustFlush(t, d.s)
+		d.s.Follow(t, d.clock)
+		d.send(t, 3, drivetest.Key(1))
+		drivetest.Flush(t, d.s)
 		for _, reopened := range []bool{false, true} {
 			want := n
 			if late {
@@ -115,7 +132,7 @@ func TestDeletionIsRememberedForAMonth(t *testing.T) {
 			if err := d.s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			d.s = mustOpen(t, d.o)
+			d.s = storetest.Start(t, d.o)
 		}
 		d.s.Crash()
 	}
@@ -127,11 +144,11 @@ func (d *deletedStore) damage(t *testing.T, manifests []string, windows bool) {
 	t.Helper()
 	gone := []string{}
 	for _, name := range manifests {
-		gone = append(gone, d.s.path(name))
+		gone = append(gone, "/data/"+name)
 	}
-	for _, seg := range d.s.versions.Latest().Segments {
-		if windows && seg.Meta.Kind == manifest.Window {
-			gone = append(gone, d.s.path(seg.Name()))
+	for _, seg := range d.segments(t) {
+		if windows && strings.HasPrefix(seg.File, datadir.SegmentDirs[manifest.Window]) {
+			gone = append(gone, "/data/"+seg.File)
 		}
 	}
 	if err := d.s.Close(); err != nil {
@@ -164,16 +181,16 @@ func TestOldCopyBringsNothingBack(t *testing.T) {
 					t.Fatal("the tombstone is still there: nothing is tried")
 				}
 				d.damage(t, lost, windows)
-				d.s = mustOpen(t, d.o)
+				d.s = storetest.Start(t, d.o)
 				d.mustBeDeleted(t, "opened", n)
 				d.settle(t)
 				d.mustBeDeleted(t, "merged", n)
 				if err := d.s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				d.s = mustOpen(t, d.o)
+				d.s = storetest.Start(t, d.o)
 				d.mustBeDeleted(t, "opened again", n)
-				d.send(t, 9, key(0))
+				d.send(t, 9, drivetest.Key(0))
 				if got := d.incarnation(); got != n {
 					t.Errorf("it begins anew in incarnation %d, want %d", got, n)
 				}
@@ -197,10 +214,10 @@ func (d *deletedStore) mustBeDeleted(t *testing.T, when string, n uint64) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if listed[string(key(0))] || !listed[string(key(1))] {
+	if listed[string(drivetest.Key(0))] || !listed[string(drivetest.Key(1))] {
 		t.Errorf("%s: listed are %v", when, listed)
 	}
-	for i, w := range readAll(t, d.s, "b", 0, epoch-200, 400) {
+	for i, w := range drivetest.Words(t, d.s, "b", 0, epoch-200, 400) {
 		if w != 0 {
 			t.Fatalf("%s: slot %d of the deleted series holds %x", when, i, w)
 		}
