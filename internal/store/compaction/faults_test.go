@@ -174,7 +174,7 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	storetest.ByHand(&o)
 	s := storetest.Start(t, o)
 	defer func() { s.Crash() }()
-	flushed := drivetest.FlushToMerge(t, s, passing(t, s, clock))
+	flushed := drivetest.FlushToMerge(t, s, s.Passing(t, clock))
 	// The reads load the indexes.
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Fatalf("%d words are missing before", n)
@@ -219,7 +219,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	storetest.ByHand(&o)
 	s := storetest.Start(t, o)
 	defer func() { s.Crash() }()
-	flushed := drivetest.FlushToMerge(t, s, passing(t, s, clock))
+	flushed := drivetest.FlushToMerge(t, s, s.Passing(t, clock))
 	f.Set(filetest.BadStart(flushed))
 	for n := range compaction.MaxUnread {
 		if _, err := s.Merge(t.Context()); !errors.Is(err, syscall.EIO) {

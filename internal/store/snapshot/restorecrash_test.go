@@ -4,10 +4,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"dalmatiner/internal/disk/datadir"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/snapshot"
 	"dalmatiner/internal/store/storetest"
@@ -16,25 +14,11 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// merged returns the image of a store that drivetest.FillMerged has filled.
-func merged(t *testing.T) (*vfs.MemFS, store.Options) {
-	t.Helper()
-	clock, mem := drivetest.NewClock(), vfs.NewCrashableMem()
-	o := storetest.OptionsAt(mem, clock)
-	storetest.ByHand(&o)
-	s := storetest.Start(t, o)
-	drivetest.FillMerged(t, s, func(d time.Duration) { s.Pass(t, clock, d) })
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return mem, o
-}
-
 // A crash before any of the moves of a restore, or before what it was built in is
 // removed, leaves a directory that no start takes for a store with losses.
 func TestCrashInARestore(t *testing.T) {
 	t.Parallel()
-	mem, o := merged(t)
+	mem, o := storetest.Merged(t)
 	var crashes []*vfs.MemFS
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		if op.Kind == errorfs.OpRename || op.Kind == errorfs.OpRemoveAll {
@@ -81,7 +65,7 @@ func TestCrashInARestore(t *testing.T) {
 // the one in memory does not.
 func TestARestoreSyncsItsMovesFirst(t *testing.T) {
 	t.Parallel()
-	mem, o := merged(t)
+	mem, o := storetest.Merged(t)
 	moved, synced, removed := 0, false, false
 	fs := errorfs.Wrap(mem, errorfs.InjectorFunc(func(op errorfs.Op) error {
 		switch op.Kind {

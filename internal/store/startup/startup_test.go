@@ -13,7 +13,6 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
-	"go.uber.org/goleak"
 
 	"dalmatiner/internal/disk/damage"
 	"dalmatiner/internal/disk/datadir"
@@ -29,8 +28,6 @@ import (
 	"dalmatiner/internal/write/columns"
 	"dalmatiner/internal/write/head"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var (
 	now    = time.Unix(1_700_000_000, 0)

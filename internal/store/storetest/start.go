@@ -74,6 +74,21 @@ func FillRows(t drivetest.TB, o store.Options) *Store {
 	return s
 }
 
+// Merged returns the file system of a store that drivetest.FillMerged has filled, which has been
+// closed, and what it was opened with.
+func Merged(t drivetest.TB) (*vfs.MemFS, store.Options) {
+	t.Helper()
+	clock, mem := drivetest.NewClock(), vfs.NewCrashableMem()
+	o := OptionsAt(mem, clock)
+	ByHand(&o)
+	s := Start(t, o)
+	drivetest.FillMerged(t, s, s.Passing(t, clock))
+	if err := s.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	return mem, o
+}
+
 // Restore restores a snapshot into a directory and starts a store there.
 func Restore(t drivetest.TB, fs vfs.FS, from, to string, clock *drivetest.Clock) *Store {
 	t.Helper()
@@ -132,4 +147,9 @@ func (s *Store) Pass(t drivetest.TB, clock *drivetest.Clock, d time.Duration) {
 	t.Helper()
 	clock.Advance(d)
 	s.Follow(t, clock)
+}
+
+// Passing returns a function that does Pass.
+func (s *Store) Passing(t drivetest.TB, clock *drivetest.Clock) func(time.Duration) {
+	return func(d time.Duration) { s.Pass(t, clock, d) }
 }

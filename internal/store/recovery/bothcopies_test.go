@@ -1,4 +1,4 @@
-package store
+package recovery_test
 
 import (
 	"bytes"
@@ -16,8 +16,10 @@ import (
 
 	"dalmatiner/internal/disk/manifest"
 	"dalmatiner/internal/host/durable"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/fsck"
+	"dalmatiner/internal/store/storetest"
 )
 
 // sayings collects what a start says of segments and the MANIFEST.
@@ -82,7 +84,7 @@ func checkSays(r *fsck.Report) *sayings {
 
 // checkThenOpen opens the store, and wants a check before it to say what the start says:
 // the same words of the same files, as damage or not, no more and no less.
-func checkThenOpen(t *testing.T, what string, o Options) (*Store, fsck.Report) {
+func checkThenOpen(t *testing.T, what string, o store.Options) (*storetest.Store, fsck.Report) {
 	t.Helper()
 	report, err := fsck.CheckDir(t.Context(), o.FS, o.Dir, fsck.Options{Now: o.Now})
 	if err != nil {
@@ -90,7 +92,7 @@ func checkThenOpen(t *testing.T, what string, o Options) (*Store, fsck.Report) {
 	}
 	said, says := checkSays(&report), new(sayings)
 	o.Logger = slog.New(says)
-	s := mustOpen(t, o)
+	s := storetest.Start(t, o)
 	for _, l := range []struct{ check, start []string }{{said.damage, says.damage},
 		{said.expected, says.expected}} {
 		slices.Sort(l.check)
@@ -101,20 +103,6 @@ func checkThenOpen(t *testing.T, what string, o Options) (*Store, fsck.Report) {
 		}
 	}
 	return s, report
-}
-
-// merged returns the image of a store that drivetest.FillMerged has filled.
-func merged(t *testing.T) (*vfs.MemFS, Options) {
-	t.Helper()
-	clock, mem := newTestClock(), vfs.NewCrashableMem()
-	o := testOptions(mem, clock)
-	byHand(&o)
-	s := mustOpen(t, o)
-	drivetest.FillMerged(t, s, passing(s, clock))
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return mem, o
 }
 
 // pairDamages are what is done to both copies at the same place, by name.
@@ -140,7 +128,7 @@ var pairDamages = map[string]func(data []byte, at int) []byte{
 // lost, nothing deleted comes back, and a check before the start says what the start does.
 func TestEveryByteOfBothCopies(t *testing.T) {
 	t.Parallel()
-	mem, o := merged(t)
+	mem, o := storetest.Merged(t)
 	whole, err := durable.ReadFile(mem, o.FS.PathJoin(o.Dir, manifest.FirstName))
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +175,7 @@ func damagedAt(name string, whole []byte) (places []int) {
 	return places
 }
 
-func testDamagedPair(t *testing.T, what string, o Options) {
+func testDamagedPair(t *testing.T, what string, o store.Options) {
 	t.Helper()
 	s, said := checkThenOpen(t, what, o)
 	defer s.Crash()
@@ -215,15 +203,15 @@ func TestAnOldManifestNamesWhatExpired(t *testing.T) {
 	t.Parallel()
 	for _, how := range []string{"expired", "deleted"} {
 		t.Run(how, func(t *testing.T) {
-			clock, mem := newTestClock(), vfs.NewCrashableMem()
-			o := testOptions(mem, clock)
-			byHand(&o)
-			s := mustOpen(t, o)
-			drivetest.FlushToMerge(t, s, passing(s, clock))
+			clock, mem := drivetest.NewClock(), vfs.NewCrashableMem()
+			o := storetest.OptionsAt(mem, clock)
+			storetest.ByHand(&o)
+			s := storetest.Start(t, o)
+			drivetest.FlushToMerge(t, s, s.Passing(t, clock))
 			if err := s.SetTTL("a", 24*3600); err != nil {
 				t.Fatal(err)
 			}
-			mustFlush(t, s)
+			drivetest.Flush(t, s)
 			if r, err := s.Merge(t.Context()); err != nil || r.Windows == 0 {
 				t.Fatalf("%+v, %v", r, err)
 			}
@@ -236,13 +224,13 @@ func TestAnOldManifestNamesWhatExpired(t *testing.T) {
 				old[name] = data
 			}
 			if how == "expired" {
-				pass(s, clock, 60*24*time.Hour)
+				s.Pass(t, clock, 60*24*time.Hour)
 			} else {
 				if err := s.DeleteBucket("a"); err != nil {
 					t.Fatal(err)
 				}
 				drivetest.SendNoise(t, s, "b", epoch+12*3600, epoch+12*3600+1)
-				mustFlush(t, s)
+				drivetest.Flush(t, s)
 			}
 			if r, err := s.Merge(t.Context()); err != nil || r.Removed == 0 {
 				t.Fatalf("%+v, %v", r, err)

@@ -1,4 +1,4 @@
-package store
+package startup_test
 
 import (
 	"math/rand/v2"
@@ -11,15 +11,16 @@ import (
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // catalogueSaid says whether the check and the start name damage in the catalogue; both
 // must. The start counts it once, and the next one not at all.
-func catalogueSaid(t *testing.T, what string, fs vfs.FS, clock *testClock) bool {
+func catalogueSaid(t *testing.T, what string, fs vfs.FS, clock *drivetest.Clock) bool {
 	t.Helper()
-	report := mustCheck(t, fs, "/data")
+	report := drivetest.Check(t, fs, "/data")
 	checked := drivetest.ReportNames(&report, datadir.Catalogue+"/")
-	s := mustOpen(t, testOptions(fs, clock))
+	s := storetest.Start(t, storetest.OptionsAt(fs, clock))
 	names, n := s.Damage()
 	started := n > 0
 	if n > 1 || started && (len(names) != 1 || !strings.HasPrefix(names[0], datadir.Catalogue+":")) {
@@ -30,8 +31,8 @@ func catalogueSaid(t *testing.T, what string, fs vfs.FS, clock *testClock) bool 
 			started)
 	}
 	s.Crash()
-	report = mustCheck(t, fs, "/data")
-	s = mustOpen(t, testOptions(fs, clock))
+	report = drivetest.Check(t, fs, "/data")
+	s = storetest.Start(t, storetest.OptionsAt(fs, clock))
 	if names, n := s.Damage(); n > 0 || len(report.Damages) > 0 {
 		t.Errorf("%s: the next start counts %v, the check %v", what, names, report.Damages)
 	}
@@ -43,9 +44,9 @@ func catalogueSaid(t *testing.T, what string, fs vfs.FS, clock *testClock) bool 
 // flushed, and so is each of its files.
 func TestACatalogueIsMissedFromTheFirstStart(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewMem()
+	clock, fs := drivetest.NewClock(), vfs.NewMem()
 	for _, state := range []string{"made", "opened again", "sent to"} {
-		s := mustOpen(t, testOptions(fs, clock))
+		s := storetest.Start(t, storetest.OptionsAt(fs, clock))
 		if state == "sent to" {
 			drivetest.SendRows(t, s, 0, 3)
 		}
@@ -74,11 +75,11 @@ func TestACatalogueIsMissedFromTheFirstStart(t *testing.T) {
 // A crash anywhere in the first start leaves nothing that is said to be damaged.
 func TestACrashInTheFirstStartIsNoDamage(t *testing.T) {
 	t.Parallel()
-	clock, fs := newTestClock(), vfs.NewCrashableMem()
+	clock, fs := drivetest.NewClock(), vfs.NewCrashableMem()
 	var crashes []*vfs.MemFS
 	var mu sync.Mutex
 	over := false
-	s := mustOpen(t, testOptions(errorfs.Wrap(fs, errorfs.InjectorFunc(func(errorfs.Op) error {
+	watched := errorfs.Wrap(fs, errorfs.InjectorFunc(func(errorfs.Op) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if n := uint64(len(crashes)); !over {
@@ -87,7 +88,8 @@ func TestACrashInTheFirstStartIsNoDamage(t *testing.T) {
 					RNG: rand.New(rand.NewPCG(5, n))}))
 		}
 		return nil
-	})), clock))
+	}))
+	s := storetest.Start(t, storetest.OptionsAt(watched, clock))
 	mu.Lock()
 	over = true
 	mu.Unlock()

@@ -1,0 +1,9 @@
+package startup_test
+
+import (
+	"testing"
+
+	"dalmatiner/internal/store/drivetest"
+)
+
+func TestMain(m *testing.M) { drivetest.Main(m) }
