@@ -1,4 +1,4 @@
-package store
+package columns_test
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 )
 
 // TestMetricsOfAPrefix lists names by prefixes that lie within, at and beyond what the names of
@@ -16,9 +18,9 @@ import (
 func TestMetricsOfAPrefix(t *testing.T) {
 	part := rapid.SampledFrom([]string{"a", "b", "aa", "ab", "host", "hostess"})
 	rapid.Check(t, func(rt *rapid.T) {
-		s := mustOpen(rt, testOptions(vfs.NewMem(), newTestClock()))
+		s := storetest.Start(rt, storetest.OptionsAt(vfs.NewMem(), drivetest.NewClock()))
 		defer s.Crash()
-		x := mustSession(rt, s, "b")
+		x := drivetest.Session(rt, s, "b")
 		var keys [][]byte
 		for range rapid.IntRange(0, 20).Draw(rt, "series") {
 			var key []byte

@@ -1,4 +1,4 @@
-package store
+package columns_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/model/buckets"
+	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/write/intake"
 )
 
@@ -78,14 +80,14 @@ func TestRefusedPointsMakeNoSeries(t *testing.T) {
 	for name, c := range refusedSends() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := mustOpen(t, testOptions(vfs.NewMem(), newTestClock()))
+			s := storetest.Start(t, storetest.OptionsAt(vfs.NewMem(), drivetest.NewClock()))
 			defer s.Crash()
 			info, err := s.CreateBucket(buckets.Info{Name: "b", Resolution: 1000, PPF: 604800, TTL: 3600,
 				HPTS: c.hpts})
 			if err != nil {
 				t.Fatal(err)
 			}
-			x := mustSession(t, s, "b")
+			x := drivetest.Session(t, s, "b")
 			for i := range 1000 {
 				c.send(x, i)
 			}

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/disk/damage"
@@ -22,8 +21,6 @@ import (
 	"dalmatiner/internal/write/head"
 	"dalmatiner/internal/write/logrecord"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func key(n int) []byte { return metric.AppendPart(nil, fmt.Sprintf("m%d", n)) }
 
