@@ -273,7 +273,11 @@ func TestAFlippedBitInEventsIsNamed(t *testing.T) {
 	}
 	path := eventFiles(t, s)[0]
 	whole := filetest.Read(t, fs, path)
-	for at := 0; at < len(whole); at += 1 + len(whole)/40 {
+	step := 1 + len(whole)/40
+	for at := 0; at < len(whole); at += step {
+		if at > len(whole)*3/4 { // the copies of index and tail lie at the end
+			step = 1 + len(whole)/400
+		}
 		data := slices.Clone(whole)
 		data[at] ^= 0x10
 		filetest.Write(t, fs, path, data)

@@ -78,7 +78,7 @@ type DamageError struct {
 	File   string // path
 	Offset int64  // of the range
 	Length int64
-	Part   string // keys, bodies, index, tail or file
+	Part   string // keys, bodies, header, index, tail or file
 	Cause  error  // what is wrong
 	Read   bool   // the device could not read the range: it may the next time
 }

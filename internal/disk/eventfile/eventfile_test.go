@@ -69,18 +69,18 @@ func write(t rapid.TB, fs vfs.FS, number uint64, events map[uint64][]Event, lost
 	return info
 }
 
-// readAll returns the events of a file by bucket, and how many blocks were damaged.
-func readAll(r *Reader) (events map[uint64][]Event, bad int, err error) {
+// readAll returns the events of a file by bucket, and the damage of its blocks.
+func readAll(r *Reader) (events map[uint64][]Event, bad []error, err error) {
 	events = make(map[uint64][]Event)
 	if err := r.Acquire(); err != nil {
-		return nil, 0, err
+		return nil, nil, err
 	}
 	defer r.Release()
 	var buf Buffer
 	for i := range r.Blocks {
 		list, err := r.Load(i, &buf)
 		if IsDamage(err) {
-			bad++
+			bad = append(bad, err)
 			continue
 		}
 		if err != nil {
@@ -120,7 +120,7 @@ func TestAFileGivesBackWhatWasWritten(t *testing.T) {
 			t.Fatalf("%v %v", r.Meta, r.Lost)
 		}
 		got, bad, err := readAll(r)
-		if err != nil || bad > 0 || len(got) != len(events) {
+		if err != nil || len(bad) > 0 || len(got) != len(events) {
 			t.Fatal(len(got), bad, err)
 		}
 		for id := range events {
@@ -160,8 +160,8 @@ func TestOneFlippedBit(t *testing.T) {
 			t.Fatalf("byte %d: the file is lost: %v", at, err)
 		}
 		got, bad, err := readAll(r)
-		if err != nil || bad+len(damage) != 1 {
-			t.Fatalf("byte %d: %d blocks and %v are damaged, %v: want one", at, bad, damage, err)
+		if err != nil || len(bad)+len(damage) != 1 {
+			t.Fatalf("byte %d: %v and %v are damaged, %v: want one", at, bad, damage, err)
 		}
 		n := 0
 		for id, list := range got {
@@ -174,8 +174,56 @@ func TestOneFlippedBit(t *testing.T) {
 				}
 			}
 		}
-		if n < 300-int(most) || bad == 0 && n != 300 {
+		if n < 300-int(most) || len(bad) == 0 && n != 300 {
 			t.Fatalf("byte %d: %d events are left", at, n)
+		}
+	}
+}
+
+// Every bit of a small file is covered, those of the copies that nothing needs too: one that is
+// flipped is damage of one place, which has it, and takes the events of one block at most.
+func TestEveryFlippedBit(t *testing.T) {
+	fs := vfs.NewMem()
+	events := map[uint64][]Event{ // of one block each
+		1: {{Time: 5, Body: []byte("a")}, {Time: 7, ID: ID{1}, Body: []byte("b")}},
+		2: {{Time: 6}},
+	}
+	write(t, fs, 3, events, []Lost{{Bucket: 2, First: 8, Last: 9, Events: 4}}, Meta{
+		Buckets:  []buckets.Info{{ID: 1, Name: "b", Resolution: 1000, PPF: 10}},
+		Position: 77,
+		Account:  []byte("account"),
+		Replaces: []uint64{1, 2},
+	})
+	whole := filetest.Read(t, fs, "f.evt")
+	for bit := range 8 * len(whole) {
+		at := int64(bit / 8)
+		data := slices.Clone(whole)
+		data[at] ^= 1 << (bit % 8)
+		filetest.Write(t, fs, "f.evt", data)
+		r, found, err := Open(fs, "f.evt", of(3))
+		if err != nil {
+			t.Fatalf("bit %d of byte %d: the file is lost: %v", bit%8, at, err)
+		}
+		got, bad, err := readAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, bad...)
+		var d *DamageError
+		if len(found) != 1 || !errors.As(found[0], &d) || at < d.Offset || at >= d.Offset+d.Length {
+			t.Fatalf("bit %d of byte %d of %d: found %v, want one place that has it", bit%8, at,
+				len(whole), found)
+		}
+		lost := 0
+		for id, want := range events {
+			if _, there := got[id]; !there {
+				lost++
+			} else if !equal(got[id], want) {
+				t.Fatalf("bit %d of byte %d: bucket %d has %v, want %v", bit%8, at, id, got[id], want)
+			}
+		}
+		if lost != len(bad) {
+			t.Fatalf("bit %d of byte %d: %d blocks are lost, %v", bit%8, at, lost, bad)
 		}
 	}
 }
@@ -231,7 +279,7 @@ func TestLargeBodiesFitTheirBlocks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, bad, err := readAll(r); err != nil || bad > 0 || !equal(got[1], list) {
+	if got, bad, err := readAll(r); err != nil || len(bad) > 0 || !equal(got[1], list) {
 		t.Fatal(bad, err)
 	}
 }

@@ -34,9 +34,10 @@ type Reader struct {
 	users int
 }
 
-// Open reads and verifies the index of a file. damage is what was found wrong that nothing is lost
-// by: one of two copies. The error is a *DamageError where the file cannot be used, wraps
-// ErrFormat for one of another version, or is that of the file system.
+// Open reads the index of a file, and verifies everything but the blocks. damage is what was found
+// wrong that nothing is lost by: one of two copies, or the header. The error is a *DamageError
+// where the file cannot be used, wraps ErrFormat for one of another version, or is that of the file
+// system.
 func Open(fs vfs.FS, path string, of origin.File) (r *Reader, damage []error, err error) {
 	f, err := fs.Open(path, vfs.RandomReadsOption)
 	if err != nil {
@@ -87,26 +88,47 @@ func (r *Reader) load(f vfs.File) (damage []error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	return r.indexes(f, t, damage)
+}
+
+// indexes reads both copies of the index, of which one is enough. The second is read behind a whole
+// first one as well: who reads it only when the first is damaged learns too late that both are.
+func (r *Reader) indexes(f vfs.File, t tail, damage []error) ([]error, error) {
+	var last *DamageError
+	found := false
+	index := make([]byte, t.length)
 	for i := range int64(2) {
 		at := t.index + i*t.length
-		index := make([]byte, t.length)
-		if err = readFull(f, index, at); err != nil {
-			damage = append(damage, r.damaged("index", at, t.length, err, true))
+		if bad := r.readIndex(f, t, at, index); bad != nil {
+			last = bad
+			damage = append(damage, bad)
 			continue
 		}
-		if got := checksum(r.of, t.index, index); got != t.sum {
-			damage = append(damage,
-				r.damaged("index", at, t.length, fmt.Errorf("CRC-32C is %08x, computed %08x", t.sum, got),
-					false))
-			continue
+		if found {
+			continue // it is the same, as its checksum is
 		}
+		var err error
 		if r.Blocks, r.Lost, r.Meta, err = parseIndex(index, headerSize, t.index); err != nil {
 			return nil, r.damaged("index", at, t.length, err, false)
 		}
-		r.sum = t.sum
-		return damage, nil
+		r.sum, found = t.sum, true
 	}
-	return nil, damage[len(damage)-1]
+	if !found {
+		return nil, last
+	}
+	return damage, nil
+}
+
+// readIndex reads and verifies the copy of the index at an offset.
+func (r *Reader) readIndex(f vfs.File, t tail, at int64, index []byte) *DamageError {
+	if err := readFull(f, index, at); err != nil {
+		return r.damaged("index", at, t.length, err, true)
+	}
+	if got := checksum(r.of, t.index, index); got != t.sum {
+		return r.damaged("index", at, t.length,
+			fmt.Errorf("CRC-32C is %08x, computed %08x", t.sum, got), false)
+	}
+	return nil
 }
 
 type tail struct {

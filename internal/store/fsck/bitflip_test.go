@@ -1,15 +1,19 @@
 package fsck_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
+	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
+	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/storetest"
 )
 
@@ -28,6 +32,8 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 0))
 	clock, whole := drivetest.NewClock(), vfs.NewMem()
 	s := storetest.FillRows(t, storetest.OptionsAt(whole, clock))
+	sendEvents(t, s, r, clock.Now())
+	drivetest.Tag(t, s, drivetest.SetTag(drivetest.Bucket(t, s, "rows"), 1, "host", "one"))
 	mergeRows(t, s, clock)
 	s.Crash()
 	kinds := make(map[string]int)
@@ -48,7 +54,9 @@ func TestAFlippedBitIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, kind := range []string{datadir.Version, manifest.FirstName, manifest.SecondName,
-		datadir.WAL, datadir.Flush, datadir.SegmentDirs[manifest.Window], datadir.Catalogue} {
+		datadir.WAL, datadir.Flush, datadir.SegmentDirs[manifest.Window], datadir.Catalogue,
+		datadir.FileDir(manifest.FileName{Kind: manifest.EventFile}),
+		datadir.FileDir(manifest.FileName{Kind: manifest.TagChanges})} {
 		if kinds[kind] < flips {
 			t.Errorf("%d flips in %s, want %d or more", kinds[kind], kind, flips)
 		}
@@ -74,5 +82,23 @@ func testFlip(t *testing.T, clock *drivetest.Clock, whole vfs.FS, file string, b
 	drivetest.CheckRows(t, s, drivetest.RowSlots*3/4)
 	if _, n := s.Damage(); n == 0 && strings.HasPrefix(file, datadir.WAL) && len(report.Damages) > 0 {
 		t.Errorf("bit %d of %s: the check finds %v, the start counts nothing", bit, file, report.Damages)
+	}
+}
+
+// sendEvents makes some events, and returns once they are durable.
+func sendEvents(t *testing.T, s *store.Store, r *rand.Rand, now time.Time) {
+	t.Helper()
+	drivetest.Bucket(t, s, "events")
+	var list []events.Event
+	for range 20 {
+		list = append(list, events.Event{Time: now.UnixNano() - r.Int64N(1e9),
+			Body: fmt.Appendf(nil, "event %x", r.Uint64())})
+	}
+	w, err := s.Events().Write("events", list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Intake().WaitDurable(t.Context(), w.Token); err != nil {
+		t.Fatal(err)
 	}
 }
