@@ -11,7 +11,6 @@ import (
 
 	"dalmatiner/internal/disk/datadir"
 	"dalmatiner/internal/disk/manifest"
-	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/drivetest"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/store/storetest"
@@ -86,7 +85,7 @@ func testFlip(t *testing.T, clock *drivetest.Clock, whole vfs.FS, file string, b
 }
 
 // sendEvents makes some events, and returns once they are durable.
-func sendEvents(t *testing.T, s *store.Store, r *rand.Rand, now time.Time) {
+func sendEvents(t *testing.T, s *storetest.Store, r *rand.Rand, now time.Time) {
 	t.Helper()
 	drivetest.Bucket(t, s, "events")
 	var list []events.Event
