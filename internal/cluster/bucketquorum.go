@@ -72,7 +72,7 @@ func (c *Cluster) quorumOf(v *ring.View, bucket uint64) (r, w int) {
 
 // BucketQuorum returns how many copies of a bucket there are, answer a read, and confirm a write.
 func (c *Cluster) BucketQuorum(name string) (BucketQuorum, error) {
-	if private(name) {
+	if isPrivate(name) {
 		return BucketQuorum{Copies: 1, Reads: 1, Writes: 1}, nil
 	}
 	info, err := c.o.Store.BucketByName(name)
@@ -97,7 +97,7 @@ func (c *Cluster) SetBucketQuorum(name string, reads, writes int) error {
 	switch {
 	case err != nil:
 		return err
-	case private(name):
+	case isPrivate(name):
 		return fmt.Errorf("%w: bucket %s belongs to each node alone, so it has one copy: r and w are "+
 			"those of other buckets", buckets.ErrInvalid, metric.Quoted(name))
 	case min(reads, writes) < 0 || max(reads, writes) > q.Copies:

@@ -16,7 +16,7 @@ func TestQuorumOfABucket(t *testing.T) {
 	slot := base()
 	for _, name := range []string{"all", "one", "usual"} {
 		nodes[0].write(name, 0, 30, slot, 1)
-		everywhere(t, nodes, name, 0, 30, slot, 1)
+		awaitEverywhere(t, nodes, name, 0, 30, slot, 1)
 	}
 	set := func(n *testNode, name string, r, w int) {
 		t.Helper()
@@ -24,7 +24,7 @@ func TestQuorumOfABucket(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, o := range nodes {
-			until(t, "the numbers of "+name, func() bool {
+			waitFor(t, "the numbers of "+name, func() bool {
 				q, err := o.c.BucketQuorum(name)
 				return err == nil && q.OwnReads == r && q.OwnWrites == w
 			})
@@ -51,7 +51,7 @@ func TestQuorumOfABucket(t *testing.T) {
 		write(nodes[0], name, true)
 	}
 	nodes[2].end()
-	until(t, "one is down", func() bool {
+	waitFor(t, "one is down", func() bool {
 		return len(*nodes[0].c.ups.Load()) == 2 && len(*nodes[1].c.ups.Load()) == 2
 	})
 	write(nodes[0], "all", false)
@@ -61,12 +61,12 @@ func TestQuorumOfABucket(t *testing.T) {
 	set(up[1], "all", 1, 2)
 	write(up[0], "all", true)
 	up[1].end()
-	until(t, "two are down", func() bool { return len(*up[0].c.ups.Load()) == 1 })
+	waitFor(t, "two are down", func() bool { return len(*up[0].c.ups.Load()) == 1 })
 	nodes = up[:1]
 	write(up[0], "all", false)
 	write(up[0], "usual", false)
 	write(up[0], "one", true)
-	up[0].reads("one", 0, 30, slot, 2) // r = 1 and this node has all copies
+	up[0].awaitValue("one", 0, 30, slot, 2) // r = 1 and this node has all copies
 	set(up[0], "all", 0, 1)
 	write(up[0], "all", true)
 }
@@ -121,10 +121,10 @@ func TestCopiesOfABucket(t *testing.T) {
 	nodes[0].write("usual", 0, series, slot, 1)
 	check := func(name string, want int) {
 		t.Helper()
-		until(t, name+" has its copies", func() bool { return copies(name) == want*series })
+		waitFor(t, name+" has its copies", func() bool { return copies(name) == want*series })
 		for _, n := range nodes {
 			if n.c != nil {
-				n.reads(name, 0, series, slot, 1)
+				n.awaitValue(name, 0, series, slot, 1)
 			}
 		}
 	}
@@ -138,7 +138,7 @@ func TestCopiesOfABucket(t *testing.T) {
 	check("usual", 3)
 	lost := nodes[3].c.Self()
 	nodes[3].kill()
-	down(t, lost, nodes[:3]...)
+	awaitDown(t, lost, nodes[:3]...)
 	for name, n := range ns {
 		if got := nodes[0].write(name, 0, series, slot+1, 2); got.Accepted != series && n < 4 {
 			t.Errorf("with a stand-in %s: %+v", name, got)
@@ -148,11 +148,11 @@ func TestCopiesOfABucket(t *testing.T) {
 	agree(t, nodes...)
 	slot++
 	for name, n := range ns {
-		until(t, name+" has its copies again", func() bool { return copies(name) == n*series })
+		waitFor(t, name+" has its copies again", func() bool { return copies(name) == n*series })
 	}
 	// Comparisons go on, and bring nothing where it does not belong.
 	before, _ := nodes[0].c.Figures()
-	until(t, "a further round of comparisons", func() bool {
+	waitFor(t, "a further round of comparisons", func() bool {
 		s, _ := nodes[0].c.Figures()
 		return s.Comparisons > before.Comparisons+80
 	})

@@ -55,8 +55,8 @@ type catalogue struct {
 	byID    map[uint64]replication.Bucket
 }
 
-// private reports whether a bucket belongs to its node alone.
-func private(name string) bool { return name == SelfMetrics }
+// isPrivate reports whether a bucket belongs to its node alone.
+func isPrivate(name string) bool { return name == SelfMetrics }
 
 // load takes what was kept, and what the store has.
 func (c *catalogue) load() error {
@@ -64,7 +64,7 @@ func (c *catalogue) load() error {
 	defer c.mu.Unlock()
 	c.applied, c.warned = make(map[string]uint64), make(map[uint64]bool)
 	all := replication.NewBuckets()
-	plain, err := kept(c.fs, c.dir, bucketsFile)
+	plain, err := readKept(c.fs, c.dir, bucketsFile)
 	if err == nil && plain != nil {
 		var known *replication.Buckets
 		if known, err = parseBuckets(plain); err == nil {
@@ -78,14 +78,14 @@ func (c *catalogue) load() error {
 	}
 	last := make(map[string]uint64)
 	for _, d := range c.local.BucketDeletions() {
-		if last[d.Name] = d.Clock; !private(d.Name) {
+		if last[d.Name] = d.Clock; !isPrivate(d.Name) {
 			all.NoteDeleted(replication.NameDeletion{Name: d.Name, Clock: d.Clock})
 		}
 	}
 	for _, info := range c.local.Buckets() {
 		of := bucketOf(info)
 		of.Deleted = last[info.Name]
-		if _, known := all.Get(info.ID); known || private(info.Name) {
+		if _, known := all.Get(info.ID); known || isPrivate(info.Name) {
 			continue
 		}
 		if of.ID() != info.ID {
@@ -99,7 +99,7 @@ func (c *catalogue) load() error {
 	encoded := appendBuckets(nil, all)
 	err = c.keep(encoded)
 	if err == nil || durable.IsFull(err) { // the store has what is new: the next start finds it again
-		err = c.become(all, encoded)
+		err = c.replaceAll(all, encoded)
 	}
 	if durable.IsFull(err) || errors.Is(err, write.ErrDiskFull) {
 		c.logger.Error("no room for the buckets of the cluster: they are read, and brought up to date "+
@@ -115,7 +115,7 @@ func (c *catalogue) replace(all *replication.Buckets) error {
 	if err := c.keep(encoded); err != nil {
 		return err
 	}
-	return c.become(all, encoded)
+	return c.replaceAll(all, encoded)
 }
 
 // keep puts what is known on disk, where it is not.
@@ -130,8 +130,8 @@ func (c *catalogue) keep(encoded []byte) error {
 	return nil
 }
 
-// become makes all what is known, and brings the store to it.
-func (c *catalogue) become(all *replication.Buckets, encoded []byte) error {
+// replaceAll makes all what is known, and brings the store to it.
+func (c *catalogue) replaceAll(all *replication.Buckets, encoded []byte) error {
 	c.all, c.encoded = all, encoded
 	c.define(all)
 	return c.apply()

@@ -86,8 +86,8 @@ func (c *Cluster) Self() ring.ID { return c.id }
 // View returns the ring as this node knows it.
 func (c *Cluster) View() *ring.View { return c.gossip.View() }
 
-// Up reports whether a node is up, and can be reached from here.
-func (c *Cluster) Up(id ring.ID) bool { return c.reaches(id) && !(*c.away.Load())[id] }
+// IsUp reports whether a node is up, and can be reached from here.
+func (c *Cluster) IsUp(id ring.ID) bool { return c.canReach(id) && !(*c.away.Load())[id] }
 
 // Gossip returns what the nodes agree on, for changes of the ring and values held in common.
 func (c *Cluster) Gossip() *gossip.Node { return c.gossip }
@@ -114,7 +114,7 @@ func (c *Cluster) Peers() []peer.Stats { return c.peers.Stats() }
 
 // ready reports whether this node may answer for its copies, and knows whom else to ask.
 func (c *Cluster) ready() bool {
-	if c.pulse.missed() {
+	if c.pulse.takePause() {
 		return false
 	}
 	c.runtime.mu.Lock()

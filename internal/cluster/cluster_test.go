@@ -131,14 +131,14 @@ func startNodes(t testing.TB, number int, more func(o *Options)) []*testNode {
 // agree waits until all nodes see each other in one ring.
 func agree(t testing.TB, nodes ...*testNode) {
 	t.Helper()
-	until(t, "one ring of all nodes", func() bool {
+	waitFor(t, "one ring of all nodes", func() bool {
 		for _, n := range nodes {
 			if len(n.c.View().Members()) != len(nodes) ||
 				n.c.View().Version() != nodes[0].c.View().Version() || !n.c.ready() {
 				return false
 			}
 			for _, o := range nodes {
-				if !n.c.Up(o.c.Self()) {
+				if !n.c.IsUp(o.c.Self()) {
 					return false
 				}
 			}
@@ -157,8 +157,8 @@ func (l testLog) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// until waits for a condition.
-func until(t testing.TB, what string, is func() bool) {
+// waitFor waits for a condition.
+func waitFor(t testing.TB, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -248,8 +248,8 @@ func (n *testNode) local(bucket string, i int, slot uint64) (value int64, ok boo
 	return point.Int(word[0]), word[0] != point.Unset
 }
 
-// reads waits until a client of a node reads a value.
-func (n *testNode) reads(bucket string, from, series int, slot uint64, value int64) {
+// awaitValue waits until a client of a node reads a value.
+func (n *testNode) awaitValue(bucket string, from, series int, slot uint64, value int64) {
 	n.t.Helper()
 	of := n.c.Store()
 	info, err := of.BucketByName(bucket)
@@ -277,13 +277,13 @@ func (n *testNode) reads(bucket string, from, series int, slot uint64, value int
 	}
 }
 
-// everywhere waits until the stores of all nodes have a value.
-func everywhere(t testing.TB, nodes []*testNode, bucket string, from, series int, slot uint64,
+// awaitEverywhere waits until the stores of all nodes have a value.
+func awaitEverywhere(t testing.TB, nodes []*testNode, bucket string, from, series int, slot uint64,
 	value int64) {
 	t.Helper()
 	for _, n := range nodes {
 		for i := from; i < from+series; i++ {
-			until(t, fmt.Sprintf("series %d of %s at %s", i, bucket, n.name), func() bool {
+			waitFor(t, fmt.Sprintf("series %d of %s at %s", i, bucket, n.name), func() bool {
 				v, ok := n.local(bucket, i, slot)
 				return ok && v == value
 			})
@@ -303,9 +303,9 @@ func TestThreeNodes(t *testing.T) {
 	}
 	for i := range nodes {
 		for _, n := range nodes {
-			n.reads("b", 100*i, 100, slot, int64(i+1)) // at once: r + w > n
+			n.awaitValue("b", 100*i, 100, slot, int64(i+1)) // at once: r + w > n
 		}
-		everywhere(t, nodes, "b", 100*i, 100, slot, int64(i+1))
+		awaitEverywhere(t, nodes, "b", 100*i, 100, slot, int64(i+1))
 	}
 	// The account has each point once: at the node that took it.
 	var received uint64

@@ -83,8 +83,8 @@ func (q *commitQueue) add(points outBatch) {
 	q.drain()
 }
 
-// due reports whether the first batch of the outbox goes to the protocol now. The lock is held.
-func (q *commitQueue) due() bool {
+// isDue reports whether the first batch of the outbox goes to the protocol now. The lock is held.
+func (q *commitQueue) isDue() bool {
 	switch {
 	case len(q.outbox) == 0:
 		return false
@@ -101,7 +101,7 @@ func (q *commitQueue) drain() {
 	c := q.all
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for !q.submitting && q.due() {
+	for !q.submitting && q.isDue() {
 		b := q.outbox[0]
 		q.outbox[0] = outBatch{}
 		q.outbox = q.outbox[1:]
@@ -141,7 +141,7 @@ func (q *commitQueue) current() *commit {
 	return q.now
 }
 
-func (q *commitQueue) pending() bool {
+func (q *commitQueue) hasPending() bool {
 	q.all.mu.Lock()
 	defer q.all.mu.Unlock()
 	return q.added

@@ -75,8 +75,8 @@ func (c *commits) reserve(rows int, never bool) bool {
 	}
 }
 
-// held returns about the memory of what waits.
-func (c *commits) held() int64 {
+// memoryBytes returns about the memory of what waits.
+func (c *commits) memoryBytes() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return int64(c.rows) * rowBytes
@@ -92,8 +92,8 @@ func (c *commits) ask() (number uint64, answer <-chan replication.Reply) {
 	return c.last, ch
 }
 
-// answered takes the answer of the protocol to a batch.
-func (c *commits) answered(r replication.Reply) {
+// takeReply takes the answer of the protocol to a batch.
+func (c *commits) takeReply(r replication.Reply) {
 	c.mu.Lock()
 	q, ok := c.requests[r.Request]
 	if !ok {

@@ -18,7 +18,7 @@ func TestABucketThatOthersCannotTake(t *testing.T) {
 	nodes := startNodes(t, 3, func(o *Options) { o.Pace.Timeout = time.Second })
 	slot := base()
 	nodes[0].write("c", 0, 30, slot, 1)
-	everywhere(t, nodes, "c", 0, 30, slot, 1)
+	awaitEverywhere(t, nodes, "c", 0, 30, slot, 1)
 	// They have not heard of each other's buckets yet.
 	for _, n := range nodes[1:] {
 		if _, err := n.store.AdoptBucket(buckets.Info{Name: "b", Resolution: 10000, PPF: 604800},
@@ -33,7 +33,7 @@ func TestABucketThatOthersCannotTake(t *testing.T) {
 		t.Errorf("only one node has a place for the points: %+v", got)
 	}
 	nodes[2].cut.Store(false)
-	everywhere(t, nodes, "c", 0, 30, slot+1, 2)
+	awaitEverywhere(t, nodes, "c", 0, 30, slot+1, 2)
 }
 
 // What other nodes missed of a bucket that is deleted now is kept for nobody.
@@ -44,7 +44,7 @@ func TestHintsOfADeletedBucket(t *testing.T) {
 	nodes[0].write("c", 0, 50, slot, 1)
 	lost := nodes[3].c.Self()
 	nodes[3].end()
-	down(t, lost, nodes[:3]...)
+	awaitDown(t, lost, nodes[:3]...)
 	if got := nodes[0].write("b", 0, 50, slot+1, 2); got.Accepted != 50 {
 		t.Fatalf("%+v", got)
 	}
@@ -77,7 +77,7 @@ func TestHintsOfADeletedBucket(t *testing.T) {
 	if got := nodes[3].write("c", 0, 50, slot+2, 2); got.Accepted != 50 {
 		t.Fatalf("%+v", got)
 	}
-	until(t, "no hints are left", func() bool { return hints() == 0 })
+	waitFor(t, "no hints are left", func() bool { return hints() == 0 })
 	if got := nodes[3].write("b", 0, 50, slot+2, 2); got.Accepted != 50 {
 		t.Fatalf("the bucket anew: %+v", got)
 	}

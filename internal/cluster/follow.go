@@ -41,8 +41,8 @@ func (f *follower) begin(v *ring.View, self ring.ID, pace Pace) {
 	f.away.Store(&map[ring.ID]bool{})
 }
 
-// reaches reports whether a node can be asked at all.
-func (f *follower) reaches(id ring.ID) bool { return (*f.ups.Load())[id] }
+// canReach reports whether a node can be asked at all.
+func (f *follower) canReach(id ring.ID) bool { return (*f.ups.Load())[id] }
 
 // followRing looks at what gossip and connections say as it changes. At first, and after a pause,
 // the node waits until all other members are reached, but not longer than it has patience.
@@ -54,16 +54,16 @@ func (c *Cluster) followRing() {
 		again := time.NewTicker(c.o.Pace.Compare) // what found no room may find some
 		defer again.Stop()
 		for {
-			changed := c.gossip.Changed()
+			changed := c.gossip.ChangeSignal()
 			if c.look() {
-				c.waited()
+				c.endStartWait()
 			}
 			select {
 			case <-changed:
 			case <-c.poke:
 			case <-again.C:
 			case <-patience.C:
-				c.waited()
+				c.endStartWait()
 			case done := <-c.paused:
 				c.beginAgain()
 				patience.Reset(c.o.Pace.Patience)
@@ -75,10 +75,10 @@ func (c *Cluster) followRing() {
 	})
 }
 
-// waited says that this node waits no longer for others.
-func (c *Cluster) waited() {
+// endStartWait says that this node waits no longer for others.
+func (c *Cluster) endStartWait() {
 	if c.waits.CompareAndSwap(true, false) {
-		c.tags.Waited()
+		c.tags.EndStartWait()
 	}
 }
 
@@ -90,7 +90,7 @@ func (c *Cluster) beginAgain() {
 		"this node did not run for a while, and hears from the others before it serves", "at_least",
 		c.pulse.limit)
 	c.waits.Store(true)
-	c.input(func(t replication.Time, core *replication.Core) { core.Paused(t) })
+	c.input(func(t replication.Time, core *replication.Core) { core.RejoinAfterPause(t) })
 	c.follower.mu.Lock()
 	clear(c.linked)
 	clear(c.heard)
@@ -109,7 +109,7 @@ func (c *Cluster) look() (all bool) {
 		if m.ID == c.id {
 			continue
 		}
-		if up := c.linked[m.ID] && c.heard[m.ID] && c.gossip.Up(m.ID); up {
+		if up := c.linked[m.ID] && c.heard[m.ID] && c.gossip.IsUp(m.ID); up {
 			ups[m.ID] = true
 		} else if m.State != ring.Removed {
 			all = false
@@ -119,7 +119,7 @@ func (c *Cluster) look() (all bool) {
 	clear(c.renewed)
 	c.follower.mu.Unlock()
 	before := *c.ups.Load()
-	reached := others(view, c.id, ups)
+	reached := otherMembers(view, c.id, ups)
 	c.tags.Members(reached)
 	c.events.Members(reached)
 	away := *c.away.Load()
@@ -153,7 +153,7 @@ func (c *Cluster) look() (all bool) {
 		c.version, c.told = view.Version(), away
 	}
 	c.ups.Store(&ups) // what its peers keep is unknown to the protocol by now, so reads ask them
-	if c.Joined() == nil {
+	if c.JoinError() == nil {
 		// What a node takes before it belongs to its cluster would be data, and would keep it from
 		// joining: also one that is alone in a ring of its own yet, and has heard of the buckets before
 		// the ring.
@@ -177,8 +177,8 @@ func (f *follower) Maintain(away map[ring.ID]bool) {
 	wake(f.poke, true)
 }
 
-// others returns the members beside this one, and which of them are up.
-func others(v *ring.View, self ring.ID, ups map[ring.ID]bool) map[ring.ID]bool {
+// otherMembers returns the members beside this one, and which of them are up.
+func otherMembers(v *ring.View, self ring.ID, ups map[ring.ID]bool) map[ring.ID]bool {
 	out := make(map[ring.ID]bool)
 	for _, m := range v.Members() {
 		if m.ID != self && m.State != ring.Removed {
@@ -210,12 +210,13 @@ func (c *Cluster) keepConnections(view *ring.View) {
 	}
 }
 
-// reached notes that frames can be sent to a peer, or no longer. It is called by its connection.
-func (c *Cluster) reached(id ring.ID, _ uint16, up bool) {
+// setReachable notes that frames can be sent to a peer, or no longer. It is called by its
+// connection.
+func (c *Cluster) setReachable(id ring.ID, _ uint16, up bool) {
 	if up {
-		c.wires.connected(id)
+		c.wires.resetLine(id)
 	} else {
-		c.calls.Gone(id)
+		c.calls.DropPeer(id)
 	}
 	c.follower.mu.Lock()
 	c.linked[id], c.renewed[id] = up, up
@@ -223,9 +224,9 @@ func (c *Cluster) reached(id ring.ID, _ uint16, up bool) {
 	wake(c.poke, true)
 }
 
-// accepted notes that a peer has connected to this node, or is connected no longer. It is called by
-// its connection.
-func (f *follower) accepted(id ring.ID, up bool) {
+// setConnected notes that a peer has connected to this node, or is connected no longer. It is
+// called by its connection.
+func (f *follower) setConnected(id ring.ID, up bool) {
 	f.mu.Lock()
 	f.heard[id] = up
 	f.renewed[id] = f.renewed[id] || up

@@ -44,14 +44,14 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	})
 	slot := base()
 	nodes[0].write("b", 0, 30, slot, 1)
-	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	awaitEverywhere(t, nodes, "b", 0, 30, slot, 1)
 	if err := nodes[0].create("gone"); err != nil {
 		t.Fatal(err)
 	}
-	until(t, "the bucket is everywhere", func() bool { return nodes[2].knows("gone") })
+	waitFor(t, "the bucket is everywhere", func() bool { return nodes[2].hasBucket("gone") })
 	lost := nodes[2].c.Self()
 	nodes[2].end()
-	down(t, lost, nodes[:2]...)
+	awaitDown(t, lost, nodes[:2]...)
 	// what it keeps of the buckets changes
 	if err := nodes[0].c.Store().DeleteBucket("gone"); err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 	full.Store(true)
 	nodes[2].start()
 	agree(t, nodes...)
-	nodes[2].reads("b", 0, 30, slot, 1)
+	nodes[2].awaitValue("b", 0, 30, slot, 1)
 	if got := nodes[2].write("b", 0, 30, slot+1, 2); got.Accepted != 30 {
 		t.Errorf("through the node with the full disk: %+v", got)
 	}
@@ -67,13 +67,13 @@ func TestAMemberStartsOnAFullDisk(t *testing.T) {
 		t.Error("it has taken copies that its log cannot name")
 	}
 	full.Store(false)
-	everywhere(t, nodes, "b", 0, 30, slot+1, 2)
-	until(t, "the bucket is deleted here, too", func() bool { return !nodes[2].knows("gone") })
+	awaitEverywhere(t, nodes, "b", 0, 30, slot+1, 2)
+	waitFor(t, "the bucket is deleted here, too", func() bool { return !nodes[2].hasBucket("gone") })
 	nodes[2].kill()
-	down(t, lost, nodes[:2]...)
+	awaitDown(t, lost, nodes[:2]...)
 	nodes[2].start()
 	agree(t, nodes...)
-	nodes[2].reads("b", 0, 30, slot+1, 2)
+	nodes[2].awaitValue("b", 0, 30, slot+1, 2)
 }
 
 // What the store has no room for is brought there later, though nothing new is heard.
@@ -87,11 +87,11 @@ func TestBucketsThatFoundNoRoom(t *testing.T) {
 	c.mu.Unlock()
 	news := replication.NewBuckets()
 	news.Create(replication.Bucket{Name: "b", Resolution: 1000, PPF: 1000}, 1)
-	if err := c.learn(news); err == nil || nodes[0].knows("b") {
+	if err := c.learn(news); err == nil || nodes[0].hasBucket("b") {
 		t.Fatalf("without room: %v", err)
 	}
 	local.full.Store(false)
-	if err := c.learn(news); err != nil || !nodes[0].knows("b") {
+	if err := c.learn(news); err != nil || !nodes[0].hasBucket("b") {
 		t.Errorf("with room, and the same news: %v", err)
 	}
 }

@@ -12,9 +12,9 @@ import (
 // rows.
 const shortColumn = 4
 
-// gathered are points of a sender that go out together: columns while series come in the order of
+// rowBatch are points of a sender that go out together: columns while series come in the order of
 // the sender, then rows. A point never comes before an earlier one of its series.
-type gathered struct {
+type rowBatch struct {
 	number  int // of points
 	columns []replication.Column
 	rows    []replication.Row
@@ -31,7 +31,7 @@ type gathered struct {
 }
 
 // add adds a point of a series with a place in an order, -1 if it has none.
-func (g *gathered) add(o *order, id metric.SeriesID, place int, slot uint64, v replication.Value) {
+func (g *rowBatch) add(o *order, id metric.SeriesID, place int, slot uint64, v replication.Value) {
 	g.number++
 	if place < 0 || g.rowwise {
 		g.endColumn(o)
@@ -58,9 +58,9 @@ const matched = 256
 // match takes the points of a slot at the start of buf, while they come in the order of the sender
 // and their names have room. They are as add would take them. It returns their bytes in buf, and
 // those of their names.
-func (g *gathered) match(o *order, slot uint64, buf []byte, room int, match match) (size,
+func (g *rowBatch) match(o *order, slot uint64, buf []byte, room int, match match) (size,
 	names int) {
-	place, keys, expected := o.expected(min(matched, batchRows-g.number))
+	place, keys, expected := o.expectedRun(min(matched, batchRows-g.number))
 	for len(expected) > 0 && int(expected[len(expected)-1].To-expected[0].From) > room {
 		expected = expected[:len(expected)/2]
 	}
@@ -81,12 +81,12 @@ func (g *gathered) match(o *order, slot uint64, buf []byte, room int, match matc
 }
 
 // goesOn reports whether a point is the next one of the last column.
-func (g *gathered) goesOn(slot uint64, place int) bool {
+func (g *rowBatch) goesOn(slot uint64, place int) bool {
 	return g.open && slot == g.slot && place == g.from+len(g.words)-g.start
 }
 
 // begin begins a column, but for where columns were too short so far.
-func (g *gathered) begin(o *order, slot uint64, place int) bool {
+func (g *rowBatch) begin(o *order, slot uint64, place int) bool {
 	g.endColumn(o)
 	if n := len(g.columns); n >= 2*shortColumn && len(g.words) < shortColumn*n {
 		return false
@@ -99,7 +99,7 @@ func (g *gathered) begin(o *order, slot uint64, place int) bool {
 }
 
 // addRow adds a point as a row, and all that follow.
-func (g *gathered) addRow(id metric.SeriesID, place int, slot uint64, v replication.Value) {
+func (g *rowBatch) addRow(id metric.SeriesID, place int, slot uint64, v replication.Value) {
 	if place >= 0 && place == g.next {
 		g.follows++
 	}
@@ -110,7 +110,7 @@ func (g *gathered) addRow(id metric.SeriesID, place int, slot uint64, v replicat
 	g.rows = append(g.rows, replication.Row{Series: id, Slot: slot, Value: v})
 }
 
-func (g *gathered) endColumn(o *order) {
+func (g *rowBatch) endColumn(o *order) {
 	if !g.open {
 		return
 	}
@@ -130,10 +130,10 @@ func (g *gathered) endColumn(o *order) {
 
 // take returns what was gathered, and begins anew: with columns, if most of what went as rows could
 // have been in some.
-func (g *gathered) take(o *order) ([]replication.Column, []replication.Row) {
+func (g *rowBatch) take(o *order) ([]replication.Column, []replication.Row) {
 	g.endColumn(o)
 	columns, rows := g.columns, g.rows
-	*g = gathered{last: g.number, rowwise: g.rowwise &&
+	*g = rowBatch{last: g.number, rowwise: g.rowwise &&
 		g.follows*shortColumn < len(rows)*(shortColumn-1)}
 	return columns, rows
 }

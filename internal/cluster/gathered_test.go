@@ -25,7 +25,7 @@ func TestGatheredPoints(t *testing.T) {
 		o := &order{names: names.New(nothing, 1, func() int64 {
 			return 0
 		}), all: &all, bucket: 7, hpts: rapid.Bool().Draw(t, "timestamps")}
-		var g gathered
+		var g rowBatch
 		var q outBatch
 		want, got := make(map[metric.SeriesID]string), make(map[metric.SeriesID]string)
 		send := func() {
@@ -70,7 +70,7 @@ func TestGatheredPoints(t *testing.T) {
 func pointText(slot uint64, v replication.Value) string { return fmt.Sprint(slot, " ", v, "; ") }
 
 // drawSlots gathers slots of a sender, and notes in want what of each series is to come out.
-func drawSlots(t *rapid.T, o *order, g *gathered, series, slots int, mixed, perSeries bool,
+func drawSlots(t *rapid.T, o *order, g *rowBatch, series, slots int, mixed, perSeries bool,
 	word *int64, want map[metric.SeriesID]string) {
 	// Without timestamps the points of a slot may come as a batch of the wire, of which many are taken
 	// at once.
@@ -113,7 +113,7 @@ func drawSlots(t *rapid.T, o *order, g *gathered, series, slots int, mixed, perS
 }
 
 // takeBatch takes the points of a batch of the wire, as its parser brings them.
-func takeBatch(o *order, g *gathered, slot uint64, batch []byte, room int) {
+func takeBatch(o *order, g *rowBatch, slot uint64, batch []byte, room int) {
 	for len(batch) > 0 {
 		if n, _ := g.match(o, slot, batch, room, kernel.MatchBatch); n > 0 {
 			batch = batch[n:]
@@ -132,7 +132,7 @@ func TestABatchIsTakenAtOnce(t *testing.T) {
 	var all atomic.Int64
 	nothing := func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
 	o := &order{names: names.New(nothing, 1, func() int64 { return 0 }), all: &all, bucket: 7}
-	var g gathered
+	var g rowBatch
 	var batch []byte
 	for i := range 300 {
 		batch = wire.AppendBatchPoint(batch, fmt.Appendf(nil, "\x06key%03d", i), point.FromInt(int64(i)))
@@ -179,7 +179,7 @@ func TestSendersInOrderSendColumns(t *testing.T) {
 	var all atomic.Int64
 	nothing := func(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
 	o := &order{names: names.New(nothing, 1, func() int64 { return 0 }), all: &all, bucket: 7}
-	var g gathered
+	var g rowBatch
 	batch := func(slots, series, step int) (columns, rows int) {
 		for slot := range slots {
 			for i := range series {

@@ -18,11 +18,11 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// down waits until the others know that a node is.
-func down(t testing.TB, id [16]byte, others ...*testNode) {
+// awaitDown waits until the others know that a node is.
+func awaitDown(t testing.TB, id [16]byte, others ...*testNode) {
 	t.Helper()
 	for _, n := range others {
-		until(t, "a node is down for "+n.name, func() bool { return !n.c.Up(id) })
+		waitFor(t, "a node is down for "+n.name, func() bool { return !n.c.IsUp(id) })
 	}
 }
 
@@ -42,7 +42,7 @@ func equal(t testing.TB, nodes ...*testNode) {
 		}
 		return text
 	}
-	until(t, "equal copies", func() bool {
+	waitFor(t, "equal copies", func() bool {
 		first := digests(nodes[0])
 		for _, n := range nodes[1:] {
 			if digests(n) != first {
@@ -61,19 +61,19 @@ func TestANodeIsBack(t *testing.T) {
 	nodes[0].write("b", 0, 50, slot, 1)
 	lost := nodes[2].c.Self()
 	nodes[2].kill()
-	down(t, lost, nodes[:2]...)
+	awaitDown(t, lost, nodes[:2]...)
 	if got := nodes[1].write("b", 0, 50, slot+1, 2); got.Accepted != 50 || got.Received() != 50 {
 		t.Errorf("with a node down: %+v", got)
 	}
 	nodes[1].write("new", 0, 50, slot+1, 3) // a bucket that the one that is down does not know
-	nodes[0].reads("b", 0, 50, slot, 1)
-	nodes[1].reads("new", 0, 50, slot+1, 3)
+	nodes[0].awaitValue("b", 0, 50, slot, 1)
+	nodes[1].awaitValue("new", 0, 50, slot+1, 3)
 	nodes[2].start()
 	agree(t, nodes...)
-	nodes[2].reads("b", 0, 50, slot+1, 2)
-	everywhere(t, nodes, "b", 0, 50, slot, 1)
-	everywhere(t, nodes, "b", 0, 50, slot+1, 2)
-	everywhere(t, nodes, "new", 0, 50, slot+1, 3)
+	nodes[2].awaitValue("b", 0, 50, slot+1, 2)
+	awaitEverywhere(t, nodes, "b", 0, 50, slot, 1)
+	awaitEverywhere(t, nodes, "b", 0, 50, slot+1, 2)
+	awaitEverywhere(t, nodes, "new", 0, 50, slot+1, 3)
 	equal(t, nodes...)
 	if got := nodes[2].write("b", 0, 50, slot+2, 4); got.Accepted != 50 {
 		t.Errorf("through the one that is back: %+v", got)
@@ -98,9 +98,9 @@ func TestAPausedNodeBeginsAgain(t *testing.T) {
 	if paused.ready() || (Tags{c: paused}).Ready() == nil {
 		t.Error("it answers as if nothing had been")
 	}
-	until(t, "connections are made again", func() bool { return connections() > before })
+	waitFor(t, "connections are made again", func() bool { return connections() > before })
 	agree(t, nodes...)
-	nodes[2].reads("b", 0, 50, slot, 1)
+	nodes[2].awaitValue("b", 0, 50, slot, 1)
 	if got := nodes[2].write("b", 0, 50, slot+1, 2); got.Accepted != 50 {
 		t.Errorf("it takes %+v", got)
 	}
@@ -110,9 +110,9 @@ func TestAPausedNodeBeginsAgain(t *testing.T) {
 func TestUpIsBothWays(t *testing.T) {
 	nodes := startNodes(t, 2, nil)
 	here, other := nodes[0].c, nodes[1].c.Self()
-	here.accepted(other, false)
-	down(t, other, nodes[0])
-	here.accepted(other, true)
+	here.setConnected(other, false)
+	awaitDown(t, other, nodes[0])
+	here.setConnected(other, true)
 	agree(t, nodes...)
 }
 
@@ -141,7 +141,7 @@ func TestAllNodesLosePower(t *testing.T) {
 	}
 	agree(t, nodes...)
 	for i := range uint64(5) {
-		everywhere(t, nodes, "b", 0, 20, slot+i, int64(i+1))
+		awaitEverywhere(t, nodes, "b", 0, 20, slot+i, int64(i+1))
 	}
 	equal(t, nodes...)
 }
@@ -151,10 +151,10 @@ func TestDeletedWhileDown(t *testing.T) {
 	nodes := startNodes(t, 3, nil)
 	slot := base()
 	nodes[0].write("b", 0, 20, slot, 1)
-	everywhere(t, nodes, "b", 0, 20, slot, 1)
+	awaitEverywhere(t, nodes, "b", 0, 20, slot, 1)
 	lost := nodes[2].c.Self()
 	nodes[2].end()
-	down(t, lost, nodes[:2]...)
+	awaitDown(t, lost, nodes[:2]...)
 	ctx := context.Background()
 	for i := range 10 {
 		r, err := nodes[0].c.Store().DeleteSeries(ctx, "b", deletion.Choice{Key: key(t, i)}, i == 9)
@@ -170,7 +170,7 @@ func TestDeletedWhileDown(t *testing.T) {
 	agree(t, nodes...)
 	for _, n := range nodes {
 		for i := range 20 {
-			until(t, fmt.Sprintf("series %d at %s", i, n.name), func() bool {
+			waitFor(t, fmt.Sprintf("series %d at %s", i, n.name), func() bool {
 				_, ok := n.local("b", i, slot)
 				return ok == (i >= 9)
 			})
@@ -180,7 +180,7 @@ func TestDeletedWhileDown(t *testing.T) {
 	if got := nodes[2].write("b", 0, 1, slot, 7); got.Accepted != 1 {
 		t.Errorf("the series anew: %+v", got)
 	}
-	everywhere(t, nodes, "b", 0, 1, slot, 7)
+	awaitEverywhere(t, nodes, "b", 0, 1, slot, 7)
 }
 
 // Both sides of a partition of the network keep what they were given, and the larger value stays.
@@ -191,7 +191,7 @@ func TestBothSidesOfAPartition(t *testing.T) {
 	})
 	slot := base()
 	nodes[0].write("b", 0, 30, slot, 1)
-	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	awaitEverywhere(t, nodes, "b", 0, 30, slot, 1)
 	for _, n := range nodes {
 		n.cut.Store(true)
 	}
@@ -204,8 +204,8 @@ func TestBothSidesOfAPartition(t *testing.T) {
 	for _, n := range nodes {
 		n.cut.Store(false)
 	}
-	everywhere(t, nodes, "b", 0, 30, slot+1, 6)
-	everywhere(t, nodes, "b", 30, 10, slot+1, 4)
+	awaitEverywhere(t, nodes, "b", 0, 30, slot+1, 6)
+	awaitEverywhere(t, nodes, "b", 30, 10, slot+1, 4)
 	equal(t, nodes...)
 }
 
@@ -217,7 +217,7 @@ func TestStaleMarkersOnBothSides(t *testing.T) {
 	})
 	slot := base()
 	nodes[0].write("b", 0, 30, slot, 1)
-	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	awaitEverywhere(t, nodes, "b", 0, 30, slot, 1)
 	info, err := nodes[0].c.Store().BucketByName("b")
 	if err != nil {
 		t.Fatal(err)
@@ -239,12 +239,12 @@ func TestStaleMarkersOnBothSides(t *testing.T) {
 	for _, n := range nodes {
 		n.cut.Store(false)
 	}
-	everywhere(t, nodes, "b", 0, 10, slot+1, 5)
+	awaitEverywhere(t, nodes, "b", 0, 10, slot+1, 5)
 	equal(t, nodes...)
 	nodes[2].writeTo(info, 20, 10, slot+1, 6) // comes after all
-	everywhere(t, nodes, "b", 20, 10, slot+1, 6)
+	awaitEverywhere(t, nodes, "b", 20, 10, slot+1, 6)
 	equal(t, nodes...)
-	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	awaitEverywhere(t, nodes, "b", 0, 30, slot, 1)
 	for _, n := range nodes {
 		for i := range 30 {
 			of, plain, marked := n.c.Store(), [1]uint64{}, [1]uint64{}

@@ -31,7 +31,7 @@ func TestCallsDoNotWaitForTheProtocol(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			encoder.Sent(true)
+			encoder.ConfirmSent(true)
 			return b
 		}
 		busy := make(chan struct{})

@@ -57,8 +57,8 @@ func keep(fsys vfs.FS, dir, name string, plain []byte) error {
 		append(binary.LittleEndian.AppendUint64(nil, xxh3.Hash(plain)), plain...))
 }
 
-// kept reads what keep has written; nil if it never did.
-func kept(fsys vfs.FS, dir, name string) ([]byte, error) {
+// readKept reads what keep has written; nil if it never did.
+func readKept(fsys vfs.FS, dir, name string) ([]byte, error) {
 	b, err := durable.ReadFile(fsys, fsys.PathJoin(dir, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

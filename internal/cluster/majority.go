@@ -56,7 +56,7 @@ func (c *Cluster) changeBucket(name string, do func() error) error {
 	if err := do(); err != nil {
 		return err
 	}
-	if err := c.askMembers(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.named(name)),
+	if err := c.askMembers(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.bucketsNamed(name)),
 		nil); err != nil {
 		return fmt.Errorf("this node has changed bucket %s, and tells the others when they answer: %w",
 			metric.Quoted(name), err)
@@ -71,14 +71,14 @@ func (c *Cluster) askMembers(ctx context.Context, request []byte,
 	v := c.View()
 	counting := ring.Counting(v)
 	reached := slices.DeleteFunc(slices.Clone(counting), func(id ring.ID) bool {
-		return id != c.id && !c.reaches(id)
+		return id != c.id && !c.canReach(id)
 	})
 	few := func(of []ring.ID, do string) error {
 		return fmt.Errorf("%w: %d of %d members %s, and more than half are needed; try again when more "+
 			"are up",
 			buckets.ErrNoMajority, len(of), len(counting), do)
 	}
-	if !ring.Majority(v, in(reached)) {
+	if !ring.Majority(v, memberOf(reached)) {
 		return few(reached, "can be reached")
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.o.Pace.Timeout)
@@ -92,7 +92,7 @@ func (c *Cluster) askMembers(ctx context.Context, request []byte,
 		}
 	}
 	agreed := []ring.ID{c.id}
-	for ; asked > 0 && !ring.Majority(v, in(agreed)); asked-- {
+	for ; asked > 0 && !ring.Majority(v, memberOf(agreed)); asked-- {
 		a := <-answers // each comes before ctx ends
 		if a.err == nil && take != nil {
 			a.err = take(a.said)
@@ -104,13 +104,13 @@ func (c *Cluster) askMembers(ctx context.Context, request []byte,
 				"node", c.nameOf(a.of), "err", a.err)
 		}
 	}
-	if !ring.Majority(v, in(agreed)) {
+	if !ring.Majority(v, memberOf(agreed)) {
 		return few(agreed, "have answered within "+c.o.Pace.Timeout.String())
 	}
 	return nil
 }
 
-func in(list []ring.ID) func(ring.ID) bool {
+func memberOf(list []ring.ID) func(ring.ID) bool {
 	return func(id ring.ID) bool { return slices.Contains(list, id) }
 }
 
@@ -132,13 +132,13 @@ func (c *Cluster) askMember(ctx context.Context, id ring.ID, request []byte) ans
 
 // serveBuckets answers a member that changes a bucket.
 func (c *Cluster) serveBuckets(request []byte, reply func(part []byte) error) error {
-	if err := c.Joined(); err != nil {
+	if err := c.JoinError(); err != nil {
 		return err
 	}
 	if len(request) > 0 {
 		switch body := request[1:]; request[0] {
 		case bucketsOf:
-			return reply(appendBuckets(nil, c.buckets.named(string(body))))
+			return reply(appendBuckets(nil, c.buckets.bucketsNamed(string(body))))
 		case bucketsKeep:
 			return c.buckets.learnEncoded(body)
 		}
@@ -150,11 +150,11 @@ func (c *Cluster) serveBuckets(request []byte, reply func(part []byte) error) er
 	}
 }
 
-// named returns what is known of the buckets of one name, and of their deletion.
-func (c *catalogue) named(name string) *replication.Buckets {
+// bucketsNamed returns what is known of the buckets of one name, and of their deletion.
+func (c *catalogue) bucketsNamed(name string) *replication.Buckets {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.all.Named(name)
+	return c.all.ByName(name)
 }
 
 // learnEncoded takes what another node says of buckets.

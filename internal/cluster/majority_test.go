@@ -17,8 +17,8 @@ func (n *testNode) create(name string) error {
 	return err
 }
 
-// knows reports whether the store of a node has a bucket.
-func (n *testNode) knows(name string) bool {
+// hasBucket reports whether the store of a node has a bucket.
+func (n *testNode) hasBucket(name string) bool {
 	_, err := n.store.BucketByName(name)
 	return err == nil
 }
@@ -32,33 +32,35 @@ func TestBucketsNeedAMajority(t *testing.T) {
 	}
 	first, second := nodes[1].c.Self(), nodes[2].c.Self()
 	nodes[1].end()
-	down(t, first, nodes[0], nodes[2])
-	if err := nodes[0].create("two"); err != nil || !nodes[2].knows("two") {
-		t.Errorf("with two of three nodes: %v, known to the other one: %v", err, nodes[2].knows("two"))
+	awaitDown(t, first, nodes[0], nodes[2])
+	if err := nodes[0].create("two"); err != nil || !nodes[2].hasBucket("two") {
+		t.Errorf("with two of three nodes: %v, known to the other one: %v", err,
+			nodes[2].hasBucket("two"))
 	}
-	if err := nodes[2].c.Store().DeleteBucket("two"); err != nil || nodes[0].knows("two") {
-		t.Errorf("with two of three nodes: %v, known to the other one: %v", err, nodes[0].knows("two"))
+	if err := nodes[2].c.Store().DeleteBucket("two"); err != nil || nodes[0].hasBucket("two") {
+		t.Errorf("with two of three nodes: %v, known to the other one: %v", err,
+			nodes[0].hasBucket("two"))
 	}
 	nodes[2].end()
-	down(t, second, nodes[0])
+	awaitDown(t, second, nodes[0])
 	if err := nodes[0].create("alone"); !errors.Is(err, buckets.ErrNoMajority) ||
-		nodes[0].knows("alone") {
-		t.Errorf("creation by one of three nodes: %v, known: %v", err, nodes[0].knows("alone"))
+		nodes[0].hasBucket("alone") {
+		t.Errorf("creation by one of three nodes: %v, known: %v", err, nodes[0].hasBucket("alone"))
 	}
 	if _, err := nodes[0].c.Points().EnsureBucket("sent"); !errors.Is(err, buckets.ErrNoMajority) ||
-		nodes[0].knows("sent") {
-		t.Errorf("points for a new bucket: %v, known: %v", err, nodes[0].knows("sent"))
+		nodes[0].hasBucket("sent") {
+		t.Errorf("points for a new bucket: %v, known: %v", err, nodes[0].hasBucket("sent"))
 	}
 	if _, err := nodes[0].c.Points().EnsureBucket("b"); err != nil {
 		t.Errorf("points for a bucket that is there: %v", err)
 	}
 	if err := nodes[0].c.Store().DeleteBucket("b"); !errors.Is(err, buckets.ErrNoMajority) ||
-		!nodes[0].knows("b") {
-		t.Errorf("deletion by one of three nodes: %v, known: %v", err, nodes[0].knows("b"))
+		!nodes[0].hasBucket("b") {
+		t.Errorf("deletion by one of three nodes: %v, known: %v", err, nodes[0].hasBucket("b"))
 	}
 	nodes[1].start()
 	agree2(t, nodes[0], nodes[1])
-	if err := nodes[0].create("alone"); err != nil || !nodes[1].knows("alone") {
+	if err := nodes[0].create("alone"); err != nil || !nodes[1].hasBucket("alone") {
 		t.Errorf("creation when two are back: %v", err)
 	}
 }
@@ -66,8 +68,8 @@ func TestBucketsNeedAMajority(t *testing.T) {
 // agree2 waits until two nodes of a larger ring see each other.
 func agree2(t *testing.T, a, b *testNode) {
 	t.Helper()
-	until(t, "two nodes see each other", func() bool {
-		return a.c.Up(b.c.Self()) && b.c.Up(a.c.Self())
+	waitFor(t, "two nodes see each other", func() bool {
+		return a.c.IsUp(b.c.Self()) && b.c.IsUp(a.c.Self())
 	})
 }
 
@@ -81,12 +83,12 @@ func TestBucketsOfNodesThatAreNotHeard(t *testing.T) {
 		t.Fatal(err)
 	}
 	nodes[0].cut.Store(true)
-	if err := nodes[0].create("c"); !errors.Is(err, buckets.ErrNoMajority) || nodes[0].knows("c") {
-		t.Errorf("creation unheard by the others: %v, known: %v", err, nodes[0].knows("c"))
+	if err := nodes[0].create("c"); !errors.Is(err, buckets.ErrNoMajority) || nodes[0].hasBucket("c") {
+		t.Errorf("creation unheard by the others: %v, known: %v", err, nodes[0].hasBucket("c"))
 	}
 	if err := nodes[0].c.Store().DeleteBucket("b"); !errors.Is(err, buckets.ErrNoMajority) ||
-		!nodes[0].knows("b") {
-		t.Errorf("deletion unheard by the others: %v, known: %v", err, nodes[0].knows("b"))
+		!nodes[0].hasBucket("b") {
+		t.Errorf("deletion unheard by the others: %v, known: %v", err, nodes[0].hasBucket("b"))
 	}
 }
 
@@ -121,7 +123,7 @@ func TestOwnersRefuseWhatWasDeleted(t *testing.T) {
 	nodes := startNodes(t, 3, nil)
 	slot := base()
 	nodes[0].write("b", 0, 30, slot, 1)
-	everywhere(t, nodes, "b", 0, 30, slot, 1)
+	awaitEverywhere(t, nodes, "b", 0, 30, slot, 1)
 	info, err := nodes[0].store.BucketByName("b")
 	if err != nil {
 		t.Fatal(err)

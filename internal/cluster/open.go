@@ -114,7 +114,7 @@ func (c *Cluster) openData(start time.Time) error {
 		Name:  "cluster-rows",
 		Holds: "rows of batches that wait for their copies",
 		Limit: int64(c.commits.limit) * rowBytes,
-		Use:   c.commits.held,
+		Use:   c.commits.memoryBytes,
 	})
 	o.Memory.Add(memory.Pool{
 		Name:  "cluster-names",
@@ -134,7 +134,7 @@ func (c *Cluster) openData(start time.Time) error {
 		Partition: func(id metric.SeriesID) int { return c.View().Partition(id) },
 		Copies:    func() int { return c.View().Copies(ring.Current) }, Own: c.buckets.copies,
 		Known:   func(id uint64) bool { _, ok := c.buckets.get(id); return ok },
-		Private: private, Now: o.Now, Logger: o.Logger, OnFailure: o.OnFatal,
+		Private: isPrivate, Now: o.Now, Logger: o.Logger, OnFailure: o.OnFatal,
 		MaxHintBytes: o.MaxHints, MinFree: o.MinFree,
 	})
 	if err != nil {
@@ -142,7 +142,10 @@ func (c *Cluster) openData(start time.Time) error {
 	}
 	c.runtime = runtime{data: copies, self: c.id, pace: o.Pace, start: start, now: o.Now,
 		fatal: o.OnFatal,
-		send:  func(to ring.ID, m replication.Message) { c.wires.send(to, m) }, reply: c.commits.answered,
+		send: func(to ring.ID, m replication.Message) {
+			c.wires.send(to,
+				m)
+		}, reply: c.commits.takeReply,
 		toSync: make(chan struct{}, 1), toFile: make(chan struct{}, 1), toSum: make(chan struct{}, 1),
 		found: make(chan difference, maxFound)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
@@ -177,14 +180,15 @@ func (c *Cluster) openWires() (err error) {
 			}
 		}}
 	c.remote, err = remote.New(remote.Options{
-		Self: c.id, View: c.View, Up: c.Up, Reaches: c.reaches, R: func(v *ring.View, bucket uint64) int {
+		Self: c.id, View: c.View, Up: c.IsUp, Reaches: c.canReach, R: func(v *ring.View,
+			bucket uint64) int {
 			r, _ := c.quorumOf(v, bucket)
 			return r
-		}, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.Joined,
+		}, Copies: c.buckets.copies, Now: o.Now, Ready: c.ready, Member: c.JoinError,
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceReads, to, request, part)
 		},
-		Local: o.Local, Private: private, Store: o.Store, Incarnation: o.Store.Incarnation,
+		Local: o.Local, Private: isPrivate, Store: o.Store, Incarnation: o.Store.Incarnation,
 		Hints: c.hints, HintKeys: c.data.HintKeys, Holders: c.mayKeep,
 		Differs: func(bucket uint64, id metric.SeriesID, _, _ int64) {
 			differ(c, bucket, id)
@@ -212,7 +216,7 @@ func (c *Cluster) openWires() (err error) {
 		Protocol: ring.Protocol{Min: protocol, Max: protocol}, Cookie: cookie,
 		Address: c.addresses, Handler: func(from ring.ID, _ uint16, frame []byte) {
 			c.wires.handle(from, frame)
-		}, Reached: c.reached, Accepted: c.accepted,
+		}, Reached: c.setReachable, Accepted: c.setConnected,
 		MaxFrame: maxFrame, QueueBytes: queueBytes, MaxPeers: ring.MaxMembers, HalfOpen: 64,
 		Handshake: o.Pace.Silence, Alive: o.Pace.Heartbeat, Silence: o.Pace.Silence,
 		Backoff: peer.Backoff{First: o.Pace.Redial, Max: 20 * o.Pace.Redial}, Logger: o.Logger,

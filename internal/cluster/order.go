@@ -16,7 +16,7 @@ type order struct {
 	bucket uint64
 	hpts   bool
 
-	list   []noted
+	list   []orderEntry
 	keys   []byte                     // of list, one behind the other
 	spans  []kernel.Span              // theirs, in keys
 	at     int                        // of the series that is expected
@@ -25,8 +25,8 @@ type order struct {
 	group  *replication.Group         // of the first series of list
 }
 
-// noted is a series of a sender.
-type noted struct {
+// orderEntry is a series of a sender.
+type orderEntry struct {
 	key    []byte
 	id     metric.SeriesID
 	period uint32 // in which its name was noted
@@ -39,10 +39,10 @@ const (
 	notedBytes  = 120      // with its place, and the id in a group, but for its key
 )
 
-// expected returns the place of the series that comes next while the sender keeps its order, and
+// expectedRun returns the place of the series that comes next while the sender keeps its order, and
 // the keys from there on, n at most, for kernel.MatchBatch: up to the first whose name is to be
 // noted.
-func (o *order) expected(n int) (place int, keys []byte, spans []kernel.Span) {
+func (o *order) expectedRun(n int) (place int, keys []byte, spans []kernel.Span) {
 	if place = o.at; place == len(o.list) {
 		place = 0 // it begins anew
 	}
@@ -58,20 +58,20 @@ func (o *order) expected(n int) (place int, keys []byte, spans []kernel.Span) {
 func (o *order) series(key []byte) (id metric.SeriesID, place int) {
 	if o.at < len(o.list) && string(o.list[o.at].key) == string(key) {
 		o.at++
-		return o.renewed(o.at - 1)
+		return o.renewEntry(o.at - 1)
 	}
 	if o.at > 0 && string(o.list[o.at-1].key) == string(key) {
-		return o.renewed(o.at - 1)
+		return o.renewEntry(o.at - 1)
 	}
 	if o.at == len(o.list) && o.at > 0 && string(o.list[0].key) == string(key) {
 		o.at = 1 // it begins anew
-		return o.renewed(0)
+		return o.renewEntry(0)
 	}
 	return o.find(key)
 }
 
-// renewed returns a series of the order, whose name it notes if need be.
-func (o *order) renewed(place int) (metric.SeriesID, int) {
+// renewEntry returns a series of the order, whose name it notes if need be.
+func (o *order) renewEntry(place int) (metric.SeriesID, int) {
 	n := &o.list[place]
 	if n.period != o.period {
 		n.key, n.period = o.names.Note(n.id, o.bucket, n.key), o.period
@@ -82,7 +82,7 @@ func (o *order) renewed(place int) (metric.SeriesID, int) {
 // find is series for one that was not expected.
 func (o *order) find(key []byte) (metric.SeriesID, int) {
 	id := metric.ValuesOf(o.bucket, key, o.hpts)
-	n := noted{o.names.Note(id, o.bucket, key), id, o.period}
+	n := orderEntry{o.names.Note(id, o.bucket, key), id, o.period}
 	at, known := o.places[id]
 	switch {
 	case n.key == nil: // no metric can have it

@@ -39,7 +39,7 @@ func (p points) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, er
 	if d == nil {
 		return buckets.Info{}, fmt.Errorf("%w, and bucket.auto_create is off", err)
 	}
-	if err := c.Joined(); err != nil {
+	if err := c.JoinError(); err != nil {
 		return buckets.Info{}, err // with a bucket it would have data, and could not join
 	}
 	info, err = c.createBucket(form.Info(name, buckets.Info{
@@ -56,10 +56,10 @@ func (p points) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, er
 // Open opens a stream: see write.Target.
 func (p points) Open(info buckets.Info, how write.Options) (write.Stream, error) {
 	c := p.c
-	if private(info.Name) {
+	if isPrivate(info.Name) {
 		return openPrivate(c.o.Store.Intake(), info, how)
 	}
-	if err := c.Joined(); err != nil {
+	if err := c.JoinError(); err != nil {
 		return nil, err
 	}
 	admission, err := c.o.Store.Intake().Admission(info, how.Stale)
@@ -73,10 +73,10 @@ func (p points) Open(info buckets.Info, how write.Options) (write.Stream, error)
 		}), order: order{names: c.names, all: &c.ordered, bucket: info.ID, hpts: info.HPTS}}, nil
 }
 
-// Joined returns an error while the node cannot take points, because it owns none. One that is to
-// join others and has found none yet is alone in a ring of its own: with data in it that would be a
-// second cluster for ever.
-func (c *Cluster) Joined() error {
+// JoinError returns an error while the node cannot take points, because it owns none. One that is
+// to join others and has found none yet is alone in a ring of its own: with data in it that would
+// be a second cluster for ever.
+func (c *Cluster) JoinError() error {
 	view := c.View()
 	_, is := view.Member(c.id)
 	others := slices.DeleteFunc(slices.Clone(c.o.Join), func(addr string) bool {
@@ -120,7 +120,7 @@ type privateStream struct{ write.Stream }
 
 func openPrivate(of write.Target, info buckets.Info, how write.Options) (write.Stream, error) {
 	if report := how.Report; report != nil {
-		how.Report = func(t write.Token, c account.Counts) { report(marked(t), c) }
+		how.Report = func(t write.Token, c account.Counts) { report(markToken(t), c) }
 	}
 	s, err := of.Open(info, how)
 	if err != nil {
@@ -129,7 +129,7 @@ func openPrivate(of write.Target, info buckets.Info, how write.Options) (write.S
 	return privateStream{s}, nil
 }
 
-func marked(t write.Token) write.Token {
+func markToken(t write.Token) write.Token {
 	t.Position |= localToken
 	return t
 }
@@ -137,5 +137,5 @@ func marked(t write.Token) write.Token {
 // Commit is that of the store.
 func (s privateStream) Commit() (write.Token, error) {
 	t, err := s.Stream.Commit()
-	return marked(t), err
+	return markToken(t), err
 }

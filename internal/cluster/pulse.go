@@ -20,8 +20,11 @@ func newPulse(pace Pace) *pulse {
 	return &pulse{start: time.Now(), limit: (pace.Silence - pace.Heartbeat) * 3 / 4}
 }
 
-// missed reports whether a pause has just ended, and the node has not begun again with the others.
-func (p *pulse) missed() bool { return time.Since(p.start)-time.Duration(p.last.Load()) > p.limit }
+// takePause reports whether a pause has just ended, and the node has not begun again with the
+// others.
+func (p *pulse) takePause() bool {
+	return time.Since(p.start)-time.Duration(p.last.Load()) > p.limit
+}
 
 // run beats until the context ends. Before the first beat behind a pause it gives what it waits for
 // to paused.
@@ -29,7 +32,7 @@ func (p *pulse) run(ctx context.Context, paused chan<- chan struct{}) {
 	beat := time.NewTicker(p.limit / 8)
 	defer beat.Stop()
 	for {
-		if p.missed() {
+		if p.takePause() {
 			done := make(chan struct{})
 			select {
 			case paused <- done:

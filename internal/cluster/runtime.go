@@ -39,7 +39,7 @@ type runtime struct {
 	send  func(to ring.ID, m replication.Message) // returns at once
 	reply func(r replication.Reply)
 
-	latest atomic.Pointer[replication.Heard]
+	latest atomic.Pointer[replication.HintView]
 
 	throttle throttle // of what comparisons move
 
@@ -120,7 +120,7 @@ func wake(who chan struct{}, look bool) {
 // publish lets reads and events see what this node has heard of the others, before anything is sent
 // that follows from it.
 func (r *runtime) publish() {
-	if h := r.core.Heard(r.latest.Load()); h != nil {
+	if h := r.core.HintView(r.latest.Load()); h != nil {
 		r.latest.Store(h)
 	}
 }
@@ -162,7 +162,7 @@ func (r *runtime) tick() {
 	r.input(func(t replication.Time, core *replication.Core) {
 		r.tellDifferences(t)
 		core.Background().Pace(r.throttle.next(time.Duration(t.Steady)*time.Millisecond,
-			core.Background().Moved()))
+			core.Background().MovedPoints()))
 		core.Tick(t)
 	})
 }
@@ -204,7 +204,7 @@ func (r *runtime) syncLog() {
 			return
 		}
 		r.mu.Lock()
-		upTo := r.core.Noted()
+		upTo := r.core.AwaitedPosition()
 		r.mu.Unlock()
 		if upTo == synced {
 			continue
@@ -217,7 +217,7 @@ func (r *runtime) syncLog() {
 			return
 		}
 		synced = upTo
-		r.input(func(t replication.Time, core *replication.Core) { core.Synced(t, upTo) })
+		r.input(func(t replication.Time, core *replication.Core) { core.SyncedUpTo(t, upTo) })
 	}
 }
 
@@ -242,7 +242,10 @@ func (r *runtime) adoptChunks() {
 			}
 			continue
 		}
-		r.input(func(t replication.Time, core *replication.Core) { core.Background().Adopted(t, upTo) })
+		r.input(func(t replication.Time, core *replication.Core) {
+			core.Background().AdoptedUpTo(t,
+				upTo)
+		})
 	}
 }
 

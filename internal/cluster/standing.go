@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// Standing is how far this node is under a ring.
-type Standing struct {
+// Progress is how far this node is under a ring.
+type Progress struct {
 	// partitions that the ring gives it, and of which it does not have everything
 	Left int
 	// nodes from which it has not fetched all events that the ring gives it
@@ -19,19 +19,19 @@ type Standing struct {
 	Start  time.Time              // when the clock of Moves was 0
 }
 
-// Standing returns how far this node is under a ring; false if the protocol has not heard of that
+// Progress returns how far this node is under a ring; false if the protocol has not heard of that
 // ring.
-func (c *Cluster) Standing(under ring.Version) (Standing, bool) {
+func (c *Cluster) Progress(under ring.Version) (Progress, bool) {
 	c.runtime.mu.Lock()
 	defer c.runtime.mu.Unlock()
 	stats, view := c.core.Stats(), c.View()
 	if stats.Ring != under || view.Version() != under {
-		return Standing{}, false
+		return Progress{}, false
 	}
-	s := Standing{
+	s := Progress{
 		Start:  c.start,
-		Left:   c.core.Left(),
-		Events: c.events.Left(view, c.buckets.classes()),
+		Left:   c.core.PendingPartitions(),
+		Events: c.events.PendingFetches(view, c.buckets.classes()),
 		Moves:  c.core.Progress(),
 	}
 	if stats.Hints > 0 {

@@ -22,10 +22,10 @@ type Store struct {
 // half of the members have it when it returns: where fewer answer the error wraps
 // buckets.ErrNoMajority.
 func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
-	if private(info.Name) {
+	if isPrivate(info.Name) {
 		return s.Store.CreateBucket(info)
 	}
-	if err := s.c.Joined(); err != nil {
+	if err := s.c.JoinError(); err != nil {
 		return buckets.Info{}, err
 	}
 	return s.c.createBucket(info)
@@ -50,7 +50,7 @@ func (s *Store) BucketByName(name string) (buckets.Info, error) {
 // DeleteBucket deletes a bucket with all it holds, on all nodes. More than half of the members know
 // it when it returns: where fewer answer the error wraps buckets.ErrNoMajority.
 func (s *Store) DeleteBucket(name string) error {
-	if private(name) {
+	if isPrivate(name) {
 		return s.Store.DeleteBucket(name)
 	}
 	if _, err := s.Store.BucketByName(name); err != nil {
@@ -61,7 +61,7 @@ func (s *Store) DeleteBucket(name string) error {
 
 // SetTTL sets the TTL of a bucket in points, on all nodes; 0 keeps points for ever.
 func (s *Store) SetTTL(name string, points int64) error {
-	if private(name) {
+	if isPrivate(name) {
 		return s.Store.SetTTL(name, points)
 	}
 	return s.c.buckets.setTTL(name, points)
@@ -85,7 +85,7 @@ type reads interface {
 }
 
 func (s *Store) reads(bucket buckets.Info) reads {
-	if private(bucket.Name) {
+	if isPrivate(bucket.Name) {
 		return s.Store
 	}
 	return s.c.remote
@@ -129,7 +129,7 @@ const deletedTogether = 4096
 // error each series is whole or gone.
 func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion.Choice,
 	dryRun bool) (deletion.Result, error) {
-	if private(bucket) {
+	if isPrivate(bucket) {
 		return s.Store.DeleteSeries(ctx, bucket, choice, dryRun)
 	}
 	info, err := s.BucketByName(bucket)

@@ -30,7 +30,7 @@ type stream struct {
 	number    uint64 // of commits
 
 	lo, hi  uint64 // slots that are taken, while there are points
-	points  gathered
+	points  rowBatch
 	refused account.Counts // and those sent as unset
 	names   int            // bytes of the keys of points
 	order   order
@@ -39,7 +39,7 @@ type stream struct {
 
 // Point takes one point: see wire.Points.
 func (s *stream) Point(key []byte, slot uint64, raw uint64) {
-	s.timestamped(key, slot, raw, s.info.SlotBegin(slot))
+	s.addTimestamped(key, slot, raw, s.info.SlotBegin(slot))
 }
 
 // Batch takes points that come in the order of the sender: see wire.Points.
@@ -86,7 +86,7 @@ func (s *stream) Points(key []byte, slot uint64, data []byte) {
 		if s.how.Timestamps {
 			at = binary.BigEndian.Uint64(data[point.Size:])
 		}
-		s.timestamped(key, slot, point.Get(data), at)
+		s.addTimestamped(key, slot, point.Get(data), at)
 	}
 }
 
@@ -98,11 +98,11 @@ func (s *stream) Append(points []write.Point) {
 		if at == 0 {
 			at = s.info.SlotBegin(p.Slot)
 		}
-		s.timestamped(p.Key, p.Slot, p.Word, at)
+		s.addTimestamped(p.Key, p.Slot, p.Word, at)
 	}
 }
 
-func (s *stream) timestamped(key []byte, slot, raw, at uint64) {
+func (s *stream) addTimestamped(key []byte, slot, raw, at uint64) {
 	s.begin()
 	word, timestamp, refused, ok := s.admission.Point(key, slot, raw, at, s.lo, s.hi)
 	switch {
@@ -172,7 +172,7 @@ func (s *stream) Commit() (write.Token, error) {
 
 // Pending reports whether anything waits for Commit.
 func (s *stream) Pending() bool {
-	return s.points.number > 0 || s.refused.Received() > 0 || s.commits.pending()
+	return s.points.number > 0 || s.refused.Received() > 0 || s.commits.hasPending()
 }
 
 // Close commits what is pending and ends the stream.

@@ -33,7 +33,7 @@ func (c *Cluster) Tags() Tags { return Tags{c.o.Store.Tags(), c} }
 func (t Tags) Apply(ctx context.Context, list []tags.Change) (tagstore.Applied, error) {
 	own := make(map[uint64]bool)
 	for _, info := range t.c.o.Store.Buckets() {
-		own[info.ID] = private(info.Name)
+		own[info.ID] = isPrivate(info.Name)
 	}
 	var refused []tagstore.Refusal
 	taken, at := make([]tags.Change, 0, len(list)), make([]int, 0, len(list))
@@ -62,7 +62,7 @@ func (t Tags) WaitDurable(ctx context.Context, a tagstore.Applied) error {
 
 // Ready returns an error while this node may not know all tags: see tagging.Tagging.
 func (t Tags) Ready() error {
-	if t.c.pulse.missed() {
+	if t.c.pulse.takePause() {
 		return &tagging.BehindError{}
 	}
 	return t.c.tags.Ready()
@@ -72,8 +72,8 @@ func (t Tags) Ready() error {
 // other nodes they get by comparisons.
 func (t Tags) Tagger() write.Tagger { return tagstore.Tagger{Of: t.Store, Through: t} }
 
-// Exchanged says what nodes tell each other of tags.
-func (t Tags) Exchanged() tagging.Stats { return t.c.tags.Stats() }
+// ExchangeStats says what nodes tell each other of tags.
+func (t Tags) ExchangeStats() tagging.Stats { return t.c.tags.Stats() }
 
 // openTags makes the tags of the store those of all nodes.
 func openTags(c *Cluster) {
@@ -83,7 +83,7 @@ func openTags(c *Cluster) {
 		Ask: func(ctx context.Context, to ring.ID, request []byte, part func([]byte) error) error {
 			return ask(ctx, c, serviceTags, to, request, part)
 		},
-		Define: c.buckets.defined, Learn: c.buckets.learnDefined,
+		Define: c.buckets.definitions, Learn: c.buckets.learnDefined,
 		Delete: func(ctx context.Context, bucket uint64, list []deletion.At) error {
 			return deleteTagged(ctx, c, bucket, list)
 		},
@@ -91,10 +91,10 @@ func openTags(c *Cluster) {
 			return c.remote.Exist(ctx, bucket, keys)
 		},
 		W:    func() int { _, w := c.Quorums(); return w },
-		Name: c.nameOf, Check: c.Joined,
+		Name: c.nameOf, Check: c.JoinError,
 		Timeout: o.Pace.Timeout, Grace: time.Second, Retry: o.Pace.Resend, Compare: o.Pace.Compare,
 	})
-	o.Store.Tags().Share(tagging.NodeOf(c.id), c.tags.Gone)
+	o.Store.Tags().Share(tagging.NodeOf(c.id), c.tags.HandleExpired)
 }
 
 // deleteTagged does deletions that another node told of with tags. The protocol has to know of
@@ -114,8 +114,8 @@ func deleteTagged(ctx context.Context, c *Cluster, bucket uint64, list []deletio
 	var position replication.Position
 	err := errStopped
 	c.input(func(_ replication.Time, core *replication.Core) {
-		err = core.Deleted(news)
-		position = core.Noted()
+		err = core.NoteDeletions(news)
+		position = core.AwaitedPosition()
 	})
 	if err != nil {
 		return err
@@ -123,8 +123,8 @@ func deleteTagged(ctx context.Context, c *Cluster, bucket uint64, list []deletio
 	return c.data.Durable(ctx, position)
 }
 
-// defined returns the definitions of buckets that are known, for another node.
-func (c *catalogue) defined(ids []uint64) []byte {
+// definitions returns the definitions of buckets that are known, for another node.
+func (c *catalogue) definitions(ids []uint64) []byte {
 	some := replication.NewBuckets()
 	for _, id := range ids {
 		if k, ok := c.get(id); ok {

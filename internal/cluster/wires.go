@@ -51,7 +51,7 @@ type line struct {
 // keptFrame is what a buffer for frames keeps.
 const keptFrame = 64 << 10
 
-func (w *wires) to(id ring.ID) *line {
+func (w *wires) lineTo(id ring.ID) *line {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := w.of[id]
@@ -69,9 +69,9 @@ func (w *wires) forget(id ring.ID) {
 	delete(w.of, id)
 }
 
-// connected says that there is a new connection to a peer: what went over another one may be lost.
-func (w *wires) connected(id ring.ID) {
-	p := w.to(id)
+// resetLine says that there is a new connection to a peer: what went over another one may be lost.
+func (w *wires) resetLine(id ring.ID) {
+	p := w.lineTo(id)
 	p.out.Lock()
 	defer p.out.Unlock()
 	p.encoder.Renew()
@@ -79,7 +79,7 @@ func (w *wires) connected(id ring.ID) {
 
 // send sends a message, or loses it: the protocol sends again what is not answered.
 func (w *wires) send(to ring.ID, m replication.Message) {
-	p := w.to(to)
+	p := w.lineTo(to)
 	p.out.Lock()
 	defer p.out.Unlock()
 	frame, err := p.encoder.Append(append(p.frame[:0], channelMessage), m)
@@ -88,7 +88,7 @@ func (w *wires) send(to ring.ID, m replication.Message) {
 			"err", err)
 		return
 	}
-	p.encoder.Sent(w.put(to, frame))
+	p.encoder.ConfirmSent(w.put(to, frame))
 	if p.frame = frame; cap(frame) > keptFrame {
 		p.frame = nil
 	}
@@ -106,9 +106,9 @@ func (w *wires) handle(from ring.ID, frame []byte) {
 	case channelCall:
 		w.call(from, body)
 	case channelRenew:
-		p := w.to(from)
+		p := w.lineTo(from)
 		p.out.Lock()
-		err := p.encoder.Requested(body)
+		err := p.encoder.HandleRequest(body)
 		p.out.Unlock()
 		if err != nil {
 			w.malformed(from, err)
@@ -125,7 +125,7 @@ func (w *wires) malformed(from ring.ID, err error) {
 
 // message takes a message. Its buckets are here before its rows are. The protocol gets it later.
 func (w *wires) message(from ring.ID, body []byte) {
-	p := w.to(from)
+	p := w.lineTo(from)
 	p.in.Lock()
 	m, news, err := p.decoder.Decode(body)
 	var request []byte

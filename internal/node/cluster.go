@@ -98,7 +98,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 		Logger:  n.logger,
 		Every:   c.Heartbeat,
 	})
-	if err := part.Joined(); err != nil {
+	if err := part.JoinError(); err != nil {
 		n.logger.Info("looking for the cluster", "listen", c.Listen, "gossip", part.Gossip().Addr(),
 			"err", err)
 		return p, nil
@@ -111,7 +111,7 @@ func (n *node) openCluster() (*clusterPart, error) {
 // news returns what says how far this node is.
 func (n *node) news(part *cluster.Cluster) func(ring.Version) (members.News, bool) {
 	return func(under ring.Version) (members.News, bool) {
-		s, known := part.Standing(under)
+		s, known := part.Progress(under)
 		if !known {
 			return members.News{}, false
 		}
@@ -205,17 +205,17 @@ func (p *clusterPart) line() *admin.ClusterLine {
 	v := p.View()
 	out := &admin.ClusterLine{
 		Ring:     v.Version().String(),
-		Changing: v.Changing(),
+		Changing: v.IsChanging(),
 		Copies:   v.Copies(ring.Current),
 		Down:     []string{},
 	}
 	out.Reads, out.Writes = p.Quorums()
-	if err := p.Joined(); err != nil {
+	if err := p.JoinError(); err != nil {
 		out.Joining = err.Error()
 	}
 	for _, m := range v.Members() {
 		out.Members++
-		if p.Up(m.ID) {
+		if p.IsUp(m.ID) {
 			out.Up++
 		} else {
 			out.Down = append(out.Down, m.Name)

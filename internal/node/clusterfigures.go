@@ -24,7 +24,7 @@ func (f clusterFigures) Collect(out chan<- prometheus.Metric) {
 	view := f.p.View()
 	up := 0
 	for _, m := range view.Members() {
-		if f.p.Up(m.ID) {
+		if f.p.IsUp(m.ID) {
 			up++
 		}
 	}
@@ -87,7 +87,7 @@ func (f clusterFigures) protocol(send func(prometheus.ValueType, float64, *prome
 // tags sends the figures of what nodes tell each other of tags.
 func (f clusterFigures) tags(send func(prometheus.ValueType, float64, *prometheus.Desc,
 	...string)) {
-	s := f.p.Tags().Exchanged()
+	s := f.p.Tags().ExchangeStats()
 	send(prometheus.GaugeValue, float64(s.Queued),
 		clusterDesc("tag_queued_bytes", "Bytes of changes of tags that wait to be sent to other nodes."))
 	sendCounters(send, []counter{
@@ -105,7 +105,7 @@ func (f clusterFigures) tags(send func(prometheus.ValueType, float64, *prometheu
 // events sends the figures of what nodes tell each other of events.
 func (f clusterFigures) events(send func(prometheus.ValueType, float64, *prometheus.Desc,
 	...string)) {
-	s := f.p.Events().Exchanged()
+	s := f.p.Events().ExchangeStats()
 	sendCounters(send, []counter{
 		{"event_unconfirmed_total", "Events that fewer owners than needed had on disk in time.",
 			s.Unconfirmed},

@@ -83,7 +83,7 @@ func (n *node) report() admin.Status {
 	metrics.Read(heap)
 	return admin.Status{
 		Version: n.cfg.Version, Node: n.cfg.Node, Ready: n.up.Load() &&
-			(n.cluster == nil || n.cluster.Joined() == nil), DataDir: absolute(n.cfg.DataDir),
+			(n.cluster == nil || n.cluster.JoinError() == nil), DataDir: absolute(n.cfg.DataDir),
 		UptimeS: time.Since(s.began).Seconds(), TCPAddr: s.tcpAddr, HTTPAddr: s.httpAddr,
 		StatusNeighbours: admin.StatusNeighbours{Cluster: n.cluster.line(), Ducks: n.ducksAddress()},
 		Buckets:          st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,

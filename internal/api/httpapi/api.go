@@ -303,7 +303,7 @@ func (a *api) ready(w http.ResponseWriter, _ *http.Request) error {
 			"not ready: the node is starting or stopping"}
 	}
 	if a.Cluster != nil {
-		if err := a.Cluster.Node.Joined(); err != nil {
+		if err := a.Cluster.Node.JoinError(); err != nil {
 			return &statusError{http.StatusServiceUnavailable, "", "not ready: " + err.Error()}
 		}
 	}

@@ -149,8 +149,8 @@ func (c *Calls) sendAllow(id uint64, a *ask, number uint64) bool {
 	return ended || c.options.Send(a.to, f.append(nil))
 }
 
-// answered takes a frame of the reply.
-func (c *Calls) answered(from ring.ID, f frame) {
+// receiveReply takes a frame of the reply.
+func (c *Calls) receiveReply(from ring.ID, f frame) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	a := c.asks[f.id]

@@ -63,7 +63,7 @@ type Calls struct {
 	closed bool
 	next   uint64 // number of the next request
 	asks   map[uint64]*ask
-	serves serves
+	serves inboundRequests
 }
 
 // New returns calls without any request. Close ends them.
@@ -72,7 +72,7 @@ func New(o Options) (*Calls, error) {
 		return nil, err
 	}
 	c := &Calls{options: o, next: o.Boot, asks: map[uint64]*ask{}}
-	c.serves.open, c.serves.busy = map[served]*serving{}, map[ring.ID]int{}
+	c.serves.open, c.serves.busy = map[requestKey]*inboundRequest{}, map[ring.ID]int{}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c, nil
 }
@@ -84,15 +84,15 @@ func (c *Calls) Close() {
 	for _, a := range c.asks {
 		a.end(&Error{a.to, Unreachable, "this node stops"})
 	}
-	c.drop(func(*serving) bool { return true })
+	c.drop(func(*inboundRequest) bool { return true })
 	c.mu.Unlock()
 	c.cancel()
 	c.running.Wait()
 }
 
-// Gone ends all requests to a peer with an error, and those of the peer: no frame reaches it, or
-// what was sent to it may be lost.
-func (c *Calls) Gone(peer ring.ID) {
+// DropPeer ends all requests to a peer with an error, and those of the peer: no frame reaches it,
+// or what was sent to it may be lost.
+func (c *Calls) DropPeer(peer ring.ID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, a := range c.asks {
@@ -100,7 +100,7 @@ func (c *Calls) Gone(peer ring.ID) {
 			a.end(&Error{peer, Unreachable, "the connection ended"})
 		}
 	}
-	c.drop(func(s *serving) bool { return s.from == peer })
+	c.drop(func(s *inboundRequest) bool { return s.from == peer })
 }
 
 // Receive takes a frame of a peer. It never waits, and keeps nothing of the frame. A frame that is
@@ -117,10 +117,10 @@ func (c *Calls) Receive(from ring.ID, b []byte) error {
 		c.allow(from, f)
 	case kindCancel:
 		c.mu.Lock()
-		c.drop(func(s *serving) bool { return s.from == from && s.id == f.id })
+		c.drop(func(s *inboundRequest) bool { return s.from == from && s.id == f.id })
 		c.mu.Unlock()
 	default:
-		c.answered(from, f)
+		c.receiveReply(from, f)
 	}
 	return nil
 }

@@ -217,9 +217,12 @@ func TestErrors(t *testing.T) {
 // TestTheEndOfAnAsker ends what is served for it: its context, its deadline, its connection.
 func TestTheEndOfAnAsker(t *testing.T) {
 	for name, end := range map[string]func(p *pair, cancel func()){
-		"context":    func(_ *pair, cancel func()) { cancel() },
-		"deadline":   func(*pair, func()) { <-time.After(time.Hour) },
-		"connection": func(p *pair, _ func()) { p.nodes[0].Gone(nodeID(1)); p.nodes[1].Gone(nodeID(0)) },
+		"context":  func(_ *pair, cancel func()) { cancel() },
+		"deadline": func(*pair, func()) { <-time.After(time.Hour) },
+		"connection": func(p *pair, _ func()) {
+			p.nodes[0].DropPeer(nodeID(1))
+			p.nodes[1].DropPeer(nodeID(0))
+		},
 		"stop":       func(p *pair, _ func()) { p.nodes[0].Close() },
 		"their stop": func(p *pair, _ func()) { p.nodes[1].Close() },
 	} {

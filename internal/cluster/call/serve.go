@@ -13,24 +13,24 @@ import (
 // maxWaiting bounds the bytes of the requests that wait for their turn.
 const maxWaiting = 16 << 20
 
-// served names a request of a peer.
-type served struct {
+// requestKey names a request of a peer.
+type requestKey struct {
 	from ring.ID
 	id   uint64
 }
 
-// serves are the requests that a node serves, or will.
-type serves struct {
-	open  map[served]*serving
+// inboundRequests are the requests that a node serves, or will.
+type inboundRequests struct {
+	open  map[requestKey]*inboundRequest
 	busy  map[ring.ID]int // requests of a peer that are being served
 	total int
-	queue []*serving // that wait, in the order in which they came
-	bytes int        // of their requests
+	queue []*inboundRequest // that wait, in the order in which they came
+	bytes int               // of their requests
 }
 
-// serving is a request of a peer. sent belongs to who serves it, allowed to Calls.mu.
-type serving struct {
-	served
+// inboundRequest is a request of a peer. sent belongs to who serves it, allowed to Calls.mu.
+type inboundRequest struct {
+	requestKey
 	request  []byte
 	deadline time.Time
 	ctx      context.Context
@@ -42,16 +42,16 @@ type serving struct {
 
 // admit serves a request, has it wait for its turn, or refuses it.
 func (c *Calls) admit(from ring.ID, f frame) error {
-	s := &serving{
-		served:   served{from, f.id},
-		deadline: time.Now().Add(f.left),
-		allowed:  window,
-		room:     make(chan struct{}, 1),
+	s := &inboundRequest{
+		requestKey: requestKey{from, f.id},
+		deadline:   time.Now().Add(f.left),
+		allowed:    window,
+		room:       make(chan struct{}, 1),
 	}
 	c.mu.Lock()
 	switch {
 	case c.closed:
-	case c.serves.open[s.served] != nil:
+	case c.serves.open[s.requestKey] != nil:
 		c.mu.Unlock()
 		return errFrame
 	case c.hasTurn(from):
@@ -59,7 +59,7 @@ func (c *Calls) admit(from ring.ID, f frame) error {
 		c.begin(s)
 	case len(c.serves.queue) < c.options.Waiting && c.serves.bytes+len(f.body) <= maxWaiting:
 		s.request = bytes.Clone(f.body)
-		c.serves.open[s.served] = s
+		c.serves.open[s.requestKey] = s
 		c.serves.queue = append(c.serves.queue, s)
 		c.serves.bytes += len(f.body)
 	default:
@@ -83,8 +83,8 @@ func (c *Calls) hasTurn(from ring.ID) bool {
 }
 
 // begin serves a request. Callers hold mu.
-func (c *Calls) begin(s *serving) {
-	c.serves.open[s.served] = s
+func (c *Calls) begin(s *inboundRequest) {
+	c.serves.open[s.requestKey] = s
 	c.serves.total++
 	c.serves.busy[s.from]++
 	s.ctx, s.cancel = context.WithDeadline(c.ctx, s.deadline)
@@ -96,8 +96,8 @@ func (c *Calls) begin(s *serving) {
 		c.finish(s, err)
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.serves.open[s.served] == s {
-			delete(c.serves.open, s.served)
+		if c.serves.open[s.requestKey] == s {
+			delete(c.serves.open, s.requestKey)
 		}
 		c.serves.total--
 		if c.serves.busy[s.from]--; c.serves.busy[s.from] == 0 {
@@ -119,7 +119,7 @@ func (c *Calls) beginNext() {
 		c.serves.queue = slices.Delete(c.serves.queue, i, i+1)
 		c.serves.bytes -= len(s.request)
 		if late {
-			delete(c.serves.open, s.served)
+			delete(c.serves.open, s.requestKey)
 		} else {
 			c.begin(s)
 		}
@@ -127,7 +127,7 @@ func (c *Calls) beginNext() {
 }
 
 // drop ends requests that nobody waits for. Callers hold mu.
-func (c *Calls) drop(which func(*serving) bool) {
+func (c *Calls) drop(which func(*inboundRequest) bool) {
 	for key, s := range c.serves.open {
 		if !which(s) {
 			continue
@@ -147,7 +147,7 @@ func (c *Calls) drop(which func(*serving) bool) {
 // its end, was lost on the way.
 func (c *Calls) allow(from ring.ID, f frame) {
 	c.mu.Lock()
-	s := c.serves.open[served{from, f.id}]
+	s := c.serves.open[requestKey{from, f.id}]
 	if s != nil {
 		s.allowed = max(s.allowed, f.number)
 	}
@@ -169,7 +169,7 @@ func (c *Calls) allow(from ring.ID, f frame) {
 }
 
 // reply sends a part as soon as the asker has room for it.
-func (c *Calls) reply(s *serving, part []byte) error {
+func (c *Calls) reply(s *inboundRequest, part []byte) error {
 	if len(part) > MaxPart {
 		return &Error{Code: Failed, Text: "a part of the reply is too long"}
 	}
@@ -195,7 +195,7 @@ func (c *Calls) reply(s *serving, part []byte) error {
 }
 
 // finish tells the asker how its request ended.
-func (c *Calls) finish(s *serving, err error) {
+func (c *Calls) finish(s *inboundRequest, err error) {
 	f := frame{kind: kindEnd, id: s.id, number: s.sent}
 	if err != nil {
 		f = frame{kind: kindError, id: s.id, code: Failed, body: []byte(err.Error())}
@@ -211,7 +211,7 @@ func (c *Calls) finish(s *serving, err error) {
 const firstWait, mostWait = time.Millisecond, 50 * time.Millisecond
 
 // send queues a frame as soon as there is room for it.
-func (c *Calls) send(s *serving, f *frame) error {
+func (c *Calls) send(s *inboundRequest, f *frame) error {
 	b := f.append(make([]byte, 0, len(f.body)+32))
 	for wait := firstWait; !c.options.Send(s.from, b); wait = min(2*wait, mostWait) {
 		timer := time.NewTimer(wait)

@@ -29,14 +29,14 @@ type Keeper struct {
 	o     KeeperOptions
 
 	mu       sync.Mutex
-	now      *loaded
+	now      *bundle
 	checked  time.Time
 	reported string // the last error that was logged; "" after files that could be read
 	warned   time.Time
 }
 
-// loaded is what the files had at one moment. It never changes.
-type loaded struct {
+// bundle is what the files had at one moment. It never changes.
+type bundle struct {
 	raw     [3][]byte
 	cert    tls.Certificate
 	roots   *x509.CertPool
@@ -138,7 +138,7 @@ func Peer(s tls.ConnectionState) (string, error) {
 }
 
 // current returns what the files have, or had before they broke.
-func (k *Keeper) current() *loaded {
+func (k *Keeper) current() *bundle {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	at := k.o.Now()
@@ -155,11 +155,11 @@ func (k *Keeper) current() *loaded {
 // logged once, not at every look.
 func (k *Keeper) reload(at time.Time) {
 	raw, err := k.read()
-	if err == nil && same(raw, k.now.raw) {
+	if err == nil && equalFiles(raw, k.now.raw) {
 		k.reported = ""
 		return
 	}
-	var next *loaded
+	var next *bundle
 	if err == nil {
 		next, err = k.parse(raw, at)
 	}
@@ -199,7 +199,7 @@ func (k *Keeper) read() (raw [3][]byte, err error) {
 
 // parse checks what others would check of this node, so that files they would refuse
 // are found here.
-func (k *Keeper) parse(raw [3][]byte, at time.Time) (*loaded, error) {
+func (k *Keeper) parse(raw [3][]byte, at time.Time) (*bundle, error) {
 	cas, err := parseCertificates(k.files.CA, raw[0])
 	if err != nil {
 		return nil, err
@@ -208,7 +208,7 @@ func (k *Keeper) parse(raw [3][]byte, at time.Time) (*loaded, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &loaded{raw: raw, roots: x509.NewCertPool()}
+	l := &bundle{raw: raw, roots: x509.NewCertPool()}
 	for _, cert := range cas {
 		if !cert.IsCA {
 			return nil, fmt.Errorf("%s has a certificate that is no CA's: remove it", k.files.CA)
@@ -256,7 +256,7 @@ func lastEnd(paths [][]*x509.Certificate) (last time.Time) {
 	return last
 }
 
-func same(a, b [3][]byte) bool {
+func equalFiles(a, b [3][]byte) bool {
 	for i := range a {
 		if !bytes.Equal(a[i], b[i]) {
 			return false

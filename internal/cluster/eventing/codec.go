@@ -38,15 +38,15 @@ const (
 // errMalformed is the error of bytes that no node sends.
 var errMalformed = errors.New("not a message about events that this version can read")
 
-// stored asks an owner to store events. The reply is a class for each: a byte.
-type stored struct {
+// storeRequest asks an owner to store events. The reply is a class for each: a byte.
+type storeRequest struct {
 	version ring.Version
 	bucket  uint64
 	defined []byte
 	list    []events.Event
 }
 
-func (m *stored) append(dst []byte) []byte {
+func (m *storeRequest) append(dst []byte) []byte {
 	dst = appendVersion(append(dst, kindStore), m.version)
 	dst = binary.LittleEndian.AppendUint64(dst, m.bucket)
 	dst = append(binary.AppendUvarint(dst, uint64(len(m.defined))), m.defined...)
@@ -54,12 +54,12 @@ func (m *stored) append(dst []byte) []byte {
 }
 
 // parse reads what append appends, behind the kind. The events are parts of b.
-func (m *stored) parse(b []byte) error {
+func (m *storeRequest) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	m.version, m.bucket = readVersion(&r), r.U64()
 	m.defined = r.Bytes(maxDefined)
 	m.list = readEvents(&r)
-	return done(&r)
+	return endOf(&r)
 }
 
 // position is an event's place in the order of events.
@@ -68,8 +68,9 @@ type position struct {
 	id   events.ID
 }
 
-// paged asks for a page of the events of a range: those behind a position, in the order asked for.
-type paged struct {
+// pageRequest asks for a page of the events of a range: those behind a position, in the order asked
+// for.
+type pageRequest struct {
 	version    ring.Version // that the page is good for; the zero one: any
 	bucket     uint64
 	start, end int64
@@ -79,7 +80,7 @@ type paged struct {
 	limit      int // bytes after which a page ends
 }
 
-func (m *paged) append(dst []byte) []byte {
+func (m *pageRequest) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(appendVersion(append(dst, kindPage), m.version), m.bucket)
 	dst = binary.AppendVarint(binary.AppendVarint(dst, m.start), m.end)
 	flags := byte(0)
@@ -94,7 +95,7 @@ func (m *paged) append(dst []byte) []byte {
 	return binary.AppendUvarint(dst, uint64(m.limit))
 }
 
-func (m *paged) parse(b []byte) error {
+func (m *pageRequest) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	m.version, m.bucket, m.start, m.end = readVersion(&r), r.U64(), r.Varint(), r.Varint()
 	flags := r.U8()
@@ -103,7 +104,7 @@ func (m *paged) parse(b []byte) error {
 	m.behind.time = r.Varint()
 	copy(m.behind.id[:], r.Take(len(m.behind.id)))
 	m.limit = int(r.UpTo(pageBytes))
-	return done(&r)
+	return endOf(&r)
 }
 
 // page is the reply to paged.
@@ -128,7 +129,7 @@ func (m *page) parse(b []byte) error {
 	m.more = more == 1
 	m.gaps = readGaps(&r)
 	m.list = readEvents(&r)
-	return done(&r)
+	return endOf(&r)
 }
 
 func appendGaps(dst []byte, list []events.Gap) []byte {
@@ -151,19 +152,19 @@ func readGaps(r *fields.Reader) (list []events.Gap) {
 	return list
 }
 
-// summed asks what stands for the events of all buckets that the asker owns.
-type summed struct {
+// sumsRequest asks what stands for the events of all buckets that the asker owns.
+type sumsRequest struct {
 	cut int64 // what is older is in the first sum
 }
 
-func (m *summed) append(dst []byte) []byte {
+func (m *sumsRequest) append(dst []byte) []byte {
 	return binary.AppendVarint(append(dst, kindSums), m.cut)
 }
 
-func (m *summed) parse(b []byte) error {
+func (m *sumsRequest) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	m.cut = r.Varint()
-	return done(&r)
+	return endOf(&r)
 }
 
 // sums is the reply to summed. Everything that was stored under an older ring is in it.
@@ -196,27 +197,27 @@ func (m *sums) parse(b []byte) error {
 		}
 		m.of[bucket] = s
 	}
-	return done(&r)
+	return endOf(&r)
 }
 
-// digested asks for the digests of the steps of a range that the asker owns.
-type digested struct {
+// digestsRequest asks for the digests of the steps of a range that the asker owns.
+type digestsRequest struct {
 	bucket           uint64
 	start, end, step int64
 }
 
-func (m *digested) append(dst []byte) []byte {
+func (m *digestsRequest) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, kindDigests), m.bucket)
 	dst = binary.AppendVarint(binary.AppendVarint(dst, m.start), m.end)
 	return binary.AppendUvarint(dst, uint64(m.step))
 }
 
-func (m *digested) parse(b []byte) error {
+func (m *digestsRequest) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	m.bucket, m.start, m.end = r.U64(), r.Varint(), r.Varint()
 	m.step = int64(r.UpTo(events.DigestStep))
 	r.Check(m.step > 0 && m.start >= 0 && m.end >= m.start && events.DigestStep%m.step == 0)
-	return done(&r)
+	return endOf(&r)
 }
 
 // appendDigests appends digests in ascending order of their starts.
@@ -247,33 +248,33 @@ func readDigests(r *fields.Reader) (list []events.Digest) {
 func parseDigests(b []byte) ([]events.Digest, error) {
 	r := fields.Reader{Src: b}
 	list := readDigests(&r)
-	return list, done(&r)
+	return list, endOf(&r)
 }
 
-// counted asks for the digests of all events of a range, in the cells of a count.
-type counted struct {
+// countRequest asks for the digests of all events of a range, in the cells of a count.
+type countRequest struct {
 	version    ring.Version
 	bucket     uint64
 	start, end int64
 	step       int64
 }
 
-func (m *counted) cells() events.Cells {
+func (m *countRequest) cells() events.Cells {
 	return events.Cells{First: m.start, Step: m.step, Hours: true}
 }
 
-func (m *counted) append(dst []byte) []byte {
+func (m *countRequest) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(appendVersion(append(dst, kindCount), m.version), m.bucket)
 	return binary.AppendUvarint(binary.AppendVarint(binary.AppendVarint(dst, m.start), m.end),
 		uint64(m.step))
 }
 
-func (m *counted) parse(b []byte) error {
+func (m *countRequest) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	m.version, m.bucket, m.start, m.end = readVersion(&r), r.U64(), r.Varint(), r.Varint()
 	m.step = int64(r.UpTo(math.MaxInt64))
 	r.Check(m.step > 0 && m.end >= m.start)
-	return done(&r)
+	return endOf(&r)
 }
 
 // cellList is the reply to counted.
@@ -289,13 +290,13 @@ func (m *cellList) append(dst []byte) []byte {
 func (m *cellList) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	m.list, m.gaps = readDigests(&r), readGaps(&r)
-	return done(&r)
+	return endOf(&r)
 }
 
-// followed tells of the buckets that the sender has live tails of.
-type followed struct{ buckets []uint64 }
+// followRequest tells of the buckets that the sender has live tails of.
+type followRequest struct{ buckets []uint64 }
 
-func (m *followed) append(dst []byte) []byte {
+func (m *followRequest) append(dst []byte) []byte {
 	dst = binary.AppendUvarint(append(dst, kindFollow), uint64(len(m.buckets)))
 	for _, b := range m.buckets {
 		dst = binary.LittleEndian.AppendUint64(dst, b)
@@ -303,7 +304,7 @@ func (m *followed) append(dst []byte) []byte {
 	return dst
 }
 
-func (m *followed) parse(b []byte) error {
+func (m *followRequest) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	for range r.UpTo(maxBuckets) {
 		bucket := r.U64()
@@ -312,28 +313,28 @@ func (m *followed) parse(b []byte) error {
 		}
 		m.buckets = append(m.buckets, bucket)
 	}
-	return done(&r)
+	return endOf(&r)
 }
 
-// shown is events for the live tails of a bucket, or how many others there was no room for.
-type shown struct {
+// tailBatch is events for the live tails of a bucket, or how many others there was no room for.
+type tailBatch struct {
 	// a number of this start, and of the message: one that comes again was not answered
 	boot, number   uint64
 	bucket, missed uint64
 	list           []events.Event
 }
 
-func (m *shown) append(dst []byte) []byte {
+func (m *tailBatch) append(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(append(dst, kindShow), m.boot)
 	dst = binary.LittleEndian.AppendUint64(binary.AppendUvarint(dst, m.number), m.bucket)
 	return appendEvents(binary.AppendUvarint(dst, m.missed), m.list)
 }
 
-func (m *shown) parse(b []byte) error {
+func (m *tailBatch) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	m.boot, m.number, m.bucket, m.missed = r.U64(), r.Uvarint(), r.U64(), r.Uvarint()
 	m.list = readEvents(&r)
-	return done(&r)
+	return endOf(&r)
 }
 
 func appendEvents(dst []byte, list []events.Event) []byte {
@@ -368,7 +369,7 @@ func readVersion(r *fields.Reader) ring.Version {
 	return ring.Version{Number: r.U64(), Sum: r.U64()}
 }
 
-func done(r *fields.Reader) error {
+func endOf(r *fields.Reader) error {
 	if !r.Done() {
 		return errMalformed
 	}

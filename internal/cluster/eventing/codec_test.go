@@ -37,18 +37,18 @@ func messages() []struct {
 		m    message
 		kind int
 	}{
-		{&stored{v, 7, []byte("defined"), list}, 1},
-		{&paged{v, 7, -5, 1 << 62, true, true, position{9, events.ID{2}}, pageBytes}, 1},
+		{&storeRequest{v, 7, []byte("defined"), list}, 1},
+		{&pageRequest{v, 7, -5, 1 << 62, true, true, position{9, events.ID{2}}, pageBytes}, 1},
 		{&page{list, true, []events.Gap{{Start: -3, End: 4, Events: 5}}}, 0},
-		{&summed{-1}, 1},
+		{&sumsRequest{-1}, 1},
 		{&sums{v, map[uint64]halves{7: {1, 2}}}, 0},
-		{&digested{7, 0, 1 << 60, second}, 1},
+		{&digestsRequest{7, 0, 1 << 60, second}, 1},
 		{&digestList{[]events.Digest{{Start: 5, Events: 6, Sum: 7}, {Start: 8}}}, 0},
-		{&counted{v, 7, 1, 1 << 60, 17}, 1},
+		{&countRequest{v, 7, 1, 1 << 60, 17}, 1},
 		{&cellList{[]events.Digest{{Start: 5, Events: 6, Sum: 7}},
 			[]events.Gap{{Start: -3, End: 4, Events: 5}}}, 0},
-		{&followed{[]uint64{7, 8}}, 1},
-		{&shown{1, 2, 7, 3, list}, 1},
+		{&followRequest{[]uint64{7, 8}}, 1},
+		{&tailBatch{1, 2, 7, 3, list}, 1},
 	}
 }
 

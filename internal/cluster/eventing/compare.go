@@ -58,7 +58,7 @@ func (e *Eventing) compareWith(p *peer) {
 		case <-timer.C:
 		}
 		began, wait := time.Now(), time.Duration(0)
-		if e.reached(p) {
+		if e.canCompare(p) {
 			if n%anew == 0 {
 				clear(known)
 			}
@@ -78,7 +78,7 @@ func (e *Eventing) compareWith(p *peer) {
 	}
 }
 
-func (e *Eventing) reached(p *peer) bool {
+func (e *Eventing) canCompare(p *peer) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return p.up && e.o.Check() == nil
@@ -87,10 +87,10 @@ func (e *Eventing) reached(p *peer) bool {
 // comparison brings what a peer has and this node should have. known is what it had when that was
 // so. It reports false where it is to be done again soon.
 func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err error) {
-	version, moves := e.moving(p)
+	version, moves := e.fetchVersion(p)
 	now := e.o.Now().UnixNano()
 	cut := max(now-settle-events.DigestStep, 0) / events.DigestStep * events.DigestStep
-	reply, err := e.ask(p.ctx, p.id, (&summed{cut}).append(nil), maxReply)
+	reply, err := e.ask(p.ctx, p.id, (&sumsRequest{cut}).append(nil), maxReply)
 	if err != nil {
 		return false, err
 	}
@@ -98,7 +98,7 @@ func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err 
 	if err := m.parse(reply); err != nil {
 		return false, err
 	}
-	c := comparing{e: e, peer: p.id, moves: moves, settled: now - settle}
+	c := comparisonRun{e: e, peer: p.id, moves: moves, settled: now - settle}
 	whole := true
 	for bucket, theirs := range m.of {
 		info, ok := e.o.ByID(bucket)
@@ -122,7 +122,7 @@ func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err 
 	if !whole || m.version != version { // the ring is on its way
 		return false, nil
 	}
-	if err := e.synced(p.ctx); err != nil {
+	if err := e.syncOwn(p.ctx); err != nil {
 		return false, err
 	}
 	e.mu.Lock()
@@ -131,16 +131,16 @@ func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err 
 	return true, nil
 }
 
-// moving returns the ring, and whether this node has to fetch under it what a peer has.
-func (e *Eventing) moving(p *peer) (ring.Version, bool) {
+// fetchVersion returns the ring, and whether this node has to fetch under it what a peer has.
+func (e *Eventing) fetchVersion(p *peer) (ring.Version, bool) {
 	v := e.o.View()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return v.Version(), !e.held && p.fetched != v.Version() && v.Changing()
+	return v.Version(), !e.held && p.fetched != v.Version() && v.IsChanging()
 }
 
-// synced makes all that is here durable.
-func (e *Eventing) synced(ctx context.Context) error {
+// syncOwn makes all that is here durable.
+func (e *Eventing) syncOwn(ctx context.Context) error {
 	t, err := e.o.Own.Sync(0)
 	if err != nil {
 		return err
@@ -148,10 +148,10 @@ func (e *Eventing) synced(ctx context.Context) error {
 	return e.o.Durable(ctx, t)
 }
 
-// Left returns how many nodes this one has still to fetch events from before the changes of a ring
-// are complete.
-func (e *Eventing) Left(v *ring.View, classes []int) (left int) {
-	if !v.Changing() {
+// PendingFetches returns how many nodes this one has still to fetch events from before the changes
+// of a ring are complete.
+func (e *Eventing) PendingFetches(v *ring.View, classes []int) (left int) {
+	if !v.IsChanging() {
 		return 0
 	}
 	from := make(map[ring.ID]bool)
@@ -175,8 +175,8 @@ func (e *Eventing) Left(v *ring.View, classes []int) (left int) {
 	return left
 }
 
-// comparing is a comparison with a peer.
-type comparing struct {
+// comparisonRun is a comparison with a peer.
+type comparisonRun struct {
 	e       *Eventing
 	peer    ring.ID
 	moves   bool  // also events that are not settled
@@ -186,7 +186,7 @@ type comparing struct {
 }
 
 // bucket brings what a peer has of a bucket. It returns what of it is here for certain.
-func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, theirs halves,
+func (c *comparisonRun) bucket(ctx context.Context, info *buckets.Info, known, theirs halves,
 	cut int64) (done halves, err error) {
 	start, end := int64(0), int64(maxTime)
 	if known.old == theirs.old && !c.moves {
@@ -202,7 +202,7 @@ func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, their
 	if err != nil {
 		return known, err
 	}
-	at := before(own, cut)
+	at := countBefore(own, cut)
 	if (start > 0 || sumOf(own[:at]) == theirs.old) &&
 		(end == cut || sumOf(own[at:]) == theirs.recent) {
 		return theirs, nil // the same
@@ -212,7 +212,7 @@ func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, their
 		return known, err
 	}
 	c.young = false
-	for _, h := range differing(hours, own) {
+	for _, h := range differingStarts(hours, own) {
 		if err := c.hour(ctx, info, h); err != nil {
 			return known, err
 		}
@@ -223,16 +223,16 @@ func (c *comparing) bucket(ctx context.Context, info *buckets.Info, known, their
 	return done, nil
 }
 
-// before returns how many digests are before a time.
-func before(list []events.Digest, t int64) int {
+// countBefore returns how many digests are before a time.
+func countBefore(list []events.Digest, t int64) int {
 	n, _ := slices.BinarySearchFunc(list, t, func(d events.Digest, t int64) int {
 		return cmp.Compare(d.Start, t)
 	})
 	return n
 }
 
-// differing returns the starts of the cells of which another node has something else.
-func differing(theirs, own []events.Digest) (starts []int64) {
+// differingStarts returns the starts of the cells of which another node has something else.
+func differingStarts(theirs, own []events.Digest) (starts []int64) {
 	have := make(map[int64]events.Digest, len(own))
 	for _, d := range own {
 		have[d.Start] = d
@@ -246,9 +246,10 @@ func differing(theirs, own []events.Digest) (starts []int64) {
 }
 
 // digests asks the peer for its digests.
-func (c *comparing) digests(ctx context.Context, info *buckets.Info, start, end,
+func (c *comparisonRun) digests(ctx context.Context, info *buckets.Info, start, end,
 	step int64) ([]events.Digest, error) {
-	reply, err := c.e.ask(ctx, c.peer, (&digested{info.ID, start, end, step}).append(nil), maxReply)
+	reply, err := c.e.ask(ctx, c.peer, (&digestsRequest{info.ID, start, end, step}).append(nil),
+		maxReply)
 	if err != nil || len(reply) == 0 {
 		return nil, err
 	}
@@ -256,7 +257,7 @@ func (c *comparing) digests(ctx context.Context, info *buckets.Info, start, end,
 }
 
 // hour brings what a peer has of an hour.
-func (c *comparing) hour(ctx context.Context, info *buckets.Info, start int64) error {
+func (c *comparisonRun) hour(ctx context.Context, info *buckets.Info, start int64) error {
 	end := start + events.DigestStep
 	theirs, err := c.digests(ctx, info, start, end, second)
 	if err != nil {
@@ -266,7 +267,7 @@ func (c *comparing) hour(ctx context.Context, info *buckets.Info, start int64) e
 	if err != nil {
 		return err
 	}
-	steps := differing(theirs, own)
+	steps := differingStarts(theirs, own)
 	if !c.moves {
 		n := len(steps)
 		steps = slices.DeleteFunc(steps, func(s int64) bool { return s >= c.settled-second })
@@ -286,8 +287,8 @@ func (c *comparing) hour(ctx context.Context, info *buckets.Info, start int64) e
 }
 
 // fetch takes the events that a peer has of a range.
-func (c *comparing) fetch(ctx context.Context, info *buckets.Info, start, end int64) error {
-	q := paged{bucket: info.ID, start: start, end: end, limit: pageBytes}
+func (c *comparisonRun) fetch(ctx context.Context, info *buckets.Info, start, end int64) error {
+	q := pageRequest{bucket: info.ID, start: start, end: end, limit: pageBytes}
 	for more := true; more; {
 		p, err := c.e.fetch(ctx, c.peer, &q)
 		if err != nil {

@@ -9,9 +9,9 @@ import (
 // maxCopied bounds how many events of a generation are remembered.
 const maxCopied = 1 << 16
 
-// copied remembers the events that comparisons have brought a short while ago. Their own writes may
-// come after them, and are no repeats then. Eventing.taking and recent guard it.
-type copied struct {
+// copiedClasses remembers the events that comparisons have brought a short while ago. Their own
+// writes may come after them, and are no repeats then. Eventing.taking and recent guard it.
+type copiedClasses struct {
 	young, old map[copyKey]events.Class
 	turned     time.Time
 }
@@ -26,7 +26,7 @@ func keyOf(bucket uint64, e *events.Event) copyKey {
 }
 
 // note remembers events that were stored, for at least so long as life.
-func (c *copied) note(bucket uint64, list []events.Event, classes []events.Class,
+func (c *copiedClasses) note(bucket uint64, list []events.Event, classes []events.Class,
 	life time.Duration) {
 	if now := time.Now(); now.Sub(c.turned) > life || c.young == nil {
 		c.young, c.old, c.turned = make(map[copyKey]events.Class), c.young, now
@@ -38,8 +38,8 @@ func (c *copied) note(bucket uint64, list []events.Event, classes []events.Class
 	}
 }
 
-// written replaces the class of events that only a comparison has stored, the first time.
-func (c *copied) written(bucket uint64, list []events.Event, classes []events.Class) {
+// replaceClasses replaces the class of events that only a comparison has stored, the first time.
+func (c *copiedClasses) replaceClasses(bucket uint64, list []events.Event, classes []events.Class) {
 	if len(c.young)+len(c.old) == 0 {
 		return
 	}

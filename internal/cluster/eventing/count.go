@@ -27,17 +27,17 @@ func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step in
 	if max(start, first) >= end {
 		return steps.Counts(), nil, nil
 	}
-	m := &counted{bucket: info.ID, start: start, end: end, step: step}
+	m := &countRequest{bucket: info.ID, start: start, end: end, step: step}
 	if first > start { // the first step of which not everything has expired
 		m.start += int64(uint64(first-start) / uint64(step) * uint64(step))
 	}
-	c := counting{
+	c := countRun{
 		e:        e,
 		ctx:      ctx,
 		cover:    e.cover(info, start, end),
 		answered: make(map[ring.ID][]events.Gap),
 	}
-	nodes := e.asked(&c.cover)
+	nodes := e.nodesToAsk(&c.cover)
 	lease := e.o.Own.Leases().LeaseFor(ctx)
 	defer lease.Release()
 	cells := int64(len(steps.Counts())) +
@@ -50,7 +50,7 @@ func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step in
 	}
 	var gaps []events.Gap
 	for from, past, ok := c.next(steps, m.cells()); ok; from, past, ok = c.next(steps, m.cells()) {
-		more, err := e.merge(ctx, lease, bucket, paged{
+		more, err := e.merge(ctx, lease, bucket, pageRequest{
 			start: from,
 			end:   min(past, end),
 			keys:  true,
@@ -63,11 +63,12 @@ func (e *Eventing) Count(ctx context.Context, bucket string, start, end, step in
 		}
 		gaps = append(gaps, more...)
 	}
-	return steps.Counts(), merged(append(gaps, e.whole(&c.cover, c.answered)...), maxTold), nil
+	return steps.Counts(), mergeGaps(append(gaps, e.missingGaps(&c.cover, c.answered)...),
+		maxTold), nil
 }
 
-// counting is a count over several nodes.
-type counting struct {
+// countRun is a count over several nodes.
+type countRun struct {
 	e        *Eventing
 	ctx      context.Context
 	cover    cover
@@ -90,7 +91,7 @@ type answer struct {
 
 // ask asks nodes for their digests. A node that fails, or without which the answer is whole, is
 // left out.
-func (c *counting) ask(nodes []ring.ID, m *counted) error {
+func (c *countRun) ask(nodes []ring.ID, m *countRequest) error {
 	asking, cancel := context.WithCancel(c.e.ctx)
 	defer cancel()
 	answers := make(chan answer, len(nodes))
@@ -99,7 +100,7 @@ func (c *counting) ask(nodes []ring.ID, m *counted) error {
 			t, err := c.e.cellsOf(asking, id, *m)
 			answers <- answer{id, t, err}
 		}
-		if !c.e.goes(ask) {
+		if !c.e.startTask(ask) {
 			return errStopped
 		}
 	}
@@ -126,7 +127,7 @@ func (c *counting) ask(nodes []ring.ID, m *counted) error {
 
 // add merges digests of a node with those of others. A node that has nothing of a cell differs from
 // nobody.
-func (c *counting) add(list []events.Digest) {
+func (c *countRun) add(list []events.Digest) {
 	if len(c.cells) == 0 {
 		c.cells = make([]cell, len(list))
 		for i, d := range list {
@@ -151,7 +152,7 @@ func (c *counting) add(list []events.Digest) {
 }
 
 // next counts cells up to the next range of which nodes have different events, and returns that.
-func (c *counting) next(steps *events.Steps, cells events.Cells) (from, past int64, ok bool) {
+func (c *countRun) next(steps *events.Steps, cells events.Cells) (from, past int64, ok bool) {
 	for len(c.cells) > 0 && (!ok || c.cells[0].differs && c.cells[0].Start == past) {
 		n := c.cells[0]
 		c.cells = c.cells[1:]
@@ -169,7 +170,8 @@ func (c *counting) next(steps *events.Steps, cells events.Cells) (from, past int
 }
 
 // cellsOf returns the digests of a node, as they are under the ring of this one.
-func (e *Eventing) cellsOf(ctx context.Context, node ring.ID, m counted) (t cellList, err error) {
+func (e *Eventing) cellsOf(ctx context.Context, node ring.ID, m countRequest) (t cellList,
+	err error) {
 	err = e.agreed(ctx, func(v ring.Version) error {
 		m.version = v
 		if node == e.o.Self {
@@ -186,8 +188,8 @@ func (e *Eventing) cellsOf(ctx context.Context, node ring.ID, m counted) (t cell
 }
 
 // ownCells returns the digests of this node. A bucket that is not here has none.
-func (e *Eventing) ownCells(ctx context.Context, m *counted) (t cellList, err error) {
-	if err := e.under(m.version); err != nil {
+func (e *Eventing) ownCells(ctx context.Context, m *countRequest) (t cellList, err error) {
+	if err := e.checkVersion(m.version); err != nil {
 		return cellList{}, err
 	}
 	info, ok := e.o.ByID(m.bucket)
@@ -196,6 +198,6 @@ func (e *Eventing) ownCells(ctx context.Context, m *counted) (t cellList, err er
 	}
 	first, _ := e.o.Own.Lives(&info)
 	t.list, t.gaps, err = e.o.Own.Digests(ctx, info.ID, max(m.start, first), m.end, m.cells())
-	t.gaps = merged(t.gaps, maxGaps)
+	t.gaps = mergeGaps(t.gaps, maxGaps)
 	return t, err
 }

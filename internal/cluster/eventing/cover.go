@@ -46,7 +46,7 @@ func (c *cover) gaps(answered map[ring.ID][]events.Gap, most int) (out []events.
 				got++
 			}
 		}
-		least, besides := ring.Staying(c.view, c.e.o.Self, of)
+		least, besides := ring.LeavingReadQuorum(c.view, c.e.o.Self, of)
 		alone := len(besides) > 0 && !slices.ContainsFunc(besides, replied)
 		short[p], owners[p] = got < min(max(need, least), len(of)) || alone, of
 		any = any || short[p]
@@ -62,7 +62,7 @@ func (c *cover) gaps(answered map[ring.ID][]events.Gap, most int) (out []events.
 		for _, g := range gaps {
 			lost := g.Events
 			c.hours(max(g.Start, c.start), min(g.End, c.end), func(partition int, from, to int64) {
-				if short[partition] || !c.damaged(answered, owners[partition], id, need, from, to) {
+				if short[partition] || !c.isDamaged(answered, owners[partition], id, need, from, to) {
 					return
 				}
 				out = append(out, events.Gap{Start: from, End: to, Events: lost})
@@ -70,15 +70,16 @@ func (c *cover) gaps(answered map[ring.ID][]events.Gap, most int) (out []events.
 			})
 		}
 	}
-	return merged(out, most)
+	return mergeGaps(out, most)
 }
 
-// whole returns what is missing. If the ring has changed meanwhile, what is whole is so under both.
-func (e *Eventing) whole(c *cover, answered map[ring.ID][]events.Gap) []events.Gap {
+// missingGaps returns what is missing. If the ring has changed meanwhile, what is whole is so under
+// both.
+func (e *Eventing) missingGaps(c *cover, answered map[ring.ID][]events.Gap) []events.Gap {
 	gaps := c.gaps(answered, maxTold)
 	if now := e.o.View(); now.Version() != c.view.Version() {
 		c.view = now
-		gaps = merged(append(gaps, c.gaps(answered, maxTold)...), maxTold)
+		gaps = mergeGaps(append(gaps, c.gaps(answered, maxTold)...), maxTold)
 	}
 	return gaps
 }
@@ -106,9 +107,9 @@ func (c *cover) hours(start, end int64, fn func(partition int, from, to int64)) 
 	}
 }
 
-// damaged reports whether damage of a node in a part of an hour leaves fewer whole owners than a
+// isDamaged reports whether damage of a node in a part of an hour leaves fewer whole owners than a
 // read needs. What a node that is no owner has lost is no owner's.
-func (c *cover) damaged(answered map[ring.ID][]events.Gap, owners []ring.ID, id ring.ID, need int,
+func (c *cover) isDamaged(answered map[ring.ID][]events.Gap, owners []ring.ID, id ring.ID, need int,
 	from, to int64) bool {
 	if !slices.Contains(owners, id) {
 		return false
@@ -125,9 +126,9 @@ func (c *cover) damaged(answered map[ring.ID][]events.Gap, owners []ring.ID, id 
 	return whole < min(need, len(owners))
 }
 
-// merged orders gaps and makes one of those that touch; of more than most also of those near each
-// other.
-func merged(list []events.Gap, most int) []events.Gap {
+// mergeGaps orders gaps and makes one of those that touch; of more than most also of those near
+// each other.
+func mergeGaps(list []events.Gap, most int) []events.Gap {
 	slices.SortFunc(list, func(a, b events.Gap) int {
 		return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End))
 	})
@@ -147,22 +148,22 @@ func merged(list []events.Gap, most int) []events.Gap {
 	}
 }
 
-// asked returns the nodes that are asked for a range.
-func (e *Eventing) asked(c *cover) []ring.ID {
-	nodes := append(e.others(false), e.o.Self)
+// nodesToAsk returns the nodes that are asked for a range.
+func (e *Eventing) nodesToAsk(c *cover) []ring.ID {
+	nodes := append(e.otherNodes(false), e.o.Self)
 	answered := make(map[ring.ID][]events.Gap, len(nodes))
 	for _, id := range nodes {
 		answered[id] = nil
 	}
 	if len(c.gaps(answered, 0)) > 0 {
-		nodes = append(e.others(true), e.o.Self)
+		nodes = append(e.otherNodes(true), e.o.Self)
 	}
 	return nodes
 }
 
-// others returns the other members that are asked for their events: those that are up, and with all
-// also those in maintenance.
-func (e *Eventing) others(all bool) (list []ring.ID) {
+// otherNodes returns the other members that are asked for their events: those that are up, and with
+// all also those in maintenance.
+func (e *Eventing) otherNodes(all bool) (list []ring.ID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range slices.SortedFunc(maps.Keys(e.peers), func(a, b ring.ID) int {

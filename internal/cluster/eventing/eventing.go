@@ -85,7 +85,7 @@ type Eventing struct {
 	// taking is held by who stores events under a ring: once it was free, nobody stores under an older
 	// one.
 	taking sync.RWMutex
-	copied copied
+	copied copiedClasses
 	recent sync.Mutex // of copied, beside taking
 
 	mu      sync.Mutex
@@ -118,8 +118,8 @@ func (e *Eventing) Close() {
 	e.done.Wait()
 }
 
-// goes starts something, unless this node stops.
-func (e *Eventing) goes(f func()) bool {
+// startTask starts something, unless this node stops.
+func (e *Eventing) startTask(f func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {

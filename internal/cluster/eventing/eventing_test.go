@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/store/events"
 )
 
-// three returns three nodes with three copies of everything.
-func three(t *testing.T, timeout time.Duration) *world {
+// threeNodes returns three nodes with three copies of everything.
+func threeNodes(t *testing.T, timeout time.Duration) *world {
 	w := newWorld(t, 1, 3, timeout)
 	v := w.ring(1, ring.Active, ring.Active, ring.Active)
 	for _, n := range w.nodes {
@@ -64,7 +64,7 @@ func (n *node) count(start, end int64) (number int, gaps []events.Gap) {
 // TestLongAndMany: the longest events, and many of one moment, are stored and read in parts that
 // are short enough.
 func TestLongAndMany(t *testing.T) {
-	w := three(t, 20*time.Second)
+	w := threeNodes(t, 20*time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
 	w.nodes[0].write([]int64{at, at + 1, at + 2}, bytes.Repeat([]byte("x"), events.MaxBody))
 	for i := range 3 {
@@ -80,7 +80,7 @@ func TestLongAndMany(t *testing.T) {
 			t.Errorf("%d events, gaps %v", number, gaps)
 		}
 	}
-	p, err := w.nodes[0].e.page(t.Context(), &paged{bucket: 1, limit: 1})
+	p, err := w.nodes[0].e.page(t.Context(), &pageRequest{bucket: 1, limit: 1})
 	if err != nil || len(p.list) > 0 {
 		t.Errorf("a bucket that is not here has %d events, %v", len(p.list), err)
 	}
@@ -89,7 +89,7 @@ func TestLongAndMany(t *testing.T) {
 // TestAnotherRing: an owner with another ring takes no events, and does not answer for any, until
 // both have one.
 func TestAnotherRing(t *testing.T) {
-	w := three(t, time.Second)
+	w := threeNodes(t, time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
 	w.nodes[0].write([]int64{at}, []byte("before"))
 	v := w.ring(2, ring.Active, ring.Active, ring.Active)
@@ -114,7 +114,7 @@ func TestAnotherRing(t *testing.T) {
 // TestAllKnowTheRing: events are acknowledged when all nodes know the ring under which owners have
 // them: a node that does not asks the owners of the one before.
 func TestAllKnowTheRing(t *testing.T) {
-	w := three(t, time.Second)
+	w := threeNodes(t, time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
 	w.behind.Store(true)
 	got, err := w.nodes[0].e.Write(bucketName, []events.Event{{Time: at, Body: []byte("early")}})
@@ -128,7 +128,7 @@ func TestAllKnowTheRing(t *testing.T) {
 // TestDamageOfOneCopy takes nothing from an answer, is no gap, and comparisons make good what it
 // took. Damage of two is a gap, though the third has everything.
 func TestDamageOfOneCopy(t *testing.T) {
-	w := three(t, 20*time.Second)
+	w := threeNodes(t, 20*time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
 	times := make([]int64, 1000)
 	for i := range times {
@@ -136,8 +136,8 @@ func TestDamageOfOneCopy(t *testing.T) {
 	}
 	w.nodes[0].write(times, []byte("event"))
 	for i, n := range w.nodes[:2] {
-		w.until("it has its copy, which two of three acknowledge", func() bool {
-			return n.own(at, at+1e10) == 1000
+		w.waitFor("it has its copy, which two of three acknowledge", func() bool {
+			return n.ownEvents(at, at+1e10) == 1000
 		})
 		n.damage()
 		for _, reader := range w.nodes {
@@ -147,7 +147,8 @@ func TestDamageOfOneCopy(t *testing.T) {
 		}
 	}
 	if p, err := w.nodes[0].e.page(t.Context(),
-		&paged{bucket: w.nodes[0].bucket(), start: at, end: at + 1e10, limit: pageBytes}); err != nil ||
+		&pageRequest{bucket: w.nodes[0].bucket(), start: at, end: at + 1e10,
+			limit: pageBytes}); err != nil ||
 		len(p.gaps) == 0 {
 		t.Error("the damage took nothing")
 	}
@@ -155,14 +156,14 @@ func TestDamageOfOneCopy(t *testing.T) {
 		_, err := w.nodes[0].e.comparison(p, make(map[uint64]halves))
 		w.must(err)
 	}
-	if n := w.nodes[0].own(at, at+1e10); n != 1000 {
+	if n := w.nodes[0].ownEvents(at, at+1e10); n != 1000 {
 		t.Errorf("after comparisons %d events are here", n)
 	}
 }
 
-// own returns how many events of a time are on the node itself.
-func (n *node) own(start, end int64) int {
-	q := &paged{bucket: n.bucket(), start: start, end: end, keys: true, limit: pageBytes}
+// ownEvents returns how many events of a time are on the node itself.
+func (n *node) ownEvents(start, end int64) int {
+	q := &pageRequest{bucket: n.bucket(), start: start, end: end, keys: true, limit: pageBytes}
 	p, err := n.e.page(n.w.t.Context(), q)
 	n.w.must(err)
 	return len(p.list)
@@ -202,7 +203,7 @@ func (n *node) damage() {
 // TestATailMissesNothingUnsaid: a live tail has each event of other nodes once, or counts it as
 // missed.
 func TestATailMissesNothingUnsaid(t *testing.T) {
-	w := three(t, 20*time.Second)
+	w := threeNodes(t, 20*time.Second)
 	f, err := w.nodes[2].e.Follow(bucketName, events.MaxFollow)
 	w.must(err)
 	defer f.Close()
@@ -241,12 +242,12 @@ func TestATailMissesNothingUnsaid(t *testing.T) {
 // TestASilentNode: an answer waits for a node that says nothing only if it is not whole without it,
 // whichever of them it is; and a node that is lost as well is a gap.
 func TestASilentNode(t *testing.T) {
-	w := three(t, 20*time.Second)
+	w := threeNodes(t, 20*time.Second)
 	at := time.Now().Add(-time.Hour).UnixNano()
 	w.nodes[0].write([]int64{at, at + 1}, []byte("event"))
 	for _, n := range w.nodes {
-		w.until("it has its copy, which two of three acknowledge", func() bool {
-			return n.own(at, at+10) == 2
+		w.waitFor("it has its copy, which two of three acknowledge", func() bool {
+			return n.ownEvents(at, at+10) == 2
 		})
 	}
 	for i, n := range w.nodes {

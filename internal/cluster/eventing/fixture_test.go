@@ -71,8 +71,8 @@ func newWorld(t testing.TB, seed uint64, members int, timeout time.Duration) *wo
 	return w
 }
 
-// until waits for a condition.
-func (w *world) until(what string, is func() bool) {
+// waitFor waits for a condition.
+func (w *world) waitFor(what string, is func() bool) {
 	w.t.Helper()
 	deadline, tick := time.After(30*time.Second), time.NewTicker(time.Millisecond)
 	defer tick.Stop()
@@ -160,8 +160,8 @@ func (w *world) members() {
 	}
 }
 
-// up lets all members be reached.
-func (w *world) up() {
+// reconnectAll lets all members be reached.
+func (w *world) reconnectAll() {
 	for _, n := range w.nodes {
 		n.down.Store(n.gone)
 	}

@@ -172,7 +172,7 @@ func (m *model) step() {
 		n.down.Store(true)
 		w.members()
 	case k == 17:
-		w.up()
+		w.reconnectAll()
 	case k == 18:
 		n.kill()
 		w.members()
@@ -193,15 +193,15 @@ func (m *model) change(v *ring.View) {
 	}
 }
 
-// moved waits until the nodes have fetched what a ring gives them.
-func (m *model) moved(v *ring.View) {
+// awaitMoves waits until the nodes have fetched what a ring gives them.
+func (m *model) awaitMoves(v *ring.View) {
 	w := m.w
 	w.t.Helper()
 	w.faults.Store(false)
-	w.up()
+	w.reconnectAll()
 	for _, n := range w.nodes {
-		w.until(fmt.Sprintf("node %v has no node left to fetch from", n.id), func() bool {
-			return n.e.Left(v, nil) == 0
+		w.waitFor(fmt.Sprintf("node %v has no node left to fetch from", n.id), func() bool {
+			return n.e.PendingFetches(v, nil) == 0
 		})
 	}
 	w.faults.Store(true)
@@ -221,7 +221,7 @@ func TestTheClusterIsTheModel(t *testing.T) {
 				n.view.Store(first)
 			}
 			w.nodes[4].gone = true
-			w.up()
+			w.reconnectAll()
 			w.faults.Store(true)
 			for range 60 {
 				m.step()
@@ -229,14 +229,14 @@ func TestTheClusterIsTheModel(t *testing.T) {
 			joining := w.ring(2, a, a, a, a, j)
 			w.nodes[4].gone = false
 			m.change(joining)
-			m.moved(joining)
+			m.awaitMoves(joining)
 			m.change(w.ring(3, a, a, a, a, a))
 			for range 20 {
 				m.step()
 			}
 			leaving := w.ring(4, l, a, a, a, a)
 			m.change(leaving)
-			m.moved(leaving)
+			m.awaitMoves(leaving)
 			w.nodes[0].gone = true
 			w.nodes[0].down.Store(true)
 			last := w.ring(5, 0, a, a, a, a)
@@ -247,18 +247,18 @@ func TestTheClusterIsTheModel(t *testing.T) {
 			for range 20 {
 				m.step()
 			}
-			m.settled()
+			m.checkConverged()
 		})
 	}
 }
 
-// settled checks that after comparisons every owner has every event that was acknowledged, and all
-// nodes say the same.
-func (m *model) settled() {
+// checkConverged checks that after comparisons every owner has every event that was acknowledged,
+// and all nodes say the same.
+func (m *model) checkConverged() {
 	w := m.w
 	w.t.Helper()
 	w.faults.Store(false)
-	w.up()
+	w.reconnectAll()
 	for range 2 {
 		for _, n := range w.nodes {
 			for _, p := range n.e.peersNow() {
@@ -278,9 +278,9 @@ func (m *model) settled() {
 			w.t.Errorf("with all nodes there are gaps: %v", gaps)
 		}
 		for range 5 {
-			m.counted(n, 1+w.random.Int64N(2*events.DigestStep))
+			m.checkCount(n, 1+w.random.Int64N(2*events.DigestStep))
 		}
-		m.counted(n, events.DigestStep)
+		m.checkCount(n, events.DigestStep)
 		if d := m.allOf(n); first == nil {
 			first = d
 		} else if !slices.Equal(d, first) {
@@ -296,7 +296,7 @@ func (m *model) settled() {
 			w.must(err)
 			theirs, err := o.e.digests(w.t.Context(), n.id, &info, 0, maxTime, events.DigestStep)
 			w.must(err)
-			for _, start := range differing(theirs, own) {
+			for _, start := range differingStarts(theirs, own) {
 				if hour := start / events.DigestStep; o.e.owns(o.view.Load(), o.id, info.ID, hour) {
 					w.t.Errorf("the copies of hour %d at %v and %v differ", hour, n.id, o.id)
 				}
@@ -305,8 +305,8 @@ func (m *model) settled() {
 	}
 }
 
-// counted compares a count with a read.
-func (m *model) counted(n *node, step int64) {
+// checkCount compares a count with a read.
+func (m *model) checkCount(n *node, step int64) {
 	m.w.t.Helper()
 	start := m.now/events.DigestStep*events.DigestStep - 4*events.DigestStep
 	counts, _, err := n.e.Count(m.w.t.Context(), bucketName, start, m.now, step)

@@ -9,8 +9,8 @@ import (
 	"dalmatiner/internal/store/events"
 )
 
-// reading is the events of one node, in the order of a read.
-type reading struct {
+// nodeEvents is the events of one node, in the order of a read.
+type nodeEvents struct {
 	node   ring.ID
 	pages  chan page
 	cancel context.CancelFunc
@@ -29,8 +29,8 @@ type reading struct {
 const againWait = 50 * time.Millisecond
 
 // read begins to read the events of a node. The next page is fetched while the last one is used.
-func (e *Eventing) read(ctx context.Context, node ring.ID, q paged) *reading {
-	r := &reading{node: node, pages: make(chan page), lent: int64(q.limit)}
+func (e *Eventing) read(ctx context.Context, node ring.ID, q pageRequest) *nodeEvents {
+	r := &nodeEvents{node: node, pages: make(chan page), lent: int64(q.limit)}
 	ctx, r.cancel = context.WithCancel(ctx)
 	fetch := func() {
 		defer close(r.pages)
@@ -56,7 +56,7 @@ func (e *Eventing) read(ctx context.Context, node ring.ID, q paged) *reading {
 			}
 		}
 	}
-	if !e.goes(fetch) {
+	if !e.startTask(fetch) {
 		r.err = errStopped
 		close(r.pages)
 	}
@@ -64,7 +64,7 @@ func (e *Eventing) read(ctx context.Context, node ring.ID, q paged) *reading {
 }
 
 // fetch returns a page of a node.
-func (e *Eventing) fetch(ctx context.Context, node ring.ID, q *paged) (p page, err error) {
+func (e *Eventing) fetch(ctx context.Context, node ring.ID, q *pageRequest) (p page, err error) {
 	if node == e.o.Self {
 		return e.page(ctx, q)
 	}

@@ -27,7 +27,7 @@ func (e *Eventing) Read(ctx context.Context, bucket string, start, end int64,
 	fn func(*events.Event) error) ([]events.Gap, error) {
 	lease := e.o.Own.Leases().LeaseFor(ctx)
 	defer lease.Release()
-	return e.merge(ctx, lease, bucket, paged{start: start, end: end}, fn)
+	return e.merge(ctx, lease, bucket, pageRequest{start: start, end: end}, fn)
 }
 
 // ReadBack is Read in the other order.
@@ -35,12 +35,12 @@ func (e *Eventing) ReadBack(ctx context.Context, bucket string, start, end int64
 	fn func(*events.Event) error) ([]events.Gap, error) {
 	lease := e.o.Own.Leases().LeaseFor(ctx)
 	defer lease.Release()
-	return e.merge(ctx, lease, bucket, paged{start: start, end: end, back: true}, fn)
+	return e.merge(ctx, lease, bucket, pageRequest{start: start, end: end, back: true}, fn)
 }
 
 // merge reads the events of all nodes in one order, with memory of a lease, to which it gives it
 // back. It has answered for those behind which it stopped.
-func (e *Eventing) merge(ctx context.Context, lease *memory.Lease, bucket string, q paged,
+func (e *Eventing) merge(ctx context.Context, lease *memory.Lease, bucket string, q pageRequest,
 	fn func(*events.Event) error) ([]events.Gap, error) {
 	info, err := e.o.Bucket(bucket)
 	if err != nil {
@@ -54,10 +54,10 @@ func (e *Eventing) merge(ctx context.Context, lease *memory.Lease, bucket string
 	// Pages are read by other goroutines than that of the lease that ctx may have.
 	pages, cancel := context.WithCancel(e.ctx)
 	defer cancel()
-	m := merging{e: e, ctx: ctx, back: q.back, cover: e.cover(info, q.start, q.end), lease: lease}
+	m := mergeRun{e: e, ctx: ctx, back: q.back, cover: e.cover(info, q.start, q.end), lease: lease}
 	had := lease.Bytes()
 	defer func() { lease.Shrink(lease.Bytes() - had) }()
-	nodes := e.asked(&m.cover)
+	nodes := e.nodesToAsk(&m.cover)
 	q.limit = min(max(readMemory/2/len(nodes), minPage), pageBytes)
 	if err := m.lease.GrowWhenFree(ctx, 2*int64(q.limit)*int64(len(nodes))); err != nil {
 		return nil, err
@@ -74,21 +74,21 @@ func (e *Eventing) merge(ctx context.Context, lease *memory.Lease, bucket string
 	if err != nil {
 		return nil, err
 	}
-	return e.whole(&m.cover, m.answered()), nil
+	return e.missingGaps(&m.cover, m.gapsByNode()), nil
 }
 
-// merging is a read over several nodes.
-type merging struct {
+// mergeRun is a read over several nodes.
+type mergeRun struct {
 	e     *Eventing
 	ctx   context.Context
 	back  bool
 	cover cover
 	lease *memory.Lease
-	from  []*reading
+	from  []*nodeEvents
 }
 
-// answered are the nodes that have answered so far.
-func (m *merging) answered() map[ring.ID][]events.Gap {
+// gapsByNode are the nodes that have answered so far.
+func (m *mergeRun) gapsByNode() map[ring.ID][]events.Gap {
 	of := make(map[ring.ID][]events.Gap, len(m.from))
 	for _, r := range m.from {
 		if r.heard && !r.gone {
@@ -98,15 +98,15 @@ func (m *merging) answered() map[ring.ID][]events.Gap {
 	return of
 }
 
-// needs reports whether the answer is not whole without a node.
-func (m *merging) needs(r *reading) bool {
-	answered := m.answered()
+// isNeeded reports whether the answer is not whole without a node.
+func (m *mergeRun) isNeeded(r *nodeEvents) bool {
+	answered := m.gapsByNode()
 	delete(answered, r.node)
 	return len(m.cover.gaps(answered, 0)) > 0
 }
 
 // run calls fn with each event once. It returns the time of the last one if fn stopped at it.
-func (m *merging) run(fn func(*events.Event) error) (last *int64, err error) {
+func (m *mergeRun) run(fn func(*events.Event) error) (last *int64, err error) {
 	var before events.Event
 	for n := 0; ; n++ {
 		var next *events.Event
@@ -141,7 +141,7 @@ func (m *merging) run(fn func(*events.Event) error) (last *int64, err error) {
 
 // load gets the next page of a node, if nothing is left of the last one. A node that fails is gone,
 // and one that keeps the others waiting that have answered.
-func (m *merging) load(r *reading) error {
+func (m *mergeRun) load(r *nodeEvents) error {
 	for len(r.list) == 0 && !r.ended {
 		timer := time.NewTimer(patience)
 		select {
@@ -154,7 +154,7 @@ func (m *merging) load(r *reading) error {
 			if err := m.hear(); err != nil {
 				return err
 			}
-			if len(r.list) == 0 && !m.needs(r) {
+			if len(r.list) == 0 && !m.isNeeded(r) {
 				r.cancel()
 				r.ended, r.gone = true, true
 			}
@@ -167,7 +167,7 @@ func (m *merging) load(r *reading) error {
 }
 
 // hear takes the pages that have come of all nodes.
-func (m *merging) hear() error {
+func (m *mergeRun) hear() error {
 	for _, r := range m.from {
 		if len(r.list) > 0 || r.ended {
 			continue
@@ -184,7 +184,7 @@ func (m *merging) hear() error {
 }
 
 // take takes a page of a node, or with ok false the end of all.
-func (m *merging) take(r *reading, p page, ok bool) error {
+func (m *mergeRun) take(r *nodeEvents, p page, ok bool) error {
 	if !ok {
 		r.ended, r.gone = true, r.err != nil
 		return nil
@@ -192,13 +192,13 @@ func (m *merging) take(r *reading, p page, ok bool) error {
 	if err := m.lend(r, p.list); err != nil {
 		return err
 	}
-	r.heard, r.list, r.gaps = true, p.list, merged(append(r.gaps, p.gaps...), maxGaps)
+	r.heard, r.list, r.gaps = true, p.list, mergeGaps(append(r.gaps, p.gaps...), maxGaps)
 	return nil
 }
 
 // lend makes up for what a page has beyond what was lent for it: an event may be longer than a
 // page.
-func (m *merging) lend(r *reading, list []events.Event) error {
+func (m *mergeRun) lend(r *nodeEvents, list []events.Event) error {
 	size := int64(0)
 	for i := range list {
 		size = max(size, int64(len(list[i].Body)))

@@ -58,7 +58,7 @@ func (e *Eventing) Serve(ctx context.Context, from ring.ID, request []byte,
 }
 
 func (e server) serveStore(ctx context.Context, body []byte, reply func([]byte) error) error {
-	var m stored
+	var m storeRequest
 	if err := m.parse(body); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func (e server) serveStore(ctx context.Context, body []byte, reply func([]byte) 
 }
 
 func (e server) servePage(ctx context.Context, body []byte, reply func([]byte) error) error {
-	var m paged
+	var m pageRequest
 	if err := m.parse(body); err != nil {
 		return err
 	}
@@ -91,8 +91,8 @@ func (e server) servePage(ctx context.Context, body []byte, reply func([]byte) e
 }
 
 // page reads a page of the events of this node. A bucket that is not here has none.
-func (e *Eventing) page(ctx context.Context, m *paged) (p page, err error) {
-	if err := e.under(m.version); m.version != (ring.Version{}) && err != nil {
+func (e *Eventing) page(ctx context.Context, m *pageRequest) (p page, err error) {
+	if err := e.checkVersion(m.version); m.version != (ring.Version{}) && err != nil {
 		return page{}, err
 	}
 	info, ok := e.o.ByID(m.bucket)
@@ -134,13 +134,13 @@ func (e *Eventing) page(ctx context.Context, m *paged) (p page, err error) {
 	if errors.Is(err, buckets.ErrUnknown) {
 		return page{}, nil // it was deleted
 	}
-	p.gaps = merged(p.gaps, maxGaps)
+	p.gaps = mergeGaps(p.gaps, maxGaps)
 	return p, err
 }
 
-// under returns an error with which a node asks for another try where the ring is not the one that
-// was meant.
-func (e *Eventing) under(version ring.Version) error {
+// checkVersion returns an error with which a node asks for another try where the ring is not the
+// one that was meant.
+func (e *Eventing) checkVersion(version ring.Version) error {
 	if v := e.o.View().Version(); v != version {
 		return &call.Error{
 			Peer: e.o.Self,
@@ -184,7 +184,7 @@ func (e server) sumsFor(ctx context.Context, of ring.ID, cut int64) (map[uint64]
 		if err != nil {
 			return nil, err
 		}
-		old := before(list, cut)
+		old := countBefore(list, cut)
 		if s := (halves{sumOf(list[:old]), sumOf(list[old:])}); s != (halves{}) {
 			out[info.ID] = s
 		}
@@ -198,7 +198,7 @@ const maxTime = (1<<63 - 1) / events.DigestStep * events.DigestStep
 // serveSums answers once nothing is being stored under an older ring.
 func (e server) serveSums(ctx context.Context, from ring.ID, body []byte,
 	reply func([]byte) error) error {
-	var m summed
+	var m sumsRequest
 	if err := m.parse(body); err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func (e server) serveSums(ctx context.Context, from ring.ID, body []byte,
 
 func (e server) serveDigests(ctx context.Context, from ring.ID, body []byte,
 	reply func([]byte) error) error {
-	var m digested
+	var m digestsRequest
 	if err := m.parse(body); err != nil {
 		return err
 	}
@@ -230,7 +230,7 @@ func (e server) serveDigests(ctx context.Context, from ring.ID, body []byte,
 }
 
 func (e server) serveCount(ctx context.Context, body []byte, reply func([]byte) error) error {
-	var m counted
+	var m countRequest
 	if err := m.parse(body); err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (e server) serveCount(ctx context.Context, body []byte, reply func([]byte) 
 }
 
 func (e server) serveFollow(from ring.ID, body []byte) error {
-	var m followed
+	var m followRequest
 	if err := m.parse(body); err != nil {
 		return err
 	}
@@ -253,11 +253,11 @@ func (e server) serveFollow(from ring.ID, body []byte) error {
 }
 
 func (e server) serveShow(from ring.ID, body []byte) error {
-	var m shown
+	var m tailBatch
 	if err := m.parse(body); err != nil {
 		return err
 	}
-	if p := e.peer(from); p != nil && p.tails.fresh(&m) {
+	if p := e.peer(from); p != nil && p.tails.isNew(&m) {
 		e.o.Own.Show(m.bucket, m.list, m.missed)
 	}
 	return nil

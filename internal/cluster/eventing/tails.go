@@ -22,10 +22,10 @@ type tails struct {
 	mu      sync.Mutex
 	of      map[uint64]bool // buckets
 	until   time.Time       // when to forget them
-	queue   []shown
+	queue   []tailBatch
 	bytes   int
 	missed  map[uint64]uint64 // by bucket, behind those of the queue
-	pending shown             // that was not answered; number 0: none
+	pending tailBatch         // that was not answered; number 0: none
 
 	boot, last uint64 // of what it showed
 
@@ -67,7 +67,7 @@ func (t *tails) offer(bucket uint64, list []events.Event) (missed int) {
 			t.missed[bucket] += uint64(len(list))
 			return len(list)
 		}
-		m := shown{bucket: bucket}
+		m := tailBatch{bucket: bucket}
 		for i := range list[:n] {
 			m.list = append(m.list, events.Event{
 				Time: list[i].Time,
@@ -89,13 +89,13 @@ func sizeOf(list []events.Event) (n int) {
 }
 
 // next returns what is to be shown next. It is the same until answered is called.
-func (t *tails) next(number *atomic.Uint64) (m shown, ok bool) {
+func (t *tails) next(number *atomic.Uint64) (m tailBatch, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if time.Now().After(t.until) {
-		t.queue, t.bytes, t.pending = nil, 0, shown{}
+		t.queue, t.bytes, t.pending = nil, 0, tailBatch{}
 		clear(t.missed)
-		return shown{}, false
+		return tailBatch{}, false
 	}
 	if t.pending.number > 0 {
 		return t.pending, true
@@ -105,27 +105,27 @@ func (t *tails) next(number *atomic.Uint64) (m shown, ok bool) {
 		t.bytes -= sizeOf(t.pending.list)
 	} else {
 		for bucket, n := range t.missed {
-			t.pending = shown{bucket: bucket, missed: n}
+			t.pending = tailBatch{bucket: bucket, missed: n}
 			delete(t.missed, bucket)
 			break
 		}
 		if t.pending.missed == 0 {
-			return shown{}, false
+			return tailBatch{}, false
 		}
 	}
 	t.pending.number = number.Add(1)
 	return t.pending, true
 }
 
-// answered notes that the last one was shown.
-func (t *tails) answered() {
+// ackLast notes that the last one was shown.
+func (t *tails) ackLast() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.pending = shown{}
+	t.pending = tailBatch{}
 }
 
-// fresh reports whether a message of the other node was not here yet.
-func (t *tails) fresh(m *shown) bool {
+// isNew reports whether a message of the other node was not here yet.
+func (t *tails) isNew(m *tailBatch) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if m.boot == t.boot && m.number <= t.last {
@@ -168,7 +168,7 @@ func (e *Eventing) showTo(p *peer) {
 				timer.Reset(e.o.Retry)
 				break
 			}
-			p.tails.answered()
+			p.tails.ackLast()
 		}
 	}
 }
@@ -189,17 +189,17 @@ func (e *Eventing) tellOf(p *peer) {
 		list := e.o.Own.Followed()
 		if list = list[:min(len(list), maxBuckets)]; len(list) > 0 || told {
 			ctx, cancel := context.WithTimeout(p.ctx, e.o.Timeout)
-			_, err := e.ask(ctx, p.id, (&followed{list}).append(nil), 0)
+			_, err := e.ask(ctx, p.id, (&followRequest{list}).append(nil), 0)
 			cancel()
 			told = told && err != nil || len(list) > 0
 		}
-		p.tails.ended()
+		p.tails.finishPeer()
 		timer.Reset(e.o.Follow)
 	}
 }
 
-// ended notes that the peer was told.
-func (t *tails) ended() {
+// finishPeer notes that the peer was told.
+func (t *tails) finishPeer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.told++
@@ -241,7 +241,7 @@ func (e *Eventing) Follow(bucket string, bytes int) (*events.Follower, error) {
 	ctx, cancel := context.WithTimeout(e.ctx, followWait)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, id := range e.others(true) {
+	for _, id := range e.otherNodes(true) {
 		if p := e.peer(id); p != nil {
 			all.Go(func() { p.tails.await(ctx) })
 		}

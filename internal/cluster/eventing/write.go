@@ -34,7 +34,7 @@ func (e *Eventing) Write(bucket string, list []events.Event) (events.Written, er
 	}
 	ctx, cancel := context.WithTimeout(e.ctx, e.o.Timeout)
 	defer cancel()
-	w := writing{e: e, info: r.Bucket, deadline: time.Now().Add(e.o.Timeout)}
+	w := writeRun{e: e, info: r.Bucket, deadline: time.Now().Add(e.o.Timeout)}
 	chunks := w.chunks(r.Fresh)
 	slots := make(chan struct{}, placedAtOnce)
 	var all sync.WaitGroup
@@ -61,8 +61,8 @@ func (e *Eventing) Write(bucket string, list []events.Event) (events.Written, er
 	return out, err
 }
 
-// writing is the events of one sender on their way.
-type writing struct {
+// writeRun is the events of one sender on their way.
+type writeRun struct {
 	e        *Eventing
 	info     buckets.Info
 	deadline time.Time
@@ -83,7 +83,7 @@ type chunk struct {
 }
 
 // chunks cuts events by the owners that they have, and by size.
-func (w *writing) chunks(list []events.Event) (out []chunk) {
+func (w *writeRun) chunks(list []events.Event) (out []chunk) {
 	v := w.e.o.View()
 	open := make(map[int]int) // the last chunk of a partition
 	hour, partition := int64(-1), 0
@@ -108,8 +108,8 @@ func (w *writing) chunks(list []events.Event) (out []chunk) {
 	return out
 }
 
-// pushed is what became of a push.
-type pushed struct {
+// writeReply is what became of a push.
+type writeReply struct {
 	to      ring.ID
 	classes []events.Class
 	err     error
@@ -117,28 +117,28 @@ type pushed struct {
 
 // place gives the events of a chunk to their owners until enough have them, or time is up. Owners
 // that have not answered by then go on by themselves.
-func (w *writing) place(ctx context.Context, c *chunk) {
+func (w *writeRun) place(ctx context.Context, c *chunk) {
 	e := w.e
 	copies := e.o.Copies(w.info.ID)
-	answers := make(chan pushed, 2*ring.MaxCopies)
+	answers := make(chan writeReply, 2*ring.MaxCopies)
 	asked := make(map[ring.ID]bool)
 	for wait := firstWait; ; wait = min(2*wait, mostWait) {
 		v := e.o.View()
 		current := v.Owners(nil, c.partition, ring.Current, copies)
 		var future []ring.ID
-		if v.Changing() {
+		if v.IsChanging() {
 			future = v.Owners(nil, c.partition, ring.Future, copies)
 		}
-		if c.enough = w.enough(v, c, current, future); c.enough {
+		if c.enough = w.hasQuorum(v, c, current, future); c.enough {
 			return
 		}
-		request := (*stored)(nil)
+		request := (*storeRequest)(nil)
 		for _, to := range slices.Concat(current, future) {
 			if asked[to] || c.has[to] != nil || !e.o.Up(to) {
 				continue
 			}
 			if request == nil {
-				request = &stored{
+				request = &storeRequest{
 					version: v.Version(),
 					bucket:  w.info.ID,
 					defined: e.o.Define(w.info.ID),
@@ -152,11 +152,11 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 			select {
 			case p := <-answers:
 				delete(asked, p.to)
-				if c.answered(&p); c.stale {
+				if c.takeReply(&p); c.stale {
 					timer.Stop()
 					return
 				}
-				if c.enough = w.enough(v, c, current, future); c.enough {
+				if c.enough = w.hasQuorum(v, c, current, future); c.enough {
 					timer.Stop()
 					return
 				}
@@ -174,8 +174,8 @@ func (w *writing) place(ctx context.Context, c *chunk) {
 	}
 }
 
-// answered takes the answer of an owner.
-func (c *chunk) answered(p *pushed) {
+// takeReply takes the answer of an owner.
+func (c *chunk) takeReply(p *writeReply) {
 	code := call.CodeOf(p.err)
 	switch {
 	case p.err == nil:
@@ -188,8 +188,9 @@ func (c *chunk) answered(p *pushed) {
 	}
 }
 
-// enough reports whether enough owners have the events of a chunk, and reads at all nodes ask them.
-func (w *writing) enough(v *ring.View, c *chunk, current, future []ring.ID) bool {
+// hasQuorum reports whether enough owners have the events of a chunk, and reads at all nodes ask
+// them.
+func (w *writeRun) hasQuorum(v *ring.View, c *chunk, current, future []ring.ID) bool {
 	if of := w.e.o.Agreed; of != nil && !of(v) {
 		return false
 	}
@@ -210,18 +211,18 @@ func (c *chunk) holders(dst, of []ring.ID) []ring.ID {
 }
 
 // push gives events to an owner, and reports whether an answer will come.
-func (w *writing) push(to ring.ID, m *stored, bytes int, answers chan<- pushed) bool {
+func (w *writeRun) push(to ring.ID, m *storeRequest, bytes int, answers chan<- writeReply) bool {
 	e := w.e
 	if to == e.o.Self {
 		list := slices.Clone(m.list)
 		for i := range list {
 			list[i].Body = slices.Clone(list[i].Body) // the write may be over before
 		}
-		return e.goes(func() {
+		return e.startTask(func() {
 			ctx, cancel := context.WithDeadline(e.ctx, w.deadline)
 			defer cancel()
-			classes, err := e.take(ctx, &stored{version: m.version, bucket: m.bucket, list: list})
-			answers <- pushed{to, classes, err}
+			classes, err := e.take(ctx, &storeRequest{version: m.version, bucket: m.bucket, list: list})
+			answers <- writeReply{to, classes, err}
 		})
 	}
 	e.mu.Lock()
@@ -239,7 +240,7 @@ func (w *writing) push(to ring.ID, m *stored, bytes int, answers chan<- pushed) 
 		p.pushing -= int64(bytes)
 		e.mu.Unlock()
 	}
-	started := e.goes(func() {
+	started := e.startTask(func() {
 		defer ended()
 		ctx, cancel := context.WithDeadline(p.ctx, w.deadline)
 		defer cancel()
@@ -253,7 +254,7 @@ func (w *writing) push(to ring.ID, m *stored, bytes int, answers chan<- pushed) 
 		if err == nil && len(classes) != n {
 			err = errMalformed
 		}
-		answers <- pushed{to, classes, err}
+		answers <- writeReply{to, classes, err}
 	})
 	if !started {
 		ended()
@@ -263,7 +264,7 @@ func (w *writing) push(to ring.ID, m *stored, bytes int, answers chan<- pushed) 
 
 // keep stores events here that have too few owners: they are not acknowledged, but comparisons
 // bring them to their owners later.
-func (w *writing) keep(c *chunk) {
+func (w *writeRun) keep(c *chunk) {
 	if len(c.has) > 0 {
 		return // somebody has them
 	}
@@ -275,7 +276,7 @@ func (w *writing) keep(c *chunk) {
 }
 
 // count counts what became of the events of a chunk, and shows those that are new to live tails.
-func (w *writing) count(c *chunk, r *events.Received, out *events.Written) {
+func (w *writeRun) count(c *chunk, r *events.Received, out *events.Written) {
 	if !c.enough {
 		why := account.BucketDeleted
 		if !c.stale {
@@ -314,9 +315,9 @@ func (c *chunk) class(i int) events.Class {
 }
 
 // take stores events as an owner. They are on disk when it returns.
-func (e *Eventing) take(ctx context.Context, m *stored) ([]events.Class, error) {
+func (e *Eventing) take(ctx context.Context, m *storeRequest) ([]events.Class, error) {
 	e.taking.RLock()
-	if err := e.under(m.version); err != nil {
+	if err := e.checkVersion(m.version); err != nil {
 		e.taking.RUnlock()
 		return nil, err
 	}
@@ -327,7 +328,7 @@ func (e *Eventing) take(ctx context.Context, m *stored) ([]events.Class, error) 
 	classes, token, err := e.o.Own.Adopt(m.bucket, m.list)
 	if err == nil {
 		e.recent.Lock()
-		e.copied.written(m.bucket, m.list, classes)
+		e.copied.replaceClasses(m.bucket, m.list, classes)
 		e.recent.Unlock()
 	}
 	e.taking.RUnlock()

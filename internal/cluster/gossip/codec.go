@@ -46,11 +46,11 @@ func appendState(b []byte, s *state) []byte {
 // and again, and takes milliseconds to build where there are a hundred members. It may be used
 // concurrently.
 type parser struct {
-	last atomic.Pointer[parsed]
+	last atomic.Pointer[decodedRing]
 }
 
-// parsed is a ring, and the bytes that it was read from. It never changes.
-type parsed struct {
+// decodedRing is a ring, and the bytes that it was read from. It never changes.
+type decodedRing struct {
 	bytes []byte
 	ring  *register
 }
@@ -111,7 +111,7 @@ func (p *parser) register(b []byte) (*register, error) {
 	}
 	g, err := parseRegister(b)
 	if err == nil {
-		p.last.Store(&parsed{slices.Clone(b), g})
+		p.last.Store(&decodedRing{slices.Clone(b), g})
 	}
 	return g, err
 }

@@ -43,8 +43,8 @@ type Options struct {
 type Node struct {
 	o      Options
 	kv     *memberlist.KV
-	codec  *sealed
-	values map[string]*sealed
+	codec  *sealedCodec
+	values map[string]*sealedCodec
 	stop   context.CancelFunc
 	done   sync.WaitGroup
 	wake   chan struct{}
@@ -56,7 +56,7 @@ type Node struct {
 	search  search
 
 	// Of the loop.
-	seen  map[ring.ID]seen
+	seen  map[ring.ID]heartbeat
 	kept  *register
 	rng   *rand.Rand
 	tried string
@@ -83,12 +83,12 @@ func Open(o Options) (*Node, error) {
 		return nil, err
 	}
 	n := &Node{o: o, wake: make(chan struct{}, 1), changed: make(chan struct{}),
-		seen:   make(map[ring.ID]seen),
-		values: make(map[string]*sealed), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
-		search: search{missing: make(map[string]missing)}}
+		seen:   make(map[ring.ID]heartbeat),
+		values: make(map[string]*sealedCodec), rng: rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())),
+		search: search{missing: make(map[string]searchFailure)}}
 	n.hasData.Store(o.Node.HasData)
 	parser := &parser{}
-	n.codec = &sealed{id: "members", aead: secrets.aead,
+	n.codec = &sealedCodec{id: "members", aead: secrets.aead,
 		encode: func(v any) ([]byte, error) { return appendState(nil, v.(*state)), nil },
 		decode: func(b []byte) (memberlist.Mergeable, error) {
 			s, err := parser.state(b)
@@ -198,8 +198,8 @@ func (n *Node) Addr() string {
 // View returns the ring as this node knows it.
 func (n *Node) View() *ring.View { return n.now.Load().view }
 
-// Up reports whether a heartbeat of a node came within the timeout. This node is up.
-func (n *Node) Up(id ring.ID) bool { return n.now.Load().up[id] }
+// IsUp reports whether a heartbeat of a node came within the timeout. This node is up.
+func (n *Node) IsUp(id ring.ID) bool { return n.now.Load().up[id] }
 
 // Addresses returns where a node says that it is reached, which may be others than when it joined.
 func (n *Node) Addresses(id ring.ID) []string {
@@ -209,8 +209,8 @@ func (n *Node) Addresses(id ring.ID) []string {
 	return nil
 }
 
-// Refused says which nodes that want to join cannot, by name, and what to do about it.
-func (n *Node) Refused() []error { return n.now.Load().refused }
+// JoinErrors says which nodes that want to join cannot, by name, and what to do about it.
+func (n *Node) JoinErrors() []error { return n.now.Load().refused }
 
 // Candidates returns the nodes that are up and have no share, in the order of their ids.
 func (n *Node) Candidates() (out []ring.Candidate) {
@@ -219,7 +219,7 @@ func (n *Node) Candidates() (out []ring.Candidate) {
 		return nil
 	}
 	for id, p := range s.nodes {
-		if m, is := s.ring.view.Member(id); n.Up(id) && (!is || m.State == ring.Pending) {
+		if m, is := s.ring.view.Member(id); n.IsUp(id) && (!is || m.State == ring.Pending) {
 			out = append(out, p.node)
 		}
 	}
@@ -227,9 +227,9 @@ func (n *Node) Candidates() (out []ring.Candidate) {
 	return out
 }
 
-// Changed returns a channel that is closed at the next change of View, Up, Refused or a value.
-// Who takes it before looking misses none.
-func (n *Node) Changed() <-chan struct{} {
+// ChangeSignal returns a channel that is closed at the next change of View, IsUp, JoinErrors or a
+// value. Who takes it before looking misses none.
+func (n *Node) ChangeSignal() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed

@@ -48,8 +48,8 @@ func open(t *testing.T, o Options) *Node {
 	return n
 }
 
-// eventually waits for the changes of a node until a condition holds.
-func eventually(t *testing.T, n *Node, what string, is func() bool) {
+// awaitChange waits for the changes of a node until a condition holds.
+func awaitChange(t *testing.T, n *Node, what string, is func() bool) {
 	t.Helper()
 	await(t, n, what, time.After(20*time.Second), is)
 }
@@ -58,14 +58,14 @@ func eventually(t *testing.T, n *Node, what string, is func() bool) {
 func await(t testing.TB, n *Node, what string, deadline <-chan time.Time, is func() bool) {
 	t.Helper()
 	for {
-		changed := n.Changed()
+		changed := n.ChangeSignal()
 		if is() {
 			return
 		}
 		select {
 		case <-changed:
 		case <-deadline:
-			t.Fatalf("%s: %s, up %v, refused %v", what, n.View().Version(), n.now.Load().up, n.Refused())
+			t.Fatalf("%s: %s, up %v, refused %v", what, n.View().Version(), n.now.Load().up, n.JoinErrors())
 		}
 	}
 }
@@ -73,9 +73,9 @@ func await(t testing.TB, n *Node, what string, deadline <-chan time.Time, is fun
 func agree(t *testing.T, nodes ...*Node) {
 	t.Helper()
 	for _, n := range nodes {
-		eventually(t, n, n.o.Node.Name+" agrees", func() bool {
+		awaitChange(t, n, n.o.Node.Name+" agrees", func() bool {
 			for _, o := range nodes {
-				if !n.Up(o.o.Node.ID) {
+				if !n.IsUp(o.o.Node.ID) {
 					return false
 				}
 			}
@@ -90,7 +90,7 @@ func agree(t *testing.T, nodes ...*Node) {
 // and is the same one when it is back; values and commits reach all; a stale commit is refused.
 func TestThreeNodes(t *testing.T) {
 	first := open(t, testOptions(1))
-	if len(first.View().Members()) != 1 || !first.Up(first.o.Node.ID) {
+	if len(first.View().Members()) != 1 || !first.IsUp(first.o.Node.ID) {
 		t.Fatal("a node alone is no cluster")
 	}
 	second, o := open(t, testOptions(2, first.Addr())), testOptions(3, first.Addr())
@@ -104,7 +104,7 @@ func TestThreeNodes(t *testing.T) {
 		}
 	}
 	for _, n := range []*Node{first, second, third} {
-		eventually(t, n, "value", func() bool {
+		awaitChange(t, n, "value", func() bool {
 			b, err := n.Get("set")
 			return err == nil && bytes.Equal(b, []byte{0, 1, 2})
 		})
@@ -114,7 +114,7 @@ func TestThreeNodes(t *testing.T) {
 	if err := third.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, first, "third is down", func() bool { return !first.Up(third.o.Node.ID) })
+	awaitChange(t, first, "third is down", func() bool { return !first.IsUp(third.o.Node.ID) })
 	if first.View().Version() != before.Version() {
 		t.Errorf("a node that is down changes the ring to %s", first.View().Version())
 	}
@@ -137,7 +137,7 @@ func TestThreeNodes(t *testing.T) {
 	if err := second.Commit(ctx, commit); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, first, "commit", func() bool {
+	awaitChange(t, first, "commit", func() bool {
 		return first.View().Version() == plan.Next.Version()
 	})
 	if err := first.Commit(ctx, commit); !errors.Is(err, ring.ErrStale) {
@@ -152,10 +152,10 @@ func theyAdmitNobodyWithData(t *testing.T, member *Node) {
 		t.Fatal(err)
 	}
 	late := open(t, testOptions(4, member.Addr()))
-	eventually(t, late, "it follows the cluster with data", func() bool {
+	awaitChange(t, late, "it follows the cluster with data", func() bool {
 		return late.View().Version() == member.View().Version()
 	})
-	eventually(t, member, "the late one is up", func() bool { return member.Up(late.o.Node.ID) })
+	awaitChange(t, member, "the late one is up", func() bool { return member.IsUp(late.o.Node.ID) })
 	member.admit(context.Background(), member.state())
 	if _, is := member.View().Member(late.o.Node.ID); is {
 		t.Error("a cluster with data has admitted a node by itself")
@@ -181,8 +181,8 @@ func TestStrangers(t *testing.T) {
 	other.Node.Partitions = 128
 	misfit := open(t, other)
 	for _, n := range []*Node{first, misfit} {
-		eventually(t, n, "refusal", func() bool {
-			r := n.Refused()
+		awaitChange(t, n, "refusal", func() bool {
+			r := n.JoinErrors()
 			return len(r) == 1 && errors.Is(r[0], ring.ErrRefused) &&
 				strings.Contains(r[0].Error(), "ring_size of n")
 		})
@@ -207,7 +207,7 @@ func TestARefusedNodeKeepsNobodyOut(t *testing.T) {
 		nodes = append(nodes, open(t, o))
 	}
 	for _, n := range append(nodes, first) {
-		eventually(t, n, "three members", func() bool { return len(n.View().Members()) == 3 })
+		awaitChange(t, n, "three members", func() bool { return len(n.View().Members()) == 3 })
 	}
 	if _, is := first.View().Member(nodes[2].o.Node.ID); !is {
 		t.Error("n4 is none of them")

@@ -21,8 +21,8 @@ import (
 // fileName holds the last ring and the nodes known then.
 const fileName = "cluster.members"
 
-// seen is the last heartbeat of a node, and when it came, on this node's clock.
-type seen struct {
+// heartbeat is the last heartbeat of a node, and when it came, on this node's clock.
+type heartbeat struct {
 	beat uint64
 	at   time.Time // zero: it was known before this node looked, so it says nothing of now
 }
@@ -32,7 +32,7 @@ func (n *Node) load() (*state, error) {
 	me := &n.o.Node
 	f, err := n.o.FS.Open(n.o.FS.PathJoin(n.o.Dir, fileName))
 	if errors.Is(err, fs.ErrNotExist) {
-		return n.found()
+		return n.localState()
 	} else if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func (n *Node) load() (*state, error) {
 	return s, nil
 }
 
-func (n *Node) found() (*state, error) {
+func (n *Node) localState() (*state, error) {
 	me := &n.o.Node
 	c := ring.Config{Partitions: me.Partitions, Copies: n.o.Copies}
 	empty, err := ring.New(c)
@@ -206,13 +206,13 @@ func (s *state) candidates() (out []*presence) {
 // admit lets empty nodes into an empty cluster. One member does it: that with the lowest id,
 // while all are up.
 func (n *Node) admit(ctx context.Context, s *state) {
-	if s == nil || s.ring.firm || s.ring.view.Changing() {
+	if s == nil || s.ring.firm || s.ring.view.IsChanging() {
 		return
 	}
 	members := s.ring.view.Members()
 	for i := range members {
 		p := s.nodes[members[i].ID]
-		if p == nil || p.node.HasData || !n.Up(members[i].ID) {
+		if p == nil || p.node.HasData || !n.IsUp(members[i].ID) {
 			return
 		}
 	}
@@ -221,7 +221,7 @@ func (n *Node) admit(ctx context.Context, s *state) {
 	}
 	var joins []ring.Change
 	for _, p := range s.candidates() {
-		if n.Up(p.node.ID) && !p.firm && p.node.Partitions == s.ring.view.Partitions() {
+		if n.IsUp(p.node.ID) && !p.firm && p.node.Partitions == s.ring.view.Partitions() {
 			joins = append(joins, ring.Change{Action: ring.Join, Member: p.node})
 		}
 	}
@@ -288,7 +288,7 @@ func (n *Node) newest() (newest *presence) {
 		return nil
 	}
 	for id, p := range s.nodes {
-		if id != n.o.Node.ID && n.Up(id) && p.ahead(s.ring) &&
+		if id != n.o.Node.ID && n.IsUp(id) && p.isAheadOf(s.ring) &&
 			(newest == nil || p.ring.Number > newest.ring.Number) {
 			newest = p
 		}
@@ -296,15 +296,15 @@ func (n *Node) newest() (newest *presence) {
 	return newest
 }
 
-// knows reports whether a node that is up listens at an address.
-func (n *Node) knows(addr string) bool {
+// hasListener reports whether a node that is up listens at an address.
+func (n *Node) hasListener(addr string) bool {
 	host, _, err := net.SplitHostPort(addr)
 	s := n.state()
 	if err != nil || host == "" || s == nil {
 		return false
 	}
 	for id, p := range s.nodes {
-		if p.gossip == addr && n.Up(id) {
+		if p.gossip == addr && n.IsUp(id) {
 			return true
 		}
 	}
@@ -312,7 +312,7 @@ func (n *Node) knows(addr string) bool {
 }
 
 // watch wakes the loop, and for a value everybody, when it changes.
-func (n *Node) watch(ctx context.Context, c *sealed) {
+func (n *Node) watch(ctx context.Context, c *sealedCodec) {
 	n.kv.WatchKey(ctx, c.id, c, func(any) bool {
 		if c == n.codec {
 			n.poke()

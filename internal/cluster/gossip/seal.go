@@ -41,9 +41,9 @@ func newSecrets(cookie string) (secrets, error) {
 	return secrets{hex.EncodeToString(label), aead}, err
 }
 
-// sealed is a codec of dskit whose bytes only nodes with the cookie can make and read. dskit does
-// not offer the encryption of memberlist, so values are sealed one by one.
-type sealed struct {
+// sealedCodec is a codec of dskit whose bytes only nodes with the cookie can make and read. dskit
+// does not offer the encryption of memberlist, so values are sealed one by one.
+type sealedCodec struct {
 	id     string
 	aead   cipher.AEAD
 	encode func(any) ([]byte, error)
@@ -51,10 +51,10 @@ type sealed struct {
 }
 
 // CodecID is part of codec.Codec.
-func (s *sealed) CodecID() string { return s.id }
+func (s *sealedCodec) CodecID() string { return s.id }
 
 // Encode is part of codec.Codec. The id is sealed along, so a value cannot pass for another.
-func (s *sealed) Encode(v any) ([]byte, error) {
+func (s *sealedCodec) Encode(v any) ([]byte, error) {
 	plain, err := s.encode(v)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (s *sealed) Encode(v any) ([]byte, error) {
 }
 
 // Decode is part of codec.Codec.
-func (s *sealed) Decode(b []byte) (any, error) {
+func (s *sealedCodec) Decode(b []byte) (any, error) {
 	if len(b) > maxValue+s.aead.Overhead() {
 		return nil, fmt.Errorf("%s of %d bytes is too long", s.id, len(b))
 	}

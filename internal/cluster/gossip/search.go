@@ -13,11 +13,11 @@ import (
 // search is what a node knows of the addresses where it looks for others.
 type search struct {
 	mu      sync.Mutex
-	missing map[string]missing
+	missing map[string]searchFailure
 }
 
-// missing is an address where nobody was found.
-type missing struct {
+// searchFailure is an address where nobody was found.
+type searchFailure struct {
 	why   error
 	tries int
 	said  time.Time // when the log had it last
@@ -52,9 +52,9 @@ func (n *Node) join(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		for _, addr := range n.o.Join {
-			if addr != n.Addr() && ctx.Err() == nil && !n.knows(addr) {
+			if addr != n.Addr() && ctx.Err() == nil && !n.hasListener(addr) {
 				_, err := n.kv.JoinMembers([]string{addr})
-				n.sought(ctx, addr, err)
+				n.noteSearch(ctx, addr, err)
 			}
 		}
 		select {
@@ -65,9 +65,9 @@ func (n *Node) join(ctx context.Context) {
 	}
 }
 
-// sought notes whether somebody was found at an address. While nobody was found at all the log says
-// why: from the second try on, since nodes that are started together find each other by then.
-func (n *Node) sought(ctx context.Context, addr string, failed error) {
+// noteSearch notes whether somebody was found at an address. While nobody was found at all the log
+// says why: from the second try on, since nodes that are started together find each other by then.
+func (n *Node) noteSearch(ctx context.Context, addr string, failed error) {
 	var why error
 	if failed != nil {
 		why = whyNobody(ctx, addr)

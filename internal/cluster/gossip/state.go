@@ -18,10 +18,10 @@ type register struct {
 	view   *ring.View
 }
 
-// follows reports whether r replaces old on every node that sees both. Of two clusters the one
+// supersedes reports whether r replaces old on every node that sees both. Of two clusters the one
 // with data stays, two with data both do, and so do two with another ring_size. Else the one of
 // more changes stays, and of two commits at once the one of the larger sum.
-func (r *register) follows(old *register) bool {
+func (r *register) supersedes(old *register) bool {
 	if old == nil || r == old {
 		return old == nil
 	}
@@ -71,15 +71,15 @@ type presence struct {
 	beat   uint64       // grows with every heartbeat, over restarts, too
 }
 
-func (p *presence) follows(old *presence) bool {
+func (p *presence) supersedes(old *presence) bool {
 	if old == nil || p.beat != old.beat {
 		return old == nil || p.beat > old.beat
 	}
 	return bytes.Compare(appendPresence(nil, p), appendPresence(nil, old)) > 0
 }
 
-// ahead reports whether the node has a ring that would replace another one.
-func (p *presence) ahead(of *register) bool {
+// isAheadOf reports whether the node has a ring that would replace another one.
+func (p *presence) isAheadOf(of *register) bool {
 	order, one := claim{p.node.Partitions, p.origin, p.firm, p.ring}.compare(of.claim())
 	return one && order > 0
 }
@@ -100,11 +100,11 @@ func (s *state) Merge(other memberlist.Mergeable, _ bool) (memberlist.Mergeable,
 	change := &state{nodes: make(map[ring.ID]*presence)}
 	for id, p := range o.nodes {
 		old := s.nodes[id]
-		if p.follows(old) && (old != nil || len(s.nodes) < maxNodes) {
+		if p.supersedes(old) && (old != nil || len(s.nodes) < maxNodes) {
 			s.nodes[id], change.nodes[id] = p, p
 		}
 	}
-	if o.ring != nil && o.ring.follows(s.ring) {
+	if o.ring != nil && o.ring.supersedes(s.ring) {
 		s.ring, change.ring = o.ring, o.ring
 	}
 	if change.ring == nil && len(change.nodes) == 0 {

@@ -35,7 +35,7 @@ func drawState(t *rapid.T, origins int) *state {
 	return s
 }
 
-func merged(t *rapid.T, of ...*state) []byte {
+func mergeAll(t *rapid.T, of ...*state) []byte {
 	s := &state{nodes: make(map[ring.ID]*presence)}
 	for _, o := range of {
 		if _, err := s.Merge(o.Clone(), false); err != nil {
@@ -49,13 +49,13 @@ func merged(t *rapid.T, of ...*state) []byte {
 func TestRule9MergesAreTheSameEverywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b, c := drawState(t, 1), drawState(t, 1), drawState(t, 1)
-		want := merged(t, a, b, c)
+		want := mergeAll(t, a, b, c)
 		bc := b.Clone().(*state)
 		if _, err := bc.Merge(c, false); err != nil {
 			t.Fatal(err)
 		}
-		for _, got := range [][]byte{merged(t, c, b, a), merged(t, b, a, c, a), merged(t, a, bc),
-			merged(t, bc, a)} {
+		for _, got := range [][]byte{mergeAll(t, c, b, a), mergeAll(t, b, a, c, a), mergeAll(t, a, bc),
+			mergeAll(t, bc, a)} {
 			if !bytes.Equal(got, want) {
 				t.Fatalf("%x\n%x", got, want)
 			}
@@ -71,11 +71,11 @@ func TestChangesAreWhole(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := merged(t, a, b)
+		want := mergeAll(t, a, b)
 		if change == nil {
 			change = &state{}
 		}
-		if got := merged(t, a, change.(*state)); !bytes.Equal(got, want) {
+		if got := mergeAll(t, a, change.(*state)); !bytes.Equal(got, want) {
 			t.Fatalf("%x\n%x", got, want)
 		}
 	})
@@ -92,7 +92,7 @@ func TestAheadIsWhatFollows(t *testing.T) {
 		p := &presence{node: ring.Candidate{Partitions: 64}, origin: a.ring.origin, firm: a.ring.firm,
 			ring: a.ring.view.Version()}
 		same := a.ring.firm == b.ring.firm && a.ring.view.Version() == b.ring.view.Version()
-		if got, want := p.ahead(b.ring), !same && a.ring.follows(b.ring); got != want {
+		if got, want := p.isAheadOf(b.ring), !same && a.ring.supersedes(b.ring); got != want {
 			t.Fatalf("ahead: %v, want %v", got, want)
 		}
 	})
@@ -114,10 +114,10 @@ func TestClustersWithDataStayApart(t *testing.T) {
 		return v
 	}
 	a, b := &register{ring.ID{1}, true, view(1)}, &register{ring.ID{2}, true, view(9)}
-	if a.follows(b) || b.follows(a) {
+	if a.supersedes(b) || b.supersedes(a) {
 		t.Error("one gives way")
 	}
-	if empty := (&register{ring.ID{3}, false, view(20)}); empty.follows(a) || !a.follows(empty) {
+	if empty := (&register{ring.ID{3}, false, view(20)}); empty.supersedes(a) || !a.supersedes(empty) {
 		t.Error("a cluster with data gives way to an empty one")
 	}
 }
@@ -173,11 +173,12 @@ func TestSealed(t *testing.T) {
 		t.Fatal(err)
 	}
 	v, w := &Value{Name: "v"}, &Value{Name: "w"}
-	b, err := ours.valueCodec(v).Encode(&held{v, []byte("text")})
+	b, err := ours.valueCodec(v).Encode(&valueState{v, []byte("text")})
 	if err != nil || bytes.Contains(b, []byte("text")) {
 		t.Fatalf("%q, %v", b, err)
 	}
-	if got, err := ours.valueCodec(v).Decode(b); err != nil || string(got.(*held).bytes) != "text" {
+	if got, err := ours.valueCodec(v).Decode(b); err != nil ||
+		string(got.(*valueState).bytes) != "text" {
 		t.Errorf("%v, %v", got, err)
 	}
 	if _, err := theirs.valueCodec(v).Decode(b); err == nil || ours.label == theirs.label {

@@ -17,15 +17,15 @@ type Value struct {
 	Merge func(a, b []byte) ([]byte, error)
 }
 
-// held is a value as dskit holds it. Its bytes never change.
-type held struct {
+// valueState is a value as dskit holds it. Its bytes never change.
+type valueState struct {
 	of    *Value
 	bytes []byte
 }
 
 // Merge is part of memberlist.Mergeable. A change is the whole value.
-func (h *held) Merge(other memberlist.Mergeable, _ bool) (memberlist.Mergeable, error) {
-	o, ok := other.(*held)
+func (h *valueState) Merge(other memberlist.Mergeable, _ bool) (memberlist.Mergeable, error) {
+	o, ok := other.(*valueState)
 	if !ok || o == nil {
 		return nil, nil
 	}
@@ -41,22 +41,22 @@ func (h *held) Merge(other memberlist.Mergeable, _ bool) (memberlist.Mergeable, 
 		return nil, nil
 	}
 	h.bytes = merged
-	return &held{h.of, merged}, nil
+	return &valueState{h.of, merged}, nil
 }
 
 // MergeContent is part of memberlist.Mergeable.
-func (h *held) MergeContent() []string { return []string{h.of.Name} }
+func (h *valueState) MergeContent() []string { return []string{h.of.Name} }
 
 // RemoveTombstones is part of memberlist.Mergeable: those of a value are the business of its merge.
-func (h *held) RemoveTombstones(time.Time) (total, removed int) { return 0, 0 }
+func (h *valueState) RemoveTombstones(time.Time) (total, removed int) { return 0, 0 }
 
 // Clone is part of memberlist.Mergeable.
-func (h *held) Clone() memberlist.Mergeable { return &held{h.of, h.bytes} }
+func (h *valueState) Clone() memberlist.Mergeable { return &valueState{h.of, h.bytes} }
 
-func (s *secrets) valueCodec(v *Value) *sealed {
-	return &sealed{id: "value/" + v.Name, aead: s.aead,
-		encode: func(h any) ([]byte, error) { return h.(*held).bytes, nil },
-		decode: func(b []byte) (memberlist.Mergeable, error) { return &held{v, b}, nil },
+func (s *secrets) valueCodec(v *Value) *sealedCodec {
+	return &sealedCodec{id: "value/" + v.Name, aead: s.aead,
+		encode: func(h any) ([]byte, error) { return h.(*valueState).bytes, nil },
+		decode: func(b []byte) (memberlist.Mergeable, error) { return &valueState{v, b}, nil },
 	}
 }
 
@@ -67,7 +67,7 @@ func (n *Node) Get(name string) ([]byte, error) {
 		return nil, fmt.Errorf("no value %s is gossiped", name)
 	}
 	v, err := n.kv.Get(c.id, c)
-	if h, ok := v.(*held); ok {
+	if h, ok := v.(*valueState); ok {
 		return h.bytes, err
 	}
 	return nil, err
@@ -88,7 +88,7 @@ func (n *Node) Put(ctx context.Context, name string, b []byte) error {
 		return err
 	}
 	return n.kv.CAS(ctx, c.id, c, func(in any) (any, bool, error) {
-		if old, ok := in.(*held); ok {
+		if old, ok := in.(*valueState); ok {
 			change, err := old.Merge(decoded.Clone(), true)
 			if err != nil || change == nil {
 				return nil, false, err

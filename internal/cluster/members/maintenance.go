@@ -66,12 +66,12 @@ func mergeRests(a, b []byte) ([]byte, error) {
 		}
 		return 1
 	}
-	return merged(a, b, parseRests, func(x, y rests) rests {
+	return mergeEncoded(a, b, parseRests, func(x, y rests) rests {
 		return mergeSorted(x, y, func(r rest) string { return r.key() }, later)
 	}, rests.encode)
 }
 
-func (m *Members) rests() (rests, error) {
+func (m *Members) parseRests() (rests, error) {
 	b, err := m.o.Gossip.Get(maintenanceValue)
 	if err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (m *Members) rests() (rests, error) {
 // Maintenance returns the members that are in maintenance.
 func (m *Members) Maintenance() map[ring.ID]bool {
 	out := make(map[ring.ID]bool)
-	list, err := m.rests()
+	list, err := m.parseRests()
 	if err != nil {
 		return out // gossip took no value that cannot be read
 	}
@@ -100,7 +100,7 @@ func (m *Members) Maintenance() map[ring.ID]bool {
 // it is refused.
 func (m *Members) SetMaintenance(ctx context.Context, name string, on bool, r, w int) error {
 	view := m.o.Gossip.View()
-	mem, ok := view.Named(name)
+	mem, ok := view.MemberNamed(name)
 	if !ok {
 		return fmt.Errorf("%w: %s is no member: ddb admin cluster members lists them", ErrMaintenance,
 			name)
@@ -111,7 +111,7 @@ func (m *Members) SetMaintenance(ctx context.Context, name string, on bool, r, w
 			return err
 		}
 	}
-	list, err := m.rests()
+	list, err := m.parseRests()
 	if err != nil {
 		return err
 	}
@@ -144,7 +144,7 @@ func (m *Members) spare(view *ring.View, id ring.ID, away map[ring.ID]bool, r, w
 		case mem.ID == id || mem.State == ring.Removed || mem.State == ring.Pending:
 		case away[mem.ID]:
 			missing = append(missing, mem.Name+" (in maintenance)")
-		case !m.o.Gossip.Up(mem.ID):
+		case !m.o.Gossip.IsUp(mem.ID):
 			missing = append(missing, mem.Name+" (down)")
 		default:
 			left++

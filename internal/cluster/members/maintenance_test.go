@@ -15,7 +15,7 @@ func TestMaintenanceIsRefusedWhereTooMuchWouldBeMissing(t *testing.T) {
 	first := start(t, 1)
 	nodes := []*node{first, start(t, 2, first.gossip.Addr()), start(t, 3, first.gossip.Addr())}
 	for _, n := range nodes {
-		eventually(t, "three members", func() bool { return len(n.valid()) == 3 })
+		waitFor(t, "three members", func() bool { return len(n.validMembers()) == 3 })
 	}
 	set := func(i int, on bool) error {
 		return nodes[0].SetMaintenance(context.Background(), nodes[i].name, on, 1, 2)
@@ -24,7 +24,7 @@ func TestMaintenanceIsRefusedWhereTooMuchWouldBeMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	id := ring.ID{15: 2}
-	eventually(t, "another one knows", func() bool {
+	waitFor(t, "another one knows", func() bool {
 		away := nodes[2].Maintenance()
 		return len(away) == 1 && away[id]
 	})
@@ -47,7 +47,7 @@ func TestMaintenanceIsRefusedWhereTooMuchWouldBeMissing(t *testing.T) {
 	if err := set(1, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is over", func() bool { return len(nodes[2].Maintenance()) == 0 })
+	waitFor(t, "it is over", func() bool { return len(nodes[2].Maintenance()) == 0 })
 	if err := set(2, true); err != nil {
 		t.Errorf("another one: %v", err)
 	}

@@ -36,9 +36,9 @@ func Values() []gossip.Value {
 // Gossip is what the package needs of a gossip.Node.
 type Gossip interface {
 	View() *ring.View
-	Up(id ring.ID) bool
+	IsUp(id ring.ID) bool
 	Candidates() []ring.Candidate
-	Changed() <-chan struct{}
+	ChangeSignal() <-chan struct{}
 	Commit(ctx context.Context, change func(*ring.View) (*ring.View, error)) error
 	Get(name string) ([]byte, error)
 	Put(ctx context.Context, name string, b []byte) error
@@ -92,8 +92,8 @@ func (m *Members) run(ctx context.Context) {
 	tick := time.NewTicker(m.o.Every)
 	defer tick.Stop()
 	for {
-		changed := m.o.Gossip.Changed()
-		m.o.Hold(m.Paused())
+		changed := m.o.Gossip.ChangeSignal()
+		m.o.Hold(m.TransfersPaused())
 		m.o.Rest(m.Maintenance())
 		for _, err := range []error{m.report(ctx), m.finish(ctx)} {
 			if err == nil || ctx.Err() != nil || err.Error() == m.warned {
@@ -144,7 +144,7 @@ func (m *Members) report(ctx context.Context) error {
 		Sum:    version.Sum,
 		News:   news,
 	}
-	if old := all.of(m.o.Self); old != nil {
+	if old := all.reportOf(m.o.Self); old != nil {
 		r.Clock = max(r.Clock, old.Clock+1)
 	}
 	b, err := progress{r}.encode()
@@ -185,13 +185,14 @@ func (m *Members) Reports() (map[ring.ID]Report, error) {
 	return out, nil
 }
 
-// Waits returns what a change under way still waits for, a line for each node; nothing if none is.
-func (m *Members) Waits() ([]string, error) {
+// PendingSteps returns what a change under way still waits for, a line for each node; nothing if
+// none is.
+func (m *Members) PendingSteps() ([]string, error) {
 	all, err := m.progress()
 	if err != nil {
 		return nil, err
 	}
-	return waits(m.o.Gossip.View(), m.classes(), all, m.o.Gossip.Up), nil
+	return pendingSteps(m.o.Gossip.View(), m.classes(), all, m.o.Gossip.IsUp), nil
 }
 
 // classes returns the n of buckets, 0 for that of the ring.
@@ -202,10 +203,10 @@ func (m *Members) classes() []int {
 	return append(m.o.Classes(), 0)
 }
 
-// waits says which nodes do not have yet what the ring gives them, and which still keep hints
-// before they leave.
-func waits(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (out []string) {
-	if !v.Changing() {
+// pendingSteps says which nodes do not have yet what the ring gives them, and which still keep
+// hints before they leave.
+func pendingSteps(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (out []string) {
+	if !v.IsChanging() {
 		return nil
 	}
 	to := make(map[ring.ID]int)
@@ -221,7 +222,7 @@ func waits(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (ou
 		if to[mem.ID] == 0 && !leaves {
 			continue
 		}
-		r := all.of(mem.ID)
+		r := all.reportOf(mem.ID)
 		switch {
 		case !up(mem.ID):
 			out = append(out, mem.Name+" is down")
@@ -243,11 +244,11 @@ func waits(v *ring.View, classes []int, all progress, up func(ring.ID) bool) (ou
 // two do it at once, both make the same ring.
 func (m *Members) finish(ctx context.Context) error {
 	view := m.o.Gossip.View()
-	if !view.Changing() || !m.first(view) {
+	if !view.IsChanging() || !m.first(view) {
 		return nil
 	}
 	all, err := m.progress()
-	if err != nil || len(waits(view, m.classes(), all, m.o.Gossip.Up)) > 0 {
+	if err != nil || len(pendingSteps(view, m.classes(), all, m.o.Gossip.IsUp)) > 0 {
 		return err
 	}
 	err = m.o.Gossip.Commit(ctx, func(v *ring.View) (*ring.View, error) {
@@ -271,34 +272,34 @@ func (m *Members) first(v *ring.View) bool {
 	members := v.Members()
 	for i := range members {
 		if mem := &members[i]; mem.State != ring.Removed && mem.State != ring.Pending &&
-			m.o.Gossip.Up(mem.ID) {
+			m.o.Gossip.IsUp(mem.ID) {
 			return mem.ID == m.o.Self
 		}
 	}
 	return false
 }
 
-// Paused reports whether an operator holds transfers back.
-func (m *Members) Paused() bool {
-	p, err := m.paused()
+// TransfersPaused reports whether an operator holds transfers back.
+func (m *Members) TransfersPaused() bool {
+	p, err := m.pauseState()
 	return err == nil && p.On
 }
 
-func (m *Members) paused() (paused, error) {
+func (m *Members) pauseState() (pauseValue, error) {
 	b, err := m.o.Gossip.Get(pausedValue)
 	if err != nil {
-		return paused{}, err
+		return pauseValue{}, err
 	}
 	return parsePaused(b)
 }
 
 // Pause holds transfers of all nodes back, or lets them go on.
 func (m *Members) Pause(ctx context.Context, on bool) error {
-	p, err := m.paused()
+	p, err := m.pauseState()
 	if err != nil {
 		return err
 	}
-	b, err := paused{Clock: max(uint64(m.o.Now().UnixNano()), p.Clock+1), On: on}.encode()
+	b, err := pauseValue{Clock: max(uint64(m.o.Now().UnixNano()), p.Clock+1), On: on}.encode()
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func start(t *testing.T, i int, seed ...string) *node {
 	return n
 }
 
-func eventually(t *testing.T, what string, is func() bool) {
+func waitFor(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
@@ -98,8 +98,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// valid returns the names of the members of which a node knows that they own their share.
-func (n *node) valid() (names []string) {
+// validMembers returns the names of the members of which a node knows that they own their share.
+func (n *node) validMembers() (names []string) {
 	for _, m := range n.gossip.View().Members() {
 		if m.State == ring.Active {
 			names = append(names, m.Name)
@@ -112,8 +112,8 @@ func (n *node) valid() (names []string) {
 func awaitMembers(t *testing.T, want string, nodes ...*node) {
 	t.Helper()
 	for _, n := range nodes {
-		eventually(t, fmt.Sprintf("%s has the members %s", n.name, want), func() bool {
-			return strings.Join(n.valid(), " ") == want && !n.gossip.View().Changing()
+		waitFor(t, fmt.Sprintf("%s has the members %s", n.name, want), func() bool {
+			return strings.Join(n.validMembers(), " ") == want && !n.gossip.View().IsChanging()
 		})
 	}
 }
@@ -121,13 +121,13 @@ func awaitMembers(t *testing.T, want string, nodes ...*node) {
 // awaitReports waits until a node knows what the others say under the ring that it has.
 func awaitReports(t *testing.T, at *node, others ...*node) {
 	t.Helper()
-	eventually(t, "reports are everywhere", func() bool {
+	waitFor(t, "reports are everywhere", func() bool {
 		all, err := at.progress()
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range others {
-			if r := all.of(o.o.Self); r == nil || r.version() != at.gossip.View().Version() {
+			if r := all.reportOf(o.o.Self); r == nil || r.version() != at.gossip.View().Version() {
 				return false
 			}
 		}
@@ -135,8 +135,8 @@ func awaitReports(t *testing.T, at *node, others ...*node) {
 	})
 }
 
-// three is a cluster with data.
-func three(t *testing.T) []*node {
+// threeNodes is a cluster with data.
+func threeNodes(t *testing.T) []*node {
 	t.Helper()
 	first := start(t, 1)
 	nodes := []*node{first, start(t, 2, first.gossip.Addr()), start(t, 3, first.gossip.Addr())}
@@ -154,7 +154,7 @@ func three(t *testing.T) []*node {
 // third. It ends when those who take the share over have it, and the one that leaves keeps nothing
 // for others.
 func TestAMemberLeaves(t *testing.T) {
-	nodes, ctx := three(t), context.Background()
+	nodes, ctx := threeNodes(t), context.Background()
 	for i, n := range nodes {
 		n.tell(News{Left: []int{7, 0, 7}[i], Bytes: 64 << 20, Free: 1 << 30, Hints: 3})
 	}
@@ -162,14 +162,14 @@ func TestAMemberLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	var plan *Plan
-	eventually(t, "the plan moves bytes", func() bool {
+	waitFor(t, "the plan moves bytes", func() bool {
 		var err error
 		if plan, err = nodes[1].Plan(); err != nil {
 			t.Fatal(err)
 		}
 		return plan != nil && plan.Bytes() > 0
 	})
-	eventually(t, "another node has the same plan", func() bool {
+	waitFor(t, "another node has the same plan", func() bool {
 		p, err := nodes[2].Plan()
 		if err != nil {
 			t.Fatal(err)
@@ -186,23 +186,23 @@ func TestAMemberLeaves(t *testing.T) {
 	if err := nodes[2].Commit(ctx, plan.Base.String(), plan.Staged, false); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the commit arrives", func() bool { return nodes[0].gossip.View().Changing() })
+	waitFor(t, "the commit arrives", func() bool { return nodes[0].gossip.View().IsChanging() })
 	awaitReports(t, nodes[0], nodes...)
-	if got, err := nodes[0].Waits(); err != nil || len(got) != 3 ||
+	if got, err := nodes[0].PendingSteps(); err != nil || len(got) != 3 ||
 		got[1] != "n2 leaves and keeps 3 batches for others" {
 		t.Errorf("%q, %v", got, err)
 	}
 	nodes[0].tell(News{Hints: 3})
 	nodes[2].tell(News{})
-	eventually(t, "only the one that leaves is waited for", func() bool {
-		got, err := nodes[0].Waits()
-		return err == nil && len(got) == 1 && nodes[0].gossip.View().Changing()
+	waitFor(t, "only the one that leaves is waited for", func() bool {
+		got, err := nodes[0].PendingSteps()
+		return err == nil && len(got) == 1 && nodes[0].gossip.View().IsChanging()
 	})
 	nodes[1].tell(News{})
 	awaitMembers(t, "n1 n3", nodes[0], nodes[2])
 	for _, n := range nodes {
-		eventually(t, "nothing is staged any more", func() bool {
-			list, err := n.Staged()
+		waitFor(t, "nothing is staged any more", func() bool {
+			list, err := n.StagedChanges()
 			return err == nil && len(list) == 0
 		})
 	}
@@ -214,12 +214,12 @@ func TestAMemberLeaves(t *testing.T) {
 // TestANodeJoinsAClusterWithData: it is staged, can be taken back under way, and ends when it has
 // everything.
 func TestANodeJoinsAClusterWithData(t *testing.T) {
-	nodes, ctx := three(t), context.Background()
+	nodes, ctx := threeNodes(t), context.Background()
 	late := start(t, 4, nodes[0].gossip.Addr())
 	late.tell(News{Left: 7})
 	commit := func(at *node, c Change) {
 		t.Helper()
-		eventually(t, "the change can be staged", func() bool { return at.Stage(ctx, c) == nil })
+		waitFor(t, "the change can be staged", func() bool { return at.Stage(ctx, c) == nil })
 		plan, err := at.Plan()
 		if err != nil {
 			t.Fatal(err)
@@ -230,13 +230,13 @@ func TestANodeJoinsAClusterWithData(t *testing.T) {
 	}
 	commit(nodes[1], Change{Action: ring.Join, New: "n4"})
 	for _, n := range append(nodes, late) {
-		eventually(t, "it is joining", func() bool { return n.gossip.View().Changing() })
+		waitFor(t, "it is joining", func() bool { return n.gossip.View().IsChanging() })
 	}
 	if err := nodes[0].Stage(ctx, Change{Action: ring.Leave, Node: "n1"}); !errors.Is(err,
 		ring.ErrRefused) {
 		t.Errorf("a change was staged while another is under way: %v", err)
 	}
-	eventually(t, "undo", func() bool { return nodes[2].Undo(ctx, false) == nil })
+	waitFor(t, "undo", func() bool { return nodes[2].Undo(ctx, false) == nil })
 	awaitMembers(t, "n1 n2 n3", append(nodes, late)...)
 	commit(late, Change{Action: ring.Join, New: "n4"}) // on the node itself, as the original's command
 	late.tell(News{})
@@ -244,7 +244,7 @@ func TestANodeJoinsAClusterWithData(t *testing.T) {
 }
 
 func TestWhatCannotBeStaged(t *testing.T) {
-	nodes, ctx := three(t), context.Background()
+	nodes, ctx := threeNodes(t), context.Background()
 	for says, c := range map[string]Change{
 		"did you mean n1":         {Action: ring.Leave, Node: "n10"},
 		"n2 is a member already":  {Action: ring.Join, New: "n2"},
@@ -266,18 +266,18 @@ func TestWhatCannotBeStaged(t *testing.T) {
 	if err := nodes[0].Stage(ctx, Change{Action: ring.SetCopies, Copies: 1}); err != nil {
 		t.Fatal(err)
 	}
-	if list, err := nodes[0].Staged(); err != nil || len(list) != 1 || list[0].Copies != 1 {
+	if list, err := nodes[0].StagedChanges(); err != nil || len(list) != 1 || list[0].Copies != 1 {
 		t.Errorf("staged are %+v, %v", list, err)
 	}
-	eventually(t, "the other node sees it", func() bool {
-		list, err := nodes[1].Staged()
+	waitFor(t, "the other node sees it", func() bool {
+		list, err := nodes[1].StagedChanges()
 		return err == nil && len(list) == 1 && list[0].Copies == 1
 	})
 	if err := nodes[1].Clear(ctx); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it is cleared", func() bool {
-		list, err := nodes[0].Staged()
+	waitFor(t, "it is cleared", func() bool {
+		list, err := nodes[0].StagedChanges()
 		return err == nil && len(list) == 0
 	})
 }
@@ -296,16 +296,16 @@ func TestAPendingMemberThatIsDown(t *testing.T) {
 }
 
 func TestPause(t *testing.T) {
-	nodes, ctx := three(t), context.Background()
+	nodes, ctx := threeNodes(t), context.Background()
 	for _, on := range []bool{true, false} {
 		if err := nodes[0].Pause(ctx, on); err != nil {
 			t.Fatal(err)
 		}
 		for _, n := range nodes {
-			eventually(t, "the pause is known", func() bool {
+			waitFor(t, "the pause is known", func() bool {
 				n.mu.Lock()
 				defer n.mu.Unlock()
-				return n.held == on && n.Paused() == on
+				return n.held == on && n.TransfersPaused() == on
 			})
 		}
 	}

@@ -11,7 +11,7 @@ import (
 )
 
 func drawStaged(t *rapid.T) []byte {
-	var s staged
+	var s stagedEntries
 	for range rapid.IntRange(0, 6).Draw(t, "entries") {
 		c := Change{Action: ring.Action(rapid.IntRange(0, int(ring.SetCopies)).Draw(t, "action"))}
 		name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
@@ -25,10 +25,10 @@ func drawStaged(t *rapid.T) []byte {
 		default:
 			c.Node = name
 		}
-		s = s.with(entry{Subject: c.subject(), Clock: rapid.Uint64Range(1, 4).Draw(t, "clock"),
+		s = s.withEntry(entry{Subject: c.subject(), Clock: rapid.Uint64Range(1, 4).Draw(t, "clock"),
 			Gone: rapid.Bool().Draw(t, "gone"), Change: c})
 	}
-	return encoded(s.encode())
+	return mustEncode(s.encode())
 }
 
 func drawProgress(t *rapid.T) []byte {
@@ -38,7 +38,7 @@ func drawProgress(t *rapid.T) []byte {
 			Clock: rapid.Uint64Range(1, 3).Draw(t, "clock"),
 			News: News{Left: rapid.IntRange(0, 1).Draw(t, "left"),
 				Hints: rapid.IntRange(0, 1).Draw(t, "hints")}}
-		b, err := mergeProgress(encoded(p.encode()), encoded(progress{r}.encode()))
+		b, err := mergeProgress(mustEncode(p.encode()), mustEncode(progress{r}.encode()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,11 +46,11 @@ func drawProgress(t *rapid.T) []byte {
 			t.Fatal(err)
 		}
 	}
-	return encoded(p.encode())
+	return mustEncode(p.encode())
 }
 
 func drawPaused(t *rapid.T) []byte {
-	return encoded(paused{Clock: rapid.Uint64Range(0, 3).Draw(t, "clock"),
+	return mustEncode(pauseValue{Clock: rapid.Uint64Range(0, 3).Draw(t, "clock"),
 		On: rapid.Bool().Draw(t, "on")}.encode())
 }
 
@@ -59,12 +59,12 @@ func drawRests(t *rapid.T) []byte {
 	for range rapid.IntRange(0, 4).Draw(t, "members") {
 		one := rests{{Node: ring.ID{15: byte(rapid.IntRange(1, 3).Draw(t, "node"))},
 			Clock: rapid.Uint64Range(1, 3).Draw(t, "clock"), On: rapid.Bool().Draw(t, "on")}}
-		list = encoded(mergeRests(list, encoded(one.encode())))
+		list = mustEncode(mergeRests(list, mustEncode(one.encode())))
 	}
-	return encoded(mergeRests(list, nil))
+	return mustEncode(mergeRests(list, nil))
 }
 
-func encoded(b []byte, err error) []byte {
+func mustEncode(b []byte, err error) []byte {
 	if err != nil {
 		panic(err)
 	}
@@ -79,7 +79,7 @@ func TestMergesConverge(t *testing.T) {
 			pausedValue:      drawPaused,
 			maintenanceValue: drawRests}[v.Name]
 		t.Run(v.Name, rapid.MakeCheck(func(t *rapid.T) {
-			merge := func(a, b []byte) []byte { return encoded(v.Merge(a, b)) }
+			merge := func(a, b []byte) []byte { return mustEncode(v.Merge(a, b)) }
 			a, b, c := draw(t), draw(t), draw(t)
 			same := func(what string, x, y []byte) {
 				if !bytes.Equal(x, y) {
@@ -105,14 +105,15 @@ func TestClearedChangesStayAway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cleared := encoded(mergeStaged(encoded(here.encode()), encoded(here.open().gone().encode())))
-		all, err := parseStaged(encoded(mergeStaged(cleared, encoded(there.encode()))))
+		cleared := mustEncode(mergeStaged(mustEncode(here.encode()),
+			mustEncode(here.open().markGone().encode())))
+		all, err := parseStaged(mustEncode(mergeStaged(cleared, mustEncode(there.encode()))))
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range all.open() {
 			for _, seen := range here.open() {
-				if seen.Subject == e.Subject && later(e, seen) <= 0 {
+				if seen.Subject == e.Subject && compareEntries(e, seen) <= 0 {
 					t.Fatalf("%+v is back", e)
 				}
 			}
@@ -120,7 +121,7 @@ func TestClearedChangesStayAway(t *testing.T) {
 		for _, e := range there.open() {
 			kept := fmt.Sprint(all)
 			for _, seen := range here {
-				if seen.Subject == e.Subject && later(seen, e) >= 0 {
+				if seen.Subject == e.Subject && compareEntries(seen, e) >= 0 {
 					kept = ""
 				}
 			}

@@ -13,12 +13,12 @@ import (
 type Plan struct {
 	*ring.Plan
 	Staged uint64 // says which changes are meant: others may be staged since
-	open   staged
+	open   stagedEntries
 }
 
-// Staged returns the changes that wait for a commit, in the order in which they were staged.
-func (m *Members) Staged() ([]Change, error) {
-	s, err := m.staged()
+// StagedChanges returns the changes that wait for a commit, in the order in which they were staged.
+func (m *Members) StagedChanges() ([]Change, error) {
+	s, err := m.stagedValue()
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func (m *Members) Staged() ([]Change, error) {
 	return out, nil
 }
 
-func (m *Members) staged() (staged, error) {
+func (m *Members) stagedValue() (stagedEntries, error) {
 	b, err := m.o.Gossip.Get(stagedValue)
 	if err != nil {
 		return nil, err
@@ -40,18 +40,18 @@ func (m *Members) staged() (staged, error) {
 // Stage adds a change to those that wait for a commit, if it can be made together with them. It
 // replaces what was staged for the same member.
 func (m *Members) Stage(ctx context.Context, c Change) error {
-	s, err := m.staged()
+	s, err := m.stagedValue()
 	if err != nil {
 		return err
 	}
 	e := entry{Subject: c.subject(), Clock: s.clock(uint64(m.o.Now().UnixNano())), Change: c}
-	if _, err := m.plan(m.o.Gossip.View(), s.with(e)); err != nil {
+	if _, err := m.plan(m.o.Gossip.View(), s.withEntry(e)); err != nil {
 		return err
 	}
-	return m.putStaged(ctx, staged{e})
+	return m.putStaged(ctx, stagedEntries{e})
 }
 
-func (m *Members) putStaged(ctx context.Context, s staged) error {
+func (m *Members) putStaged(ctx context.Context, s stagedEntries) error {
 	b, err := s.encode()
 	if err != nil {
 		return err
@@ -61,14 +61,14 @@ func (m *Members) putStaged(ctx context.Context, s staged) error {
 
 // Plan returns what a commit would do; nil if nothing is staged.
 func (m *Members) Plan() (*Plan, error) {
-	s, err := m.staged()
+	s, err := m.stagedValue()
 	if err != nil || len(s.open()) == 0 {
 		return nil, err
 	}
 	return m.plan(m.o.Gossip.View(), s)
 }
 
-func (m *Members) plan(v *ring.View, s staged) (*Plan, error) {
+func (m *Members) plan(v *ring.View, s stagedEntries) (*Plan, error) {
 	open := s.open()
 	digest, err := open.digest()
 	if err != nil {
@@ -88,7 +88,7 @@ func (m *Members) plan(v *ring.View, s staged) (*Plan, error) {
 		return nil, err
 	}
 	for i := range changes {
-		if r := all.of(changes[i].Member.ID); r != nil {
+		if r := all.reportOf(changes[i].Member.ID); r != nil {
 			changes[i].Member.Free = r.Free
 		}
 	}
@@ -109,7 +109,7 @@ func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, 
 	for i := range members {
 		known.Add(members[i].Name)
 	}
-	if _, ok := v.Named(c.Node); c.Node != "" && !ok {
+	if _, ok := v.MemberNamed(c.Node); c.Node != "" && !ok {
 		return out, fmt.Errorf("%s: %w: no member is called %s%s", c.Action, ring.ErrRefused, c.Node,
 			suggest.Hint(known.Names()))
 	}
@@ -123,7 +123,7 @@ func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, 
 		}
 		near.Add(candidates[i].Name)
 	}
-	switch m, ok := v.Named(c.New); {
+	switch m, ok := v.MemberNamed(c.New); {
 	case ok && m.State == ring.Pending:
 		return out, fmt.Errorf("%s: %w: %s is not up: its join was taken back, and it joins again when "+
 			"it runs", c.Action, ring.ErrRefused, c.New)
@@ -154,7 +154,7 @@ func sizes(v *ring.View, all progress) ring.Sizes {
 	}
 	for p, list := range owners {
 		for _, id := range list {
-			if r := all.of(id); r != nil {
+			if r := all.reportOf(id); r != nil {
 				most := &s.Partition[p]
 				most.Bytes, most.Points = max(most.Bytes, r.Bytes/owned[id]),
 					max(most.Points, r.Points/owned[id])
@@ -178,7 +178,7 @@ func (m *Members) refuseFew(minority bool) error {
 	counting := ring.Counting(m.o.Gossip.View())
 	up := 0
 	for _, id := range counting {
-		if m.o.Gossip.Up(id) {
+		if m.o.Gossip.IsUp(id) {
 			up++
 		}
 	}
@@ -198,7 +198,7 @@ func (m *Members) Commit(ctx context.Context, version string, which uint64, mino
 	if err := m.refuseFew(minority); err != nil {
 		return err
 	}
-	s, err := m.staged()
+	s, err := m.stagedValue()
 	if err != nil {
 		return err
 	}
@@ -224,7 +224,7 @@ func (m *Members) Commit(ctx context.Context, version string, which uint64, mino
 	}
 	m.o.Logger.Info("a plan was committed", "changes", len(plan.Changes), "ring",
 		plan.Next.Version().String(), "moves", len(plan.Moves))
-	if err := m.putStaged(ctx, plan.open.gone()); err != nil {
+	if err := m.putStaged(ctx, plan.open.markGone()); err != nil {
 		return err
 	}
 	return m.await(ctx, plan.Next.Version().Number)
@@ -234,7 +234,7 @@ func (m *Members) Commit(ctx context.Context, version string, which uint64, mino
 // was done.
 func (m *Members) await(ctx context.Context, number uint64) error {
 	for {
-		changed := m.o.Gossip.Changed()
+		changed := m.o.Gossip.ChangeSignal()
 		if m.o.Gossip.View().Version().Number >= number {
 			return nil
 		}
@@ -248,9 +248,9 @@ func (m *Members) await(ctx context.Context, number uint64) error {
 
 // Clear forgets what is staged.
 func (m *Members) Clear(ctx context.Context) error {
-	s, err := m.staged()
+	s, err := m.stagedValue()
 	if err != nil || len(s.open()) == 0 {
 		return err
 	}
-	return m.putStaged(ctx, s.open().gone())
+	return m.putStaged(ctx, s.open().markGone())
 }

@@ -88,7 +88,7 @@ func (p progress) encode() ([]byte, error) {
 
 // mergeProgress is gossip.Value.Merge.
 func mergeProgress(a, b []byte) ([]byte, error) {
-	return merged(a, b, parseProgress, func(x, y progress) progress {
+	return mergeEncoded(a, b, parseProgress, func(x, y progress) progress {
 		return mergeSorted(x, y, func(r report) string {
 			return string(r.Node[:])
 		}, func(a, b report) int {
@@ -103,7 +103,7 @@ func mergeProgress(a, b []byte) ([]byte, error) {
 	}, progress.encode)
 }
 
-func (p progress) of(id ring.ID) *report {
+func (p progress) reportOf(id ring.ID) *report {
 	for i := range p {
 		if p[i].Node == id {
 			return &p[i]
@@ -112,13 +112,13 @@ func (p progress) of(id ring.ID) *report {
 	return nil
 }
 
-// paused is the gossiped value that holds transfers back. The latest stays.
-type paused struct {
+// pauseValue is the gossiped value that holds transfers back. The latest stays.
+type pauseValue struct {
 	Clock uint64 `json:"clock"`
 	On    bool   `json:"on"`
 }
 
-func parsePaused(b []byte) (p paused, err error) {
+func parsePaused(b []byte) (p pauseValue, err error) {
 	if len(b) == 0 {
 		return p, nil
 	}
@@ -130,12 +130,12 @@ func parsePaused(b []byte) (p paused, err error) {
 
 // mergePaused is gossip.Value.Merge. Of two at once the pause stays: it can be ended again.
 func mergePaused(a, b []byte) ([]byte, error) {
-	return merged(a, b, parsePaused, func(x, y paused) paused {
+	return mergeEncoded(a, b, parsePaused, func(x, y pauseValue) pauseValue {
 		if c := cmp.Compare(x.Clock, y.Clock); c > 0 || c == 0 && x.On {
 			return x
 		}
 		return y
-	}, paused.encode)
+	}, pauseValue.encode)
 }
 
-func (p paused) encode() ([]byte, error) { return json.Marshal(p) }
+func (p pauseValue) encode() ([]byte, error) { return json.Marshal(p) }

@@ -62,13 +62,13 @@ func (c Change) subject() string {
 // maxSubjects bounds the value: that is how many members and names of former ones there can be.
 const maxSubjects = 4 * ring.MaxMembers
 
-// staged is the gossiped value: entries in the order of their subjects.
-type staged []entry
+// stagedEntries is the gossiped value: entries in the order of their subjects.
+type stagedEntries []entry
 
 var errMalformed = errors.New("malformed")
 
 // parseStaged reads a value. Nil is an empty one.
-func parseStaged(b []byte) (s staged, err error) {
+func parseStaged(b []byte) (s stagedEntries, err error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
@@ -88,7 +88,7 @@ func parseStaged(b []byte) (s staged, err error) {
 	return s, nil
 }
 
-func (s staged) encode() ([]byte, error) {
+func (s stagedEntries) encode() ([]byte, error) {
 	if len(s) > maxSubjects {
 		return nil, fmt.Errorf("%d changes of members are remembered, that is the limit: restart all "+
 			"nodes one after the other", len(s))
@@ -96,8 +96,9 @@ func (s staged) encode() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// later orders entries of one subject. Two that were made at once are told apart by what they say.
-func later(a, b entry) int {
+// compareEntries orders entries of one subject. Two that were made at once are told apart by what
+// they say.
+func compareEntries(a, b entry) int {
 	gone := func(e entry) int {
 		if e.Gone {
 			return 1
@@ -112,13 +113,13 @@ func later(a, b entry) int {
 
 // mergeStaged is gossip.Value.Merge.
 func mergeStaged(a, b []byte) ([]byte, error) {
-	return merged(a, b, parseStaged, func(x, y staged) staged {
-		return mergeSorted(x, y, func(e entry) string { return e.Subject }, later)
-	}, staged.encode)
+	return mergeEncoded(a, b, parseStaged, func(x, y stagedEntries) stagedEntries {
+		return mergeSorted(x, y, func(e entry) string { return e.Subject }, compareEntries)
+	}, stagedEntries.encode)
 }
 
-// merged merges two encoded values.
-func merged[T any](a, b []byte, parse func([]byte) (T, error), merge func(x, y T) T,
+// mergeEncoded merges two encoded values.
+func mergeEncoded[T any](a, b []byte, parse func([]byte) (T, error), merge func(x, y T) T,
 	encode func(T) ([]byte, error)) ([]byte, error) {
 	x, err := parse(a)
 	if err != nil {
@@ -139,13 +140,13 @@ func mergeSorted[E any, K cmp.Ordered](x, y []E, key func(E) K, later func(a, b 
 	return slices.CompactFunc(all, func(a, b E) bool { return key(a) == key(b) })
 }
 
-// with returns the value after an entry was added.
-func (s staged) with(e entry) staged {
-	return mergeSorted(s, staged{e}, func(e entry) string { return e.Subject }, later)
+// withEntry returns the value after an entry was added.
+func (s stagedEntries) withEntry(e entry) stagedEntries {
+	return mergeSorted(s, stagedEntries{e}, func(e entry) string { return e.Subject }, compareEntries)
 }
 
 // clock returns one behind all that are known.
-func (s staged) clock(now uint64) uint64 {
+func (s stagedEntries) clock(now uint64) uint64 {
 	for i := range s {
 		now = max(now, s[i].Clock+1)
 	}
@@ -153,7 +154,7 @@ func (s staged) clock(now uint64) uint64 {
 }
 
 // open returns the entries that wait for a commit, in the order in which they were staged.
-func (s staged) open() (out staged) {
+func (s stagedEntries) open() (out stagedEntries) {
 	for _, e := range s {
 		if !e.Gone {
 			out = append(out, e)
@@ -165,9 +166,9 @@ func (s staged) open() (out staged) {
 	return out
 }
 
-// gone returns these entries as such that were committed or cleared. What was staged anew since
+// markGone returns these entries as such that were committed or cleared. What was staged anew since
 // stays.
-func (s staged) gone() (out staged) {
+func (s stagedEntries) markGone() (out stagedEntries) {
 	for _, e := range s {
 		e.Gone = true
 		out = append(out, e)
@@ -177,7 +178,7 @@ func (s staged) gone() (out staged) {
 }
 
 // digest says which entries wait. Those who plan have to mean the same.
-func (s staged) digest() (uint64, error) {
+func (s stagedEntries) digest() (uint64, error) {
 	b, err := json.Marshal(s.open())
 	return xxh3.Hash(b), err
 }

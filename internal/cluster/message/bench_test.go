@@ -24,7 +24,7 @@ func BenchmarkRows(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			e.Sent(true)
+			e.ConfirmSent(true)
 			if _, _, err := d.Decode(frame); err != nil {
 				b.Fatal(err)
 			}

@@ -189,19 +189,19 @@ type stretch struct {
 
 // groups are the groups that a decoder has made, so that one has the same address again.
 type groups struct {
-	of     map[stretch]*resolved
+	of     map[stretch]*cachedGroup
 	series int
 }
 
-// resolved is a group whose names were known in a period.
-type resolved struct {
+// cachedGroup is a group whose names were known in a period.
+type cachedGroup struct {
 	*replication.Group
 	period uint32
 }
 
 // group returns the series of consecutive numbers.
 func (r *reader) group(first uint32, count int) *replication.Group {
-	var old *resolved
+	var old *cachedGroup
 	if r.groups != nil && len(r.fresh) == 0 {
 		if old = r.groups.of[stretch{first, count}]; old != nil && old.period == r.period {
 			return old.Group
@@ -220,9 +220,9 @@ func (r *reader) group(first uint32, count int) *replication.Group {
 		return old.Group // a number stands for one series
 	}
 	if r.groups.of == nil || r.groups.series+count > cachedSeries {
-		*r.groups = groups{of: make(map[stretch]*resolved)}
+		*r.groups = groups{of: make(map[stretch]*cachedGroup)}
 	}
-	r.groups.of[stretch{first, count}] = &resolved{g, r.period}
+	r.groups.of[stretch{first, count}] = &cachedGroup{g, r.period}
 	r.groups.series += count
 	return g
 }

@@ -42,7 +42,7 @@ func (r *reader) compare() replication.Compare {
 		})}
 }
 
-func (w *writer) compared(m replication.Compared) {
+func (w *writer) compareReply(m replication.CompareReply) {
 	w.step(m.Step)
 	w.bool(m.Deletions)
 	w.uvarint(m.Through)
@@ -53,8 +53,8 @@ func (w *writer) compared(m replication.Compared) {
 	w.int(m.Left)
 }
 
-func (r *reader) compared() replication.Compared {
-	return replication.Compared{
+func (r *reader) compareReply() replication.CompareReply {
+	return replication.CompareReply{
 		Step:      r.step(),
 		Deletions: r.bool(),
 		Through:   r.uvarint(),
@@ -117,12 +117,12 @@ func (w *writer) encodedChunks(list []replication.Chunk) {
 		w.uvarint(c.Incarnation)
 		w.uvarint(c.ID.Number)
 		w.int(c.Points)
-		w.encoded(c.Words)
-		w.encoded(c.Times)
+		w.putBytes(c.Words)
+		w.putBytes(c.Times)
 	}
 }
 
-func (w *writer) encoded(b []byte) {
+func (w *writer) putBytes(b []byte) {
 	w.int(len(b))
 	w.dst = append(w.dst, b...)
 }
@@ -134,12 +134,12 @@ func (r *reader) encodedChunks() []replication.Chunk {
 	return list(r, minEncoded, func() (c replication.Chunk) {
 		c.ID.Series = r.resolve(uint32(r.upTo(MaxNames - 1)))
 		c.Incarnation, c.ID.Number, c.Points = r.uvarint(), r.uvarint(), r.int()
-		c.Words, c.Times = r.encoded(), r.encoded()
+		c.Words, c.Times = r.ownBytes(), r.ownBytes()
 		return c
 	})
 }
 
-// encoded returns bytes of its own, nil for none.
-func (r *reader) encoded() []byte {
+// ownBytes returns bytes of its own, nil for none.
+func (r *reader) ownBytes() []byte {
 	return append([]byte(nil), r.Take(int(r.upTo(replication.MaxChunkBytes)))...)
 }

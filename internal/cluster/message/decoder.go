@@ -20,7 +20,7 @@ type Decoder struct {
 	buckets []numberedBucket
 	lacks   epoch // of the last frame that needed names which are not here
 	fresh   []definition
-	deleted []deleted
+	deleted []deletionKey
 }
 
 // numberedBucket is a bucket in the table; an id of 0 is that of none.
@@ -50,7 +50,7 @@ func (d *Decoder) Decode(b []byte) (m replication.Message, news []replication.Bu
 	if of == d.epoch {
 		r.known, r.groups, f.buckets = d.known, d.groups, d.buckets
 	}
-	f.brought()
+	f.readDefinitions()
 	m = r.message(kind)
 	d.fresh, d.deleted = r.fresh, r.deleted
 	switch {
@@ -77,7 +77,7 @@ func (d *Decoder) take(of epoch, f *frame) {
 	}
 	for i, n := range f.fresh {
 		d.names.Note(n.id, n.bucket, n.key)
-		d.known.set(f.first+uint32(i), known{n.id, f.period})
+		d.known.set(f.first+uint32(i), knownName{n.id, f.period})
 	}
 	for _, of := range f.deleted {
 		d.names.NoteBucket(of.series, of.bucket)
@@ -93,9 +93,9 @@ type frame struct {
 	news        []replication.Bucket
 }
 
-// brought reads buckets and names. A number that stands for something already must stand for the
-// same: else the tables have nothing to do with each other.
-func (f *frame) brought() {
+// readDefinitions reads buckets and names. A number that stands for something already must stand
+// for the same: else the tables have nothing to do with each other.
+func (f *frame) readDefinitions() {
 	r := &f.reader
 	if n := r.count(minBucket); n > 0 {
 		f.firstBucket = int(r.upTo(uint64(MaxBuckets - min(n, MaxBuckets))))
@@ -127,7 +127,7 @@ func (f *frame) name(number uint32) {
 	}
 	id := metric.ValuesOf(bucket.id, key, bucket.timestamps)
 	if r.lookup.known != nil {
-		if k := r.lookup.known.at(number); k != nil && k.period != 0 && k.id != id {
+		if k := r.lookup.known.nameAt(number); k != nil && k.period != 0 && k.id != id {
 			r.lacks()
 			return
 		}
@@ -151,8 +151,8 @@ func (f *frame) bucketOf(number uint64) (b numberedBucket) {
 
 const requestSize = 1 + 16
 
-// AppendRequest appends what the peer's encoder is to be told (Encoder.Requested) after an error
-// that wraps ErrRenew.
+// AppendRequest appends what the peer's encoder is to be told (Encoder.HandleRequest) after an
+// error that wraps ErrRenew.
 func (d *Decoder) AppendRequest(dst []byte) []byte {
 	dst = binary.BigEndian.AppendUint64(append(dst, version), d.lacks.boot)
 	return binary.BigEndian.AppendUint64(dst, d.lacks.number)

@@ -21,14 +21,14 @@ type Encoder struct {
 	most    int // names
 
 	table  *table
-	bucket map[uint64]numbered
+	bucket map[uint64]sentBucket
 	order  []uint64 // buckets by number
 	sent   sizes    // of what the peer has, if nothing was lost
 	fresh  struct{ buckets, names writer }
 }
 
-// numbered is a bucket in the tables.
-type numbered struct {
+// sentBucket is a bucket in the tables.
+type sentBucket struct {
 	number     uint32
 	timestamps bool
 }
@@ -56,13 +56,13 @@ func NewEncoder(names *names.Registry, buckets func(id uint64) (replication.Buck
 // Renew sends every name again from now on.
 func (e *Encoder) Renew() {
 	e.epoch.number = e.names.NewEpoch()
-	e.table, e.bucket, e.order, e.sent = newTable(e.define), make(map[uint64]numbered), nil, sizes{}
+	e.table, e.bucket, e.order, e.sent = newTable(e.define), make(map[uint64]sentBucket), nil, sizes{}
 	e.begin()
 }
 
-// Requested takes the request of a peer (Decoder.AppendRequest). Those for older names than the
+// HandleRequest takes the request of a peer (Decoder.AppendRequest). Those for older names than the
 // present ones are passed over: many frames may need names that were lost once.
-func (e *Encoder) Requested(b []byte) error {
+func (e *Encoder) HandleRequest(b []byte) error {
 	of, err := readRequest(b)
 	if err == nil && of == e.epoch {
 		e.Renew()
@@ -70,9 +70,9 @@ func (e *Encoder) Requested(b []byte) error {
 	return err
 }
 
-// Sent says whether the frame of the last Append was given to the connection. Append takes a
+// ConfirmSent says whether the frame of the last Append was given to the connection. Append takes a
 // frame of which it was not told for one that was not sent.
-func (e *Encoder) Sent(ok bool) {
+func (e *Encoder) ConfirmSent(ok bool) {
 	if ok {
 		e.sent = e.now()
 	}
@@ -93,8 +93,8 @@ func (e *Encoder) begin() {
 	e.fresh.names = writer{dst: e.fresh.names.dst[:0]}
 }
 
-// Append appends the frame of a message. Its names count as sent after Sent(true). An error wraps
-// ErrName or ErrTooLong where the message is to blame; dst is returned as it was.
+// Append appends the frame of a message. Its names count as sent after ConfirmSent(true). An error
+// wraps ErrName or ErrTooLong where the message is to blame; dst is returned as it was.
 func (e *Encoder) Append(dst []byte, m replication.Message) ([]byte, error) {
 	e.begin()
 	out, err := e.append(dst, m)
@@ -125,7 +125,7 @@ func (e *Encoder) append(dst []byte, m replication.Message) ([]byte, error) {
 		return nil, w.err
 	}
 	if e.now() != e.sent {
-		w.dst = slices.Replace(w.dst, at, at+2, e.brought()...)
+		w.dst = slices.Replace(w.dst, at, at+2, e.appendDefinitions()...)
 	}
 	if n := len(w.dst) - len(dst); n > e.limit {
 		return nil, e.tooLong(n)
@@ -133,8 +133,8 @@ func (e *Encoder) append(dst []byte, m replication.Message) ([]byte, error) {
 	return w.dst, nil
 }
 
-// brought is what the frame says of buckets and series that the peer does not know yet.
-func (e *Encoder) brought() []byte {
+// appendDefinitions is what the frame says of buckets and series that the peer does not know yet.
+func (e *Encoder) appendDefinitions() []byte {
 	var w writer
 	for _, part := range []struct {
 		first, past int
@@ -180,7 +180,7 @@ func (e *Encoder) define(id metric.SeriesID) error {
 	return nil
 }
 
-func (e *Encoder) defineBucket(id uint64) (in numbered, err error) {
+func (e *Encoder) defineBucket(id uint64) (in sentBucket, err error) {
 	b, ok := e.buckets(id)
 	if !ok {
 		return in, fmt.Errorf("bucket %016x: %w", id, ErrName)
@@ -192,7 +192,7 @@ func (e *Encoder) defineBucket(id uint64) (in numbered, err error) {
 		return in, fmt.Errorf("bucket %016x: %w: what is known of it belongs to bucket %016x", id,
 			ErrName, b.ID())
 	}
-	in = numbered{uint32(len(e.order)), b.Timestamps}
+	in = sentBucket{uint32(len(e.order)), b.Timestamps}
 	e.bucket[id] = in
 	e.order = append(e.order, id)
 	e.fresh.buckets.bucket(&b)

@@ -88,10 +88,10 @@ func (w *writer) change(c replication.Change) {
 type reader struct {
 	fields.Reader
 	lookup
-	deleted []deleted // buckets of series, for the registry of names
+	deleted []deletionKey // buckets of series, for the registry of names
 }
 
-type deleted struct {
+type deletionKey struct {
 	series metric.SeriesID
 	bucket uint64
 }
@@ -173,7 +173,7 @@ func (r *reader) deletions() []replication.Deletion {
 		}
 		d := replication.Deletion{Series: r.series(), Incarnation: r.u64()}
 		if bucket != 0 {
-			r.deleted = append(r.deleted, deleted{d.Series, bucket})
+			r.deleted = append(r.deleted, deletionKey{d.Series, bucket})
 		}
 		return d
 	})

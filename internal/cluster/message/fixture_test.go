@@ -26,7 +26,7 @@ type world struct {
 	now     int64
 }
 
-func nobody(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
+func lookupNone(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
 
 func bucketsOf(n int) (list []replication.Bucket) {
 	for i := range n {
@@ -64,14 +64,14 @@ func (w *world) add(b replication.Bucket, key []byte) metric.SeriesID {
 
 func emptyWorld() *world {
 	w := &world{buckets: make(map[uint64]replication.Bucket), keys: make(map[metric.SeriesID]string)}
-	w.Registry = names.New(nobody, 64<<20, func() int64 { return w.now })
+	w.Registry = names.New(lookupNone, 64<<20, func() int64 { return w.now })
 	return w
 }
 
 // registryAt returns an empty registry that began at 0.
 func registryAt(now *int64) *names.Registry {
 	began := false
-	return names.New(nobody, 64<<20, func() int64 {
+	return names.New(lookupNone, 64<<20, func() int64 {
 		if !began {
 			began = true
 			return 0
@@ -106,7 +106,7 @@ func (g generator) partition() int {
 	return rapid.IntRange(0, ring.MaxPartitions-1).Draw(g.T, "partition")
 }
 func (g generator) copies() int { return rapid.IntRange(0, ring.MaxCopies).Draw(g.T, "copies") }
-func (g generator) known() metric.SeriesID {
+func (g generator) knownSeries() metric.SeriesID {
 	return rapid.SampledFrom(g.series).Draw(g.T, "series")
 }
 
@@ -118,7 +118,7 @@ func (g generator) node() (id ring.ID) {
 // anyID returns an id that need not be that of a series with a name.
 func (g generator) anyID() (id metric.SeriesID) {
 	if g.bool() {
-		return g.known()
+		return g.knownSeries()
 	}
 	return metric.SeriesID(g.node())
 }
@@ -131,7 +131,7 @@ func (g generator) key() replication.Key {
 		Partition: g.partition(), Further: g.partition(), Attempt: g.int(), For: g.node()}
 }
 
-func several[T any](g generator, one func() T) (list []T) {
+func drawList[T any](g generator, one func() T) (list []T) {
 	for range rapid.IntRange(0, 4).Draw(g.T, "many") {
 		list = append(list, one())
 	}
@@ -142,7 +142,7 @@ func several[T any](g generator, one func() T) (list []T) {
 func (g generator) rows() (rows []replication.Row) {
 	for range rapid.IntRange(0, 6).Draw(g.T, "runs") {
 		r := replication.Row{
-			Series: g.known(), Incarnation: rapid.SampledFrom([]uint64{0, 0, 7, 1 << 60}).Draw(g.T,
+			Series: g.knownSeries(), Incarnation: rapid.SampledFrom([]uint64{0, 0, 7, 1 << 60}).Draw(g.T,
 				"incarnation"),
 			Slot: rapid.OneOf(rapid.Uint64Range(0, 5), rapid.Uint64(), rapid.Just(^uint64(0)-1)).Draw(g.T,
 				"slot")}
@@ -189,7 +189,7 @@ func (w *world) groups() []*replication.Group {
 }
 
 func (g generator) deletions() []replication.Deletion {
-	return several(g, func() replication.Deletion {
+	return drawList(g, func() replication.Deletion {
 		return replication.Deletion{Series: g.anyID(), Incarnation: g.u64()}
 	})
 }
@@ -202,7 +202,7 @@ func (g generator) change() replication.Change {
 		further = append(further, p)
 	}
 	return replication.Change{Partition: partition, Further: further, Copies: g.copies(),
-		Columns: several(g, g.column), Rows: g.rows(), Deletions: g.deletions()}
+		Columns: drawList(g, g.column), Rows: g.rows(), Deletions: g.deletions()}
 }
 
 func (g generator) step() replication.Step {
@@ -213,14 +213,14 @@ func (g generator) step() replication.Step {
 func (g generator) chunk() replication.ChunkID {
 	return replication.ChunkID{Series: g.anyID(), Number: g.u64()}
 }
-func (g generator) chunks() []replication.ChunkID { return several(g, g.chunk) }
+func (g generator) chunks() []replication.ChunkID { return drawList(g, g.chunk) }
 
 // encoded draws a chunk of a series that has a name.
 func (g generator) encoded() replication.Chunk {
 	piece := func(least int) []byte {
 		return append([]byte(nil), rapid.SliceOfN(rapid.Byte(), least, 9).Draw(g.T, "bytes")...)
 	}
-	return replication.Chunk{ID: replication.ChunkID{Series: g.known(), Number: g.u64()},
+	return replication.Chunk{ID: replication.ChunkID{Series: g.knownSeries(), Number: g.u64()},
 		Incarnation: g.u64(), Points: g.int(), Words: piece(1), Times: piece(0)}
 }
 
@@ -257,32 +257,32 @@ func (g generator) message(kind int) replication.Message {
 	case kindWrite:
 		return replication.Write{Key: g.key(), Version: g.version(), Settled: g.u64(), Change: g.change()}
 	case kindWritten:
-		return replication.Written{
+		return replication.WriteReply{
 			Key: g.key(), Refusal: replication.Refusal(rapid.IntRange(0, 4).Draw(g.T, "refusal")),
 			Counts: g.counts(), Later: g.deletions()}
 	case kindDeliver:
 		return replication.Deliver{ID: g.hint(), Version: g.version(), Change: g.change()}
 	case kindDelivered:
-		return replication.Delivered{ID: g.hint()}
+		return replication.DeliverReply{ID: g.hint()}
 	case kindKeeps:
 		return replication.Keeps{Node: g.key().For, Boot: g.u64(), Number: g.u64(),
-			Partitions: several(g, func() byte {
+			Partitions: drawList(g, func() byte {
 				return byte(g.u64())
 			}), Version: g.version()}
 	case kindHeardKeeps:
-		return replication.HeardKeeps{Boot: g.u64(), Number: g.u64()}
+		return replication.KeepsReply{Boot: g.u64(), Number: g.u64()}
 	case kindAskKeeps:
 		return replication.AskKeeps{}
 	case kindLearn:
 		return replication.Learn{After: g.anyID()}
 	case kindKnown:
-		return replication.Known{After: g.anyID(), Through: g.anyID(), Deletions: g.deletions()}
+		return replication.LearnReply{After: g.anyID(), Through: g.anyID(), Deletions: g.deletions()}
 	case kindFetch:
 		return replication.Fetch{Request: g.u64(), Version: g.version(), Partition: g.partition(),
 			Series: g.anyID(), From: g.u64(), Past: g.u64()}
 	case kindFetched:
-		return replication.Fetched{Request: g.u64(), Ready: g.bool(), Incarnation: g.u64(),
-			Slots: several(g, g.slot)}
+		return replication.FetchReply{Request: g.u64(), Ready: g.bool(), Incarnation: g.u64(),
+			Slots: drawList(g, g.slot)}
 	}
 	return g.comparison(kind)
 }
@@ -291,29 +291,30 @@ func (g generator) comparison(kind int) replication.Message {
 	switch kind {
 	case kindCompare:
 		return replication.Compare{Step: g.step(), Deletions: g.u64(), From: g.u64(), Through: g.u64(),
-			Windows: several(g, func() replication.WindowDigest {
+			Windows: drawList(g, func() replication.WindowDigest {
 				return replication.WindowDigest{Number: g.u64(), Digest: g.u64()}
 			})}
 	case kindCompared:
-		return replication.Compared{Step: g.step(), Deletions: g.bool(), Through: g.u64(),
-			Windows: several(g, g.u64), Left: g.int()}
+		return replication.CompareReply{Step: g.step(), Deletions: g.bool(), Through: g.u64(),
+			Windows: drawList(g, g.u64), Left: g.int()}
 	case kindShareDeletions:
 		return replication.ShareDeletions{Step: g.step(), After: g.anyID(), Through: g.anyID(),
 			Deletions: g.deletions()}
 	case kindSharedDeletions:
-		return replication.SharedDeletions{Step: g.step(), Through: g.anyID(), Deletions: g.deletions()}
+		return replication.ShareDeletionsReply{Step: g.step(), Through: g.anyID(),
+			Deletions: g.deletions()}
 	case kindCompareChunks:
 		return replication.CompareChunks{Step: g.step(), Window: g.u64(), After: g.anyID(),
-			Through: g.anyID(), Chunks: several(g, func() replication.ChunkDigest {
+			Through: g.anyID(), Chunks: drawList(g, func() replication.ChunkDigest {
 				return replication.ChunkDigest{ID: g.chunk(), Digest: g.u64()}
 			})}
 	case kindDifference:
 		return replication.Difference{Step: g.step(), Through: g.anyID(), Chunks: g.int(),
 			Want: g.chunks(), Have: g.chunks()}
 	case kindFill:
-		return replication.Fill{Step: g.step(), Chunks: several(g, g.encoded), Want: g.chunks()}
+		return replication.Fill{Step: g.step(), Chunks: drawList(g, g.encoded), Want: g.chunks()}
 	case kindFilled:
-		return replication.Filled{Step: g.step(), Chunks: several(g, g.encoded), Given: g.int()}
+		return replication.FillReply{Step: g.step(), Chunks: drawList(g, g.encoded), Given: g.int()}
 	}
 	panic(fmt.Sprintf("no kind %d", kind))
 }
@@ -338,7 +339,7 @@ func chunksOf(m replication.Message) []replication.Chunk {
 	switch m := m.(type) {
 	case replication.Fill:
 		return m.Chunks
-	case replication.Filled:
+	case replication.FillReply:
 		return m.Chunks
 	}
 	return nil
@@ -349,15 +350,15 @@ func deletionsOf(m replication.Message) []replication.Deletion {
 	switch m := m.(type) {
 	case replication.Write:
 		return m.Change.Deletions
-	case replication.Written:
+	case replication.WriteReply:
 		return m.Later
 	case replication.Deliver:
 		return m.Change.Deletions
-	case replication.Known:
+	case replication.LearnReply:
 		return m.Deletions
 	case replication.ShareDeletions:
 		return m.Deletions
-	case replication.SharedDeletions:
+	case replication.ShareDeletionsReply:
 		return m.Deletions
 	}
 	return nil
@@ -380,8 +381,8 @@ func inRows(m any) any {
 	return m
 }
 
-// same fails unless two messages are equal.
-func same(t tester, got, want any) {
+// requireEqual fails unless two messages are equal.
+func requireEqual(t tester, got, want any) {
 	t.Helper()
 	if !equal(got, want) {
 		t.Fatalf("got\n%+v\nwant\n%+v", got, want)
@@ -396,7 +397,7 @@ func (w *world) mustKnow(t tester, other *world, m replication.Message) {
 		if got := fmt.Sprintf("%016x %q", bucket, key); !ok || got != other.keys[id] {
 			t.Fatalf("a point of series %s came as one of %s, %v", other.keys[id], got, ok)
 		}
-		same(t, w.buckets[bucket], other.buckets[bucket])
+		requireEqual(t, w.buckets[bucket], other.buckets[bucket])
 	}
 	for _, r := range rowsOf(m) {
 		mustName(r.Series)

@@ -40,20 +40,20 @@ func fixed(w *world) []replication.Message {
 		{Series: w.series[1], Number: 300}}
 	return []replication.Message{
 		replication.Write{Key: key, Version: version, Settled: 299, Change: change},
-		replication.Written{Key: key, Refusal: replication.Stale,
+		replication.WriteReply{Key: key, Refusal: replication.Stale,
 			Counts: replication.Counts{Accepted: 1, Duplicate: 2, Conflicting: 3, Unconfirmed: 4},
 			Later:  deletions},
 		replication.Deliver{ID: replication.HintID{Node: node, Boot: 2, Number: 5}, Version: version,
 			Change: change},
-		replication.Delivered{ID: replication.HintID{Node: node, Boot: 2, Number: 5}},
+		replication.DeliverReply{ID: replication.HintID{Node: node, Boot: 2, Number: 5}},
 		replication.Learn{After: after},
-		replication.Known{After: after, Through: through, Deletions: deletions},
+		replication.LearnReply{After: after, Through: through, Deletions: deletions},
 		replication.Compare{Step: step, Deletions: 6, From: 1, Through: 300,
 			Windows: []replication.WindowDigest{{Number: 1, Digest: 7}}},
-		replication.Compared{Step: step, Deletions: true, Through: 300, Windows: []uint64{1, 300},
+		replication.CompareReply{Step: step, Deletions: true, Through: 300, Windows: []uint64{1, 300},
 			Left: 9},
 		replication.ShareDeletions{Step: step, After: after, Through: through, Deletions: deletions},
-		replication.SharedDeletions{Step: step, Through: through, Deletions: deletions},
+		replication.ShareDeletionsReply{Step: step, Through: through, Deletions: deletions},
 		replication.CompareChunks{Step: step, Window: 3, After: after, Through: through,
 			Chunks: []replication.ChunkDigest{{ID: chunks[0], Digest: 7}}},
 		replication.Difference{Step: step, Through: through, Chunks: 2, Want: chunks[:1],
@@ -61,15 +61,15 @@ func fixed(w *world) []replication.Message {
 		replication.Fill{Step: step,
 			Chunks: []replication.Chunk{{ID: chunks[0], Incarnation: 9, Points: 2, Words: []byte{1, 2, 3}},
 				{ID: chunks[1], Points: 300, Words: []byte{4}, Times: []byte{5, 6}}}, Want: chunks},
-		replication.Filled{
+		replication.FillReply{
 			Step: step, Chunks: []replication.Chunk{{ID: chunks[1], Points: 720, Words: []byte{7}}},
 			Given: 1},
 		replication.Fetch{Request: 1, Version: version, Partition: 300, Series: w.series[0], From: 1000,
 			Past: 1002},
-		replication.Fetched{Request: 1, Ready: true, Incarnation: 9,
+		replication.FetchReply{Request: 1, Ready: true, Incarnation: 9,
 			Slots: []replication.Slot{{Value: replication.Value{Word: 1, Time: 2}}, {Unknown: true}}},
 		replication.Keeps{Node: node, Boot: 2, Number: 3, Partitions: []byte{0x81, 0}, Version: version},
-		replication.HeardKeeps{Boot: 2, Number: 3},
+		replication.KeepsReply{Boot: 2, Number: 3},
 		replication.AskKeeps{},
 	}
 }
@@ -87,7 +87,7 @@ func TestFrozenBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Sent(true)
+		e.ConfirmSent(true)
 		if kind := i%len(list) + 1; frame[1] != byte(kind) {
 			t.Errorf("%T is of kind %d, want %d", m, frame[1], kind)
 		}
@@ -95,7 +95,7 @@ func TestFrozenBytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, got, m)
+		requireEqual(t, got, m)
 		add(fmt.Sprintf("%T", m), frame)
 	}
 	changes := NewChanges(w.Registry)
@@ -108,7 +108,7 @@ func TestFrozenBytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, got, want)
+	requireEqual(t, got, want)
 	add("change", b)
 	add("request", d.AppendRequest(nil))
 	golden.Same(t, "testdata/frozen.txt", text.String())
@@ -131,7 +131,7 @@ func TestChangesCarryTheirNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		clear(src)
-		same(t, got, want)
+		requireEqual(t, got, want)
 		there.mustKnow(t, here, replication.Write{Change: got})
 	})
 }

@@ -201,7 +201,7 @@ func FuzzDecode(f *testing.F) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e.Sent(true)
+			e.ConfirmSent(true)
 			got, _, err := d.Decode(b)
 			switch {
 			case errors.Is(err, ErrRenew):

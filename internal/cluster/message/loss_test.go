@@ -58,10 +58,10 @@ func (l *line) send(t *rapid.T) {
 	}
 	switch rapid.IntRange(0, 5).Draw(t, "given") {
 	case 0:
-		l.Sent(false)
+		l.ConfirmSent(false)
 	case 1: // nobody says what became of it: it was not sent
 	default:
-		l.Sent(true)
+		l.ConfirmSent(true)
 		l.sent = append(l.sent, flight{frame, m})
 	}
 }
@@ -87,7 +87,7 @@ func (l *line) arrive(t *rapid.T) {
 	for _, b := range news {
 		l.there.buckets[b.ID()] = b
 	}
-	same(t, m, of.m)
+	requireEqual(t, m, of.m)
 	l.there.mustKnow(t, l.here, m)
 }
 
@@ -103,7 +103,7 @@ func (l *line) request(t *rapid.T) {
 	if len(l.requests) == 0 {
 		t.Skip()
 	}
-	if err := l.Requested(l.requests[0]); err != nil {
+	if err := l.HandleRequest(l.requests[0]); err != nil {
 		t.Fatal(err)
 	}
 	l.requests = l.requests[1:]
@@ -143,13 +143,13 @@ func (l *line) heals(t *rapid.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.Sent(true)
+		l.ConfirmSent(true)
 		got, _, err := l.Decode(frame)
 		if err == nil {
-			same(t, got, m)
+			requireEqual(t, got, m)
 			return
 		}
-		if err := l.Requested(l.AppendRequest(nil)); err != nil {
+		if err := l.HandleRequest(l.AppendRequest(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -167,7 +167,7 @@ func TestLateRequestsAreForOlderNames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Sent(true)
+		e.ConfirmSent(true)
 		if i == 0 {
 			continue // it is lost
 		}
@@ -178,14 +178,14 @@ func TestLateRequestsAreForOlderNames(t *testing.T) {
 	}
 	before := e.epoch
 	for _, r := range requests {
-		if err := e.Requested(r); err != nil {
+		if err := e.HandleRequest(r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if e.epoch.number != before.number+1 {
 		t.Errorf("%d requests renewed the names %d times", len(requests), e.epoch.number-before.number)
 	}
-	if err := e.Requested(requests[0][1:]); !errors.Is(err, ErrMalformed) {
+	if err := e.HandleRequest(requests[0][1:]); !errors.Is(err, ErrMalformed) {
 		t.Errorf("a short request: %v", err)
 	}
 }
@@ -200,7 +200,7 @@ func TestNamesThatTheReceiverLetGo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Sent(true)
+		e.ConfirmSent(true)
 		_, _, err = d.Decode(frame)
 		return err
 	}
@@ -241,7 +241,7 @@ func TestUnknownNames(t *testing.T) {
 			t.Errorf("a change with series %x: %v", id[:], err)
 		}
 	}
-	if _, err := e.Append(nil, replication.Written{Key: replication.Key{Attempt: -1}}); err == nil {
+	if _, err := e.Append(nil, replication.WriteReply{Key: replication.Key{Attempt: -1}}); err == nil {
 		t.Error("a negative number is encoded")
 	}
 }
@@ -282,12 +282,12 @@ func TestFullTables(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Sent(true)
+		e.ConfirmSent(true)
 		got, _, err := d.Decode(frame)
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, got, m)
+		requireEqual(t, got, m)
 	}
 	if e.epoch.number < 5 || len(e.table.ids) > e.most {
 		t.Error(fmt.Sprint("epoch ", e.epoch.number, " with ", len(e.table.ids), " names"))
@@ -311,7 +311,7 @@ func TestNumbersDoNotOutliveAnEncoder(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e.Sent(true)
+				e.ConfirmSent(true)
 				if n > 0 && i == 0 {
 					continue // the frame with the name is lost
 				}

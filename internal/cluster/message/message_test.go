@@ -21,13 +21,13 @@ func TestRoundTrip(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					e.Sent(true)
+					e.ConfirmSent(true)
 					got, news, err := d.Decode(frame[len("front"):])
 					if err != nil {
 						t.Fatal(err)
 					}
 					clear(frame)
-					same(t, got, m)
+					requireEqual(t, got, m)
 					for _, b := range news {
 						there.buckets[b.ID()] = b
 					}

@@ -18,15 +18,15 @@ func (w *writer) message(m replication.Message) byte {
 		w.uvarint(m.Settled)
 		w.change(m.Change)
 		return kindWrite
-	case replication.Written:
-		w.written(m)
+	case replication.WriteReply:
+		w.writeReply(m)
 		return kindWritten
 	case replication.Deliver:
 		w.hint(m.ID)
 		w.version(m.Version)
 		w.change(m.Change)
 		return kindDeliver
-	case replication.Delivered:
+	case replication.DeliverReply:
 		w.hint(m.ID)
 		return kindDelivered
 	case replication.Keeps:
@@ -37,7 +37,7 @@ func (w *writer) message(m replication.Message) byte {
 		w.dst = append(w.dst, m.Partitions...)
 		w.version(m.Version)
 		return kindKeeps
-	case replication.HeardKeeps:
+	case replication.KeepsReply:
 		w.uvarint(m.Boot)
 		w.uvarint(m.Number)
 		return kindHeardKeeps
@@ -46,7 +46,7 @@ func (w *writer) message(m replication.Message) byte {
 	case replication.Learn:
 		w.series(m.After)
 		return kindLearn
-	case replication.Known:
+	case replication.LearnReply:
 		w.series(m.After)
 		w.series(m.Through)
 		w.deletions(m.Deletions)
@@ -54,8 +54,8 @@ func (w *writer) message(m replication.Message) byte {
 	case replication.Fetch:
 		w.fetch(m)
 		return kindFetch
-	case replication.Fetched:
-		w.fetched(m)
+	case replication.FetchReply:
+		w.fetchReply(m)
 		return kindFetched
 	}
 	return w.comparison(m)
@@ -67,8 +67,8 @@ func (w *writer) comparison(m replication.Message) byte {
 	case replication.Compare:
 		w.compare(m)
 		return kindCompare
-	case replication.Compared:
-		w.compared(m)
+	case replication.CompareReply:
+		w.compareReply(m)
 		return kindCompared
 	case replication.ShareDeletions:
 		w.step(m.Step)
@@ -76,7 +76,7 @@ func (w *writer) comparison(m replication.Message) byte {
 		w.series(m.Through)
 		w.deletions(m.Deletions)
 		return kindShareDeletions
-	case replication.SharedDeletions:
+	case replication.ShareDeletionsReply:
 		w.step(m.Step)
 		w.series(m.Through)
 		w.deletions(m.Deletions)
@@ -96,7 +96,7 @@ func (w *writer) comparison(m replication.Message) byte {
 		w.encodedChunks(m.Chunks)
 		w.chunks(m.Want)
 		return kindFill
-	case replication.Filled:
+	case replication.FillReply:
 		w.step(m.Step)
 		w.encodedChunks(m.Chunks)
 		w.int(m.Given)
@@ -117,25 +117,25 @@ func (r *reader) message(kind byte) replication.Message {
 			Change:  r.change(),
 		}
 	case kindWritten:
-		return r.written()
+		return r.writeReply()
 	case kindDeliver:
 		return replication.Deliver{ID: r.hint(), Version: r.version(), Change: r.change()}
 	case kindDelivered:
-		return replication.Delivered{ID: r.hint()}
+		return replication.DeliverReply{ID: r.hint()}
 	case kindKeeps:
 		return r.keeps()
 	case kindHeardKeeps:
-		return replication.HeardKeeps{Boot: r.uvarint(), Number: r.uvarint()}
+		return replication.KeepsReply{Boot: r.uvarint(), Number: r.uvarint()}
 	case kindAskKeeps:
 		return replication.AskKeeps{}
 	case kindLearn:
 		return replication.Learn{After: r.series()}
 	case kindKnown:
-		return replication.Known{After: r.series(), Through: r.series(), Deletions: r.deletions()}
+		return replication.LearnReply{After: r.series(), Through: r.series(), Deletions: r.deletions()}
 	case kindCompare:
 		return r.compare()
 	case kindCompared:
-		return r.compared()
+		return r.compareReply()
 	case kindShareDeletions:
 		return replication.ShareDeletions{
 			Step:      r.step(),
@@ -144,7 +144,8 @@ func (r *reader) message(kind byte) replication.Message {
 			Deletions: r.deletions(),
 		}
 	case kindSharedDeletions:
-		return replication.SharedDeletions{Step: r.step(), Through: r.series(), Deletions: r.deletions()}
+		return replication.ShareDeletionsReply{Step: r.step(), Through: r.series(),
+			Deletions: r.deletions()}
 	case kindCompareChunks:
 		return r.compareChunks()
 	case kindDifference:
@@ -158,11 +159,11 @@ func (r *reader) message(kind byte) replication.Message {
 	case kindFill:
 		return replication.Fill{Step: r.step(), Chunks: r.encodedChunks(), Want: r.chunks()}
 	case kindFilled:
-		return replication.Filled{Step: r.step(), Chunks: r.encodedChunks(), Given: r.int()}
+		return replication.FillReply{Step: r.step(), Chunks: r.encodedChunks(), Given: r.int()}
 	case kindFetch:
 		return r.fetch()
 	case kindFetched:
-		return r.fetched()
+		return r.fetchReply()
 	}
 	r.Check(false)
 	return nil
@@ -185,7 +186,7 @@ func (r *reader) batchKey() (k replication.Key) {
 	return k
 }
 
-func (w *writer) written(m replication.Written) {
+func (w *writer) writeReply(m replication.WriteReply) {
 	w.batchKey(m.Key)
 	w.u8(byte(m.Refusal))
 	w.int(m.Counts.Accepted)
@@ -195,7 +196,7 @@ func (w *writer) written(m replication.Written) {
 	w.deletions(m.Later)
 }
 
-func (r *reader) written() (m replication.Written) {
+func (r *reader) writeReply() (m replication.WriteReply) {
 	m.Key, m.Refusal = r.batchKey(), replication.Refusal(r.U8())
 	r.Check(m.Refusal <= replication.StaleBucket)
 	m.Counts = replication.Counts{
@@ -248,7 +249,7 @@ const (
 	slotUnknown             // a bit for every slot, the lowest first: it is not known
 )
 
-func (w *writer) fetched(m replication.Fetched) {
+func (w *writer) fetchReply(m replication.FetchReply) {
 	w.uvarint(m.Request)
 	w.bool(m.Ready)
 	w.uvarint(m.Incarnation)
@@ -282,7 +283,7 @@ func (w *writer) fetched(m replication.Fetched) {
 	}
 }
 
-func (r *reader) fetched() (m replication.Fetched) {
+func (r *reader) fetchReply() (m replication.FetchReply) {
 	m.Request, m.Ready, m.Incarnation = r.uvarint(), r.bool(), r.uvarint()
 	head := r.U8()
 	r.Check(head <= slotTimes|slotUnknown)

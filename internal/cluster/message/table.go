@@ -72,8 +72,8 @@ type definition struct {
 	key    []byte // of the frame
 }
 
-// known is a name that an earlier frame brought.
-type known struct {
+// knownName is a name that an earlier frame brought.
+type knownName struct {
 	id     metric.SeriesID
 	period uint32 // of the registry, when it was looked up there; 0: nothing is known
 }
@@ -81,19 +81,19 @@ type known struct {
 const pageNames = 1024
 
 // pages are the names of earlier frames, by number.
-type pages [MaxNames / pageNames]*[pageNames]known
+type pages [MaxNames / pageNames]*[pageNames]knownName
 
-func (p *pages) at(number uint32) *known {
+func (p *pages) nameAt(number uint32) *knownName {
 	if page := p[number/pageNames]; page != nil {
 		return &page[number%pageNames]
 	}
 	return nil
 }
 
-func (p *pages) set(number uint32, to known) {
+func (p *pages) set(number uint32, to knownName) {
 	page := p[number/pageNames]
 	if page == nil {
-		page = new([pageNames]known)
+		page = new([pageNames]knownName)
 		p[number/pageNames] = page
 	}
 	page[number%pageNames] = to
@@ -117,8 +117,8 @@ func (r *reader) resolve(number uint32) (id metric.SeriesID) {
 		return r.fresh[i].id
 	}
 	if r.known != nil && number < MaxNames {
-		if k := r.known.at(number); k != nil && k.period != 0 {
-			if k.period == r.period || r.renewed(k) {
+		if k := r.known.nameAt(number); k != nil && k.period != 0 {
+			if k.period == r.period || r.renewName(k) {
 				return k.id
 			}
 		}
@@ -135,7 +135,7 @@ func (r *reader) lacks() {
 	}
 }
 
-func (r *reader) renewed(k *known) bool {
+func (r *reader) renewName(k *knownName) bool {
 	_, _, ok := r.names.Lookup(k.id)
 	if ok {
 		k.period = r.period

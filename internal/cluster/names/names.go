@@ -107,7 +107,7 @@ func (r *Registry) find(id metric.SeriesID) (name, bool) {
 	s := r.shard(id)
 	s.mu.RLock()
 	n, ok := s.young.find(id)
-	due := s.due(r)
+	due := s.isDue(r)
 	s.mu.RUnlock()
 	if ok && !due {
 		return n, true
@@ -144,14 +144,14 @@ type shard struct {
 	_          [64]byte
 }
 
-// due reports whether the old generation is to go.
-func (s *shard) due(r *Registry) bool {
+// isDue reports whether the old generation is to go.
+func (s *shard) isDue(r *Registry) bool {
 	return s.young.bytes+s.old.bytes > r.limit && r.steady()-s.began >= kept
 }
 
 // take returns a name, which is young from now on.
 func (s *shard) take(r *Registry, id metric.SeriesID) (name, bool) {
-	if s.due(r) {
+	if s.isDue(r) {
 		r.bytes.Add(-s.old.bytes)
 		s.old, s.young = s.young, generation{}
 		s.began = r.steady()

@@ -14,7 +14,7 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-func none(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
+func lookupNone(metric.SeriesID) (uint64, []byte, bool) { return 0, nil, false }
 
 // nameOf returns the name that series i has in all tests.
 func nameOf(i int) (id metric.SeriesID, bucket uint64, key []byte) {
@@ -64,8 +64,8 @@ func (m *model) draw(t *rapid.T) int {
 	return rapid.IntRange(0, len(m.inStore)-1).Draw(t, "series")
 }
 
-// recent reports whether a series, and whether its name, must be known.
-func (m *model) recent(i int) (known, named bool) {
+// isRecent reports whether a series, and whether its name, must be known.
+func (m *model) isRecent(i int) (known, named bool) {
 	u, known := m.used[i]
 	known = known && m.now-u.at <= int64(Kept)
 	return known, known && u.named
@@ -83,7 +83,7 @@ func (m *model) note(t *rapid.T) {
 func (m *model) noteBucket(t *rapid.T) {
 	i := m.draw(t)
 	id, bucket, _ := nameOf(i)
-	_, named := m.recent(i)
+	_, named := m.isRecent(i)
 	m.NoteBucket(id, bucket)
 	m.used[i] = use{m.now, named}
 }
@@ -91,7 +91,7 @@ func (m *model) noteBucket(t *rapid.T) {
 func (m *model) lookup(t *rapid.T) {
 	i := m.draw(t)
 	id, bucket, key := nameOf(i)
-	_, named := m.recent(i)
+	_, named := m.isRecent(i)
 	asked := m.asked
 	b, k, ok := m.Lookup(id)
 	switch {
@@ -111,7 +111,7 @@ func (m *model) lookup(t *rapid.T) {
 func (m *model) bucket(t *rapid.T) {
 	i := m.draw(t)
 	id, bucket, _ := nameOf(i)
-	known, named := m.recent(i)
+	known, named := m.isRecent(i)
 	b, ok := m.Bucket(id)
 	if ok && b != bucket || !ok && (known || m.inStore[i] || i%2 == 1) {
 		t.Fatalf("series %d is in bucket %d, %v", i, b, ok)
@@ -148,7 +148,7 @@ func TestNamesStayWhileTheyAreUsed(t *testing.T) {
 // What was used in no period for long goes when the limit is reached, and a burst does not stay.
 func TestMemoryFallsToTheLimit(t *testing.T) {
 	var now int64
-	r := New(none, 1<<20, func() int64 { return now })
+	r := New(lookupNone, 1<<20, func() int64 { return now })
 	for i := range 50_000 {
 		r.Note(nameOf(i))
 	}
@@ -178,7 +178,7 @@ func idOf(i int) metric.SeriesID { id, _, _ := nameOf(i); return id }
 func TestOnceAPeriodIsEnough(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var now int64
-		r := New(none, 0, func() int64 { return now })
+		r := New(lookupNone, 0, func() int64 { return now })
 		id, bucket, key := nameOf(0)
 		r.Note(id, bucket, key)
 		looked := r.Period()
@@ -211,7 +211,7 @@ func TestOnceAPeriodIsEnough(t *testing.T) {
 }
 
 func TestKeysOfAnyLength(t *testing.T) {
-	r := New(none, 1<<30, func() int64 { return 0 })
+	r := New(lookupNone, 1<<30, func() int64 { return 0 })
 	check := func(i, length int) {
 		id, key := idOf(i), bytes.Repeat([]byte{byte(i)}, length)
 		r.Note(id, 7, key)
@@ -230,7 +230,7 @@ func TestKeysOfAnyLength(t *testing.T) {
 // Keys that were handed out never change, whoever notes and looks up meanwhile.
 func TestConcurrentUse(t *testing.T) {
 	var now atomic.Int64
-	r := New(none, 1<<16, now.Load)
+	r := New(lookupNone, 1<<16, now.Load)
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {
@@ -268,7 +268,7 @@ func TestBytesAreThoseOfTheHeap(t *testing.T) {
 		return int64(m.HeapAlloc)
 	}
 	before := heap()
-	r := New(none, 1<<30, func() int64 { return 0 })
+	r := New(lookupNone, 1<<30, func() int64 { return 0 })
 	for i := range 100_000 {
 		r.Note(nameOf(i))
 	}
@@ -280,7 +280,7 @@ func TestBytesAreThoseOfTheHeap(t *testing.T) {
 }
 
 func BenchmarkLookup(b *testing.B) {
-	r := New(none, 1<<30, func() int64 { return 0 })
+	r := New(lookupNone, 1<<30, func() int64 { return 0 })
 	ids := make([]metric.SeriesID, 10_000)
 	for i := range ids {
 		id, bucket, key := nameOf(i)

@@ -98,12 +98,12 @@ func (p *Peers) receive(raw net.Conn) {
 	stop := context.AfterFunc(p.ctx, func() { _ = raw.Close() })
 	defer stop()
 
-	var from known
+	var from remoteNode
 	var l *link
 	var before *inbound
 	in := &inbound{conn: raw, done: make(chan struct{})}
 	defer close(in.done)
-	conn, err := p.welcome(p.ctx, raw, func(k known) (err error) {
+	conn, err := p.welcome(p.ctx, raw, func(k remoteNode) (err error) {
 		from = k
 		l, before, err = p.admit(k, in)
 		return err
@@ -122,7 +122,7 @@ func (p *Peers) receive(raw net.Conn) {
 		}
 		return
 	}
-	p.accepted(l, in)
+	p.announceAccepted(l, in)
 	p.log.Log(slog.LevelInfo, "accepted", "a peer has connected", "peer", from.id.String(), "name",
 		from.name)
 	err = l.handle(raw, conn, from)
@@ -134,7 +134,7 @@ func (p *Peers) receive(raw net.Conn) {
 
 // admit makes a connection the one that its peer has. A newer one replaces the older: a peer that
 // lost its connection dials again before this side knows.
-func (p *Peers) admit(k known, in *inbound) (l *link, before *inbound, err error) {
+func (p *Peers) admit(k remoteNode, in *inbound) (l *link, before *inbound, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l, err = p.link(k.id)
@@ -145,8 +145,8 @@ func (p *Peers) admit(k known, in *inbound) (l *link, before *inbound, err error
 	return l, before, nil
 }
 
-// accepted tells of a connection, unless another one has taken its place.
-func (p *Peers) accepted(l *link, in *inbound) {
+// announceAccepted tells of a connection, unless another one has taken its place.
+func (p *Peers) announceAccepted(l *link, in *inbound) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if l.accepted == in && p.links[l.id] == l {
@@ -172,7 +172,7 @@ func (p *Peers) release(l *link, in *inbound) {
 
 // handle gives frames to the handler until the connection ends, and tells the peer meanwhile that
 // this node is alive, whatever the handler does.
-func (l *link) handle(raw, conn net.Conn, from known) error {
+func (l *link) handle(raw, conn net.Conn, from remoteNode) error {
 	options := &l.peers.options
 	ended, quiet := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -196,7 +196,7 @@ func (l *link) handle(raw, conn net.Conn, from known) error {
 		<-quiet
 		l.receiving.Store(0)
 	}()
-	in := newFrames(&patient{conn, options.Silence}, options.MaxFrame, keptBuffer, &l.receiving)
+	in := newFrames(&timeoutReader{conn, options.Silence}, options.MaxFrame, keptBuffer, &l.receiving)
 	for {
 		kind, body, err := in.next()
 		if err != nil {

@@ -23,7 +23,7 @@ func BenchmarkSend(b *testing.B) {
 			defer receiver.Close()
 			defer sender.Close()
 			connect(b, sender, 2)
-			waitFor(b, "connected", func() bool { return of(sender, 2).Connected })
+			waitFor(b, "connected", func() bool { return statsOf(sender, 2).Connected })
 			frame := make([]byte, 4<<10)
 			b.SetBytes(int64(len(frame)))
 			b.ReportAllocs()

@@ -135,8 +135,8 @@ func connect(t testing.TB, p *Peers, n int) {
 	}
 }
 
-// of returns what a node knows of a peer.
-func of(p *Peers, n int) Stats {
+// statsOf returns what a node knows of a peer.
+func statsOf(p *Peers, n int) Stats {
 	for _, s := range p.Stats() {
 		if s.ID == nodeID(n) {
 			return s

@@ -93,7 +93,7 @@ func FuzzHandshake(f *testing.F) {
 	f.Fuzz(func(t *testing.T, src []byte) {
 		for role, try := range map[string]func(*script) error{
 			acceptor: func(s *script) error {
-				_, err := node.welcome(t.Context(), s, func(known) error {
+				_, err := node.welcome(t.Context(), s, func(remoteNode) error {
 					t.Fatal("admitted without the cookie")
 					return nil
 				})
@@ -125,7 +125,7 @@ func TestQueueEqualsTheModel(t *testing.T) {
 		for range 100 {
 			switch rng.IntN(4) {
 			case 0:
-				q.done()
+				q.finishBatch()
 				batch, n := q.take()
 				if !bytes.Equal(batch, waits) || n != count {
 					t.Fatalf("took %d frames, not %d", n, count)
@@ -147,11 +147,11 @@ func TestQueueEqualsTheModel(t *testing.T) {
 					count++
 				}
 			}
-			if q.bytes() != len(waits)+len(flies) || q.held() > 2*q.limit {
-				t.Fatalf("%d bytes in %d of %d", q.bytes(), q.held(), q.limit)
+			if q.bytes() != len(waits)+len(flies) || q.heldBytes() > 2*q.limit {
+				t.Fatalf("%d bytes in %d of %d", q.bytes(), q.heldBytes(), q.limit)
 			}
 		}
-		if q.clear() != count || q.bytes() != 0 || q.held() != 0 {
+		if q.clear() != count || q.bytes() != 0 || q.heldBytes() != 0 {
 			t.Fatal("clear leaves something")
 		}
 	}

@@ -24,69 +24,71 @@ const (
 	acceptor = "dalmatiner peer: acceptor"
 )
 
-// known is the other side of a handshake that succeeded.
-type known struct {
+// remoteNode is the other side of a handshake that succeeded.
+type remoteNode struct {
 	id      ring.ID
 	name    string
 	version uint16
 }
 
 // greet is the dialler's handshake with the node that it takes the other side for.
-func (p *Peers) greet(ctx context.Context, raw net.Conn, want ring.ID) (net.Conn, known, error) {
+func (p *Peers) greet(
+	ctx context.Context, raw net.Conn, want ring.ID,
+) (net.Conn, remoteNode, error) {
 	var config *tls.Config
 	if p.options.ClientTLS != nil {
 		config = p.options.ClientTLS(want)
 	}
 	conn, exported, err := p.secure(ctx, raw, config, tls.Client)
 	if err != nil {
-		return nil, known{}, err
+		return nil, remoteNode{}, err
 	}
 	k, err := p.greetPlain(conn, exported, want)
 	return conn, k, p.finish(conn, err)
 }
 
-func (p *Peers) greetPlain(conn net.Conn, exported []byte, want ring.ID) (known, error) {
+func (p *Peers) greetPlain(conn net.Conn, exported []byte, want ring.ID) (remoteNode, error) {
 	mine := p.hello(want)
 	first := mine.append(nil)
 	if _, err := conn.Write(appendMessage([]byte(magic), sayHello, first)); err != nil {
-		return known{}, err
+		return remoteNode{}, err
 	}
 	if err := readMagic(conn); err != nil {
-		return known{}, err
+		return remoteNode{}, err
 	}
 	second, err := readMessage(conn, sayHello)
 	if err != nil {
-		return known{}, err
+		return remoteNode{}, err
 	}
 	theirs, err := parseHello(second)
 	if err != nil {
-		return known{}, err
+		return remoteNode{}, err
 	}
 	version, err := p.agree(&theirs)
 	if err != nil {
-		return known{}, err
+		return remoteNode{}, err
 	}
 	if theirs.id != want {
-		return known{}, OtherNode
+		return remoteNode{}, OtherNode
 	}
 	transcript := transcriptOf(first, second, exported)
 	if _, err := conn.Write(appendMessage(nil, sayProof, p.proof(dialler, transcript))); err != nil {
-		return known{}, err
+		return remoteNode{}, err
 	}
 	proof, err := readMessage(conn, sayProof)
 	if err != nil {
-		return known{}, err
+		return remoteNode{}, err
 	}
 	if !hmac.Equal(proof, p.proof(acceptor, transcript)) {
-		return known{}, WrongProof
+		return remoteNode{}, WrongProof
 	}
-	return known{theirs.id, theirs.name, version}, nil
+	return remoteNode{theirs.id, theirs.name, version}, nil
 }
 
 // welcome is the acceptor's handshake. The dialler proves first: else everybody who connects would
 // get a proof to try cookies on. Admit is asked before the dialler hears that it is welcome.
 func (p *Peers) welcome(ctx context.Context, raw net.Conn,
-	admit func(known) error) (net.Conn, error) {
+	admit func(remoteNode) error) (net.Conn, error) {
 	var config *tls.Config
 	if p.options.ServerTLS != nil {
 		config = p.options.ServerTLS()
@@ -98,7 +100,7 @@ func (p *Peers) welcome(ctx context.Context, raw net.Conn,
 	return conn, p.finish(conn, p.welcomePlain(conn, exported, admit))
 }
 
-func (p *Peers) welcomePlain(conn net.Conn, exported []byte, admit func(known) error) error {
+func (p *Peers) welcomePlain(conn net.Conn, exported []byte, admit func(remoteNode) error) error {
 	if err := readMagic(conn); err != nil {
 		return err
 	}
@@ -134,7 +136,7 @@ func (p *Peers) welcomePlain(conn net.Conn, exported []byte, admit func(known) e
 	if !hmac.Equal(proof, p.proof(dialler, transcript)) {
 		return WrongProof
 	}
-	if err := admit(known{theirs.id, theirs.name, version}); err != nil {
+	if err := admit(remoteNode{theirs.id, theirs.name, version}); err != nil {
 		return err
 	}
 	_, err = conn.Write(appendMessage(nil, sayProof, p.proof(acceptor, transcript)))

@@ -76,7 +76,7 @@ func TestStrangersAreRefused(t *testing.T) {
 				} else {
 					connect(t, b, to)
 					synctest.Wait()
-					if s := of(b, to); s.Connected || s.Connections != 0 ||
+					if s := statsOf(b, to); s.Connected || s.Connections != 0 ||
 						!strings.Contains(s.LastError, errByPeer.Error()) ||
 						!strings.HasSuffix(s.LastError, c.want.Error()) {
 						t.Errorf("%+v", s)
@@ -198,7 +198,7 @@ func TestARelayedProofIsRefused(t *testing.T) {
 	toA, atA := net.Pipe()
 	refused := make(chan error, 1)
 	go func() {
-		_, err := a.welcome(context.Background(), atA, func(known) error { return nil })
+		_, err := a.welcome(context.Background(), atA, func(remoteNode) error { return nil })
 		refused <- err
 		atA.Close()
 	}()
@@ -239,12 +239,12 @@ func TestHandshakesAreBounded(t *testing.T) {
 		}
 		connect(t, b, 1)
 		synctest.Wait()
-		if of(b, 1).Connected {
+		if statsOf(b, 1).Connected {
 			t.Error("connected beyond the limit of handshakes")
 		}
 		pass(10 * time.Second)
 		if total := a.Totals(); total.HalfOpen != 0 || total.Refused[Late.Error()] != 4 ||
-			!of(b, 1).Connected {
+			!statsOf(b, 1).Connected {
 			t.Errorf("%+v", total)
 		}
 		for _, c := range silent {
@@ -283,13 +283,13 @@ func TestGarbage(t *testing.T) {
 			conn := n.member(t, 3, 1)
 			_, _ = conn.Write(c.bytes) // the node may have ended the connection
 			synctest.Wait()
-			if held := of(a, 3).Held; held > keptBuffer+4096 {
+			if held := statsOf(a, 3).Held; held > keptBuffer+4096 {
 				t.Errorf("%s: %d bytes are held", c.name, held)
 			}
 			conn.Close()
 			synctest.Wait()
-			if len(got.got()) != c.delivered || len(a.Stats()) != 0 {
-				t.Errorf("%s: %d frames, %+v", c.name, len(got.got()), a.Stats())
+			if len(got.receivedFrames()) != c.delivered || len(a.Stats()) != 0 {
+				t.Errorf("%s: %d frames, %+v", c.name, len(got.receivedFrames()), a.Stats())
 			}
 			stranger := n.intruder(t, 1)
 			_, _ = stranger.Write([]byte("GET / HTTP/1.1\r\n"))
@@ -300,7 +300,7 @@ func TestGarbage(t *testing.T) {
 			stranger.Close()
 			connect(t, b, 1)
 			synctest.Wait()
-			if !of(b, 1).Connected {
+			if !statsOf(b, 1).Connected {
 				t.Errorf("%s: a node cannot connect behind garbage", c.name)
 			}
 			a.Close()
@@ -309,8 +309,8 @@ func TestGarbage(t *testing.T) {
 	}
 }
 
-// deaf is a node that takes a number of bytes behind the handshake, then nothing.
-func deaf(t *testing.T, l *pipeListener, takes int, speaks bool) {
+// serveDeaf is a node that takes a number of bytes behind the handshake, then nothing.
+func serveDeaf(t *testing.T, l *pipeListener, takes int, speaks bool) {
 	p := start(t, settings(2))
 	defer p.Close()
 	raw, err := l.Accept()
@@ -318,7 +318,7 @@ func deaf(t *testing.T, l *pipeListener, takes int, speaks bool) {
 		return
 	}
 	defer raw.Close()
-	conn, err := p.welcome(context.Background(), raw, func(known) error { return nil })
+	conn, err := p.welcome(context.Background(), raw, func(remoteNode) error { return nil })
 	if err != nil {
 		t.Error(err)
 		return
@@ -335,7 +335,7 @@ func TestAStuckReaderIsCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		l := n.listen(nodeID(2).String())
-		go deaf(t, l, 2*(headerSize+1000)+500, true)
+		go serveDeaf(t, l, 2*(headerSize+1000)+500, true)
 		o := settings(1)
 		o.Dial = n.dial
 		a := start(t, o)
@@ -347,7 +347,7 @@ func TestAStuckReaderIsCutOff(t *testing.T) {
 			}
 		}
 		pass(6 * time.Second)
-		s := of(a, 2)
+		s := statsOf(a, 2)
 		if s.Connected || s.Sent != 2 || s.SentBytes != 2000 || s.Dropped.Lost != 8 || s.Queued != 0 ||
 			s.Held != 0 {
 			t.Errorf("%+v", s)
@@ -363,19 +363,19 @@ func TestADeadLinkIsFound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		l := n.listen(nodeID(2).String())
-		go deaf(t, l, 1<<20, false)
+		go serveDeaf(t, l, 1<<20, false)
 		o := settings(1)
 		o.Dial = n.dial
 		a, b := start(t, o), serveOn(t, n, settings(3))
 		connect(t, a, 2)
 		mute := n.member(t, 4, 3)
 		synctest.Wait()
-		if !of(a, 2).Connected || !of(b, 4).Accepted {
+		if !statsOf(a, 2).Connected || !statsOf(b, 4).Accepted {
 			t.Error("not connected")
 		}
 		go func() { _, _ = io.Copy(io.Discard, mute) }()
 		pass(6 * time.Second)
-		if s := of(a, 2); s.Connected || !strings.Contains(s.LastError, errSilent.Error()) {
+		if s := statsOf(a, 2); s.Connected || !strings.Contains(s.LastError, errSilent.Error()) {
 			t.Errorf("%+v", s)
 		}
 		if len(b.Stats()) != 0 {
@@ -414,7 +414,7 @@ func TestANewerConnectionReplacesTheOlder(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if s := of(a, 2); s.Received != 2 || most != 1 {
+		if s := statsOf(a, 2); s.Received != 2 || most != 1 {
 			// The second was replaced before its frame was read.
 			t.Errorf("%d frames, %d at once", s.Received, most)
 		}
@@ -441,8 +441,8 @@ func TestAHandshakeThatNobodyAnswers(t *testing.T) {
 		a := start(t, o)
 		connect(t, a, 2)
 		pass(500 * time.Second)
-		if n := dials.Load(); n < 400 || of(a, 2).Connected {
-			t.Errorf("%d attempts: %+v", n, of(a, 2))
+		if n := dials.Load(); n < 400 || statsOf(a, 2).Connected {
+			t.Errorf("%d attempts: %+v", n, statsOf(a, 2))
 		}
 		a.Close()
 	})

@@ -61,7 +61,7 @@ func (l *link) snapshot() Stats {
 	defer l.mu.Unlock()
 	s := l.figures
 	s.Connected, s.Version, s.Accepted = l.connected, l.version, accepted
-	s.Queued, s.Held = l.queue.bytes(), l.queue.held()+int(l.hearing.Load()+l.receiving.Load())
+	s.Queued, s.Held = l.queue.bytes(), l.queue.heldBytes()+int(l.hearing.Load()+l.receiving.Load())
 	return s
 }
 
@@ -100,8 +100,8 @@ func (l *link) run(ctx context.Context) {
 		if heard {
 			failures = 1
 		}
-		wait := l.peers.options.Backoff.after(failures, l.peers.options.Random())
-		l.failed(err, wait)
+		wait := l.peers.options.Backoff.waitAfter(failures, l.peers.options.Random())
+		l.setFailed(err, wait)
 		timer := time.NewTimer(wait)
 		select {
 		case <-timer.C:
@@ -112,7 +112,7 @@ func (l *link) run(ctx context.Context) {
 	}
 }
 
-func (l *link) failed(err error, wait time.Duration) {
+func (l *link) setFailed(err error, wait time.Duration) {
 	l.mu.Lock()
 	l.figures.Failures++
 	l.figures.LastError = err.Error()
@@ -139,12 +139,13 @@ func (l *link) connect(ctx context.Context) (heard bool, err error) {
 
 // dial makes a connection and does its handshake, both within one time limit. Raw is what is
 // closed: closing TLS may wait for the other side.
-func (l *link) dial(ctx context.Context, address string) (raw, conn net.Conn, k known, err error) {
+func (l *link) dial(ctx context.Context, address string) (raw, conn net.Conn, k remoteNode,
+	err error) {
 	ctx, cancel := context.WithTimeout(ctx, l.peers.options.Handshake)
 	defer cancel()
 	made, err := l.peers.options.Dial(ctx, address)
 	if err != nil {
-		return nil, nil, known{}, err
+		return nil, nil, remoteNode{}, err
 	}
 	// It may run when dial has returned: raw is nil by then where the handshake failed.
 	interrupt := context.AfterFunc(ctx, func() { _ = made.Close() })
@@ -154,13 +155,13 @@ func (l *link) dial(ctx context.Context, address string) (raw, conn net.Conn, k 
 	}
 	if err != nil {
 		_ = made.Close() // it is of no use
-		return nil, nil, known{}, err
+		return nil, nil, remoteNode{}, err
 	}
 	return made, conn, k, nil
 }
 
 // use sends frames until the connection ends, and says why it did.
-func (l *link) use(ctx context.Context, raw, conn net.Conn, k known) (heard bool, err error) {
+func (l *link) use(ctx context.Context, raw, conn net.Conn, k remoteNode) (heard bool, err error) {
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 
@@ -183,7 +184,7 @@ func (l *link) use(ctx context.Context, raw, conn net.Conn, k known) (heard bool
 	if err == nil || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe) {
 		err = readErr // the reader ended first
 	}
-	l.lost(written)
+	l.endConnection(written)
 	l.peers.options.Reached(l.id, 0, false)
 	return heard, err
 }
@@ -191,7 +192,7 @@ func (l *link) use(ctx context.Context, raw, conn net.Conn, k known) (heard bool
 // listen reads what the peer says on a connection that only this side sends on: that it is alive.
 func (l *link) listen(conn net.Conn) (heard bool, err error) {
 	defer l.hearing.Store(0)
-	in := newFrames(&patient{conn, l.peers.options.Silence}, 0, aliveBuffer, &l.hearing)
+	in := newFrames(&timeoutReader{conn, l.peers.options.Silence}, 0, aliveBuffer, &l.hearing)
 	for {
 		kind, _, err := in.next()
 		if err != nil {
@@ -229,27 +230,28 @@ func (l *link) write(conn net.Conn, ended <-chan struct{}) (written int, err err
 				return written, err
 			}
 			l.mu.Lock()
-			l.queue.done()
-			l.sent(len(batch), count)
+			l.queue.finishBatch()
+			l.countSent(len(batch), count)
 			l.mu.Unlock()
 		}
 	}
 }
 
-// sent counts frames that were written. Callers hold mu.
-func (l *link) sent(bytes, count int) {
+// countSent counts frames that were written. Callers hold mu.
+func (l *link) countSent(bytes, count int) {
 	l.figures.Sent += uint64(count)
 	l.figures.SentBytes += uint64(bytes - count*headerSize)
 }
 
-// lost ends the use of a connection: frames that were not wholly written are dropped and counted.
-func (l *link) lost(written int) {
+// endConnection ends the use of a connection: frames that were not wholly written are dropped and
+// counted.
+func (l *link) endConnection(written int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	flight := l.queue.flight
 	all, _ := wholeFrames(flight, len(flight))
 	whole, end := wholeFrames(flight, written)
-	l.sent(end, whole)
+	l.countSent(end, whole)
 	l.figures.Dropped.Lost += uint64(all - whole + l.queue.clear())
 	l.connected, l.raw, l.version = false, nil, 0
 	select {
@@ -258,14 +260,14 @@ func (l *link) lost(written int) {
 	}
 }
 
-// patient reads from a connection with a time limit for each read.
-type patient struct {
+// timeoutReader reads from a connection with a time limit for each read.
+type timeoutReader struct {
 	conn    net.Conn
 	silence time.Duration
 }
 
 // Read returns what has arrived; errSilent if that is nothing for too long.
-func (r *patient) Read(dst []byte) (int, error) {
+func (r *timeoutReader) Read(dst []byte) (int, error) {
 	if err := r.conn.SetReadDeadline(time.Now().Add(r.silence)); err != nil {
 		return 0, err
 	}

@@ -69,8 +69,8 @@ type Options struct {
 // which a random part of up to a half is taken off.
 type Backoff struct{ First, Max time.Duration }
 
-// after returns the wait after a number of failures in a row.
-func (b Backoff) after(failures int, random float64) time.Duration {
+// waitAfter returns the wait after a number of failures in a row.
+func (b Backoff) waitAfter(failures int, random float64) time.Duration {
 	wait := b.First
 	for ; failures > 1 && wait < b.Max; failures-- {
 		wait *= 2

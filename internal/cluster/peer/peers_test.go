@@ -28,7 +28,7 @@ func (r *recorder) handle(_ ring.ID, _ uint16, frame []byte) {
 	r.frames = append(r.frames, bytes.Clone(frame))
 }
 
-func (r *recorder) got() [][]byte {
+func (r *recorder) receivedFrames() [][]byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.frames)
@@ -51,7 +51,10 @@ func TestFramesArriveWholeAndInOrder(t *testing.T) {
 			a, b := tcpPair(t, one, two)
 			connect(t, a, 2)
 			connect(t, b, 1)
-			waitFor(t, "both connected", func() bool { return of(a, 2).Connected && of(b, 1).Connected })
+			waitFor(t, "both connected", func() bool {
+				return statsOf(a, 2).Connected &&
+					statsOf(b, 1).Connected
+			})
 
 			rng := rand.New(rand.NewPCG(1, 2))
 			var sent [][]byte
@@ -60,22 +63,27 @@ func TestFramesArriveWholeAndInOrder(t *testing.T) {
 				binary.BigEndian.PutUint64(append(frame, 0, 0, 0, 0, 0, 0, 0, 0)[:8], uint64(i))
 				sent = append(sent, frame)
 				waitFor(t, "room in the queues", func() bool {
-					return of(a, 2).Queued < 3<<20 && of(b, 1).Queued < 3<<20
+					return statsOf(a, 2).Queued < 3<<20 && statsOf(b, 1).Queued < 3<<20
 				})
 				if !a.Send(nodeID(2), 1, frame) || !b.Send(nodeID(1), 1, frame) {
 					t.Fatal("a queue with room takes no frame")
 				}
 			}
 			waitFor(t, "everything arrived", func() bool {
-				return len(atA.got()) == len(sent) && len(atB.got()) == len(sent)
+				return len(atA.receivedFrames()) == len(sent) && len(atB.receivedFrames()) == len(sent)
 			})
 			for i, frame := range sent {
-				if !bytes.Equal(atA.got()[i], frame) || !bytes.Equal(atB.got()[i], frame) {
+				if !bytes.Equal(atA.receivedFrames()[i], frame) ||
+					!bytes.Equal(atB.receivedFrames()[i], frame) {
 					t.Fatalf("frame %d of %d bytes is another one", i, len(frame))
 				}
 			}
-			waitFor(t, "figures", func() bool { return of(a, 2).Received == 500 && of(a, 2).Sent == 500 })
-			if s := of(a, 2); s.SentBytes != s.ReceivedBytes || s.Dropped != (Dropped{}) || !s.Accepted ||
+			waitFor(t, "figures", func() bool {
+				return statsOf(a, 2).Received == 500 &&
+					statsOf(a, 2).Sent == 500
+			})
+			if s := statsOf(a, 2); s.SentBytes != s.ReceivedBytes || s.Dropped != (DropCounts{}) ||
+				!s.Accepted ||
 				s.Held == 0 {
 				t.Errorf("figures: %+v", s)
 			}
@@ -111,20 +119,20 @@ func TestASlowPeerHoldsUpNobody(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		s := of(a, 2)
+		s := statsOf(a, 2)
 		if s.Dropped.Full == 0 || s.Queued > 100_000 || s.Held > 2*100_000+aliveBuffer {
 			t.Errorf("of the slow peer: %+v", s)
 		}
-		if len(got.got()) != 50 {
-			t.Errorf("the fast peer got %d frames", len(got.got()))
+		if len(got.receivedFrames()) != 50 {
+			t.Errorf("the fast peer got %d frames", len(got.receivedFrames()))
 		}
-		if a.Send(nodeID(3), 1, make([]byte, 1001)) || of(a, 3).Dropped.TooLarge != 1 {
+		if a.Send(nodeID(3), 1, make([]byte, 1001)) || statsOf(a, 3).Dropped.TooLarge != 1 {
 			t.Error("a frame beyond MaxFrame is sent")
 		}
 		close(release)
 		pass(0)
-		if s := of(a, 2); s.Sent+s.Dropped.Full != 1000 || of(b, 1).Received != s.Sent {
-			t.Errorf("frames without a trace: %+v, received %d", s, of(b, 1).Received)
+		if s := statsOf(a, 2); s.Sent+s.Dropped.Full != 1000 || statsOf(b, 1).Received != s.Sent {
+			t.Errorf("frames without a trace: %+v, received %d", s, statsOf(b, 1).Received)
 		}
 		a.Close()
 		b.Close()
@@ -145,8 +153,8 @@ func TestASlowReaderIsNotCutOff(t *testing.T) {
 			a.Send(nodeID(2), 1, make([]byte, 64<<10))
 		}
 		pass(time.Minute)
-		if s := of(a, 2); of(b, 1).Received != 10 || s.Connections != 1 || s.Sent != 10 {
-			t.Errorf("it got %d frames: %+v", of(b, 1).Received, s)
+		if s := statsOf(a, 2); statsOf(b, 1).Received != 10 || s.Connections != 1 || s.Sent != 10 {
+			t.Errorf("it got %d frames: %+v", statsOf(b, 1).Received, s)
 		}
 		a.Close()
 		b.Close()
@@ -162,12 +170,12 @@ func TestAnIdleConnectionStays(t *testing.T) {
 		synctest.Wait()
 		a.Send(nodeID(2), 1, make([]byte, 1<<20))
 		synctest.Wait()
-		large := of(a, 2).Held
+		large := statsOf(a, 2).Held
 		pass(time.Hour)
-		if s := of(a, 2); s.Connections != 1 || s.Failures != 0 {
+		if s := statsOf(a, 2); s.Connections != 1 || s.Failures != 0 {
 			t.Errorf("%+v", s)
 		}
-		if held := of(a, 2).Held + of(b, 1).Held; large < 1<<20 || held > 4*keptBuffer {
+		if held := statsOf(a, 2).Held + statsOf(b, 1).Held; large < 1<<20 || held > 4*keptBuffer {
 			t.Errorf("an idle connection keeps %d bytes, a busy one %d", held, large)
 		}
 		a.Close()
@@ -192,7 +200,7 @@ func TestReconnect(t *testing.T) {
 		pass(2 * time.Second) // long enough to count as a success
 		b.Close()
 		synctest.Wait()
-		if a.Send(nodeID(2), 1, nil) || of(a, 2).Dropped.Down != 1 {
+		if a.Send(nodeID(2), 1, nil) || statsOf(a, 2).Dropped.Down != 1 {
 			t.Error("a frame is queued without a connection")
 		}
 		ms := time.Millisecond
@@ -202,7 +210,7 @@ func TestReconnect(t *testing.T) {
 		}
 		b = serveOn(t, n, settings(2))
 		pass(3 * time.Second)
-		if s := of(a, 2); !s.Connected || s.Connections != 2 || s.Failures < 6 ||
+		if s := statsOf(a, 2); !s.Connected || s.Connections != 2 || s.Failures < 6 ||
 			!strings.Contains(s.LastError, "is down") {
 			t.Errorf("%+v", s)
 		}
@@ -285,11 +293,11 @@ func TestTwoVersionsSideBySide(t *testing.T) {
 				t.Errorf("to %d version %d, not %d", c.to, version, c.version)
 			}
 		}
-		if !strings.Contains(of(b, 3).LastError, OtherVersion.Error()) ||
+		if !strings.Contains(statsOf(b, 3).LastError, OtherVersion.Error()) ||
 			c.Totals().Refused[OtherVersion.Error()] == 0 {
-			t.Errorf("refused with %q", of(b, 3).LastError)
+			t.Errorf("refused with %q", statsOf(b, 3).LastError)
 		}
-		if a.Send(nodeID(2), 2, nil) || of(a, 2).Dropped.Version != 1 || !a.Send(nodeID(2), 1, nil) {
+		if a.Send(nodeID(2), 2, nil) || statsOf(a, 2).Dropped.Version != 1 || !a.Send(nodeID(2), 1, nil) {
 			t.Error("a frame goes out in a version that the peer does not speak")
 		}
 		synctest.Wait()
@@ -316,13 +324,14 @@ func TestForgetAndTheLimitOfPeers(t *testing.T) {
 		if err := a.Connect(nodeID(3)); err != Crowded {
 			t.Errorf("a second peer: %v", err)
 		}
-		if !strings.Contains(of(c, 1).LastError, Crowded.Error()) || of(a, 2).Connections != 1 {
-			t.Errorf("%+v", of(c, 1))
+		if !strings.Contains(statsOf(c, 1).LastError, Crowded.Error()) || statsOf(a, 2).Connections != 1 {
+			t.Errorf("%+v", statsOf(c, 1))
 		}
 		a.Forget(nodeID(2))
 		a.Forget(nodeID(2))
 		pass(10 * time.Second)
-		if of(b, 1).Accepted || !of(c, 1).Connected || len(a.Stats()) != 1 || len(b.Stats()) != 0 {
+		if statsOf(b, 1).Accepted || !statsOf(c, 1).Connected || len(a.Stats()) != 1 ||
+			len(b.Stats()) != 0 {
 			t.Errorf("after Forget: %+v %+v", a.Stats(), b.Stats())
 		}
 		if err := a.Connect(nodeID(1)); err != Itself {
@@ -341,10 +350,10 @@ func TestForgetAndTheLimitOfPeers(t *testing.T) {
 func TestBackoff(t *testing.T) {
 	b := Backoff{First: time.Second, Max: 10 * time.Second}
 	for failures, want := range map[int]time.Duration{1: 1, 2: 2, 3: 4, 4: 8, 5: 10, 1 << 40: 10} {
-		if got := b.after(failures, 0); got != want*time.Second {
+		if got := b.waitAfter(failures, 0); got != want*time.Second {
 			t.Errorf("after %d failures %s", failures, got)
 		}
-		if got := b.after(failures, 0.999); got < want*time.Second/2 || got > want*time.Second {
+		if got := b.waitAfter(failures, 0.999); got < want*time.Second/2 || got > want*time.Second {
 			t.Errorf("after %d failures with jitter %s", failures, got)
 		}
 	}

@@ -31,8 +31,8 @@ func (q *queue) take() (batch []byte, count int) {
 	return q.flight, count
 }
 
-// done says that the batch is written.
-func (q *queue) done() { q.flight = q.flight[:0] }
+// finishBatch says that the batch is written.
+func (q *queue) finishBatch() { q.flight = q.flight[:0] }
 
 // trim gives large buffers back while nothing waits.
 func (q *queue) trim() {
@@ -56,4 +56,4 @@ func (q *queue) clear() (waited int) {
 
 func (q *queue) bytes() int { return len(q.fill) + len(q.flight) }
 
-func (q *queue) held() int { return cap(q.fill) + cap(q.flight) }
+func (q *queue) heldBytes() int { return cap(q.fill) + cap(q.flight) }

@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// Dropped counts the frames to a peer that were not sent, by cause.
-type Dropped struct {
+// DropCounts counts the frames to a peer that were not sent, by cause.
+type DropCounts struct {
 	Down     uint64 // there was no connection
 	Full     uint64 // the queue was full
 	Lost     uint64 // the connection ended before they were wholly written
@@ -27,7 +27,7 @@ type Stats struct {
 
 	Sent, SentBytes         uint64 // frames of callers, written to the connection, and their bytes
 	Received, ReceivedBytes uint64 // frames given to the handler, and their bytes
-	Dropped                 Dropped
+	Dropped                 DropCounts
 	Connections             uint64 // handshakes that succeeded, of connections made by this node
 	Failures                uint64 // connections that could not be made, or ended
 	LastError               string // of the last failure; it stays after a later success

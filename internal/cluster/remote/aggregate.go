@@ -74,7 +74,7 @@ func (r *Remote) AggregateEach(ctx context.Context, list []source.Series, from, 
 
 // allHere reports whether this node alone answers for the series.
 func (r *Remote) allHere(list []source.Series) bool {
-	return !slices.ContainsFunc(list, func(s source.Series) bool { return !s.(*series).here() })
+	return !slices.ContainsFunc(list, func(s source.Series) bool { return !s.(*series).isLocal() })
 }
 
 // privates returns how many of the first series are of buckets that this node alone has.
@@ -125,7 +125,7 @@ type result struct {
 	resolve int
 }
 
-func (b *batch) past() int64 { return b.from + b.step*int64(b.count) }
+func (b *batch) endSlot() int64 { return b.from + b.step*int64(b.count) }
 
 // run asks for aggregates and digests, and for the slots of what differs.
 func (b *batch) run(ctx context.Context) error {
@@ -161,7 +161,7 @@ func (b *batch) run(ctx context.Context) error {
 // step that they are not of.
 func (b *batch) judge(t *target, res *result, young int) int {
 	res.resolve = 0
-	copies := alive(t.answers)
+	copies := latestAnswers(t.answers)
 	res.headers = make([]chunk.Header, b.count)
 	whole := slices.IndexFunc(copies, func(a *answer) bool { return a.headers != nil && !a.newer })
 	if whole < 0 || slices.ContainsFunc(t.answers, func(a *answer) bool { return a.newer }) {
@@ -191,12 +191,12 @@ func (b *batch) judge(t *target, res *result, young int) int {
 
 // hasHole reports whether damage took slots of the range from a copy.
 func (b *batch) hasHole(a *answer) bool {
-	return a.cost.MoreUnknown > 0 || len(within(a.cost.Unknown, b.from, b.past())) > 0
+	return a.cost.MoreUnknown > 0 || len(clipUnknown(a.cost.Unknown, b.from, b.endSlot())) > 0
 }
 
 // resolve aggregates merged slots, from a step on.
 func (b *batch) resolve(ctx context.Context, which []int, step int) error {
-	from, past := max(b.from+int64(step)*b.step, 0), b.past()
+	from, past := max(b.from+int64(step)*b.step, 0), b.endSlot()
 	for n := max(maxSlots/chunk.Slots, 1); len(which) > 0; {
 		some := which[:min(n, len(which))]
 		which = which[len(some):]
@@ -215,7 +215,7 @@ func (b *batch) resolve(ctx context.Context, which []int, step int) error {
 	return nil
 }
 
-func (b *batch) some(which []int) (keys [][]byte) {
+func (b *batch) keysOf(which []int) (keys [][]byte) {
 	for _, i := range which {
 		keys = append(keys, b.keys[i])
 	}
@@ -229,7 +229,7 @@ func (b *batch) extent(ctx context.Context, which []int, from,
 		kind:  askExtent,
 		from:  from,
 		count: int(past - from),
-	}, b.some(which))
+	}, b.keysOf(which))
 	for i := range targets {
 		lo, hi := extent(targets[i].answers)
 		switch {
@@ -246,11 +246,11 @@ func (b *batch) extent(ctx context.Context, which []int, from,
 
 // fold reads the slots [from, past) of series piece by piece, and adds them up from a step on.
 func (b *batch) fold(ctx context.Context, which []int, step int, from, past int64) error {
-	keys, folds := b.some(which), make([]fold, len(which))
+	keys, folds := b.keysOf(which), make([]fold, len(which))
 	for k, i := range which {
 		res := &b.results[i]
 		clear(res.headers[step:])
-		res.cost.Unknown = within(res.cost.Unknown, b.from, b.from+int64(step)*b.step)
+		res.cost.Unknown = clipUnknown(res.cost.Unknown, b.from, b.from+int64(step)*b.step)
 		folds[k] = fold{dst: res.headers, from: b.from, step: b.step, open: -1}
 	}
 	piece := min(max(int64(maxSlots/len(which)/chunk.Slots), 1)*chunk.Slots, maxPiece)

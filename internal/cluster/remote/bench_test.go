@@ -46,7 +46,7 @@ func (w *world) connect(tb testing.TB) {
 			},
 			Reached: func(id ring.ID, _ uint16, up bool) {
 				if !up {
-					calls[i].Gone(id)
+					calls[i].DropPeer(id)
 				}
 			},
 			MaxFrame: call.MaxFrame, QueueBytes: 4 << 20, MaxPeers: 8, HalfOpen: 4,

@@ -18,8 +18,8 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// patient ends a test that hangs.
-func patient(t *testing.T) context.Context {
+// testContext ends a test that hangs.
+func testContext(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
@@ -34,13 +34,13 @@ func TestASilentNodeIsHedged(t *testing.T) {
 	s := seriesOf(t, owners[0].remote.Source(), "b", "m.1")
 	want := seriesOf(t, w.one.source(), "b", "m.1")
 	got, model := make([]uint64, 5000), make([]uint64, 5000)
-	if _, err := s.Read(patient(t), begin, got); err != nil {
+	if _, err := s.Read(testContext(t), begin, got); err != nil {
 		t.Fatal(err)
 	}
 	_, err := want.Read(t.Context(), begin, model)
 	w.must(err)
 	headers, headersModel := make([]chunk.Header, 10), make([]chunk.Header, 10)
-	if _, err := s.Aggregate(patient(t), begin, 500, headers); err != nil {
+	if _, err := s.Aggregate(testContext(t), begin, 500, headers); err != nil {
 		t.Fatal(err)
 	}
 	_, err = want.Aggregate(t.Context(), begin, 500, headersModel)
@@ -50,7 +50,7 @@ func TestASilentNodeIsHedged(t *testing.T) {
 			t.Fatalf("slot %d: %x, %+v", i, got[i], headers[i/500])
 		}
 	}
-	if found, err := s.Exists(patient(t)); !found || err != nil {
+	if found, err := s.Exists(testContext(t)); !found || err != nil {
 		t.Error(found, err)
 	}
 	owners[2].set(func(n *node) { n.silent = true })
@@ -68,9 +68,9 @@ func TestTooFewCopies(t *testing.T) {
 	w.nodes[1].set(func(n *node) { n.down = true })
 	w.nodes[2].set(func(n *node) { n.down = true })
 	s := seriesOf(t, w.nodes[0].remote.Source(), "b", "m.1")
-	_, readErr := s.Read(patient(t), begin, make([]uint64, 10))
-	_, aggregateErr := s.Aggregate(patient(t), begin, 500, make([]chunk.Header, 10))
-	_, existErr := s.Exists(patient(t))
+	_, readErr := s.Read(testContext(t), begin, make([]uint64, 10))
+	_, aggregateErr := s.Aggregate(testContext(t), begin, 500, make([]chunk.Header, 10))
+	_, existErr := s.Exists(testContext(t))
 	for _, err := range []error{readErr, aggregateErr, existErr} {
 		var few *FewError
 		if !errors.As(err, &few) || few.R != 2 || len(few.Answered) != 1 || few.Answered[0] != "n0" ||
@@ -82,11 +82,11 @@ func TestTooFewCopies(t *testing.T) {
 	}
 	b, err := w.nodes[0].remote.Source().Bucket("b")
 	w.must(err)
-	if err := b.Metrics(patient(t), nil, func([]byte) bool { return true }); err == nil {
+	if err := b.Metrics(testContext(t), nil, func([]byte) bool { return true }); err == nil {
 		t.Error("metrics of too few copies are listed")
 	}
 	w.nodes[1].set(func(n *node) { n.down = false })
-	if _, err := s.Read(patient(t), begin, make([]uint64, 10)); err != nil {
+	if _, err := s.Read(testContext(t), begin, make([]uint64, 10)); err != nil {
 		t.Errorf("one is back: %v", err)
 	}
 }
@@ -168,7 +168,7 @@ func TestNodesThatAreBehind(t *testing.T) {
 		n.set(func(n *node) { n.notYet = true })
 		time.AfterFunc(100*time.Millisecond, func() { n.set(func(n *node) { n.notYet = false }) })
 		got := make([]uint64, 100)
-		if _, err := seriesOf(t, w.nodes[0].remote.Source(), "b", "m.2").Read(patient(t), begin,
+		if _, err := seriesOf(t, w.nodes[0].remote.Source(), "b", "m.2").Read(testContext(t), begin,
 			got); err != nil {
 			t.Fatal(err)
 		}
@@ -194,7 +194,7 @@ func TestBucketsOfOneNode(t *testing.T) {
 		n.write("new", "m", 0, 10, func(int64) uint64 { return point.FromInt(1) })
 	}
 	s, words := seriesOf(t, n.remote.Source(), "new", "m"), make([]uint64, 10)
-	if _, err := s.Read(patient(t), begin, words); err != nil || words[9] != point.FromInt(1) {
+	if _, err := s.Read(testContext(t), begin, words); err != nil || words[9] != point.FromInt(1) {
 		t.Fatalf("%x, %v", words, err)
 	}
 	if got := metricsOf(t, n.remote.Source(), "new", nil); len(got) != 1 || got[0] != "'m'" {
@@ -204,10 +204,10 @@ func TestBucketsOfOneNode(t *testing.T) {
 	w.must(err)
 	w.must(n.store.DeleteBucket("new"))
 	n.write("new", "m", 0, 10, func(int64) uint64 { return point.FromInt(2) })
-	_, readErr := s.Read(patient(t), begin, words)
-	_, addErr := s.Aggregate(patient(t), begin, 10, make([]chunk.Header, 1))
-	_, existErr := s.Exists(patient(t))
-	listErr := b.Metrics(patient(t), nil, func(key []byte) bool {
+	_, readErr := s.Read(testContext(t), begin, words)
+	_, addErr := s.Aggregate(testContext(t), begin, 10, make([]chunk.Header, 1))
+	_, existErr := s.Exists(testContext(t))
+	listErr := b.Metrics(testContext(t), nil, func(key []byte) bool {
 		t.Errorf("a metric %q", key)
 		return true
 	})
@@ -249,7 +249,7 @@ func TestTimestamps(t *testing.T) {
 		{Series: id, Slot: begin + 50, Value: replication.Value{Word: point.FromInt(5000), Time: later}}}
 	for _, n := range w.nodes {
 		values, times := make([]uint64, 100), make([]uint64, 100)
-		w.must(n.remote.ReadTimestamped(patient(t), info, key(t, "m"), begin, values, times))
+		w.must(n.remote.ReadTimestamped(testContext(t), info, key(t, "m"), begin, values, times))
 		for slot := range int64(100) {
 			want, at := point.FromInt(slot+1000), uint64(begin+slot)*1e9+uint64(slot%4*1000)
 			if slot%4 == 3 { // equal words: the later one
@@ -295,11 +295,11 @@ func TestStaleMarkers(t *testing.T) {
 			plain, marked, values, times := make([]uint64, 99), make([]uint64, 99), make([]uint64, 99),
 				make([]uint64, 99)
 			s := seriesOf(t, n.remote.Source(), "t", "m")
-			_, err := s.Read(patient(t), begin, plain)
+			_, err := s.Read(testContext(t), begin, plain)
 			w.must(err)
-			_, err = s.WithStale().Read(patient(t), begin, marked)
+			_, err = s.WithStale().Read(testContext(t), begin, marked)
 			w.must(err)
-			w.must(n.remote.ReadWithStale(patient(t), info, key(t, "m"), begin, values, times))
+			w.must(n.remote.ReadWithStale(testContext(t), info, key(t, "m"), begin, values, times))
 			for slot := range uint64(99) {
 				want := [3]uint64{point.FromInt(int64(slot)), point.Stale, point.Unset}[slot%3]
 				at := (begin + slot) * 1e9
@@ -321,7 +321,7 @@ func TestStaleMarkers(t *testing.T) {
 				}
 			}
 			var all [1]chunk.Header
-			if _, err := s.Aggregate(patient(t), begin, 99, all[:]); err != nil || all[0].Count != 33 ||
+			if _, err := s.Aggregate(testContext(t), begin, 99, all[:]); err != nil || all[0].Count != 33 ||
 				all[0].LastOff != 96 {
 				t.Fatalf("aggregate %+v, %v", all[0], err)
 			}
@@ -337,20 +337,20 @@ func TestPlainReads(t *testing.T) {
 	w.must(err)
 	for _, n := range w.nodes {
 		for _, name := range []string{"m.1", "m.7", "m.8", "none"} {
-			first, past, err := n.remote.Extent(patient(t), info, key(t, name), begin-1000, span+5000)
+			first, past, err := n.remote.Extent(testContext(t), info, key(t, name), begin-1000, span+5000)
 			if err != nil || name == "none" && first != past || name != "none" &&
 				(first > begin || past < begin+span) {
 				t.Errorf("%s: [%d, %d), %v", name, first-begin, past-begin, err)
 			}
 			got, times, want := make([]uint64, 3000), make([]uint64, 3000), make([]uint64, 3000)
 			w.must(w.one.store.Read(t.Context(), info, key(t, name), begin+4000, want))
-			w.must(n.remote.Read(patient(t), info, key(t, name), begin+4000, got))
+			w.must(n.remote.Read(testContext(t), info, key(t, name), begin+4000, got))
 			for i := range got {
 				if got[i] != want[i] {
 					t.Fatalf("%s: slot %d is %x, want %x", name, i, got[i], want[i])
 				}
 			}
-			w.must(n.remote.ReadTimestamped(patient(t), info, key(t, name), begin+4000, got, times))
+			w.must(n.remote.ReadTimestamped(testContext(t), info, key(t, name), begin+4000, got, times))
 			for i := range got {
 				if got[i] != want[i] || got[i] != 0 && times[i] != (begin+4000+uint64(i))*1e9 {
 					t.Fatalf("%s: slot %d is %x at %d", name, i, got[i], times[i])
@@ -374,7 +374,7 @@ func TestDifferencesAreTold(t *testing.T) {
 	}
 	of := w.nodes[2]
 	for _, name := range []string{"m.1", "m.2"} {
-		_, err := seriesOf(t, of.remote.Source(), "b", name).Aggregate(patient(t), begin, 60,
+		_, err := seriesOf(t, of.remote.Source(), "b", name).Aggregate(testContext(t), begin, 60,
 			make([]chunk.Header, span/60))
 		w.must(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// few is the error of a series of which not enough copies answer.
-func (g *gather) few(t *target) error {
+// tooFewError is the error of a series of which not enough copies answer.
+func (g *gather) tooFewError(t *target) error {
 	name := func(id ring.ID) string {
 		if m, ok := g.view.Member(id); ok {
 			return m.Name

@@ -118,7 +118,7 @@ func (n *node) open() {
 	n.remote, err = New(Options{
 		Self: n.id, View: func() *ring.View {
 			return n.w.view
-		}, Up: n.up, R: func(*ring.View, uint64) int { return n.w.r },
+		}, Up: n.isUp, R: func(*ring.View, uint64) int { return n.w.r },
 		Now: func() time.Time {
 			return n.w.now
 		}, Ready: func() bool { n.mu.Lock(); defer n.mu.Unlock(); return !n.notYet },
@@ -148,7 +148,7 @@ func (w *world) holders(partition int) (ids []ring.ID) {
 	return ids
 }
 
-func (n *node) up(id ring.ID) bool {
+func (n *node) isUp(id ring.ID) bool {
 	of := n.w.nodes[id[15]-1]
 	of.mu.Lock()
 	defer of.mu.Unlock()

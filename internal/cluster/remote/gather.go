@@ -44,13 +44,13 @@ type gather struct {
 
 	open   int // targets that are not done
 	events chan event
-	asks   []*asking
+	asks   []*nodeRequest
 	failed map[ring.ID]error
 	behind bool // a node has another ring, or does not serve yet
 }
 
-// asking is a request to a node.
-type asking struct {
+// nodeRequest is a request to a node.
+type nodeRequest struct {
 	node   ring.ID
 	which  []int // targets, in the order of its keys
 	done   int   // of these
@@ -62,7 +62,7 @@ type asking struct {
 
 // event is an answer to a question, or the end of all of them.
 type event struct {
-	of     *asking
+	of     *nodeRequest
 	answer *answer
 	err    error // of an end
 }
@@ -102,7 +102,7 @@ func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers
 			of.ids = append(of.ids, id)
 		}
 	}
-	least, besides := ring.Staying(v, r.o.Self, owners)
+	least, besides := ring.LeavingReadQuorum(v, r.o.Self, owners)
 	of.copies = max(r.o.R(v, bucket), least)
 	of.need += of.copies
 	if len(besides) > 0 && !slices.ContainsFunc(besides, func(id ring.ID) bool {
@@ -135,8 +135,8 @@ var errBehind = errors.New("the nodes do not agree on the ring yet")
 var errUnheard = errors.New("this node has not heard yet what the others keep: ask another node, " +
 	"or again in some seconds")
 
-// again reports whether a read may go well if it is begun again.
-func again(err error) bool { return errors.Is(err, errBehind) || errors.Is(err, errUnheard) }
+// isRetryable reports whether a read may go well if it is begun again.
+func isRetryable(err error) bool { return errors.Is(err, errBehind) || errors.Is(err, errUnheard) }
 
 // The waits until the nodes agree on the ring, and know of each other.
 const (
@@ -166,7 +166,7 @@ func (r *Remote) agreed(ctx context.Context, read func() error) error {
 		if r.o.Ready() {
 			err = read()
 		}
-		if err == nil || !again(err) || time.Since(began) > agreeFor {
+		if err == nil || !isRetryable(err) || time.Since(began) > agreeFor {
 			return err
 		}
 		timer := time.NewTimer(wait)
@@ -217,7 +217,7 @@ func (g *gather) askNext(ctx context.Context, wants func(t *target) bool) error 
 		}
 		more := 0
 		if wants(t) {
-			more = t.more()
+			more = t.nextReaders()
 		}
 		for ; more > 0 && t.asked < len(t.ids); more-- {
 			id := t.ids[t.asked]
@@ -238,9 +238,10 @@ func (g *gather) askNext(ctx context.Context, wants func(t *target) bool) error 
 	return nil
 }
 
-// more returns how many readers are to be asked next. A hint that is delivered while a read goes on
-// is at the owner before it is gone: owners are asked when those who keep hints have answered.
-func (t *target) more() int {
+// nextReaders returns how many readers are to be asked next. A hint that is delivered while a read
+// goes on is at the owner before it is gone: owners are asked when those who keep hints have
+// answered.
+func (t *target) nextReaders() int {
 	switch {
 	case t.asked < t.holders:
 		return t.holders - t.asked
@@ -273,7 +274,7 @@ func (g *gather) ask(ctx context.Context, id ring.ID, which []int) {
 			bytes += len(t.key) + 4
 			n++
 		}
-		a := &asking{node: id, which: which[:n], since: time.Now()}
+		a := &nodeRequest{node: id, which: which[:n], since: time.Now()}
 		g.asks = append(g.asks, a)
 		which = which[n:]
 		go g.await(ctx, a, &q)
@@ -281,7 +282,7 @@ func (g *gather) ask(ctx context.Context, id ring.ID, which []int) {
 }
 
 // await gives the answers of a node to the gather.
-func (g *gather) await(ctx context.Context, a *asking, q *request) {
+func (g *gather) await(ctx context.Context, a *nodeRequest, q *request) {
 	give := func(e event) error {
 		select {
 		case g.events <- e:
@@ -332,7 +333,7 @@ func (g *gather) take(ctx context.Context, e event) error {
 		e.answer.node = a.node
 		e.answer.hints = slices.Contains(t.ids[:t.holders], a.node)
 		t.answers = append(t.answers, e.answer)
-		if !g.enough(t) && t.waiting == 0 {
+		if !g.hasEnough(t) && t.waiting == 0 {
 			return g.askOne(ctx, a.which[a.done-1:a.done])
 		}
 		return g.settle(t)
@@ -342,7 +343,7 @@ func (g *gather) take(ctx context.Context, e event) error {
 }
 
 // end ends a request. What it did not answer others are asked.
-func (g *gather) end(ctx context.Context, a *asking, err error) error {
+func (g *gather) end(ctx context.Context, a *nodeRequest, err error) error {
 	left := a.which[a.done:]
 	if len(left) == 0 {
 		return nil
@@ -356,7 +357,7 @@ func (g *gather) end(ctx context.Context, a *asking, err error) error {
 		for _, i := range left {
 			t := &g.targets[i]
 			t.waiting--
-			none := g.nothing(a.node)
+			none := g.emptyAnswer(a.node)
 			none.hints = slices.Contains(t.ids[:t.holders], a.node)
 			t.answers = append(t.answers, none)
 		}
@@ -374,12 +375,12 @@ func (g *gather) end(ctx context.Context, a *asking, err error) error {
 }
 
 func (g *gather) knownHere() bool {
-	_, err := g.r.here(g.info.ID, g.info.Name)
+	_, err := g.r.localBucket(g.info.ID, g.info.Name)
 	return err == nil
 }
 
-// nothing is the answer of a node that has no such bucket.
-func (g *gather) nothing(id ring.ID) *answer {
+// emptyAnswer is the answer of a node that has no such bucket.
+func (g *gather) emptyAnswer(id ring.ID) *answer {
 	a := &answer{node: id}
 	switch g.q.kind {
 	case askAggregates:
@@ -409,7 +410,7 @@ func (g *gather) askOne(ctx context.Context, which []int) error {
 			}
 		}
 	}
-	return g.askNext(ctx, func(t *target) bool { return of[t] && !g.enough(t) })
+	return g.askNext(ctx, func(t *target) bool { return of[t] && !g.hasEnough(t) })
 }
 
 // hedge asks others beside those who have said nothing for too long.
@@ -426,9 +427,9 @@ func (g *gather) hedge(ctx context.Context, delay time.Duration) error {
 	return nil
 }
 
-// enough reports whether a target has as many answers as a read needs. One with a hole counts for
-// none, and those that tell whether copies are equal need one of what they are equal to.
-func (g *gather) enough(t *target) bool {
+// hasEnough reports whether a target has as many answers as a read needs. One with a hole counts
+// for none, and those that tell whether copies are equal need one of what they are equal to.
+func (g *gather) hasEnough(t *target) bool {
 	whole, full := 0, g.q.kind != askAggregates
 	for _, a := range t.answers {
 		if len(a.cost.Unknown) == 0 && a.cost.MoreUnknown == 0 {
@@ -444,21 +445,21 @@ func (g *gather) settle(t *target) error {
 	switch {
 	case t.done:
 		return nil
-	case g.enough(t):
+	case g.hasEnough(t):
 	case t.waiting > 0:
 		return nil
 	case t.asked < len(t.ids):
 		return nil // owners follow those who keep hints
 	case len(t.answers) < t.need:
-		return g.few(t)
+		return g.tooFewError(t)
 	}
 	t.done = true
 	g.open--
 	return nil
 }
 
-// within returns what of unknown ranges lies in the slots [from, past).
-func within(unknown []source.Unknown, from, past int64) (some []source.Unknown) {
+// clipUnknown returns what of unknown ranges lies in the slots [from, past).
+func clipUnknown(unknown []source.Unknown, from, past int64) (some []source.Unknown) {
 	for _, u := range unknown {
 		if u.From, u.Past = max(u.From, from), min(u.Past, past); u.From < u.Past {
 			some = append(some, u)

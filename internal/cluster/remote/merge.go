@@ -9,8 +9,8 @@ import (
 	"dalmatiner/internal/query/source"
 )
 
-// alive returns the answers of the highest incarnation. What the others have was deleted.
-func alive(answers []*answer) []*answer {
+// latestAnswers returns the answers of the highest incarnation. What the others have was deleted.
+func latestAnswers(answers []*answer) []*answer {
 	highest := uint64(0)
 	for _, a := range answers {
 		highest = max(highest, a.incarnation)
@@ -33,7 +33,7 @@ func merge(answers []*answer, from int64, dst, times []uint64) (cost source.Cost
 	for _, a := range answers {
 		cost.Add(a.cost)
 	}
-	copies := alive(answers)
+	copies := latestAnswers(answers)
 	for i, a := range copies {
 		switch {
 		case times != nil:
@@ -70,7 +70,7 @@ func unknownToAll(answers []*answer, from int64, dst []uint64) (all []source.Unk
 	}
 	lost := make([]int, len(dst)) // by how many
 	for _, a := range copies {
-		for _, u := range within(a.cost.Unknown, from, from+int64(len(dst))) {
+		for _, u := range clipUnknown(a.cost.Unknown, from, from+int64(len(dst))) {
 			for s := u.From - from; s < u.Past-from; s++ {
 				lost[s]++
 			}
@@ -104,7 +104,7 @@ func unknownToAll(answers []*answer, from int64, dst []uint64) (all []source.Unk
 		}
 		dst[s] = hinted(int64(s))
 		for _, a := range copies {
-			if len(within(a.cost.Unknown, from+int64(s), from+int64(s)+1)) == 0 {
+			if len(clipUnknown(a.cost.Unknown, from+int64(s), from+int64(s)+1)) == 0 {
 				dst[s] = max(dst[s], a.words[s])
 			}
 		}
@@ -112,10 +112,10 @@ func unknownToAll(answers []*answer, from int64, dst []uint64) (all []source.Unk
 	return all
 }
 
-// differing calls fn with the chunks [first, past) in which copies have other words, of those that
-// all know.
-func differing(answers []*answer, from int64, count int, fn func(first, past int64)) {
-	copies := alive(answers)
+// eachDiffering calls fn with the chunks [first, past) in which copies have other words, of those
+// that all know.
+func eachDiffering(answers []*answer, from int64, count int, fn func(first, past int64)) {
+	copies := latestAnswers(answers)
 	if len(copies) < len(answers) {
 		fn(from/chunk.Slots, (from+int64(count)-1)/chunk.Slots+1)
 		return

@@ -28,7 +28,7 @@ type listing struct {
 	prefix []byte
 	fn     func(key []byte) bool
 	given  map[metric.SeriesID]struct{} // to fn
-	some   map[metric.SeriesID]*few     // that were listed by fewer copies than a read needs
+	some   map[metric.SeriesID]*rareKey // that were listed by fewer copies than a read needs
 
 	view   *ring.View
 	parts  []listedPart // by number
@@ -42,9 +42,9 @@ type listedPart struct {
 	asked, waiting, got int // of its readers: got are complete answers
 }
 
-// more returns how many readers are to be asked next: as in a gather, those who keep hints answer
-// first.
-func (p *listedPart) more() int {
+// nextReaders returns how many readers are to be asked next: as in a gather, those who keep hints
+// answer first.
+func (p *listedPart) nextReaders() int {
 	switch {
 	case p.asked < p.holders:
 		return p.holders - p.asked
@@ -54,23 +54,23 @@ func (p *listedPart) more() int {
 	return max(p.need-p.got-p.waiting, 0)
 }
 
-// few is a key that not enough copies have listed: the others may have deleted it, or not have it
-// yet.
-type few struct {
+// rareKey is a key that not enough copies have listed: the others may have deleted it, or not have
+// it yet.
+type rareKey struct {
 	key    []byte
 	copies int
 }
 
 // keys are some keys of a node, or the end of all of them.
 type keys struct {
-	of    *listed
+	of    *keysRequest
 	list  []byte // each with its length in front
 	ended bool
 	err   error
 }
 
-// listed is a request for the keys of some partitions.
-type listed struct {
+// keysRequest is a request for the keys of some partitions.
+type keysRequest struct {
 	node       ring.ID
 	partitions []int
 	q          request
@@ -84,7 +84,7 @@ func (l *listing) run(outer context.Context) error {
 	ctx, cancel := context.WithCancel(outer)
 	defer cancel()
 	l.view, l.failed, l.behind = l.r.o.View(), map[ring.ID]error{}, false
-	l.some = map[metric.SeriesID]*few{}
+	l.some = map[metric.SeriesID]*rareKey{}
 	n := l.view.Partitions()
 	l.parts = make([]listedPart, n)
 	all := make([]int, n)
@@ -147,9 +147,9 @@ func (l *listing) ask(ctx context.Context, from chan<- keys,
 	byNode := make(map[ring.ID][]int)
 	for _, p := range partitions {
 		part := &l.parts[p]
-		for n := part.more(); n > 0; n-- {
+		for n := part.nextReaders(); n > 0; n-- {
 			if part.asked == len(part.ids) {
-				return 0, l.few(p)
+				return 0, l.tooFewError(p)
 			}
 			id := part.ids[part.asked]
 			part.asked++
@@ -158,19 +158,19 @@ func (l *listing) ask(ctx context.Context, from chan<- keys,
 		}
 	}
 	for id, list := range byNode {
-		go l.await(ctx, l.listed(id, list), from)
+		go l.await(ctx, l.newKeysRequest(id, list), from)
 	}
 	return len(byNode), nil
 }
 
-func (l *listing) listed(id ring.ID, partitions []int) *listed {
+func (l *listing) newKeysRequest(id ring.ID, partitions []int) *keysRequest {
 	q := request{kind: askMetrics, version: l.view.Version(), bucket: l.info.ID, name: l.info.Name,
 		prefix:     l.prefix,
 		partitions: make([]byte, (l.view.Partitions()+7)/8)}
 	for _, p := range partitions {
 		q.partitions[p/8] |= 1 << (p % 8)
 	}
-	return &listed{id, partitions, q}
+	return &keysRequest{id, partitions, q}
 }
 
 // take takes keys of a node, or has others asked in its place. It returns how many requests these
@@ -193,7 +193,7 @@ func (l *listing) take(ctx context.Context, from chan<- keys, k keys) (requests 
 	case errors.Is(k.err, buckets.ErrUnknown):
 		return 0, k.err
 	case call.CodeOf(k.err) == call.UnknownBucket:
-		if _, err := l.r.here(l.info.ID, l.info.Name); err != nil {
+		if _, err := l.r.localBucket(l.info.ID, l.info.Name); err != nil {
 			return 0, err
 		} // else it has nothing of the bucket yet, or no longer
 	default:
@@ -229,7 +229,7 @@ func (l *listing) count(from ring.ID, key []byte) bool {
 	part := &l.parts[l.view.Partition(id)]
 	if hint := slices.Contains(part.ids[:part.holders], from); hint || part.copies > 1 {
 		if f == nil {
-			f = &few{key: bytes.Clone(key)}
+			f = &rareKey{key: bytes.Clone(key)}
 			l.some[id] = f
 		}
 		if !hint {
@@ -245,7 +245,7 @@ func (l *listing) count(from ring.ID, key []byte) bool {
 }
 
 // await gives the keys of a node to the listing, some at a time.
-func (l *listing) await(ctx context.Context, of *listed, from chan<- keys) {
+func (l *listing) await(ctx context.Context, of *keysRequest, from chan<- keys) {
 	var list []byte
 	give := func(k keys) error {
 		select {
@@ -275,8 +275,8 @@ func (l *listing) await(ctx context.Context, of *listed, from chan<- keys) {
 	_ = give(keys{of: of, list: list, ended: true, err: err}) // else nobody waits
 }
 
-// few is the error of a partition of which not enough copies answer.
-func (l *listing) few(p int) error {
+// tooFewError is the error of a partition of which not enough copies answer.
+func (l *listing) tooFewError(p int) error {
 	g := gather{r: l.r, view: l.view, info: l.info, failed: l.failed, behind: l.behind}
 	t, part := target{partition: p}, &l.parts[p]
 	for _, id := range part.ids[:part.asked] {
@@ -284,5 +284,5 @@ func (l *listing) few(p int) error {
 			t.answers = append(t.answers, &answer{node: id})
 		}
 	}
-	return fmt.Errorf("listing metrics: %w", g.few(&t))
+	return fmt.Errorf("listing metrics: %w", g.tooFewError(&t))
 }

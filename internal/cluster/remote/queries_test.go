@@ -25,8 +25,8 @@ func (w *world) engine(of source.Source) *query.Engine {
 	}, Readers: query.NewReaders(2)}
 }
 
-// same compares two answers bit for bit, and returns the first.
-func (w *world) same(text string, opt query.Options, a, b source.Source) *query.Result {
+// requireSame compares two answers bit for bit, and returns the first.
+func (w *world) requireSame(text string, opt query.Options, a, b source.Source) *query.Result {
 	w.t.Helper()
 	got, gotErr := w.engine(a).Query(w.t.Context(), text, opt)
 	want, wantErr := w.engine(b).Query(w.t.Context(), text, opt)
@@ -107,16 +107,16 @@ func (w *world) fill(random *rand.Rand, spoil bool) {
 		_, err := n.store.EnsureBucket("b")
 		w.must(err)
 	}
-	type writing struct {
+	type seriesWriter struct {
 		n    *node
 		name string
 		of   func(int64) uint64
 		part part
 	}
-	var list []writing
+	var list []seriesWriter
 	for i := range 12 {
 		name, of := fmt.Sprintf("m.%d", i), value(i)
-		list = append(list, writing{w.one, name, of, part{0, span, nil}})
+		list = append(list, seriesWriter{w.one, name, of, part{0, span, nil}})
 		owners := w.owners("b", name)
 		bad := random.IntN(len(owners))
 		for k, n := range owners {
@@ -133,7 +133,7 @@ func (w *world) fill(random *rand.Rand, spoil bool) {
 					p.smaller = func(slot int64) bool { return slot/100%9 == 3 }
 				}
 			}
-			list = append(list, writing{n, name, of, p})
+			list = append(list, seriesWriter{n, name, of, p})
 		}
 	}
 	for at, step := int64(0), int64(1500); at < span; at += step {
@@ -226,7 +226,7 @@ func TestRule5HintsAnswerReads(t *testing.T) {
 	keeper.set(func(n *node) { n.down = true })
 	got := make([]uint64, 100)
 	read := func() error {
-		_, err := seriesOf(t, owners[0].remote.Source(), "b", "m.3").Read(patient(t), begin+3000, got)
+		_, err := seriesOf(t, owners[0].remote.Source(), "b", "m.3").Read(testContext(t), begin+3000, got)
 		return err
 	}
 	if err := read(); err != nil || got[7] != late(3007) {
@@ -270,7 +270,7 @@ func TestOwnersAreAskedBehindHints(t *testing.T) {
 	}
 	got := make([]uint64, 1)
 	before := owners[0].times() + owners[1].times()
-	if _, err := seriesOf(t, reader.remote.Source(), "b", "m.3").Read(patient(t), begin+3000,
+	if _, err := seriesOf(t, reader.remote.Source(), "b", "m.3").Read(testContext(t), begin+3000,
 		got); err != nil || got[0] != word {
 		t.Errorf("%x is read, %v", got[0], err)
 	}

@@ -312,7 +312,7 @@ func (d *decoder) record(r *fields.Reader) error {
 	case recordHead:
 		d.head(r)
 	case recordUnknown:
-		d.unknown(r)
+		d.readUnknown(r)
 	case recordHeaders:
 		d.next += int(r.UpTo(uint64(d.q.count)))
 		if a.headers == nil || d.next >= len(a.headers) {
@@ -361,8 +361,8 @@ func (d *decoder) head(r *fields.Reader) {
 	d.open, d.next = a, 0
 }
 
-// unknown reads a range of unknown slots, behind those that came before.
-func (d *decoder) unknown(r *fields.Reader) {
+// readUnknown reads a range of unknown slots, behind those that came before.
+func (d *decoder) readUnknown(r *fields.Reader) {
 	a := d.open
 	u := source.Unknown{From: int64(r.UpTo(buckets.MaxSlot))}
 	u.Past = u.From + int64(r.UpTo(buckets.MaxSlot))

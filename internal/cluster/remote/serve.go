@@ -40,7 +40,7 @@ func (r *Remote) Serve(ctx context.Context, _ ring.ID, request []byte,
 	if err == nil {
 		err = w.flush()
 	}
-	return coded(err)
+	return withCode(err)
 }
 
 // serves returns an error if this node does not answer who has a version of the ring.
@@ -62,8 +62,8 @@ func (r *Remote) serves(v ring.Version) error {
 	return nil
 }
 
-// coded gives an error the code that other nodes know.
-func coded(err error) error {
+// withCode gives an error the code that other nodes know.
+func withCode(err error) error {
 	switch refusal := (*memory.Refusal)(nil); {
 	case errors.Is(err, buckets.ErrUnknown):
 		return &call.Error{Code: call.UnknownBucket, Text: err.Error()}
@@ -73,8 +73,8 @@ func coded(err error) error {
 	return err
 }
 
-// here returns the bucket that is asked for, as this node has it.
-func (r *Remote) here(id uint64, name string) (buckets.Info, error) {
+// localBucket returns the bucket that is asked for, as this node has it.
+func (r *Remote) localBucket(id uint64, name string) (buckets.Info, error) {
 	info, err := r.o.Store.BucketByName(name)
 	if err == nil && info.ID != id {
 		err = buckets.Unknown(name) // another one has its name by now
@@ -84,7 +84,7 @@ func (r *Remote) here(id uint64, name string) (buckets.Info, error) {
 
 // listHere calls fn with the keys of the partitions that are asked for.
 func (r *Remote) listHere(ctx context.Context, q *request, fn func(key []byte) error) error {
-	info, err := r.here(q.bucket, q.name)
+	info, err := r.localBucket(q.bucket, q.name)
 	if err != nil {
 		return err
 	}
@@ -118,7 +118,7 @@ type copyOf struct {
 // and what they hold are valid during the call.
 func (r *Remote) answerHere(ctx context.Context, q *request,
 	each func(i int, a *answer) error) error {
-	info, err := r.here(q.bucket, q.name)
+	info, err := r.localBucket(q.bucket, q.name)
 	if err != nil {
 		return err
 	}
@@ -141,7 +141,7 @@ func (r *Remote) answerHere(ctx context.Context, q *request,
 		a := &answer{node: r.o.Self}
 		switch c := &list[i]; q.kind {
 		case askExists:
-			err = r.steady(c, a, func() (err error) { a.exists, err = c.Exists(); return err })
+			err = r.readSteady(c, a, func() (err error) { a.exists, err = c.Exists(); return err })
 			a.exists = a.exists || r.anyHint(c, a, 0, buckets.MaxSlot+1)
 		case askExtent:
 			err = r.extentHere(ctx, q, c, a)
@@ -176,8 +176,8 @@ func (r *Remote) owns(bucket uint64, key []byte) bool {
 		r.o.Copies(bucket)), r.o.Self)
 }
 
-// steady reads with the incarnation that a series had before and behind the read.
-func (r *Remote) steady(c *copyOf, a *answer, read func() error) error {
+// readSteady reads with the incarnation that a series had before and behind the read.
+func (r *Remote) readSteady(c *copyOf, a *answer, read func() error) error {
 	for {
 		a.incarnation = r.o.Incarnation(c.bucket, c.id)
 		if !c.owner {
@@ -222,7 +222,7 @@ func (r *Remote) pointsHere(ctx context.Context, q *request, list []copyOf,
 	for i := range list {
 		c := &list[i]
 		*a, may[0] = answer{node: r.o.Self}, false
-		err := r.steady(c, a, func() error { return b.May(ctx, q.keys[i:i+1], from, past, may) })
+		err := r.readSteady(c, a, func() error { return b.May(ctx, q.keys[i:i+1], from, past, may) })
 		if a.exists = may[0] || r.anyHint(c, a, from, past); err == nil {
 			err = each(i, a)
 		}
@@ -235,7 +235,7 @@ func (r *Remote) pointsHere(ctx context.Context, q *request, list []copyOf,
 
 // extentHere widens what the store says by the hints.
 func (r *Remote) extentHere(ctx context.Context, q *request, c *copyOf, a *answer) error {
-	err := r.steady(c, a, func() (err error) {
+	err := r.readSteady(c, a, func() (err error) {
 		a.first, a.past, err = c.Extent(ctx, q.from, int64(q.count))
 		return err
 	})
@@ -256,7 +256,7 @@ func (r *Remote) slotsHere(ctx context.Context, q *request, info *buckets.Info, 
 	if q.stale {
 		s = s.WithStale()
 	}
-	err := r.steady(c, a, func() error {
+	err := r.readSteady(c, a, func() error {
 		st, err := reader.Stats{}, error(nil)
 		if q.older {
 			st, err = s.ReadOlder(ctx, q.from, a.words)
@@ -288,14 +288,14 @@ func (r *Remote) slotsHere(ctx context.Context, q *request, info *buckets.Info, 
 			a.times[i] = held.Time
 		}
 		if row.Value.Word != point.Stale { // which would not overwrite what is unknown
-			a.cost.Unknown = without(a.cost.Unknown, int64(row.Slot))
+			a.cost.Unknown = exceptSlot(a.cost.Unknown, int64(row.Slot))
 		}
 	}
 	return err
 }
 
-// without takes a slot out of unknown ranges: a hint has it.
-func without(list []source.Unknown, slot int64) (rest []source.Unknown) {
+// exceptSlot takes a slot out of unknown ranges: a hint has it.
+func exceptSlot(list []source.Unknown, slot int64) (rest []source.Unknown) {
 	for _, u := range list {
 		if slot < u.From || slot >= u.Past {
 			rest = append(rest, u)

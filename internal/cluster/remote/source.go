@@ -80,13 +80,13 @@ type series struct {
 	stale bool // reads show stale markers
 }
 
-// here reports whether this node alone answers for the series.
-func (s *series) here() bool {
-	return s.of.private || s.of.r.alone(s.of.info.ID, s.key)
+// isLocal reports whether this node alone answers for the series.
+func (s *series) isLocal() bool {
+	return s.of.private || s.of.r.answersAlone(s.of.info.ID, s.key)
 }
 
-// alone reports whether this node alone answers for a series.
-func (r *Remote) alone(bucket uint64, key []byte) bool {
+// answersAlone reports whether this node alone answers for a series.
+func (r *Remote) answersAlone(bucket uint64, key []byte) bool {
 	v := r.o.View()
 	if r.o.R(v, bucket) > 1 || !r.o.Ready() {
 		return false
@@ -96,10 +96,10 @@ func (r *Remote) alone(bucket uint64, key []byte) bool {
 }
 
 func (s *series) Exists(ctx context.Context) (bool, error) {
-	if s.here() {
+	if s.isLocal() {
 		return s.local.Exists(ctx)
 	}
-	answers, err := s.of.r.one(ctx, s.of.info, request{kind: askExists}, s.key)
+	answers, err := s.of.r.askSeries(ctx, s.of.info, request{kind: askExists}, s.key)
 	if err != nil {
 		return false, err
 	}
@@ -108,18 +108,18 @@ func (s *series) Exists(ctx context.Context) (bool, error) {
 
 // exists reports whether a copy has a series that none knows as deleted since.
 func exists(answers []*answer) bool {
-	return slices.ContainsFunc(alive(answers), func(a *answer) bool { return a.exists })
+	return slices.ContainsFunc(latestAnswers(answers), func(a *answer) bool { return a.exists })
 }
 
 func (s *series) Read(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
-	if s.here() {
+	if s.isLocal() {
 		return s.local.Read(ctx, from, dst)
 	}
 	return s.read(ctx, from, dst, false)
 }
 
 func (s *series) ReadOlder(ctx context.Context, from int64, dst []uint64) (source.Cost, error) {
-	if s.here() {
+	if s.isLocal() {
 		return s.local.ReadOlder(ctx, from, dst)
 	}
 	return s.read(ctx, from, dst, true)
@@ -148,8 +148,8 @@ func (s *series) Aggregate(ctx context.Context, from, step int64,
 	return cost, err
 }
 
-// one asks about one series.
-func (r *Remote) one(ctx context.Context, info buckets.Info, q request,
+// askSeries asks about one series.
+func (r *Remote) askSeries(ctx context.Context, info buckets.Info, q request,
 	key []byte) ([]*answer, error) {
 	targets, err := r.gather(ctx, info, q, [][]byte{key})
 	if err != nil {
@@ -171,7 +171,7 @@ func (r *Remote) words(ctx context.Context, info buckets.Info, key []byte, dst, 
 		return source.Cost{}, ctx.Err()
 	}
 	q.kind, q.count, q.times = askSlots, len(dst), times != nil
-	answers, err := r.one(ctx, info, q, key)
+	answers, err := r.askSeries(ctx, info, q, key)
 	if err != nil {
 		return source.Cost{}, err
 	}
@@ -191,7 +191,7 @@ func (r *Remote) tell(info buckets.Info, key []byte, answers []*answer, from int
 		return
 	}
 	first, past := int64(0), int64(0)
-	differing(answers, from, int(min(int64(count), live-from)), func(lo, hi int64) {
+	eachDiffering(answers, from, int(min(int64(count), live-from)), func(lo, hi int64) {
 		if first >= past {
 			first = lo
 		}
@@ -218,10 +218,10 @@ func (r *Remote) Extent(ctx context.Context, info buckets.Info, key []byte, from
 	if n <= 0 {
 		return from, from, ctx.Err()
 	}
-	if r.alone(info.ID, key) {
+	if r.answersAlone(info.ID, key) {
 		return r.o.Store.Extent(ctx, info, key, from, n)
 	}
-	answers, err := r.one(ctx, info, request{
+	answers, err := r.askSeries(ctx, info, request{
 		kind:  askExtent,
 		from:  from,
 		count: int(min(n, buckets.MaxSlot)),
@@ -238,7 +238,7 @@ func (r *Remote) Extent(ctx context.Context, info buckets.Info, key []byte, from
 
 // extent returns what encloses the extents of copies.
 func extent(answers []*answer) (first, past int64) {
-	for _, a := range alive(answers) {
+	for _, a := range latestAnswers(answers) {
 		switch {
 		case a.first >= a.past:
 		case first >= past:
@@ -253,7 +253,7 @@ func extent(answers []*answer) (first, past int64) {
 // Read is store.Store.Read over all copies that a read needs.
 func (r *Remote) Read(ctx context.Context, info buckets.Info, key []byte, from int64,
 	dst []uint64) error {
-	if r.alone(info.ID, key) {
+	if r.answersAlone(info.ID, key) {
 		return r.o.Store.Read(ctx, info, key, from, dst)
 	}
 	_, err := r.words(ctx, info, key, dst, nil, request{from: from})
@@ -263,7 +263,7 @@ func (r *Remote) Read(ctx context.Context, info buckets.Info, key []byte, from i
 // ReadWithStale is store.Store.ReadWithStale over all copies that a read needs.
 func (r *Remote) ReadWithStale(ctx context.Context, info buckets.Info, key []byte, from int64,
 	values, timestamps []uint64) error {
-	if r.alone(info.ID, key) {
+	if r.answersAlone(info.ID, key) {
 		return r.o.Store.ReadWithStale(ctx, info, key, from, values, timestamps)
 	}
 	return r.pairs(ctx, info, key, values, timestamps, request{from: from, stale: true})
@@ -272,7 +272,7 @@ func (r *Remote) ReadWithStale(ctx context.Context, info buckets.Info, key []byt
 // ReadTimestamped is store.Store.ReadTimestamped over all copies that a read needs.
 func (r *Remote) ReadTimestamped(ctx context.Context, info buckets.Info, key []byte, from int64,
 	values, timestamps []uint64) error {
-	if r.alone(info.ID, key) {
+	if r.answersAlone(info.ID, key) {
 		return r.o.Store.ReadTimestamped(ctx, info, key, from, values, timestamps)
 	}
 	return r.pairs(ctx, info, key, values, timestamps, request{from: from})

@@ -54,7 +54,7 @@ func noneOfGone(err error, may []bool) error {
 
 // allAlone reports whether this node alone answers for all series.
 func (r *Remote) allAlone(bucket uint64, keys [][]byte) bool {
-	return !slices.ContainsFunc(keys, func(key []byte) bool { return !r.alone(bucket, key) })
+	return !slices.ContainsFunc(keys, func(key []byte) bool { return !r.answersAlone(bucket, key) })
 }
 
 // exist asks a question about many series that is answered with yes or no.

@@ -42,7 +42,7 @@ func (r *Replica) Account(batch replication.BatchID,
 		counts := CountsOf(c)
 		var err error
 		if token, err = r.o.Local.CountPoints(bucket, &counts); err != nil {
-			return 0, full(err)
+			return 0, wrapDiskFull(err)
 		}
 	}
 	delete(r.coordinated, batch.Number)

@@ -23,8 +23,8 @@ const (
 	adoptAge   = 5 * time.Second // of the oldest chunk that waits
 )
 
-// adopting are the chunks on their way into files.
-type adopting struct {
+// adoptQueue are the chunks on their way into files.
+type adoptQueue struct {
 	store  Local
 	logger *slog.Logger
 	clock  func() time.Time
@@ -32,7 +32,7 @@ type adopting struct {
 
 	// Of the caller of the replica:
 	under  map[replication.ChunkID]*series // chunks that do not show yet
-	order  []underway                      // the same, as they came
+	order  []hiddenChunk                   // the same, as they came
 	behind replication.ChunkID             // the last chunk of the change
 	coder  chunk.Encoder
 	asked  slots // what a chunk has that is asked for
@@ -47,8 +47,8 @@ type adopting struct {
 	taken, done uint64 // numbers of the last chunks that were taken, and that are in a file
 }
 
-// underway is a chunk that does not show yet.
-type underway struct {
+// hiddenChunk is a chunk that does not show yet.
+type hiddenChunk struct {
 	number uint64
 	id     replication.ChunkID
 	s      *series
@@ -62,7 +62,7 @@ func (r *Replica) Chunk(id replication.ChunkID) (c replication.Chunk) {
 	}
 	v := &r.asked
 	if err := r.index.read(v, s, int64(id.Number)*chunk.Slots, chunk.Slots); err != nil {
-		r.unread(s, err)
+		r.noteReadFailure(s, err)
 		return c
 	}
 	coder := &r.coder
@@ -94,7 +94,7 @@ func (r *Replica) define(chunks []replication.Chunk) error {
 		if err != nil || s == nil || s.bucket.info.HPTS || r.has(s) {
 			continue // chunk says what to do about it
 		}
-		t, err := r.into(s.bucket)
+		t, err := r.streamFor(s.bucket)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (r *Replica) chunk(c *replication.Chunk, order int) error {
 		return nil
 	case err != nil:
 		return err
-	case s != nil && r.adoptable(s, c, v):
+	case s != nil && r.canAdopt(s, c, v):
 		r.adopt(s, c, v)
 		return nil
 	}
@@ -146,7 +146,7 @@ func (r *Replica) chunk(c *replication.Chunk, order int) error {
 
 // decode sets v to what a chunk holds.
 func (v *slots) decode(c *replication.Chunk) (err error) {
-	v.words, v.times = resized(v.words, chunk.Slots), nil
+	v.words, v.times = resizeWords(v.words, chunk.Slots), nil
 	clear(v.words)
 	if err = chunk.DecodeRange(v.words, c.Words, 0); err == nil && len(c.Times) > 0 {
 		v.times = make([]uint64, chunk.Slots)
@@ -168,10 +168,10 @@ func (v *slots) decode(c *replication.Chunk) (err error) {
 	return nil
 }
 
-// adoptable reports whether a chunk can go into a file whole: the store has the series, nothing of
+// canAdopt reports whether a chunk can go into a file whole: the store has the series, nothing of
 // the chunk is here, and all of it is admitted. Chunks of a change come ascending: one that does
 // not may be there already, and not show yet.
-func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {
+func (r *Replica) canAdopt(s *series, c *replication.Chunk, v *slots) bool {
 	again := r.behind.Compare(c.ID) >= 0
 	r.behind = c.ID
 	if again || v.times != nil || s.bucket.info.HPTS || r.under[c.ID] == s ||
@@ -194,11 +194,11 @@ func (r *Replica) adoptable(s *series, c *replication.Chunk, v *slots) bool {
 			return false
 		}
 	}
-	return r.vacant(s, first) && r.o.Local.Expect(s.id)
+	return r.isVacant(s, first) && r.o.Local.Expect(s.id)
 }
 
-// vacant reports whether a chunk is known to hold nothing.
-func (r *Replica) vacant(s *series, first int64) bool {
+// isVacant reports whether a chunk is known to hold nothing.
+func (r *Replica) isVacant(s *series, first int64) bool {
 	if err := r.index.read(&r.writing.slots, s, first, chunk.Slots); err != nil ||
 		r.writing.slots.unknown != nil {
 		return false
@@ -215,7 +215,7 @@ func (r *Replica) vacant(s *series, first int64) bool {
 // wherever it came from.
 func (r *Replica) adopt(s *series, c *replication.Chunk, v *slots) {
 	first := int64(c.ID.Number) * chunk.Slots
-	r.index.wrote(s, first, first+chunk.Slots)
+	r.index.noteWrite(s, first, first+chunk.Slots)
 	of, _ := r.placeOf(s, first)
 	r.copied.addChunk(of, v.words, r.writing.now)
 	r.take(s, c.ID, flush.Adopted{Bucket: s.bucket.info.ID, ID: s.id, Incarnation: c.Incarnation,
@@ -223,7 +223,7 @@ func (r *Replica) adopt(s *series, c *replication.Chunk, v *slots) {
 }
 
 // take puts a chunk behind those that wait for a file.
-func (a *adopting) take(s *series, id replication.ChunkID, c flush.Adopted) {
+func (a *adoptQueue) take(s *series, id replication.ChunkID, c flush.Adopted) {
 	a.queue.Lock()
 	defer a.queue.Unlock()
 	if len(a.waiting) == 0 {
@@ -236,18 +236,18 @@ func (a *adopting) take(s *series, id replication.ChunkID, c flush.Adopted) {
 		a.under = make(map[replication.ChunkID]*series)
 	}
 	a.under[id] = s
-	a.order = append(a.order, underway{a.taken, id, s})
+	a.order = append(a.order, hiddenChunk{a.taken, id, s})
 }
 
-// Adopting returns how far chunks are on their way into files: see replication.Store.
-func (a *adopting) Adopting() (last uint64, waiting int64) {
+// AdoptProgress returns how far chunks are on their way into files: see replication.Store.
+func (a *adoptQueue) AdoptProgress() (last uint64, waiting int64) {
 	a.queue.Lock()
 	defer a.queue.Unlock()
 	return a.taken, a.bytes
 }
 
 // AdoptDue reports whether the chunks that wait are worth a file, or have waited long.
-func (a *adopting) AdoptDue() bool {
+func (a *adoptQueue) AdoptDue() bool {
 	a.queue.Lock()
 	defer a.queue.Unlock()
 	return len(a.waiting) > 0 && (a.bytes >= adoptBytes || a.clock().Sub(a.since) >= adoptAge)
@@ -256,7 +256,7 @@ func (a *adopting) AdoptDue() bool {
 // Adopt puts the chunks that wait into a file of the store, and returns the number of the last one
 // that is in any. On an error they wait for the next call. It may be called concurrently with
 // everything else.
-func (a *adopting) Adopt(ctx context.Context) (upTo uint64, err error) {
+func (a *adoptQueue) Adopt(ctx context.Context) (upTo uint64, err error) {
 	a.filing.Lock()
 	defer a.filing.Unlock()
 	a.queue.Lock()
@@ -281,8 +281,8 @@ func (a *adopting) Adopt(ctx context.Context) (upTo uint64, err error) {
 	return upTo, nil
 }
 
-// adopted lets chunks show that are in files by now.
-func (a *adopting) adopted() {
+// showAdopted lets chunks show that are in files by now.
+func (a *adoptQueue) showAdopted() {
 	if len(a.order) == 0 {
 		return
 	}
@@ -303,7 +303,7 @@ func (a *adopting) adopted() {
 
 // settle makes a slot show what is on its way to it: a chunk that does not show yet is put into a
 // file now.
-func (a *adopting) settle(s *series, slot int64) error {
+func (a *adoptQueue) settle(s *series, slot int64) error {
 	if len(a.order) == 0 ||
 		a.under[replication.ChunkID{Series: s.id, Number: uint64(slot / chunk.Slots)}] != s {
 		return nil
@@ -312,13 +312,13 @@ func (a *adopting) settle(s *series, slot int64) error {
 }
 
 // show puts all chunks into a file that do not show yet.
-func (a *adopting) show() error {
+func (a *adoptQueue) show() error {
 	if len(a.order) == 0 {
 		return nil
 	}
 	if _, err := a.Adopt(context.Background()); err != nil {
-		return full(err)
+		return wrapDiskFull(err)
 	}
-	a.adopted()
+	a.showAdopted()
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// encoded returns rows of a series in one chunk as a chunk.
-func encoded(rows []replication.Row) replication.Chunk {
+// encodeRows returns rows of a series in one chunk as a chunk.
+func encodeRows(rows []replication.Row) replication.Chunk {
 	words, times := make([]uint64, chunk.Slots), make([]uint64, chunk.Slots)
 	timed := false
 	for _, r := range rows {
@@ -68,9 +68,12 @@ func (m *model) give(t *rapid.T) {
 	}
 	var c, again replication.Change
 	for id, rows := range of {
-		c.Chunks = append(c.Chunks, encoded(rows))
-		if slices.ContainsFunc(m.hidden, func(h hidden) bool { return h.id == id && m.lives(h) }) {
-			again.Chunks = append(again.Chunks, encoded(rows))
+		c.Chunks = append(c.Chunks, encodeRows(rows))
+		if slices.ContainsFunc(m.hidden, func(h hiddenChunkModel) bool {
+			return h.id == id &&
+				m.lives(h)
+		}) {
+			again.Chunks = append(again.Chunks, encodeRows(rows))
 		}
 	}
 	// lets all show; which of its own chunks would do so as well is not easily said
@@ -79,7 +82,7 @@ func (m *model) give(t *rapid.T) {
 		m.show()
 	}
 	slices.SortFunc(c.Chunks, func(a, b replication.Chunk) int { return a.ID.Compare(b.ID) })
-	before, _ := m.Adopting()
+	before, _ := m.AdoptProgress()
 	at, err := m.Merge(c)
 	if err != nil {
 		t.Fatalf("%v", err)
@@ -95,10 +98,10 @@ func (m *model) give(t *rapid.T) {
 			m.apply(replication.Change{Rows: rows}, true, true)
 			continue
 		}
-		m.hidden = append(m.hidden, hidden{id, rows, m.time()})
+		m.hidden = append(m.hidden, hiddenChunkModel{id, rows, m.time()})
 		before++
 	}
-	if taken, _ := m.Adopting(); taken < before {
+	if taken, _ := m.AdoptProgress(); taken < before {
 		t.Fatalf("%d chunks were taken, %d do not show", taken, before)
 	}
 }
@@ -106,7 +109,7 @@ func (m *model) give(t *rapid.T) {
 // touch lets hidden chunks show where one of them is written to.
 func (m *model) touch(rows []replication.Row) {
 	for _, r := range rows {
-		if slices.ContainsFunc(m.hidden, func(h hidden) bool {
+		if slices.ContainsFunc(m.hidden, func(h hiddenChunkModel) bool {
 			return h.id == replication.ChunkID{Series: r.Series, Number: r.Slot / chunk.Slots} && m.lives(h)
 		}) {
 			m.show()
@@ -115,7 +118,9 @@ func (m *model) touch(rows []replication.Row) {
 }
 
 // lives reports whether the series of a hidden chunk was not deleted meanwhile.
-func (m *model) lives(h hidden) bool { return h.rows[0].Incarnation == m.incarnation(h.id.Series) }
+func (m *model) lives(h hiddenChunkModel) bool {
+	return h.rows[0].Incarnation == m.incarnation(h.id.Series)
+}
 
 // show lets hidden chunks show whose series were not deleted meanwhile.
 func (m *model) show() {
@@ -151,13 +156,13 @@ func TestAdoptedChunksAreOnDisk(t *testing.T) {
 	var chunks []replication.Chunk
 	for back := range uint64(3) {
 		chunks = append([]replication.Chunk{
-			encoded([]replication.Row{row(id, (number-10-back)*chunk.Slots+5, 7),
+			encodeRows([]replication.Row{row(id, (number-10-back)*chunk.Slots+5, 7),
 				row(id, (number-10-back)*chunk.Slots+6, 8)})}, chunks...)
 	}
 	if _, err := n.Merge(replication.Change{Chunks: chunks}); err != nil {
 		t.Fatal(err)
 	}
-	if taken, waiting := n.Adopting(); taken != 3 || waiting == 0 || n.AdoptDue() {
+	if taken, waiting := n.AdoptProgress(); taken != 3 || waiting == 0 || n.AdoptDue() {
 		t.Fatalf("%d chunks are taken, %d bytes", taken, waiting)
 	}
 	last := (number-10)*chunk.Slots + 5
@@ -187,7 +192,7 @@ func TestAdoptedChunksAreOnDisk(t *testing.T) {
 		t.Errorf("the account of copies has %d points", copies.Accepted)
 	}
 	// A smaller value does not overwrite what a chunk brings that does not show yet.
-	free := encoded([]replication.Row{row(id, (number-20)*chunk.Slots, 9)})
+	free := encodeRows([]replication.Row{row(id, (number-20)*chunk.Slots, 9)})
 	if _, err := n.Merge(replication.Change{Chunks: []replication.Chunk{free}}); err != nil {
 		t.Fatal(err)
 	}
@@ -201,7 +206,7 @@ func TestAdoptedChunksAreOnDisk(t *testing.T) {
 		t.Fatalf("%+v", v)
 	}
 	// A crash takes what is in no file.
-	free = encoded([]replication.Row{row(id, (number-30)*chunk.Slots, 9)})
+	free = encodeRows([]replication.Row{row(id, (number-30)*chunk.Slots, 9)})
 	if _, err := n.Merge(replication.Change{Chunks: []replication.Chunk{free}}); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +238,8 @@ func TestWhatWentIsNotAdopted(t *testing.T) {
 		n := newNode(t, nil)
 		id := n.series(n.bucket(t, "b", false), 1)
 		if _, err := n.Merge(replication.Change{
-			Chunks: []replication.Chunk{encoded([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
+			Chunks: []replication.Chunk{encodeRows([]replication.Row{row(id, today-7200,
+				7)})}}); err != nil {
 			t.Fatal(err)
 		}
 		r := row(id, today, 1)
@@ -258,7 +264,7 @@ func TestASeriesWaitsForItsChunk(t *testing.T) {
 	defer n.stop(t)
 	id := n.series(n.bucket(t, "b", false), 1)
 	if _, err := n.Merge(replication.Change{
-		Chunks: []replication.Chunk{encoded([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
+		Chunks: []replication.Chunk{encodeRows([]replication.Row{row(id, today-7200, 7)})}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := n.store.Flush(t.Context()); err != nil {
@@ -318,7 +324,7 @@ func TestChunksThatCameDamaged(t *testing.T) {
 	n := newNode(t, nil)
 	defer n.stop(t)
 	id := n.series(n.bucket(t, "b", false), 1)
-	good := encoded([]replication.Row{row(id, today, 7), row(id, today+1, 9)})
+	good := encodeRows([]replication.Row{row(id, today, 7), row(id, today+1, 9)})
 	for name, change := range map[string]func(c *replication.Chunk){
 		"cut":    func(c *replication.Chunk) { c.Words = c.Words[:len(c.Words)-1] },
 		"empty":  func(c *replication.Chunk) { c.Words = nil },

@@ -93,7 +93,7 @@ func BenchmarkChunks(b *testing.B) {
 		rows = append(rows,
 			replication.Row{Slot: uint64(i), Value: replication.Value{Word: point.FromInt(i * i % 1000)}})
 	}
-	given := encoded(rows)
+	given := encodeRows(rows)
 	at, points := 0, 0
 	for b.Loop() {
 		var c replication.Change
@@ -114,10 +114,10 @@ func BenchmarkChunks(b *testing.B) {
 			if _, err := n.Adopt(b.Context()); err != nil {
 				b.Fatal(err)
 			}
-			n.adopted()
+			n.showAdopted()
 		}
 	}
-	if taken, _ := n.Adopting(); taken != uint64(at) {
+	if taken, _ := n.AdoptProgress(); taken != uint64(at) {
 		b.Fatalf("%d of %d chunks are for files", taken, at)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")

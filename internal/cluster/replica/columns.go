@@ -16,8 +16,8 @@ import (
 // Beyond it they are looked up anew.
 const preparedSeries = 1 << 18
 
-// prepared are the groups whose series were looked up.
-type prepared struct {
+// preparedGroups are the groups whose series were looked up.
+type preparedGroups struct {
 	of     map[*replication.Group]*group
 	series int
 }
@@ -28,11 +28,11 @@ type group struct {
 	placed *intake.Placed // nil: none is
 }
 
-func (p *prepared) group(of *replication.Group, here int) *group {
+func (p *preparedGroups) group(of *replication.Group, here int) *group {
 	g := p.of[of]
 	if g == nil {
 		if p.of == nil || p.series+len(of.Series) > max(preparedSeries, here) {
-			*p = prepared{of: make(map[*replication.Group]*group)}
+			*p = preparedGroups{of: make(map[*replication.Group]*group)}
 		}
 		g = &group{series: make([]*series, len(of.Series))}
 		p.of[of] = g
@@ -45,7 +45,7 @@ func (p *prepared) group(of *replication.Group, here int) *group {
 func (r *Replica) column(c *replication.Column, order int) error {
 	g := r.prepared.group(c.Group, len(r.index.series))
 	list := g.series[c.From : c.From+len(c.Words)]
-	if !r.lookUp(g, list, c) || !plain(&list[0].bucket.info, c) {
+	if !r.lookUp(g, list, c) || !isPlain(&list[0].bucket.info, c) {
 		return r.columnInRows(c, order)
 	}
 	w, b, slot := &r.writing, list[0].bucket, int64(c.Slot)
@@ -59,13 +59,13 @@ func (r *Replica) column(c *replication.Column, order int) error {
 			return r.columnInRows(c, order)
 		}
 	}
-	t, err := r.into(b)
+	t, err := r.streamFor(b)
 	if t == nil {
-		return cmp.Or(err, r.writing.stale(len(list)))
+		return cmp.Or(err, r.writing.skipStale(len(list)))
 	}
 	w.counts.Accepted += len(list)
 	for _, s := range list {
-		r.wrote(s, slot)
+		r.notePoint(s, slot)
 	}
 	g.send(t, c)
 	return nil
@@ -132,9 +132,9 @@ func (g *group) place(t *stream) {
 	g.placed = t.rows.Place(keys)
 }
 
-// plain reports whether the store gives back the words of a column as they are, and a batch can
+// isPlain reports whether the store gives back the words of a column as they are, and a batch can
 // have them.
-func plain(info *buckets.Info, c *replication.Column) bool {
+func isPlain(info *buckets.Info, c *replication.Column) bool {
 	if info.HPTS || c.Slot >= buckets.MaxSlot {
 		return false
 	}

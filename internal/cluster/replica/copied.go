@@ -19,10 +19,10 @@ const copiedFor = 10 * time.Second
 // before is forgotten early.
 const maxCopied = 1 << 16
 
-// copied remembers which slots were unset until a copy from another node filled them, by a
+// copyMemory remembers which slots were unset until a copy from another node filled them, by a
 // comparison or a hint. Where the write itself comes behind it, its point is no duplicate: it is
 // received once.
-type copied struct {
+type copyMemory struct {
 	newer, older generation
 	number       int64 // of the newer generation: each begins with a multiple of copiedFor
 }
@@ -44,7 +44,7 @@ func placeOf(id metric.SeriesID, incarnation uint64, slot int64) (of uint64, at 
 }
 
 // turn begins another generation where it is time.
-func (c *copied) turn(now time.Time) {
+func (c *copyMemory) turn(now time.Time) {
 	number := now.UnixMilli() / copiedFor.Milliseconds()
 	switch {
 	case number == c.number:
@@ -58,7 +58,7 @@ func (c *copied) turn(now time.Time) {
 }
 
 // slots returns those of a chunk in the newer generation, to be added to.
-func (c *copied) slots(of uint64, now time.Time) *copiedSlots {
+func (c *copyMemory) slots(of uint64, now time.Time) *copiedSlots {
 	c.turn(now)
 	s := c.newer[of]
 	if s == nil {
@@ -75,12 +75,12 @@ func (c *copied) slots(of uint64, now time.Time) *copiedSlots {
 }
 
 // add notes that a copy has filled a slot.
-func (c *copied) add(of uint64, at int, now time.Time) {
+func (c *copyMemory) add(of uint64, at int, now time.Time) {
 	c.slots(of, now)[at/64] |= 1 << (at % 64)
 }
 
 // addChunk is add for the slots of a chunk that words set, of which there is one for each slot.
-func (c *copied) addChunk(of uint64, words []uint64, now time.Time) {
+func (c *copyMemory) addChunk(of uint64, words []uint64, now time.Time) {
 	s := c.slots(of, now)
 	for at, w := range words {
 		if w != point.Unset {
@@ -90,7 +90,7 @@ func (c *copied) addChunk(of uint64, words []uint64, now time.Time) {
 }
 
 // take reports whether a copy has filled a slot lately, and forgets it.
-func (c *copied) take(of uint64, at int, now time.Time) bool {
+func (c *copyMemory) take(of uint64, at int, now time.Time) bool {
 	c.turn(now)
 	bit, found := uint64(1)<<(at%64), false
 	for _, g := range []generation{c.newer, c.older} {
@@ -103,4 +103,4 @@ func (c *copied) take(of uint64, at int, now time.Time) bool {
 }
 
 // clear forgets everything: what is there may come anew.
-func (c *copied) clear() { c.newer, c.older = nil, nil }
+func (c *copyMemory) clear() { c.newer, c.older = nil, nil }

@@ -59,7 +59,7 @@ func TestACopyBeforeItsWriteIsNoDuplicate(t *testing.T) {
 // Copies of many chunks are remembered, whenever their slots are, and of too many those of the
 // generation before are not.
 func TestManyCopiesAreRemembered(t *testing.T) {
-	var c copied
+	var c copyMemory
 	var id metric.SeriesID
 	at := time.Unix(today, 0)
 	words := make([]uint64, chunk.Slots)

@@ -134,7 +134,7 @@ func (x *index) update(sh *share, most int) bool {
 	}
 	for window, t := range d.sheets {
 		if !t.valid {
-			d.work = x.anew(sh, window, t)
+			d.work = x.rebuildSheet(sh, window, t)
 			if !x.goOn(sh, &most) {
 				return false
 			}
@@ -239,8 +239,8 @@ func (x *index) scan(d *digests, s *series, most *int) {
 	}
 }
 
-// anew begins to make a sheet anew. One that is written to keeps the digests of its series.
-func (x *index) anew(sh *share, window int64, t *sheet) *work {
+// rebuildSheet begins to make a sheet anew. One that is written to keeps the digests of its series.
+func (x *index) rebuildSheet(sh *share, window int64, t *sheet) *work {
 	x.digests -= len(t.each)
 	*t = sheet{written: t.written, each: make(map[metric.SeriesID]uint64)}
 	for _, s := range sh.list {
@@ -258,7 +258,7 @@ const preparedDigests = 64
 // Prepare makes some digests of a share, and reports whether Windows has all: see
 // replication.Store.
 func (r *Replica) Prepare(of replication.Share) bool {
-	r.adopted()
+	r.showAdopted()
 	sh := r.index.share(of)
 	if sh.digests.work == nil { // else that was done when it began, and Windows does it again
 		r.index.refresh()
@@ -268,7 +268,7 @@ func (r *Replica) Prepare(of replication.Share) bool {
 
 // Windows returns the digests of the windows of a share that have points, in ascending order.
 func (r *Replica) Windows(of replication.Share) (list []replication.WindowDigest) {
-	r.adopted()
+	r.showAdopted()
 	r.index.refresh()
 	sh := r.index.share(of)
 	for !r.index.update(sh, math.MaxInt) {
@@ -290,7 +290,7 @@ func (r *Replica) Windows(of replication.Share) (list []replication.WindowDigest
 func (r *Replica) Chunks(of replication.Share, window uint64, after metric.SeriesID,
 	limit int) (list []replication.ChunkDigest, more bool) {
 	x := &r.index
-	r.adopted()
+	r.showAdopted()
 	x.refresh()
 	all := x.share(of).sorted()
 	at, found := slices.BinarySearchFunc(all, after, func(s *series, id metric.SeriesID) int {

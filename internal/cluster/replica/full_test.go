@@ -25,7 +25,7 @@ func TestPointsOfADeletedBucket(t *testing.T) {
 	if counts, _, err := n.Write(key(1, 0), change); !errors.Is(err, replication.ErrStaleBucket) {
 		t.Errorf("a write: %+v, %v", counts, err)
 	}
-	if _, _, ok := n.Seen(key(1, 0)); ok {
+	if _, _, ok := n.PriorResult(key(1, 0)); ok {
 		t.Error("the write counts as done")
 	}
 	if _, err := n.KeepHint(key(2, 0), replication.Hint{Number: 1, Change: change}); !errors.Is(err,

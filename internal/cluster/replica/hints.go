@@ -14,7 +14,7 @@ import (
 // hints are what other nodes missed.
 type hints struct {
 	list  []replication.HintInfo // by number
-	kept  []kept                 // of each of them
+	kept  []hintRecord           // of each of them
 	bytes int64                  // in memory
 	log   int64                  // bytes of their records
 	of    map[metric.SeriesID][]run
@@ -118,8 +118,8 @@ func (n *hintNames) keys(bucket uint64) (keys [][]byte) {
 	return keys
 }
 
-// kept is what a hint brings, what it takes, and where it is.
-type kept struct {
+// hintRecord is what a hint brings, what it takes, and where it is.
+type hintRecord struct {
 	change    replication.Change
 	lsn       wal.LSN
 	size, log int64 // bytes in memory and of its record
@@ -149,7 +149,7 @@ func (h *hints) put(of replication.Hint, lsn wal.LSN, record int, names Names) {
 	h.names.keep(&of.Change, names)
 	h.remove(of.Number)
 	i, _ := h.find(of.Number)
-	k := kept{of.Change, lsn, h.size(&of.Change), int64(record)}
+	k := hintRecord{of.Change, lsn, h.size(&of.Change), int64(record)}
 	h.list = slices.Insert(h.list, i, replication.HintInfo{
 		Number: of.Number,
 		For:    of.For,
@@ -198,7 +198,7 @@ func (h *hints) remove(number uint64) bool {
 	h.bytes -= h.kept[i].size
 	h.log -= h.kept[i].log
 	if i == 0 { // as a rule the oldest is delivered first
-		h.kept[0] = kept{}
+		h.kept[0] = hintRecord{}
 		h.list, h.kept = h.list[1:], h.kept[1:]
 	} else {
 		h.list, h.kept = slices.Delete(h.list, i, i+1), slices.Delete(h.kept, i, i+1)
@@ -225,7 +225,7 @@ func (j *journal) KeepHint(key replication.Key, h replication.Hint) (replication
 			"many; bring these nodes back, or raise cluster.hints_max",
 			replication.ErrFull, j.hints.bytes, j.o.MaxHintBytes, size)
 	}
-	e := &seen{key: key, counts: replication.Counts{Accepted: len(h.Change.Rows)}}
+	e := &priorResult{key: key, counts: replication.Counts{Accepted: len(h.Change.Rows)}}
 	rec, err := j.hintRecord(&h, e)
 	if err != nil {
 		return 0, err
@@ -266,7 +266,7 @@ func (j *journal) Hint(number uint64) (replication.Change, bool) {
 		return replication.Change{}, false
 	}
 	change := j.hints.kept[i].change
-	if gone := j.gone(&change); len(gone) > 0 {
+	if gone := j.goneSeries(&change); len(gone) > 0 {
 		change.Rows = slices.DeleteFunc(slices.Clone(change.Rows), func(row replication.Row) bool {
 			return gone[row.Series]
 		})
@@ -274,8 +274,8 @@ func (j *journal) Hint(number uint64) (replication.Change, bool) {
 	return change, true
 }
 
-// gone returns the series of a hint whose buckets are no more.
-func (j *journal) gone(c *replication.Change) map[metric.SeriesID]bool {
+// goneSeries returns the series of a hint whose buckets are no more.
+func (j *journal) goneSeries(c *replication.Change) map[metric.SeriesID]bool {
 	if j.o.Known == nil {
 		return nil
 	}

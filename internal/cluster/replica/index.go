@@ -97,13 +97,13 @@ func (x *index) load(ctx context.Context) error {
 	}
 	x.refresh()
 	err := x.o.Local.EachSeries(ctx, func(info buckets.Info, id metric.SeriesID, key []byte) bool {
-		if b := x.bucket(info.ID); b != nil && !x.private(info.Name) {
+		if b := x.bucket(info.ID); b != nil && !x.isPrivate(info.Name) {
 			x.add(id, b, bytes.Clone(key))
 		}
 		return true
 	})
 	x.o.Local.Incarnations(func(bucket uint64, id metric.SeriesID, incarnation uint64) bool {
-		if b := x.bucket(bucket); b != nil && !x.private(b.info.Name) {
+		if b := x.bucket(bucket); b != nil && !x.isPrivate(b.info.Name) {
 			x.raise(id, bucket, incarnation)
 		}
 		return true
@@ -111,11 +111,11 @@ func (x *index) load(ctx context.Context) error {
 	return err
 }
 
-func (x *index) private(name string) bool { return x.o.Private != nil && x.o.Private(name) }
+func (x *index) isPrivate(name string) bool { return x.o.Private != nil && x.o.Private(name) }
 
-func (x *index) partition(id metric.SeriesID) *partition { return x.at(x.o.Partition(id)) }
+func (x *index) partition(id metric.SeriesID) *partition { return x.partitionAt(x.o.Partition(id)) }
 
-func (x *index) at(number int) *partition {
+func (x *index) partitionAt(number int) *partition {
 	p := x.partitions[number]
 	if p == nil {
 		p = &partition{lives: make(map[metric.SeriesID]life)}
@@ -373,8 +373,8 @@ func (x *index) bounds(s *series) (from, past int64, err error) {
 	return s.from, s.past, nil
 }
 
-// wrote notes that slots of a series may hold points.
-func (x *index) wrote(s *series, from, past int64) {
+// noteWrite notes that slots of a series may hold points.
+func (x *index) noteWrite(s *series, from, past int64) {
 	if s.from >= s.past {
 		s.from, s.past = from, past
 	}

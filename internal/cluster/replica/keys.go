@@ -6,8 +6,8 @@ import (
 	"dalmatiner/internal/disk/wal"
 )
 
-// seen is what a write returned, for when it is sent again.
-type seen struct {
+// priorResult is what a write returned, for when it is sent again.
+type priorResult struct {
 	key     replication.Key
 	counts  replication.Counts
 	at      replication.Position // 0 after a start
@@ -24,7 +24,7 @@ type keys struct {
 // sender is the keys of a coordinator.
 type sender struct {
 	boot, below uint64 // numbers below of that boot, and all boots before, are settled
-	batches     map[uint64][]*seen
+	batches     map[uint64][]*priorResult
 	lowest      uint64 // no batch has a number below
 }
 
@@ -34,14 +34,14 @@ func (k *keys) sender(id ring.ID) *sender {
 	}
 	s := k.of[id]
 	if s == nil {
-		s = &sender{batches: make(map[uint64][]*seen)}
+		s = &sender{batches: make(map[uint64][]*priorResult)}
 		k.of[id] = s
 	}
 	return s
 }
 
 // find returns what is known of a key.
-func (k *keys) find(key replication.Key) *seen {
+func (k *keys) find(key replication.Key) *priorResult {
 	s := k.of[key.Batch.Coordinator]
 	if s == nil || s.boot != key.Batch.Boot {
 		return nil
@@ -55,7 +55,7 @@ func (k *keys) find(key replication.Key) *seen {
 }
 
 // add notes a key, unless it is settled.
-func (k *keys) add(e *seen) {
+func (k *keys) add(e *priorResult) {
 	b := e.key.Batch
 	s := k.sender(b.Coordinator)
 	k.settle(s, b.Boot, 0)
@@ -99,8 +99,9 @@ func (k *keys) drop(s *sender, number uint64) {
 	delete(s.batches, number)
 }
 
-// Seen returns what a Write or KeepHint with the key returned.
-func (j *journal) Seen(key replication.Key) (replication.Counts, replication.Position, bool) {
+// PriorResult returns what a Write or KeepHint with the key returned.
+func (j *journal) PriorResult(key replication.Key) (replication.Counts, replication.Position,
+	bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if e := j.keys.find(key); e != nil {
@@ -123,8 +124,8 @@ func (j *journal) Settle(batch replication.BatchID, below uint64) (old bool) {
 }
 
 // note keeps what became of a key. mu is held.
-func (j *journal) note(key replication.Key, counts replication.Counts) *seen {
-	e := &seen{key: key, counts: counts}
+func (j *journal) note(key replication.Key, counts replication.Counts) *priorResult {
+	e := &priorResult{key: key, counts: counts}
 	j.keys.add(e)
 	return e
 }

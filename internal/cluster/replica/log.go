@@ -47,7 +47,7 @@ func Open(o Options) (*Replica, error) {
 		streams:     make(map[uint64]*stream),
 		coordinated: make(map[uint64]uint64),
 	}
-	r.adopting = adopting{store: o.Local, logger: o.Logger, clock: o.Now, x: &r.index}
+	r.adoptQueue = adoptQueue{store: o.Local, logger: o.Logger, clock: o.Now, x: &r.index}
 	if err := r.index.load(context.Background()); err != nil {
 		return nil, err
 	}
@@ -209,24 +209,24 @@ func (j *journal) compact() error {
 	return j.log.RemoveBelow(cut)
 }
 
-// old is a record that is to be written again: of a hint, or of a key.
-type old struct {
+// liveRecord is a record that is to be written again: of a hint, or of a key.
+type liveRecord struct {
 	hint uint64
-	key  *seen
+	key  *priorResult
 }
 
 // oldRecords returns what lives in the log below a cut.
-func (j *journal) oldRecords(cut wal.LSN) (list []old) {
+func (j *journal) oldRecords(cut wal.LSN) (list []liveRecord) {
 	for i, k := range j.hints.kept {
 		if k.lsn < cut {
-			list = append(list, old{hint: j.hints.list[i].Number})
+			list = append(list, liveRecord{hint: j.hints.list[i].Number})
 		}
 	}
 	for _, s := range j.keys.of {
 		for _, batch := range s.batches {
 			for _, e := range batch {
 				if e.lsn != 0 && e.lsn < cut {
-					list = append(list, old{key: e})
+					list = append(list, liveRecord{key: e})
 				}
 			}
 		}
@@ -235,7 +235,7 @@ func (j *journal) oldRecords(cut wal.LSN) (list []old) {
 }
 
 // move writes records again, but those of what has gone meanwhile.
-func (j *journal) move(list []old, cut wal.LSN) error {
+func (j *journal) move(list []liveRecord, cut wal.LSN) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	for _, o := range list {

@@ -160,8 +160,8 @@ func key(number uint64, partition int) replication.Key {
 		Partition: partition, For: ring.ID{2}}
 }
 
-// eventually waits for a condition, with a deadline.
-func eventually(is func() bool) error {
+// waitFor waits for a condition, with a deadline.
+func waitFor(is func() bool) error {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(20 * time.Second); !is(); <-tick.C {

@@ -16,8 +16,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// lived is a slot as the model has it after an operation.
-type lived struct {
+// slotWrite is a slot as the model has it after an operation.
+type slotWrite struct {
 	op    int
 	value replication.Value
 }
@@ -38,8 +38,8 @@ type model struct {
 	op      int
 	durable int // operations up to it are on disk
 
-	cells        map[cell][]lived // the last one is what it is now
-	incarnations map[metric.SeriesID][]lived
+	cells        map[cell][]slotWrite // the last one is what it is now
+	incarnations map[metric.SeriesID][]slotWrite
 	keys         map[replication.Key]int // op
 	counts       map[replication.Key]replication.Counts
 	hints        map[uint64]replication.Change
@@ -48,19 +48,19 @@ type model struct {
 	number       uint64
 	at           replication.Position
 	copied       map[cell]time.Time // slots that a copy filled, and no write has named since
-	hidden       []hidden           // chunks that were taken and do not show yet
+	hidden       []hiddenChunkModel // chunks that were taken and do not show yet
 }
 
-// hidden is a chunk that was taken at a time.
-type hidden struct {
+// hiddenChunkModel is a chunk that was taken at a time.
+type hiddenChunkModel struct {
 	id   replication.ChunkID
 	rows []replication.Row
 	came time.Time
 }
 
 func newModel(t fataler, n *node) *model {
-	m := &model{node: n, cells: make(map[cell][]lived),
-		incarnations: make(map[metric.SeriesID][]lived), keys: make(map[replication.Key]int),
+	m := &model{node: n, cells: make(map[cell][]slotWrite),
+		incarnations: make(map[metric.SeriesID][]slotWrite), keys: make(map[replication.Key]int),
 		counts: make(map[replication.Key]replication.Counts), hints: make(map[uint64]replication.Change),
 		dropped: make(map[uint64]bool), young: make(map[uint64]int), copied: make(map[cell]time.Time),
 		slots: []uint64{today, today + 1, today - 1, today - 719, today - 720, today - 86_400,
@@ -155,10 +155,10 @@ func (m *model) apply(c replication.Change, copies, larger bool) (counts replica
 			continue
 		}
 		m.incarnations[d.Series] = append(m.incarnations[d.Series],
-			lived{m.op, replication.Value{Word: d.Incarnation}})
+			slotWrite{m.op, replication.Value{Word: d.Incarnation}})
 		for c := range m.cells {
 			if c.id == d.Series {
-				m.cells[c] = append(m.cells[c], lived{m.op, replication.Value{}})
+				m.cells[c] = append(m.cells[c], slotWrite{m.op, replication.Value{}})
 				delete(m.copied, c)
 			}
 		}
@@ -182,7 +182,7 @@ func (m *model) apply(c replication.Change, copies, larger bool) (counts replica
 			counts.Conflicting++
 		}
 		if held.Compare(r.Value) < 0 || !larger && r.Value.Word != point.Stale {
-			m.cells[at] = append(m.cells[at], lived{m.op, r.Value})
+			m.cells[at] = append(m.cells[at], slotWrite{m.op, r.Value})
 		}
 	}
 	return counts
@@ -276,7 +276,7 @@ func (m *model) drop(t *rapid.T) {
 	clear(m.copied)
 	for c := range m.cells {
 		if partitionOf(c.id) == n {
-			m.cells[c] = append(m.cells[c], lived{m.op, replication.Value{}})
+			m.cells[c] = append(m.cells[c], slotWrite{m.op, replication.Value{}})
 		}
 	}
 	if slices.Contains(m.Holds(), replication.Share{Partition: n}) {
@@ -284,8 +284,8 @@ func (m *model) drop(t *rapid.T) {
 	}
 }
 
-// later lets some seconds pass.
-func (m *model) later(t *rapid.T) {
+// passTime lets some seconds pass.
+func (m *model) passTime(t *rapid.T) {
 	m.node.now.Add(rapid.SampledFrom([]int64{4, 11}).Draw(t, "seconds"))
 }
 
@@ -322,7 +322,7 @@ func (m *model) fail(t *rapid.T) {
 	m.at, m.hidden = 0, nil
 	clear(m.copied)
 	for k, op := range m.keys {
-		switch counts, at, ok := m.Seen(k); {
+		switch counts, at, ok := m.PriorResult(k); {
 		case ok && (counts != m.counts[k] || at != 0):
 			t.Fatalf("%+v: %+v at %d, was %+v", k, counts, at, m.counts[k])
 		case ok && k.For != (ring.ID{9}):
@@ -334,18 +334,18 @@ func (m *model) fail(t *rapid.T) {
 		}
 	}
 	for c, list := range m.cells {
-		m.cells[c] = m.survived(t, list, m.Read(c.id, c.slot, c.slot+1)[0].Value, synced, c)
+		m.cells[c] = m.survivors(t, list, m.Read(c.id, c.slot, c.slot+1)[0].Value, synced, c)
 	}
 	for id, list := range m.incarnations {
-		m.incarnations[id] = m.survived(t, list, replication.Value{Word: m.Incarnation(id)}, synced, id)
+		m.incarnations[id] = m.survivors(t, list, replication.Value{Word: m.Incarnation(id)}, synced, id)
 	}
 	m.durable = m.op
 	m.hintsSurvived(t)
 }
 
-// survived returns what is left of what a slot was.
-func (m *model) survived(t *rapid.T, list []lived, found replication.Value, synced int,
-	what any) []lived {
+// survivors returns what is left of what a slot was.
+func (m *model) survivors(t *rapid.T, list []slotWrite, found replication.Value, synced int,
+	what any) []slotWrite {
 	t.Helper()
 	for i, l := range slices.Backward(list) {
 		if l.value == found {
@@ -391,7 +391,7 @@ func (m *model) hintsSurvived(t *rapid.T) {
 // prepare makes some digests, and leaves others for later.
 func (m *model) prepare(t *rapid.T) {
 	share := replication.Share{Partition: rapid.IntRange(0, partitions-1).Draw(t, "prepared")}
-	m.adopted()
+	m.showAdopted()
 	m.index.refresh()
 	for range rapid.IntRange(1, 3).Draw(t, "parts") {
 		m.index.update(m.index.share(share), rapid.IntRange(1, 4).Draw(t, "digests"))
@@ -412,7 +412,7 @@ func TestReplicaIsTheModel(t *testing.T) {
 			m.settle, m.check, func(t *rapid.T) {
 				m.sync(t)
 			}, m.flush, m.fail,
-			m.give, m.give, m.adopt, m.prepare, m.prepare, m.remove, m.drop, m.later}
+			m.give, m.give, m.adopt, m.prepare, m.prepare, m.remove, m.drop, m.passTime}
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
 			rapid.SampledFrom(steps).Draw(t, "step")(t)
 		}

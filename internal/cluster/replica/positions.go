@@ -11,31 +11,31 @@ import (
 // every start: what a start finds is on disk, and stands at 0.
 type positions struct {
 	last    replication.Position
-	pending []pending // ascending
+	pending []pendingPosition // ascending
 }
 
-// pending is what a position stands for: everything up to a token in the log of the store, and then
-// a key in the log of the replica. A key must not outlive its rows.
-type pending struct {
+// pendingPosition is what a position stands for: everything up to a token in the log of the store,
+// and then a key in the log of the replica. A key must not outlive its rows.
+type pendingPosition struct {
 	at    replication.Position
 	token write.Token
-	key   *seen // nil: none
+	key   *priorResult // nil: none
 }
 
 // next returns the position of something that was written. mu is held.
-func (j *journal) next(t write.Token, key *seen) replication.Position {
+func (j *journal) next(t write.Token, key *priorResult) replication.Position {
 	j.last++
 	if n := len(j.pending); key == nil && n > 0 && j.pending[n-1].key == nil {
 		// One entry for changes without a key that follow each other.
 		p := &j.pending[n-1]
-		p.at, p.token = j.last, later(p.token, t)
+		p.at, p.token = j.last, laterToken(p.token, t)
 		return j.last
 	}
-	j.pending = append(j.pending, pending{j.last, t, key})
+	j.pending = append(j.pending, pendingPosition{j.last, t, key})
 	return j.last
 }
 
-func later(a, b write.Token) write.Token {
+func laterToken(a, b write.Token) write.Token {
 	if a.Position < b.Position {
 		return b
 	}
@@ -50,7 +50,7 @@ func (j *journal) Durable(ctx context.Context, upTo replication.Position) error 
 	j.mu.Lock()
 	for _, p := range j.pending {
 		if p.at <= upTo {
-			token = later(token, p.token)
+			token = laterToken(token, p.token)
 		}
 	}
 	j.mu.Unlock()

@@ -26,20 +26,20 @@ func (v *slots) value(i int) replication.Value {
 
 // read reads slots of a series into v, n at most reader.MaxRead.
 func (x *index) read(v *slots, s *series, from, n int64) error {
-	v.words, v.unknown = resized(v.words, n), nil
+	v.words, v.unknown = resizeWords(v.words, n), nil
 	of, ctx := x.o.Local.Series(s.bucket.info, s.key).WithStale(), context.Background()
 	st, err := of.ReadCounted(ctx, from, v.words)
 	if err != nil {
 		return err
 	}
 	for _, u := range st.Unknown {
-		v.lost(n, u.From-from, u.Past-from)
+		v.markUnknown(n, u.From-from, u.Past-from)
 	}
 	if !s.bucket.info.HPTS {
 		v.times = nil
 		return nil
 	}
-	v.times = resized(v.times, n)
+	v.times = resizeWords(v.times, n)
 	words := make([]uint64, n)
 	if err := of.ReadTimestamped(ctx, from, words, v.times); err != nil {
 		return err
@@ -51,15 +51,15 @@ func (x *index) read(v *slots, s *series, from, n int64) error {
 		case w != point.Unset:
 			v.times[i], _ = s.bucket.info.TimestampWord(uint64(from)+uint64(i), v.times[i])
 		case v.words[i] != point.Unset: // its timestamp is lost
-			v.lost(n, int64(i), int64(i)+1)
+			v.markUnknown(n, int64(i), int64(i)+1)
 		}
 		v.words[i] = w
 	}
 	return nil
 }
 
-// lost marks slots as unknown.
-func (v *slots) lost(n, from, past int64) {
+// markUnknown marks slots as unknown.
+func (v *slots) markUnknown(n, from, past int64) {
 	if v.unknown == nil {
 		v.unknown = make([]bool, n)
 	}
@@ -68,7 +68,7 @@ func (v *slots) lost(n, from, past int64) {
 	}
 }
 
-func resized(words []uint64, n int64) []uint64 { return slices.Grow(words[:0], int(n))[:n] }
+func resizeWords(words []uint64, n int64) []uint64 { return slices.Grow(words[:0], int(n))[:n] }
 
 // Read returns the slots [from, past) of a series. Those that damage took, or that cannot be read,
 // are unknown.
@@ -83,7 +83,7 @@ func (r *Replica) Read(series metric.SeriesID, from, past uint64) []replication.
 		n := min(past-at, reader.MaxRead)
 		part := out[at-from:][:n]
 		if err := r.index.read(&v, s, int64(at), int64(n)); err != nil {
-			r.unread(s, err)
+			r.noteReadFailure(s, err)
 			for i := range part {
 				part[i].Unknown = true
 			}
@@ -97,8 +97,8 @@ func (r *Replica) Read(series metric.SeriesID, from, past uint64) []replication.
 	return out
 }
 
-// unread notes that a read has failed.
-func (r *Replica) unread(s *series, err error) {
+// noteReadFailure notes that a read has failed.
+func (r *Replica) noteReadFailure(s *series, err error) {
 	r.mu.Lock()
 	r.stats.Unread++
 	r.mu.Unlock()
@@ -121,7 +121,7 @@ func (r *Replica) Lives() uint64 { return r.index.raised }
 // caller must not change it.
 func (r *Replica) Deletions(partition int) []replication.Deletion {
 	if partition >= 0 {
-		return r.index.at(partition).sortedDeletions()
+		return r.index.partitionAt(partition).sortedDeletions()
 	}
 	var all []replication.Deletion
 	for _, p := range r.index.partitions {

@@ -39,12 +39,12 @@ func settledRecord(coordinator ring.ID, boot, below uint64) []byte {
 }
 
 // record returns the record of a key, with what its coordinator has settled.
-func (k *keys) record(e *seen) []byte {
+func (k *keys) record(e *priorResult) []byte {
 	b := appendKey([]byte{recordKey}, e)
 	return binary.AppendUvarint(b, k.sender(e.key.Batch.Coordinator).below)
 }
 
-func appendKey(b []byte, e *seen) []byte {
+func appendKey(b []byte, e *priorResult) []byte {
 	b = append(b, e.key.Batch.Coordinator[:]...)
 	for _, n := range []uint64{e.key.Batch.Boot, e.key.Batch.Number, uint64(e.key.Partition),
 		uint64(e.key.Further), uint64(e.key.Attempt)} {
@@ -58,8 +58,8 @@ func appendKey(b []byte, e *seen) []byte {
 	return b
 }
 
-func readKey(f *fields.Reader) *seen {
-	e := &seen{}
+func readKey(f *fields.Reader) *priorResult {
+	e := &priorResult{}
 	copy(e.key.Batch.Coordinator[:], f.Take(len(ring.ID{})))
 	e.key.Batch.Boot, e.key.Batch.Number = f.Uvarint(), f.Uvarint()
 	e.key.Partition, e.key.Further, e.key.Attempt = int(f.UpTo(maxInt)), int(f.UpTo(maxInt)),
@@ -73,7 +73,7 @@ func readKey(f *fields.Reader) *seen {
 }
 
 // hintRecord returns the record of a hint, with its key unless that is nil.
-func (j *journal) hintRecord(h *replication.Hint, e *seen) ([]byte, error) {
+func (j *journal) hintRecord(h *replication.Hint, e *priorResult) ([]byte, error) {
 	b := binary.AppendUvarint([]byte{recordHint}, h.Number)
 	b = append(b, h.For[:]...)
 	if e == nil {
@@ -89,7 +89,7 @@ type entry struct {
 	kind   byte
 	boot   uint64
 	number uint64 // of a hint; below which batches are settled
-	key    *seen
+	key    *priorResult
 	hint   replication.Hint
 	sender ring.ID
 	change []byte // of the hint, encoded

@@ -15,7 +15,7 @@ import (
 // Whatever a record is, parsing it ends, and one that is understood is what the program writes.
 func FuzzRecord(f *testing.F) {
 	var k keys
-	e := &seen{key: key(7, 3), counts: replication.Counts{Accepted: 1, Unconfirmed: 1 << 20}}
+	e := &priorResult{key: key(7, 3), counts: replication.Counts{Accepted: 1, Unconfirmed: 1 << 20}}
 	for _, rec := range [][]byte{bootRecord(1 << 60), dropRecord(9), settledRecord(ring.ID{1}, 5, 6),
 		k.record(e),
 		append(appendKey([]byte{recordHint, 1, 15: 0, 17: 1}, e), "change"...)} {
@@ -65,7 +65,8 @@ func TestKeysAreTheModel(t *testing.T) {
 				}
 				k.settle(k.sender(b.Coordinator), b.Boot, b.Number)
 			} else {
-				e := &seen{key: replication.Key{Batch: b, Attempt: rapid.IntRange(0, 1).Draw(t, "attempt")},
+				e := &priorResult{key: replication.Key{Batch: b,
+					Attempt: rapid.IntRange(0, 1).Draw(t, "attempt")},
 					counts: replication.Counts{Accepted: rapid.Int().Draw(t, "counts")}}
 				if _, ok := model[e.key]; ok {
 					continue
@@ -99,7 +100,7 @@ func TestKeyRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var k keys
 		small := rapid.IntRange(0, maxInt)
-		e := &seen{key: replication.Key{Partition: small.Draw(t, "partition"),
+		e := &priorResult{key: replication.Key{Partition: small.Draw(t, "partition"),
 			Further: small.Draw(t, "further"), Attempt: small.Draw(t, "attempt"),
 			Batch: replication.BatchID{Boot: rapid.Uint64().Draw(t, "boot"),
 				Number: rapid.Uint64().Draw(t, "number")}},

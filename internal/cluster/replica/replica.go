@@ -99,11 +99,11 @@ type Replica struct {
 	journal
 	index   index
 	streams map[uint64]*stream // by bucket
-	writing writing
-	copied  copied
+	writing changeWriter
+	copied  copyMemory
 
-	adopting
-	prepared prepared
+	adoptQueue
+	prepared preparedGroups
 
 	batch       uint64            // number of the last batch that this node coordinates
 	coordinated map[uint64]uint64 // buckets of batches; those without points are not here

@@ -56,7 +56,7 @@ func TestRuleOne(t *testing.T) {
 	n.copies = 1
 	write(4, replication.Counts{Conflicting: 1}, row(id, today, 4))
 	holds(today, 4)
-	if got, _, ok := n.Seen(key(3, p)); !ok || got.Duplicate != 2 {
+	if got, _, ok := n.PriorResult(key(3, p)); !ok || got.Duplicate != 2 {
 		t.Fatalf("%+v %t", got, ok)
 	}
 }
@@ -98,7 +98,7 @@ func TestNoRoom(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []account.Reason{account.DiskFull, account.Overload, account.Memory,
 		account.SeriesLimit} {
-		n := newNode(t, func(o *Options) { o.Points = refusing{o.Points, reason} })
+		n := newNode(t, func(o *Options) { o.Points = refusingPoints{o.Points, reason} })
 		id := n.series(n.bucket(t, "b", false), 1)
 		if _, _, err := n.Write(key(1, 0),
 			replication.Change{Rows: []replication.Row{row(id, today, 1)}}); !errors.Is(err,
@@ -109,15 +109,15 @@ func TestNoRoom(t *testing.T) {
 			err, replication.ErrFull) {
 			t.Errorf("%v: %v", reason, err)
 		}
-		if _, _, ok := n.Seen(key(1, 0)); ok {
+		if _, _, ok := n.PriorResult(key(1, 0)); ok {
 			t.Error("a write that was refused was seen")
 		}
 		n.stop(t)
 	}
 }
 
-// refusing refuses the points of all streams.
-type refusing struct {
+// refusingPoints refuses the points of all streams.
+type refusingPoints struct {
 	Points
 	reason account.Reason
 }
@@ -129,7 +129,7 @@ type refusingStream struct {
 	report func(write.Token, account.Counts)
 }
 
-func (p refusing) Open(b buckets.Info, how write.Options) (write.Stream, error) {
+func (p refusingPoints) Open(b buckets.Info, how write.Options) (write.Stream, error) {
 	s, err := p.Points.Open(b, how)
 	return &refusingStream{s, 0, p.reason, how.Report}, err
 }
@@ -219,7 +219,7 @@ func TestHintsOutliveACrash(t *testing.T) {
 		for i := range uint64(50) {
 			k := key(i+1, 1)
 			k.For = ring.ID{3}
-			if _, _, ok := n.Seen(k); ok != (i+1 >= 49) {
+			if _, _, ok := n.PriorResult(k); ok != (i+1 >= 49) {
 				t.Errorf("batch %d is seen: %t", i+1, ok)
 			}
 		}
@@ -260,7 +260,7 @@ func TestHintsAreBounded(t *testing.T) {
 	if err := keep(number); number < 3 || number > 9 || !errors.Is(err, replication.ErrFull) {
 		t.Fatalf("%d: %v", number, err)
 	}
-	if _, _, ok := n.Seen(key(number, 0)); ok {
+	if _, _, ok := n.PriorResult(key(number, 0)); ok {
 		t.Error("a hint that was refused was seen")
 	}
 	n.DropHint(1)
@@ -369,7 +369,7 @@ func TestExpiredChunksAreNotCompared(t *testing.T) {
 	for range 30 {
 		n.now.Add(3 * 720)
 		time := n.time()
-		if err := eventually(func() bool { return n.store.Now().Equal(time) }); err != nil {
+		if err := waitFor(func() bool { return n.store.Now().Equal(time) }); err != nil {
 			t.Fatal(err)
 		}
 		after := sum()
@@ -413,7 +413,7 @@ func TestDeletionsAreForgottenWithTheStore(t *testing.T) {
 	}
 	n.now.Add(int64((incarnation.TTL + 3*time.Hour) / time.Second))
 	for i := range 3 { // tombstones go first, then the memory of them
-		err := eventually(func() bool { return n.store.Now().Unix() == n.now.Load() })
+		err := waitFor(func() bool { return n.store.Now().Unix() == n.now.Load() })
 		if err == nil {
 			_, err = n.Merge(replication.Change{
 				Rows: []replication.Row{row(n.series(info, 3), uint64(n.now.Load())+uint64(i), 1)}})

@@ -47,8 +47,9 @@ func (r *Replica) stream(b *bucket) (*stream, error) {
 	return s, nil
 }
 
-// into returns the stream of a bucket, which gets points of the change; nil if the bucket is gone.
-func (r *Replica) into(b *bucket) (*stream, error) {
+// streamFor returns the stream of a bucket, which gets points of the change; nil if the bucket is
+// gone.
+func (r *Replica) streamFor(b *bucket) (*stream, error) {
 	t := r.writing.into
 	if t != nil && t.bucket == b {
 		return t, nil
@@ -57,7 +58,7 @@ func (r *Replica) into(b *bucket) (*stream, error) {
 	if errors.Is(err, buckets.ErrUnknown) {
 		return nil, nil
 	} else if err != nil {
-		return nil, full(err)
+		return nil, wrapDiskFull(err)
 	}
 	if r.writing.into = t; !t.used {
 		t.used = true
@@ -68,9 +69,9 @@ func (r *Replica) into(b *bucket) (*stream, error) {
 
 // put gives a point to the store.
 func (r *Replica) put(s *series, slot int64, v replication.Value) error {
-	t, err := r.into(s.bucket)
+	t, err := r.streamFor(s.bucket)
 	if t == nil {
-		return cmp.Or(err, r.writing.stale(1))
+		return cmp.Or(err, r.writing.skipStale(1))
 	}
 	p := &t.points[0]
 	*p = write.Point{Key: s.key, Slot: uint64(slot), Word: v.Word}
@@ -78,13 +79,13 @@ func (r *Replica) put(s *series, slot int64, v replication.Value) error {
 		p.Time = s.bucket.info.Timestamp(p.Slot, v.Time)
 	}
 	t.Append(t.points[:])
-	r.wrote(s, slot)
+	r.notePoint(s, slot)
 	return nil
 }
 
-// wrote notes that the store was given a point.
-func (r *Replica) wrote(s *series, slot int64) {
-	r.index.wrote(s, slot, slot+1)
+// notePoint notes that the store was given a point.
+func (r *Replica) notePoint(s *series, slot int64) {
+	r.index.noteWrite(s, slot, slot+1)
 	s.share.digests.change(&r.index, s, slot/windowSlots)
 }
 
@@ -99,15 +100,15 @@ func (r *Replica) commit() (err error) {
 			err = errors.Join(err, failed)
 			continue
 		}
-		w.token = later(w.token, token)
-		err = errors.Join(err, r.refused(t))
+		w.token = laterToken(w.token, token)
+		err = errors.Join(err, r.refusalError(t))
 	}
 	w.used, w.into = w.used[:0], nil
 	return err
 }
 
-// refused says what the refusals of a commit mean.
-func (r *Replica) refused(t *stream) error {
+// refusalError says what the refusals of a commit mean.
+func (r *Replica) refusalError(t *stream) error {
 	refused := t.counts.Refused
 	room := uint64(0)
 	for _, reason := range []account.Reason{account.DiskFull, account.SeriesLimit, account.Memory,
@@ -120,7 +121,7 @@ func (r *Replica) refused(t *stream) error {
 	if n := refused[account.BucketDeleted]; n > 0 {
 		refused[account.BucketDeleted] = 0
 		delete(r.streams, t.bucket.info.ID)
-		if err := errors.Join(t.Close(), r.writing.stale(int(n))); err != nil {
+		if err := errors.Join(t.Close(), r.writing.skipStale(int(n))); err != nil {
 			return err
 		}
 	}

@@ -18,8 +18,8 @@ import (
 	"dalmatiner/internal/write"
 )
 
-// writing is a change on its way into the store.
-type writing struct {
+// changeWriter is a change on its way into the store.
+type changeWriter struct {
 	token  write.Token
 	counts replication.Counts
 	left   Stats // what is left out of it
@@ -33,10 +33,10 @@ type writing struct {
 	now    time.Time
 }
 
-// stale leaves points of a deleted bucket out. Those that come first hand are refused, so that
+// skipStale leaves points of a deleted bucket out. Those that come first hand are refused, so that
 // nobody counts them as accepted; copies come from nodes that have not heard of the deletion yet,
 // and will drop theirs.
-func (w *writing) stale(points int) error {
+func (w *changeWriter) skipStale(points int) error {
 	w.left.Gone += int64(points)
 	if w.copies {
 		return nil
@@ -96,7 +96,7 @@ func (r *Replica) leftOut() {
 // change stores a change: deletions first, since rows are of the life behind them.
 func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 	w := &r.writing
-	*w = writing{
+	*w = changeWriter{
 		copies: copies,
 		larger: larger,
 		held:   w.held[:0],
@@ -108,9 +108,9 @@ func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 		return err
 	}
 	if err := r.delete(c.Deletions); err != nil {
-		return full(err)
+		return wrapDiskFull(err)
 	}
-	r.adopted()
+	r.showAdopted()
 	if err := r.define(c.Chunks); err != nil {
 		return err
 	}
@@ -143,8 +143,8 @@ func (r *Replica) change(c *replication.Change, copies, larger bool) error {
 	return errors.Join(r.overwrite(), r.commit())
 }
 
-// full makes an error say that there is no room, where it does.
-func full(err error) error {
+// wrapDiskFull makes an error say that there is no room, where it does.
+func wrapDiskFull(err error) error {
 	if errors.Is(err, write.ErrDiskFull) || errors.Is(err, deletion.ErrTooMany) {
 		return fmt.Errorf("%w: %w", replication.ErrFull, err)
 	}
@@ -177,7 +177,7 @@ func (r *Replica) delete(list []replication.Deletion) error {
 		} else if err != nil {
 			return err
 		}
-		r.writing.token = later(r.writing.token, t)
+		r.writing.token = laterToken(r.writing.token, t)
 		for _, d := range list {
 			x.raise(d.ID, id, d.Incarnation)
 			if s := x.series[d.ID]; s != nil {
@@ -203,7 +203,7 @@ func (r *Replica) row(row *replication.Row, order int) error {
 	value, ok := replication.Value{}, false
 	switch {
 	case s == nil:
-		if err := w.stale(1); err != nil {
+		if err := w.skipStale(1); err != nil {
 			return err
 		}
 	case row.Incarnation < r.Incarnation(row.Series): // of an earlier incarnation of the series
@@ -309,7 +309,7 @@ func (r *Replica) overwriteSome(rows []heldRow) error {
 	n := rows[len(rows)-1].slot - from + 1
 	if err := r.index.read(&w.slots, s, from, n); err != nil {
 		// Other copies have what is larger, and give it again.
-		r.unread(s, err)
+		r.noteReadFailure(s, err)
 		w.slots = slots{words: make([]uint64, n)}
 		if s.bucket.info.HPTS {
 			w.slots.times = make([]uint64, n)

@@ -46,7 +46,7 @@ func (c *Core) compareWindows(from ring.ID, m Compare) {
 	if !c.takesPart(m.Step) {
 		return
 	}
-	a := Compared{
+	a := CompareReply{
 		Step:      m.Step,
 		Deletions: m.Deletions != c.digestDeletions(m.Partition),
 		Through:   m.Through,
@@ -88,11 +88,11 @@ func findWindow(list []WindowDigest, from uint64) int {
 
 // shareDeletions takes deletions and gives those that are known here.
 func (c *Core) shareDeletions(from ring.ID, m ShareDeletions) {
-	if !c.takesPart(m.Step) || c.Deleted(m.Deletions) != nil {
+	if !c.takesPart(m.Step) || c.NoteDeletions(m.Deletions) != nil {
 		return
 	}
 	list, through := c.deletions(m.Partition, m.After, m.Through)
-	c.answerSynced(from, SharedDeletions{Step: m.Step, Through: through, Deletions: list})
+	c.answerSynced(from, ShareDeletionsReply{Step: m.Step, Through: through, Deletions: list})
 }
 
 // digestDeletions returns a digest of the deletions of a partition.
@@ -112,7 +112,7 @@ func (c *Core) answerChunks(from ring.ID, m CompareChunks) {
 	a := Difference{Step: m.Step, Through: m.Through}
 	mine, more := c.store.Chunks(m.share(), m.Window, m.After, c.config.Limits.Chunks)
 	if more {
-		a.Through = earlier(m.Through, mine[len(mine)-1].ID.Series)
+		a.Through = earlierID(m.Through, mine[len(mine)-1].ID.Series)
 	}
 	mine, theirs := upTo(mine, a.Through), upTo(m.Chunks, a.Through)
 	a.Chunks = len(mine)
@@ -135,7 +135,7 @@ func (c *Core) answerChunks(from ring.ID, m CompareChunks) {
 	c.answer(from, m.share(), a)
 }
 
-func earlier(a, b metric.SeriesID) metric.SeriesID {
+func earlierID(a, b metric.SeriesID) metric.SeriesID {
 	if bytes.Compare(a[:], b[:]) < 0 {
 		return a
 	}
@@ -172,7 +172,7 @@ func (c *Core) answerFill(from ring.ID, m Fill) {
 	}); c.endsComparison(err, from, m.share()) {
 		return
 	}
-	a := Filled{Step: m.Step}
+	a := FillReply{Step: m.Step}
 	a.Chunks, a.Given = chunksOf(c.store, m.Want, c.config.Limits.Points)
 	if len(m.Chunks) > 0 {
 		c.answerSynced(from, a)

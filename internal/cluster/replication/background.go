@@ -36,7 +36,7 @@ func (c *Core) Background() *Background { return c.background }
 
 // whenStored does something once all is on disk that this node has now.
 func (b *Background) whenStored(do func()) {
-	last, _ := b.core.store.Adopting()
+	last, _ := b.core.store.AdoptProgress()
 	if last <= b.adopted {
 		b.core.whenSynced(b.core.noted, do)
 		return
@@ -47,16 +47,16 @@ func (b *Background) whenStored(do func()) {
 // AwaitsFiles reports whether somebody waits for chunks that the store has to adopt.
 func (b *Background) AwaitsFiles() bool { return len(b.stored) > 0 }
 
-// Moved returns how many points comparisons have brought to this node and to others since it
+// MovedPoints returns how many points comparisons have brought to this node and to others since it
 // started.
-func (b *Background) Moved() uint64 { return b.core.stats.Moved + b.core.stats.Repaired }
+func (b *Background) MovedPoints() uint64 { return b.core.stats.Moved + b.core.stats.Repaired }
 
 // Pace says which part of Config.ComparePoints comparisons move in a tick from now on: above 0, at
 // most 1.
 func (b *Background) Pace(share float64) { b.core.compare.pace = share }
 
-// Adopted says that the chunks up to one are in files, on disk.
-func (b *Background) Adopted(t Time, upTo uint64) {
+// AdoptedUpTo says that the chunks up to one are in files, on disk.
+func (b *Background) AdoptedUpTo(t Time, upTo uint64) {
 	b.core.now = t
 	b.adopted = max(b.adopted, upTo)
 	for len(b.stored) > 0 && b.stored[0].last <= upTo {
@@ -66,9 +66,9 @@ func (b *Background) Adopted(t Time, upTo uint64) {
 	}
 }
 
-// crowded reports whether so many chunks wait to be adopted that no more are asked for.
-func (b *Background) crowded() bool {
-	_, waiting := b.core.store.Adopting()
+// isCrowded reports whether so many chunks wait to be adopted that no more are asked for.
+func (b *Background) isCrowded() bool {
+	_, waiting := b.core.store.AdoptProgress()
 	return waiting > maxAdopting
 }
 

@@ -9,39 +9,39 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// blank is a store that takes everything and keeps nothing, so that what remains is the cost of
-// Core.
-type blank struct {
+// emptyStore is a store that takes everything and keeps nothing, so that what remains is the cost
+// of Core.
+type emptyStore struct {
 	at   Position
 	busy bool // its digests are never all there
 }
 
-func (b *blank) log() Position { b.at++; return b.at }
+func (b *emptyStore) log() Position { b.at++; return b.at }
 
-func (b *blank) Write(_ Key, c Change) (Counts, Position, error) {
+func (b *emptyStore) Write(_ Key, c Change) (Counts, Position, error) {
 	return Counts{Accepted: c.Points()}, b.log(), nil
 }
-func (b *blank) Seen(Key) (Counts, Position, bool)         { return Counts{}, 0, false }
-func (b *blank) Settle(BatchID, uint64) bool               { return false }
-func (b *blank) Merge(Change) (Position, error)            { return b.log(), nil }
-func (b *blank) KeepHint(Key, Hint) (Position, error)      { return b.log(), nil }
-func (b *blank) DropHint(uint64)                           {}
-func (b *blank) Hints() []HintInfo                         { return nil }
-func (b *blank) Hint(uint64) (Change, bool)                { return Change{}, false }
-func (b *blank) Account(BatchID, Counts) (Position, error) { return b.log(), nil }
-func (b *blank) Incarnation(metric.SeriesID) uint64        { return 0 }
-func (b *blank) Lives() uint64                             { return 0 }
-func (b *blank) Deletions(int) []Deletion                  { return nil }
-func (b *blank) Windows(Share) []WindowDigest              { return nil }
-func (b *blank) Chunk(ChunkID) Chunk                       { return Chunk{} }
-func (b *blank) Prepare(Share) bool                        { return !b.busy }
-func (b *blank) Adopting() (uint64, int64)                 { return 0, 0 }
-func (b *blank) Holds() []Share                            { return nil }
-func (b *blank) Drop(Share)                                {}
+func (b *emptyStore) PriorResult(Key) (Counts, Position, bool)  { return Counts{}, 0, false }
+func (b *emptyStore) Settle(BatchID, uint64) bool               { return false }
+func (b *emptyStore) Merge(Change) (Position, error)            { return b.log(), nil }
+func (b *emptyStore) KeepHint(Key, Hint) (Position, error)      { return b.log(), nil }
+func (b *emptyStore) DropHint(uint64)                           {}
+func (b *emptyStore) Hints() []HintInfo                         { return nil }
+func (b *emptyStore) Hint(uint64) (Change, bool)                { return Change{}, false }
+func (b *emptyStore) Account(BatchID, Counts) (Position, error) { return b.log(), nil }
+func (b *emptyStore) Incarnation(metric.SeriesID) uint64        { return 0 }
+func (b *emptyStore) Lives() uint64                             { return 0 }
+func (b *emptyStore) Deletions(int) []Deletion                  { return nil }
+func (b *emptyStore) Windows(Share) []WindowDigest              { return nil }
+func (b *emptyStore) Chunk(ChunkID) Chunk                       { return Chunk{} }
+func (b *emptyStore) Prepare(Share) bool                        { return !b.busy }
+func (b *emptyStore) AdoptProgress() (uint64, int64)            { return 0, 0 }
+func (b *emptyStore) Holds() []Share                            { return nil }
+func (b *emptyStore) Drop(Share)                                {}
 
-func (b *blank) HintRows(metric.SeriesID, uint64, uint64) []Row { return nil }
-func (b *blank) Read(metric.SeriesID, uint64, uint64) []Slot    { return nil }
-func (b *blank) Chunks(Share, uint64, metric.SeriesID, int) ([]ChunkDigest, bool) {
+func (b *emptyStore) HintRows(metric.SeriesID, uint64, uint64) []Row { return nil }
+func (b *emptyStore) Read(metric.SeriesID, uint64, uint64) []Slot    { return nil }
+func (b *emptyStore) Chunks(Share, uint64, metric.SeriesID, int) ([]ChunkDigest, bool) {
 	return nil, false
 }
 
@@ -61,7 +61,7 @@ func trio(tb testing.TB, partitions int) map[ring.ID]*Core {
 	nodes := make(map[ring.ID]*Core)
 	for _, m := range config.Members {
 		nodes[m.ID] = New(Config{Self: m.ID, Boot: 1, W: 2, R: 1, Timeout: 1000, Resend: 100,
-			CompareMS: 1 << 40}, &blank{}, view, Time{})
+			CompareMS: 1 << 40}, &emptyStore{}, view, Time{})
 		for _, o := range config.Members {
 			nodes[m.ID].Peer(Time{}, o.ID, true)
 		}
@@ -76,7 +76,7 @@ func carry(nodes map[ring.ID]*Core) (replies []Reply) {
 		busy = false
 		for n := range byte(len(nodes)) {
 			from := nodes[copyID(n+1)]
-			from.Synced(Time{}, from.noted)
+			from.SyncedUpTo(Time{}, from.noted)
 			sends, answers := from.Take()
 			for _, s := range sends {
 				nodes[s.To].Receive(Time{}, from.config.Self, s.Message)

@@ -122,8 +122,8 @@ func (b *Buckets) Get(id uint64) (Bucket, bool) {
 	return of, ok
 }
 
-// Named returns what is known of one name: its buckets, and when it was deleted.
-func (b *Buckets) Named(name string) *Buckets {
+// ByName returns what is known of one name: its buckets, and when it was deleted.
+func (b *Buckets) ByName(name string) *Buckets {
 	out := NewBuckets()
 	if clock, ok := b.deleted[name]; ok {
 		out.deleted[name] = clock

@@ -79,14 +79,14 @@ func (c Change) InRows() Change {
 // out again.
 const groupSeries = 1 << 20
 
-// untouched are groups of whose series no deletion is known.
-type untouched struct {
+// undeletedGroups are groups of whose series no deletion is known.
+type undeletedGroups struct {
 	at     map[*Group]uint64 // Store.Lives, when that was found
 	series int
 }
 
 // has reports whether no deletion is known of any series of a group.
-func (u *untouched) has(g *Group, s Store) bool {
+func (u *undeletedGroups) has(g *Group, s Store) bool {
 	lives := s.Lives()
 	at, ok := u.at[g]
 	if ok && at == lives {
@@ -107,18 +107,18 @@ func (u *untouched) has(g *Group, s Store) bool {
 
 // lanes are groups by who owns their series, until somebody comes or goes.
 type lanes struct {
-	of     map[laned]*divided
+	of     map[laneKey]*groupLanes
 	series int
 }
 
-// laned is a group of series of a bucket of n copies.
-type laned struct {
+// laneKey is a group of series of a bucket of n copies.
+type laneKey struct {
 	group  *Group
 	copies int
 }
 
-// divided is the lanes of a group.
-type divided struct {
+// groupLanes is the lanes of a group.
+type groupLanes struct {
 	list  []lane
 	lives uint64 // Store.Lives, when touched was right
 }
@@ -134,13 +134,13 @@ type lane struct {
 }
 
 // lanesOf returns the lanes of a group.
-func (c *coordinator) lanesOf(of laned) []lane {
+func (c *coordinator) lanesOf(of laneKey) []lane {
 	if d := c.lanes.of[of]; d != nil && c.hold(d) {
 		return d.list
 	}
-	d := &divided{list: c.makeLanes(of), lives: c.store.Lives()}
+	d := &groupLanes{list: c.makeLanes(of), lives: c.store.Lives()}
 	if c.lanes.of == nil || c.lanes.series+len(of.group.Series) > groupSeries {
-		c.lanes = lanes{of: make(map[laned]*divided)}
+		c.lanes = lanes{of: make(map[laneKey]*groupLanes)}
 	}
 	if c.lanes.of[of] == nil {
 		c.lanes.series += len(of.group.Series)
@@ -150,7 +150,7 @@ func (c *coordinator) lanesOf(of laned) []lane {
 }
 
 // hold reports whether still no deletion is known of a series for which that was so.
-func (c *coordinator) hold(d *divided) bool {
+func (c *coordinator) hold(d *groupLanes) bool {
 	lives := c.store.Lives()
 	if d.lives == lives {
 		return true
@@ -164,7 +164,7 @@ func (c *coordinator) hold(d *divided) bool {
 	return true
 }
 
-func (c *coordinator) makeLanes(of laned) (list []lane) {
+func (c *coordinator) makeLanes(of laneKey) (list []lane) {
 	type kind struct {
 		home    int
 		touched bool
@@ -223,7 +223,7 @@ func (c *coordinator) divideColumns(parts []part, copies int, columns []Column) 
 	}
 	words := make([]uint64, 0, room)
 	for i := range columns {
-		for j, list := 0, c.lanesOf(laned{columns[i].Group, copies}); j < len(list); j++ {
+		for j, list := 0, c.lanesOf(laneKey{columns[i].Group, copies}); j < len(list); j++ {
 			column := list[j].cut(&columns[i], &words)
 			if len(column.Words) == 0 {
 				continue
@@ -253,7 +253,7 @@ func (c *coordinator) countColumns(copies int, columns []Column) {
 			}
 		case column.Group != whole:
 			whole = column.Group
-			for _, l := range c.lanesOf(laned{whole, copies}) {
+			for _, l := range c.lanesOf(laneKey{whole, copies}) {
 				for _, p := range l.partitions {
 					c.places[p]++
 				}

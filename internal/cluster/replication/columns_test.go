@@ -11,23 +11,23 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// remembering is a blank store that knows of deletions.
-type remembering struct {
-	blank
+// incarnationStore is a blank store that knows of deletions.
+type incarnationStore struct {
+	emptyStore
 	incarnations map[metric.SeriesID]uint64
 	lives        uint64
 }
 
-func (r *remembering) Incarnation(id metric.SeriesID) uint64 { return r.incarnations[id] }
-func (r *remembering) Lives() uint64                         { return r.lives }
+func (r *incarnationStore) Incarnation(id metric.SeriesID) uint64 { return r.incarnations[id] }
+func (r *incarnationStore) Lives() uint64                         { return r.lives }
 
-func (r *remembering) raise(id metric.SeriesID) {
+func (r *incarnationStore) raise(id metric.SeriesID) {
 	r.lives++
 	r.incarnations[id] = r.lives
 }
 
-// alone returns the protocol of the first of three nodes, of which it reaches the others.
-func alone(tb fataler, copies int, s Store) *Core {
+// singleCore returns the protocol of the first of three nodes, of which it reaches the others.
+func singleCore(tb fataler, copies int, s Store) *Core {
 	config := ring.Config{Number: 1, Partitions: 16, Copies: copies}
 	for n := range byte(3) {
 		config.Members = append(config.Members, ring.Member{ID: copyID(n + 1), Name: fmt.Sprint(n),
@@ -70,9 +70,9 @@ func TestABatchIsDividedWhole(t *testing.T) {
 		series = append(series, metric.Series(1, fmt.Append(nil, i)))
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		store := &remembering{incarnations: make(map[metric.SeriesID]uint64)}
+		store := &incarnationStore{incarnations: make(map[metric.SeriesID]uint64)}
 		copies := rapid.IntRange(1, 3).Draw(t, "copies")
-		c := alone(t, copies, store)
+		c := singleCore(t, copies, store)
 		groups := []*Group{{Series: series[:30]}, {Series: series[10:]}}
 		for range rapid.IntRange(1, 6).Draw(t, "batches") {
 			if rapid.IntRange(0, 2).Draw(t, "deleted") == 0 {

@@ -99,7 +99,7 @@ func (c *comparisons) tick() {
 	if !c.held {
 		// moves of a partition come one after another, so that it is whole before the next is begun
 		first := 0
-		c.startSome(&first, true, 2*c.config.Comparisons-1, len(c.pairs), c.alone)
+		c.startSome(&first, true, 2*c.config.Comparisons-1, len(c.pairs), c.movesAlone)
 		if slices.ContainsFunc(c.pairs, func(of candidate) bool {
 			return c.moves(of) && c.isUp(of.peer) && !c.runs(of.pair)
 		}) {
@@ -109,13 +109,14 @@ func (c *comparisons) tick() {
 	if c.now.Steady >= c.rest && !slices.ContainsFunc(c.running, func(p *pass) bool {
 		return p.soon
 	}) {
-		c.startSome(&c.soonAt, false, others, 1, c.soon)
+		c.startSome(&c.soonAt, false, others, 1, c.isUrgent)
 	}
 	c.due -= c.startSome(&c.at, false, others, c.due, func(candidate) bool { return true })
 }
 
-// came notes that a peer came up: it may lack what was written meanwhile, or have what is not here.
-func (c *comparisons) came(id ring.ID) {
+// noteUp notes that a peer came up: it may lack what was written meanwhile, or have what is not
+// here.
+func (c *comparisons) noteUp(id ring.ID) {
 	c.met[id] = c.now.Steady
 	for of, p := range c.passes {
 		if of.peer == id && !p.move { // pages that were equal may differ by now
@@ -133,10 +134,10 @@ func (c *comparisons) differs(of Share) {
 	}
 }
 
-// soon reports whether a pair does not wait for its turn: it was not compared since the peer came
-// up, or since a read has met a difference. One of these is under way at a time, and then none for
-// as long as it took.
-func (c *comparisons) soon(of candidate) bool {
+// isUrgent reports whether a pair does not wait for its turn: it was not compared since the peer
+// came up, or since a read has met a difference. One of these is under way at a time, and then none
+// for as long as it took.
+func (c *comparisons) isUrgent(of candidate) bool {
 	at, done := c.whole[of.pair]
 	wanted, is := c.wanted[of.Share]
 	return !done || at < c.met[of.peer] || is && at < wanted
@@ -158,22 +159,22 @@ func (c *comparisons) startSome(at *int, move bool, places, most int, those func
 		}
 		of := c.pairs[*at%len(c.pairs)]
 		*at++
-		if c.moves(of) == move && those(of) && !c.needless(of) && c.start(of) {
+		if c.moves(of) == move && those(of) && !c.isNeedless(of) && c.start(of) {
 			started++
 		}
 	}
 	return started
 }
 
-// needless reports whether a pair is compared and nothing can differ any more: of a share that was
-// given up.
-func (c *comparisons) needless(of candidate) bool {
+// isNeedless reports whether a pair is compared and nothing can differ any more: of a share that
+// was given up.
+func (c *comparisons) isNeedless(of candidate) bool {
 	return c.given[of.pair] && !c.view.Owns(c.config.Self, of.Partition, of.Copies)
 }
 
-// alone reports whether no pass moves the share of a pair. Two owners would bring a new one all of
-// it twice: of the second, digests say that it has the same.
-func (c *comparisons) alone(of candidate) bool {
+// movesAlone reports whether no pass moves the share of a pair. Two owners would bring a new one
+// all of it twice: of the second, digests say that it has the same.
+func (c *comparisons) movesAlone(of candidate) bool {
 	return !slices.ContainsFunc(c.running, func(p *pass) bool {
 		return p.move && p.of.Share == of.Share
 	})
@@ -259,10 +260,10 @@ func (c *comparisons) dropGiven() {
 	}
 }
 
-// Left returns of how many partitions, which it will own under the ring that it knows, this node
-// does not have yet all that the owners before it have. Where nothing is left, a change of that
-// ring can be finished.
-func (c *Core) Left() (partitions int) {
+// PendingPartitions returns of how many partitions, which it will own under the ring that it knows,
+// this node does not have yet all that the owners before it have. Where nothing is left, a change
+// of that ring can be finished.
+func (c *Core) PendingPartitions() (partitions int) {
 	for _, m := range c.compare.fetches {
 		if slices.ContainsFunc(m.from, func(id ring.ID) bool {
 			return !c.compare.fetched[pair{m.Share, id}]

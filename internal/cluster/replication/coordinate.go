@@ -146,8 +146,8 @@ func (c *coordinator) lowest() uint64 {
 // resend repeats what was not answered, and ends what took too long.
 func (c *coordinator) resend() { c.each(c.resendPart) }
 
-// written takes the answer of a target.
-func (c *coordinator) written(from ring.ID, m Written) {
+// handleWriteReply takes the answer of a target.
+func (c *coordinator) handleWriteReply(from ring.ID, m WriteReply) {
 	b := c.batches[m.Batch.Number]
 	if b == nil || m.Batch != b.id {
 		return
@@ -167,7 +167,7 @@ func (c *coordinator) written(from ring.ID, m Written) {
 		}
 		return
 	}
-	to := p.sent(m.Key, copyOf{from, m.For})
+	to := p.copySent(m.Key, copyOf{from, m.For})
 	if to == nil || to.has() {
 		return
 	}

@@ -27,13 +27,13 @@ var ErrStaleBucket = errors.New("the bucket was deleted")
 type Position uint64
 
 // Store is the data of this node. Its methods return at once: what they change is durable when
-// Core.Synced has been called with their Position. Changes are shared with messages that were not
-// sent yet, so nobody writes to their slices.
+// Core.SyncedUpTo has been called with their Position. Changes are shared with messages that were
+// not sent yet, so nobody writes to their slices.
 type Store interface {
 	// Write stores points of a batch that came first hand, and notes the key.
 	Write(key Key, c Change) (Counts, Position, error)
-	// Seen returns what a Write with the key returned, also before a restart.
-	Seen(key Key) (Counts, Position, bool)
+	// PriorResult returns what a Write with the key returned, also before a restart.
+	PriorResult(key Key) (Counts, Position, bool)
 	// Settle lets the keys of a coordinator go that are of older boots than that of the batch, or
 	// of this one with numbers below. It reports whether the batch is one of them by now.
 	Settle(batch BatchID, below uint64) (old bool)
@@ -69,9 +69,10 @@ type Store interface {
 	Chunks(of Share, window uint64, after metric.SeriesID, limit int) (list []ChunkDigest, more bool)
 	// Chunk returns a chunk; one without points if there is none, or it cannot be read.
 	Chunk(id ChunkID) Chunk
-	// Adopting returns the number of the last chunk that a Merge took for a file of its own, and the
-	// bytes of those that are in none yet. Until then nothing shows of them, and a crash takes them.
-	Adopting() (last uint64, waiting int64)
+	// AdoptProgress returns the number of the last chunk that a Merge took for a file of its own, and
+	// the bytes of those that are in none yet. Until then nothing shows of them, and a crash takes
+	// them.
+	AdoptProgress() (last uint64, waiting int64)
 	// Read returns slots of a series.
 	Read(series metric.SeriesID, from, past uint64) []Slot
 	// Holds returns the shares of which it has points.
@@ -161,16 +162,16 @@ type Core struct {
 	hint       uint64   // number of the last hint
 	waiting    []onSync // by position
 	background *Background
-	highest    uint64                // incarnation that was seen
-	asked      map[ring.ID]*learning // peers whose deletions are to be learned; nil: all are
+	highest    uint64                     // incarnation that was seen
+	asked      map[ring.ID]*learnProgress // peers whose deletions are to be learned; nil: all are
 	compare    *comparisons
 	relays     *relays
-	keeping    *keeping
+	keeping    *hintRegistry
 	reads      map[uint64]*read
 	stats      Stats
 
 	coordinator *coordinator
-	untouched   untouched
+	untouched   undeletedGroups
 
 	sends   []Send
 	replies []Reply
@@ -195,7 +196,7 @@ func New(c Config, s Store, v *ring.View, t Time) *Core {
 	}
 	core := &Core{config: c, store: s, view: v, now: t, up: map[ring.ID]bool{c.Self: true},
 		away:  make(map[ring.ID]bool),
-		asked: make(map[ring.ID]*learning),
+		asked: make(map[ring.ID]*learnProgress),
 		reads: make(map[uint64]*read)}
 	core.background = &Background{core: core}
 	core.compare = newComparisons(core)
@@ -225,31 +226,31 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 	switch m := m.(type) {
 	case Write:
 		c.write(from, m)
-	case Written:
-		c.coordinator.written(from, m)
+	case WriteReply:
+		c.coordinator.handleWriteReply(from, m)
 	case Deliver:
 		c.delivery(from, m)
-	case Delivered:
-		c.relays.delivered(from, m)
+	case DeliverReply:
+		c.relays.handleDeliverReply(from, m)
 	case Keeps:
 		c.keeping.hear(from, m)
-	case HeardKeeps:
-		c.keeping.heard(from, m)
+	case KeepsReply:
+		c.keeping.handleKeepsReply(from, m)
 	case AskKeeps:
 		if c.up[from] { // else it would not hear of hints that come now
 			c.keeping.answer(from)
 		}
 	case Learn:
 		c.tellDeletions(from, m)
-	case Known:
+	case LearnReply:
 		c.learnDeletions(from, m)
 	case Compare:
 		c.answerWindows(from, m)
-	case Compared:
-		c.compare.compared(from, m)
+	case CompareReply:
+		c.compare.handleCompareReply(from, m)
 	case ShareDeletions:
 		c.shareDeletions(from, m)
-	case SharedDeletions:
+	case ShareDeletionsReply:
 		c.compare.sharedDeletions(from, m)
 	case CompareChunks:
 		c.answerChunks(from, m)
@@ -257,17 +258,17 @@ func (c *Core) Receive(t Time, from ring.ID, m Message) {
 		c.compare.difference(from, m)
 	case Fill:
 		c.answerFill(from, m)
-	case Filled:
-		c.compare.filled(from, m)
+	case FillReply:
+		c.compare.handleFillReply(from, m)
 	case Fetch:
 		c.answerFetch(from, m)
-	case Fetched:
+	case FetchReply:
 		c.takeFetched(from, m)
 	}
 }
 
-// Synced says that the log is on disk up to a position.
-func (c *Core) Synced(t Time, upTo Position) {
+// SyncedUpTo says that the log is on disk up to a position.
+func (c *Core) SyncedUpTo(t Time, upTo Position) {
 	c.now = t
 	c.synced = max(c.synced, upTo)
 	for len(c.waiting) > 0 && c.waiting[0].at <= c.synced {
@@ -297,17 +298,17 @@ func (c *Core) Peer(t Time, id ring.ID, up bool) {
 	c.up[id] = up
 	c.keeping.peer(id, up)
 	if up {
-		c.compare.came(id)
+		c.compare.noteUp(id)
 	}
 	c.coordinator.plan()
 }
 
-// Paused says that this node did not run for so long that others may take it for down: it has
-// missed what they told, as after a start. It serves again when it has learned what it missed of
-// all that are up by the next Tick.
-func (c *Core) Paused(t Time) {
+// RejoinAfterPause says that this node did not run for so long that others may take it for down: it
+// has missed what they told, as after a start. It serves again when it has learned what it missed
+// of all that are up by the next Tick.
+func (c *Core) RejoinAfterPause(t Time) {
 	c.now = t
-	c.asked = make(map[ring.ID]*learning)
+	c.asked = make(map[ring.ID]*learnProgress)
 	for _, m := range c.view.Members() {
 		if m.ID != c.config.Self && c.up[m.ID] {
 			c.Peer(t, m.ID, false)
@@ -348,9 +349,9 @@ func (c *Core) whenSynced(at Position, do func()) {
 // isUp reports whether a node is asked as an owner.
 func (c *Core) isUp(id ring.ID) bool { return c.up[id] && !c.away[id] }
 
-// Deleted notes deletions that are news, also such that other nodes told of beside the protocol.
-// They are on disk when the log is synced up to Noted.
-func (c *Core) Deleted(list []Deletion) error {
+// NoteDeletions notes deletions that are news, also such that other nodes told of beside the
+// protocol. They are on disk when the log is synced up to AwaitedPosition.
+func (c *Core) NoteDeletions(list []Deletion) error {
 	var news []Deletion
 	for _, d := range list {
 		c.highest = max(c.highest, d.Incarnation)

@@ -101,8 +101,8 @@ func (c *relays) recipients(h HintInfo) (list []ring.ID) {
 	return list
 }
 
-// delivered notes who has a hint.
-func (c *relays) delivered(from ring.ID, m Delivered) {
+// handleDeliverReply notes who has a hint.
+func (c *relays) handleDeliverReply(from ring.ID, m DeliverReply) {
 	r := c.deliver[m.ID.Number]
 	if r == nil || m.ID.Node != c.config.Self || m.ID.Boot != c.config.Boot {
 		return

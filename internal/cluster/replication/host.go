@@ -5,9 +5,9 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Noted returns up to which position somebody waits for the log: it is to be synced, and Synced to
-// be called with it.
-func (c *Core) Noted() Position { return c.noted }
+// AwaitedPosition returns up to which position somebody waits for the log: it is to be synced, and
+// SyncedUpTo to be called with it.
+func (c *Core) AwaitedPosition() Position { return c.noted }
 
 // Quorums are how many copies answer a read, and how many are on disk before a batch is
 // acknowledged: of owners of now, and of owners to come.
@@ -37,7 +37,7 @@ func (c *Core) Maintain(t Time, id ring.ID, on bool) {
 	}
 	c.away[id] = on
 	if !on {
-		c.compare.came(id)
+		c.compare.noteUp(id)
 	}
 	c.coordinator.plan()
 }

@@ -23,7 +23,7 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 	}
 	for other, done := range map[byte]bool{2: true, 3: false} {
 		c := New(Config{Self: copyID(1), Boot: 1, W: 2, R: 2, Timeout: 1000, Resend: 100,
-			CompareMS: 1 << 40}, &blank{}, view, Time{})
+			CompareMS: 1 << 40}, &emptyStore{}, view, Time{})
 		c.Peer(Time{}, copyID(other), true) // the one that joins and another one are down
 		c.asked = nil
 		c.Submit(Time{}, 1,
@@ -32,13 +32,13 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 		for _, s := range sends {
 			switch m := s.Message.(type) {
 			case Write:
-				c.Receive(Time{}, s.To, Written{Key: m.Key, Counts: Counts{Accepted: 1}})
+				c.Receive(Time{}, s.To, WriteReply{Key: m.Key, Counts: Counts{Accepted: 1}})
 			case Keeps:
-				c.Receive(Time{}, s.To, HeardKeeps{Boot: m.Boot, Number: m.Number})
+				c.Receive(Time{}, s.To, KeepsReply{Boot: m.Boot, Number: m.Number})
 			}
 		}
 		c.Tick(Time{Steady: 2000})
-		c.Synced(Time{Steady: 2000}, c.Noted())
+		c.SyncedUpTo(Time{Steady: 2000}, c.AwaitedPosition())
 		_, replies := c.Take()
 		if len(replies) != 1 || replies[0].Done != done {
 			t.Errorf("copies on 1 and %d: %+v, want confirmed %v", other, replies, done)
@@ -64,7 +64,7 @@ func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
 	}
 	rising := ringOf(1, 1, 2)
 	c := New(Config{Self: copyID(1), Boot: 1, W: 1, NextW: 2, R: 1, Timeout: 1000, Resend: 100,
-		CompareMS: 1 << 40}, &blank{}, rising, Time{})
+		CompareMS: 1 << 40}, &emptyStore{}, rising, Time{})
 	c.Peer(Time{}, copyID(2), true)
 	c.asked = nil
 	c.Submit(Time{}, 1,
@@ -77,24 +77,24 @@ func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
 		}
 	}
 	acknowledged := func() bool {
-		c.Synced(Time{}, c.Noted())
+		c.SyncedUpTo(Time{}, c.AwaitedPosition())
 		sends, replies := c.Take()
 		for _, s := range sends {
 			if m, ok := s.Message.(Keeps); ok {
-				c.Receive(Time{}, s.To, HeardKeeps{Boot: m.Boot, Number: m.Number})
+				c.Receive(Time{}, s.To, KeepsReply{Boot: m.Boot, Number: m.Number})
 			}
 		}
 		_, more := c.Take()
 		return len(replies)+len(more) > 0
 	}
 	now := rising.Owners(nil, 0, ring.Current, 1)[0]
-	c.Receive(Time{}, now, Written{Key: keys[now], Counts: Counts{Accepted: 1}})
+	c.Receive(Time{}, now, WriteReply{Key: keys[now], Counts: Counts{Accepted: 1}})
 	c.Ring(Time{}, ringOf(2, 2, 0), Quorums{R: 1, W: 2})
 	if acknowledged() {
 		t.Error("acknowledged with one copy of two")
 	}
 	for id, key := range keys {
-		c.Receive(Time{}, id, Written{Key: key, Counts: Counts{Accepted: 1}})
+		c.Receive(Time{}, id, WriteReply{Key: key, Counts: Counts{Accepted: 1}})
 	}
 	if !acknowledged() {
 		t.Error("not acknowledged with both copies")

@@ -6,27 +6,27 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// keeping is what a node tells the others, so that reads anywhere meet what it acknowledges: in
-// which partitions it keeps hints, and which ring it knows. A copy that is a hint is on no disk of
-// an owner yet, so reads need who keeps it besides (Holders): the first hint of a partition is
+// hintRegistry is what a node tells the others, so that reads anywhere meet what it acknowledges:
+// in which partitions it keeps hints, and which ring it knows. A copy that is a hint is on no disk
+// of an owner yet, so reads need who keeps it besides (Holders): the first hint of a partition is
 // acknowledged only when all who are up have heard of it. And a node that knows an older ring asks
 // the owners of that one: nothing is acknowledged under a ring before all who are up know it, or a
 // later one.
-type keeping struct {
+type hintRegistry struct {
 	*Core
 	count map[int]int // hints of this node, by partition
 	// of the list of this node: grows when a partition comes or goes, and with the ring
 	number uint64
 	ring   uint64 // the number that the list had when the ring became what it is
 	agreed bool   // all who are up know the ring
-	told   map[ring.ID]telling
+	told   map[ring.ID]peerProgress
 	waits  []onTold // by number
-	others map[ring.ID]kept
-	turn   uint64 // grows when Heard may return something else
+	others map[ring.ID]peerHints
+	turn   uint64 // grows when HintView may return something else
 }
 
-// telling is how far a peer has heard of the list of this node.
-type telling struct {
+// peerProgress is how far a peer has heard of the list of this node.
+type peerProgress struct {
 	heard uint64 // number of the list; 0: none since the peer came up
 	sent  int64  // when it was sent last
 }
@@ -37,8 +37,8 @@ type onTold struct {
 	do     func()
 }
 
-// kept is what a node has said of its hints.
-type kept struct {
+// peerHints is what a node has said of its hints.
+type peerHints struct {
 	boot, number uint64
 	partitions   []byte // a bit for each
 	fresh        bool   // it has said so itself, since it came up
@@ -46,15 +46,15 @@ type kept struct {
 	ahead ring.Version
 }
 
-func newKeeping(c *Core) *keeping {
-	k := &keeping{
+func newKeeping(c *Core) *hintRegistry {
+	k := &hintRegistry{
 		Core:   c,
 		count:  make(map[int]int),
 		number: 1,
 		ring:   1,
 		agreed: true,
-		told:   make(map[ring.ID]telling),
-		others: make(map[ring.ID]kept),
+		told:   make(map[ring.ID]peerProgress),
+		others: make(map[ring.ID]peerHints),
 	}
 	for _, h := range c.store.Hints() {
 		k.count[h.Partition]++
@@ -63,7 +63,7 @@ func newKeeping(c *Core) *keeping {
 }
 
 // add counts a hint of this node.
-func (k *keeping) add(partition int) {
+func (k *hintRegistry) add(partition int) {
 	if k.count[partition]++; k.count[partition] == 1 {
 		k.change()
 		k.tell()
@@ -71,20 +71,20 @@ func (k *keeping) add(partition int) {
 }
 
 // remove takes a hint that is delivered out of the count. Nobody has to know at once.
-func (k *keeping) remove(partition int) {
+func (k *hintRegistry) remove(partition int) {
 	if k.count[partition]--; k.count[partition] == 0 {
 		delete(k.count, partition)
 		k.change()
 	}
 }
 
-func (k *keeping) change() {
+func (k *hintRegistry) change() {
 	k.number++
 	k.turn++
 }
 
 // list returns what this node says.
-func (k *keeping) list() Keeps {
+func (k *hintRegistry) list() Keeps {
 	m := Keeps{Node: k.config.Self, Boot: k.config.Boot, Number: k.number, Version: k.view.Version()}
 	if len(k.count) > 0 {
 		m.Partitions = make([]byte, (k.view.Partitions()+7)/8)
@@ -96,7 +96,7 @@ func (k *keeping) list() Keeps {
 }
 
 // peers are the members beside this one that are up.
-func (k *keeping) peers() (list []ring.ID) {
+func (k *hintRegistry) peers() (list []ring.ID) {
 	for _, m := range k.view.Members() {
 		if m.ID != k.config.Self && m.State != ring.Removed && k.up[m.ID] {
 			list = append(list, m.ID)
@@ -106,18 +106,18 @@ func (k *keeping) peers() (list []ring.ID) {
 }
 
 // tell sends the list to all who have not heard it.
-func (k *keeping) tell() {
+func (k *hintRegistry) tell() {
 	m := k.list()
 	for _, id := range k.peers() {
 		if t := k.told[id]; t.heard < k.number {
-			k.told[id] = telling{t.heard, k.now.Steady}
+			k.told[id] = peerProgress{t.heard, k.now.Steady}
 			k.send(id, m)
 		}
 	}
 }
 
 // tick tells those again who have not answered, and asks those who have said nothing.
-func (k *keeping) tick() {
+func (k *hintRegistry) tick() {
 	for _, id := range k.peers() {
 		t := k.told[id]
 		due := k.now.Steady >= t.sent+k.config.Resend
@@ -128,14 +128,14 @@ func (k *keeping) tick() {
 			k.send(id, AskKeeps{})
 		}
 		if due {
-			k.told[id] = telling{t.heard, k.now.Steady}
+			k.told[id] = peerProgress{t.heard, k.now.Steady}
 		}
 	}
 	k.settle()
 }
 
 // peer notes that a node came up or is gone. What it heard before may be lost with its process.
-func (k *keeping) peer(id ring.ID, up bool) {
+func (k *hintRegistry) peer(id ring.ID, up bool) {
 	delete(k.told, id)
 	if of, ok := k.others[id]; ok {
 		of.fresh = false
@@ -149,13 +149,13 @@ func (k *keeping) peer(id ring.ID, up bool) {
 }
 
 // whenTold does something once all who are up have heard of the list as it is now.
-func (k *keeping) whenTold(do func()) {
+func (k *hintRegistry) whenTold(do func()) {
 	k.waits = append(k.waits, onTold{k.number, do})
 	k.settle()
 }
 
 // settle does what nobody has to hear any more.
-func (k *keeping) settle() {
+func (k *hintRegistry) settle() {
 	least := k.number
 	for _, id := range k.peers() {
 		least = min(least, k.told[id].heard)
@@ -173,7 +173,7 @@ func (k *keeping) settle() {
 }
 
 // hear takes what a node says of its own hints, or of those of one that it does not reach.
-func (k *keeping) hear(from ring.ID, m Keeps) {
+func (k *hintRegistry) hear(from ring.ID, m Keeps) {
 	of, known := k.others[m.Node]
 	if m.Node == k.config.Self || known &&
 		(m.Boot < of.boot || m.Boot == of.boot && m.Number < of.number) {
@@ -183,7 +183,8 @@ func (k *keeping) hear(from ring.ID, m Keeps) {
 		len(m.Partitions) != (k.view.Partitions()+7)/8 {
 		return
 	}
-	k.others[m.Node] = kept{m.Boot, m.Number, m.Partitions, of.fresh || m.Node == from && k.up[from],
+	k.others[m.Node] = peerHints{m.Boot, m.Number, m.Partitions, of.fresh || m.Node == from &&
+		k.up[from],
 		of.ahead}
 	k.turn++
 	if m.Node == from {
@@ -193,25 +194,25 @@ func (k *keeping) hear(from ring.ID, m Keeps) {
 
 // answerTo says that this node has heard what a peer said last, if it knows the ring that the peer
 // knows, or a later one.
-func (k *keeping) answerTo(peer ring.ID, knows ring.Version) {
+func (k *hintRegistry) answerTo(peer ring.ID, knows ring.Version) {
 	of, here := k.others[peer], k.view.Version()
 	if of.ahead = knows; here == knows || here.Number > knows.Number {
 		of.ahead = ring.Version{}
-		k.send(peer, HeardKeeps{Boot: of.boot, Number: of.number})
+		k.send(peer, KeepsReply{Boot: of.boot, Number: of.number})
 	}
 	k.others[peer] = of
 }
 
-// heard notes that a peer knows of the list of this node.
-func (k *keeping) heard(from ring.ID, m HeardKeeps) {
+// handleKeepsReply notes that a peer knows of the list of this node.
+func (k *hintRegistry) handleKeepsReply(from ring.ID, m KeepsReply) {
 	if t := k.told[from]; m.Boot == k.config.Boot && m.Number > t.heard && m.Number <= k.number {
-		k.told[from] = telling{m.Number, t.sent}
+		k.told[from] = peerProgress{m.Number, t.sent}
 		k.settle()
 	}
 }
 
 // answer tells a peer what this node keeps, and what it has heard of those that are down.
-func (k *keeping) answer(to ring.ID) {
+func (k *hintRegistry) answer(to ring.ID) {
 	k.send(to, k.list())
 	for _, m := range k.view.Members() {
 		if of, ok := k.others[m.ID]; ok && !k.up[m.ID] && m.ID != to {
@@ -222,7 +223,7 @@ func (k *keeping) answer(to ring.ID) {
 
 // restart tells the others of another ring, answers those that know it already, and lets what
 // nobody needs under it go.
-func (k *keeping) restart() {
+func (k *hintRegistry) restart() {
 	for id := range k.others {
 		if _, member := k.view.Member(id); !member {
 			delete(k.others, id)
@@ -260,22 +261,22 @@ func (c *Core) Holders(dst []ring.ID, partition int) []ring.ID {
 	return dst
 }
 
-// Heard is what this node has heard of the others, as far as reads and events need it. Nobody
+// HintView is what this node has heard of the others, as far as reads and events need it. Nobody
 // changes it.
-type Heard struct {
+type HintView struct {
 	Holders [][]ring.ID  // of each partition
 	Version ring.Version // of the ring that this node was told last
 	Agreed  bool         // all who are up know that ring, or a later one
 	turn    uint64
 }
 
-// Heard returns what this node has heard of the others, nil if that is what it was.
-func (c *Core) Heard(before *Heard) *Heard {
+// HintView returns what this node has heard of the others, nil if that is what it was.
+func (c *Core) HintView(before *HintView) *HintView {
 	k := c.keeping
 	if before != nil && before.turn == k.turn {
 		return nil
 	}
-	h := &Heard{
+	h := &HintView{
 		Holders: make([][]ring.ID, c.view.Partitions()),
 		Version: c.view.Version(),
 		Agreed:  k.agreed,
@@ -287,7 +288,7 @@ func (c *Core) Heard(before *Heard) *Heard {
 	return h
 }
 
-// others returns those of a list that are not in another one.
-func others(list, besides []ring.ID) []ring.ID {
+// except returns those of a list that are not in another one.
+func except(list, besides []ring.ID) []ring.ID {
 	return slices.DeleteFunc(list, func(id ring.ID) bool { return slices.Contains(besides, id) })
 }

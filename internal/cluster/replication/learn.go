@@ -8,8 +8,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// learning is how far the deletions of a peer are known.
-type learning struct {
+// learnProgress is how far the deletions of a peer are known.
+type learnProgress struct {
 	after metric.SeriesID
 	sent  int64 // when the next page was asked for
 	done  bool
@@ -32,7 +32,7 @@ func (c *Core) askDeletions() {
 		}
 		l := c.asked[m.ID]
 		if l == nil {
-			l = &learning{sent: c.now.Steady - c.config.Resend}
+			l = &learnProgress{sent: c.now.Steady - c.config.Resend}
 			c.asked[m.ID] = l
 		}
 		if l.done {
@@ -48,7 +48,7 @@ func (c *Core) askDeletions() {
 	}
 }
 
-func (c *Core) askDeletionsOf(id ring.ID, l *learning) {
+func (c *Core) askDeletionsOf(id ring.ID, l *learnProgress) {
 	l.sent = c.now.Steady
 	c.send(id, Learn{After: l.after})
 }
@@ -56,13 +56,13 @@ func (c *Core) askDeletionsOf(id ring.ID, l *learning) {
 // tellDeletions answers with a page.
 func (c *Core) tellDeletions(from ring.ID, m Learn) {
 	list, through := c.deletions(-1, m.After, LastSeries())
-	c.send(from, Known{After: m.After, Through: through, Deletions: list})
+	c.send(from, LearnReply{After: m.After, Through: through, Deletions: list})
 }
 
 // learnDeletions takes a page, and asks for the next one.
-func (c *Core) learnDeletions(from ring.ID, m Known) {
+func (c *Core) learnDeletions(from ring.ID, m LearnReply) {
 	l := c.asked[from]
-	if c.Deleted(m.Deletions) != nil || l == nil || l.done || m.After != l.after {
+	if c.NoteDeletions(m.Deletions) != nil || l == nil || l.done || m.After != l.after {
 		return
 	}
 	l.after, l.done = m.Through, m.Through == LastSeries()

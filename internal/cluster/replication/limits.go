@@ -17,7 +17,7 @@ const (
 	MaxChunkBytes = 16 << 10 // of the values of a chunk, and of its timestamps
 	MaxWindows    = 4096     // of a Compare and its answer
 	MaxChunks     = 256      // of a CompareChunks and its answer, and asked for in a Fill
-	MaxDeletions  = 8192     // of a Known, a ShareDeletions and its answer
+	MaxDeletions  = 8192     // of a LearnReply, a ShareDeletions and its answer
 )
 
 // Limits are the bounds of messages of a node. Where one is 0, it is the largest.

@@ -115,8 +115,8 @@ type Write struct {
 	Change  Change
 }
 
-// Written answers a Write, after the copy is on disk.
-type Written struct {
+// WriteReply answers a Write, after the copy is on disk.
+type WriteReply struct {
 	Key
 	Refusal Refusal
 	Counts  Counts     // what it was for this copy
@@ -136,8 +136,8 @@ type Deliver struct {
 	Change  Change
 }
 
-// Delivered says that a hint is on the owner's disk.
-type Delivered struct{ ID HintID }
+// DeliverReply says that a hint is on the owner's disk.
+type DeliverReply struct{ ID HintID }
 
 // Keeps says in which partitions a node keeps hints, and which ring it knows. A later list of a
 // node replaces an earlier one.
@@ -148,8 +148,8 @@ type Keeps struct {
 	Version      ring.Version
 }
 
-// HeardKeeps answers Keeps of the sender, once this node knows its ring or a later one.
-type HeardKeeps struct{ Boot, Number uint64 }
+// KeepsReply answers Keeps of the sender, once this node knows its ring or a later one.
+type KeepsReply struct{ Boot, Number uint64 }
 
 // AskKeeps asks a node for what it keeps, and for what it has heard of nodes that are down.
 type AskKeeps struct{}
@@ -157,8 +157,9 @@ type AskKeeps struct{}
 // Learn asks for all deletions that a node knows of, page by page: first thing after a start.
 type Learn struct{ After metric.SeriesID }
 
-// Known answers Learn with the deletions of series behind After and up to Through, all of them.
-type Known struct {
+// LearnReply answers Learn with the deletions of series behind After and up to Through, all of
+// them.
+type LearnReply struct {
 	After, Through metric.SeriesID // Through is LastSeries() in the last page
 	Deletions      []Deletion      // ascending
 }
@@ -201,8 +202,8 @@ type Compare struct {
 	Windows       []WindowDigest // ascending
 }
 
-// Compared answers Compare.
-type Compared struct {
+// CompareReply answers Compare.
+type CompareReply struct {
 	Step
 	Deletions bool     // they differ
 	Through   uint64   // the answer speaks of windows up to this one
@@ -218,8 +219,9 @@ type ShareDeletions struct {
 	Deletions      []Deletion // ascending
 }
 
-// SharedDeletions answers it, once they are on disk, with all that are known here up to Through.
-type SharedDeletions struct {
+// ShareDeletionsReply answers it, once they are on disk, with all that are known here up to
+// Through.
+type ShareDeletionsReply struct {
 	Step
 	Through   metric.SeriesID // at most that of the question
 	Deletions []Deletion      // ascending
@@ -250,8 +252,8 @@ type Fill struct {
 	Want   []ChunkID // ascending
 }
 
-// Filled answers it, once the chunks are on disk, with the first ones that were asked for.
-type Filled struct {
+// FillReply answers it, once the chunks are on disk, with the first ones that were asked for.
+type FillReply struct {
 	Step
 	Chunks []Chunk // ascending; those that have no points are left out
 	Given  int     // chunks; at least one, if any was asked for
@@ -266,8 +268,8 @@ type Fetch struct {
 	From, Past uint64
 }
 
-// Fetched answers Fetch.
-type Fetched struct {
+// FetchReply answers Fetch.
+type FetchReply struct {
 	Request     uint64
 	Ready       bool // false: the node cannot answer now
 	Incarnation uint64
@@ -280,25 +282,25 @@ type Slot struct {
 	Unknown bool
 }
 
-func (Write) message()           {}
-func (Written) message()         {}
-func (Deliver) message()         {}
-func (Delivered) message()       {}
-func (Keeps) message()           {}
-func (HeardKeeps) message()      {}
-func (AskKeeps) message()        {}
-func (Learn) message()           {}
-func (Known) message()           {}
-func (Compare) message()         {}
-func (Compared) message()        {}
-func (ShareDeletions) message()  {}
-func (SharedDeletions) message() {}
-func (CompareChunks) message()   {}
-func (Difference) message()      {}
-func (Fill) message()            {}
-func (Filled) message()          {}
-func (Fetch) message()           {}
-func (Fetched) message()         {}
+func (Write) message()               {}
+func (WriteReply) message()          {}
+func (Deliver) message()             {}
+func (DeliverReply) message()        {}
+func (Keeps) message()               {}
+func (KeepsReply) message()          {}
+func (AskKeeps) message()            {}
+func (Learn) message()               {}
+func (LearnReply) message()          {}
+func (Compare) message()             {}
+func (CompareReply) message()        {}
+func (ShareDeletions) message()      {}
+func (ShareDeletionsReply) message() {}
+func (CompareChunks) message()       {}
+func (Difference) message()          {}
+func (Fill) message()                {}
+func (FillReply) message()           {}
+func (Fetch) message()               {}
+func (FetchReply) message()          {}
 
 // Compare orders chunks by series and number.
 func (id ChunkID) Compare(o ChunkID) int {

@@ -13,9 +13,9 @@ func (c *Core) write(from ring.ID, m Write) {
 		return // a late copy of the message: nobody waits for an answer
 	}
 	refuse := func(r Refusal, later []Deletion) {
-		c.send(from, Written{Key: m.Key, Refusal: r, Later: later})
+		c.send(from, WriteReply{Key: m.Key, Refusal: r, Later: later})
 	}
-	counts, at, seen := c.store.Seen(m.Key)
+	counts, at, seen := c.store.PriorResult(m.Key)
 	switch {
 	case seen: // its answer was lost
 	case m.Version != c.view.Version() || !c.ready():
@@ -45,7 +45,7 @@ func (c *Core) write(from ring.ID, m Write) {
 			return
 		}
 	}
-	answer := func() { c.send(from, Written{Key: m.Key, Counts: counts}) }
+	answer := func() { c.send(from, WriteReply{Key: m.Key, Counts: counts}) }
 	if m.For == c.config.Self {
 		c.whenSynced(at, answer)
 	} else {
@@ -106,7 +106,7 @@ func (c *Core) take(m Write, news []Deletion) (Counts, Position, error) {
 	if m.For != c.config.Self && c.relays.kept >= c.config.MaxHints {
 		return Counts{}, 0, ErrFull
 	}
-	if err := c.Deleted(news); err != nil {
+	if err := c.NoteDeletions(news); err != nil {
 		return Counts{}, 0, err
 	}
 	if m.For == c.config.Self {
@@ -126,7 +126,7 @@ func (c *Core) take(m Write, news []Deletion) (Counts, Position, error) {
 // incarnation are left out.
 func (c *Core) merge(change Change) (Position, error) {
 	later, news := c.inspect(change)
-	if err := c.Deleted(news); err != nil {
+	if err := c.NoteDeletions(news); err != nil {
 		return 0, err
 	}
 	rows, chunks := change.Rows, change.Chunks
@@ -170,5 +170,5 @@ func (c *Core) delivery(from ring.ID, m Deliver) {
 	if err != nil {
 		return
 	}
-	c.whenSynced(at, func() { c.send(from, Delivered{ID: m.ID}) })
+	c.whenSynced(at, func() { c.send(from, DeliverReply{ID: m.ID}) })
 }

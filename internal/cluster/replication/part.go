@@ -81,8 +81,8 @@ func (p *part) goesWhole(of copyOf) bool {
 	return true
 }
 
-// sent returns the copy that an answer is about, nil if none was asked for.
-func (p *part) sent(k Key, of copyOf) *sentCopy {
+// copySent returns the copy that an answer is about, nil if none was asked for.
+func (p *part) copySent(k Key, of copyOf) *sentCopy {
 	if k.Further == len(p.whole.change.Further) {
 		return p.whole.find(of)
 	}
@@ -106,7 +106,7 @@ func (c *coordinator) homesOf(copies int) []int {
 	for p := range homes {
 		targets := c.targetsOf(Share{p, copies})
 		homes[p] = p
-		if c.view.Changing() || slices.ContainsFunc(targets, ring.Target.Hint) {
+		if c.view.IsChanging() || slices.ContainsFunc(targets, ring.Target.Hint) {
 			continue
 		}
 		nodes, key = nodes[:0], key[:0]
@@ -206,8 +206,8 @@ func (c *coordinator) partsOf(copies int, homes []int, rows int) (parts []part) 
 	return parts
 }
 
-// apart returns the changes that a change of several partitions is made of.
-func (c *coordinator) apart(of *Change) []piece {
+// splitByPartition returns the changes that a change of several partitions is made of.
+func (c *coordinator) splitByPartition(of *Change) []piece {
 	list := make([]piece, 1+len(of.Further))
 	at := make(map[int]*Change, len(list))
 	for i, p := range append([]int{of.Partition}, of.Further...) {
@@ -233,7 +233,7 @@ func (c *coordinator) retarget(p *part) {
 		if slices.ContainsFunc(of.Further, func(further int) bool {
 			return homes[further] != homes[of.Partition]
 		}) {
-			p.split = c.apart(of)
+			p.split = c.splitByPartition(of)
 		}
 	}
 	for q := range p.pieces {
@@ -286,7 +286,7 @@ func (c *coordinator) resendPart(b *batch, p *part) {
 func (c *coordinator) judge(b *batch, p *part) {
 	confirmed, complete := c.keeping.agreed, true
 	for q := range p.pieces {
-		confirmed = confirmed && c.confirmed(b, p, q)
+		confirmed = confirmed && c.isConfirmed(b, p, q)
 		complete = complete && len(q.targets) > 0
 		for _, t := range q.targets {
 			_, to := p.copyFor(q, t)
@@ -309,13 +309,13 @@ func change(before, now bool) int {
 	return 1
 }
 
-// confirmed reports whether W nodes have a piece on disk for owners of now, and every owner to come
-// that is up has it besides. As many as will be W have it for owners to come: a read under the ring
-// that follows finds it, whenever that begins, and though an owner to come was down.
-func (c *coordinator) confirmed(b *batch, p *part, q *piece) bool {
+// isConfirmed reports whether W nodes have a piece on disk for owners of now, and every owner to
+// come that is up has it besides. As many as will be W have it for owners to come: a read under the
+// ring that follows finds it, whenever that begins, and though an owner to come was down.
+func (c *coordinator) isConfirmed(b *batch, p *part, q *piece) bool {
 	var buf [ring.MaxCopies]ring.ID
 	var future []ring.ID
-	if c.view.Changing() {
+	if c.view.IsChanging() {
 		future = c.view.Owners(buf[:0], q.change.Partition, ring.Future, q.change.Copies)
 	}
 	copies, next := 0, 0

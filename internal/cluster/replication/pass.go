@@ -45,8 +45,8 @@ func (c *comparisons) start(of candidate) bool {
 		p = &pass{
 			of:       of.pair,
 			move:     c.moves(of),
-			soon:     !c.moves(of) && c.soon(of),
-			progress: c.begins(of),
+			soon:     !c.moves(of) && c.isUrgent(of),
+			progress: c.initialProgress(of),
 		}
 		p.progress.Started = c.now.Steady
 		c.passes[of.pair] = p
@@ -105,9 +105,9 @@ func (c *comparisons) ask(p *pass, m Message) {
 	c.send(p.of.peer, m)
 }
 
-// answered returns the pass whose question was answered, nil if nobody waits for the answer any
+// passOf returns the pass whose question was answered, nil if nobody waits for the answer any
 // more.
-func (c *comparisons) answered(from ring.ID, s Step) *pass {
+func (c *comparisons) passOf(from ring.ID, s Step) *pass {
 	p := c.passes[pair{s.share(), from}]
 	if p == nil || p.asked == nil || p.step != s {
 		return nil
@@ -144,10 +144,10 @@ func (c *comparisons) askPage(p *pass) {
 	})
 }
 
-// compared goes on with the windows that differ. Deletions come first: what they hide is neither
-// asked for nor given.
-func (c *comparisons) compared(from ring.ID, m Compared) {
-	p := c.answered(from, m.Step)
+// handleCompareReply goes on with the windows that differ. Deletions come first: what they hide is
+// neither asked for nor given.
+func (c *comparisons) handleCompareReply(from ring.ID, m CompareReply) {
+	p := c.passOf(from, m.Step)
 	if p == nil {
 		return
 	}
@@ -171,15 +171,15 @@ func (c *comparisons) askDeletionsBehind(p *pass) {
 	c.ask(p, ShareDeletions{Step: p.nextStep(), After: p.after, Through: through, Deletions: list})
 }
 
-func (c *comparisons) sharedDeletions(from ring.ID, m SharedDeletions) {
-	p := c.answered(from, m.Step)
+func (c *comparisons) sharedDeletions(from ring.ID, m ShareDeletionsReply) {
+	p := c.passOf(from, m.Step)
 	if p == nil {
 		return
 	}
 	if _, ok := p.asked.(ShareDeletions); !ok || !inPage(p, m.Through) {
 		return
 	}
-	if c.Deleted(m.Deletions) != nil {
+	if c.NoteDeletions(m.Deletions) != nil {
 		c.pause(p)
 		return
 	}
@@ -225,7 +225,7 @@ func (c *comparisons) askChunks(p *pass) {
 }
 
 func (c *comparisons) difference(from ring.ID, m Difference) {
-	p := c.answered(from, m.Step)
+	p := c.passOf(from, m.Step)
 	if p == nil {
 		return
 	}
@@ -245,7 +245,7 @@ func (c *comparisons) difference(from ring.ID, m Difference) {
 func (c *comparisons) fillNext(p *pass) {
 	p.asked = nil
 	switch {
-	case len(p.give)+len(p.want) > 0 && (c.budget <= 0 || c.background.crowded()):
+	case len(p.give)+len(p.want) > 0 && (c.budget <= 0 || c.background.isCrowded()):
 	case len(p.give)+len(p.want) > 0:
 		fill := Fill{Step: p.nextStep(), Want: p.want[:min(len(p.want), MaxChunks)]}
 		fill.Chunks, p.giving = chunksOf(c.store, p.give, c.config.Limits.Points)
@@ -296,9 +296,9 @@ func points(chunks []Chunk) (n int) {
 	return n
 }
 
-// filled takes what this node lacks. What the answer does not bring is asked for again.
-func (c *comparisons) filled(from ring.ID, m Filled) {
-	p := c.answered(from, m.Step)
+// handleFillReply takes what this node lacks. What the answer does not bring is asked for again.
+func (c *comparisons) handleFillReply(from ring.ID, m FillReply) {
+	p := c.passOf(from, m.Step)
 	if p == nil {
 		return
 	}

@@ -46,7 +46,7 @@ func (c *Core) Stats() Stats {
 	s.Hints, s.Ring, s.Kept, s.Pace = c.relays.kept, c.view.Version(), len(c.compare.spare),
 		c.compare.pace
 	for _, of := range c.compare.pairs {
-		if c.compare.needless(of) {
+		if c.compare.isNeedless(of) {
 			continue
 		}
 		at, done := c.compare.whole[of.pair]
@@ -72,14 +72,14 @@ func (c *Core) Progress() (list []Progress) {
 		case begun:
 			list = append(list, p.progress)
 		default:
-			list = append(list, c.compare.begins(of))
+			list = append(list, c.compare.initialProgress(of))
 		}
 	}
 	return list
 }
 
-// begins returns the progress of a pair of which nothing is known.
-func (c *comparisons) begins(of candidate) Progress {
+// initialProgress returns the progress of a pair of which nothing is known.
+func (c *comparisons) initialProgress(of candidate) Progress {
 	p := Progress{Share: of.Share, From: of.peer, To: c.config.Self}
 	if !c.view.Owns(c.config.Self, of.Partition, of.Copies) {
 		p.From, p.To = p.To, p.From
@@ -88,7 +88,7 @@ func (c *comparisons) begins(of candidate) Progress {
 }
 
 // countWindows counts what the answer to a page of windows says.
-func (c *comparisons) countWindows(p *pass, asked []WindowDigest, m Compared) {
+func (c *comparisons) countWindows(p *pass, asked []WindowDigest, m CompareReply) {
 	equal, behind := 0, p.behind
 	for _, w := range asked {
 		_, differs := slices.BinarySearch(m.Windows, w.Number)

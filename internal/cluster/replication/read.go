@@ -12,14 +12,14 @@ type read struct {
 	fetch    Fetch
 	deadline int64
 	sent     map[ring.ID]int64
-	answers  map[ring.ID]Fetched
+	answers  map[ring.ID]FetchReply
 }
 
 // Query asks for slots of a series. Reply.Done says that R copies know each of them.
 func (c *Core) Query(t Time, request uint64, series metric.SeriesID, from, past uint64) {
 	c.now = t
 	c.reads[request] = &read{deadline: t.Steady + c.config.Timeout, sent: make(map[ring.ID]int64),
-		answers: make(map[ring.ID]Fetched),
+		answers: make(map[ring.ID]FetchReply),
 		fetch: Fetch{
 			Request:   request,
 			Partition: c.view.Partition(series),
@@ -50,8 +50,8 @@ func (c *Core) askReaders(request uint64, r *read) {
 	}
 	of := Share{Partition: r.fetch.Partition}
 	owners := c.readers(of)
-	least, besides := ring.Staying(c.view, c.config.Self, owners)
-	holders := c.witnessed(others(c.Holders(nil, of.Partition), owners), besides)
+	least, besides := ring.LeavingReadQuorum(c.view, c.config.Self, owners)
+	holders := c.addWitness(except(c.Holders(nil, of.Partition), owners), besides)
 	open := false
 	ask := func(id ring.ID, up bool) {
 		at, asked := r.sent[id]
@@ -85,8 +85,9 @@ func (c *Core) askReaders(request uint64, r *read) {
 	}
 }
 
-// witnessed adds one of some members to those who keep hints, if there is none of these among them.
-func (c *Core) witnessed(holders, members []ring.ID) []ring.ID {
+// addWitness adds one of some members to those who keep hints, if there is none of these among
+// them.
+func (c *Core) addWitness(holders, members []ring.ID) []ring.ID {
 	if len(members) == 0 || slices.ContainsFunc(members, func(id ring.ID) bool {
 		return slices.Contains(holders, id) && c.up[id]
 	}) {
@@ -114,7 +115,7 @@ func (c *Core) restartReads() {
 
 // answerFetch answers with what is here. No message asks for more than it may.
 func (c *Core) answerFetch(from ring.ID, m Fetch) {
-	answer := Fetched{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() &&
+	answer := FetchReply{Request: m.Request, Ready: c.ready() && m.Version == c.view.Version() &&
 		m.From <= m.Past && m.Past-m.From <= MaxRows}
 	if answer.Ready {
 		answer.Incarnation, answer.Slots = c.readOwn(m)
@@ -138,7 +139,7 @@ func (c *Core) readOwn(m Fetch) (uint64, []Slot) {
 	return incarnation, slots
 }
 
-func (c *Core) takeFetched(from ring.ID, m Fetched) {
+func (c *Core) takeFetched(from ring.ID, m FetchReply) {
 	r := c.reads[m.Request]
 	if r == nil || !m.Ready {
 		return

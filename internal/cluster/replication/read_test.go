@@ -10,7 +10,7 @@ func copyID(n byte) ring.ID { return ring.ID{15: n} }
 
 // Rule 7: a hole is no unset slot and does not count for R; deleted copies do not show.
 func TestRule7AHoleIsNotUnset(t *testing.T) {
-	r := read{fetch: Fetch{From: 0, Past: 3}, answers: map[ring.ID]Fetched{
+	r := read{fetch: Fetch{From: 0, Past: 3}, answers: map[ring.ID]FetchReply{
 		copyID(1): {Incarnation: 2, Slots: []Slot{{Value: Value{Word: 3}}, {Unknown: true},
 			{Unknown: true}}},
 		copyID(2): {Incarnation: 2, Slots: []Slot{{Value: Value{Word: 5}}, {Value: Value{Word: 1}},
@@ -26,7 +26,7 @@ func TestRule7AHoleIsNotUnset(t *testing.T) {
 	if fewest != 0 {
 		t.Errorf("a slot that nobody knows has %d copies", fewest)
 	}
-	r.answers[copyID(3)] = Fetched{
+	r.answers[copyID(3)] = FetchReply{
 		Incarnation: 1, Slots: []Slot{{Value: Value{Word: 9}}, {Value: Value{Word: 9}},
 			{Value: Value{Word: 9}}}}
 	if slots, fewest = r.merge(); slots[0].Value.Word != 5 || slots[2].Value.Word != 0 || fewest != 1 {

@@ -93,14 +93,14 @@ func (v *View) apply(c Change, rng *rand.Rand) (*View, error) {
 			return nil, refuse("n = %d needs as many members, there will be %d: let others join first",
 				c.Copies, n)
 		}
-		return v.with(func(next *Config) { next.NextCopies = c.Copies })
+		return v.withChange(func(next *Config) { next.NextCopies = c.Copies })
 	}
 	return nil, refuse("unknown action %d", c.Action)
 }
 
 // admits says why a node cannot join, and what to do about it.
 func (v *View) admits(c *Candidate) error {
-	if m, ok := v.Named(c.Name); ok && m.ID != c.ID {
+	if m, ok := v.MemberNamed(c.Name); ok && m.ID != c.ID {
 		return refuse("%s is known with another data directory, %s; this one is %s: use replace, or "+
 			"start the node with the directory it had",
 			c.Name, m.ID, c.ID)
@@ -138,7 +138,7 @@ func (v *View) fits(c *Candidate) error {
 
 // add makes a candidate a joining member. It may be a pending one already.
 func (v *View) add(c Candidate, tokens []uint32, replaces ID) (*View, error) {
-	return v.with(func(next *Config) {
+	return v.withChange(func(next *Config) {
 		next.Members = slices.DeleteFunc(next.Members, func(m Member) bool { return m.ID == c.ID })
 		next.Members = append(next.Members, Member{ID: c.ID, Name: c.Name, Addresses: c.Addresses,
 			Zone:  c.Zone,
@@ -148,14 +148,14 @@ func (v *View) add(c Candidate, tokens []uint32, replaces ID) (*View, error) {
 
 // leave makes a member give up its share.
 func (v *View) leave(name string, as State) (*View, error) {
-	m, ok := v.Named(name)
+	m, ok := v.MemberNamed(name)
 	if !ok {
 		return nil, refuse("no member is called %s", name)
 	}
 	owns := m.State == Active || m.State == Leaving && as == Removed
 	switch {
 	case m.State == Pending, m.State == Joining: // it has nothing that others lack
-		return v.with(func(next *Config) {
+		return v.withChange(func(next *Config) {
 			next.Members = slices.DeleteFunc(next.Members, func(o Member) bool { return o.ID == m.ID })
 		})
 	case !owns:
@@ -172,19 +172,19 @@ func (v *View) leave(name string, as State) (*View, error) {
 		return nil, refuse("without %s %d members are left for n = %d: let another join, or set n "+
 			"lower first", name, left, n)
 	}
-	return v.as(m.ID, as)
+	return v.withState(m.ID, as)
 }
 
-// as gives a member another state.
-func (v *View) as(id ID, s State) (*View, error) {
+// withState gives a member another state.
+func (v *View) withState(id ID, s State) (*View, error) {
 	i := v.index[id]
-	return v.with(func(next *Config) { next.Members[i].State = s })
+	return v.withChange(func(next *Config) { next.Members[i].State = s })
 }
 
 // replace lets a new data directory take over the share of another. The new one may have the
 // old one's name: then the old one is listed as NAME~replaced until it is gone.
 func (v *View) replace(c Change) (*View, error) {
-	old, ok := v.Named(c.Node)
+	old, ok := v.MemberNamed(c.Node)
 	switch {
 	case !ok:
 		return nil, refuse("no member is called %s", c.Node)
@@ -198,8 +198,8 @@ func (v *View) replace(c Change) (*View, error) {
 	if err := v.fits(&c.Member); err != nil {
 		return nil, err
 	}
-	tokens, id := v.beside(old), old.ID
-	next, err := v.with(func(next *Config) {
+	tokens, id := v.adjacentTokens(old), old.ID
+	next, err := v.withChange(func(next *Config) {
 		m := &next.Members[v.index[id]]
 		if m.State == Active {
 			m.State = Leaving

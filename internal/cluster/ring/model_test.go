@@ -66,8 +66,8 @@ func drawConfig(rt *rapid.T) Config {
 	return c
 }
 
-// grown returns a ring of members with tokens of their own.
-func grown(partitions, copies, members int, zones ...string) *View {
+// grownRing returns a ring of members with tokens of their own.
+func grownRing(partitions, copies, members int, zones ...string) *View {
 	rng := rand.New(rand.NewPCG(uint64(partitions), uint64(members)))
 	c := Config{Partitions: partitions, Copies: copies}
 	for i := range members {

@@ -73,7 +73,7 @@ func (v *View) Shares() []Share {
 // Finish returns the view in which the changes under way are complete: members that joined own
 // their share, those that left are gone. Whoever calls it has seen that nothing is left to move.
 func (v *View) Finish() (*View, error) {
-	return v.with(func(c *Config) {
+	return v.withChange(func(c *Config) {
 		c.Copies = c.NextCopies
 		c.Members = slices.DeleteFunc(c.Members, func(m Member) bool {
 			return m.State == Leaving || m.State == Removed
@@ -90,7 +90,7 @@ func (v *View) Finish() (*View, error) {
 // share, those that were leaving stay. A removed member does not come back: what it owned
 // is still to be moved.
 func (v *View) Undo() (*View, error) {
-	return v.with(func(c *Config) {
+	return v.withChange(func(c *Config) {
 		c.NextCopies = c.Copies
 		for i := range c.Members {
 			switch m := &c.Members[i]; {

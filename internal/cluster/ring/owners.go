@@ -74,11 +74,11 @@ func (v *View) Owners(dst []ID, partition int, role Role, n int) []ID {
 	return dst
 }
 
-// Staying says whose answers a read at a member that leaves needs: so many of the owners, and one
-// of the members besides, unless there are none. When it has left it may be the last to hear of
-// that, and nobody waits for it. Before that those that stay have heard, and refuse who asks under
-// the ring before: so one of them has to answer. Others need none.
-func Staying(v *View, reader ID, owners []ID) (least int, besides []ID) {
+// LeavingReadQuorum says whose answers a read at a member that leaves needs: so many of the owners,
+// and one of the members besides, unless there are none. When it has left it may be the last to
+// hear of that, and nobody waits for it. Before that those that stay have heard, and refuse who
+// asks under the ring before: so one of them has to answer. Others need none.
+func LeavingReadQuorum(v *View, reader ID, owners []ID) (least int, besides []ID) {
 	leaves := func(id ID) bool {
 		m, is := v.Member(id)
 		return is && m.State == Leaving

@@ -59,7 +59,7 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 	}
 	next := v
 	for _, c := range changes {
-		if c.Action != ForceRemove && v.Changing() {
+		if c.Action != ForceRemove && v.IsChanging() {
 			return nil, refuse("a change is under way, %d partitions are still to move: wait for them, or "+
 				"undo it", len(v.Moves()))
 		}
@@ -69,7 +69,7 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 		}
 		next = after
 	}
-	next, err := next.with(func(c *Config) { c.Number = v.version.Number + 1 })
+	next, err := next.withChange(func(c *Config) { c.Number = v.version.Number + 1 })
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ func (v *View) Plan(changes []Change, s Sizes, rng *rand.Rand) (*Plan, error) {
 	}
 	if s.Empty {
 		// What has no data moves nothing: the cluster grows at once.
-		next, err = final.with(func(c *Config) { c.Number = v.version.Number + 1 })
+		next, err = final.withChange(func(c *Config) { c.Number = v.version.Number + 1 })
 		if err != nil {
 			return nil, err
 		}

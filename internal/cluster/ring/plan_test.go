@@ -24,7 +24,7 @@ func mustPlan(t *testing.T, v *View, s Sizes, changes ...Change) *Plan {
 
 // Refusals name what to do.
 func TestRefusals(t *testing.T) {
-	v := grown(64, 3, 3)
+	v := grownRing(64, 3, 3)
 	with := func(change func(c *Candidate)) Candidate {
 		c := joiner(4, 64)
 		change(&c)
@@ -52,7 +52,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%v: error %v, want %q", c, err, says)
 		}
 	}
-	if _, err := grown(4, 1, 1).Plan([]Change{{Action: Leave, Node: "n1"}}, Sizes{},
+	if _, err := grownRing(4, 1, 1).Plan([]Change{{Action: Leave, Node: "n1"}}, Sizes{},
 		newRand()); err == nil || !strings.Contains(err.Error(), "stop it instead") {
 		t.Errorf("the last member leaves: %v", err)
 	}
@@ -63,7 +63,7 @@ func TestRefusals(t *testing.T) {
 
 // Rule 3: a node with data cannot join, and its ring_size must be that of the cluster.
 func TestRule3WhoCannotJoin(t *testing.T) {
-	v := grown(64, 2, 2)
+	v := grownRing(64, 2, 2)
 	full, other := joiner(3, 64), joiner(3, 32)
 	full.HasData = true
 	for _, c := range []Candidate{full, other} {
@@ -78,7 +78,7 @@ func TestRule3WhoCannotJoin(t *testing.T) {
 
 // Rule 8: a member whose join was taken back joins again, with what it has fetched.
 func TestRule8APendingMemberJoinsAgain(t *testing.T) {
-	v, c := grown(64, 2, 2), joiner(3, 64)
+	v, c := grownRing(64, 2, 2), joiner(3, 64)
 	joining, err := v.Commit(mustPlan(t, v, Sizes{}, Change{Action: Join, Member: c}))
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func TestRule8APendingMemberJoinsAgain(t *testing.T) {
 
 // Rule 9: another data directory under a known name must replace, and does with the same share.
 func TestRule9AnotherDirectoryReplaces(t *testing.T) {
-	v := grown(256, 3, 5)
+	v := grownRing(256, 3, 5)
 	c := joiner(9, 256)
 	c.Name = "n2"
 	if _, err := v.Plan([]Change{{Action: Join, Member: c}}, Sizes{}, newRand()); !errors.Is(err,
@@ -117,17 +117,18 @@ func TestRule9AnotherDirectoryReplaces(t *testing.T) {
 	if len(p.Moves) != owned {
 		t.Errorf("%d moves, the replaced member owned %d", len(p.Moves), owned)
 	}
-	if m, ok := p.Final.Named("n2"); !ok || m.ID != c.ID || m.State != Active || m.Replaces != (ID{}) {
+	if m, ok := p.Final.MemberNamed("n2"); !ok || m.ID != c.ID || m.State != Active ||
+		m.Replaces != (ID{}) {
 		t.Errorf("n2 is %+v in the end", m)
 	}
-	if m, ok := p.Next.Named("n2"); !ok || m.Replaces != testID(2) {
+	if m, ok := p.Next.MemberNamed("n2"); !ok || m.Replaces != testID(2) {
 		t.Errorf("n2 is %+v after the commit", m)
 	}
 }
 
 // Rule 9: a commit of a plan for another ring is refused, also if both have the same number.
 func TestRule9AStaleCommitIsRefused(t *testing.T) {
-	v := grown(64, 2, 3)
+	v := grownRing(64, 2, 3)
 	a := mustPlan(t, v, Sizes{}, Change{Action: Join, Member: joiner(4, 64)})
 	b := mustPlan(t, v, Sizes{}, Change{Action: Join, Member: joiner(5, 64)})
 	here, err := v.Commit(a)
@@ -162,7 +163,7 @@ func TestRule9AnEmptyClusterAdmitsAtOnce(t *testing.T) {
 	v := mustNew(Config{Partitions: 64, Copies: 3})
 	for i := range 3 {
 		p := mustPlan(t, v, Sizes{Empty: true}, Change{Action: Join, Member: joiner(i+1, 64)})
-		if len(p.Moves) != 0 || p.Next.Changing() {
+		if len(p.Moves) != 0 || p.Next.IsChanging() {
 			t.Fatalf("%d moves are left", len(p.Moves))
 		}
 		next, err := v.Commit(p)
@@ -192,11 +193,11 @@ func TestRule9Protocols(t *testing.T) {
 
 // What force-remove loses, and what it still copies.
 func TestForceRemove(t *testing.T) {
-	p := mustPlan(t, grown(64, 1, 3), Sizes{}, Change{Action: ForceRemove, Node: "n1"})
+	p := mustPlan(t, grownRing(64, 1, 3), Sizes{}, Change{Action: ForceRemove, Node: "n1"})
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "their points are lost") {
 		t.Errorf("n = 1: %q", p.Warnings)
 	}
-	p = mustPlan(t, grown(64, 2, 3), Sizes{}, Change{Action: ForceRemove, Node: "n1"})
+	p = mustPlan(t, grownRing(64, 2, 3), Sizes{}, Change{Action: ForceRemove, Node: "n1"})
 	if len(p.Warnings) != 0 || len(p.Moves) == 0 {
 		t.Errorf("n = 2: %d moves, %q", len(p.Moves), p.Warnings)
 	}
@@ -216,13 +217,13 @@ func TestForceRemove(t *testing.T) {
 
 // A joining member that is removed again leaves no trace: it had nothing.
 func TestAJoinerIsRemoved(t *testing.T) {
-	v := grown(64, 2, 3)
+	v := grownRing(64, 2, 3)
 	joined, err := v.Commit(mustPlan(t, v, Sizes{}, Change{Action: Join, Member: joiner(4, 64)}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := mustPlan(t, joined, Sizes{}, Change{Action: ForceRemove, Node: "n4"})
-	if len(p.Moves) != 0 || p.Next.Changing() || len(p.Warnings) != 0 || len(p.Next.Members()) != 3 {
+	if len(p.Moves) != 0 || p.Next.IsChanging() || len(p.Warnings) != 0 || len(p.Next.Members()) != 3 {
 		t.Errorf("%d moves, %d members, %q", len(p.Moves), len(p.Next.Members()), p.Warnings)
 	}
 }
@@ -231,7 +232,7 @@ func TestAJoinerIsRemoved(t *testing.T) {
 // a write may be on fewer of those that stay than a read counts on: these fetch what the others
 // have.
 func TestThoseThatStayFetch(t *testing.T) {
-	v := grown(16, 3, 3)
+	v := grownRing(16, 3, 3)
 	one, err := v.Commit(mustPlan(t, v, Sizes{}, Change{Action: SetCopies, Copies: 1}))
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +266,7 @@ func drawChange(rt *rapid.T, step, partitions int) Change {
 // differ by, and the owners in the end are those that were planned.
 func TestSchedulesOfChanges(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		v := grown(32, rapid.IntRange(1, 3).Draw(rt, "n"), rapid.IntRange(1, 4).Draw(rt, "members"))
+		v := grownRing(32, rapid.IntRange(1, 3).Draw(rt, "n"), rapid.IntRange(1, 4).Draw(rt, "members"))
 		for step := range rapid.IntRange(1, 6).Draw(rt, "steps") {
 			var changes []Change
 			for range rapid.IntRange(1, 2).Draw(rt, "changes") {
@@ -289,7 +290,7 @@ func TestSchedulesOfChanges(t *testing.T) {
 					rt.Fatal(err)
 				}
 			default:
-				if v, err = v.Finish(); err != nil || v.Changing() || len(v.Moves()) > 0 {
+				if v, err = v.Finish(); err != nil || v.IsChanging() || len(v.Moves()) > 0 {
 					rt.Fatalf("finished with %d moves left: %v", len(v.Moves()), err)
 				}
 			}

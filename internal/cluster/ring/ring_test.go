@@ -81,7 +81,7 @@ func TestRule8WhoLeavesNeedsOneThatStays(t *testing.T) {
 		{1, []ID{id(2), id(3)}, 1, nil},
 		{0, []ID{id(0), id(1)}, 0, []ID{id(2), id(3)}},
 	} {
-		if least, besides := Staying(v, id(c.reader), c.owners); least != c.least ||
+		if least, besides := LeavingReadQuorum(v, id(c.reader), c.owners); least != c.least ||
 			!slices.Equal(besides, c.besides) {
 			t.Errorf("reader %d of %v: %d of them, one of %v; want %d, %v", c.reader, c.owners, least,
 				besides, c.least, c.besides)
@@ -145,7 +145,7 @@ func TestRule5TargetsEqualTheModel(t *testing.T) {
 // not.
 func TestZones(t *testing.T) {
 	for members, zones := range map[int][]string{9: {"a", "b", "c"}, 8: {"a", "b"}, 5: {"a"}} {
-		v := grown(256, 3, members, zones...)
+		v := grownRing(256, 3, members, zones...)
 		for p := range 256 {
 			in := make(map[string]int)
 			for _, id := range v.Owners(nil, p, Current, 0) {
@@ -160,7 +160,7 @@ func TestZones(t *testing.T) {
 			t.Errorf("%d zones: shortage %t", len(zones), got)
 		}
 	}
-	if got := grown(16, 3, 2).Shortage(Current); !got.Members || got.Zones {
+	if got := grownRing(16, 3, 2).Shortage(Current); !got.Members || got.Zones {
 		t.Errorf("two members without zones, three copies: %+v", got)
 	}
 }
@@ -168,7 +168,7 @@ func TestZones(t *testing.T) {
 // 512 random tokens make shares even, and a member that joins moves little more than its share.
 func TestShares(t *testing.T) {
 	for _, size := range []int{64, 1024} {
-		v := grown(size, 3, 5)
+		v := grownRing(size, 3, 5)
 		sum := Share{}
 		for i, s := range v.Shares() {
 			sum.Current += s.Current
@@ -214,7 +214,7 @@ func withMembers(v, of *View) *View {
 }
 
 func TestVersions(t *testing.T) {
-	v := grown(16, 2, 3)
+	v := grownRing(16, 2, 3)
 	same := mustNew(v.config)
 	if same.Version() != v.Version() {
 		t.Error("the same ring has two versions")

@@ -31,9 +31,9 @@ func (v *View) Tokens(rng *rand.Rand) []uint32 {
 	return tokens
 }
 
-// beside returns the free places next to the tokens of a member: whoever has them owns what
+// adjacentTokens returns the free places next to the tokens of a member: whoever has them owns what
 // the member owned.
-func (v *View) beside(of *Member) []uint32 {
+func (v *View) adjacentTokens(of *Member) []uint32 {
 	taken := v.tokens()
 	tokens := make([]uint32, 0, len(of.Tokens))
 	for _, t := range of.Tokens {

@@ -179,8 +179,8 @@ func (v *View) Member(id ID) (*Member, bool) {
 	return &v.config.Members[i], true
 }
 
-// Named returns the member that has a name. It must not be changed.
-func (v *View) Named(name string) (*Member, bool) {
+// MemberNamed returns the member that has a name. It must not be changed.
+func (v *View) MemberNamed(name string) (*Member, bool) {
 	for i := range v.config.Members {
 		if m := &v.config.Members[i]; m.Name == name {
 			return m, true
@@ -201,8 +201,8 @@ func (v *View) Point(partition int) uint32 {
 	return uint32(uint64(partition) << 32 / uint64(v.config.Partitions))
 }
 
-// with returns the next view, after a change of what it is made of.
-func (v *View) with(change func(c *Config)) (*View, error) {
+// withChange returns the next view, after a change of what it is made of.
+func (v *View) withChange(change func(c *Config)) (*View, error) {
 	c := v.config
 	c.Members = slices.Clone(c.Members)
 	c.Number++

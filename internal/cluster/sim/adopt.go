@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/cluster/replication"
 )
 
-// adopted is a chunk that a disk has taken and that does not show yet: a crash takes it.
-type adopted struct {
+// adoptedChunk is a chunk that a disk has taken and that does not show yet: a crash takes it.
+type adoptedChunk struct {
 	number uint64
 	id     replication.ChunkID
 	rows   []replication.Row
@@ -41,24 +41,24 @@ func rowsIn(c replication.Chunk) (rows []replication.Row) {
 // take keeps the chunks of which nothing is here for a file, and returns the rows of the others.
 func (d *disk) take(chunks []replication.Chunk) (rows []replication.Row) {
 	for _, c := range chunks {
-		if len(d.rowsOf(c.ID)) > 0 || d.under(c.ID) {
+		if len(d.rowsOf(c.ID)) > 0 || d.isHidden(c.ID) {
 			rows = append(rows, rowsIn(c)...)
 			continue
 		}
 		d.taken++
-		d.adopting = append(d.adopting, adopted{d.taken, c.ID, rowsIn(c)})
+		d.adopting = append(d.adopting, adoptedChunk{d.taken, c.ID, rowsIn(c)})
 	}
 	return rows
 }
 
-func (d *disk) under(id replication.ChunkID) bool {
-	return slices.ContainsFunc(d.adopting, func(a adopted) bool { return a.id == id })
+func (d *disk) isHidden(id replication.ChunkID) bool {
+	return slices.ContainsFunc(d.adopting, func(a adoptedChunk) bool { return a.id == id })
 }
 
 // settle lets chunks show into which rows are written.
 func (d *disk) settle(rows []replication.Row) {
 	for _, r := range rows {
-		if d.under(replication.ChunkID{Series: r.Series, Number: r.Slot / chunkSlots}) {
+		if d.isHidden(replication.ChunkID{Series: r.Series, Number: r.Slot / chunkSlots}) {
 			d.adopt(d.taken)
 		}
 	}
@@ -81,8 +81,8 @@ func (d *disk) adopt(upTo uint64) bool {
 	return true
 }
 
-// Adopting returns how far chunks are: see replication.Store.
-func (d *disk) Adopting() (last uint64, waiting int64) {
+// AdoptProgress returns how far chunks are: see replication.Store.
+func (d *disk) AdoptProgress() (last uint64, waiting int64) {
 	for _, a := range d.adopting {
 		waiting += int64(rowBytes * len(a.rows))
 	}

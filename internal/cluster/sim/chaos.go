@@ -20,7 +20,7 @@ type Profile struct {
 	Operators   int  // of ten steps, in how many an operator does something, beside faults
 	Mild        int  // of ten steps, in how many there is no fault
 	Once        bool // no slot is written twice: with n = 1 the last word stays, not the largest
-	Paging      Paging
+	Paging      PageLimits
 }
 
 // The shape of a run.
@@ -132,11 +132,11 @@ func (c chaos) fault() {
 	i, j := c.rng.IntN(len(c.nodes)), c.rng.IntN(len(c.nodes))
 	switch c.rng.IntN(16) {
 	case 0:
-		c.after(c.rng.Int64N(40), func() { c.Crash(i) }) // among what follows
+		c.scheduleAfter(c.rng.Int64N(40), func() { c.Crash(i) }) // among what follows
 	case 1, 2:
 		c.Start(i)
 	case 12:
-		c.after(c.rng.Int64N(60), c.powerCut)
+		c.scheduleAfter(c.rng.Int64N(60), c.powerCut)
 	case 3:
 		c.Split(i)
 	case 4:
@@ -176,6 +176,6 @@ func (c chaos) fault() {
 func (c chaos) powerCut() {
 	for i := range c.nodes {
 		c.Crash(i)
-		c.after(c.rng.Int64N(100), func() { c.Start(i) })
+		c.scheduleAfter(c.rng.Int64N(100), func() { c.Start(i) })
 	}
 }

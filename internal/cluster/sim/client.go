@@ -34,7 +34,7 @@ func Series(n int) metric.SeriesID { return metric.Series(1, []byte(fmt.Sprint("
 // Write sends points to a node. Nil means the node is down, or stopped.
 func (c *Cluster) Write(node int, rows []replication.Row, deletes ...metric.SeriesID) *Entry {
 	n := c.nodes[node]
-	if !n.up(c.now) {
+	if !n.isUp(c.now) {
 		return nil
 	}
 	e := &Entry{Node: node, Rows: rows, Deletes: deletes, At: c.now}
@@ -73,8 +73,8 @@ func (c *Cluster) Read(node int, series metric.SeriesID, from, past uint64) (req
 	return request
 }
 
-// replied notes what a node told a client.
-func (c *Cluster) replied(n *node, r replication.Reply) {
+// noteReply notes what a node told a client.
+func (c *Cluster) noteReply(n *node, r replication.Reply) {
 	if r.Slots != nil {
 		if c.reads == nil {
 			c.reads = make(map[uint64]replication.Reply)
@@ -87,8 +87,8 @@ func (c *Cluster) replied(n *node, r replication.Reply) {
 	c.note("%v replies to batch %d: %+v, done %t", n, r.Request, r.Counts, r.Done)
 }
 
-// failed ends the batches of a node that crashed: their replies never come.
-func (c *Cluster) failed(n *node) {
+// failBatches ends the batches of a node that crashed: their replies never come.
+func (c *Cluster) failBatches(n *node) {
 	for _, e := range c.journal {
 		if e.Node == n.number && e.Ended == 0 {
 			e.Ended = c.now
@@ -129,7 +129,7 @@ func (c *Cluster) Check(strict, agree bool) (wrong []string) {
 func (c *Cluster) copies() (wrong []string) {
 	lost := 0
 	for _, n := range c.nodes {
-		if n.lost() {
+		if n.hasLostDisk() {
 			lost++
 		}
 	}
@@ -150,7 +150,7 @@ func (c *Cluster) copies() (wrong []string) {
 					have++
 				}
 			}
-			if have < c.writes(c.own(r.Series))-lost && !deleted[r.Series] {
+			if have < c.writes(c.copiesOf(r.Series))-lost && !deleted[r.Series] {
 				wrong = append(wrong, fmt.Sprintf("batch %d was acknowledged, %x/%d=%x is on %d disks",
 					number+1, r.Series[:2], r.Slot, r.Value.Word, have))
 			}
@@ -169,7 +169,8 @@ func (c *Cluster) deletedBehind(of *Entry, s metric.SeriesID) bool {
 // value returns what the first owner of a series holds in a slot. Copies are equal when this
 // is asked.
 func (c *Cluster) value(s metric.SeriesID, slot uint64) replication.Value {
-	return c.of(c.view.Owners(nil, c.view.Partition(s), ring.Current, 0)[0]).disk.of(s).slots[slot]
+	return c.nodeOf(c.view.Owners(nil, c.view.Partition(s), ring.Current,
+		0)[0]).disk.seriesOf(s).slots[slot]
 }
 
 // checkStored looks for points that nobody sent, and for such that were deleted.

@@ -26,11 +26,11 @@ type Options struct {
 	// n of the series with odd numbers, whose bucket has one of its own; 0: it has none
 	Own    int
 	Calm   bool // no message is lost, late or doubled
-	Paging Paging
+	Paging PageLimits
 }
 
-// Paging bounds what nodes send each other; where it is 0, as widely as they may.
-type Paging struct {
+// PageLimits bounds what nodes send each other; where it is 0, as widely as they may.
+type PageLimits struct {
 	replication.Limits
 	Comparisons, ComparePoints, HintRows int
 	CompareMS, DropMS                    int64
@@ -61,13 +61,13 @@ type Cluster struct {
 	deaf    *node           // it hears of no other ring
 	away    map[int]bool    // nodes in maintenance
 	requests
-	numbered
+	bucketCopies
 	history []string
 	watch   func(from, to *node, m replication.Message) // sees all that is sent; nil: nobody looks
 }
 
 // check panics if a message is larger than it may be.
-func (p Paging) check(m replication.Message) {
+func (p PageLimits) check(m replication.Message) {
 	within := func(n, limit int) {
 		if limit > 0 && n > limit {
 			panic(fmt.Sprintf("a %T has %d of what it may have %d of", m, n, limit))
@@ -78,15 +78,15 @@ func (p Paging) check(m replication.Message) {
 		rows, chunks = 0, 0
 	}
 	switch m := m.(type) {
-	case replication.Known:
+	case replication.LearnReply:
 		within(len(m.Deletions), p.Deletions)
 	case replication.ShareDeletions:
 		within(len(m.Deletions), p.Deletions)
-	case replication.SharedDeletions:
+	case replication.ShareDeletionsReply:
 		within(len(m.Deletions), p.Deletions)
 	case replication.Compare:
 		within(len(m.Windows), p.Windows)
-	case replication.Compared:
+	case replication.CompareReply:
 		within(len(m.Windows), p.Windows)
 	case replication.CompareChunks:
 		within(len(m.Chunks), chunks)
@@ -95,7 +95,7 @@ func (p Paging) check(m replication.Message) {
 		within(len(m.Have), chunks)
 	case replication.Fill:
 		within(points(m.Chunks), rows)
-	case replication.Filled:
+	case replication.FillReply:
 		within(points(m.Chunks), rows)
 	}
 }
@@ -152,7 +152,7 @@ func (q *queue) Pop() any {
 // New starts a cluster whose members are all active and know each other.
 func New(o Options) *Cluster {
 	c := &Cluster{options: o, rng: rand.New(rand.NewPCG(o.Seed, 1)), cut: make(map[[2]int]bool),
-		away: make(map[int]bool), numbered: numbered{o.Own, o.W},
+		away: make(map[int]bool), bucketCopies: bucketCopies{o.Own, o.W},
 		leastW: ring.MaxCopies, leastN: o.N}
 	config := ring.Config{Number: 1, Partitions: o.Partitions, Copies: o.N}
 	c.senders = newSenders()
@@ -183,14 +183,14 @@ func (c *Cluster) add() *node {
 	n := &node{number: len(c.nodes), id: ring.ID{15: byte(len(c.nodes) + 1)}, sees: make(map[int]bool)}
 	n.disk = newDisk(func(s metric.SeriesID) int {
 		return c.view.Partition(s)
-	}, c.own, func() int { return c.view.Copies(ring.Current) })
+	}, c.copiesOf, func() int { return c.view.Copies(ring.Current) })
 	n.disk.dropping = func(of replication.Share) { c.checkGiven(n, of) }
 	c.nodes = append(c.nodes, n)
 	return n
 }
 
-// up reports whether the process of a node runs.
-func (n *node) up(now int64) bool { return n.core != nil && now >= n.asleep }
+// isUp reports whether the process of a node runs.
+func (n *node) isUp(now int64) bool { return n.core != nil && now >= n.asleep }
 
 func (n *node) String() string { return fmt.Sprint("n", n.number) }
 
@@ -202,8 +202,8 @@ func (c *Cluster) note(format string, args ...any) {
 // History is what happened, a line each, without the single messages.
 func (c *Cluster) History() string { return strings.Join(c.history, "\n") + "\n" }
 
-// after does something in some ms.
-func (c *Cluster) after(ms int64, do func()) {
+// scheduleAfter does something in some ms.
+func (c *Cluster) scheduleAfter(ms int64, do func()) {
 	c.serial++
 	heap.Push(&c.queue, event{c.now + ms, c.serial, do})
 }
@@ -241,7 +241,7 @@ func (c *Cluster) Start(i int) {
 	n.core.Require(c.time(n), n.quorums(c))
 	n.core.HoldMoves(c.held)
 	n.told = len(n.disk.log)
-	n.core.Synced(c.time(n), replication.Position(n.told))
+	n.core.SyncedUpTo(c.time(n), replication.Position(n.told))
 	c.note("%v starts", n)
 	c.whenUp(n, 0, func() { c.tickNode(n) })
 }
@@ -257,7 +257,7 @@ func (c *Cluster) Stop(i int, ms int64) {
 	c.note("%v is stopped for %d ms", n, ms)
 	c.whenUp(n, ms, func() {
 		n.sees, n.hears = make(map[int]bool), c.now+patience
-		n.core.Paused(c.time(n))
+		n.core.RejoinAfterPause(c.time(n))
 		c.drain(n)
 	})
 }
@@ -281,12 +281,12 @@ func (c *Cluster) stop(i, kept int) {
 	lost -= len(n.disk.log)
 	n.core, n.asleep = nil, 0
 	c.note("%v crashes, %d records lost", n, lost)
-	c.failed(n)
+	c.failBatches(n)
 }
 
 // adopt gives a node a newer ring.
 func (c *Cluster) adopt(n *node, v *ring.View) {
-	n.view, n.before = v, n.disk.synced()
+	n.view, n.before = v, n.disk.syncedState()
 	n.core.Ring(c.time(n), v, n.quorums(c))
 	c.drain(n)
 }
@@ -329,7 +329,7 @@ func copiesOf(v *ring.View, role ring.Role, states ...ring.State) int {
 func (c *Cluster) drain(n *node) {
 	sends, replies := n.core.Take()
 	for _, s := range sends {
-		if to := c.of(s.To); to != nil {
+		if to := c.nodeOf(s.To); to != nil {
 			c.options.Paging.check(s.Message)
 			if c.watch != nil {
 				c.watch(n, to, s.Message)
@@ -338,11 +338,11 @@ func (c *Cluster) drain(n *node) {
 		}
 	}
 	for _, r := range replies {
-		c.replied(n, r)
+		c.noteReply(n, r)
 	}
 }
 
-func (c *Cluster) of(id ring.ID) *node {
+func (c *Cluster) nodeOf(id ring.ID) *node {
 	for _, n := range c.nodes {
 		if n.id == id {
 			return n
@@ -357,7 +357,7 @@ func (c *Cluster) carry(from, to *node, m replication.Message) {
 	arrive = func() {
 		switch {
 		case c.now < to.asleep:
-			c.after(to.asleep-c.now, arrive)
+			c.scheduleAfter(to.asleep-c.now, arrive)
 		case to.core != nil:
 			to.core.Receive(c.time(to), from.id, m)
 			c.drain(to)
@@ -365,7 +365,7 @@ func (c *Cluster) carry(from, to *node, m replication.Message) {
 	}
 	if from == to || c.options.Calm {
 		if from == to || !c.cut[[2]int{from.number, to.number}] {
-			c.after(1, arrive)
+			c.scheduleAfter(1, arrive)
 		}
 		return
 	}
@@ -381,7 +381,7 @@ func (c *Cluster) carry(from, to *node, m replication.Message) {
 		if c.rng.IntN(30) == 0 {
 			delay += c.rng.Int64N(3000)
 		}
-		c.after(delay, func() {
+		c.scheduleAfter(delay, func() {
 			if !c.cut[[2]int{from.number, to.number}] {
 				arrive()
 			}

@@ -30,14 +30,14 @@ type op struct {
 	drop    []replication.Share
 }
 
-// seen is what a write returned.
-type seen struct {
+// priorWrite is what a write returned.
+type priorWrite struct {
 	counts replication.Counts
 	at     replication.Position
 }
 
-// lived is a series as it is now.
-type lived struct {
+// seriesSlots is a series as it is now.
+type seriesSlots struct {
 	incarnation uint64
 	slots       map[uint64]replication.Value
 }
@@ -50,15 +50,15 @@ type disk struct {
 	own       func(metric.SeriesID) int // n of the bucket of a series; 0: that of the ring
 	dropping  func(replication.Share)   // sees that a share is about to be dropped
 	full      bool
-	adopting  []adopted // ascending
-	taken     uint64    // the last chunk that was
-	asked     int       // how often digests were to be prepared
+	adopting  []adoptedChunk // ascending
+	taken     uint64         // the last chunk that was
+	asked     int            // how often digests were to be prepared
 	log       []op
 	durable   int // records of the log that no crash takes
 
-	series  map[metric.SeriesID]*lived
+	series  map[metric.SeriesID]*seriesSlots
 	lives   uint64 // grows with every incarnation
-	keys    map[replication.Key]seen
+	keys    map[replication.Key]priorWrite
 	settled map[ring.ID][2]uint64 // boot and number, not logged: a crash only makes it lower
 	hints   []replication.Hint
 	account map[replication.BatchID]replication.Counts
@@ -72,7 +72,7 @@ func newDisk(partition, own func(metric.SeriesID) int, copies func() int) *disk 
 
 // replay makes everything anew from the log.
 func (d *disk) replay() {
-	d.series, d.keys = make(map[metric.SeriesID]*lived), make(map[replication.Key]seen)
+	d.series, d.keys = make(map[metric.SeriesID]*seriesSlots), make(map[replication.Key]priorWrite)
 	d.settled, d.account = make(map[ring.ID][2]uint64),
 		make(map[replication.BatchID]replication.Counts)
 	d.hints = nil
@@ -88,8 +88,8 @@ func (d *disk) crash(kept int) {
 	d.replay()
 }
 
-// synced returns what the disk has of what no crash takes.
-func (d *disk) synced() *disk {
+// syncedState returns what the disk has of what no crash takes.
+func (d *disk) syncedState() *disk {
 	s := &disk{partition: d.partition, own: d.own, copies: d.copies, log: d.log[:d.durable]}
 	s.replay()
 	return s
@@ -109,12 +109,12 @@ func (d *disk) apply(o op, at replication.Position) {
 	switch {
 	case o.write != nil:
 		d.change(*o.write, cmp.Or(o.write.Copies, d.copies()) > 1)
-		d.keys[o.key] = seen{o.counts, at}
+		d.keys[o.key] = priorWrite{o.counts, at}
 	case o.merge != nil:
 		d.change(*o.merge, true)
 	case o.hint != nil:
 		d.hints = append(d.hints, *o.hint)
-		d.keys[o.key] = seen{o.counts, at}
+		d.keys[o.key] = priorWrite{o.counts, at}
 	case o.dropped != 0:
 		d.hints = slices.DeleteFunc(d.hints, func(h replication.Hint) bool {
 			return h.Number == o.dropped
@@ -130,9 +130,9 @@ func (d *disk) apply(o op, at replication.Position) {
 	}
 }
 
-func (d *disk) of(id metric.SeriesID) *lived {
+func (d *disk) seriesOf(id metric.SeriesID) *seriesSlots {
 	if d.series[id] == nil {
-		d.series[id] = &lived{slots: make(map[uint64]replication.Value)}
+		d.series[id] = &seriesSlots{slots: make(map[uint64]replication.Value)}
 	}
 	return d.series[id]
 }
@@ -140,13 +140,13 @@ func (d *disk) of(id metric.SeriesID) *lived {
 // change applies deletions first: rows of the same change are of the life behind them.
 func (d *disk) change(c replication.Change, larger bool) {
 	for _, del := range c.Deletions {
-		if s := d.of(del.Series); del.Incarnation > s.incarnation {
+		if s := d.seriesOf(del.Series); del.Incarnation > s.incarnation {
 			d.lives++
 			s.incarnation, s.slots = del.Incarnation, make(map[uint64]replication.Value)
 		}
 	}
 	for _, r := range c.Rows {
-		s := d.of(r.Series)
+		s := d.seriesOf(r.Series)
 		if r.Incarnation < s.incarnation {
 			panic("the protocol stores a point that was deleted")
 		}
@@ -184,7 +184,7 @@ func (d *disk) Write(key replication.Key, c replication.Change) (replication.Cou
 	return counts, at, err
 }
 
-func (d *disk) Seen(key replication.Key) (replication.Counts, replication.Position, bool) {
+func (d *disk) PriorResult(key replication.Key) (replication.Counts, replication.Position, bool) {
 	s, ok := d.keys[key]
 	return s.counts, s.at, ok
 }
@@ -381,7 +381,7 @@ func mix(x uint64) uint64 {
 
 // rowsOf returns the points of a chunk that show.
 func (d *disk) rowsOf(id replication.ChunkID) (rows []replication.Row) {
-	s := d.of(id.Series)
+	s := d.seriesOf(id.Series)
 	for slot, v := range s.slots {
 		if slot/chunkSlots == id.Number {
 			rows = append(rows, replication.Row{
@@ -420,7 +420,7 @@ func (d *disk) Holds() (list []replication.Share) {
 
 func (d *disk) Drop(of replication.Share) {
 	d.dropping(of)
-	d.adopting = slices.DeleteFunc(d.adopting, func(a adopted) bool {
+	d.adopting = slices.DeleteFunc(d.adopting, func(a adoptedChunk) bool {
 		return d.share(a.id.Series) == of
 	})
 	d.log = append(d.log, op{drop: []replication.Share{of}})

@@ -23,7 +23,7 @@ func (c *Cluster) Plan(changes ...ring.Change) error {
 // up, nothing happens.
 func (c *Cluster) publish(v *ring.View) error {
 	for _, n := range c.nodes {
-		if _, member := v.Member(n.id); member && n.up(c.now) {
+		if _, member := v.Member(n.id); member && n.isUp(c.now) {
 			c.view = v
 			c.adopt(n, v)
 			return nil
@@ -32,8 +32,8 @@ func (c *Cluster) publish(v *ring.View) error {
 	return errors.New("no member is up")
 }
 
-// published gives the ring out again, where only members knew it that are lost.
-func (c *Cluster) published() {
+// republishRing gives the ring out again, where only members knew it that are lost.
+func (c *Cluster) republishRing() {
 	if slices.ContainsFunc(c.nodes, func(n *node) bool { return !n.gone && n.view == c.view }) {
 		return
 	}
@@ -53,22 +53,22 @@ func (c *Cluster) Lose(i int) {
 	c.note("the disk of %v is lost", c.nodes[i])
 }
 
-// lost reports whether a node lost its disk as a member.
-func (n *node) lost() bool { return n.gone && !n.left }
+// hasLostDisk reports whether a node lost its disk as a member.
+func (n *node) hasLostDisk() bool { return n.gone && !n.left }
 
 // Finish completes the changes under way, if every member that joins has everything and no
 // member that leaves keeps hints. It reports whether it did.
 func (c *Cluster) Finish() bool {
-	c.published()
-	if !c.view.Changing() {
+	c.republishRing()
+	if !c.view.IsChanging() {
 		return false
 	}
 	for _, m := range c.view.Members() {
-		n := c.of(m.ID)
+		n := c.nodeOf(m.ID)
 		switch {
 		case m.State == ring.Removed:
-		case !n.up(c.now) || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 ||
-			n.core.Left() > 0:
+		case !n.isUp(c.now) || n.view != c.view || m.State == ring.Leaving && len(n.disk.hints) > 0 ||
+			n.core.PendingPartitions() > 0:
 			return false
 		}
 	}
@@ -80,7 +80,7 @@ func (c *Cluster) Finish() bool {
 	}
 	for _, m := range before {
 		if m.State == ring.Leaving && !c.options.Calm && c.rng.IntN(2) == 0 {
-			c.after(c.rng.Int64N(5*stepMS), func() { c.takeAway(c.of(m.ID)) })
+			c.scheduleAfter(c.rng.Int64N(5*stepMS), func() { c.takeAway(c.nodeOf(m.ID)) })
 		}
 	}
 	return true
@@ -112,7 +112,7 @@ func (c *Cluster) Settle(ms int64) error {
 		}
 		c.Run(200)
 		c.Finish()
-		if left = c.unsettled(); left == nil {
+		if left = c.convergenceError(); left == nil {
 			return nil
 		}
 	}
@@ -130,8 +130,8 @@ func (c *Cluster) giveUp(i int) {
 	}
 }
 
-func (c *Cluster) unsettled() error {
-	if c.view.Changing() {
+func (c *Cluster) convergenceError() error {
+	if c.view.IsChanging() {
 		return fmt.Errorf("the ring is not complete, %d moves are left", len(c.view.Moves()))
 	}
 	for number, e := range c.journal {
@@ -155,11 +155,11 @@ func (c *Cluster) unsettled() error {
 			}
 		}
 	}
-	return c.unequal()
+	return c.compareCopies()
 }
 
-// unequal compares the copies of every partition.
-func (c *Cluster) unequal() error {
+// compareCopies compares the copies of every partition.
+func (c *Cluster) compareCopies() error {
 	for p := range c.options.Partitions {
 		for _, of := range append(c.classes(), 0) {
 			if err := c.unequalShare(replication.Share{Partition: p, Copies: of}); err != nil {
@@ -173,7 +173,7 @@ func (c *Cluster) unequal() error {
 func (c *Cluster) unequalShare(of replication.Share) error {
 	var one *node
 	for _, id := range c.view.Owners(nil, of.Partition, ring.Current, of.Copies) {
-		n := c.of(id)
+		n := c.nodeOf(id)
 		if one == nil {
 			one = n
 			continue

@@ -10,17 +10,17 @@ import (
 // could stand in for it, so there are no hints, and the turn of a partition may be long in coming.
 func TestAnOwnerThatIsBackIsComparedSoon(t *testing.T) {
 	c := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true,
-		Paging: Paging{CompareMS: 3_600_000}})
+		Paging: PageLimits{CompareMS: 3_600_000}})
 	c.Run(5000)
 	c.Crash(1)
 	for i := range 64 {
-		answered(t, c, c.Write(0, point(Series(i), 1, uint64(i+1))), true)
+		awaitReply(t, c, c.Write(0, point(Series(i), 1, uint64(i+1))), true)
 	}
-	if c.unequal() == nil {
+	if c.compareCopies() == nil {
 		t.Fatal("the copies are equal, the test shows nothing")
 	}
 	c.Start(1)
-	until(t, c, "the copies are equal", func() bool { return c.unequal() == nil })
+	runUntil(t, c, "the copies are equal", func() bool { return c.compareCopies() == nil })
 	compared := c.nodes[0].core.Stats().Comparisons
 	c.Run(10_000)
 	if again := c.nodes[0].core.Stats().Comparisons; again > compared+32 {
@@ -31,13 +31,13 @@ func TestAnOwnerThatIsBackIsComparedSoon(t *testing.T) {
 // A share of which a read has met copies that differ is compared soon, and not again and again.
 func TestWhatAReadFoundIsComparedSoon(t *testing.T) {
 	c, s := New(Options{Seed: 1, Nodes: 3, Partitions: 16, N: 3, W: 2, R: 2, Calm: true,
-		Paging: Paging{CompareMS: 3_600_000}}), Series(1)
+		Paging: PageLimits{CompareMS: 3_600_000}}), Series(1)
 	c.Run(10_000)
 	if _, err := c.nodes[2].disk.Merge(replication.Change{Rows: point(s, 1, 7)}); err != nil {
 		t.Fatal(err)
 	}
 	c.Run(10_000)
-	if c.unequal() == nil {
+	if c.compareCopies() == nil {
 		t.Fatal("the copies are equal, the test shows nothing")
 	}
 	before := c.nodes[0].core.Stats().Comparisons
@@ -78,9 +78,9 @@ func TestAMemberInMaintenance(t *testing.T) {
 		}
 	}
 	for _, i := range own { // itself, too, as the node that a client speaks to
-		answered(t, c, c.Write(i, point(s, uint64(i+1), 7)), true)
+		awaitReply(t, c, c.Write(i, point(s, uint64(i+1), 7)), true)
 		request := c.Read(i, s, uint64(i+1), uint64(i+2))
-		until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+		runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 		if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 7 {
 			t.Errorf("read by n%d: %+v", i, got)
 		}
@@ -90,8 +90,8 @@ func TestAMemberInMaintenance(t *testing.T) {
 	}
 	c.watch = nil
 	clear(c.away)
-	until(t, c, "it has what it missed", func() bool {
+	runUntil(t, c, "it has what it missed", func() bool {
 		return c.allHints() == 0 && c.word(own[1], s, uint64(own[0]+1)) == 7
 	})
-	settled(t, c)
+	awaitSettled(t, c)
 }

@@ -12,10 +12,10 @@ import (
 // standIn returns who keeps hints of a series while one of its owners is down, and another node
 // that is no owner.
 func standIn(c *Cluster, s metric.SeriesID) (keeper, other *node) {
-	up := func(id ring.ID) bool { return c.of(id).core != nil }
+	up := func(id ring.ID) bool { return c.nodeOf(id).core != nil }
 	for _, t := range c.view.Targets(nil, c.view.Partition(s), 0, up) {
 		if t.Hint() {
-			keeper = c.of(t.Node)
+			keeper = c.nodeOf(t.Node)
 		}
 	}
 	_, others := owners(c, s)
@@ -44,13 +44,13 @@ func TestRule5AHintIsAcknowledgedWhenAllHaveHeardOfIt(t *testing.T) {
 			keeper.number, e.Reply)
 	}
 	c.Heal()
-	answered(t, c, e, true)
+	awaitReply(t, c, e, true)
 	if list := reader.core.Holders(nil, c.view.Partition(s)); !slices.Contains(list, keeper.id) {
 		t.Errorf("the reader knows that %v keep hints", list)
 	}
 	again := c.Write(own[0], point(s, 2, 7)) // the second one waits for nobody
 	c.Cut(keeper.number, reader.number)
-	answered(t, c, again, true)
+	awaitReply(t, c, again, true)
 }
 
 // A node that starts while one that keeps hints is down hears of it from the others: it needs the
@@ -63,7 +63,7 @@ func TestRule5OthersTellWhoKeepsHints(t *testing.T) {
 	c.Run(100)
 	keeper, reader := standIn(c, s)
 	c.nodes[own[2]].disk.full = true
-	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(own[0], point(s, 1, 7)), true)
 	c.Crash(keeper.number)
 	c.Crash(reader.number)
 	c.Crash(own[0]) // with the keeper, who else has the point
@@ -75,14 +75,14 @@ func TestRule5OthersTellWhoKeepsHints(t *testing.T) {
 		t.Fatalf("the reader knows that %v keep hints", list)
 	}
 	request := c.Read(reader.number, s, 1, 2)
-	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 	if got := c.reads[request]; got.Done {
 		t.Errorf("all who have the point are down, and the read is done: %+v", got)
 	}
 	c.Start(own[0])
 	c.Run(300)
 	request = c.Read(reader.number, s, 1, 2)
-	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 	if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 7 {
 		t.Errorf("all owners are up, and read is %+v", got)
 	}
@@ -96,14 +96,14 @@ func TestRule5WhoKeepsHintsAnswersFirst(t *testing.T) {
 	c.Crash(own[1])
 	c.Run(100)
 	keeper, reader := standIn(c, s)
-	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(own[0], point(s, 1, 7)), true)
 	c.nodes[own[1]].disk.full = true // the hint stays
 	c.Start(own[1])
 	c.Run(300)
 	heard := false
 	c.watch = func(from, to *node, m replication.Message) {
 		switch m.(type) {
-		case replication.Fetched:
+		case replication.FetchReply:
 			heard = heard || from == keeper
 		case replication.Fetch:
 			if to != keeper && !heard {
@@ -112,7 +112,7 @@ func TestRule5WhoKeepsHintsAnswersFirst(t *testing.T) {
 		}
 	}
 	request := c.Read(reader.number, s, 1, 2)
-	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 	if got := c.reads[request]; !heard || !got.Done || got.Slots[0].Value.Word != 7 {
 		t.Errorf("read %+v, heard %t", got, heard)
 	}
@@ -126,7 +126,7 @@ func TestAStoppedNodeHearsFirst(t *testing.T) {
 	stopped, other := own[0], own[1]
 	c.Stop(stopped, 500)
 	c.Run(100)
-	answered(t, c, c.Write(other, point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(other, point(s, 1, 7)), true)
 	if c.allHints() == 0 {
 		t.Fatal("nobody stood in, the test shows nothing")
 	}
@@ -137,11 +137,11 @@ func TestAStoppedNodeHearsFirst(t *testing.T) {
 	request := c.Read(stopped, s, 1, 2)
 	c.Run(patience / 2)
 	c.Heal()
-	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 	if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 7 {
 		t.Errorf("it reads %+v", got)
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 }
 
 // A node that was stopped does not know who keeps hints for others, either: it reads when it has
@@ -155,7 +155,7 @@ func TestAStoppedNodeReadsWhenItHasHeard(t *testing.T) {
 	keeper, stopped := standIn(c, s)
 	c.Stop(stopped.number, 1000)
 	c.Run(100)
-	answered(t, c, c.Write(has, point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(has, point(s, 1, 7)), true)
 	c.Crash(has)
 	c.Cut(keeper.number, missed)
 	c.Cut(keeper.number, stopped.number)
@@ -167,9 +167,9 @@ func TestAStoppedNodeReadsWhenItHasHeard(t *testing.T) {
 		t.Fatalf("it has not reached %v, and reads %+v", keeper, got)
 	}
 	delete(c.cut, [2]int{keeper.number, stopped.number})
-	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 	if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 7 {
 		t.Errorf("it reads %+v", got)
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 }

@@ -9,7 +9,7 @@ import (
 // that waits.
 func (c *Cluster) whenUp(n *node, ms int64, do func()) {
 	boot := n.boot
-	c.after(ms, func() {
+	c.scheduleAfter(ms, func() {
 		switch {
 		case n.core == nil || n.boot != boot:
 		case c.now < n.asleep:
@@ -31,7 +31,7 @@ func (c *Cluster) tickNode(n *node) {
 	if upTo := len(n.disk.log); upTo > n.told && !n.stuck {
 		c.whenUp(n, 1+c.rng.Int64N(40), func() {
 			n.disk.durable, n.told = max(n.disk.durable, upTo), max(n.told, upTo)
-			n.core.Synced(c.time(n), replication.Position(upTo))
+			n.core.SyncedUpTo(c.time(n), replication.Position(upTo))
 			c.drain(n)
 		})
 	}
@@ -39,7 +39,7 @@ func (c *Cluster) tickNode(n *node) {
 		(n.core.Background().AwaitsFiles() || len(n.disk.adopting) > 0 && c.rng.IntN(8) == 0) {
 		c.whenUp(n, 1+c.rng.Int64N(80), func() {
 			if n.disk.adopt(upTo) {
-				n.core.Background().Adopted(c.time(n), upTo)
+				n.core.Background().AdoptedUpTo(c.time(n), upTo)
 				c.drain(n)
 			}
 		})
@@ -58,7 +58,7 @@ func (c *Cluster) tickNode(n *node) {
 func (c *Cluster) meet(n *node) (all bool) {
 	all = true
 	for _, other := range c.nodes {
-		heard := other.up(c.now) && !c.cut[[2]int{other.number, n.number}]
+		heard := other.isUp(c.now) && !c.cut[[2]int{other.number, n.number}]
 		_, member := other.view.Member(n.id)
 		reached := heard && member // nodes end connections of those who are no members
 		if other != n && n.sees[other.number] != reached && (c.options.Calm || c.rng.IntN(3) == 0) {

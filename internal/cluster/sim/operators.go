@@ -65,15 +65,15 @@ func (c chaos) operate() {
 	switch kind := c.rng.IntN(12); kind {
 	case 0:
 		c.holdMoves(true)
-		c.after(c.rng.Int64N(6*stepMS), func() { c.holdMoves(false) })
+		c.scheduleAfter(c.rng.Int64N(6*stepMS), func() { c.holdMoves(false) })
 	case 1:
-		if c.view.Changing() && c.rng.IntN(3) == 0 {
+		if c.view.IsChanging() && c.rng.IntN(3) == 0 {
 			err = c.Undo()
 		}
 	case 2, 3:
 		c.lose(i)
 	default:
-		if plan := c.stage(kind, i); len(plan) > 0 && !c.view.Changing() {
+		if plan := c.stage(kind, i); len(plan) > 0 && !c.view.IsChanging() {
 			err = c.Plan(plan...)
 		}
 	}
@@ -84,7 +84,7 @@ func (c chaos) operate() {
 
 // stage returns the changes of a plan.
 func (c chaos) stage(kind, i int) (plan []ring.Change) {
-	room := len(c.nodes) < c.Nodes+newcomers && !c.view.Changing()
+	room := len(c.nodes) < c.Nodes+newcomers && !c.view.IsChanging()
 	leave := ring.Change{Action: ring.Leave, Node: c.nodes[i].String()}
 	switch kind {
 	case 4, 5:
@@ -120,12 +120,12 @@ func (c chaos) stage(kind, i int) (plan []ring.Change) {
 // place in the same plan.
 func (c chaos) lose(i int) {
 	_, member := c.view.Member(c.nodes[i].id)
-	if !c.Disks || !member || c.view.Changing() && c.rng.IntN(2) == 0 ||
-		slices.ContainsFunc(c.nodes, (*node).lost) {
+	if !c.Disks || !member || c.view.IsChanging() && c.rng.IntN(2) == 0 ||
+		slices.ContainsFunc(c.nodes, (*node).hasLostDisk) {
 		return
 	}
 	c.Lose(i)
-	if len(c.nodes) == c.Nodes+newcomers || c.view.Changing() || c.rng.IntN(2) == 0 {
+	if len(c.nodes) == c.Nodes+newcomers || c.view.IsChanging() || c.rng.IntN(2) == 0 {
 		c.giveUp(i)
 		return
 	}

@@ -17,14 +17,14 @@ var odd = func() map[metric.SeriesID]bool {
 	return all
 }()
 
-// numbered are the numbers of the bucket of odd series.
-type numbered struct {
+// bucketCopies are the numbers of the bucket of odd series.
+type bucketCopies struct {
 	n int // 0: that of the ring
 	w int // of the ring
 }
 
-// own returns the n of the bucket of a series; 0: that of the ring.
-func (b numbered) own(s metric.SeriesID) int {
+// copiesOf returns the n of the bucket of a series; 0: that of the ring.
+func (b bucketCopies) copiesOf(s metric.SeriesID) int {
 	if odd[s] {
 		return b.n
 	}
@@ -38,15 +38,16 @@ const (
 )
 
 // bucket returns that of a batch.
-func (b numbered) bucket(rows []replication.Row, deletes []metric.SeriesID) uint64 {
-	if len(rows) > 0 && b.own(rows[0].Series) > 0 || len(deletes) > 0 && b.own(deletes[0]) > 0 {
+func (b bucketCopies) bucket(rows []replication.Row, deletes []metric.SeriesID) uint64 {
+	if len(rows) > 0 && b.copiesOf(rows[0].Series) > 0 || len(deletes) > 0 &&
+		b.copiesOf(deletes[0]) > 0 {
 		return own
 	}
 	return usual
 }
 
 // numbers is replication.Config.Bucket.
-func (b numbered) numbers(_ *ring.View, bucket uint64) replication.Numbers {
+func (b bucketCopies) numbers(_ *ring.View, bucket uint64) replication.Numbers {
 	if bucket != own {
 		return replication.Numbers{}
 	}
@@ -55,10 +56,10 @@ func (b numbered) numbers(_ *ring.View, bucket uint64) replication.Numbers {
 }
 
 // writes returns the W of a bucket.
-func (b numbered) writes(n int) int { return min(b.w, cmp.Or(n, b.w)) }
+func (b bucketCopies) writes(n int) int { return min(b.w, cmp.Or(n, b.w)) }
 
 // classes is replication.Config.Classes.
-func (b numbered) classes() []int {
+func (b bucketCopies) classes() []int {
 	if b.n == 0 {
 		return nil
 	}

@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/cluster/replication"
 )
 
-// paged is a calm cluster with small pages.
-func paged(nodes, n, w int, p Paging) *Cluster {
+// newPagedCluster is a calm cluster with small pages.
+func newPagedCluster(nodes, n, w int, p PageLimits) *Cluster {
 	c := New(Options{Seed: 1, Nodes: nodes, Partitions: 4, N: n, W: w, R: 1, MaxHints: 100, Calm: true,
 		Paging: p})
 	c.Run(100)
@@ -23,23 +23,23 @@ func fillAll(t *testing.T, c *Cluster) {
 		for slot := range uint64(slots) {
 			rows = append(rows, point(Series(s), slot, 7)...)
 		}
-		answered(t, c, c.Write(0, rows), true)
+		awaitReply(t, c, c.Write(0, rows), true)
 	}
 }
 
 // Where copies are equal nothing but digests of windows travels.
 func TestEqualCopiesCompareWindowsOnly(t *testing.T) {
-	c := paged(3, 3, 3, few)
+	c := newPagedCluster(3, 3, 3, few)
 	fillAll(t, c)
-	answered(t, c, c.Write(0, nil, Series(1), Series(2)), true)
-	settled(t, c)
+	awaitReply(t, c, c.Write(0, nil, Series(1), Series(2)), true)
+	awaitSettled(t, c)
 	c.Run(1000)
 	compared := 0
 	c.watch = func(_, _ *node, m replication.Message) {
 		switch m.(type) {
 		case replication.Compare:
 			compared++
-		case replication.Compared:
+		case replication.CompareReply:
 		default:
 			t.Errorf("%T travels", m)
 		}
@@ -52,17 +52,17 @@ func TestEqualCopiesCompareWindowsOnly(t *testing.T) {
 
 // A node that was away learns all pages of deletions before it serves anything.
 func TestRule2AllPagesOfDeletionsComeFirst(t *testing.T) {
-	c := paged(3, 3, 2, ones)
+	c := newPagedCluster(3, 3, 2, ones)
 	fillAll(t, c)
 	c.Run(200)
 	c.Crash(2)
 	c.Run(100)
 	for s := range series {
-		answered(t, c, c.Write(0, nil, Series(s)), true)
+		awaitReply(t, c, c.Write(0, nil, Series(s)), true)
 	}
 	pages := 0
 	c.watch = func(from, to *node, m replication.Message) {
-		if _, ok := m.(replication.Known); ok && to.number == 2 {
+		if _, ok := m.(replication.LearnReply); ok && to.number == 2 {
 			pages++
 		}
 	}
@@ -72,7 +72,7 @@ func TestRule2AllPagesOfDeletionsComeFirst(t *testing.T) {
 		c.nodes[2].core.Receive(c.time(c.nodes[2]), c.nodes[2].id,
 			replication.Fetch{Request: request, Version: c.view.Version(),
 				Partition: c.view.Partition(Series(s)), Series: Series(s), From: 1, Past: 2})
-		until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+		runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 		if got := c.reads[request]; !got.Done || got.Slots[0].Value.Word != 0 {
 			t.Errorf("a deleted point of series %d is served behind %d pages: %+v", s, pages, got)
 		}
@@ -84,14 +84,14 @@ func TestRule2AllPagesOfDeletionsComeFirst(t *testing.T) {
 
 // Deletions that a node missed while it was cut off come in pages, too.
 func TestRule2DeletionsAreSharedInPages(t *testing.T) {
-	c := paged(3, 3, 2, ones)
+	c := newPagedCluster(3, 3, 2, ones)
 	fillAll(t, c)
 	c.Split(2)
 	c.Run(100)
 	for s := range series {
-		answered(t, c, c.Write(0, nil, Series(s)), true)
+		awaitReply(t, c, c.Write(0, nil, Series(s)), true)
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 	for s := range series {
 		if got := c.word(2, Series(s), 1); got != 0 {
 			t.Errorf("series %d holds %d", s, got)
@@ -104,7 +104,7 @@ func TestRule2DeletionsAreSharedInPages(t *testing.T) {
 func TestAPassContinuesWhereItWas(t *testing.T) {
 	one := ones
 	one.ComparePoints = 4
-	c := paged(1, 1, 1, one)
+	c := newPagedCluster(1, 1, 1, one)
 	fillAll(t, c)
 	if err := c.Join(-1); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 		t.Fatalf("progress %+v", list)
 	}
 	under := func(p replication.Progress) bool { return p.Windows > 1 && !p.Done }
-	until(t, c, "a window is equal", func() bool {
+	runUntil(t, c, "a window is equal", func() bool {
 		list = joiner.core.Progress()
 		return slices.ContainsFunc(list, under)
 	})
@@ -134,7 +134,8 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 	c.Crash(0)
 	c.Run(4000)
 	c.Start(0)
-	until(t, c, "the joiner has everything", func() bool { return joiner.core.Left() == 0 })
+	runUntil(t, c, "the joiner has everything",
+		func() bool { return joiner.core.PendingPartitions() == 0 })
 	c.checkFetched()
 	if len(from) == 0 || from[0] == 0 {
 		t.Errorf("the pass asked for windows from %v on", from)
@@ -152,15 +153,15 @@ func TestAPassContinuesWhereItWas(t *testing.T) {
 // What three owners have of a partition comes to a new one once: from the first, and the others
 // have nothing to add.
 func TestAPartitionMovesOnce(t *testing.T) {
-	c := paged(3, 3, 3, few)
+	c := newPagedCluster(3, 3, 3, few)
 	fillAll(t, c)
-	settled(t, c)
+	awaitSettled(t, c)
 	if err := c.Join(-1); err != nil {
 		t.Fatal(err)
 	}
 	joiner := c.nodes[3]
-	until(t, c, "the joiner has everything", func() bool {
-		return joiner.core.Left() == 0 && len(joiner.core.Progress()) > 0
+	runUntil(t, c, "the joiner has everything", func() bool {
+		return joiner.core.PendingPartitions() == 0 && len(joiner.core.Progress()) > 0
 	})
 	c.checkFetched()
 	var points uint64
@@ -175,7 +176,7 @@ func TestAPartitionMovesOnce(t *testing.T) {
 // Wherever a pass pauses, it leaves nothing out.
 func TestAPassThatPausesIsWhole(t *testing.T) {
 	for wait := range int64(40) {
-		c := paged(1, 1, 1, ones)
+		c := newPagedCluster(1, 1, 1, ones)
 		fillAll(t, c)
 		if err := c.Join(-1); err != nil {
 			t.Fatal(err)
@@ -184,15 +185,16 @@ func TestAPassThatPausesIsWhole(t *testing.T) {
 		c.Crash(0)
 		c.Run(100)
 		c.Start(0)
-		until(t, c, "the joiner has everything", func() bool { return c.nodes[1].core.Left() == 0 })
+		runUntil(t, c, "the joiner has everything",
+			func() bool { return c.nodes[1].core.PendingPartitions() == 0 })
 		c.checkFetched()
 	}
 }
 
 // Comparisons and hints move no more rows in a tick than they may.
 func TestRowsOfATickAreBounded(t *testing.T) {
-	p := Paging{Limits: replication.Limits{Points: 2, Chunks: 2}, ComparePoints: 6, HintRows: 5}
-	c := paged(4, 3, 2, p)
+	p := PageLimits{Limits: replication.Limits{Points: 2, Chunks: 2}, ComparePoints: 6, HintRows: 5}
+	c := newPagedCluster(4, 3, 2, p)
 	c.Crash(2)
 	c.Run(100)
 	fillAll(t, c)
@@ -216,7 +218,7 @@ func TestRowsOfATickAreBounded(t *testing.T) {
 		}
 		clear(last)
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 	// What was asked for before the budget ended still comes: two copies a message, of 4 comparisons.
 	if limit := p.ComparePoints + 4*2*2*chunkSlots; most[0] > limit || most[0] == 0 {
 		t.Errorf("%d rows in a tick were compared, the limit is %d", most[0], limit)
@@ -230,7 +232,7 @@ func TestRowsOfATickAreBounded(t *testing.T) {
 func TestStats(t *testing.T) {
 	c, s := calm(4, 3, 3), Series(1)
 	own, others := owners(c, s)
-	until(t, c, "all is compared once", func() bool {
+	runUntil(t, c, "all is compared once", func() bool {
 		passes := c.nodes[own[0]].core.Stats().Passes
 		return len(passes) > 0 && !slices.ContainsFunc(passes, func(p replication.LastPass) bool {
 			return p.Never
@@ -239,7 +241,7 @@ func TestStats(t *testing.T) {
 	stand := func() replication.Stats { return c.nodes[others[0]].core.Stats() }
 	c.Crash(own[2])
 	c.Run(100)
-	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(own[0], point(s, 1, 7)), true)
 	if got := stand(); got.HintsKept != 1 || got.Hints != 1 || got.HintsDelivered != 0 {
 		t.Errorf("with a hint: %+v", got)
 	}
@@ -251,7 +253,7 @@ func TestStats(t *testing.T) {
 	c.Cut(others[0], own[2])
 	before := c.nodes[own[0]].core.Stats()
 	c.Start(own[2])
-	until(t, c, "the owner has it", func() bool { return c.word(own[2], s, 1) == 7 })
+	runUntil(t, c, "the owner has it", func() bool { return c.word(own[2], s, 1) == 7 })
 	c.Run(1000)
 	differences, repaired := uint64(0), uint64(0)
 	for _, i := range own {
@@ -270,7 +272,7 @@ func TestStats(t *testing.T) {
 		t.Errorf("counters %+v, then %+v at %d", before, after, c.now)
 	}
 	c.Heal()
-	until(t, c, "the hint is delivered", func() bool {
+	runUntil(t, c, "the hint is delivered", func() bool {
 		return stand().HintsDelivered == 1 && stand().Hints == 0
 	})
 }
@@ -282,26 +284,26 @@ func TestOpenBatchesAreCounted(t *testing.T) {
 	core := c.nodes[0].core
 	c.nodes[2].stuck = true
 	for range 3 {
-		answered(t, c, c.Write(0, append(point(Series(1), 1, 7), point(Series(2), 1, 7)...)), true)
+		awaitReply(t, c, c.Write(0, append(point(Series(1), 1, 7), point(Series(2), 1, 7)...)), true)
 	}
 	if batches, rows := core.Open(); batches != 3 || rows != 6 {
 		t.Errorf("%d batches with %d rows are open", batches, rows)
 	}
-	until(t, c, "their time is over", func() bool {
+	runUntil(t, c, "their time is over", func() bool {
 		batches, rows := core.Open()
 		return batches == 0 && rows == 0
 	})
 	c.nodes[2].stuck = false
-	answered(t, c, c.Write(0, point(Series(1), 2, 7)), true)
-	until(t, c, "all have answered", func() bool { batches, _ := core.Open(); return batches == 0 })
+	awaitReply(t, c, c.Write(0, point(Series(1), 2, 7)), true)
+	runUntil(t, c, "all have answered", func() bool { batches, _ := core.Open(); return batches == 0 })
 }
 
 // A batch that deletes a series and has points of it leaves these points.
 func TestRule2ABatchDeletesFirst(t *testing.T) {
 	c, s := calm(3, 3, 3), Series(1)
-	answered(t, c, c.Write(0, point(s, 1, 99)), true)
-	answered(t, c, c.Write(0, point(s, 2, 5), s), true)
-	settled(t, c)
+	awaitReply(t, c, c.Write(0, point(s, 1, 99)), true)
+	awaitReply(t, c, c.Write(0, point(s, 2, 5), s), true)
+	awaitSettled(t, c)
 	for i := range c.nodes {
 		if a, b := c.word(i, s, 1), c.word(i, s, 2); a != 0 || b != 5 {
 			t.Errorf("n%d holds %d and %d", i, a, b)
@@ -316,9 +318,9 @@ func TestRowsOverTimeAreBounded(t *testing.T) {
 		points int
 		pace   float64
 	}{{1, 1}, {4, 0.25}} {
-		p := Paging{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8},
+		p := PageLimits{Limits: replication.Limits{Points: 8, Windows: 8, Chunks: 8, Deletions: 8},
 			Comparisons: 1, ComparePoints: at.points}
-		c := paged(3, 3, 2, p) // nobody keeps hints
+		c := newPagedCluster(3, 3, 2, p) // nobody keeps hints
 		c.Crash(2)
 		c.Run(100)
 		fillAll(t, c)
@@ -327,7 +329,7 @@ func TestRowsOverTimeAreBounded(t *testing.T) {
 			switch m := m.(type) {
 			case replication.Fill:
 				total[from] += points(m.Chunks)
-			case replication.Filled:
+			case replication.FillReply:
 				total[to] += points(m.Chunks)
 			}
 		}

@@ -13,40 +13,40 @@ import (
 // readBack ends faults for a while, and reads what was acknowledged before, long before copies are
 // equal.
 func (c chaos) readBack() error {
-	if slices.ContainsFunc(c.nodes, (*node).lost) {
+	if slices.ContainsFunc(c.nodes, (*node).hasLostDisk) {
 		return nil // a lost disk may have had what W copies promise
 	}
-	defer c.quiet()()
+	defer c.pauseFaults()()
 	if c.rng.IntN(2) == 0 {
 		c.away[c.rng.IntN(len(c.nodes))] = true
 	}
 	if !c.allUp() {
 		return nil
 	}
-	asked := make(asked)
+	asked := make(askedSlots)
 	for range 2 * len(c.nodes) {
 		// those of the n of the ring
 		c.ask(asked, c.nodes[c.rng.IntN(len(c.nodes))], Series(c.rng.IntN(series/2)*2))
 	}
 	c.Run(timeout + 3*tick)
-	return c.met(asked, true)
+	return c.checkMet(asked, true)
 }
 
 // readAmong ends faults for a while, lets members and n change, and reads meanwhile: what was
 // acknowledged before a read began it meets, whichever ring the node knows that is asked. One hears
 // late that a change is complete.
 func (c chaos) readAmong() error {
-	if slices.ContainsFunc(c.nodes, (*node).lost) {
+	if slices.ContainsFunc(c.nodes, (*node).hasLostDisk) {
 		return nil
 	}
-	defer c.quiet()()
+	defer c.pauseFaults()()
 	if !c.allUp() {
 		return nil
 	}
-	asked := make(asked)
+	asked := make(askedSlots)
 	for range steps {
 		if plan := c.stage(4+c.rng.IntN(8), c.rng.IntN(len(c.nodes))); len(plan) > 0 &&
-			!c.view.Changing() {
+			!c.view.IsChanging() {
 			if err := c.Plan(plan...); err != nil {
 				c.note("not done: %v", err)
 			}
@@ -63,11 +63,11 @@ func (c chaos) readAmong() error {
 		}
 	}
 	c.Run(timeout + 3*tick)
-	return c.met(asked, false)
+	return c.checkMet(asked, false)
 }
 
-// quiet ends all faults until what it returns is called.
-func (c chaos) quiet() (end func()) {
+// pauseFaults ends all faults until what it returns is called.
+func (c chaos) pauseFaults() (end func()) {
 	before := c.options.Calm
 	c.options.Calm = true
 	c.Heal()
@@ -83,15 +83,15 @@ func (c chaos) quiet() (end func()) {
 
 // allUp reports whether all nodes run.
 func (c chaos) allUp() bool {
-	return !slices.ContainsFunc(c.nodes, func(n *node) bool { return !n.up(c.now) })
+	return !slices.ContainsFunc(c.nodes, func(n *node) bool { return !n.isUp(c.now) })
 }
 
-// asked are the reads under way, by request: of which series.
-type asked map[uint64]metric.SeriesID
+// askedSlots are the reads under way, by request: of which series.
+type askedSlots map[uint64]metric.SeriesID
 
 // ask reads a series at a node, if that is a member.
-func (c chaos) ask(into asked, n *node, s metric.SeriesID) {
-	if m, ok := n.view.Member(n.id); ok && m.State != ring.Removed && n.up(c.now) {
+func (c chaos) ask(into askedSlots, n *node, s metric.SeriesID) {
+	if m, ok := n.view.Member(n.id); ok && m.State != ring.Removed && n.isUp(c.now) {
 		into[c.Read(n.number, s, 0, max(c.slots, 1))] = s
 	}
 }
@@ -101,16 +101,16 @@ func (c chaos) lastDone() (s metric.SeriesID) {
 	last := int64(-1)
 	for _, e := range c.journal {
 		if e.Answered && e.Reply.Done && e.Ended > last && len(e.Rows) > 0 &&
-			c.own(e.Rows[0].Series) == 0 {
+			c.copiesOf(e.Rows[0].Series) == 0 {
 			last, s = e.Ended, e.Rows[0].Series
 		}
 	}
 	return s
 }
 
-// met says which point a read has not met that was acknowledged before it began. All: each has to
-// be answered.
-func (c chaos) met(list asked, all bool) error {
+// checkMet says which point a read has not met that was acknowledged before it began. All: each has
+// to be answered.
+func (c chaos) checkMet(list askedSlots, all bool) error {
 	for _, request := range slices.Sorted(maps.Keys(list)) {
 		of := c.journal[request-1]
 		if !all && !c.reads[request].Done {
@@ -141,7 +141,7 @@ func (c chaos) metOne(r replication.Reply, s metric.SeriesID, before int64) erro
 			continue
 		}
 		for _, row := range e.Rows {
-			if row.Series != s || r.Slots[row.Slot].Value.Compare(row.Value) >= 0 || c.deleted(s) {
+			if row.Series != s || r.Slots[row.Slot].Value.Compare(row.Value) >= 0 || c.isDeleted(s) {
 				continue
 			}
 			return fmt.Errorf("%x/%d is %x, batch %d was acknowledged with %x", s[:2], row.Slot,
@@ -151,7 +151,7 @@ func (c chaos) metOne(r replication.Reply, s metric.SeriesID, before int64) erro
 	return nil
 }
 
-// deleted reports whether somebody has asked for a deletion of a series.
-func (c chaos) deleted(s metric.SeriesID) bool {
+// isDeleted reports whether somebody has asked for a deletion of a series.
+func (c chaos) isDeleted(s metric.SeriesID) bool {
 	return slices.ContainsFunc(c.journal, func(e *Entry) bool { return slices.Contains(e.Deletes, s) })
 }

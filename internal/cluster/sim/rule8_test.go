@@ -16,21 +16,21 @@ func TestRule8TheJoinerIsRequiredBesides(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Run(100)
-	s := c.joining(t, 2)
+	s := c.joiningSeries(t, 2)
 	c.nodes[2].disk.full = true
-	answered(t, c, c.Write(0, point(s, 1, 7)), false)
+	awaitReply(t, c, c.Write(0, point(s, 1, 7)), false)
 	c.nodes[2].disk.full = false
-	answered(t, c, c.Write(0, point(s, 2, 7)), true)
+	awaitReply(t, c, c.Write(0, point(s, 2, 7)), true)
 	if got := c.word(2, s, 2); got != 7 {
 		t.Errorf("it holds %d", got)
 	}
 	c.Crash(1)
 	c.Run(100)
-	answered(t, c, c.Write(0, point(s, 3, 7)), false)
+	awaitReply(t, c, c.Write(0, point(s, 3, 7)), false)
 }
 
-// joining returns a series that a node will own and does not own yet.
-func (c *Cluster) joining(t *testing.T, node int) metric.SeriesID {
+// joiningSeries returns a series that a node will own and does not own yet.
+func (c *Cluster) joiningSeries(t *testing.T, node int) metric.SeriesID {
 	t.Helper()
 	for n := range 100 {
 		s := Series(n)
@@ -50,8 +50,8 @@ func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
 	c.Split(0)
 	c.Run(100)
 	for n := range 20 {
-		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
-		answered(t, c, c.Write(1, point(Series(n), 2, 20)), true)
+		awaitReply(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+		awaitReply(t, c, c.Write(1, point(Series(n), 2, 20)), true)
 	}
 	hinted := c.allHints()
 	if err := c.Join(-1); err != nil || hinted != 0 {
@@ -60,15 +60,15 @@ func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
 	joined := 2
 	c.adopt(c.nodes[1], c.view) // they do not reach each other
 	c.adopt(c.nodes[joined], c.view)
-	if c.Finish() || c.nodes[joined].core.Left() == 0 {
+	if c.Finish() || c.nodes[joined].core.PendingPartitions() == 0 {
 		t.Fatal("the ring is complete before anything moved")
 	}
-	s := c.joining(t, joined)
-	until(t, c, "the joiner has everything", c.Finish)
+	s := c.joiningSeries(t, joined)
+	runUntil(t, c, "the joiner has everything", c.Finish)
 	if a, b := c.word(joined, s, 1), c.word(joined, s, 2); a != 10 || b != 20 {
 		t.Errorf("the ring is complete, the joiner holds %d and %d", a, b)
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 }
 
 // joinOne writes series to two nodes with n = 1, lets a third join, and returns a series that it
@@ -76,13 +76,13 @@ func TestRule8TheJoinerEqualsTheUnion(t *testing.T) {
 func (c *Cluster) joinOne(t *testing.T) (s metric.SeriesID, owner int) {
 	t.Helper()
 	for n := range 20 {
-		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+		awaitReply(t, c, c.Write(0, point(Series(n), 1, 10)), true)
 	}
 	if err := c.Join(-1); err != nil {
 		t.Fatal(err)
 	}
 	c.Run(40)
-	s = c.joining(t, 2)
+	s = c.joiningSeries(t, 2)
 	own, _ := owners(c, s)
 	return s, own[0]
 }
@@ -96,20 +96,20 @@ func TestRule8AHintBehindAMoveReachesTheNewOwner(t *testing.T) {
 	c.Crash(owner)
 	c.Run(100)
 	keeper, _ := standIn(c, s)
-	answered(t, c, c.Write(keeper.number, point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(keeper.number, point(s, 1, 7)), true)
 	c.nodes[owner].disk.full = true // it takes no hint, and gives what it has
 	c.Start(owner)
 	if err := c.Plan(ring.Change{Action: ring.Leave, Node: c.nodes[owner].String()}); err != nil ||
 		c.allHints() != 1 {
 		t.Fatal(err, c.allHints())
 	}
-	heir := c.of(c.view.Owners(nil, c.view.Partition(s), ring.Future, 0)[0])
-	until(t, c, "everything is compared", func() bool {
-		return heir.view == c.view && heir.core.Left() == 0
+	heir := c.nodeOf(c.view.Owners(nil, c.view.Partition(s), ring.Future, 0)[0])
+	runUntil(t, c, "everything is compared", func() bool {
+		return heir.view == c.view && heir.core.PendingPartitions() == 0
 	})
 	c.nodes[owner].disk.full = false
-	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
-	until(t, c, "the change is complete", c.Finish)
+	runUntil(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
+	runUntil(t, c, "the change is complete", c.Finish)
 	if got := c.word(heir.number, s, 1); got != 7 {
 		t.Errorf("the new owner holds %d", got)
 	}
@@ -119,8 +119,8 @@ func TestRule8AHintBehindAMoveReachesTheNewOwner(t *testing.T) {
 func TestRule8APartitionIsDroppedLast(t *testing.T) {
 	c := calm(2, 1, 1)
 	s, own := c.joinOne(t)
-	until(t, c, "the joiner has everything", func() bool {
-		return c.nodes[2].core.Left() == 0 && c.nodes[own].view == c.view
+	runUntil(t, c, "the joiner has everything", func() bool {
+		return c.nodes[2].core.PendingPartitions() == 0 && c.nodes[own].view == c.view
 	})
 	c.Cut(own, 2)
 	late := replication.Row{Series: s, Slot: 5, Value: replication.Value{Word: 5}}
@@ -136,13 +136,15 @@ func TestRule8APartitionIsDroppedLast(t *testing.T) {
 	}
 	c.nodes[2].stuck = true
 	c.Heal()
-	until(t, c, "the new owner has it, but not on disk", func() bool { return c.word(2, s, 5) == 5 })
+	runUntil(t, c, "the new owner has it, but not on disk",
+		func() bool { return c.word(2, s, 5) == 5 })
 	c.Run(3 * comparing)
 	if got := c.word(own, s, 5); got != 5 {
 		t.Fatalf("it was dropped before the new owner had it on disk: %d", got)
 	}
 	c.nodes[2].stuck = false
-	until(t, c, "it is dropped", func() bool { return len(c.nodes[own].disk.of(s).slots) == 0 })
+	runUntil(t, c, "it is dropped",
+		func() bool { return len(c.nodes[own].disk.seriesOf(s).slots) == 0 })
 	if got := c.word(2, s, 5); got != 5 {
 		t.Errorf("the new owner holds %d", got)
 	}
@@ -151,22 +153,22 @@ func TestRule8APartitionIsDroppedLast(t *testing.T) {
 // What others own is kept for a time after all of them have it.
 func TestRule8APartitionIsKeptForATime(t *testing.T) {
 	c := New(Options{Seed: 1, Nodes: 2, Partitions: 4, N: 1, W: 1, R: 1, Calm: true,
-		Paging: Paging{DropMS: 20 * comparing}})
+		Paging: PageLimits{DropMS: 20 * comparing}})
 	s, own := c.joinOne(t)
 	old := c.nodes[own]
-	until(t, c, "the ring has changed", func() bool { return c.Finish() })
+	runUntil(t, c, "the ring has changed", func() bool { return c.Finish() })
 	of := replication.Share{Partition: c.view.Partition(s)}
 	given := func() bool {
 		return slices.ContainsFunc(old.core.Progress(), func(p replication.Progress) bool {
 			return p.Share == of && p.From == old.id && p.Done
 		})
 	}
-	until(t, c, "the new owner has all of it", given)
+	runUntil(t, c, "the new owner has all of it", given)
 	c.Run(19 * comparing)
 	if got := c.word(own, s, 1); got != 10 {
 		t.Fatalf("it was dropped before its time: %d", got)
 	}
-	until(t, c, "it is dropped", func() bool { return len(old.disk.of(s).slots) == 0 })
+	runUntil(t, c, "it is dropped", func() bool { return len(old.disk.seriesOf(s).slots) == 0 })
 	if got := c.word(2, s, 1); got != 10 {
 		t.Errorf("the new owner holds %d", got)
 	}
@@ -175,17 +177,17 @@ func TestRule8APartitionIsKeptForATime(t *testing.T) {
 // What was compared under another ring does not count: the joiner begins anew.
 func TestRule8AnotherRingBeginsAnew(t *testing.T) {
 	c := calm(2, 2, 2)
-	answered(t, c, c.Write(0, point(Series(1), 1, 10)), true)
+	awaitReply(t, c, c.Write(0, point(Series(1), 1, 10)), true)
 	if err := c.Join(-1); err != nil {
 		t.Fatal(err)
 	}
-	until(t, c, "the joiner has everything", func() bool {
-		return c.nodes[2].view == c.view && c.nodes[2].core.Left() == 0
+	runUntil(t, c, "the joiner has everything", func() bool {
+		return c.nodes[2].view == c.view && c.nodes[2].core.PendingPartitions() == 0
 	})
 	view := must(ring.New(ring.Config{Number: c.view.Version().Number + 1, Partitions: 4, Copies: 2,
 		Members: c.view.Members()}))
 	c.adopt(c.nodes[2], view)
-	if c.nodes[2].core.Left() == 0 {
+	if c.nodes[2].core.PendingPartitions() == 0 {
 		t.Error("it relies on what it compared before")
 	}
 }
@@ -202,11 +204,11 @@ func TestRule8AMemberThatLeavesAsksOneThatStays(t *testing.T) {
 		}
 		c.Run(100)
 		before := c.Read(leaver.number, s, 0, 2)
-		until(t, c, "an answer while it leaves", func() bool { return c.reads[before].Done })
+		runUntil(t, c, "an answer while it leaves", func() bool { return c.reads[before].Done })
 		c.deaf = leaver
-		until(t, c, "the end of the change", c.Finish)
+		runUntil(t, c, "the end of the change", c.Finish)
 		c.Run(100)
-		answered(t, c, c.Write((own[0]+1)%3, point(s, 1, 7)), true)
+		awaitReply(t, c, c.Write((own[0]+1)%3, point(s, 1, 7)), true)
 		late := c.Read(leaver.number, s, 0, 2)
 		c.Run(300)
 		if r, is := c.reads[late]; is && r.Done {
@@ -225,12 +227,12 @@ func TestRule8NothingIsAcknowledgedBeforeAllKnowTheRing(t *testing.T) {
 	}
 	c.Run(200)
 	c.deaf = c.nodes[own[1]]
-	until(t, c, "the end of the change", c.Finish)
+	runUntil(t, c, "the end of the change", c.Finish)
 	e := c.Write(others[0], point(s, 1, 7)) // two that know the ring have it soon
 	c.Run(400)
 	if e.Answered {
 		t.Fatalf("it is acknowledged, and n%d does not know the ring: %+v", own[1], e.Reply)
 	}
 	c.deaf = nil
-	answered(t, c, e, true)
+	awaitReply(t, c, e, true)
 }

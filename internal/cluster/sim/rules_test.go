@@ -22,8 +22,8 @@ func point(s metric.SeriesID, slot, word uint64) []replication.Row {
 	return []replication.Row{{Series: s, Slot: slot, Value: replication.Value{Word: word}}}
 }
 
-// until lets time pass until something holds.
-func until(t *testing.T, c *Cluster, what string, holds func() bool) {
+// runUntil lets time pass until something holds.
+func runUntil(t *testing.T, c *Cluster, what string, holds func() bool) {
 	t.Helper()
 	for end := c.now + 10_000; !holds(); {
 		if c.Run(1); c.now >= end {
@@ -32,16 +32,16 @@ func until(t *testing.T, c *Cluster, what string, holds func() bool) {
 	}
 }
 
-// answered waits for a reply and checks whether W copies were written.
-func answered(t *testing.T, c *Cluster, e *Entry, done bool) {
+// awaitReply waits for a reply and checks whether W copies were written.
+func awaitReply(t *testing.T, c *Cluster, e *Entry, done bool) {
 	t.Helper()
-	until(t, c, "a reply", func() bool { return e.Answered })
+	runUntil(t, c, "a reply", func() bool { return e.Answered })
 	if e.Reply.Done != done {
 		t.Fatalf("%v: done is %t: %+v\n%s", e, !done, e.Reply.Counts, c.History())
 	}
 }
 
-func settled(t *testing.T, c *Cluster) {
+func awaitSettled(t *testing.T, c *Cluster) {
 	t.Helper()
 	if err := c.Settle(10_000); err != nil {
 		t.Fatalf("%v\n%s", err, c.History())
@@ -51,7 +51,7 @@ func settled(t *testing.T, c *Cluster) {
 // owners returns the numbers of the nodes that own a series, then those of the others.
 func owners(c *Cluster, s metric.SeriesID) (own, others []int) {
 	for _, id := range c.view.Owners(nil, c.view.Partition(s), ring.Current, 0) {
-		own = append(own, c.of(id).number)
+		own = append(own, c.nodeOf(id).number)
 	}
 	for i := range c.nodes {
 		if !slices.Contains(own, i) {
@@ -62,7 +62,7 @@ func owners(c *Cluster, s metric.SeriesID) (own, others []int) {
 }
 
 func (c *Cluster) word(node int, s metric.SeriesID, slot uint64) uint64 {
-	return c.nodes[node].disk.of(s).slots[slot].Word
+	return c.nodes[node].disk.seriesOf(s).slots[slot].Word
 }
 
 func (c *Cluster) allHints() (n int) {
@@ -75,11 +75,11 @@ func (c *Cluster) allHints() (n int) {
 func TestRule1AllCopiesHoldTheLargestWord(t *testing.T) {
 	c, s := calm(3, 3, 1), Series(1)
 	c.Split(0)
-	answered(t, c, c.Write(0, point(s, 1, 20)), true)
-	answered(t, c, c.Write(1, point(s, 1, 10)), true)
-	settled(t, c)
+	awaitReply(t, c, c.Write(0, point(s, 1, 20)), true)
+	awaitReply(t, c, c.Write(1, point(s, 1, 10)), true)
+	awaitSettled(t, c)
 	e := c.Write(2, point(s, 1, 5))
-	answered(t, c, e, true)
+	awaitReply(t, c, e, true)
 	if want := (replication.Counts{Conflicting: 1}); e.Reply.Counts != want {
 		t.Errorf("a smaller word: %+v", e.Reply.Counts)
 	}
@@ -106,16 +106,16 @@ func TestRule4OthersRefuse(t *testing.T) {
 		n := c.nodes[to]
 		n.core.Receive(c.time(n), c.nodes[own[0]].id, replication.Write{Key: key, Version: version,
 			Change: replication.Change{Partition: key.Partition, Rows: point(s, 1, 1)}})
-		n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
+		n.core.SyncedUpTo(c.time(n), replication.Position(len(n.disk.log)))
 		var refusal replication.Refusal
 		answer := func() (found bool) {
 			sends, _ := n.core.Take()
 			for _, s := range sends {
 				switch m := s.Message.(type) {
-				case replication.Written:
+				case replication.WriteReply:
 					refusal, found = m.Refusal, true
 				case replication.Keeps: // a stand-in answers when all have heard that it keeps hints
-					n.core.Receive(c.time(n), s.To, replication.HeardKeeps{Boot: m.Boot, Number: m.Number})
+					n.core.Receive(c.time(n), s.To, replication.KeepsReply{Boot: m.Boot, Number: m.Number})
 				}
 			}
 			return found
@@ -156,13 +156,13 @@ func TestRule5HintsForTheDead(t *testing.T) {
 	own, others := owners(c, s)
 	c.Crash(own[1])
 	c.Run(100)
-	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(own[0], point(s, 1, 7)), true)
 	if got := c.allHints(); got != 1 {
 		t.Fatalf("%d hints", got)
 	}
 	c.options.R = 3
 	request := c.Read(others[0], s, 1, 2)
-	until(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
+	runUntil(t, c, "an answer", func() bool { _, ok := c.reads[request]; return ok })
 	if got := c.reads[request]; got.Slots[0].Value.Word != 7 {
 		t.Errorf("read %+v", got)
 	}
@@ -171,7 +171,7 @@ func TestRule5HintsForTheDead(t *testing.T) {
 		c.Cut(own[1], i)
 	}
 	c.Start(own[1])
-	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
+	runUntil(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
 	c.PowerOff(own[1])
 	if got := c.word(own[1], s, 1); got != 7 {
 		t.Errorf("the hint is gone, the owner holds %d after a power cut", got)
@@ -184,7 +184,7 @@ func TestRule5NoHintsForFullOwners(t *testing.T) {
 	own, _ := owners(c, s)
 	c.nodes[own[1]].disk.full = true
 	e := c.Write(own[0], point(s, 1, 7))
-	answered(t, c, e, false)
+	awaitReply(t, c, e, false)
 	if c.allHints() != 0 || e.Reply.Counts.Unconfirmed != 1 {
 		t.Errorf("%d hints, %+v", c.allHints(), e.Reply.Counts)
 	}
@@ -199,7 +199,7 @@ func TestRule5TheLimitOfHintsRefuses(t *testing.T) {
 	c.Crash(own[2])
 	c.Run(100)
 	for slot := range uint64(4) {
-		answered(t, c, c.Write(own[0], point(s, slot, 7)), slot < 2)
+		awaitReply(t, c, c.Write(own[0], point(s, slot, 7)), slot < 2)
 	}
 	if got := c.allHints(); got != 2 {
 		t.Errorf("%d hints", got)
@@ -213,17 +213,17 @@ func TestRule5ALateAnswerDropsNoHint(t *testing.T) {
 	stand := c.nodes[others[0]]
 	c.Crash(own[2])
 	c.Run(100)
-	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
-	late := replication.Delivered{
+	awaitReply(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	late := replication.DeliverReply{
 		ID: replication.HintID{Node: stand.id, Boot: stand.boot, Number: stand.disk.hints[0].Number}}
 	c.Start(own[2])
-	until(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
+	runUntil(t, c, "the hint is delivered", func() bool { return c.allHints() == 0 })
 	c.Run(100) // that it is gone is synced
 	c.Crash(own[2])
 	c.Crash(stand.number)
 	c.Start(stand.number)
 	c.Run(100)
-	answered(t, c, c.Write(own[0], point(s, 2, 7)), true)
+	awaitReply(t, c, c.Write(own[0], point(s, 2, 7)), true)
 	c.Run(200)
 	stand.core.Receive(c.time(stand), c.nodes[own[2]].id, late)
 	if got := c.allHints(); got != 1 {
@@ -238,11 +238,11 @@ func TestRule5HintsForARemovedMember(t *testing.T) {
 	own, _ := owners(c, s)
 	c.Crash(own[2])
 	c.Run(100)
-	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(own[0], point(s, 1, 7)), true)
 	c.Lose(own[2])
 	c.giveUp(own[2])
-	until(t, c, "the hint goes to others", func() bool { return c.allHints() == 0 })
-	if !c.view.Changing() {
+	runUntil(t, c, "the hint goes to others", func() bool { return c.allHints() == 0 })
+	if !c.view.IsChanging() {
 		t.Error("the ring was complete before")
 	}
 }
@@ -253,7 +253,7 @@ func TestRule5HintsFollowTheOwners(t *testing.T) {
 	own, _ := owners(c, s)
 	c.Crash(own[1])
 	c.Run(100)
-	answered(t, c, c.Write(own[0], point(s, 1, 7)), true)
+	awaitReply(t, c, c.Write(own[0], point(s, 1, 7)), true)
 	c.Lose(own[1])
 	c.Lose(own[0]) // what is left is the hint
 	for _, i := range own {
@@ -261,7 +261,7 @@ func TestRule5HintsFollowTheOwners(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 	own, _ = owners(c, s)
 	for _, i := range own {
 		if got := c.word(i, s, 1); got != 7 {
@@ -278,7 +278,7 @@ func TestRule6AcknowledgedIsSynced(t *testing.T) {
 		c.Run(300)
 		s := Series(1)
 		e := c.Write(int(seed%3), point(s, 1, 7))
-		until(t, c, "a reply", func() bool { return e.Answered })
+		runUntil(t, c, "a reply", func() bool { return e.Answered })
 		for i := range c.nodes {
 			c.PowerOff(i)
 		}
@@ -300,12 +300,12 @@ func TestRule6FewerThanWIsUnconfirmed(t *testing.T) {
 	c.Crash(2)
 	c.Run(100)
 	e := c.Write(0, append(point(s, 1, 7), point(s, 2, 8)...))
-	answered(t, c, e, false)
+	awaitReply(t, c, e, false)
 	if want := (replication.Counts{Unconfirmed: 2}); e.Reply.Counts != want ||
 		len(c.checkAccount()) > 0 {
 		t.Errorf("%+v, %q", e.Reply.Counts, c.checkAccount())
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 	if got := c.word(2, s, 1); got != 7 {
 		t.Errorf("an unconfirmed point that was stored is not copied: %d", got)
 	}
@@ -321,10 +321,10 @@ func TestRule6OwnersDropRepeats(t *testing.T) {
 		Change: replication.Change{Partition: c.view.Partition(s), Rows: point(s, 1, 7)}}
 	ask := func() (answers []replication.Counts) {
 		n.core.Receive(c.time(n), c.nodes[0].id, m)
-		n.core.Synced(c.time(n), replication.Position(len(n.disk.log)))
+		n.core.SyncedUpTo(c.time(n), replication.Position(len(n.disk.log)))
 		sends, _ := n.core.Take()
 		for _, s := range sends {
-			if w, ok := s.Message.(replication.Written); ok {
+			if w, ok := s.Message.(replication.WriteReply); ok {
 				answers = append(answers, w.Counts)
 			}
 		}
@@ -358,10 +358,10 @@ func TestRule5BothSidesAccept(t *testing.T) {
 	c.Split(0, 1, 2)
 	c.Run(100)
 	for n := range 8 {
-		answered(t, c, c.Write(0, point(Series(n), 1, 10)), true)
-		answered(t, c, c.Write(5, point(Series(n), 2, 20)), true)
+		awaitReply(t, c, c.Write(0, point(Series(n), 1, 10)), true)
+		awaitReply(t, c, c.Write(5, point(Series(n), 2, 20)), true)
 	}
-	settled(t, c)
+	awaitSettled(t, c)
 	if wrong := c.Check(true, true); len(wrong) > 0 {
 		t.Error(wrong)
 	}

@@ -15,11 +15,11 @@ var (
 
 // The smallest pages there can be, and some that hold a little more.
 var (
-	ones = Paging{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1},
+	ones = PageLimits{Limits: replication.Limits{Points: 1, Windows: 1, Chunks: 1, Deletions: 1},
 		Comparisons: 1, ComparePoints: 1, HintRows: 1}
-	few = Paging{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2},
+	few = PageLimits{Limits: replication.Limits{Points: 3, Windows: 2, Chunks: 2, Deletions: 2},
 		Comparisons: 3, ComparePoints: 8, HintRows: 4}
-	kept = Paging{Limits: few.Limits, Comparisons: 3, ComparePoints: 8, HintRows: 4,
+	kept = PageLimits{Limits: few.Limits, Comparisons: 3, ComparePoints: 8, HintRows: 4,
 		DropMS: 3 * comparing}
 )
 
@@ -52,14 +52,14 @@ func run(t *testing.T, profiles map[string]Profile) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for seed := range *seeds {
-				one(t, *first+seed, p)
+				runSeed(t, *first+seed, p)
 			}
 		})
 	}
 }
 
-// one runs a seed. What breaks a promise at once panics, with its history.
-func one(t *testing.T, seed int, p Profile) {
+// runSeed runs a seed. What breaks a promise at once panics, with its history.
+func runSeed(t *testing.T, seed int, p Profile) {
 	t.Helper()
 	defer func() {
 		if broken := recover(); broken != nil {

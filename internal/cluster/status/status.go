@@ -17,8 +17,8 @@ const width = 79
 
 var rule = strings.Repeat("-", width) + "\n"
 
-// Seen is a ring as one node sees it.
-type Seen struct {
+// NodeView is a ring as one node sees it.
+type NodeView struct {
 	View *ring.View
 	// the node that answers. It stands where the original names its claimant: we need none
 	Self  ring.ID
@@ -33,7 +33,7 @@ func heading(left int, title string, right int) string {
 }
 
 // members returns those of a ring with their shares, by name.
-func (s Seen) members() (list []member) {
+func (s NodeView) members() (list []member) {
 	shares := s.View.Shares()
 	for i, m := range s.View.Members() {
 		if s.Alone {
@@ -52,7 +52,7 @@ type member struct {
 }
 
 // word is the original's for the state of a member.
-func (s Seen) word(m ring.Member) string {
+func (s NodeView) word(m ring.Member) string {
 	if s.Alone {
 		return "joining"
 	}
@@ -71,14 +71,14 @@ func (s Seen) word(m ring.Member) string {
 }
 
 // Members is the text of member-status: shares now and after the changes under way.
-func (s Seen) Members() string {
+func (s NodeView) Members() string {
 	var b strings.Builder
 	b.WriteString(heading(33, "Membership", 34) + "Status     Ring    Pending    Node\n" + rule)
 	count := make(map[string]int)
 	for _, m := range s.members() {
 		count[m.status]++
 		pending := "  --  "
-		if s.View.Changing() {
+		if s.View.IsChanging() {
 			pending = fmt.Sprintf("%5.1f%%", 100*m.share.Future)
 		}
 		fmt.Fprintf(&b, "%-8s  %5.1f%%    %s    '%s'\n", m.status, 100*m.share.Current, pending, m.Name)
@@ -89,14 +89,14 @@ func (s Seen) Members() string {
 }
 
 // Ring is the text of ring-status: who takes what over from whom, and who cannot be reached.
-func (s Seen) Ring() string {
+func (s NodeView) Ring() string {
 	var b strings.Builder
 	b.WriteString(heading(34, "Claimant", 35))
 	fmt.Fprintf(&b, "Claimant:  '%s'\nStatus:     up\nRing Ready: %t\n\n", s.name(s.Self), s.Agree)
 	b.WriteString(heading(30, "Ownership Handoff", 30))
 	s.handoff(&b)
 	b.WriteString("\n" + heading(30, "Unreachable Nodes", 30))
-	if down := s.unreachable(); len(down) > 0 {
+	if down := s.unreachableNames(); len(down) > 0 {
 		fmt.Fprintf(&b, "The following nodes are unreachable: [%s]\n\n", strings.Join(down, ","))
 		b.WriteString("WARNING: Moves to and from these nodes wait until they are back. A node that\n" +
 			"does not come back can be replaced or removed: ddb-admin cluster replace,\nddb-admin cluster " +
@@ -109,7 +109,7 @@ func (s Seen) Ring() string {
 
 // handoff lists what members fetch by the pair of nodes. Of several owners the first is named: what
 // it lacks comes from the others.
-func (s Seen) handoff(b *strings.Builder) {
+func (s NodeView) handoff(b *strings.Builder) {
 	type pair struct{ from, to ring.ID }
 	var order []pair
 	waiting := make(map[pair][]int)
@@ -149,7 +149,7 @@ func (s Seen) handoff(b *strings.Builder) {
 	}
 }
 
-func (s Seen) unreachable() (names []string) {
+func (s NodeView) unreachableNames() (names []string) {
 	for _, m := range s.members() {
 		if m.State != ring.Removed && !s.Up(m.ID) {
 			names = append(names, "'"+m.Name+"'")
@@ -158,7 +158,7 @@ func (s Seen) unreachable() (names []string) {
 	return names
 }
 
-func (s Seen) name(id ring.ID) string {
+func (s NodeView) name(id ring.ID) string {
 	if m, ok := s.View.Member(id); ok {
 		return m.Name
 	}
@@ -166,7 +166,7 @@ func (s Seen) name(id ring.ID) string {
 }
 
 // Cluster is the text of cluster status, a table.
-func (s Seen) Cluster() string {
+func (s NodeView) Cluster() string {
 	members := s.members()
 	w := len("node")
 	for _, m := range members {
@@ -189,7 +189,7 @@ func (s Seen) Cluster() string {
 			avail = " down! "
 		}
 		pending := "  --   "
-		if s.View.Changing() {
+		if s.View.IsChanging() {
 			pending = fmt.Sprintf("%5.1f  ", 100*m.share.Future)
 		}
 		fmt.Fprintf(&b, "|%-*s|%-7s|%s|%5.1f|%s|\n", w, " "+mark+" "+m.Name, m.status, avail,
@@ -227,7 +227,7 @@ func joins(p *ring.Plan, id ring.ID) bool {
 }
 
 // Plan is the text of cluster plan: staged changes, and the ring when they are complete.
-func Plan(p *ring.Plan, s Seen) string {
+func Plan(p *ring.Plan, s NodeView) string {
 	if p == nil {
 		return "There are no staged changes\n"
 	}

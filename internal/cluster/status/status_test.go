@@ -14,8 +14,8 @@ import (
 
 func id(n int) ring.ID { return ring.ID{15: byte(n)} }
 
-// five is a ring of five members, as the original's users published it.
-func five(t *testing.T, rng *rand.Rand) *ring.View {
+// fiveMembers is a ring of five members, as the original's users published it.
+func fiveMembers(t *testing.T, rng *rand.Rand) *ring.View {
 	t.Helper()
 	c := ring.Config{Number: 1, Partitions: 64, Copies: 1}
 	for i := range 5 {
@@ -45,7 +45,7 @@ func candidate(n int) ring.Candidate {
 func TestTexts(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	// 6 is no member yet
-	seen := Seen{View: five(t, rng), Self: id(1), Up: func(of ring.ID) bool {
+	seen := NodeView{View: fiveMembers(t, rng), Self: id(1), Up: func(of ring.ID) bool {
 		return of != id(6)
 	}, Agree: true}
 	all := func(title string) string {
@@ -97,7 +97,8 @@ func TestLongNames(t *testing.T) {
 	long := strings.Repeat("long", 10)
 	c := ring.Config{Partitions: 4, Copies: 1,
 		Members: []ring.Member{{ID: id(1), Name: long, State: ring.Active, Tokens: []uint32{1}}}}
-	seen := Seen{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
+	seen := NodeView{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true },
+		Agree: true}
 	text := seen.Transfers([]Transfer{{From: id(1), To: id(1)}}, time.Time{})
 	if !strings.Contains(text, "\n"+long+arrow+long+"\n") {
 		t.Error(text)
@@ -111,8 +112,9 @@ func TestShortagesAreSaid(t *testing.T) {
 		c.Members = append(c.Members, ring.Member{ID: id(i + 1), Name: fmt.Sprint("n", i+1), Zone: zone,
 			State: ring.Active, Tokens: []uint32{uint32(i+1) << 20}})
 	}
-	seen := Seen{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true }, Agree: true}
+	seen := NodeView{View: view(t, c), Self: id(1), Up: func(ring.ID) bool { return true },
+		Agree: true}
 	c.Members = c.Members[1:]
-	fewer := Seen{View: view(t, c), Self: id(2), Up: seen.Up, Agree: true}
+	fewer := NodeView{View: view(t, c), Self: id(2), Up: seen.Up, Agree: true}
 	golden.Same(t, "testdata/short.txt", seen.Cluster()+fewer.Cluster())
 }

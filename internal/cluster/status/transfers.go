@@ -32,7 +32,7 @@ const (
 
 // Transfers is the text of transfers: which members have partitions to give to others, which of
 // those that are owned lie on members that are down, and how far each transfer is.
-func (s Seen) Transfers(list []Transfer, now time.Time) string {
+func (s NodeView) Transfers(list []Transfer, now time.Time) string {
 	var b strings.Builder
 	waiting := make(map[ring.ID]int)
 	for _, m := range s.View.Fetches(0) {
@@ -44,7 +44,7 @@ func (s Seen) Transfers(list []Transfer, now time.Time) string {
 		if n := waiting[m.ID]; n > 0 {
 			fmt.Fprintf(&b, "'%s' waiting to handoff %d partitions\n", m.Name, n)
 		}
-		if n := s.owned(m.ID); n > 0 && m.State != ring.Removed && !s.Up(m.ID) {
+		if n := s.ownedPartitions(m.ID); n > 0 && m.State != ring.Removed && !s.Up(m.ID) {
 			fmt.Fprintf(&b, "'%s' does not have %d primary partitions running\n", m.Name, n)
 		}
 	}
@@ -61,8 +61,8 @@ func (s Seen) Transfers(list []Transfer, now time.Time) string {
 	return b.String()
 }
 
-// owned returns of how many partitions a member is an owner now.
-func (s Seen) owned(id ring.ID) (n int) {
+// ownedPartitions returns of how many partitions a member is an owner now.
+func (s NodeView) ownedPartitions(id ring.ID) (n int) {
 	for p := range s.View.Partitions() {
 		if slices.Contains(s.View.Owners(nil, p, ring.Current, 0), id) {
 			n++
@@ -71,7 +71,7 @@ func (s Seen) owned(id ring.ID) (n int) {
 	return n
 }
 
-func (s Seen) transfer(b *strings.Builder, t *Transfer, now time.Time) {
+func (s NodeView) transfer(b *strings.Builder, t *Transfer, now time.Time) {
 	kind, size := "ownership_handoff", "unknown"
 	if t.Hints {
 		kind = "hinted_handoff"

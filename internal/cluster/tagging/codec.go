@@ -32,8 +32,8 @@ const (
 // errMalformed is the error of bytes that no node sends.
 var errMalformed = errors.New("not a message about tags that this version can read")
 
-// deleted is the deletion of a series.
-type deleted struct {
+// deletedSeries is the deletion of a series.
+type deletedSeries struct {
 	bucket, incarnation uint64
 	id                  metric.SeriesID
 }
@@ -41,7 +41,7 @@ type deleted struct {
 // push is changes and deletions on their way, with the buckets that they are of.
 type push struct {
 	defined   []byte
-	deletions []deleted
+	deletions []deletedSeries
 	changes   []byte // as tags.AppendChange has them
 }
 
@@ -63,7 +63,7 @@ func (p *push) parse(b []byte) error {
 	return nil
 }
 
-func appendDeletions(dst []byte, list []deleted) []byte {
+func appendDeletions(dst []byte, list []deletedSeries) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(list)))
 	for i := range list {
 		d := &list[i]
@@ -74,11 +74,11 @@ func appendDeletions(dst []byte, list []deleted) []byte {
 	return dst
 }
 
-func parseDeletions(r *fields.Reader) []deleted {
+func parseDeletions(r *fields.Reader) []deletedSeries {
 	n := int(r.UpTo(maxDeletions))
-	var list []deleted
+	var list []deletedSeries
 	for range n {
-		d := deleted{bucket: r.U64(), incarnation: r.U64()}
+		d := deletedSeries{bucket: r.U64(), incarnation: r.U64()}
 		copy(d.id[:], r.Take(len(d.id)))
 		if r.Bad {
 			return nil
@@ -88,18 +88,18 @@ func parseDeletions(r *fields.Reader) []deleted {
 	return list
 }
 
-// pushed is the reply to a push: what was refused because its series are deleted, and how many
+// pushReply is the reply to a push: what was refused because its series are deleted, and how many
 // changes are of buckets that are not there.
-type pushed struct {
+type pushReply struct {
 	refused   uint64
-	deletions []deleted
+	deletions []deletedSeries
 }
 
-func (p *pushed) append(dst []byte) []byte {
+func (p *pushReply) append(dst []byte) []byte {
 	return appendDeletions(binary.AppendUvarint(dst, p.refused), p.deletions)
 }
 
-func (p *pushed) parse(b []byte) error {
+func (p *pushReply) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	p.refused = r.Uvarint()
 	p.deletions = parseDeletions(&r)
@@ -212,5 +212,5 @@ func (s *items) add(part []byte, fn func(kind byte, body []byte) error) error {
 	return nil
 }
 
-// done reports whether nothing is left of an item.
-func (s *items) done() bool { return len(s.rest) == 0 }
+// isComplete reports whether nothing is left of an item.
+func (s *items) isComplete() bool { return len(s.rest) == 0 }

@@ -13,7 +13,7 @@ import (
 func somePush() push {
 	c := tags.Change{Bucket: bucket, Key: []byte("\x01a"), Collection: []byte("c"), Clock: 5,
 		Set: []tags.Tag{{TagName: tags.TagName{Name: []byte("n")}, Value: []byte("v")}}}
-	return push{[]byte("bucket"), []deleted{{bucket, 4, metric.Series(bucket, []byte("\x01b"))}},
+	return push{[]byte("bucket"), []deletedSeries{{bucket, 4, metric.Series(bucket, []byte("\x01b"))}},
 		tags.AppendChange(nil, &c)}
 }
 
@@ -43,11 +43,11 @@ func FuzzRequest(f *testing.F) {
 
 // FuzzReply: replies of peers may be anything, cut anywhere.
 func FuzzReply(f *testing.F) {
-	p := pushed{3, []deleted{{bucket, 4, metric.Series(bucket, []byte("\x01b"))}}}
+	p := pushReply{3, []deletedSeries{{bucket, 4, metric.Series(bucket, []byte("\x01b"))}}}
 	f.Add(p.append(nil), 3)
 	f.Add(appendItem(appendItem(nil, itemChange, []byte("x")), itemEnd, []byte("1234")), 2)
 	f.Fuzz(func(t *testing.T, b []byte, cut int) {
-		var got, again pushed
+		var got, again pushReply
 		if got.parse(b) == nil && again.parse(got.append(nil)) != nil {
 			t.Fatalf("%x is read, and not what is made of it", b)
 		}

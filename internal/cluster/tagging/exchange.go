@@ -28,10 +28,10 @@ type exchange struct {
 	doing map[uint64]int // incarnations of deletions that other nodes told of and that are being done
 }
 
-// taken is what became of changes and deletions of another node.
-type taken struct {
-	refused   uint64    // of buckets that are not here
-	deletions []deleted // of series whose changes were older than that
+// applyResult is what became of changes and deletions of another node.
+type applyResult struct {
+	refused   uint64          // of buckets that are not here
+	deletions []deletedSeries // of series whose changes were older than that
 	applied   tagstore.Applied
 }
 
@@ -44,7 +44,7 @@ const (
 // adopter takes changes in batches.
 type adopter struct {
 	x     *exchange
-	taken taken
+	taken applyResult
 	list  []tags.Change
 	bytes int
 	known map[metric.SeriesID]bool // deletions that are noted
@@ -99,18 +99,18 @@ func (a *adopter) note(c *tags.Change, incarnation uint64) {
 		a.known = make(map[metric.SeriesID]bool)
 	}
 	a.known[id] = true
-	a.taken.deletions = append(a.taken.deletions, deleted{c.Bucket, incarnation, id})
+	a.taken.deletions = append(a.taken.deletions, deletedSeries{c.Bucket, incarnation, id})
 }
 
 // take does what another node pushes. It is in memory when it returns.
-func (x *exchange) take(ctx context.Context, p *push) (taken, error) {
+func (x *exchange) take(ctx context.Context, p *push) (applyResult, error) {
 	if len(p.defined) > 0 {
 		if err := x.o.Learn(p.defined); err != nil {
-			return taken{}, err
+			return applyResult{}, err
 		}
 	}
 	if err := x.delete(ctx, p.deletions); err != nil {
-		return taken{}, err
+		return applyResult{}, err
 	}
 	a := adopter{x: x}
 	for rest := p.changes; len(rest) > 0; {
@@ -124,7 +124,7 @@ func (x *exchange) take(ctx context.Context, p *push) (taken, error) {
 }
 
 // delete does deletions that another node told of. They are durable when it returns.
-func (x *exchange) delete(ctx context.Context, list []deleted) error {
+func (x *exchange) delete(ctx context.Context, list []deletedSeries) error {
 	of := make(map[uint64][]deletion.At)
 	for _, d := range list {
 		of[d.bucket] = append(of[d.bucket], deletion.At{ID: d.id, Incarnation: d.incarnation})
@@ -141,7 +141,7 @@ func (x *exchange) delete(ctx context.Context, list []deleted) error {
 }
 
 // mark notes which deletions are being done here: other nodes need not hear of them from here.
-func (x *exchange) mark(list []deleted, n int) {
+func (x *exchange) mark(list []deletedSeries, n int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.doing == nil {
@@ -155,8 +155,8 @@ func (x *exchange) mark(list []deleted, n int) {
 	}
 }
 
-// marked reports whether another node told of a deletion.
-func (x *exchange) marked(incarnation uint64) bool {
+// noteMark reports whether another node told of a deletion.
+func (x *exchange) noteMark(incarnation uint64) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.doing[incarnation] > 0
@@ -197,7 +197,7 @@ func (x *exchange) servePush(ctx context.Context, body []byte, reply func([]byte
 	if err != nil {
 		return err
 	}
-	return reply((&pushed{t.refused, t.deletions}).append(nil))
+	return reply((&pushReply{t.refused, t.deletions}).append(nil))
 }
 
 // sync makes all that this node knows durable: a peer takes an equal digest for an acknowledgement.

@@ -9,9 +9,9 @@ import (
 	"dalmatiner/internal/tags"
 )
 
-// expired is series whose last points have expired on this node. Their tags go when no node has
+// expiryQueue is series whose last points have expired on this node. Their tags go when no node has
 // points.
-type expired struct {
+type expiryQueue struct {
 	wake chan struct{}
 
 	mu   sync.Mutex
@@ -28,17 +28,17 @@ const (
 	leaveAtOnce = 256
 )
 
-func (e *expired) add(bucket uint64, ids []metric.SeriesID) {
+func (e *expiryQueue) add(bucket uint64, ids []metric.SeriesID) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, id := range ids[:min(len(ids), maxExpired-len(e.list))] {
 		e.list = append(e.list, expiredSeries{bucket, id})
 	}
-	poke(e.wake)
+	signal(e.wake)
 }
 
 // first returns the first series that wait, all of one bucket.
-func (e *expired) first() []expiredSeries {
+func (e *expiryQueue) first() []expiredSeries {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	n := 0
@@ -48,7 +48,7 @@ func (e *expired) first() []expiredSeries {
 	return slices.Clone(e.list[:n])
 }
 
-func (e *expired) done(n int) {
+func (e *expiryQueue) removeFirst(n int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.list = slices.Delete(e.list, 0, n)
@@ -74,7 +74,7 @@ func (t *Tagging) leave() {
 				}
 				continue
 			}
-			t.expired.done(len(list))
+			t.expired.removeFirst(len(list))
 		}
 	}
 }

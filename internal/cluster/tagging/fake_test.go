@@ -20,10 +20,10 @@ const bucket = 7
 // applied stands for something that was.
 var applied = tagstore.Applied{Token: 1}
 
-// logged is a record of the log of a node: a change, or a deletion.
-type logged struct {
+// logEntry is a record of the log of a node: a change, or a deletion.
+type logEntry struct {
 	change  tags.Change
-	deleted deleted
+	deleted deletedSeries
 }
 
 // fake is the tags of a node in memory: a log that a crash cuts at what was synced, and what
@@ -35,9 +35,9 @@ type fake struct {
 	incarnations map[metric.SeriesID]uint64
 	clock        uint64
 	known        bool // the bucket
-	log          []logged
+	log          []logEntry
 	synced       int
-	gone         []deleted // deletions with tags, to be told
+	gone         []deletedSeries // deletions with tags, to be told
 	x            exchange
 }
 
@@ -48,7 +48,7 @@ func newFake(id byte, wall uint64) *fake {
 }
 
 // replay makes what is known from a log.
-func (f *fake) replay(log []logged) {
+func (f *fake) replay(log []logEntry) {
 	f.index, f.incarnations, f.log, f.known = tags.New(), map[metric.SeriesID]uint64{}, nil, false
 	(tags.Copies{Of: f.index}).KeepDigests()
 	for _, r := range log {
@@ -57,7 +57,7 @@ func (f *fake) replay(log []logged) {
 	f.synced = len(f.log)
 }
 
-func (f *fake) know(r logged) {
+func (f *fake) know(r logEntry) {
 	f.known = true
 	f.log = append(f.log, r)
 	if d := r.deleted; d.incarnation > 0 {
@@ -73,7 +73,7 @@ func (f *fake) know(r logged) {
 }
 
 // crash takes what was not synced.
-func (f *fake) crash() { f.replay(append([]logged(nil), f.log[:f.synced]...)) }
+func (f *fake) crash() { f.replay(append([]logEntry(nil), f.log[:f.synced]...)) }
 
 func (f *fake) next() uint64 {
 	f.clock = max(f.clock+1, f.wall)
@@ -86,7 +86,7 @@ func (f *fake) Forget()            {}
 func (f *fake) Apply(_ context.Context, list []tags.Change) (a tagstore.Applied, _ error) {
 	for i := range list {
 		list[i].Clock, list[i].Node = f.next(), NodeOf(f.id)
-		f.know(logged{change: copyOf(&list[i])})
+		f.know(logEntry{change: copyOf(&list[i])})
 		a.Token = wal.LSN(len(f.log))
 	}
 	return a, nil
@@ -102,7 +102,7 @@ func (f *fake) Adopt(_ context.Context, list []tags.Change) (a tagstore.Applied,
 			a.Refused = append(a.Refused,
 				tagstore.Refusal{At: i, Err: &tagstore.DeletedError{Incarnation: n}})
 		default:
-			f.know(logged{change: copyOf(&list[i])})
+			f.know(logEntry{change: copyOf(&list[i])})
 			a.Token = wal.LSN(len(f.log))
 		}
 	}
@@ -122,9 +122,9 @@ func (f *fake) delete(id metric.SeriesID, incarnation uint64) {
 		return
 	}
 	before := (tags.Copies{Of: f.index}).Digests()
-	f.know(logged{deleted: deleted{bucket, incarnation, id}})
-	if (tags.Copies{Of: f.index}).Digests() != before && !f.x.marked(incarnation) {
-		f.gone = append(f.gone, deleted{bucket, incarnation, id})
+	f.know(logEntry{deleted: deletedSeries{bucket, incarnation, id}})
+	if (tags.Copies{Of: f.index}).Digests() != before && !f.x.noteMark(incarnation) {
+		f.gone = append(f.gone, deletedSeries{bucket, incarnation, id})
 	}
 }
 
@@ -167,7 +167,7 @@ func copyOf(c *tags.Change) (out tags.Change) {
 // order orders changes.
 type order struct{ clock, node uint64 }
 
-func (s order) above(o order) bool {
+func (s order) isAbove(o order) bool {
 	return s.clock > o.clock || s.clock == o.clock && s.node > o.node
 }
 
@@ -195,25 +195,25 @@ func rows(changes []tags.Change,
 		for _, c := range list {
 			s := order{c.Clock, c.Node}
 			switch {
-			case c.Leave && s.above(left):
+			case c.Leave && s.isAbove(left):
 				left = s
-			case !c.Leave && s.above(seen):
+			case !c.Leave && s.isAbove(seen):
 				seen = s
 			}
-			if c.Replace && s.above(cleared) {
+			if c.Replace && s.isAbove(cleared) {
 				cleared = s
 			}
 		}
-		if !seen.above(left) {
+		if !seen.isAbove(left) {
 			continue
 		}
 		values := make(map[string]value)
 		put := func(n tags.TagName, v value) {
 			at := n.String()
-			if left.above(v.order) || left == v.order || cleared.above(v.order) {
+			if left.isAbove(v.order) || left == v.order || cleared.isAbove(v.order) {
 				return
 			}
-			if old, ok := values[at]; !ok || v.above(old.order) {
+			if old, ok := values[at]; !ok || v.isAbove(old.order) {
 				values[at] = v
 			}
 		}
@@ -234,8 +234,8 @@ func rows(changes []tags.Change,
 	return out
 }
 
-// shown is what an index shows, by the naive model of its changes.
-func (f *fake) shown() map[string]map[string]string {
+// shownTags is what an index shows, by the naive model of its changes.
+func (f *fake) shownTags() map[string]map[string]string {
 	var changes []tags.Change
 	_ = f.index.Walk(func(c *tags.Change) error { // nothing ends it
 		changes = append(changes, copyOf(c))

@@ -46,7 +46,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	return w
 }
 
-func (w *world) at(id ring.ID) *fake {
+func (w *world) nodeAt(id ring.ID) *fake {
 	return w.nodes[slices.IndexFunc(w.nodes, func(f *fake) bool { return f.id == id })]
 }
 
@@ -63,7 +63,7 @@ func (w *world) ask(to ring.ID, request []byte, part func([]byte) error) error {
 	var parts [][]byte
 	for range times {
 		parts = nil
-		err := w.at(to).x.serve(context.Background(), bytes.Clone(request), func(b []byte) error {
+		err := w.nodeAt(to).x.serve(context.Background(), bytes.Clone(request), func(b []byte) error {
 			for n := 0; n < len(b); { // parts are cut anywhere
 				size := min(len(b)-n, 1+w.rng.IntN(200))
 				parts = append(parts, bytes.Clone(b[n:n+size]))
@@ -168,7 +168,7 @@ func (w *world) tellDeletions(i int) {
 	for _, d := range f.gone {
 		for to := range w.nodes {
 			if to != i {
-				w.late = append(w.late, lateMessage{i, to, push{deletions: []deleted{d}}, nil})
+				w.late = append(w.late, lateMessage{i, to, push{deletions: []deletedSeries{d}}, nil})
 			}
 		}
 	}
@@ -187,7 +187,7 @@ func (w *world) deliver() {
 	got, err := from.push(context.Background(), w.nodes[m.to].id, &m.p)
 	if err == nil && m.change != nil && got.refused == 0 {
 		_ = w.nodes[m.from].WaitDurable(context.Background(), applied) // it does not fail
-		if slices.ContainsFunc(w.nodes[m.from].log, func(r logged) bool {
+		if slices.ContainsFunc(w.nodes[m.from].log, func(r logEntry) bool {
 			return reflect.DeepEqual(r.change, *m.change)
 		}) {
 			w.acked = append(w.acked, *m.change) // two disks have it
@@ -241,7 +241,7 @@ func (w *world) check() {
 		w.t.Fatalf("an acknowledged change is on no node: with it %v, without %v", with, want)
 	}
 	for _, f := range w.nodes {
-		if got := f.shown(); !reflect.DeepEqual(got, want) {
+		if got := f.shownTags(); !reflect.DeepEqual(got, want) {
 			w.t.Fatalf("node %d shows %v, the model has %v; deletions %v", f.id[0], got, want, incarnations)
 		}
 		if (tags.Copies{Of: f.index}).Digests() != (tags.Copies{Of: w.nodes[0].index}).Digests() {
@@ -300,7 +300,7 @@ func TestAComparisonTellsOfDeletions(t *testing.T) {
 		}
 		want := map[string]map[string]string{"\x01a in c": {"'rack'": "young"}}
 		for i, f := range w.nodes[:2] {
-			if got := f.shown(); !reflect.DeepEqual(got, want) {
+			if got := f.shownTags(); !reflect.DeepEqual(got, want) {
 				t.Errorf("asked by %d: node %d shows %v, not %v", way[0], i, got, want)
 			}
 		}
@@ -329,8 +329,8 @@ func TestAnEmptyNodeGetsAll(t *testing.T) {
 		if err != nil || done.moved != series || done.refused != 0 {
 			t.Fatalf("%+v, %v", done, err)
 		}
-		if got := other.shown(); len(got) != series ||
-			!maps.EqualFunc(got, f.shown(), maps.Equal[map[string]string]) {
+		if got := other.shownTags(); len(got) != series ||
+			!maps.EqualFunc(got, f.shownTags(), maps.Equal[map[string]string]) {
 			t.Fatalf("%d series came", len(got))
 		}
 		if done, err := w.nodes[way[0]].x.compare(context.Background(), w.nodes[way[1]].id); err != nil ||

@@ -105,7 +105,7 @@ func (p *pass) page(ctx context.Context, f *fetch) (reached uint32, err error) {
 			return nil
 		})
 	})
-	if err == nil && (!ended || !s.done() || reached < f.from || reached > f.through) {
+	if err == nil && (!ended || !s.isComplete() || reached < f.from || reached > f.through) {
 		err = errMalformed
 	}
 	if err = errors.Join(err, a.flush(ctx)); err != nil {
@@ -120,7 +120,7 @@ func (p *pass) page(ctx context.Context, f *fetch) (reached uint32, err error) {
 const bucketsOfPush = 128
 
 // give pushes deletions, and all that is known of series.
-func (p *pass) give(ctx context.Context, series []uint64, deletions []deleted) error {
+func (p *pass) give(ctx context.Context, series []uint64, deletions []deletedSeries) error {
 	g := push{deletions: deletions}
 	of := make(map[uint64]bool)
 	send := func() error {
@@ -152,7 +152,7 @@ func (p *pass) give(ctx context.Context, series []uint64, deletions []deleted) e
 }
 
 // push pushes to a peer. What it says of deletions is done here.
-func (x *exchange) push(ctx context.Context, peer ring.ID, p *push) (pushed, error) {
+func (x *exchange) push(ctx context.Context, peer ring.ID, p *push) (pushReply, error) {
 	var body []byte
 	err := x.o.Ask(ctx, peer, p.append(nil), func(part []byte) error {
 		if body = append(body, part...); len(body) > maxPushed {
@@ -160,7 +160,7 @@ func (x *exchange) push(ctx context.Context, peer ring.ID, p *push) (pushed, err
 		}
 		return nil
 	})
-	var got pushed
+	var got pushReply
 	if err == nil {
 		err = got.parse(body)
 	}

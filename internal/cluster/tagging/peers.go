@@ -24,7 +24,7 @@ type peer struct {
 	met     bool // it was compared with since this node may have missed something
 	ctx     context.Context
 	cancel  context.CancelFunc
-	queue   []outgoing
+	queue   []queuedChange
 	bytes   int64
 	pushed  uint64 // it has what was told up to this number, but for
 	lost    uint64 // what was lost up to this one,
@@ -33,16 +33,16 @@ type peer struct {
 	compare chan struct{}
 }
 
-// outgoing is a change or a deletion on its way.
-type outgoing struct {
+// queuedChange is a change or a deletion on its way.
+type queuedChange struct {
 	number  uint64
 	bucket  uint64
 	change  []byte
-	deleted deleted
+	deleted deletedSeries
 }
 
 // size is what it takes in a queue.
-func (o *outgoing) size() int64 { return int64(len(o.change)) + 96 }
+func (o *queuedChange) size() int64 { return int64(len(o.change)) + 96 }
 
 // has reports whether a peer has on its disk what was told up to a number.
 func (p *peer) has(number uint64) bool {
@@ -53,24 +53,24 @@ func (p *peer) has(number uint64) bool {
 func (t *Tagging) lose(p *peer, number uint64) {
 	t.counters.lost.Add(1)
 	p.lost = max(p.lost, number)
-	poke(p.compare)
+	signal(p.compare)
 }
 
-func poke(c chan struct{}) {
+func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default: // it will look
 	}
 }
 
-// news wakes who waits for something of the peers. The lock is held.
-func (t *Tagging) news() {
+// notifyChange wakes who waits for something of the peers. The lock is held.
+func (t *Tagging) notifyChange() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// tell queues something for all other nodes.
-func (t *Tagging) tell(o outgoing) {
+// broadcast queues something for all other nodes.
+func (t *Tagging) broadcast(o queuedChange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.number++
@@ -82,7 +82,7 @@ func (t *Tagging) tell(o outgoing) {
 		}
 		p.queue = append(p.queue, o)
 		p.bytes += o.size()
-		poke(p.want)
+		signal(p.want)
 	}
 }
 
@@ -114,7 +114,7 @@ func (t *Tagging) Members(others map[ring.ID]bool) {
 			t.done.Go(func() { t.compareWith(p) })
 		}
 		if changes = changes || p.up != up; up && !p.up {
-			poke(p.compare)
+			signal(p.compare)
 		}
 		if p.up = up; up {
 			reached++
@@ -135,12 +135,12 @@ func (t *Tagging) Members(others map[ring.ID]bool) {
 		}
 	}
 	if changes {
-		t.news()
+		t.notifyChange()
 	}
 }
 
 // next takes the next part of what waits for a peer.
-func (t *Tagging) next(p *peer) (list []outgoing) {
+func (t *Tagging) next(p *peer) (list []queuedChange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	of := make(map[uint64]bool)
@@ -181,14 +181,14 @@ func (t *Tagging) pushTo(p *peer) {
 			if p.pushed = last; err != nil || refused > 0 {
 				t.lose(p, last)
 			}
-			t.news()
+			t.notifyChange()
 			t.mu.Unlock()
 		}
 	}
 }
 
 // pushList sends a part of a queue.
-func (t *Tagging) pushList(p *peer, list []outgoing) (refused uint64, err error) {
+func (t *Tagging) pushList(p *peer, list []queuedChange) (refused uint64, err error) {
 	var g push
 	of := make(map[uint64]bool)
 	for i := range list {
@@ -251,6 +251,6 @@ func (t *Tagging) comparison(p *peer) bool {
 	if done.refused == 0 {
 		p.passed = max(p.passed, number)
 	}
-	t.news()
+	t.notifyChange()
 	return p.lost <= p.passed || done.refused > 0
 }

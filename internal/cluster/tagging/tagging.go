@@ -68,7 +68,7 @@ type Tagging struct {
 	waiting bool          // for other nodes, after the start
 	few     bool          // no majority is reached
 	behind  bool          // queries wait until the nodes that are reached were compared
-	expired expired
+	expired expiryQueue
 
 	counters counters
 }
@@ -120,20 +120,20 @@ func (t *Tagging) Apply(ctx context.Context, list []tags.Change) (tagstore.Appli
 			refused++
 		} else if list[i].Clock != 0 {
 			// after an error some were not taken; those that were say the same again
-			t.tell(outgoing{bucket: list[i].Bucket, change: tags.AppendChange(nil, &list[i])})
+			t.broadcast(queuedChange{bucket: list[i].Bucket, change: tags.AppendChange(nil, &list[i])})
 		}
 	}
 	return a, err
 }
 
-// Gone takes series that lost their points here, as tagstore.Store.Share tells of them.
-func (t *Tagging) Gone(g tagstore.Gone) {
+// HandleExpired takes series that lost their points here, as tagstore.Store.Share tells of them.
+func (t *Tagging) HandleExpired(g tagstore.Gone) {
 	switch {
 	case g.Incarnation == 0:
 		t.expired.add(g.Bucket, g.Series)
-	case !t.marked(g.Incarnation):
+	case !t.noteMark(g.Incarnation):
 		for _, id := range g.Series {
-			t.tell(outgoing{bucket: g.Bucket, deleted: deleted{g.Bucket, g.Incarnation, id}})
+			t.broadcast(queuedChange{bucket: g.Bucket, deleted: deletedSeries{g.Bucket, g.Incarnation, id}})
 		}
 	}
 }
@@ -256,8 +256,8 @@ func Reason(err error) string {
 	return ""
 }
 
-// Waited says that the other nodes were reached, or waited for long enough.
-func (t *Tagging) Waited() {
+// EndStartWait says that the other nodes were reached, or waited for long enough.
+func (t *Tagging) EndStartWait() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.waiting = false

@@ -13,13 +13,13 @@ import (
 )
 
 // seen returns the ring as this node sees it, and what the nodes said last.
-func (o *Operator) seen() (status.Seen, map[ring.ID]members.Report, error) {
+func (o *Operator) seen() (status.NodeView, map[ring.ID]members.Report, error) {
 	reports, err := o.Members.Reports()
 	if err != nil {
-		return status.Seen{}, nil, err
+		return status.NodeView{}, nil, err
 	}
-	s := status.Seen{View: o.Node.View(), Self: o.Node.Self(), Up: o.Node.Up, Agree: true}
-	if _, own := s.View.Member(s.Self); own && o.Node.Joined() != nil {
+	s := status.NodeView{View: o.Node.View(), Self: o.Node.Self(), Up: o.Node.IsUp, Agree: true}
+	if _, own := s.View.Member(s.Self); own && o.Node.JoinError() != nil {
 		s.Agree, s.Alone = false, true
 	}
 	list := s.View.Members()
@@ -41,7 +41,9 @@ func name(v *ring.View, id ring.ID) string {
 }
 
 // status returns the whole state with a text.
-func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin.Cluster, error) {
+func (o *Operator) status(
+	text func(status.NodeView, *admin.Cluster) string,
+) (*admin.Cluster, error) {
 	seen, reports, err := o.seen()
 	if err != nil {
 		return nil, err
@@ -49,7 +51,7 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 	v := seen.View
 	out := &admin.Cluster{Node: name(v, seen.Self), Ring: v.Version().String(), Agree: seen.Agree,
 		Copies: v.Copies(ring.Current), Next: v.Copies(ring.Future),
-		Partitions: v.Partitions(), Changing: v.Changing(), Paused: o.Members.Paused(),
+		Partitions: v.Partitions(), Changing: v.IsChanging(), Paused: o.Members.TransfersPaused(),
 		Members: []admin.ClusterMember{}, Staged: []string{}, Waiting: []string{}, Refused: []string{}}
 	out.Reads, out.Writes = o.Node.Quorums()
 	shares, away := v.Shares(), o.Members.Maintenance()
@@ -59,19 +61,19 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 			m.State, shares[i] = ring.Joining, ring.Share{}
 		}
 		out.Members = append(out.Members, admin.ClusterMember{Name: m.Name, ID: m.ID.String(),
-			State: m.State.String(), Up: o.Node.Up(m.ID), Maintenance: away[m.ID],
+			State: m.State.String(), Up: o.Node.IsUp(m.ID), Maintenance: away[m.ID],
 			Addresses: m.Addresses, Zone: m.Zone, Share: shares[i].Current, Future: shares[i].Future,
 			Bytes: r.Bytes, Free: r.Free, Hints: r.Hints})
 	}
 	slices.SortFunc(out.Members, func(a, b admin.ClusterMember) int {
 		return strings.Compare(a.Name, b.Name)
 	})
-	waits, err := o.Members.Waits()
+	waits, err := o.Members.PendingSteps()
 	if err != nil {
 		return nil, err
 	}
 	out.Waits = append([]string{}, waits...) // never null in JSON
-	staged, err := o.Members.Staged()
+	staged, err := o.Members.StagedChanges()
 	if err != nil {
 		return nil, err
 	}
@@ -82,10 +84,10 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 		out.Waiting = append(out.Waiting, c.Name)
 	}
 	problems := o.Gossip.NotFound()
-	if err := o.Node.Joined(); err != nil {
+	if err := o.Node.JoinError(); err != nil {
 		problems = []error{err} // it says the same
 	}
-	for _, err := range append(problems, o.Gossip.Refused()...) {
+	for _, err := range append(problems, o.Gossip.JoinErrors()...) {
 		out.Refused = append(out.Refused, err.Error())
 	}
 	out.Text = text(seen, out)
@@ -93,7 +95,7 @@ func (o *Operator) status(text func(status.Seen, *admin.Cluster) string) (*admin
 }
 
 // statusText is the text of cluster status, with what else an operator should know.
-func (o *Operator) statusText(seen status.Seen, c *admin.Cluster) string {
+func (o *Operator) statusText(seen status.NodeView, c *admin.Cluster) string {
 	var b strings.Builder
 	b.WriteString(seen.Cluster())
 	fmt.Fprintf(&b, "\nRing %s, ring_size %d, n = %d, r = %d, w = %d\n", c.Ring, c.Partitions,
@@ -122,7 +124,9 @@ func (o *Operator) statusText(seen status.Seen, c *admin.Cluster) string {
 	return b.String()
 }
 
-func (o *Operator) membersText(seen status.Seen, _ *admin.Cluster) string { return seen.Members() }
+func (o *Operator) membersText(seen status.NodeView, _ *admin.Cluster) string {
+	return seen.Members()
+}
 
 // ring answers what has to move.
 func (o *Operator) ring() (any, error) {
@@ -146,7 +150,7 @@ func (o *Operator) ring() (any, error) {
 		out.Moves = append(out.Moves, move)
 	}
 	for _, m := range v.Members() {
-		if m.State != ring.Removed && !o.Node.Up(m.ID) {
+		if m.State != ring.Removed && !o.Node.IsUp(m.ID) {
 			out.Down = append(out.Down, m.Name)
 		}
 	}
@@ -159,7 +163,8 @@ func (o *Operator) transfers() (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := admin.ClusterTransfers{Transfers: []admin.ClusterTransfer{}, Paused: o.Members.Paused()}
+	out := admin.ClusterTransfers{Transfers: []admin.ClusterTransfer{},
+		Paused: o.Members.TransfersPaused()}
 	var list []status.Transfer
 	moment := func(ms int64) time.Time {
 		if ms == 0 {
@@ -168,7 +173,7 @@ func (o *Operator) transfers() (any, error) {
 		return time.UnixMilli(ms)
 	}
 	for id, r := range reports {
-		if !o.Node.Up(id) {
+		if !o.Node.IsUp(id) {
 			continue // what it said is old
 		}
 		for _, t := range r.Transfers {
@@ -240,7 +245,7 @@ func (o *Operator) plan() (*admin.ClusterPlan, error) {
 // audit answers how well copies agree.
 func (o *Operator) audit() (any, error) {
 	s, now := o.Node.Figures()
-	of := o.Node.Events().Exchanged()
+	of := o.Node.Events().ExchangeStats()
 	out := admin.ClusterAudit{EventComparisons: of.Comparisons, EventsCopied: of.Fetched,
 		Comparisons: s.Comparisons, Chunks: s.Chunks, Differences: s.Differences, Repaired: s.Repaired,
 		Moved:     s.Moved,

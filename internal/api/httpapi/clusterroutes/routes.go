@@ -20,10 +20,10 @@ import (
 type Node interface {
 	Self() ring.ID
 	View() *ring.View
-	Up(id ring.ID) bool
-	// Joined returns why the node takes no points yet: it has not found its cluster, or is no member
-	// of it.
-	Joined() error
+	IsUp(id ring.ID) bool
+	// JoinError returns why the node takes no points yet: it has not found its cluster, or is no
+	// member of it.
+	JoinError() error
 	Quorums() (r, w int)
 	// BucketQuorum returns r and w of a bucket, and SetBucketQuorum sets them; 0 is the number of the
 	// cluster.
@@ -37,7 +37,7 @@ type Node interface {
 // Gossip is what the routes need of a gossip.Node.
 type Gossip interface {
 	Candidates() []ring.Candidate
-	Refused() []error
+	JoinErrors() []error
 	NotFound() []error
 }
 
@@ -150,7 +150,7 @@ func (o *Operator) stage(ctx context.Context, action ring.Action,
 	switch action {
 	case ring.Join:
 		c.New = in.Node
-		_, isMember := view.Named(in.Node)
+		_, isMember := view.MemberNamed(in.Node)
 		for _, candidate := range o.Gossip.Candidates() {
 			if candidate.ID == self && (in.Node == "" || isMember) {
 				c.New = candidate.Name
