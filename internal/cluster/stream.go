@@ -140,7 +140,7 @@ func (s *stream) submit() {
 	count := replication.Points(columns, rows)
 	n := uint64(count)
 	switch {
-	case s.admission.Gone():
+	case s.admission.IsDeleted():
 		s.refused.Refused[account.BucketDeleted] += n
 	case s.admission.DiskFull(): // there would be no room for the account
 		s.refused.Refused[account.DiskFull] += n
@@ -170,8 +170,8 @@ func (s *stream) Commit() (write.Token, error) {
 	return t, nil
 }
 
-// Pending reports whether anything waits for Commit.
-func (s *stream) Pending() bool {
+// HasPending reports whether anything waits for Commit.
+func (s *stream) HasPending() bool {
 	return s.points.number > 0 || s.refused.Received() > 0 || s.commits.hasPending()
 }
 
@@ -182,7 +182,7 @@ func (s *stream) Close() error {
 	}
 	s.ended = true
 	defer s.order.forget()
-	if !s.Pending() {
+	if !s.HasPending() {
 		return nil
 	}
 	_, err := s.Commit()

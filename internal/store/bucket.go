@@ -57,7 +57,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 
 func (s *Store) newBucket(info buckets.Info) *columns.Bucket {
 	height := s.o.blockHeight(info.Resolution)
-	return columns.NewBucket(info, height, s.arenas.Of(height))
+	return columns.NewBucket(info, height, s.arenas.ArenaFor(height))
 }
 
 // EnsureBucket returns a bucket and creates it with the defaults where it does

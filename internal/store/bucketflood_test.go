@@ -99,7 +99,7 @@ func TestBucketsCountWhatTheyTake(t *testing.T) {
 	}
 	const n = 2000
 	for _, series := range []int{0, 1} {
-		count, was := s.columns.Names().Bytes()+s.columns.Unflushed.Need(), heap()
+		count, was := s.columns.Names().Bytes()+s.columns.Unflushed.FlushMemory(), heap()
 		for i := range n {
 			info, err := s.EnsureBucket(fmt.Sprintf("%d-%d", series, i))
 			if err != nil {
@@ -117,7 +117,7 @@ func TestBucketsCountWhatTheyTake(t *testing.T) {
 			}
 		}
 		s.columns.CountNames() // what was taken first and what is there are the same
-		counted, took := s.columns.Names().Bytes()+s.columns.Unflushed.Need()-count, heap()-was
+		counted, took := s.columns.Names().Bytes()+s.columns.Unflushed.FlushMemory()-count, heap()-was
 		t.Logf("%d series: %d bytes counted for a bucket, %d taken", series, counted/n, took/n)
 		if took > counted {
 			t.Errorf("%d series: %d bytes counted for a bucket, %d taken", series, counted/n, took/n)

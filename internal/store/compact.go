@@ -31,7 +31,7 @@ func (s *Store) newCompactor() *compaction.Compactor {
 		Dir: s.dir, Versions: s.versions, Gate: s.flusher.Gate(), Manifest: s.disk.Manifest,
 		Account: s.ledger.Points(), Damage: &s.damage,
 		Buckets: known, Series: known,
-		Commit: s.flusher.Commit, Failed: s.pressure.Failed, Sync: s.disk.Log.Sync,
+		Commit: s.flusher.Commit, Failed: s.pressure.Failure, Sync: s.disk.Log.Sync,
 		Needed: s.flusher.Needed, Yields: s.upkeep.Yields,
 		Unknown: func(ctx context.Context, bucket uint64, id metric.SeriesID, from,
 			past int64) (bool, error) {
@@ -63,7 +63,7 @@ func (k knownSeries) Known(id metric.SeriesID) bool {
 }
 
 // Going reports whether a series was deleted or has expired since the last flush.
-func (k knownSeries) Going(id metric.SeriesID) bool { return k.s.columns.Unflushed.Going(id) }
+func (k knownSeries) Going(id metric.SeriesID) bool { return k.s.columns.Unflushed.IsLeaving(id) }
 
 // NamesUnread reports that names could not be read.
 func (k knownSeries) NamesUnread() bool { return k.s.disk.Catalogue.NamesUnread() }
@@ -98,9 +98,9 @@ func (k knownSeries) Idle(bucket uint64) (list []segment.Hash) {
 		return nil
 	}
 	for _, g := range b.Groups() {
-		held, cols := g.Held(), g.Columns()
+		held, cols := g.HeldColumns(), g.Columns()
 		for col := range cols.Len() {
-			if cols.Named(col) && !held.Has(col) {
+			if cols.HasName(col) && !held.Has(col) {
 				list = append(list, segment.Hash(cols.ID(col)))
 			}
 		}
@@ -117,7 +117,7 @@ func (k knownSeries) Idle(bucket uint64) (list []segment.Hash) {
 // a replay the head does not hold everything yet: there are none.
 func (k knownSeries) Unheld(hashes []segment.Hash) []segment.Hash {
 	s := k.s
-	if s.replay.Behind() {
+	if s.replay.HasPending() {
 		return nil
 	}
 	groups := make(map[uint32]head.Mask) // what they hold
@@ -132,7 +132,7 @@ func (k knownSeries) Unheld(hashes []segment.Hash) []segment.Hash {
 			if g == nil {
 				return true
 			}
-			held = g.Held()
+			held = g.HeldColumns()
 			groups[ref.Group()] = held
 		}
 		return held.Has(ref.Column())

@@ -181,7 +181,7 @@ func TestAFullDiskAndSpaceAgain(t *testing.T) {
 			t.Errorf("%d words are missing on the full disk", n)
 		}
 		if n := fatals.Load(); n != 0 {
-			t.Fatalf("the store ended %d times: %v", n, s.pressure.Failed())
+			t.Fatalf("the store ended %d times: %v", n, s.pressure.Failure())
 		}
 	}
 	q.others.Store(0)
@@ -384,7 +384,7 @@ func TestAStartOnAFullDisk(t *testing.T) {
 	}
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+10); n != 0 || fatals.Load() != 0 {
 		t.Fatalf("%d words are missing, the store ended %d times: %v", n, fatals.Load(),
-			s.pressure.Failed())
+			s.pressure.Failure())
 	}
 	q.others.Store(0)
 	s.pressure.CheckDisk()

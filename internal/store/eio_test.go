@@ -276,7 +276,7 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
 		}
 		_, flushErr := s.Flush(t.Context())
 		_, mergeErr := s.Merge(t.Context())
-		if s.pressure.Failed() == nil {
+		if s.pressure.Failure() == nil {
 			h.checkServed(t, s, fmt.Sprintf("failure %d", only))
 		} else if err := errors.Join(err, flushErr, mergeErr); err == nil ||
 			!strings.Contains(err.Error(), "/data") {

@@ -56,7 +56,7 @@ func newEvents(s *Store) (*events.Local, error) {
 			case <-s.stop:
 				return true
 			default:
-				return s.pressure.Failed() != nil || s.pressure.DiskFull()
+				return s.pressure.Failure() != nil || s.pressure.DiskFull()
 			}
 		},
 	})

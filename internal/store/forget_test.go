@@ -330,7 +330,7 @@ func TestNobodyExpiresDuringAReplay(t *testing.T) {
 	s = mustOpen(t, o)
 	defer s.Crash()
 	for _, replay := range []bool{true, false} {
-		if s.replay.Behind() != replay {
+		if s.replay.HasPending() != replay {
 			t.Fatalf("a part of the log is not in the head: %v", !replay)
 		}
 		if _, err := s.flusher.All(t.Context()); err != nil { // the log does not need it any more

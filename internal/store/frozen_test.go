@@ -56,7 +56,7 @@ func (f *frozenScript) put(bucket string, series, slot int64, w uint64) {
 func (f *frozenScript) timestamp(series, slot int64, w, timestamp uint64) {
 	f.timestamps[[2]int64{series, slot}] = timestamp
 	if f.s != nil {
-		f.session("stamped").Timestamped(key(int(series)), uint64(slot), w, timestamp)
+		f.session("stamped").TimestampedPoint(key(int(series)), uint64(slot), w, timestamp)
 	}
 	s := f.s
 	f.s = nil

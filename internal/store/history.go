@@ -28,7 +28,7 @@ func MarkOf(n [5]uint64) Mark {
 // Mark returns the present moment of the bucket. It is the zero Mark where reads may change by
 // themselves: during the replay of the log, and while names of series could not be read.
 func (h Bucket) Mark() Mark {
-	if h.s.replay.Behind() || h.s.disk.Catalogue.NamesUnread() {
+	if h.s.replay.HasPending() || h.s.disk.Catalogue.NamesUnread() {
 		return Mark{}
 	}
 	v := h.s.versions.Latest()
@@ -56,7 +56,7 @@ func (h Bucket) Since(m Mark, from int64) marks.Unchanged {
 	if len(u.Names) > 0 && (anywhere || v.Holes(h.b.ID) != nil) {
 		return nothing // a series may be back of which the name was lost, or which a hole covers
 	}
-	oldest, _ := h.s.columns.Admitted(h.b)
+	oldest, _ := h.s.columns.AdmittedSlots(h.b)
 	if gone := v.Expired(h.b.ID); h.b.TTL() > 0 && h.s.clock.Unix() < m.at || gone > m.expired &&
 		gone > int64(oldest) {
 		// the clock went back, or the lifetime has grown: older points are read again, or not

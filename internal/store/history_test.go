@@ -255,11 +255,11 @@ func TestMarksLast(t *testing.T) {
 		case 600:
 			s.upkeep.EverySecond()
 		case 700: // the silent series lose their columns
-			before := s.columns.Deactivated()
+			before := s.columns.DeactivationCount()
 			for _, g := range h.b.Groups() {
 				s.columns.Deactivate(h.b, g)
 			}
-			if n < 1000 && s.columns.Deactivated() == before {
+			if n < 1000 && s.columns.DeactivationCount() == before {
 				t.Error("no series has lost its column")
 			}
 		}

@@ -56,7 +56,7 @@ func BenchmarkTimestampedSize(b *testing.B) {
 						if k.timestamp == nil {
 							x.Point(key, slot, w)
 						} else {
-							x.Timestamped(key, slot, w, slot*second+k.timestamp(r, i))
+							x.TimestampedPoint(key, slot, w, slot*second+k.timestamp(r, i))
 						}
 					}
 				}

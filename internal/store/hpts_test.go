@@ -179,7 +179,8 @@ func TestTimestampsAreNoSeries(t *testing.T) {
 	clock.Advance(48 * time.Hour)
 	s.clock.Advance()
 	x := mustSession(t, s, "b") // what closes the windows
-	x.Timestamped(key(0), uint64(clock.Now().Unix()), point.FromInt(1), uint64(clock.Now().UnixNano()))
+	x.TimestampedPoint(key(0), uint64(clock.Now().Unix()), point.FromInt(1),
+		uint64(clock.Now().UnixNano()))
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +233,7 @@ func sendNanos(t *testing.T, s *Store, metrics, slots int) {
 	x := mustSession(t, s, "b")
 	for slot := uint64(epoch); slot < uint64(epoch+slots); slot++ {
 		for i := range metrics {
-			x.Timestamped(key(i), slot, point.FromInt(int64(i)), slot*second+uint64(i))
+			x.TimestampedPoint(key(i), slot, point.FromInt(int64(i)), slot*second+uint64(i))
 		}
 	}
 	if err := x.Close(); err != nil {
@@ -277,7 +278,7 @@ func countedSends() map[string]countedSend {
 	send := func(points ...[3]uint64) func(x *intake.Session) {
 		return func(x *intake.Session) {
 			for _, p := range points {
-				x.Timestamped(key(0), p[0], p[1], p[2])
+				x.TimestampedPoint(key(0), p[0], p[1], p[2])
 			}
 		}
 	}
@@ -366,7 +367,7 @@ func TestAnyNameFitsABucketWithTimestamps(t *testing.T) {
 	names := [][]byte{{0}, {1}, {0, 0}, {1, 0}, bytes.Repeat([]byte{1}, 65535), []byte("x")}
 	x := mustSession(t, s, "b")
 	for i, name := range names {
-		x.Timestamped(name, epoch, point.FromInt(int64(i)), epoch*second+uint64(i))
+		x.TimestampedPoint(name, epoch, point.FromInt(int64(i)), epoch*second+uint64(i))
 	}
 	if err := x.Close(); err != nil {
 		t.Fatal(err)

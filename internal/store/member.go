@@ -183,7 +183,7 @@ func eachSeries(ctx context.Context, b *columns.Bucket,
 			return false
 		}
 		for col := 0; col < cols.Len(); col += b.Width() {
-			if cols.Named(col) && !fn(cols.ID(col), cols.Key(col)) {
+			if cols.HasName(col) && !fn(cols.ID(col), cols.Key(col)) {
 				return false
 			}
 		}

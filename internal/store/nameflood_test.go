@@ -52,7 +52,7 @@ func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
 		// The catalogue takes its own memory when it likes, and nothing of the flood
 		// before the next flush.
 		points := poolUse(s, "head-tables") + poolUse(s, "unpredicted-points") +
-			s.flusher.Need() - s.columns.Unflushed.Need()
+			s.flusher.Need() - s.columns.Unflushed.FlushMemory()
 		used, stored := s.o.Memory.Used()-(poolUse(s, "catalogue")-catalogue)-points, i
 		t.Logf("names of %d bytes: %d series, %d bytes in use, and %d for points", bytes, stored, used,
 			points)
@@ -91,7 +91,7 @@ func TestNewSeriesCountWhatTheyTake(t *testing.T) {
 		}
 		b := s.buckets.Get("flood")
 		filler := s.columns.NewFiller(b)
-		counted := func() int64 { return s.columns.Names().Bytes() + s.columns.Unflushed.Need() }
+		counted := func() int64 { return s.columns.Names().Bytes() + s.columns.Unflushed.FlushMemory() }
 		heap := func() int64 {
 			runtime.GC()
 			var m runtime.MemStats

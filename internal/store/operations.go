@@ -124,7 +124,7 @@ func (u inUse) Flush(ctx context.Context) error {
 func (u inUse) Still(fill func(snapshot.Parts) error) error {
 	u.s.flusher.Gate().Lock()
 	defer u.s.flusher.Gate().Unlock()
-	if err := u.s.pressure.Failed(); err != nil {
+	if err := u.s.pressure.Failure(); err != nil {
 		return err
 	}
 	return fill(snapshot.Parts{

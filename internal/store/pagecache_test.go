@@ -73,10 +73,10 @@ func failsAtFsync(t *testing.T, o Options, fs *pagecache.FS, clock *testClock, n
 			clock.Advance(9 * time.Hour)
 			s.clock.Advance()
 		}
-		if _, err := s.Flush(t.Context()); err != nil && s.pressure.Failed() != nil {
+		if _, err := s.Flush(t.Context()); err != nil && s.pressure.Failure() != nil {
 			break
 		}
-		if _, err := s.Merge(t.Context()); err != nil && s.pressure.Failed() != nil {
+		if _, err := s.Merge(t.Context()); err != nil && s.pressure.Failure() != nil {
 			break
 		}
 	}

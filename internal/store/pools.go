@@ -73,9 +73,9 @@ func (s *Store) addPools() {
 				return warm
 			}, OffHeap: true},
 		{Name: "sealed-blocks", Holds: "encoded chunks not yet flushed; senders wait at the limit",
-			Limit: 2 * s.o.FlushBytes, Use: s.pressure.Sealed, OffHeap: true},
+			Limit: 2 * s.o.FlushBytes, Use: s.pressure.SealedBytes, OffHeap: true},
 		{Name: "late-points", Holds: "late points not yet flushed; senders wait at the limit",
-			Limit: 2 * s.o.LateMemory, Use: s.pressure.Late},
+			Limit: 2 * s.o.LateMemory, Use: s.pressure.LateBytes},
 		{Name: "events", Holds: "events not yet flushed, with sealed blocks senders wait at the limit",
 			Limit: 2 * s.o.FlushBytes, Use: s.events.Unflushed},
 		{Name: "event-indexes", Holds: "indexes of files of events", Use: s.events.IndexBytes},

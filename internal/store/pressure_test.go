@@ -146,7 +146,7 @@ func TestOpenBlocksCountWhatTheirFlushTakes(t *testing.T) {
 	s.flusher.Count()
 	s.o.Memory.Look()
 	t.Logf("%d series: blocks of %d bytes, a flush needs %d; sealed %d, it needs %d; %d in use", i,
-		blocks, open, s.pressure.Sealed(), s.flusher.Need(), s.o.Memory.Used())
+		blocks, open, s.pressure.SealedBytes(), s.flusher.Need(), s.o.Memory.Used())
 	if sealed := s.flusher.Need(); sealed > open || sealed < blocks {
 		t.Errorf("a flush needs %d bytes for %d series behind the sealing, and was to need %d", sealed, i,
 			open)

@@ -59,7 +59,7 @@ func (h Bucket) Have(ctx context.Context, keys [][]byte, from, past int64, has [
 	for i, key := range keys {
 		ids[i] = h.b.SeriesID(key)
 	}
-	oldest, _ := h.s.columns.Admitted(h.b)
+	oldest, _ := h.s.columns.AdmittedSlots(h.b)
 	from = max(from, int64(oldest))
 	if err := h.s.reader.InHead(ids, from, past, has); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (h Bucket) Metrics(ctx context.Context, prefix []byte, fn func(key []byte) 
 		}
 		rest := prefix[n:]
 		for col := 0; col < cols.Len(); col += h.b.Width() {
-			if cols.Named(col) && bytes.HasPrefix(cols.Key(col)[n:], rest) && !fn(cols.Key(col)) {
+			if cols.HasName(col) && bytes.HasPrefix(cols.Key(col)[n:], rest) && !fn(cols.Key(col)) {
 				return nil
 			}
 		}
@@ -120,7 +120,7 @@ func (h Series) now() (reader.Series, error) {
 	if err := h.of.check(); err != nil {
 		return reader.Series{}, err
 	}
-	oldest, _ := h.of.s.columns.Admitted(h.of.b)
+	oldest, _ := h.of.s.columns.AdmittedSlots(h.of.b)
 	return reader.Series{Bucket: h.of.b.ID, ID: h.id, Oldest: int64(oldest), Stale: h.stale}, nil
 }
 

@@ -125,17 +125,17 @@ func (s *Store) Stats() Stats {
 	merged, flushed, deleted := s.merges.Counts(), s.flusher.Stats(), s.deletions.Stats()
 	rows, tables, warm := s.arenas.Bytes()
 	st := Stats{
-		Inactive: InactiveStats{Deactivations: s.columns.Deactivated()},
+		Inactive: InactiveStats{Deactivations: s.columns.DeactivationCount()},
 		Deleted: DeletedStats{
 			Series: deleted.Series, Expired: deleted.Expired, Points: deleted.Points + merged.PointsDeleted,
 			Tombstones: s.deletions.Tombstones(), Remembered: s.disk.Manifest.Remembered(),
 			Forgotten: flushed.Forgotten,
 		},
 		Head: HeadStats{
-			Bytes: rows + tables, Warm: warm, Sealed: s.pressure.Sealed(), Late: s.pressure.Late(),
-			SealQueue: int64(s.sealers.Queued()), BlocksSealed: s.sealers.Sealed(),
+			Bytes: rows + tables, Warm: warm, Sealed: s.pressure.SealedBytes(), Late: s.pressure.LateBytes(),
+			SealQueue: int64(s.sealers.QueuedBlocks()), BlocksSealed: s.sealers.SealedBlocks(),
 		},
-		Senders:  SenderStats{Held: s.pressure.Waiting(), Waits: s.pressure.Waits()},
+		Senders:  SenderStats{Held: s.pressure.WaitingSenders(), Waits: s.pressure.Waits()},
 		Segments: segmentStats(s.versions, s.files),
 		Flushes: FlushStats{
 			Count: flushed.Flushes, Seconds: flushed.Took.Seconds(),

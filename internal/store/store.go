@@ -75,8 +75,8 @@ type Store struct {
 // flushed, so that the next start replays nothing.
 func (s *Store) Close() error {
 	_, flushErr := s.Flush(context.Background())
-	if s.pressure.Failed() != nil {
-		flushErr = s.pressure.Failed()
+	if s.pressure.Failure() != nil {
+		flushErr = s.pressure.Failure()
 	}
 	return errors.Join(flushErr, s.shutdown(true))
 }

@@ -383,7 +383,7 @@ func TestAFlushLeavesTheReplayItsFiles(t *testing.T) {
 			defer func() { late = 0 }()
 			return late > 0
 		})
-		u.s.sealers.Applied(g, head.Applied{Closed: closed})
+		u.s.sealers.HandleWrite(g, head.WriteResult{Closed: closed})
 	}
 	// The second reading has begun, and opens its first file.
 	begun, goOn := make(chan struct{}), make(chan struct{})

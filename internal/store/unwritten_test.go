@@ -76,7 +76,7 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 			t.Fatalf("%s: %d words are missing", when, n)
 		}
 		if n := fatals.Load(); n != 0 {
-			t.Fatalf("%s: the store ended: %v", when, s.pressure.Failed())
+			t.Fatalf("%s: the store ended: %v", when, s.pressure.Failure())
 		}
 	}
 	read("without room")
@@ -176,7 +176,7 @@ func TestAStartWithNothingFree(t *testing.T) {
 			drivetest.SendNoise(t, s, "a", epoch+301, epoch+400)
 			mustFlush(t, s)
 			if n := fatals.Load(); n != 0 {
-				t.Fatalf("the store ended: %v", s.pressure.Failed())
+				t.Fatalf("the store ended: %v", s.pressure.Failure())
 			}
 			s.Crash()
 			s = mustOpen(t, o)

@@ -20,14 +20,14 @@ type Tagger interface {
 	// It waits while senders are held back, unless it must not: then the error wraps ErrHeldBack. Or
 	// it is that of ctx, or wraps ErrDiskFull or *memory.Refusal: some of the changes may have been
 	// taken then, and the rest may be tried again. After any other one nothing can be stored.
-	Tag(ctx context.Context, list []tags.Change, neverWait bool) (Tagged, error)
+	Tag(ctx context.Context, list []tags.Change, neverWait bool) (TagResult, error)
 	// TagLosses returns a number that grows whenever a series may have lost the tags it was
 	// given: then they must be given again.
 	TagLosses() uint64
 }
 
-// Tagged says what became of changes.
-type Tagged struct {
+// TagResult says what became of changes.
+type TagResult struct {
 	Refused int   // changes that are never taken: beyond a limit, or of a bucket that is gone
 	Why     error // of the first of them
 }

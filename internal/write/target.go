@@ -68,8 +68,8 @@ type Stream interface {
 	Append(points []Point)
 	// Commit hands over everything that came so far. The token stands for it.
 	Commit() (Token, error)
-	// Pending reports whether anything waits for Commit.
-	Pending() bool
+	// HasPending reports whether anything waits for Commit.
+	HasPending() bool
 	// Close commits what is pending and ends the stream.
 	Close() error
 }

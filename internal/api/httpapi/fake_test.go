@@ -150,8 +150,8 @@ func (f *fakeStore) SetTTL(name string, points int64) error {
 	return fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
 }
 
-// Recent says that no series is new: hours of the clock are not those of the tests.
-func (f *fakeStore) Recent() series.Recent { return series.Recent{Since: now} }
+// RecentSeries says that no series is new: hours of the clock are not those of the tests.
+func (f *fakeStore) RecentSeries() series.RecentSeries { return series.RecentSeries{Since: now} }
 
 func (f *fakeStore) Metrics(_ context.Context, b buckets.Info, prefix []byte,
 	fn func(key []byte) bool) error {

@@ -236,7 +236,7 @@ func TestTimestamps(t *testing.T) {
 				word = point.FromInt(slot + 1000) // the largest of the three
 			}
 			if slot%4 != 3 || i > 0 {
-				x.Timestamped(key(t, "m"), uint64(begin+slot), word, uint64(begin+slot)*1e9+uint64(i*1000))
+				x.TimestampedPoint(key(t, "m"), uint64(begin+slot), word, uint64(begin+slot)*1e9+uint64(i*1000))
 			}
 		}
 		w.must(x.Close())
@@ -281,7 +281,7 @@ func TestStaleMarkers(t *testing.T) {
 			for slot := range uint64(99) {
 				// Of each three slots one has a value on one node, one has markers only, and one nothing.
 				if slot%3 == 0 && i == 1 {
-					x.Timestamped(key(t, "m"), begin+slot, point.FromInt(int64(slot)), (begin+slot)*1e9+5)
+					x.TimestampedPoint(key(t, "m"), begin+slot, point.FromInt(int64(slot)), (begin+slot)*1e9+5)
 				} else if slot%3 < 2 && i < 2 {
 					x.Point(key(t, "m"), begin+slot, point.Stale)
 				}

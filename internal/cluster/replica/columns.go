@@ -24,8 +24,8 @@ type preparedGroups struct {
 
 // group is what is known of a group.
 type group struct {
-	series []*series      // nil: not looked up yet
-	placed *intake.Placed // nil: none is
+	series []*series             // nil: not looked up yet
+	placed *intake.SeriesColumns // nil: none is
 }
 
 func (p *preparedGroups) group(of *replication.Group, here int) *group {

@@ -16,8 +16,8 @@ import (
 // rows is a stream that takes points of series whose places in the store are known. An
 // *intake.Session is one.
 type rows interface {
-	Place(keys [][]byte) *intake.Placed
-	Row(p *intake.Placed, from int, slot uint64, words []uint64) bool
+	Place(keys [][]byte) *intake.SeriesColumns
+	Row(p *intake.SeriesColumns, from int, slot uint64, words []uint64) bool
 }
 
 // stream is the way of points into a bucket of the store.

@@ -138,7 +138,9 @@ func (s *teeStream) Commit() (write.Token, error) {
 	return c.token, nil
 }
 
-func (s *teeStream) Pending() bool { return s.streams[0].Pending() || s.streams[1].Pending() }
+func (s *teeStream) HasPending() bool {
+	return s.streams[0].HasPending() || s.streams[1].HasPending()
+}
 
 func (s *teeStream) Close() error { return errors.Join(s.streams[0].Close(), s.streams[1].Close()) }
 

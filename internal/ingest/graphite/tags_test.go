@@ -160,7 +160,8 @@ type failing struct {
 	want []string // keys that were given
 }
 
-func (f *failing) Tag(_ context.Context, list []tags.Change, _ bool) (out write.Tagged, err error) {
+func (f *failing) Tag(_ context.Context, list []tags.Change,
+	_ bool) (out write.TagResult, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.err != nil {
@@ -169,7 +170,7 @@ func (f *failing) Tag(_ context.Context, list []tags.Change, _ bool) (out write.
 	for i := range list {
 		f.want = append(f.want, metric.Text(list[i].Key))
 	}
-	return write.Tagged{Refused: 1, Why: tags.ErrLimit}, nil
+	return write.TagResult{Refused: 1, Why: tags.ErrLimit}, nil
 }
 
 func (f *failing) TagLosses() uint64 { return 0 }

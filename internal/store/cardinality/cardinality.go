@@ -75,7 +75,7 @@ type Store interface {
 }
 
 // Arrivals knows which series are new.
-type Arrivals interface{ Recent() series.Recent }
+type Arrivals interface{ RecentSeries() series.RecentSeries }
 
 // Tags has the series that have tags, as tags.Index.
 type Tags interface {

@@ -38,7 +38,9 @@ func newWorld() *world {
 
 func (w *world) Buckets() []buckets.Info { return w.list }
 
-func (w *world) Recent() series.Recent { return w.arrivals.Recent(now.UnixNano()) }
+func (w *world) RecentSeries() series.RecentSeries {
+	return w.arrivals.RecentSeries(now.UnixNano())
+}
 
 func (w *world) Metrics(ctx context.Context, b buckets.Info, prefix []byte,
 	fn func(key []byte) bool) error {

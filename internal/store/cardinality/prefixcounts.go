@@ -18,7 +18,7 @@ type prefixCounts struct {
 	memory Memory
 	slots  []slot
 	n      int // slots in use
-	isNew  series.Recent
+	isNew  series.RecentSeries
 
 	series, recent int // that were counted
 
@@ -46,7 +46,7 @@ const (
 	block     = 512 // series that are counted together
 )
 
-func newPrefixCounts(m Memory, isNew series.Recent) *prefixCounts {
+func newPrefixCounts(m Memory, isNew series.RecentSeries) *prefixCounts {
 	return &prefixCounts{memory: m, isNew: isNew}
 }
 

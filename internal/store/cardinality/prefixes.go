@@ -72,7 +72,7 @@ func (c *counter) countPrefixes(ctx context.Context) error {
 
 // countAll counts all series by beginnings of so many parts.
 func (c *counter) countAll(ctx context.Context, depth int) (*prefixCounts, error) {
-	recent := c.Arrivals.Recent()
+	recent := c.Arrivals.RecentSeries()
 	c.answer.Since, c.answer.AtLeast = recent.Since.UnixMilli(), recent.Missed
 	t := newPrefixCounts(c.Memory, recent)
 	err := c.eachPrefix(ctx, depth, t.add)

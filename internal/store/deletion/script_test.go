@@ -194,7 +194,7 @@ func (w *world) show() {
 	}
 	st := w.deleter.Stats()
 	late := "0"
-	if w.Pressure.Late() != 0 {
+	if w.Pressure.LateBytes() != 0 {
 		late = "some"
 	}
 	w.Printf("  deleted %d series, %d expired, %d points; %d tombstones; next segment %d; late %s\n",

@@ -107,7 +107,7 @@ func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token write
 
 // Sync returns the token of a record that is behind everything that was stored before.
 func (s Copies) Sync(bucket uint64) (t write.Token, err error) {
-	err = s.o.Log.Headed(func(put func(head, body []byte) (wal.LSN, error)) error {
+	err = s.o.Log.AppendHeaded(func(put func(head, body []byte) (wal.LSN, error)) error {
 		lsn, err := put(logrecord.AppendEvents(nil, bucket, 0, new(account.Counts), nil))
 		t.Position = uint64(lsn)
 		return err

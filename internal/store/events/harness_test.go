@@ -113,7 +113,7 @@ func (n *node) open() {
 	}
 }
 
-func (n *node) Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
+func (n *node) AppendHeaded(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
 	n.moment.RLock()
 	defer n.moment.RUnlock()
 	return fn(func(head, body []byte) (wal.LSN, error) {

@@ -27,12 +27,12 @@ type between struct {
 	do func()
 }
 
-func (b *between) Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
+func (b *between) AppendHeaded(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
 	if do := b.do; do != nil {
 		b.do = nil
 		do()
 	}
-	return b.node.Headed(fn)
+	return b.node.AppendHeaded(fn)
 }
 
 // A write has looked into the files before a flush moves the events that it repeats into one: it

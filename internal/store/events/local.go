@@ -24,9 +24,9 @@ import (
 
 // Log is the log of the node together with the account of events.
 type Log interface {
-	// Headed calls fn in one moment of a flush, with what appends the record head + body to the
+	// AppendHeaded calls fn in one moment of a flush, with what appends the record head + body to the
 	// log. Capture is not called during it.
-	Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error
+	AppendHeaded(fn func(put func(head, body []byte) (wal.LSN, error)) error) error
 	// RefuseEvents enters counts of events that were not stored into log and account. The position
 	// is 0 where the record is to come.
 	RefuseEvents(bucket uint64, c *account.Counts) (wal.LSN, error)
@@ -77,7 +77,7 @@ type Options struct {
 
 // Local is the store of events of one data directory.
 //
-// Lock order: that of Merger, the moment of a flush (Log.Headed), writing, mu.
+// Lock order: that of Merger, the moment of a flush (Log.AppendHeaded), writing, mu.
 type Local struct {
 	o Options
 

@@ -151,7 +151,7 @@ func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []C
 	if err := s.findRepeats(info.ID, list, &known); err != nil {
 		return c, 0, err
 	}
-	err = s.o.Log.Headed(func(put func(head, body []byte) (wal.LSN, error)) error {
+	err = s.o.Log.AppendHeaded(func(put func(head, body []byte) (wal.LSN, error)) error {
 		s.writing.Lock()
 		defer s.writing.Unlock()
 		if _, ok := s.o.ByID(info.ID); !ok {

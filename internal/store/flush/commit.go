@@ -134,7 +134,7 @@ func (f *Flusher) publish(u *unit, seg *version.Segment) {
 	if u.rarely {
 		f.o.Arenas.ReleaseSealed()
 	}
-	f.o.Columns.Unflushed.Done(u.changes)
+	f.o.Columns.Unflushed.NoteCommit(u.changes)
 	f.committedSides()
 	f.countAdopted(u)
 	f.Count()

@@ -18,7 +18,8 @@ const (
 // A flood of new series takes as much until they are named as points until they are
 // flushed. It is asked every second.
 func (f *Flusher) Due() bool {
-	due, limit := f.o.Pressure.Sealed()+f.o.Columns.Unflushed.Need()+f.unflushedSides(), f.o.FlushBytes
+	due := f.o.Pressure.SealedBytes() + f.o.Columns.Unflushed.FlushMemory() + f.unflushedSides()
+	limit := f.o.FlushBytes
 	if due <= limit/4*3 {
 		f.dueFor.Store(0)
 		return false
@@ -33,10 +34,12 @@ func (f *Flusher) Due() bool {
 // Need is the memory that a flush takes if all blocks are closed now, as they are at the end of the
 // memory: the lists of a share of the chunks, and a copy of those that are more than one piece;
 // what each of all takes however short it is; and the list of the series it names.
-func (f *Flusher) Need() int64 { return f.share.Load() + f.o.Columns.Unflushed.Need() }
+func (f *Flusher) Need() int64 { return f.share.Load() + f.o.Columns.Unflushed.FlushMemory() }
 
 // SealedNeed is Need without the blocks, as last counted: a flush gives it back.
-func (f *Flusher) SealedNeed() int64 { return f.sealedShare.Load() + f.o.Columns.Unflushed.Need() }
+func (f *Flusher) SealedNeed() int64 {
+	return f.sealedShare.Load() + f.o.Columns.Unflushed.FlushMemory()
+}
 
 // AddSeries counts what the next flush takes for the first points of a new series, until
 // the next count.

@@ -16,13 +16,14 @@ import (
 func TestDue(t *testing.T) {
 	addSeries := func(table *columns.Table, n int) {
 		for i := range n {
-			table.AddUnflushed(columns.NewBucket(buckets.Info{}, 1, nil), series.At(0, i), metric.SeriesID{},
+			table.AddUnflushed(columns.NewBucket(buckets.Info{}, 1, nil), series.RefAt(0, i),
+				metric.SeriesID{},
 				nil, 0, nil)
 		}
 	}
 	one, table := columns.New(columns.Options{}), columns.New(columns.Options{})
 	addSeries(one, 1)
-	limit, pressure := 100*one.Unflushed.Need(), backpressure.New(backpressure.Options{})
+	limit, pressure := 100*one.Unflushed.FlushMemory(), backpressure.New(backpressure.Options{})
 	f := New(Options{
 		Sizes: Sizes{FlushBytes: limit}, Pressure: pressure, Columns: table,
 		Clock: clock.New(func() time.Time { return time.Unix(0, 0) }),
@@ -33,7 +34,7 @@ func TestDue(t *testing.T) {
 		}
 		return due
 	}
-	pressure.AddSealed(limit - pressure.Sealed())
+	pressure.AddSealed(limit - pressure.SealedBytes())
 	if after(2 * dueDelay) {
 		t.Error("due right behind another flush")
 	}
@@ -46,7 +47,7 @@ func TestDue(t *testing.T) {
 		t.Error("due in a flush")
 	}
 	f.Gate().Unlock()
-	pressure.AddSealed(limit/4*3 - pressure.Sealed())
+	pressure.AddSealed(limit/4*3 - pressure.SealedBytes())
 	if after(2 * dueDelay) {
 		t.Error("due at three quarters")
 	}
@@ -58,7 +59,7 @@ func TestDue(t *testing.T) {
 		t.Error("not due with a series more")
 	}
 	f.last.Store(0)
-	pressure.AddSealed(-pressure.Sealed())
+	pressure.AddSealed(-pressure.SealedBytes())
 	addSeries(table, 100)
 	if !after(1) {
 		t.Error("not due with many series that have no name")

@@ -95,7 +95,7 @@ func (e *Encoder) Each(f *Captures, share int64, emit func(*Chunk) error) error 
 	for len(order) > 0 {
 		n, copied, chunks := 0, int64(0), int64(0)
 		for n < len(order) && bucket(order[n]) == bucket(order[0]) {
-			copied += f.List[order[n]].Copied()
+			copied += f.List[order[n]].CopiedBytes()
 			chunks += f.List[order[n]].Chunks()
 			n++
 		}

@@ -162,7 +162,7 @@ func (f *Flusher) All(ctx context.Context) (Result, error) {
 	rarely := f.Rarely()
 	for i, g := range f.o.Columns.Groups.All() {
 		closed := g.CloseBlocks(func(uint64, int64, int64) bool { return true })
-		f.o.Sealers.Applied(g, head.Applied{Closed: closed})
+		f.o.Sealers.HandleWrite(g, head.WriteResult{Closed: closed})
 		if rarely && i%trimGroups == 0 {
 			f.o.Arenas.Trim()
 		}
@@ -198,7 +198,7 @@ func (f *Flusher) Run(stop <-chan struct{}) {
 // of the log or the MANIFEST ends the store. The gate is held.
 func (f *Flusher) flush(ctx context.Context, adopted []Chunk) (Result, error) {
 	pressure := f.o.Pressure
-	if err := pressure.Failed(); err != nil {
+	if err := pressure.Failure(); err != nil {
 		return Result{}, err
 	}
 	if err := ctx.Err(); err != nil {

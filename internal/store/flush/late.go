@@ -23,10 +23,10 @@ type LogReach struct {
 func (l *LogReach) Note(b *columns.Bucket, slot int64) error {
 	l.notes.Lock()
 	defer l.notes.Unlock()
-	if !b.Reach.Unnoted(slot) {
+	if !b.Reach.NeedsNote(slot) {
 		return nil
 	}
-	notes := map[*columns.Bucket]columns.Note{b: b.Reach.Late(slot)}
+	notes := map[*columns.Bucket]columns.Note{b: b.Reach.LateNote(slot)}
 	for _, other := range l.o.Buckets.All() {
 		if n, ok := other.Reach.Next(); ok && other != b {
 			notes[other] = n
@@ -43,7 +43,7 @@ func (l *LogReach) Note(b *columns.Bucket, slot int64) error {
 		return err
 	}
 	for b, n := range notes {
-		b.Reach.Noted(n)
+		b.Reach.ConfirmNote(n)
 	}
 	return nil
 }
@@ -62,7 +62,7 @@ func (l *LogReach) begin() (base wal.LSN, came map[*columns.Bucket]int64, behind
 		if behind {
 			highest = b.Highest()
 		}
-		came[b] = b.Reach.Below(highest)
+		came[b] = b.Reach.NoteBound(highest)
 	}
 	return base, came, behind
 }
@@ -80,8 +80,8 @@ func (l *LogReach) leave(u *unit, came map[*columns.Bucket]int64) {
 		if !ok {
 			slot = columns.NoSlot
 		}
-		quiet := b.Reach.Quiet() && !u.behind
-		b.Reach.Flushed(slot)
+		quiet := b.Reach.IsQuiet() && !u.behind
+		b.Reach.NoteFlush(slot)
 		lowest, open := u.open[b.ID]
 		if uint64(u.base) < end && !quiet {
 			expected := came[b] // 0 for one that is newer

@@ -228,7 +228,7 @@ func (w *world) waits() {
 	p := w.Pressure
 	w.Printf("  waits: changes of series %d, tombstones %d, chunks %d, sealed %s, late %s; need %s",
 		w.Columns.Unflushed.Len(), w.Columns.Unflushed.Tombstones(),
-		chunks, some(p.Sealed()), some(p.Late()), some(w.Flusher.SealedNeed()))
+		chunks, some(p.SealedBytes()), some(p.LateBytes()), some(w.Flusher.SealedNeed()))
 	if n := w.Flusher.Need() - w.Flusher.SealedNeed(); n > 0 {
 		w.Printf(", and with blocks more")
 	}
@@ -243,7 +243,7 @@ func (w *world) waits() {
 		is   bool
 		name string
 	}{{p.FlushFailed(), "failed"}, {p.DiskFull(), "points are refused"},
-		{p.Failed() != nil, fmt.Sprintf("the store has ended, said %d times", w.Fatals)}} {
+		{p.Failure() != nil, fmt.Sprintf("the store has ended, said %d times", w.Fatals)}} {
 		if s.is {
 			w.Printf("; %s", s.name)
 		}

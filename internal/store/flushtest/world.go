@@ -266,7 +266,7 @@ func (w *World) Bucket(name string) {
 		PPF:        604800,
 	}
 	w.Must(w.Ledger.Change(logrecord.AppendBucket(nil, &info), func() {
-		w.Buckets.Add(columns.NewBucket(info, Height, w.Arenas.Of(Height)))
+		w.Buckets.Add(columns.NewBucket(info, Height, w.Arenas.ArenaFor(Height)))
 	}))
 	w.Printf("  record %d\n", w.Logged())
 }

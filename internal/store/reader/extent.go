@@ -97,7 +97,7 @@ func (r *Reader) InHead(ids []metric.SeriesID, from, past int64, has []bool) err
 type held struct {
 	refs  [mostHeld]series.Ref
 	order [mostHeld]uint16
-	list  [mostHeld]head.Held
+	list  [mostHeld]head.SeriesPresence
 }
 
 // inGroups asks the groups of the series, each once for those of its series that follow each other
@@ -118,7 +118,7 @@ func (l *held) inGroups(groups *series.Groups, ids []metric.SeriesID, from, past
 		if !ref.Inactive() {
 			at := &ends[ref.Group()%bins]
 			l.order[*at] = uint16(i)
-			l.list[*at] = head.Held{ID: ids[i], Col: ref.Column()}
+			l.list[*at] = head.SeriesPresence{ID: ids[i], Col: ref.Column()}
 			*at++
 		}
 	}

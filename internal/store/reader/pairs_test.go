@@ -121,7 +121,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 			r := rand.New(rand.NewPCG(round, 1))
 			for slot := uint64(epoch); slot < epoch+700; slot++ {
 				for k := range 8 { // random bits, so that a chunk fills a block
-					x.Timestamped(key(k), slot, r.Uint64()|1<<63, slot*second+r.Uint64N(1<<54))
+					x.TimestampedPoint(key(k), slot, r.Uint64()|1<<63, slot*second+r.Uint64N(1<<54))
 				}
 			}
 			if err := x.Close(); err != nil {

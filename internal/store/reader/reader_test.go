@@ -23,7 +23,7 @@ type room struct {
 }
 
 func newRoom() *room {
-	var names series.Inactive
+	var names series.InactiveNames
 	m := &room{of: Series{Bucket: 1, ID: metric.Series(1, []byte("\x01a"))}}
 	m.Reader = New(Options{
 		Versions: version.New(func(*version.Segment) {}), Index: &series.Index{},

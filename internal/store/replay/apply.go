@@ -24,7 +24,7 @@ type target struct {
 	damage    *damage.Notes
 	ownerless *flush.Losses // points of no series
 
-	lost logrecord.Overwritten // as the start before this one found it, see Again
+	lost logrecord.LostByGroup // as the start before this one found it, see Again
 
 	// deletedAt has the columns of series that were deleted behind where the replay begins,
 	// and when, by tombstones that are committed. Beside whole replay positions the catalogue has
@@ -52,7 +52,7 @@ func newApplier(t *target) *applier {
 // closeBehind closes the blocks that no later record fills.
 func (a *applier) closeBehind(g *head.Group) {
 	if g != nil {
-		a.t.sealers.Applied(g, head.Applied{Closed: g.CloseBehind()})
+		a.t.sealers.HandleWrite(g, head.WriteResult{Closed: g.CloseBehind()})
 	}
 }
 
@@ -68,7 +68,7 @@ func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 		Down:   n.kind == logrecord.Column,
 		Pairs:  n.b.HPTS,
 	}
-	over := a.t.lost.Behind(n.group, n.lsn)
+	over := a.t.lost.After(n.group, n.lsn)
 	points := uint64(0) // of no series
 	if n.kind != logrecord.Runs {
 		a.parts(g, n, w, over, &points)
@@ -91,7 +91,8 @@ func (a *applier) record(g *head.Group, n *run, runs, cells []byte) {
 
 // parts applies a run of a record, but for what one of the records that were lost behind
 // it may have written over. That has been set aside.
-func (a *applier) parts(g *head.Group, n *run, w head.Write, over []logrecord.Lost, lost *uint64) {
+func (a *applier) parts(g *head.Group, n *run, w head.Write,
+	over []logrecord.LostRecord, lost *uint64) {
 	if len(over) == 0 && a.older == nil { // as nearly always
 		a.run(g, n, w, true, lost)
 		return
@@ -157,7 +158,7 @@ func (a *applier) apply(g *head.Group, w head.Write) {
 	w.Epoch = g.Columns().Epoch()
 	applied, err := g.Apply(w, a.t.clock.Steady(), a.log)
 	if err == nil {
-		a.t.sealers.Applied(g, applied)
+		a.t.sealers.HandleWrite(g, applied)
 	}
 }
 
@@ -167,7 +168,7 @@ func (t *target) known(lsn uint64, g *head.Group, w *head.Write) (n int) {
 	if g == nil {
 		return 0
 	}
-	cols, s := g.Columns(), t.owners.Since(g.ID)
+	cols, s := g.Columns(), t.owners.SinceLSNs(g.ID)
 	if last := w.Column + len(w.Words); s.Last <= lsn && !w.Down && last <= cols.Len() &&
 		cols.Bound() == cols.Len() {
 		return len(w.Words) // nearly always: no column of the group is free, or was given away since
@@ -195,7 +196,8 @@ func (t *target) pass(run *run, w *head.Write, lost *uint64) (n int) {
 	} else if w.Pairs {
 		n = min(2, len(w.Words))
 	}
-	if ref := series.At(run.group, w.Column); t.owners.Since(run.group).Column[w.Column] > run.lsn ||
+	if ref := series.RefAt(run.group,
+		w.Column); t.owners.SinceLSNs(run.group).Column[w.Column] > run.lsn ||
 		t.deletedAt[ref] > run.lsn {
 		return n
 	}

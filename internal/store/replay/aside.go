@@ -25,9 +25,9 @@ const (
 // then, below all that follows; the next start leaves it out of the replay.
 type Again struct {
 	starts int
-	lost   []logrecord.Lost
-	hidden []logrecord.Lost // the slots of them that something older may hold
-	damage []string         // what the start found
+	lost   []logrecord.LostRecord
+	hidden []logrecord.LostRecord // the slots of them that something older may hold
+	damage []string               // what the start found
 }
 
 func (e *Again) Error() string {
@@ -41,7 +41,7 @@ func (e *Again) Damage() []string { return e.damage }
 // hide makes holes of the slots of lost records, for all series that had a column of
 // their group. They lie under all that the replay applies: what came before a lost
 // record is not in that.
-func (f *firstReading) hide(lost []logrecord.Lost) error {
+func (f *firstReading) hide(lost []logrecord.LostRecord) error {
 	if len(lost) == 0 {
 		return nil
 	}
@@ -73,7 +73,7 @@ func (f *firstReading) hide(lost []logrecord.Lost) error {
 }
 
 // split returns what stands for unknown records, and the known ones.
-func split(lost []logrecord.Lost) (whole, known []logrecord.Lost) {
+func split(lost []logrecord.LostRecord) (whole, known []logrecord.LostRecord) {
 	for _, l := range lost {
 		if l.Whole {
 			whole = append(whole, l)
@@ -109,7 +109,7 @@ func (o *olderSlots) add(group uint32, slot int64) {
 // setAside flushes what the log holds of slots that later, lost records name, into
 // segments of its own: it can be asked for as older values. The replay is not to go on
 // behind it.
-func (f *firstReading) setAside(lost []logrecord.Lost) (*olderSlots, error) {
+func (f *firstReading) setAside(lost []logrecord.LostRecord) (*olderSlots, error) {
 	r := f.r
 	older := &olderSlots{highest: make(map[uint64]int64), inLog: make(map[uint32]map[int64]struct{})}
 	for _, b := range r.o.Buckets.All() {
@@ -128,7 +128,7 @@ func (f *firstReading) setAside(lost []logrecord.Lost) (*olderSlots, error) {
 		return older, nil
 	}
 	if _, err := r.o.Flusher.All(context.Background()); err != nil {
-		if r.o.Pressure.Failed() != nil {
+		if r.o.Pressure.Failure() != nil {
 			return older, err
 		}
 		r.o.Logger.Error("older values of slots in which records of the log are lost cannot be kept",
@@ -145,7 +145,7 @@ func (f *firstReading) applyOlder(a *applier) error {
 			return nil
 		}
 		p, err := logrecord.Parse(rec)
-		if err != nil || len(r.target.lost.Behind(p.Group, uint64(lsn))) == 0 ||
+		if err != nil || len(r.target.lost.After(p.Group, uint64(lsn))) == 0 ||
 			uint64(lsn) < f.state.ReplayPositionOf(p.Group) {
 			return nil
 		}
@@ -166,7 +166,7 @@ func (f *firstReading) applyOlder(a *applier) error {
 }
 
 // cutRecords returns the parts of lost records that something older may be in.
-func cutRecords(lost []logrecord.Lost, o *olderSlots) (out []logrecord.Lost) {
+func cutRecords(lost []logrecord.LostRecord, o *olderSlots) (out []logrecord.LostRecord) {
 	for _, l := range lost {
 		settled := min(l.Last, o.highest[l.Bucket])
 		if o.n >= maxOlderSlots {

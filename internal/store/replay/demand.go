@@ -53,7 +53,7 @@ func (r *replayer) stopping() bool {
 // full reports whether points of the log have to wait for a flush. They do on a
 // full disk as well, where senders are refused: a log may hold more than there is
 // memory for.
-func (r *replayer) full() bool { return r.o.Pressure.Full() || r.o.Pressure.Pressed() }
+func (r *replayer) full() bool { return r.o.Pressure.IsFull() || r.o.Pressure.UnderPressure() }
 
 // awaitRoom holds back who replays something, as Control.Wait does a sender. It goes
 // on while the node is to end, as long as flushes make room: what is not in memory

@@ -57,7 +57,7 @@ func (f *firstReading) run() error {
 	for b, list := range f.deleted {
 		o.Columns.PublishTombstones(b.ID, list)
 	}
-	f.owners.Settled()
+	f.owners.FinishReplay()
 	return nil
 }
 
@@ -173,7 +173,7 @@ func (f *firstReading) define(lsn wal.LSN, p logrecord.Record) error {
 	if b == nil {
 		return nil
 	}
-	id, ref := b.SeriesID(p.Key), series.At(p.Group, p.Column)
+	id, ref := b.SeriesID(p.Key), series.RefAt(p.Group, p.Column)
 	if since := f.owners.SeriesSince(id); since >= uint64(lsn) {
 		// The catalogue may be ahead of the commit that was to bring the segment
 		// with the name.
@@ -223,7 +223,7 @@ func (f *firstReading) empty(ref series.Ref) error {
 	if g == nil || !g.Columns().Has(ref.Column()) {
 		return nil
 	}
-	if held := g.Held(); held.Has(ref.Column()) {
+	if held := g.HeldColumns(); held.Has(ref.Column()) {
 		_, err := r.o.Flusher.All(context.Background())
 		return err
 	}

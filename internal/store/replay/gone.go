@@ -22,17 +22,17 @@ const maxLooks = 8
 // are no more. One caller at a time deals with them.
 type goneRecords struct {
 	mu    sync.Mutex
-	known []logrecord.Lost // by position
+	known []logrecord.LostRecord // by position
 	looks int
 }
 
 // find returns a record that is gone.
-func (r *goneRecords) find(lsn uint64) (logrecord.Lost, bool) {
-	i, ok := slices.BinarySearchFunc(r.known, lsn, func(l logrecord.Lost, lsn uint64) int {
+func (r *goneRecords) find(lsn uint64) (logrecord.LostRecord, bool) {
+	i, ok := slices.BinarySearchFunc(r.known, lsn, func(l logrecord.LostRecord, lsn uint64) int {
 		return cmp.Compare(l.LSN, lsn)
 	})
 	if !ok {
-		return logrecord.Lost{}, false
+		return logrecord.LostRecord{}, false
 	}
 	return r.known[i], true
 }
@@ -47,7 +47,7 @@ func (r *goneRecords) look(log *wal.Log, from uint64) error {
 	r.known = r.known[:0]
 	for _, l := range list {
 		if h, ok := logrecord.ParseHead(l.Head); ok {
-			r.known = append(r.known, logrecord.Lost{LSN: uint64(l.LSN), Head: h})
+			r.known = append(r.known, logrecord.LostRecord{LSN: uint64(l.LSN), Head: h})
 		}
 	}
 	return nil
@@ -92,7 +92,8 @@ func (r *replayer) hideGone(l *pendingRecords, lsn uint64) error {
 // goneNext returns the record at lsn and the pending ones directly behind it that
 // are gone, too, nothing where somebody was faster. Of one of which no copy of the head
 // is left the slots are those of all records of the group, and the points are not known.
-func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Lost, err error) {
+func (r *replayer) goneNext(l *pendingRecords,
+	lsn uint64) (list []logrecord.LostRecord, err error) {
 	if _, ok := r.later.find(lsn); !ok && r.later.looks < maxLooks {
 		if err := r.later.look(r.o.Log, r.from); err != nil {
 			return nil, err
@@ -105,7 +106,7 @@ func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Los
 	}
 	one, ok := r.later.find(lsn)
 	if !ok {
-		one = logrecord.Lost{LSN: lsn, Head: logrecord.Head{
+		one = logrecord.LostRecord{LSN: lsn, Head: logrecord.Head{
 			Bucket: l.b.ID,
 			Group:  l.group,
 			First:  l.lowest,
@@ -123,20 +124,20 @@ func (r *replayer) goneNext(l *pendingRecords, lsn uint64) (list []logrecord.Los
 }
 
 // layGone lays the holes of records over what is flushed by now.
-func (r *replayer) layGone(l *pendingRecords, list []logrecord.Lost) error {
+func (r *replayer) layGone(l *pendingRecords, list []logrecord.LostRecord) error {
 	r.o.Flusher.Gate().Lock() // no segment is on its way with a number below
 	defer r.o.Flusher.Gate().Unlock()
 	g, b := r.target.groups.Get(l.group), l.b
 	if g == nil || r.o.Buckets.ID(b.ID) != b || g.Bucket != b.ID {
 		return nil
 	}
-	var cut []logrecord.Lost // to what something older may be in
+	var cut []logrecord.LostRecord // to what something older may be in
 	for _, one := range list {
 		if one.Last = min(one.Last, b.Highest()); one.First <= one.Last {
 			cut = append(cut, one)
 		}
 	}
-	slices.SortFunc(cut, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
+	slices.SortFunc(cut, func(a, b logrecord.LostRecord) int { return cmp.Compare(a.First, b.First) })
 	at := hole.Position{Generation: r.o.Dir.NextNumber()}
 	holes := r.target.groupHoles(nil, g, cut, at)
 	if len(holes) > maxLogHoles {

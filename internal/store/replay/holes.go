@@ -18,9 +18,13 @@ const maxLogHoles = 1 << 16
 // since before the record. Of those that had one of them earlier all points are in
 // segments, and of those that were deleted since then nothing is shown. With wide these
 // would be too many, and the holes are those of all series of the buckets.
-func (t *target) holes(records []logrecord.Lost, at hole.Position) (out []hole.Hole, wide bool) {
+func (t *target) holes(records []logrecord.LostRecord,
+	at hole.Position) (out []hole.Hole, wide bool) {
 	for group, list := range logrecord.ByGroup(records) {
-		slices.SortFunc(list, func(a, b logrecord.Lost) int { return cmp.Compare(a.First, b.First) })
+		slices.SortFunc(list, func(a, b logrecord.LostRecord) int {
+			return cmp.Compare(a.First,
+				b.First)
+		})
 		if g := t.groups.Get(group); g != nil && g.Bucket == list[0].Bucket {
 			out = t.groupHoles(out, g, list, at)
 		}
@@ -32,11 +36,11 @@ func (t *target) holes(records []logrecord.Lost, at hole.Position) (out []hole.H
 }
 
 // groupHoles appends the holes of records of a group, sorted by their first slots.
-func (t *target) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.Lost,
+func (t *target) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.LostRecord,
 	at hole.Position) []hole.Hole {
-	cols, since := g.Columns(), t.owners.Since(g.ID)
+	cols, since := g.Columns(), t.owners.SinceLSNs(g.ID)
 	for col := range cols.Len() {
-		if !cols.Named(col) {
+		if !cols.HasName(col) {
 			continue
 		}
 		p := hole.PrefixOf(cols.ID(col))
@@ -65,7 +69,7 @@ func (t *target) groupHoles(out []hole.Hole, g *head.Group, list []logrecord.Los
 
 // wideHoles returns holes of all series of the buckets of records: one for each range
 // of slots, or one for each bucket where there are too many of them.
-func wideHoles(records []logrecord.Lost, at hole.Position) []hole.Hole {
+func wideHoles(records []logrecord.LostRecord, at hole.Position) []hole.Hole {
 	var out []hole.Hole
 	whole := make(map[uint64]hole.Hole)
 	for _, l := range records {

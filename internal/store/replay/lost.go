@@ -15,7 +15,7 @@ import (
 // received first. Its error may be a *Again.
 func (f *firstReading) countLost(report *wal.Report) error {
 	o := f.r.o
-	var lost []logrecord.Lost
+	var lost []logrecord.LostRecord
 	for _, l := range logrecord.LostRecords(report, f.state) {
 		if o.Buckets.ID(l.Bucket) == nil {
 			continue // it was deleted
@@ -46,6 +46,9 @@ func (f *firstReading) countLost(report *wal.Report) error {
 		return err
 	}
 	lost = append(lost, whole...)
-	slices.SortStableFunc(lost, func(a, b logrecord.Lost) int { return cmp.Compare(a.LSN, b.LSN) })
+	slices.SortStableFunc(lost, func(a, b logrecord.LostRecord) int {
+		return cmp.Compare(a.LSN,
+			b.LSN)
+	})
 	return f.hide(lost)
 }

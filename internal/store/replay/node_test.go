@@ -194,7 +194,7 @@ func (s *script) flush(ctx context.Context) error {
 				all = append(all, flushed{metric.Text(cols.Key(col)), text})
 			}
 		}
-		s.sealers.Applied(g, head.Applied{Closed: g.CloseBlocks(func(uint64, int64, int64) bool {
+		s.sealers.HandleWrite(g, head.WriteResult{Closed: g.CloseBlocks(func(uint64, int64, int64) bool {
 			return true
 		})})
 		if c := g.BeginFlush(); c.Highest >= 0 {

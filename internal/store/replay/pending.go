@@ -63,7 +63,7 @@ func (l *pendingRecords) add(lsn uint64, b *columns.Bucket, p *logrecord.Record)
 	}
 	l.b, l.last, l.held = b, lsn, max(l.held, cap(l.rest))
 	*l.left.of(p.Copies) += p.Counts.Stored()
-	l.past = max(l.past, p.Past(b.Width()))
+	l.past = max(l.past, p.EndColumn(b.Width()))
 }
 
 // pass goes on to the next record.

@@ -24,7 +24,7 @@ type progress struct {
 // HeadEnd returns the position below which every record is in the head: the end
 // of the log, or how far its replay has come, where that is behind.
 func (p *progress) HeadEnd() (end wal.LSN, behind bool) {
-	behind = p.Behind()
+	behind = p.HasPending()
 	return p.endOr(&p.head), behind
 }
 
@@ -40,8 +40,8 @@ func (p *progress) endOr(position *atomic.Uint64) wal.LSN {
 	return p.log.End()
 }
 
-// Behind reports whether a part of the log is not in the head yet.
-func (p *progress) Behind() bool { return p.head.Load() != 0 }
+// HasPending reports whether a part of the log is not in the head yet.
+func (p *progress) HasPending() bool { return p.head.Load() != 0 }
 
 // Left returns how many bytes of the log are still to be read into the head.
 func (p *progress) Left() int64 {

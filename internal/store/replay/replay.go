@@ -153,10 +153,10 @@ func deletedColumns(o *Options, from uint64) map[series.Ref]uint64 {
 	deletedAt := make(map[series.Ref]uint64)
 	for _, b := range o.Buckets.All() {
 		for _, t := range o.Columns.Tombstones(b.ID) {
-			last := series.At(t.Group, int(t.Column)) // that the deleted series had
+			last := series.RefAt(t.Group, int(t.Column)) // that the deleted series had
 			for col := range b.Width() {
 				if last != series.None && t.LSN > from {
-					ref := series.At(t.Group, int(t.Column)+col)
+					ref := series.RefAt(t.Group, int(t.Column)+col)
 					deletedAt[ref] = max(deletedAt[ref], t.LSN)
 				}
 			}
@@ -279,7 +279,7 @@ func (r *Replay) Series(ctx context.Context, id metric.SeriesID) error {
 func (r *Replay) All(ctx context.Context) error {
 	select {
 	case <-r.over:
-		if err := r.o.Pressure.Failed(); err != nil {
+		if err := r.o.Pressure.Failure(); err != nil {
 			return err
 		}
 		return r.err

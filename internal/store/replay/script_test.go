@@ -133,7 +133,7 @@ func (s *script) run(what string, args []string) {
 	case "finish":
 		close(s.hold)
 		s.check(s.replay.All(s.T.Context()))
-		s.Printf("  behind %t, memory %d\n", s.replay.Behind(), s.replay.Bytes()-s.losses())
+		s.Printf("  behind %t, memory %d\n", s.replay.HasPending(), s.replay.Bytes()-s.losses())
 	case "read":
 		s.read(args)
 	case "pending":

@@ -73,7 +73,7 @@ func (s *secondReading) record(lsn wal.LSN, rec []byte) error {
 	if r.stopping() {
 		return version.ErrClosed
 	}
-	if err := r.o.Pressure.Failed(); err != nil {
+	if err := r.o.Pressure.Failure(); err != nil {
 		return err // the node is to end, and its end waits for the replay
 	}
 	q := s.reading

@@ -13,7 +13,7 @@ import (
 // unknown returns what stands for the records that damage took and of which nothing is known: for
 // each bucket, and each group of it, the slots that they may have overwritten. The account names
 // the loss; the number of its points is not known.
-func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.Lost, err error) {
+func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.LostRecord, err error) {
 	if report.Unknown == 0 {
 		return nil, nil
 	}
@@ -38,8 +38,8 @@ func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.Lost, err 
 				flushed = h.Slot
 			}
 		}
-		lowest := max(flushed+1, b.Reach.Below(highest[b.ID]))
-		l := logrecord.Lost{
+		lowest := max(flushed+1, b.Reach.NoteBound(highest[b.ID]))
+		l := logrecord.LostRecord{
 			LSN:   past,
 			Whole: true,
 			Head:  logrecord.Head{Bucket: b.ID, Group: series.None.Group()},
@@ -58,7 +58,7 @@ func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.Lost, err 
 }
 
 // wholeBefore returns what a start has found out about unknown records in front of an LSN.
-func (e *Again) wholeBefore(lsn uint64) (whole []logrecord.Lost) {
+func (e *Again) wholeBefore(lsn uint64) (whole []logrecord.LostRecord) {
 	if e == nil {
 		return nil
 	}
@@ -91,7 +91,7 @@ func (f *firstReading) highestBefore(place uint64) (map[uint64]int64, error) {
 }
 
 // wholeHoles names the slots that unknown records may have overwritten, and returns their holes.
-func (f *firstReading) wholeHoles(whole []logrecord.Lost) []hole.Hole {
+func (f *firstReading) wholeHoles(whole []logrecord.LostRecord) []hole.Hole {
 	holes := wideHoles(whole, hole.Position{Generation: f.generation})
 	for _, h := range holes {
 		if b := f.r.o.Buckets.ID(h.Bucket); b != nil {

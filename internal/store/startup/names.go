@@ -105,7 +105,7 @@ func (s *start) formerColumns(list, deleted []segment.Series) []segment.Series {
 		if e.Since <= from {
 			continue
 		}
-		ref := series.At(e.Group, int(e.Column))
+		ref := series.RefAt(e.Group, int(e.Column))
 		if b := s.o.Buckets.ID(e.Bucket); ref != series.None && b != nil &&
 			s.o.Columns.Column(b, metric.SeriesID(e.Hash)) != ref {
 			e.Key, e.DeleteSequence, e.Incarnation = nil, 0, 0

@@ -21,7 +21,7 @@ type Tagger struct {
 
 // Tag implements write.Tagger.
 func (t Tagger) Tag(ctx context.Context, list []tags.Change,
-	neverWait bool) (out write.Tagged, err error) {
+	neverWait bool) (out write.TagResult, err error) {
 	s, given := t.Of, tags.Given{In: t.Of.index}
 	var unknown []tags.Change
 	for i := range list {

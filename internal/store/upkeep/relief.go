@@ -35,8 +35,8 @@ var idleUnder = map[memory.Level]time.Duration{
 // very many segments wait it is the points' turn to wait: every segment is a
 // part of every read.
 func (u *Upkeep) Yields(busy bool) bool {
-	if !busy && u.o.Memory.Level() < memory.Urgent && u.o.Pressure.Waiting() == 0 &&
-		!u.o.Sealers.Behind() {
+	if !busy && u.o.Memory.Level() < memory.Urgent && u.o.Pressure.WaitingSenders() == 0 &&
+		!u.o.Sealers.IsBehind() {
 		return false
 	}
 	return len(u.o.Versions.Latest().Segments) < mergeAnyway
@@ -83,13 +83,13 @@ func (u *Upkeep) Relieve(level memory.Level) {
 		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool {
 			return nanos-lastWrite >= idle
 		})
-		u.o.Sealers.Applied(g, head.Applied{Closed: closed})
+		u.o.Sealers.HandleWrite(g, head.WriteResult{Closed: closed})
 	}
 	switch {
-	case u.o.Pressure.Sealed()+u.o.Pressure.Late()+u.o.Flusher.SealedNeed() >
+	case u.o.Pressure.SealedBytes()+u.o.Pressure.LateBytes()+u.o.Flusher.SealedNeed() >
 		u.o.Memory.Limit()/flushPart,
-		level >= memory.NoQueries && u.o.Pressure.Late() > u.o.Pressure.LateMemory()/4,
-		level >= memory.Hold && u.o.Pressure.Sealed()+u.o.Pressure.Late() > 0:
+		level >= memory.NoQueries && u.o.Pressure.LateBytes() > u.o.Pressure.LateMemory()/4,
+		level >= memory.Hold && u.o.Pressure.SealedBytes()+u.o.Pressure.LateBytes() > 0:
 		u.o.Pressure.WantFlush()
 	}
 	u.dropIndexes()

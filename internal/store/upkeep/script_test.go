@@ -91,7 +91,7 @@ func (w *world) run(command string, args []string) {
 	case "yields":
 		w.Printf("  %v\n", w.upkeep.Yields(len(args) > 0))
 	case "queue":
-		w.Sealers.Applied(w.Columns.Groups.All()[0], head.Applied{Closed: int(w.Number(args[0]))})
+		w.Sealers.HandleWrite(w.Columns.Groups.All()[0], head.WriteResult{Closed: int(w.Number(args[0]))})
 	default:
 		if !w.Run(command, args) {
 			w.T.Fatalf("command %q", command)
@@ -101,10 +101,10 @@ func (w *world) run(command string, args []string) {
 
 // step prints what a step does.
 func (w *world) step(do func()) {
-	queued := w.Sealers.Queued()
+	queued := w.Sealers.QueuedBlocks()
 	do()
 	var what []string
-	if n := w.Sealers.Queued() - queued; n > 0 {
+	if n := w.Sealers.QueuedBlocks() - queued; n > 0 {
 		what = append(what, fmt.Sprintf("closes %d", n))
 	}
 	select {

@@ -121,7 +121,7 @@ func (u *Upkeep) EverySecond() {
 					firstLSN < pinned
 			})
 			closed += g.CloseComplete(nanos - int64(complete) - spread/completePart)
-			u.o.Sealers.Applied(g, head.Applied{Closed: closed})
+			u.o.Sealers.HandleWrite(g, head.WriteResult{Closed: closed})
 		}
 	}
 	if u.o.Flusher.Due() || u.o.Pressure.FlushFailed() || u.o.Flusher.Since() > u.o.FlushInterval {

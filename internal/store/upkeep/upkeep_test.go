@@ -41,7 +41,7 @@ func TestMergesYieldUntilThereAreTooManySegments(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	held := make(chan error)
 	go func() { held <- w.Pressure.Hold(ctx, func() bool { return true }, false) }()
-	eventually(t, "a sender is held back", func() bool { return w.Pressure.Waiting() > 0 })
+	eventually(t, "a sender is held back", func() bool { return w.Pressure.WaitingSenders() > 0 })
 	if !w.upkeep.Yields(false) {
 		t.Error("merges do not yield while a sender is held back")
 	}
@@ -126,7 +126,7 @@ func TestItRunsUntilItIsStopped(t *testing.T) {
 	w.Pressure.AddSealed(2*flushtest.FlushBytes + 1)
 	held := make(chan struct{})
 	go func() { w.Pressure.Wait(); close(held) }()
-	eventually(t, "a sender is held back", func() bool { return w.Pressure.Waiting() > 0 })
+	eventually(t, "a sender is held back", func() bool { return w.Pressure.WaitingSenders() > 0 })
 	var running sync.WaitGroup
 	stop := make(chan struct{})
 	w.upkeep.Start(&running, stop)

@@ -94,31 +94,31 @@ func (c *Control) AddEvents(n int64) {
 // Events returns the bytes of events that wait for a flush.
 func (c *Control) Events() int64 { return c.events.Load() }
 
-// Sealed returns the encoded bytes that wait for a flush.
-func (c *Control) Sealed() int64 { return c.sealed.Load() }
+// SealedBytes returns the encoded bytes that wait for a flush.
+func (c *Control) SealedBytes() int64 { return c.sealed.Load() }
 
-// Late returns the memory of late points that wait for a flush.
-func (c *Control) Late() int64 { return c.late.Load() }
+// LateBytes returns the memory of late points that wait for a flush.
+func (c *Control) LateBytes() int64 { return c.late.Load() }
 
 // LateMemory returns the memory of late points that causes a flush.
 func (c *Control) LateMemory() int64 { return c.o.LateMemory }
 
-// Full reports whether senders have to wait for a flush, or for memory that
+// IsFull reports whether senders have to wait for a flush, or for memory that
 // encoding and flushing can free. On a full disk no flush will free any; points
 // are refused then.
-func (c *Control) Full() bool {
+func (c *Control) IsFull() bool {
 	if c.diskFull.Load() {
 		return false
 	}
 	if c.sealed.Load()+c.events.Load() > 2*c.o.FlushBytes || c.late.Load() > 2*c.o.LateMemory {
 		return true
 	}
-	return c.Pressed()
+	return c.UnderPressure()
 }
 
-// Pressed reports whether the process is at the end of its memory, and encoding
+// UnderPressure reports whether the process is at the end of its memory, and encoding
 // and flushing can free some.
-func (c *Control) Pressed() bool {
+func (c *Control) UnderPressure() bool {
 	m := c.o.Memory
 	if m.Level() < memory.Hold {
 		return false
@@ -128,8 +128,8 @@ func (c *Control) Pressed() bool {
 
 // Wait holds a sender back while it is full: TCP then slows the sender down.
 func (c *Control) Wait() {
-	if c.Full() {
-		_ = c.Hold(context.Background(), c.Full, true) // what ends it the sender meets next
+	if c.IsFull() {
+		_ = c.Hold(context.Background(), c.IsFull, true) // what ends it the sender meets next
 	}
 }
 
@@ -144,7 +144,7 @@ func (c *Control) Hold(ctx context.Context, full func() bool, urgent bool) error
 	}
 	for {
 		room := c.roomMade()
-		if err := c.Failed(); err != nil || !full() {
+		if err := c.Failure(); err != nil || !full() {
 			return err
 		}
 		if !c.flushFailed.Load() { // or it is tried again every second
@@ -168,8 +168,8 @@ func (c *Control) Hold(ctx context.Context, full func() bool, urgent bool) error
 // a disk that takes no segments must not keep the node from ending.
 func (c *Control) Release() { c.urgentOnce.Do(func() { close(c.urgent) }) }
 
-// Waiting returns how many senders are held back now.
-func (c *Control) Waiting() int64 { return c.waiting.Load() }
+// WaitingSenders returns how many senders are held back now.
+func (c *Control) WaitingSenders() int64 { return c.waiting.Load() }
 
 // Waits returns how often a sender was held back.
 func (c *Control) Waits() int64 { return c.waits.Load() }
@@ -191,7 +191,7 @@ func (c *Control) MakeRoom() {
 
 // MakeRoomIfFree wakes those who wait where there is room by now.
 func (c *Control) MakeRoomIfFree() {
-	if c.waiting.Load() > 0 && !c.Full() {
+	if c.waiting.Load() > 0 && !c.IsFull() {
 		c.MakeRoom()
 	}
 }
@@ -225,8 +225,8 @@ func (c *Control) Fail(err error) {
 	})
 }
 
-// Failed returns what Fail recorded.
-func (c *Control) Failed() error {
+// Failure returns what Fail recorded.
+func (c *Control) Failure() error {
 	if p := c.failure.Load(); p != nil {
 		return *p
 	}

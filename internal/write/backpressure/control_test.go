@@ -47,12 +47,12 @@ func newFixture() *fixture {
 	return f
 }
 
-// held starts a waiter and returns once it waits.
-func (f *fixture) held(t *testing.T, ctx context.Context, urgent bool) <-chan error {
+// startWaiter starts a waiter and returns once it waits.
+func (f *fixture) startWaiter(t *testing.T, ctx context.Context, urgent bool) <-chan error {
 	t.Helper()
 	done, asked := make(chan error, 1), make(chan struct{}, 64)
 	go func() {
-		done <- f.Hold(ctx, func() bool { asked <- struct{}{}; return f.Full() }, urgent)
+		done <- f.Hold(ctx, func() bool { asked <- struct{}{}; return f.IsFull() }, urgent)
 	}()
 	<-asked
 	return done
@@ -61,7 +61,7 @@ func (f *fixture) held(t *testing.T, ctx context.Context, urgent bool) <-chan er
 // waits has somebody wait until so many sealed bytes are flushed.
 func (f *fixture) waits(t *testing.T, sealed int64) {
 	t.Helper()
-	done := f.held(t, t.Context(), false)
+	done := f.startWaiter(t, t.Context(), false)
 	f.AddSealed(-sealed)
 	f.MakeRoom()
 	if err := <-done; err != nil {
@@ -77,7 +77,7 @@ func TestFull(t *testing.T) {
 	}{{200, 0, false}, {201, 0, true}, {0, 20, false}, {0, 21, true}} {
 		f.AddSealed(c.sealed)
 		f.AddLate(c.late)
-		if got := f.Full(); got != c.want {
+		if got := f.IsFull(); got != c.want {
 			t.Errorf("%d sealed, %d late: full is %v", c.sealed, c.late, got)
 		}
 		f.AddSealed(-c.sealed)
@@ -88,7 +88,7 @@ func TestFull(t *testing.T) {
 func TestAFlushWakesThoseWhoWait(t *testing.T) {
 	f := newFixture()
 	f.AddSealed(201)
-	done := f.held(t, t.Context(), false)
+	done := f.startWaiter(t, t.Context(), false)
 	<-f.FlushWanted()
 	f.MakeRoom() // and there is none
 	f.AddSealed(-1)
@@ -120,7 +120,7 @@ func TestWhatEndsAWait(t *testing.T) {
 			f.AddSealed(201)
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			done := f.held(t, ctx, true)
+			done := f.startWaiter(t, ctx, true)
 			c.end(f, cancel)
 			if err := <-done; !errors.Is(err, c.want) {
 				t.Errorf("%v", err)
@@ -180,7 +180,7 @@ func TestTheDisk(t *testing.T) {
 		if err := f.CheckFlush(); (err != nil) != c.refuse {
 			t.Errorf("%s: the flush: %v", c.name, err)
 		}
-		if f.DiskFull() && f.Full() {
+		if f.DiskFull() && f.IsFull() {
 			t.Errorf("%s: senders wait for a flush that frees nothing", c.name)
 		}
 		f.AddSealed(-c.sealed)

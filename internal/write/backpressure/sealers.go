@@ -32,15 +32,15 @@ func (s *Sealers) Start() {
 	}
 }
 
-// Close waits until every closed block is encoded. No call of Applied may follow.
+// Close waits until every closed block is encoded. No call of HandleWrite may follow.
 func (s *Sealers) Close() {
 	close(s.queue)
 	s.running.Wait()
 }
 
-// Applied does what a write to a group asks for: its closed blocks are encoded, and a flush is
+// HandleWrite does what a write to a group asks for: its closed blocks are encoded, and a flush is
 // asked for where late points take too much memory. It waits for a place in the queue.
-func (s *Sealers) Applied(g *head.Group, a head.Applied) {
+func (s *Sealers) HandleWrite(g *head.Group, a head.WriteResult) {
 	for range a.Closed {
 		s.queue <- g
 	}
@@ -63,11 +63,11 @@ func (s *Sealers) seal() {
 	}
 }
 
-// Queued returns how many closed blocks wait.
-func (s *Sealers) Queued() int { return len(s.queue) }
+// QueuedBlocks returns how many closed blocks wait.
+func (s *Sealers) QueuedBlocks() int { return len(s.queue) }
 
-// Behind reports whether half of the queue is taken.
-func (s *Sealers) Behind() bool { return len(s.queue) > sealQueueLen/2 }
+// IsBehind reports whether half of the queue is taken.
+func (s *Sealers) IsBehind() bool { return len(s.queue) > sealQueueLen/2 }
 
-// Sealed returns how many blocks were encoded since the start.
-func (s *Sealers) Sealed() int64 { return s.sealed.Load() }
+// SealedBlocks returns how many blocks were encoded since the start.
+func (s *Sealers) SealedBlocks() int64 { return s.sealed.Load() }

@@ -49,7 +49,7 @@ type Bucket struct {
 	groups   []*head.Group
 	partial  []*head.Group // not full, and no session fills them
 	silent   []silentGroup // ascending by columns that can be given to others
-	inactive series.Inactive
+	inactive series.InactiveNames
 	series   int // known, with a column or not
 }
 
@@ -128,8 +128,8 @@ func (b *Bucket) silence() time.Duration {
 	return 2 * time.Duration(b.Height) * time.Duration(b.Resolution) * time.Millisecond
 }
 
-// placed is the identity of a series without its name.
-func (b *Bucket) placed(ref series.Ref, id metric.SeriesID) segment.Series {
+// identityOf is the identity of a series without its name.
+func (b *Bucket) identityOf(ref series.Ref, id metric.SeriesID) segment.Series {
 	return segment.Series{
 		Bucket: b.ID,
 		Hash:   segment.Hash(id),

@@ -207,7 +207,7 @@ func (t *Table) takeName(g *head.Group, id *metric.SeriesID, key []byte) (bytes 
 // known. The bucket's lock is held.
 func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, key []byte,
 	lsn wal.LSN, old series.Ref, known bool) {
-	ref := series.At(g.ID, col)
+	ref := series.RefAt(g.ID, col)
 	b.bind(g, col, key, id, uint64(lsn), t.o.Clock.Steady())
 	if known {
 		t.Index.Define(id, ref)
@@ -220,7 +220,7 @@ func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, ke
 	}
 	var left *segment.Series
 	if known {
-		p := b.placed(old, id)
+		p := b.identityOf(old, id)
 		left = &p
 	}
 	t.AddUnflushed(b, ref, id, g.Columns().Key(col), lsn, left)
@@ -230,7 +230,7 @@ func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, ke
 // that it had before, if any.
 func (t *Table) AddUnflushed(b *Bucket, ref series.Ref, id metric.SeriesID, key []byte, lsn wal.LSN,
 	left *segment.Series) {
-	p := b.placed(ref, id)
+	p := b.identityOf(ref, id)
 	p.Key, p.Since, p.Incarnation = key, uint64(lsn), b.Incarnations.Of(id)
 	t.Unflushed.add(catalogue.Change{Series: p, Left: left}, formerPlace{b.ID, ref, id})
 }
@@ -246,7 +246,7 @@ func (t *Table) Deactivate(b *Bucket, g *head.Group) {
 func (t *Table) takeSilent(b *Bucket, g *head.Group) {
 	g.Deactivate(t.o.Clock.Steady()-int64(b.silence()), b.Width(),
 		func(col int, key []byte, id metric.SeriesID) {
-			t.deactivate(b, series.At(g.ID, col), key, id)
+			t.deactivate(b, series.RefAt(g.ID, col), key, id)
 			t.deactivated.Add(1)
 		})
 }
@@ -266,7 +266,7 @@ func (t *Table) NoteSilent(replayPosition func(group uint32) uint64) {
 		b.mu.Lock()
 		b.silent = b.silent[:0]
 		for _, g := range b.groups {
-			if n := g.Committed(replayPosition(g.ID), before); n >= MinReuse {
+			if n := g.NoteCommit(replayPosition(g.ID), before); n >= MinReuse {
 				b.silent = append(b.silent, silentGroup{g, n})
 			}
 		}

@@ -27,7 +27,7 @@ type Deletion struct {
 	Elsewhere bool
 
 	Series []version.Tombstone // that are gone by now
-	Head   head.Deleted        // what it held of them
+	Head   head.DeletedCounts  // what it held of them
 
 	absent []version.Tombstone // of series that are not there, and remembered
 
@@ -50,7 +50,7 @@ func (d *Deletion) IDs() []metric.SeriesID {
 func (d *Deletion) LSN() wal.LSN { return wal.LSN(d.lsn) }
 
 // refOf is the column that a deleted series had.
-func refOf(t *version.Tombstone) series.Ref { return series.At(t.Group, int(t.Column)) }
+func refOf(t *version.Tombstone) series.Ref { return series.RefAt(t.Group, int(t.Column)) }
 
 // Choose returns the series of a bucket whose keys takes wants, those of a group together.
 // The error is that of ctx, or wraps buckets.ErrUnknown.
@@ -67,7 +67,7 @@ func (b *Bucket) Choose(ctx context.Context,
 		}
 		cols := g.Columns()
 		for col := range cols.Len() {
-			if cols.Named(col) && takes(cols.Key(col)) {
+			if cols.HasName(col) && takes(cols.Key(col)) {
 				ids = append(ids, cols.ID(col))
 			}
 		}
@@ -189,7 +189,7 @@ func (t *Table) deleteColumns(d *Deletion, g *head.Group, want head.Mask) error 
 	gone, err := g.Delete(want, d.Bucket.Width(), d.Why == logrecord.Expired, func(m head.Mask) error {
 		for col := range cols.Len() {
 			if m.Has(col) {
-				list = append(list, d.tombstone(cols.ID(col), series.At(g.ID, col)))
+				list = append(list, d.tombstone(cols.ID(col), series.RefAt(g.ID, col)))
 			}
 		}
 		return t.logDeletion(d, g.ID, list)
@@ -200,7 +200,7 @@ func (t *Table) deleteColumns(d *Deletion, g *head.Group, want head.Mask) error 
 	for i := range list {
 		t.drop(d, list[i], cols.Key(int(list[i].Column)), refOf(&list[i]))
 	}
-	d.dropped(g, cols, gone)
+	d.noteDropped(g, cols, gone)
 	return nil
 }
 
@@ -264,13 +264,13 @@ func (t *Table) dropPlace(d *Deletion, s version.Tombstone, last series.Ref) {
 	if d.Why != logrecord.Expired && refOf(&s) != series.None {
 		since = d.lsn
 	}
-	left := d.Bucket.placed(last, s.ID)
+	left := d.Bucket.identityOf(last, s.ID)
 	t.Unflushed.addGone(formerPlace{d.Bucket.ID, refOf(&s), s.ID}, since, &left)
 }
 
-// dropped counts what a group has dropped, and offers its columns to others. cols are the
+// noteDropped counts what a group has dropped, and offers its columns to others. cols are the
 // columns as they were before.
-func (d *Deletion) dropped(g *head.Group, cols *head.Columns, gone head.Deleted) {
+func (d *Deletion) noteDropped(g *head.Group, cols *head.Columns, gone head.DeletedCounts) {
 	d.Head.LateBytes += gone.LateBytes
 	d.Head.Points += gone.Points
 	if head.Width-cols.Bound() < MinReuse && head.Width-g.Columns().Bound() >= MinReuse {

@@ -13,7 +13,7 @@ func Name(t *Table, id metric.SeriesID) (bucket uint64, key []byte, ok bool) {
 	if known && !ref.Inactive() {
 		if g := t.Groups.Get(ref.Group()); g != nil {
 			cols, col := g.Columns(), ref.Column()
-			if col < cols.Len() && cols.Named(col) && cols.ID(col) == id {
+			if col < cols.Len() && cols.HasName(col) && cols.ID(col) == id {
 				return g.Bucket, bytes.Clone(cols.Key(col)), true
 			}
 		}
@@ -24,7 +24,7 @@ func Name(t *Table, id metric.SeriesID) (bucket uint64, key []byte, ok bool) {
 	for _, b := range t.o.Buckets.All() {
 		if known && ref.Inactive() {
 			b.mu.Lock()
-			key, ok = b.inactive.Named(ref)
+			key, ok = b.inactive.LookupKey(ref)
 			key = bytes.Clone(key)
 			b.mu.Unlock()
 			if ok && b.SeriesID(key) == id {

@@ -16,7 +16,7 @@ import (
 
 // Ownership is what a start knows of which series has which column since which record
 // of the log. It changes the table, and is for one goroutine until the start has read the
-// log for the first time; then Since may be called concurrently.
+// log for the first time; then SinceLSNs may be called concurrently.
 type Ownership struct {
 	t       *Table
 	Rebuilt bool // the catalogue was: it may not know every series
@@ -29,21 +29,21 @@ type Ownership struct {
 	// catalogue, where that is no older than the replay. What the log says then is
 	// behind all that it said before, and needs no place here.
 	series  map[metric.SeriesID]uint64
-	groups  map[uint32]*Since
-	none    Since          // of a group whose series have their columns since before the replay
+	groups  map[uint32]*SinceLSNs
+	none    SinceLSNs      // of a group whose series have their columns since before the replay
 	claim   segment.Series // that was restored last and has its column only when settled
 	claimed bool
 	highest uint64
 }
 
-// Since has the positions in the log since which the columns of a group have their
+// SinceLSNs has the positions in the log since which the columns of a group have their
 // series, or had them when they are free; 0 for a column that never had one.
-type Since struct {
+type SinceLSNs struct {
 	Column [head.Width]uint64
 	Last   uint64 // none is higher
 }
 
-// sinceSize is the memory of a Since.
+// sinceSize is the memory of a SinceLSNs.
 const sinceSize = (head.Width + 1) * 8
 
 // NewOwnership returns what a start knows whose replay begins at from. Damage is reported
@@ -51,7 +51,7 @@ const sinceSize = (head.Width + 1) * 8
 func (t *Table) NewOwnership(from uint64, notes *damage.Notes) *Ownership {
 	return &Ownership{
 		t: t, damage: notes, from: from,
-		series: make(map[metric.SeriesID]uint64), groups: make(map[uint32]*Since),
+		series: make(map[metric.SeriesID]uint64), groups: make(map[uint32]*SinceLSNs),
 	}
 }
 
@@ -77,7 +77,7 @@ func (o *Ownership) Restore(e segment.Series) error {
 		return nil
 	}
 	o.highest = max(o.highest, e.Since)
-	id, ref := metric.SeriesID(e.Hash), series.At(e.Group, int(e.Column))
+	id, ref := metric.SeriesID(e.Hash), series.RefAt(e.Group, int(e.Column))
 	if len(e.Key) == 0 {
 		t.Unflushed.addUnnamed(formerPlace{e.Bucket, ref, id}, e.Since)
 	} else {
@@ -124,14 +124,14 @@ func (o *Ownership) Settle() {
 		return
 	}
 	o.claimed = false
-	ref := series.At(e.Group, int(e.Column))
+	ref := series.RefAt(e.Group, int(e.Column))
 	g, err := t.restoreGroup(b, e.Group)
 	if err != nil {
 		o.damage.Report("catalogue", err)
 		o.deactivate(b, ref, e.Key)
 		return
 	}
-	if o.since(ref) > e.Since || g.Columns().Has(ref.Column()) && o.since(ref) == e.Since {
+	if o.sinceLSN(ref) > e.Since || g.Columns().Has(ref.Column()) && o.sinceLSN(ref) == e.Since {
 		o.deactivate(b, ref, e.Key)
 		return
 	}
@@ -148,7 +148,7 @@ func (o *Ownership) Settle() {
 func (o *Ownership) note(b *Bucket, ref series.Ref, since uint64) {
 	s := o.groups[ref.Group()]
 	if s == nil {
-		s = new(Since)
+		s = new(SinceLSNs)
 		o.groups[ref.Group()] = s
 		o.bytes.Add(sinceSize)
 	}
@@ -158,17 +158,17 @@ func (o *Ownership) note(b *Bucket, ref series.Ref, since uint64) {
 	s.Last = max(s.Last, since)
 }
 
-// Since returns since when the columns of a group have their series. It must not be
+// SinceLSNs returns since when the columns of a group have their series. It must not be
 // written to.
-func (o *Ownership) Since(group uint32) *Since {
+func (o *Ownership) SinceLSNs(group uint32) *SinceLSNs {
 	if s := o.groups[group]; s != nil {
 		return s
 	}
 	return &o.none
 }
 
-func (o *Ownership) since(ref series.Ref) uint64 {
-	return o.Since(ref.Group()).Column[ref.Column()]
+func (o *Ownership) sinceLSN(ref series.Ref) uint64 {
+	return o.SinceLSNs(ref.Group()).Column[ref.Column()]
 }
 
 // SeriesSince returns since when a series has its column by the catalogue, 0 where that is
@@ -179,7 +179,7 @@ func (o *Ownership) SeriesSince(id metric.SeriesID) uint64 { return o.series[id]
 func (o *Ownership) evict(b *Bucket, g *head.Group, col int) {
 	cols := g.Columns()
 	g.Release(col, b.Width())
-	o.t.deactivate(b, series.At(g.ID, col), cols.Key(col), cols.ID(col))
+	o.t.deactivate(b, series.RefAt(g.ID, col), cols.Key(col), cols.ID(col))
 }
 
 // restoreGroup returns the group of a series, which it makes where there is none.
@@ -199,7 +199,7 @@ func (t *Table) restoreGroup(b *Bucket, group uint32) (*head.Group, error) {
 // the index has the series, at old. Neither its old nor its new column may hold anything.
 func (o *Ownership) Define(b *Bucket, p *logrecord.Record, lsn wal.LSN, old series.Ref,
 	known bool) {
-	t, id, ref := o.t, b.SeriesID(p.Key), series.At(p.Group, p.Column)
+	t, id, ref := o.t, b.SeriesID(p.Key), series.RefAt(p.Group, p.Column)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	g, err := t.restoreGroup(b, p.Group)
@@ -207,7 +207,7 @@ func (o *Ownership) Define(b *Bucket, p *logrecord.Record, lsn wal.LSN, old seri
 		o.damage.Report("log", err)
 		return
 	}
-	if o.since(ref) > uint64(lsn) {
+	if o.sinceLSN(ref) > uint64(lsn) {
 		if !known { // the catalogue knows whose the column became, and lost who had it
 			b.series++
 			t.deactivate(b, ref, p.Key, id)
@@ -238,7 +238,7 @@ func (o *Ownership) Delete(d *Deletion, p *logrecord.Record, lsn wal.LSN) {
 	d.lsn = uint64(lsn)
 	o.t.Deletions.Saw(p.Incarnation)
 	for col, id := range p.DeletedSeries() {
-		s := d.tombstone(id, series.At(p.Group, col))
+		s := d.tombstone(id, series.RefAt(p.Group, col))
 		s.LSN = d.lsn
 		o.deleteOne(d, s)
 	}
@@ -264,16 +264,16 @@ func (o *Ownership) deleteOne(d *Deletion, s version.Tombstone) {
 			cols := g.Columns()
 			gone, err := g.Delete(want, b.Width(), false, func(head.Mask) error { return nil })
 			if err == nil {
-				d.dropped(g, cols, gone)
+				d.noteDropped(g, cols, gone)
 			}
 		}
 		t.drop(d, s, nil, ref)
 	}
 }
 
-// Settled offers the columns that are free to new series, and drops what is known of
+// FinishReplay offers the columns that are free to new series, and drops what is known of
 // series: the log was read once.
-func (o *Ownership) Settled() {
+func (o *Ownership) FinishReplay() {
 	for _, b := range o.t.o.Buckets.All() {
 		for _, g := range b.groups {
 			b.offer(g)

@@ -36,7 +36,7 @@ func (r *Reach) begin(resolution int64) {
 	r.slack, r.step = slots(reachSlack), slots(reachStep)
 	r.highest.Store(NoSlot)
 	r.settled.Store(NoSlot)
-	r.Flushed(NoSlot)
+	r.NoteFlush(NoSlot)
 }
 
 // Raise notes the highest slot of a record, before the record is appended to the log.
@@ -51,31 +51,32 @@ func raise(to *atomic.Int64, slot int64) {
 // Highest returns the highest slot of all records and segments, NoSlot for none.
 func (r *Reach) Highest() int64 { return r.highest.Load() }
 
-// Below returns how far a record may go back without a note that comes behind one with a slot.
-func (r *Reach) Below(slot int64) int64 { return max(0, slot-r.slack) }
+// NoteBound returns how far a record may go back without a note that comes behind one with a slot.
+func (r *Reach) NoteBound(slot int64) int64 { return max(0, slot-r.slack) }
 
-// Unnoted reports whether the lowest slot of a record, which has been appended, is to be noted: its
-// sender hears nothing of it before.
-func (r *Reach) Unnoted(slot int64) bool {
-	return (slot <= r.settled.Load() || slot < r.Below(r.highest.Load())) && slot < *r.noted.Load()
+// NeedsNote reports whether the lowest slot of a record, which has been appended, is to be noted:
+// its sender hears nothing of it before.
+func (r *Reach) NeedsNote(slot int64) bool {
+	return (slot <= r.settled.Load() || slot < r.NoteBound(r.highest.Load())) && slot < *r.noted.Load()
 }
 
 // Next returns the note that records need from now on which are not late; ok is false where there
 // is one, or no record has come since the last flush. One caller at a time makes notes.
 func (r *Reach) Next() (n Note, ok bool) {
 	highest := r.highest.Load()
-	n = Note{Slot: r.Below(highest), was: r.noted.Load()}
+	n = Note{Slot: r.NoteBound(highest), was: r.noted.Load()}
 	return n, highest > r.settled.Load() && n.Slot < *n.was
 }
 
-// Quiet reports whether no record has come since the last flush of which its sender has heard.
-func (r *Reach) Quiet() bool {
+// IsQuiet reports whether no record has come since the last flush of which its sender has heard.
+func (r *Reach) IsQuiet() bool {
 	return r.highest.Load() <= r.settled.Load() && *r.noted.Load() == math.MaxInt64
 }
 
-// Late is Next for a record that has such a slot. The farther it lies back, the farther goes the
-// note: points in falling order need few of them. It goes below what is flushed for a slot that is.
-func (r *Reach) Late(slot int64) Note {
+// LateNote is Next for a record that has such a slot. The farther it lies back, the farther goes
+// the note: points in falling order need few of them. It goes below what is flushed for a slot that
+// is.
+func (r *Reach) LateNote(slot int64) Note {
 	n, _ := r.Next()
 	if slot < n.Slot {
 		n.Slot = max(0, slot-max(r.step, (r.highest.Load()-slot)/8))
@@ -87,12 +88,12 @@ func (r *Reach) Late(slot int64) Note {
 	return n
 }
 
-// Noted says that a note is permanent. One from before a flush does not count behind it.
-func (r *Reach) Noted(n Note) { r.noted.CompareAndSwap(n.was, &n.Slot) }
+// ConfirmNote says that a note is permanent. One from before a flush does not count behind it.
+func (r *Reach) ConfirmNote(n Note) { r.noted.CompareAndSwap(n.was, &n.Slot) }
 
-// Flushed says that a flush up to a slot has what the log has so far: what follows is noted anew.
+// NoteFlush says that a flush up to a slot has what the log has so far: what follows is noted anew.
 // No record is appended meanwhile.
-func (r *Reach) Flushed(highest int64) {
+func (r *Reach) NoteFlush(highest int64) {
 	none := int64(math.MaxInt64)
 	r.settle(highest)
 	r.noted.Store(&none)

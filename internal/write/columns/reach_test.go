@@ -13,7 +13,7 @@ func TestReach(t *testing.T) {
 	r := &b.Reach
 	record := func(slot int64) bool {
 		r.Raise(slot)
-		return r.Unnoted(slot)
+		return r.NeedsNote(slot)
 	}
 	for slot := int64(100_000); slot < 100_400; slot++ {
 		if record(slot) {
@@ -23,27 +23,27 @@ func TestReach(t *testing.T) {
 	if record(100_200) || !record(100_000) {
 		t.Error("not five minutes are free")
 	}
-	r.Flushed(100_399)
+	r.NoteFlush(100_399)
 	if record(100_400) || !record(100_399) {
 		t.Error("not what is flushed is to be noted")
 	}
-	n := r.Late(100_399)
-	if r.Noted(n); n.Slot != 100_100 || record(100_100) || !record(100_099) {
+	n := r.LateNote(100_399)
+	if r.ConfirmNote(n); n.Slot != 100_100 || record(100_100) || !record(100_099) {
 		t.Errorf("noted: %d", n.Slot)
 	}
 	if _, more := r.Next(); more {
 		t.Error("all have a note")
 	}
-	n = r.Late(90_000)
-	if r.Noted(n); n.Slot != 90_000-3600 || record(n.Slot) || !record(n.Slot-1) {
+	n = r.LateNote(90_000)
+	if r.ConfirmNote(n); n.Slot != 90_000-3600 || record(n.Slot) || !record(n.Slot-1) {
 		t.Errorf("late: %d", n.Slot)
 	}
-	n = r.Late(20_000)
-	r.Flushed(NoSlot)
-	if r.Noted(n); n.Slot != 20_000-80_400/8 || !record(20_000) || !record(100_399) {
+	n = r.LateNote(20_000)
+	r.NoteFlush(NoSlot)
+	if r.ConfirmNote(n); n.Slot != 20_000-80_400/8 || !record(20_000) || !record(100_399) {
 		t.Errorf("a note from before a flush counts: %d", n.Slot)
 	}
-	if n := r.Late(5); n.Slot != 0 {
+	if n := r.LateNote(5); n.Slot != 0 {
 		t.Errorf("a note of slot %d", n.Slot)
 	}
 }
@@ -53,7 +53,7 @@ func BenchmarkReach(b *testing.B) {
 	r := &NewBucket(buckets.Info{Resolution: 1000}, 60, nil).Reach
 	b.ReportAllocs()
 	for i := range int64(b.N) {
-		if r.Raise(i); r.Unnoted(i) {
+		if r.Raise(i); r.NeedsNote(i) {
 			b.Fatal(i)
 		}
 	}

@@ -55,10 +55,10 @@ func refusedSends() map[string]refusedSend {
 			x.Points(key(i), now, data(bad, bad, one))
 		}},
 		"timestamps ahead": {hpts: true, send: func(x *intake.Session, i int) {
-			x.Timestamped(key(i), far, one, far*second)
+			x.TimestampedPoint(key(i), far, one, far*second)
 		}},
 		"timestamps of elsewhere": {hpts: true, send: func(x *intake.Session, i int) {
-			x.Timestamped(key(i), now, one, 7)
+			x.TimestampedPoint(key(i), now, one, 7)
 		}},
 		"entries with timestamps": {hpts: true, send: func(x *intake.Session, i int) {
 			x.TimestampedPoints(key(i), now, data(one, 7, bad, begin+second))

@@ -52,7 +52,7 @@ type Table struct {
 	Index  series.Index
 	Groups series.Groups
 
-	Unflushed Unflushed
+	Unflushed PendingChanges
 	Deletions incarnation.Clock
 	Arrivals  series.Arrivals // of series that senders brought, not of those that a start found
 
@@ -74,8 +74,8 @@ func (t *Table) CountNames() {
 	t.o.Names.Add(t.Bytes() - was)
 }
 
-// Deactivated returns how often a series has lost its column to others.
-func (t *Table) Deactivated() int64 { return t.deactivated.Load() }
+// DeactivationCount returns how often a series has lost its column to others.
+func (t *Table) DeactivationCount() int64 { return t.deactivated.Load() }
 
 // Position is a column in the view of its group in which it was found.
 type Position struct {
@@ -119,9 +119,9 @@ func (t *Table) Locate(id metric.SeriesID, key []byte) (Position, bool) {
 	return p, p.Columns.Is(p.Column, key) // or it is taken at this moment
 }
 
-// Admitted returns the slots [lo, hi) for which a bucket takes points now: those that live,
+// AdmittedSlots returns the slots [lo, hi) for which a bucket takes points now: those that live,
 // and those that begin soon.
-func (t *Table) Admitted(b *Bucket) (lo, hi uint64) {
+func (t *Table) AdmittedSlots(b *Bucket) (lo, hi uint64) {
 	now := t.o.Clock.Unix() / int64(time.Millisecond)
 	future := now + t.o.MaxFuture.Milliseconds()
 	hi = min(uint64(max(future/b.Resolution+1, 0)), buckets.MaxSlot)
@@ -131,8 +131,10 @@ func (t *Table) Admitted(b *Bucket) (lo, hi uint64) {
 	return lo, hi
 }
 
-// Recent returns the series that are new.
-func (t *Table) Recent() series.Recent { return t.Arrivals.Recent(t.o.Clock.Unix()) }
+// RecentSeries returns the series that are new.
+func (t *Table) RecentSeries() series.RecentSeries {
+	return t.Arrivals.RecentSeries(t.o.Clock.Unix())
+}
 
 // Column returns the place at which the catalogue has a series: its column, or the one it
 // had last. It is series.NoColumn for one that is not known.
@@ -218,7 +220,7 @@ func (t *Table) NoteDeleted(d buckets.Deletion) {
 func (t *Table) DropGroups(b *Bucket) (sealed, late int64) {
 	b.mu.Lock()
 	groups, names := b.groups, b.inactive.View()
-	b.groups, b.partial, b.silent, b.inactive, b.series = nil, nil, nil, series.Inactive{}, 0
+	b.groups, b.partial, b.silent, b.inactive, b.series = nil, nil, nil, series.InactiveNames{}, 0
 	b.mu.Unlock()
 	names.Each(func(key []byte) bool {
 		t.Index.Delete(b.SeriesID(key))

@@ -87,7 +87,7 @@ func (w *world) check(t *rapid.T, keys int) {
 	views, inactive := w.b.Names()
 	for _, cols := range views {
 		for col := range cols.Len() {
-			if cols.Named(col) {
+			if cols.HasName(col) {
 				listed[string(cols.Key(col))]++
 			}
 		}
@@ -134,7 +134,7 @@ func (w *world) replay(t *rapid.T, hpts bool) *world {
 			owners.Delete(&Deletion{Bucket: r.b, Why: p.Why, Incarnation: p.Incarnation}, &p, lsn)
 		}
 	}
-	owners.Settled()
+	owners.FinishReplay()
 	return r
 }
 
@@ -243,7 +243,7 @@ func TestDeletedBuckets(t *testing.T) {
 	}
 	c := w.Unflushed.Take(0)
 	if len(c.Catalogue) != 0 || len(c.Buckets) != 1 || w.Index.Has(w.b.SeriesID(key(1))) ||
-		w.Unflushed.Need() != 0 {
-		t.Errorf("%+v, a need of %d", c, w.Unflushed.Need())
+		w.Unflushed.FlushMemory() != 0 {
+		t.Errorf("%+v, a need of %d", c, w.Unflushed.FlushMemory())
 	}
 }

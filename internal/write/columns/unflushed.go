@@ -36,16 +36,16 @@ type Changes struct {
 // say, too.
 func Names(c catalogue.Change) bool { return len(c.Series.Key) > 0 }
 
-// Unflushed is what has changed since the last flush. Its methods may be called
+// PendingChanges is what has changed since the last flush. Its methods may be called
 // concurrently.
-type Unflushed struct {
+type PendingChanges struct {
 	mu      sync.Mutex
 	changes Changes
 	// places in the catalogue that have no name, by the record that took it
 	unnamed map[formerPlace]uint64
-	gone    map[segment.Hash]int // see Going: by series, the number of takes before it went
+	gone    map[segment.Hash]int // see IsLeaving: by series, the number of takes before it went
 	takes   int                  // by flushes
-	need    atomic.Int64         // see Need
+	need    atomic.Int64         // see FlushMemory
 }
 
 // formerPlace is the column that a deleted series had.
@@ -55,9 +55,9 @@ type formerPlace struct {
 	id     metric.SeriesID
 }
 
-// Need returns the memory that the next flush takes to name series, with those of a flush
+// FlushMemory returns the memory that the next flush takes to name series, with those of a flush
 // that is under way.
-func (u *Unflushed) Need() int64 { return u.need.Load() }
+func (u *PendingChanges) FlushMemory() int64 { return u.need.Load() }
 
 // changeNeed is what a flush takes for changes that it has to tell the catalogue.
 func changeNeed(changes ...catalogue.Change) int64 {
@@ -72,28 +72,28 @@ func changeNeed(changes ...catalogue.Change) int64 {
 func nameNeed(n int) int64 { return changeCost + int64(n)*keyTimes/keyPart }
 
 // Len returns how many changes wait for the catalogue.
-func (u *Unflushed) Len() int {
+func (u *PendingChanges) Len() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.changes.Catalogue)
 }
 
 // Tombstones returns how many tombstones wait.
-func (u *Unflushed) Tombstones() int64 {
+func (u *PendingChanges) Tombstones() int64 {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return version.CountDeleted(u.changes.Tombstones)
 }
 
 // AddTombstones hands the tombstones of one deletion to the next flush.
-func (u *Unflushed) AddTombstones(b *Bucket, list []version.Tombstone) {
+func (u *PendingChanges) AddTombstones(b *Bucket, list []version.Tombstone) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.changes.Tombstones = append(u.changes.Tombstones, version.Deletion(b.ID, list))
 }
 
 // add adds a change that gives a series the column that it names.
-func (u *Unflushed) add(c catalogue.Change, at formerPlace) {
+func (u *PendingChanges) add(c catalogue.Change, at formerPlace) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	delete(u.unnamed, at)
@@ -101,7 +101,7 @@ func (u *Unflushed) add(c catalogue.Change, at formerPlace) {
 }
 
 // append adds a change. The lock is held.
-func (u *Unflushed) append(c catalogue.Change) {
+func (u *PendingChanges) append(c catalogue.Change) {
 	u.need.Add(changeNeed(c))
 	list := u.changes.Catalogue
 	if len(list) == cap(list) {
@@ -112,7 +112,7 @@ func (u *Unflushed) append(c catalogue.Change) {
 
 // addGone adds the change for a series that is gone from left. Where the place stays in
 // the catalogue without a name, since is the record that took it, else 0.
-func (u *Unflushed) addGone(at formerPlace, since uint64, left *segment.Series) {
+func (u *PendingChanges) addGone(at formerPlace, since uint64, left *segment.Series) {
 	c := catalogue.Change{Left: left, Nothing: since == 0}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -133,10 +133,10 @@ func (u *Unflushed) addGone(at formerPlace, since uint64, left *segment.Series) 
 	u.append(c)
 }
 
-// Going reports whether a series was deleted or has expired, and no flush has committed that: a
+// IsLeaving reports whether a series was deleted or has expired, and no flush has committed that: a
 // start finds it as it was, because the log has what took it. It is true before the index has
 // the series no more.
-func (u *Unflushed) Going(id metric.SeriesID) bool {
+func (u *PendingChanges) IsLeaving(id metric.SeriesID) bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	_, ok := u.gone[segment.Hash(id)]
@@ -144,14 +144,14 @@ func (u *Unflushed) Going(id metric.SeriesID) bool {
 }
 
 // addUnnamed notes a place that the catalogue has without a name.
-func (u *Unflushed) addUnnamed(at formerPlace, since uint64) {
+func (u *PendingChanges) addUnnamed(at formerPlace, since uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.noteUnnamed(at, since)
 }
 
 // noteUnnamed is addUnnamed. The lock is held.
-func (u *Unflushed) noteUnnamed(at formerPlace, since uint64) {
+func (u *PendingChanges) noteUnnamed(at formerPlace, since uint64) {
 	if u.unnamed == nil {
 		u.unnamed = make(map[formerPlace]uint64)
 	}
@@ -159,7 +159,7 @@ func (u *Unflushed) noteUnnamed(at formerPlace, since uint64) {
 }
 
 // dropBucket takes what is about a bucket off the list, and puts its deletion on it.
-func (u *Unflushed) dropBucket(d buckets.Deletion) {
+func (u *PendingChanges) dropBucket(d buckets.Deletion) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	c := &u.changes
@@ -173,7 +173,7 @@ func (u *Unflushed) dropBucket(d buckets.Deletion) {
 
 // DropGone takes the series that are gone off the list of those that the next flush is to
 // name. The list has what took them behind what named them.
-func (u *Unflushed) DropGone() {
+func (u *PendingChanges) DropGone() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	list := u.changes.Catalogue
@@ -201,7 +201,7 @@ func (u *Unflushed) DropGone() {
 // Take takes all that has changed, for a flush. needed is the first record that a restart
 // reads: places without a name whose former series no replay meets any more leave the
 // catalogue.
-func (u *Unflushed) Take(needed uint64) Changes {
+func (u *PendingChanges) Take(needed uint64) Changes {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.dropUnnamed(needed)
@@ -211,7 +211,7 @@ func (u *Unflushed) Take(needed uint64) Changes {
 	return c
 }
 
-func (u *Unflushed) dropUnnamed(needed uint64) {
+func (u *PendingChanges) dropUnnamed(needed uint64) {
 	var stale []catalogue.Change
 	for p, since := range u.unnamed {
 		if since <= needed {
@@ -228,7 +228,7 @@ func (u *Unflushed) dropUnnamed(needed uint64) {
 }
 
 // PutBack puts back what a flush took that failed.
-func (u *Unflushed) PutBack(c Changes) {
+func (u *PendingChanges) PutBack(c Changes) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	now := &u.changes
@@ -237,8 +237,8 @@ func (u *Unflushed) PutBack(c Changes) {
 	now.Tombstones = append(c.Tombstones, now.Tombstones...)
 }
 
-// Done notes that what a flush took is committed.
-func (u *Unflushed) Done(c Changes) {
+// NoteCommit notes that what a flush took is committed.
+func (u *PendingChanges) NoteCommit(c Changes) {
 	u.need.Add(-changeNeed(c.Catalogue...))
 	u.mu.Lock()
 	defer u.mu.Unlock()

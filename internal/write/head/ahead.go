@@ -7,9 +7,9 @@ import (
 	"dalmatiner/internal/codec/kernel"
 )
 
-// ahead is where the last run of a group went, so that the next one finds it in the
+// prefetchHint is where the last run of a group went, so that the next one finds it in the
 // cache. It is a hint: no pointers, since what they lead to may be gone.
-type ahead struct {
+type prefetchHint struct {
 	slot  atomic.Int64   // of the first row of
 	cells atomic.Uintptr // the part
 	part  atomic.Uintptr // in the list of the block
@@ -20,13 +20,13 @@ type ahead struct {
 const noSlot = -1 << 62
 
 // row returns which of the rows of the part a slot is.
-func (a *ahead) row(slot int64, rows int) (row int64, ok bool) {
+func (a *prefetchHint) row(slot int64, rows int) (row int64, ok bool) {
 	row = slot - a.slot.Load()
 	return row, row >= 0 && row < int64(rows)
 }
 
 // note remembers where a row of a block is. The block is no table.
-func (a *ahead) note(b *block, row int) {
+func (a *prefetchHint) note(b *block, row int) {
 	n := row / b.arena.rows
 	p := &b.parts[n]
 	a.slot.Store(b.start + int64(n*b.arena.rows))

@@ -156,7 +156,7 @@ func (a *Arena) drop(s *slab) {
 // others: that of free parts, and what sealed blocks have given back. A part that was never in
 // use has no memory.
 func (a *Arena) Bytes() (inUse, free int64) {
-	unused := a.sealedBlocks.unused()
+	unused := a.sealedBlocks.unusedBytes()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return int64(a.inUse) * int64(a.size) * 8, int64(a.dirty)*int64(a.size)*8 + unused

@@ -8,8 +8,8 @@ type Arenas struct {
 	byHeight sync.Map // height → *Arena
 }
 
-// Of returns the arena for blocks of a height, and makes it if there is none.
-func (s *Arenas) Of(height int) *Arena {
+// ArenaFor returns the arena for blocks of a height, and makes it if there is none.
+func (s *Arenas) ArenaFor(height int) *Arena {
 	a, ok := s.byHeight.Load(height)
 	if !ok {
 		a, _ = s.byHeight.LoadOrStore(height, NewArena(height))

@@ -34,7 +34,7 @@ func (b *block) timestamp(lsn uint64, now int64) {
 	b.lastWrite = now
 }
 
-func (b *block) wrote(first, last int64) {
+func (b *block) markWritten(first, last int64) {
 	b.first = min(b.first, first)
 	if last > b.last {
 		fifth := max(1, b.height/pastPart)
@@ -80,9 +80,9 @@ func (b *block) putDown(row, col int, words []uint64, c *account.Counts) {
 	}
 }
 
-// at returns the cells from a row on to the end of its part, nil where it was not
+// cellsAt returns the cells from a row on to the end of its part, nil where it was not
 // written to, and the number of these rows. The block is no table.
-func (b *block) at(row int) (cells []uint64, rows int) {
+func (b *block) cellsAt(row int) (cells []uint64, rows int) {
 	n, in := row/b.arena.rows, row%b.arena.rows
 	if all := b.parts[n].Words; all != nil {
 		cells = all[in*Width:]
@@ -95,7 +95,7 @@ func (b *block) cell(row, col int) uint64 {
 	if b.table != nil {
 		return b.table.get(row*Width + col)
 	}
-	if cells, _ := b.at(row); cells != nil {
+	if cells, _ := b.cellsAt(row); cells != nil {
 		return cells[col]
 	}
 	return 0
@@ -107,7 +107,7 @@ func (b *block) fetch(row, col int) {
 		at := t.home(uint32(row*Width+col) + 1)
 		kernel.FetchOf(&t.places[at])
 		kernel.FetchOf(&t.words[at])
-	} else if cells, _ := b.at(row); cells != nil {
+	} else if cells, _ := b.cellsAt(row); cells != nil {
 		kernel.FetchOf(&cells[col])
 	}
 }
@@ -122,7 +122,7 @@ func (b *block) read(row, col int, dst []uint64) {
 		return
 	}
 	for len(dst) > 0 {
-		cells, n := b.at(row)
+		cells, n := b.cellsAt(row)
 		n = min(n, len(dst))
 		if cells != nil {
 			for i := range n {
@@ -158,8 +158,8 @@ func (b *block) drop(col int) (words int64) {
 	return words
 }
 
-// held adds the columns that have a set cell.
-func (b *block) held(held *Mask) {
+// addHeld adds the columns that have a set cell.
+func (b *block) addHeld(held *Mask) {
 	if b.table != nil {
 		b.table.all(func(place int, _ uint64) { held.Set(place % Width) })
 		return

@@ -32,9 +32,9 @@ func newBlocks(height int, arena *Arena) blocks {
 	return blocks{height: int64(height), arena: arena, form: form{sparse: sparseBlocks}}
 }
 
-// at returns the open block of a slot, opening it where the rules allow, or
+// blockAt returns the open block of a slot, opening it where the rules allow, or
 // nil where the point is late.
-func (s *blocks) at(slot int64) *block {
+func (s *blocks) blockAt(slot int64) *block {
 	if b := s.cur; b != nil && slot >= b.from && slot < b.start+s.height {
 		return b
 	}
@@ -169,16 +169,16 @@ func (s *blocks) closePast(b *block, bound int) {
 // closeBehind closes all blocks but the newest, and the one before it while points for
 // it may come, and returns how many.
 func (s *blocks) closeBehind(bound int) (closed int) {
-	for n := len(s.open); n > 2 || n == 2 && s.over(s.open[0], bound); n = len(s.open) {
+	for n := len(s.open); n > 2 || n == 2 && s.isOver(s.open[0], bound); n = len(s.open) {
 		s.close(0)
 		closed++
 	}
 	return closed
 }
 
-// over reports whether hardly anything will come for an open block: it is complete,
+// isOver reports whether hardly anything will come for an open block: it is complete,
 // or a newer one was.
-func (s *blocks) over(b *block, bound int) bool {
+func (s *blocks) isOver(b *block, bound int) bool {
 	return b.complete(bound) || s.closedTo > b.start+s.height
 }
 
@@ -193,8 +193,8 @@ func (s *blocks) claim() *block {
 	return nil
 }
 
-// sealed takes a closed block out, gives its memory back, and learns from it.
-func (s *blocks) sealed(b *block) {
+// removeSealed takes a closed block out, gives its memory back, and learns from it.
+func (s *blocks) removeSealed(b *block) {
 	s.form.learn(b.set, int(s.height)*Width)
 	i := slices.Index(s.closed, b)
 	s.closed = slices.Delete(s.closed, i, i+1)
@@ -212,11 +212,11 @@ func (s *blocks) replayPosition() (first uint64) {
 	return first
 }
 
-// held adds the columns that have a set cell.
-func (s *blocks) held(held *Mask) {
+// addHeld adds the columns that have a set cell.
+func (s *blocks) addHeld(held *Mask) {
 	for _, list := range [2][]*block{s.closed, s.open} {
 		for _, b := range list {
-			b.held(held)
+			b.addHeld(held)
 		}
 	}
 }

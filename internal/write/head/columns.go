@@ -73,9 +73,9 @@ func (c *Columns) Has(col int) bool {
 // owns reports whether a column is that of the series.
 func (c *Columns) owns(id metric.SeriesID, col int) bool { return c.Has(col) && c.ids[col] == id }
 
-// Named reports whether a column is that of the values of a series: one of timestamps has a
+// HasName reports whether a column is that of the values of a series: one of timestamps has a
 // series, but no name.
-func (c *Columns) Named(col int) bool {
+func (c *Columns) HasName(col int) bool {
 	return uint(col) < uint(len(c.names)) && c.names[col].From < c.names[col].To
 }
 
@@ -88,9 +88,9 @@ func (c *Columns) Is(col int, key []byte) bool {
 	return string(c.arena[n.From:n.To]) == string(key) && len(key) > 0
 }
 
-// From returns the names of the columns from col on, as kernel.MatchBatch takes them. They must
-// not be written to.
-func (c *Columns) From(col int) (names []byte, expected []kernel.Span) {
+// NamesFrom returns the names of the columns from col on, as kernel.MatchBatch takes them. They
+// must not be written to.
+func (c *Columns) NamesFrom(col int) (names []byte, expected []kernel.Span) {
 	if uint(col) >= uint(len(c.names)) {
 		return nil, nil
 	}
@@ -120,11 +120,11 @@ func (c *Columns) Free(after int) (col int, ok bool) {
 	return col, true
 }
 
-// with returns a view in which free columns from col on have the given series,
+// withSeries returns a view in which free columns from col on have the given series,
 // of which the first has a name. Only the newest view may be extended, and only
 // by one goroutine at a time: what is appended lies behind what older views can
 // see of the shared memory.
-func (c *Columns) with(col int, key []byte, ids ...metric.SeriesID) *Columns {
+func (c *Columns) withSeries(col int, key []byte, ids ...metric.SeriesID) *Columns {
 	at := uint32(len(c.arena))
 	n := &Columns{
 		arena: append(c.room(len(key)), key...),
@@ -166,9 +166,9 @@ func (c *Columns) roomFor(n int) int {
 // Growth returns by how many bytes the memory of the names grows for one more name of n bytes.
 func (c *Columns) Growth(n int) int64 { return int64(c.roomFor(n) - cap(c.arena)) }
 
-// without returns a view of the next epoch, in memory of its own, in which the
+// withoutColumns returns a view of the next epoch, in memory of its own, in which the
 // given columns are free.
-func (c *Columns) without(gone *Mask) *Columns {
+func (c *Columns) withoutColumns(gone *Mask) *Columns {
 	n := &Columns{arena: make([]byte, 0, len(c.arena)), epoch: c.epoch + 1}
 	n.names, n.ids = make([]kernel.Span, len(c.names), Width),
 		make([]metric.SeriesID, len(c.names), Width)
@@ -180,7 +180,7 @@ func (c *Columns) without(gone *Mask) *Columns {
 		at := uint32(len(n.arena))
 		n.arena = append(n.arena, c.Key(col)...)
 		n.names[col], n.ids[col] = kernel.Span{From: at, To: uint32(len(n.arena))}, c.ids[col]
-		if n.Named(col) {
+		if n.HasName(col) {
 			n.note(n.names[col])
 		}
 		n.bound++

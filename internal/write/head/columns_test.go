@@ -21,15 +21,15 @@ func TestNamesBegin(t *testing.T) {
 				for range rapid.IntRange(0, 5).Draw(t, "gone") {
 					gone.Set(rapid.IntRange(0, 7).Draw(t, "column"))
 				}
-				c = c.without(&gone)
+				c = c.withoutColumns(&gone)
 			} else if col := rapid.IntRange(0, 7).Draw(t, "column"); !c.Has(col) {
 				id++
 				key := rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 1, 4, -1).Draw(t, "key")
-				c = c.with(col, []byte("x"+key), metric.SeriesID{id})
+				c = c.withSeries(col, []byte("x"+key), metric.SeriesID{id})
 			}
 			var keys []string
 			for col := range c.Len() {
-				if c.Named(col) {
+				if c.HasName(col) {
 					keys = append(keys, string(c.Key(col)))
 				}
 			}
@@ -66,7 +66,7 @@ func TestNamesMoveSeldom(t *testing.T) {
 		names, all := 0, 0
 		for i := range c.series {
 			key := c.key(i)
-			next := c0.with(i, key, metric.SeriesID{byte(i), 1})
+			next := c0.withSeries(i, key, metric.SeriesID{byte(i), 1})
 			names += len(key)
 			if cap(next.arena) != cap(c0.arena) {
 				all += cap(next.arena)

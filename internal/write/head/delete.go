@@ -14,8 +14,8 @@ func (m *Mask) Empty() bool { return *m == Mask{} }
 
 func (m *Mask) clear(col int) { m[col/64] &^= 1 << (col % 64) }
 
-// Deleted is what Delete took away.
-type Deleted struct {
+// DeletedCounts is what Delete took away.
+type DeletedCounts struct {
 	Points    int64 // how many; those with a timestamp count once
 	LateBytes int64 // of late points, given back
 }
@@ -33,26 +33,27 @@ type Deleted struct {
 // The columns are free for others at once. A replay tells the records of the former series
 // from those of the next by the definition of the next. The caller serialises Delete with
 // Bind and Deactivate, and calls it between flushes only.
-func (g *Group) Delete(want Mask, width int, idle bool, log func(Mask) error) (Deleted, error) {
+func (g *Group) Delete(want Mask, width int, idle bool,
+	log func(Mask) error) (DeletedCounts, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.awaitSealers() // a sealer reads its block without the lock
 	cols := g.Columns()
 	var held Mask
 	if idle {
-		held = g.held()
+		held = g.heldColumns()
 	}
 	for col := range Width {
-		busy := idle && (held.Has(col) || g.owners.replayed(col))
-		if want.Has(col) && (g.dead || !cols.Named(col) || busy) {
+		busy := idle && (held.Has(col) || g.owners.mayReplay(col))
+		if want.Has(col) && (g.dead || !cols.HasName(col) || busy) {
 			want.clear(col)
 		}
 	}
 	if want.Empty() {
-		return Deleted{}, nil
+		return DeletedCounts{}, nil
 	}
 	if err := log(want); err != nil {
-		return Deleted{}, err
+		return DeletedCounts{}, err
 	}
 	gone := want
 	for col := range Width - 1 {
@@ -67,7 +68,7 @@ func (g *Group) Delete(want Mask, width int, idle bool, log func(Mask) error) (D
 	late := waiting.late.bytes()
 	words := g.blocks.drop(&gone) + waiting.drop(&gone)
 	g.owners.release(&gone)
-	return Deleted{Points: words / int64(width), LateBytes: late - waiting.late.bytes()}, nil
+	return DeletedCounts{Points: words / int64(width), LateBytes: late - waiting.late.bytes()}, nil
 }
 
 // drop takes the runs of columns out and returns how many points that were.

@@ -82,8 +82,8 @@ func (g *Group) EndFlush() (sealedBlocks, late int64) {
 func (g *Group) FlushChunks() (n, copied int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	for _, b := range g.unflushed.both() {
-		n, copied = n+b.chunks(), copied+b.copied()
+	for _, b := range g.unflushed.batches() {
+		n, copied = n+b.chunks(), copied+b.copiedBytes()
 	}
 	return n, copied
 }
@@ -105,8 +105,8 @@ func (g *Group) AbortFlush() {
 	g.unflushed.abort(g.dead)
 }
 
-// Copied returns about how many bytes of the capture a flush copies, as FlushChunks does.
-func (c *Capture) Copied() int64 { return c.copied() }
+// CopiedBytes returns about how many bytes of the capture a flush copies, as FlushChunks does.
+func (c *Capture) CopiedBytes() int64 { return c.copiedBytes() }
 
 // Chunks returns about how many chunks the capture makes, as FlushChunks does.
 func (c *Capture) Chunks() int64 { return c.chunks() }
@@ -178,7 +178,7 @@ func (f *Flusher) Column(c *Capture, col int, emit Emit) error {
 		if len(f.pieces) == 0 && past == p {
 			continue
 		}
-		data, points, stays, err := f.one(c, num, late, f.parts[p:past])
+		data, points, stays, err := f.encodeChunk(c, num, late, f.parts[p:past])
 		if err != nil {
 			return err
 		}
@@ -206,13 +206,14 @@ func (f *Flusher) cut(late *lateColumn) {
 	slices.SortStableFunc(f.parts, func(a, b latePart) int { return cmp.Compare(a.number, b.number) })
 }
 
-// one returns the encoding of one chunk, of which pieces are those of sealed blocks, how many
-// points it has, and whether it lies in a sealed block. A chunk that is a single piece is
+// encodeChunk returns the encoding of one chunk, of which pieces are those of sealed blocks, how
+// many points it has, and whether it lies in a sealed block. A chunk that is a single piece is
 // that piece, byte for byte. Some pieces of a chunk are listed as they are: the
 // others come with a later flush, and the merge of both decodes and encodes
 // everything again. A complete chunk, and what a late point corrects, is
 // decoded and encoded as a whole.
-func (f *Flusher) one(c *Capture, num int64, late *lateColumn, parts []latePart) (data []byte,
+func (f *Flusher) encodeChunk(c *Capture, num int64, late *lateColumn,
+	parts []latePart) (data []byte,
 	points int, stays bool, err error) {
 	if len(parts) == 0 {
 		switch n := len(f.pieces); {
@@ -233,7 +234,7 @@ func (f *Flusher) one(c *Capture, num int64, late *lateColumn, parts []latePart)
 	}
 	for i := range parts {
 		r := &parts[i].run
-		overlay(f.words[:], num*chunk.Slots, late.of(r), r.slot)
+		overlay(f.words[:], num*chunk.Slots, late.wordsOf(r), r.slot)
 	}
 	f.data = f.enc.Append(f.data[:0], 0, f.words[:])
 	return f.data, f.enc.Count(), false, nil

@@ -9,9 +9,9 @@ import (
 	"dalmatiner/internal/model/account"
 )
 
-// flushed returns the only chunk of a flush of one column with these points,
+// flushColumn returns the only chunk of a flush of one column with these points,
 // written in order, and late ones on top.
-func flushed(t *testing.T, words []uint64, late map[int64]uint64) []byte {
+func flushColumn(t *testing.T, words []uint64, late map[int64]uint64) []byte {
 	t.Helper()
 	g := testGroup(1)
 	log := func(*account.Counts) (uint64, error) { return 1, nil }
@@ -71,7 +71,7 @@ func TestFlushListsSomeParts(t *testing.T) {
 		{"floats", floats[:3*testHeight], nil, true},
 		{"floats and a gap", gap, nil, true},
 	} {
-		got := flushed(t, c.words, c.late)
+		got := flushColumn(t, c.words, c.late)
 		words := append([]uint64{}, c.words...)
 		for slot, w := range c.late {
 			words[slot] = w

@@ -21,7 +21,7 @@ type Group struct {
 	Bucket uint64 // id
 
 	next    atomic.Pointer[Group]
-	ahead   ahead
+	ahead   prefetchHint
 	journal *history.Journal // of the bucket
 	noted   history.Noted    // in it
 
@@ -31,7 +31,7 @@ type Group struct {
 	counts account.Counts // of the write under way: a local one would escape
 
 	blocks    blocks
-	unflushed unflushed
+	unflushed flushState
 	owners    owners // last: a write reads only its beginning
 }
 
@@ -67,8 +67,8 @@ func (g *Group) Next() *Group { return g.next.Load() }
 // SetNext records what followed the last column.
 func (g *Group) SetNext(n *Group) { g.next.Store(n) }
 
-// Applied says what a write caused.
-type Applied struct {
+// WriteResult says what a write caused.
+type WriteResult struct {
 	Dead   bool  // Kill was called: nothing was stored
 	Stale  bool  // columns were taken from their series since Write.Epoch: nothing was stored
 	Closed int   // blocks that it closed, which wait for Seal
@@ -79,22 +79,22 @@ type Applied struct {
 // Stale. It keeps nothing of w. now is the coarse clock. The error is that of log. Applied
 // holds with an error, too: the points are stored then, and a block that the write closed
 // waits for Seal.
-func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
+func (g *Group) Apply(w Write, now int64, log Log) (WriteResult, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.dead {
-		return Applied{Dead: true}, nil
+		return WriteResult{Dead: true}, nil
 	}
 	cols := g.Columns()
 	if w.Epoch != cols.epoch {
-		return Applied{Stale: true}, nil
+		return WriteResult{Stale: true}, nil
 	}
 	late := &g.unflushed.waiting.late
 	closed, bytes := len(g.blocks.closed), late.bytes()
 	g.counts = account.Counts{}
-	under := writing{blocks: &g.blocks, late: late, ahead: &g.ahead, counts: &g.counts}
+	under := writeState{blocks: &g.blocks, late: late, ahead: &g.ahead, counts: &g.counts}
 	if len(w.Runs) == 0 {
-		g.journal.Wrote(w.Slot, w.past(), &g.noted)
+		g.journal.Wrote(w.Slot, w.endSlot(), &g.noted)
 	}
 	switch {
 	case len(w.Runs) > 0:
@@ -106,15 +106,15 @@ func (g *Group) Apply(w Write, now int64, log Log) (Applied, error) {
 	case w.Pairs:
 		under.pairs(w)
 	case w.Down:
-		under.down(w)
+		under.writeColumn(w)
 	default:
 		under.row(w)
 	}
 	lsn, err := log(&g.counts)
 	if err == nil {
-		under.logged(lsn, now, cols.bound)
+		under.noteLogged(lsn, now, cols.bound)
 	}
-	return Applied{Closed: len(g.blocks.closed) - closed, Late: late.bytes() - bytes}, err
+	return WriteResult{Closed: len(g.blocks.closed) - closed, Late: late.bytes() - bytes}, err
 }
 
 // CloseBlocks closes the open blocks for which due returns true, oldest first, and returns how

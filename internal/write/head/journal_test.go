@@ -60,7 +60,7 @@ func TestWritesTellTheJournal(t *testing.T) {
 			}
 		}},
 		{"silent", nothing, func() {
-			g.Committed(1000, 10)
+			g.NoteCommit(1000, 10)
 			g.Deactivate(10, 1, func(int, []byte, metric.SeriesID) {})
 		}},
 	} {

@@ -45,8 +45,8 @@ func (l *lateRuns) column(col int) *lateColumn {
 	return l.columns[col]
 }
 
-// held adds the columns that have points.
-func (l *lateRuns) held(held *Mask) {
+// addHeld adds the columns that have points.
+func (l *lateRuns) addHeld(held *Mask) {
 	for col, c := range l.columns {
 		if c != nil {
 			held.Set(col)
@@ -127,12 +127,12 @@ func (l *lateRuns) read(col int, from int64, dst []uint64) {
 		return
 	}
 	for i := range c.runs {
-		overlay(dst, from, c.of(&c.runs[i]), c.runs[i].slot)
+		overlay(dst, from, c.wordsOf(&c.runs[i]), c.runs[i].slot)
 	}
 }
 
-// of returns the words of a run.
-func (c *lateColumn) of(r *lateRun) []uint64 { return c.words[r.off:][:r.n] }
+// wordsOf returns the words of a run.
+func (c *lateColumn) wordsOf(r *lateRun) []uint64 { return c.words[r.off:][:r.n] }
 
 // addAll appends the newer points of another one, which is not used again.
 func (l *lateRuns) addAll(newer *lateRuns) {
@@ -148,7 +148,7 @@ func (l *lateRuns) addAll(newer *lateRuns) {
 		to.words = append(to.words, from.words...)
 		l.size += 8*int64(len(from.words)) + lateRunBytes*int64(len(from.runs))
 	}
-	l.last = l.last.or(newer.last)
+	l.last = l.last.union(newer.last)
 	l.highest = max(l.highest, newer.highest)
 }
 

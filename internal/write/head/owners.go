@@ -13,7 +13,7 @@ type activity struct {
 	at  int64
 }
 
-func (a activity) or(b activity) activity { return activity{max(a.lsn, b.lsn), max(a.at, b.at)} }
+func (a activity) union(b activity) activity { return activity{max(a.lsn, b.lsn), max(a.at, b.at)} }
 
 // owners says which series have the columns of a group, and bounds when each of them was
 // written last. The view is read without a lock, and changed under the group's lock, as
@@ -31,14 +31,14 @@ func (o *owners) bind(col int, key []byte, bound activity, ids []metric.SeriesID
 	for i := range ids {
 		o.written[col+i] = bound
 	}
-	o.view.Store(o.columns().with(col, key, ids...))
+	o.view.Store(o.columns().withSeries(col, key, ids...))
 }
 
 // noteSealed remembers which columns a sealed block held.
 func (o *owners) noteSealed(t *sealedBlock, last activity) {
 	for col := range len(t.offs) - 1 {
 		if len(t.piece(col)) > 0 {
-			o.written[col] = o.written[col].or(last)
+			o.written[col] = o.written[col].union(last)
 		}
 	}
 }
@@ -47,27 +47,27 @@ func (o *owners) noteSealed(t *sealedBlock, last activity) {
 func (o *owners) noteLate(late *lateRuns) {
 	for col, c := range late.columns {
 		if c != nil {
-			o.written[col] = o.written[col].or(late.last)
+			o.written[col] = o.written[col].union(late.last)
 		}
 	}
 }
 
-// replayed reports whether a replay may meet a record of a column.
-func (o *owners) replayed(col int) bool { return o.written[col].lsn >= o.replayFrom }
+// mayReplay reports whether a replay may meet a record of a column.
+func (o *owners) mayReplay(col int) bool { return o.written[col].lsn >= o.replayFrom }
 
-// silent reports whether a column has a series all of whose records lie below
+// isSilent reports whether a column has a series all of whose records lie below
 // the replay position and whose last write was before the given time. Points in open
 // blocks are not known to it.
-func (o *owners) silent(col int, before int64) bool {
-	return !o.replayed(col) && o.written[col].at < before && o.columns().Has(col)
+func (o *owners) isSilent(col int, before int64) bool {
+	return !o.mayReplay(col) && o.written[col].at < before && o.columns().Has(col)
 }
 
-// committed raises the replay position and returns how many columns are gaps or silent.
-func (o *owners) committed(replayFrom uint64, before int64) (free int) {
+// noteCommit raises the replay position and returns how many columns are gaps or silent.
+func (o *owners) noteCommit(replayFrom uint64, before int64) (free int) {
 	o.replayFrom = max(o.replayFrom, replayFrom)
 	cols := o.columns()
 	for col := range cols.Len() {
-		if !cols.Has(col) || o.silent(col, before) {
+		if !cols.Has(col) || o.isSilent(col, before) {
 			free++
 		}
 	}
@@ -79,7 +79,7 @@ func (o *owners) committed(replayFrom uint64, before int64) (free int) {
 func (o *owners) takeSilent(before int64, width int, held *Mask) (gone Mask) {
 	for col := 0; col < o.columns().Len(); col += width {
 		last := col + width - 1
-		if o.silent(col, before) && o.silent(last, before) && !held.Has(col) && !held.Has(last) {
+		if o.isSilent(col, before) && o.isSilent(last, before) && !held.Has(col) && !held.Has(last) {
 			gone.Set(col)
 			gone.Set(last)
 		}
@@ -91,7 +91,7 @@ func (o *owners) takeSilent(before int64, width int, held *Mask) (gone Mask) {
 // release takes columns from their series.
 func (o *owners) release(gone *Mask) {
 	if !gone.Empty() {
-		o.view.Store(o.columns().without(gone))
+		o.view.Store(o.columns().withoutColumns(gone))
 	}
 }
 
@@ -105,13 +105,13 @@ func (g *Group) Bind(col int, key []byte, lsn uint64, now int64, ids ...metric.S
 	g.unflushed.unsettled = true
 }
 
-// Committed tells the group that no record below replayFrom will be replayed for it. It returns
+// NoteCommit tells the group that no record below replayFrom will be replayed for it. It returns
 // about how many columns would be free after Deactivate(before, …): those without a series,
 // and those of silent series. What open blocks hold is not looked at.
-func (g *Group) Committed(replayFrom uint64, before int64) (free int) {
+func (g *Group) NoteCommit(replayFrom uint64, before int64) (free int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.owners.committed(replayFrom, before)
+	return g.owners.noteCommit(replayFrom, before)
 }
 
 // Deactivate takes the columns from series whose last write was before a coarse time, if all
@@ -135,7 +135,7 @@ func (g *Group) Deactivate(before int64, width int,
 func (g *Group) takeSilent(before int64, width int) (gone Mask, cols *Columns) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	cols, held := g.Columns(), g.held()
+	cols, held := g.Columns(), g.heldColumns()
 	return g.owners.takeSilent(before, width, &held), cols
 }
 
@@ -151,19 +151,19 @@ func (g *Group) Release(col, width int) {
 	g.owners.release(&gone)
 }
 
-// Held returns the columns of which the group holds points, which may not be in a committed
+// HeldColumns returns the columns of which the group holds points, which may not be in a committed
 // segment.
-func (g *Group) Held() Mask {
+func (g *Group) HeldColumns() Mask {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
-	return g.held()
+	return g.heldColumns()
 }
 
-// held is Held under the lock.
-func (g *Group) held() (held Mask) {
-	for _, b := range g.unflushed.both() {
-		b.held(&held)
+// heldColumns is HeldColumns under the lock.
+func (g *Group) heldColumns() (held Mask) {
+	for _, b := range g.unflushed.batches() {
+		b.addHeld(&held)
 	}
-	g.blocks.held(&held)
+	g.blocks.addHeld(&held)
 	return held
 }

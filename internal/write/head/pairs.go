@@ -9,14 +9,14 @@ import (
 // what belongs to it. They are written together or not at all, and are counted
 // as one point. A value that is unset takes the other word along. Nothing belongs to a stale
 // marker: its other word is unset, and leaves that of a value as it is.
-func (w *writing) pairs(run Write) {
+func (w *writeState) pairs(run Write) {
 	words, slot, c := run.Words, run.Slot, w.counts
 	for len(words) > 0 {
 		n := len(words)
 		if run.Down {
 			n = min(n, 2*w.blocks.rowsFrom(slot))
 		}
-		if b := w.blocks.at(slot); b == nil {
+		if b := w.blocks.blockAt(slot); b == nil {
 			if run.Down {
 				n = min(n, 2*w.blocks.lateSlots(slot))
 			}
@@ -39,7 +39,7 @@ func (b *block) putPairs(w Write, c *account.Counts) {
 	if w.Down {
 		next, last = Width, w.Slot+int64(len(w.Words)/2)-1
 	}
-	b.wrote(w.Slot, last)
+	b.markWritten(w.Slot, last)
 	row := int(w.Slot - b.start)
 	if b.table != nil {
 		b.table.putPairs(row*Width+w.Column, next, w.Words, c)

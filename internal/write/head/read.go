@@ -92,14 +92,14 @@ func (g *Group) Chunks(col int, id metric.SeriesID, from, past int64, dst []int6
 	if !g.Columns().owns(id, col) {
 		return dst, false
 	}
-	for _, b := range g.unflushed.both() {
+	for _, b := range g.unflushed.batches() {
 		dst = b.appendChunks(dst, col, g.blocks.height, from, past)
 	}
 	return g.blocks.appendChunks(dst, from, past), true
 }
 
-// Held is a series and its column, and whether Holds found a point of it.
-type Held struct {
+// SeriesPresence is a series and its column, and whether Holds found a point of it.
+type SeriesPresence struct {
 	ID  metric.SeriesID
 	Col int
 	Has bool
@@ -108,7 +108,7 @@ type Held struct {
 // Holds sets Has of each series of which the group certainly holds a value in the slots [from,
 // past). It looks at whole sealed blocks and at open ones, the newest slot first, and decodes
 // nothing.
-func (g *Group) Holds(list []Held, from, past int64) {
+func (g *Group) Holds(list []SeriesPresence, from, past int64) {
 	g.mu.RLock()
 	defer g.mu.RUnlock()
 	owners := g.Columns()
@@ -121,7 +121,7 @@ func (g *Group) Holds(list []Held, from, past int64) {
 
 // fetchHeld asks for what Holds reads first of each series: whose column it is, and the newest
 // cell.
-func (g *Group) fetchHeld(owners *Columns, list []Held, from, past int64) {
+func (g *Group) fetchHeld(owners *Columns, list []SeriesPresence, from, past int64) {
 	var b *block
 	row := 0
 	if len(g.blocks.open) > 0 {
@@ -151,7 +151,7 @@ func (g *Group) holds(col int, from, past int64) bool {
 			}
 		}
 	}
-	for _, batch := range g.unflushed.both() {
+	for _, batch := range g.unflushed.batches() {
 		for _, t := range batch.sealedBlocks {
 			if t.start >= from && t.start+g.blocks.height <= past && chunk.HasValues(t.piece(col)) {
 				return true

@@ -34,8 +34,8 @@ func newSealedBlock(m *sealedMemory, b *block, offs []uint32, data []byte, full 
 
 func (t *sealedBlock) bytes() int64 { return int64(len(t.mem)) }
 
-// held adds the columns that have anything.
-func (t *sealedBlock) held(held *Mask) {
+// addHeld adds the columns that have anything.
+func (t *sealedBlock) addHeld(held *Mask) {
 	for col := range len(t.offs) - 1 {
 		if len(t.piece(col)) > 0 {
 			held.Set(col)
@@ -110,7 +110,7 @@ func (g *Group) replace(b *block, t *sealedBlock) (sealedBytes int64) {
 		sealedBytes = t.bytes()
 		g.owners.noteSealed(t, activity{b.lastLSN, b.lastWrite})
 	}
-	g.blocks.sealed(b)
+	g.blocks.removeSealed(b)
 	g.sealed.Broadcast()
 	return sealedBytes
 }

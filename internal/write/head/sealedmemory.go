@@ -100,8 +100,8 @@ func (m *sealedMemory) release() {
 	}
 }
 
-// unused returns the bytes of memory that are no sealed block's.
-func (m *sealedMemory) unused() int64 {
+// unusedBytes returns the bytes of memory that are no sealed block's.
+func (m *sealedMemory) unusedBytes() int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.taken - m.used

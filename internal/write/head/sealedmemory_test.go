@@ -59,7 +59,7 @@ func TestSealedMemory(t *testing.T) {
 				all = append(all, h)
 				used += int64(len(mem))
 			}
-			if m.used != used || m.unused() < 0 {
+			if m.used != used || m.unusedBytes() < 0 {
 				t.Fatalf("%d bytes in use, want %d; %d are taken", m.used, used, m.taken)
 			}
 		}

@@ -37,7 +37,7 @@ func (w *twins) write(run Write) {
 	w.lsn++
 	run.Pairs = w.pairs
 	var counts [2]account.Counts
-	var applied [2]Applied
+	var applied [2]WriteResult
 	for i, g := range []*Group{w.tables, w.rows} {
 		run.Epoch = g.Columns().Epoch()
 		a, err := g.Apply(run, int64(w.lsn), func(c *account.Counts) (uint64, error) {
@@ -134,10 +134,10 @@ func (w *twins) forget() {
 	}
 	idle := rapid.Bool().Draw(w.t, "idle")
 	before := w.tables.Columns()
-	var got [2]Deleted
+	var got [2]DeletedCounts
 	var gone [2]Mask
 	for i, g := range []*Group{w.tables, w.rows} {
-		if g.Held() != w.rows.Held() {
+		if g.HeldColumns() != w.rows.HeldColumns() {
 			w.t.Fatal("they hold points of different columns")
 		}
 		var err error

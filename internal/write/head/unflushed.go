@@ -48,9 +48,9 @@ func (b *batch) chunks() (n int64) {
 	return n + int64(most) + b.late.chunks()
 }
 
-// copied returns about how many bytes of the batch a flush copies: the late points, and
+// copiedBytes returns about how many bytes of the batch a flush copies: the late points, and
 // the sealed blocks that share their chunks with others.
-func (b *batch) copied() (n int64) {
+func (b *batch) copiedBytes() (n int64) {
 	for i, t := range b.sealedBlocks {
 		same := func(o int) bool {
 			return o >= 0 && o < len(b.sealedBlocks) &&
@@ -63,12 +63,12 @@ func (b *batch) copied() (n int64) {
 	return n + b.late.bytes()
 }
 
-// held adds the columns of which the batch has points.
-func (b *batch) held(held *Mask) {
+// addHeld adds the columns of which the batch has points.
+func (b *batch) addHeld(held *Mask) {
 	for _, t := range b.sealedBlocks {
-		t.held(held)
+		t.addHeld(held)
 	}
-	b.late.held(held)
+	b.late.addHeld(held)
 }
 
 // appendChunks appends the numbers of the chunks in which the batch may have slots of
@@ -95,13 +95,13 @@ func (b *batch) drop(m *Mask) (words int64) {
 	return words + b.late.drop(m)
 }
 
-// unflushed is what a group holds besides its blocks until a committed segment has it,
+// flushState is what a group holds besides its blocks until a committed segment has it,
 // and what the group knows of its flushes. Its methods are called under the group's lock.
 // Between two calls
 //
 //   - everything that waits is newer than what is being flushed;
 //   - the memory of sealed blocks belongs to waiting or to captured, never to both.
-type unflushed struct {
+type flushState struct {
 	memory *sealedMemory
 
 	waiting  batch          // for the next flush
@@ -112,12 +112,12 @@ type unflushed struct {
 	unsettled         bool  // the group has columns whose older points it may not have flushed itself
 }
 
-func newUnflushed(arena *Arena) unflushed {
-	return unflushed{memory: &arena.sealedBlocks, settled: -1, settling: -1, unsettled: true}
+func newUnflushed(arena *Arena) flushState {
+	return flushState{memory: &arena.sealedBlocks, settled: -1, settling: -1, unsettled: true}
 }
 
 // begin gives what waits to a flush and returns it.
-func (u *unflushed) begin() Capture {
+func (u *flushState) begin() Capture {
 	u.flushing, u.waiting = u.waiting, batch{}
 	u.captured = u.flushing.sealedBlocks
 	took := batch{sealedBlocks: slices.Clone(u.captured), late: u.flushing.late}
@@ -130,7 +130,7 @@ func (u *unflushed) begin() Capture {
 }
 
 // end drops what the flush took and returns its bytes.
-func (u *unflushed) end() (sealedBlocks, late int64) {
+func (u *flushState) end() (sealedBlocks, late int64) {
 	sealedBlocks, late = u.flushing.bytes()
 	u.memory.freeAll(u.captured)
 	u.flushing, u.captured = batch{}, nil
@@ -139,7 +139,7 @@ func (u *unflushed) end() (sealedBlocks, late int64) {
 }
 
 // abort puts back what the flush took. That of a dead group is dropped.
-func (u *unflushed) abort(dead bool) {
+func (u *flushState) abort(dead bool) {
 	if dead {
 		u.memory.freeAll(u.captured)
 	}
@@ -152,7 +152,7 @@ func (u *unflushed) abort(dead bool) {
 
 // clear drops everything and returns the bytes of that. A flush under way goes on reading
 // what it captured.
-func (u *unflushed) clear() (sealedBlocks, late int64) {
+func (u *flushState) clear() (sealedBlocks, late int64) {
 	sealedBlocks, late = u.bytes()
 	u.memory.freeAll(u.waiting.sealedBlocks)
 	u.waiting, u.flushing = batch{}, batch{}
@@ -160,13 +160,13 @@ func (u *unflushed) clear() (sealedBlocks, late int64) {
 }
 
 // bytes returns the memory of all sealed blocks and of all late points.
-func (u *unflushed) bytes() (sealedBlocks, late int64) {
-	for _, b := range u.both() {
+func (u *flushState) bytes() (sealedBlocks, late int64) {
+	for _, b := range u.batches() {
 		s, l := b.bytes()
 		sealedBlocks, late = sealedBlocks+s, late+l
 	}
 	return sealedBlocks, late
 }
 
-// both returns what is being flushed and what waits: the order of the writes.
-func (u *unflushed) both() [2]*batch { return [2]*batch{&u.flushing, &u.waiting} }
+// batches returns what is being flushed and what waits: the order of the writes.
+func (u *flushState) batches() [2]*batch { return [2]*batch{&u.flushing, &u.waiting} }

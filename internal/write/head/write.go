@@ -22,7 +22,7 @@ type Write struct {
 // Slots returns the lowest and the highest slot of a write.
 func (w *Write) Slots() (first, last int64) {
 	if len(w.Runs) == 0 {
-		return w.Slot, w.past() - 1
+		return w.Slot, w.endSlot() - 1
 	}
 	first, last = w.Runs[0].Slot, w.Runs[0].Slot
 	for i := range w.Runs {
@@ -31,8 +31,8 @@ func (w *Write) Slots() (first, last int64) {
 	return first, last
 }
 
-// past returns the slot behind the last one of a write that is one run.
-func (w *Write) past() int64 {
+// endSlot returns the slot behind the last one of a write that is one run.
+func (w *Write) endSlot() int64 {
 	switch {
 	case !w.Down:
 		return w.Slot + 1
@@ -54,14 +54,14 @@ type Run struct {
 // cells. c says what became of the points, and is valid during the call.
 type Log func(c *account.Counts) (lsn uint64, err error)
 
-// writing is a write under way. Its points go to the cells of blocks or to the late
+// writeState is a write under way. Its points go to the cells of blocks or to the late
 // points. It remembers which of both it reached, because their position in the log is
 // known only after the record was appended. It lives under the group's lock and on the
 // stack.
-type writing struct {
+type writeState struct {
 	blocks *blocks
 	late   *lateRuns
-	ahead  *ahead
+	ahead  *prefetchHint
 	counts *account.Counts
 
 	reached     *block // the usual case without a slice
@@ -69,7 +69,7 @@ type writing struct {
 	reachedLate bool
 }
 
-func (w *writing) reach(b *block) {
+func (w *writeState) reach(b *block) {
 	if w.reached == nil {
 		w.reached = b
 	} else if w.reached != b && !slices.Contains(w.more, b) {
@@ -77,14 +77,14 @@ func (w *writing) reach(b *block) {
 	}
 }
 
-func (w *writing) reachLate(slot int64) {
+func (w *writeState) reachLate(slot int64) {
 	w.reachedLate = true
 	w.late.highest = max(w.late.highest, slot)
 }
 
-// logged notes the position of the record, and closes the blocks that are over with it.
+// noteLogged notes the position of the record, and closes the blocks that are over with it.
 // bound is the number of columns that have a series.
-func (w *writing) logged(lsn uint64, now int64, bound int) {
+func (w *writeState) noteLogged(lsn uint64, now int64, bound int) {
 	for _, b := range w.more {
 		b.timestamp(lsn, now)
 	}
@@ -101,8 +101,8 @@ func (w *writing) logged(lsn uint64, now int64, bound int) {
 }
 
 // row stores a run along a row.
-func (w *writing) row(run Write) {
-	b := w.blocks.at(run.Slot)
+func (w *writeState) row(run Write) {
+	b := w.blocks.blockAt(run.Slot)
 	if b == nil {
 		w.reachLate(run.Slot)
 		for i, word := range run.Words {
@@ -111,7 +111,7 @@ func (w *writing) row(run Write) {
 		return
 	}
 	w.reach(b)
-	b.wrote(run.Slot, run.Slot)
+	b.markWritten(run.Slot, run.Slot)
 	row, before := int(run.Slot-b.start), w.counts.Accepted
 	if w.blocks.inTable(b, len(run.Words)) {
 		b.table.put(row*Width+run.Column, 1, run.Words, w.counts)
@@ -124,18 +124,18 @@ func (w *writing) row(run Write) {
 	b.set += int(w.counts.Accepted - before)
 }
 
-// down stores a run down a column.
-func (w *writing) down(run Write) {
+// writeColumn stores a run down a column.
+func (w *writeState) writeColumn(run Write) {
 	words, slot := run.Words, run.Slot
 	for len(words) > 0 {
 		n := min(len(words), w.blocks.rowsFrom(slot))
-		if b := w.blocks.at(slot); b == nil {
+		if b := w.blocks.blockAt(slot); b == nil {
 			n = min(n, w.blocks.lateSlots(slot))
 			w.reachLate(slot + int64(n) - 1)
 			w.late.addRun(run.Column, slot, words[:n], w.counts)
 		} else {
 			w.reach(b)
-			b.wrote(slot, slot+int64(n)-1)
+			b.markWritten(slot, slot+int64(n)-1)
 			row, before := int(slot-b.start), w.counts.Accepted
 			if w.blocks.inTable(b, n) {
 				b.table.put(row*Width+run.Column, Width, words[:n], w.counts)

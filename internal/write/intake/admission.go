@@ -23,10 +23,10 @@ func (in *Intake) Admission(info buckets.Info, stale bool) (Admission, error) {
 }
 
 // Slots returns the slots [lo, hi) that are taken now.
-func (a Admission) Slots() (lo, hi uint64) { return a.o.Columns.Admitted(a.b) }
+func (a Admission) Slots() (lo, hi uint64) { return a.o.Columns.AdmittedSlots(a.b) }
 
-// Gone reports whether the bucket was deleted.
-func (a Admission) Gone() bool {
+// IsDeleted reports whether the bucket was deleted.
+func (a Admission) IsDeleted() bool {
 	_, err := a.o.Buckets.Of(a.b.Info())
 	return err != nil
 }
@@ -38,7 +38,7 @@ func (a Admission) DiskFull() bool { return a.o.Pressure.DiskFull() }
 // once: false refuses its points as overload.
 func (a Admission) Wait(never bool) bool {
 	if never {
-		return !a.o.Pressure.Full()
+		return !a.o.Pressure.IsFull()
 	}
 	a.o.Pressure.Wait()
 	return true
@@ -51,7 +51,7 @@ func (a Admission) Point(key []byte, slot, raw, timestamp, lo, hi uint64) (word,
 	if word, ok = normalize(raw, a.stale); !ok {
 		return 0, 0, account.BadType, false
 	}
-	if refused, outside := outside(key, slot, lo, hi); outside {
+	if refused, outside := refusalReason(key, slot, lo, hi); outside {
 		return 0, 0, refused, false
 	}
 	if a.b.HPTS && word > point.Stale {
@@ -62,8 +62,8 @@ func (a Admission) Point(key []byte, slot, raw, timestamp, lo, hi uint64) (word,
 	return word, timestampWord, 0, true
 }
 
-// outside says why a point is refused whatever its value is.
-func outside(key []byte, slot, lo, hi uint64) (account.Reason, bool) {
+// refusalReason says why a point is refused whatever its value is.
+func refusalReason(key []byte, slot, lo, hi uint64) (account.Reason, bool) {
 	switch {
 	case len(key) == 0:
 		return account.EmptyName, true

@@ -39,11 +39,11 @@ func (b *buffer) add(word uint64) {
 // room is where the next words of the run come.
 func (b *buffer) room() []uint64 { return b.words[b.before+b.runLen:] }
 
-// full reports whether another run has no room behind those that have ended.
-func (b *buffer) full() bool { return b.before > head.Width }
+// isFull reports whether another run has no room behind those that have ended.
+func (b *buffer) isFull() bool { return b.before > head.Width }
 
-// pending reports whether there are points.
-func (b *buffer) pending() bool { return b.runLen > 0 || len(b.runs) > 0 }
+// hasPoints reports whether there are points.
+func (b *buffer) hasPoints() bool { return b.runLen > 0 || len(b.runs) > 0 }
 
 // endRun ends the run that goes on.
 func (b *buffer) endRun() {

@@ -19,8 +19,8 @@ import (
 
 // Replay puts what the log has of earlier points into memory, after a start.
 type Replay interface {
-	// Behind reports whether there is anything left to replay.
-	Behind() bool
+	// HasPending reports whether there is anything left to replay.
+	HasPending() bool
 	// Group returns when all points of a group are in memory.
 	Group(ctx context.Context, group uint32) error
 	// All returns when all points are.
@@ -65,9 +65,9 @@ func (in *Intake) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, 
 	return in.o.EnsureBucket(name, form)
 }
 
-// Recent returns the series that senders brought in the present hour of the clock and in the one
-// before, since the store was opened.
-func (in *Intake) Recent() series.Recent { return in.o.Columns.Recent() }
+// RecentSeries returns the series that senders brought in the present hour of the clock and in the
+// one before, since the store was opened.
+func (in *Intake) RecentSeries() series.RecentSeries { return in.o.Columns.RecentSeries() }
 
 // Open starts a session.
 func (in *Intake) Open(info buckets.Info, how write.Options) (write.Stream, error) {

@@ -46,7 +46,7 @@ type replay struct {
 	groups map[uint32]int // that were asked for
 }
 
-func (r *replay) Behind() bool { return r.behind }
+func (r *replay) HasPending() bool { return r.behind }
 
 func (r *replay) Group(_ context.Context, group uint32) error {
 	r.groups[group]++
@@ -99,7 +99,7 @@ func open(t fataler) *node {
 		NewSeries: func() {},
 	})
 	b := columns.NewBucket(buckets.Info{ID: 7, Name: "b", Resolution: 1000, PPF: 604800, TTL: 3600},
-		60, arenas.Of(60))
+		60, arenas.ArenaFor(60))
 	registry.Add(b)
 	sealers := backpressure.NewSealers(pressure)
 	sealers.Start()
@@ -150,7 +150,7 @@ func TestPointsInRandomOrderShareRecords(t *testing.T) {
 	for _, i := range order {
 		x.Point(key(i), epoch+1, point.FromInt(2))
 	}
-	if !x.Pending() {
+	if !x.HasPending() {
 		t.Error("nothing is pending")
 	}
 	if _, err := x.Commit(); err != nil {
@@ -159,8 +159,8 @@ func TestPointsInRandomOrderShareRecords(t *testing.T) {
 	if n := n.log.Stats().Records - before; n > 8 {
 		t.Errorf("%d points of 4 groups made %d records", len(order), n)
 	}
-	if free := len(n.sets.free); x.Pending() || free != 1 || n.Bytes() != setCost {
-		t.Errorf("pending %t; %d sets of %d bytes are free, want one", x.Pending(), free, n.Bytes())
+	if free := len(n.sets.free); x.HasPending() || free != 1 || n.Bytes() != setCost {
+		t.Errorf("pending %t; %d sets of %d bytes are free, want one", x.HasPending(), free, n.Bytes())
 	}
 }
 
@@ -169,7 +169,7 @@ func TestPointsInRandomOrderShareRecords(t *testing.T) {
 func TestSessionsWithoutASet(t *testing.T) {
 	n := open(t)
 	defer n.close()
-	var held []*unpredicted
+	var held []*unpredictedPoints
 	for l := n.sets.take(); l != nil; l = n.sets.take() {
 		held = append(held, l)
 	}

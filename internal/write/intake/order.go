@@ -132,7 +132,7 @@ func (x *Session) keep(key []byte, slot, word uint64) bool {
 
 // add adds a point to the unpredicted ones, of which there is a set.
 func (x *Session) add(key []byte, slot, word uint64) {
-	if x.unpredicted.full(key, slot) {
+	if x.unpredicted.isFull(key, slot) {
 		x.storeUnpredicted()
 	}
 	due := slot + uint64(x.storer.b.Height)

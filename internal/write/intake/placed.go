@@ -7,14 +7,14 @@ import (
 	"dalmatiner/internal/write/columns"
 )
 
-// Placed is series of a bucket whose columns were found: who sends a point of each of them again
-// and again spares the names. It is not for concurrent use.
-type Placed struct{ pieces []piece }
+// SeriesColumns is series of a bucket whose columns were found: who sends a point of each of them
+// again and again spares the names. It is not for concurrent use.
+type SeriesColumns struct{ pieces []piece }
 
-// piece is consecutive series of a Placed that have consecutive columns of a group.
+// piece is consecutive series of a SeriesColumns that have consecutive columns of a group.
 type piece struct {
 	columns.Position     // of the first one
-	from, past       int // of Placed
+	from, past       int // of SeriesColumns
 }
 
 // Place finds the columns of series, by their keys, which are only read during the call. Those that
@@ -24,7 +24,7 @@ func (x *Session) Place(keys [][]byte) *Placed {
 	if x.storer.width != 1 {
 		return nil
 	}
-	p := new(Placed)
+	p := new(SeriesColumns)
 	for i, key := range keys {
 		at, ok := x.storer.o.Columns.Locate(x.storer.b.SeriesID(key), key)
 		if !ok || len(key) == 0 {
@@ -49,9 +49,9 @@ func (p *piece) goesOn(i int, at columns.Position) bool {
 // Row takes a point in a slot of each of consecutive series of p, the first of which is number
 // from. The words are as they are stored, none is unset. It is false, and takes nothing, where one
 // of them was left out or columns have lost their series since: Place finds those of now.
-func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
+func (x *Session) Row(p *SeriesColumns, from int, slot uint64, words []uint64) bool {
 	past := from + len(words)
-	pieces := p.of(from, past)
+	pieces := p.piecesOf(from, past)
 	if pieces == nil {
 		return false
 	}
@@ -71,9 +71,9 @@ func (x *Session) Row(p *Placed, from int, slot uint64, words []uint64) bool {
 	return true
 }
 
-// of returns the pieces of the series from one number to another: nil, if not all have the columns
-// that were found.
-func (p *Placed) of(from, past int) []piece {
+// piecesOf returns the pieces of the series from one number to another: nil, if not all have the
+// columns that were found.
+func (p *SeriesColumns) piecesOf(from, past int) []piece {
 	first, _ := slices.BinarySearchFunc(p.pieces, from, func(c piece, from int) int {
 		return cmp.Compare(c.past, from+1)
 	})

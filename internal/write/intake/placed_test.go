@@ -106,9 +106,9 @@ func TestRowsOfLostColumns(t *testing.T) {
 	x := n.session(t, write.Options{})
 	keys := [][]byte{key(0), key(1), key(2), nil, key(3)}
 	words := []uint64{point.FromInt(7), point.FromInt(8), point.FromInt(9), 0, 0}
-	refused := func(what string, p *Placed, from, past int) {
+	refused := func(what string, p *SeriesColumns, from, past int) {
 		t.Helper()
-		if x.Row(p, from, epoch+1, words[from:past]) || x.Pending() {
+		if x.Row(p, from, epoch+1, words[from:past]) || x.HasPending() {
 			t.Error("a row was taken with a series that " + what)
 		}
 	}

@@ -19,10 +19,10 @@ type Session struct {
 	position columns.Position // the predicted next column
 	other    columns.Position // what followed before the sender jumped elsewhere
 
-	misses      int          // points since the last one that was predicted
-	unpredicted *unpredicted // points that were not, and are looked up together
-	sets        *sets        // where it comes from
-	buffer      buffer       // points that were
+	misses      int                // points since the last one that was predicted
+	unpredicted *unpredictedPoints // points that were not, and are looked up together
+	sets        *sets              // where it comes from
+	buffer      buffer             // points that were
 
 	storer     storer   // stores both
 	entry      []uint64 // with several points
@@ -97,7 +97,7 @@ func (x *Session) Append(points []write.Point) {
 		if p := &points[i]; x.storer.width == 1 || p.Time == 0 {
 			x.Point(p.Key, p.Slot, p.Word)
 		} else {
-			x.Timestamped(p.Key, p.Slot, p.Word, p.Time)
+			x.TimestampedPoint(p.Key, p.Slot, p.Word, p.Time)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func (k *storer) slots() (lo, hi uint64) {
 	if k.copies {
 		return 0, buckets.MaxSlot
 	}
-	return k.o.Columns.Admitted(k.b)
+	return k.o.Columns.AdmittedSlots(k.b)
 }
 
 func (k *storer) normalize(raw uint64) (w uint64, ok bool) { return normalize(raw, k.stale) }
@@ -74,7 +74,7 @@ func (k *storer) commit() (wal.LSN, error) {
 			k.refused = account.Counts{}
 		}
 	}
-	return k.writer.Last(), k.err
+	return k.writer.LastLSN(), k.err
 }
 
 // points are n points of a series in consecutive slots, as they came.
@@ -135,21 +135,21 @@ func (k *storer) locate(key []byte, points points) (p columns.Position, ok bool)
 // define creates a series and gives it a column. The error says why it has none.
 func (k *storer) define(id metric.SeriesID, key []byte) (columns.Position, error) {
 	o := k.o
-	if k.neverWait && o.Pressure.Full() {
+	if k.neverWait && o.Pressure.IsFull() {
 		return columns.Position{}, errOverload
 	}
 	o.Pressure.Wait()
 	if o.Pressure.DiskFull() {
 		return columns.Position{}, errDiskFull
 	}
-	if k.neverWait && o.Replay.Behind() {
+	if k.neverWait && o.Replay.HasPending() {
 		return columns.Position{}, errOverload
 	}
 	if err := o.Replay.All(context.Background()); err != nil {
 		return columns.Position{}, err
 	}
 	p, lsn, err := k.filler.Define(id, key)
-	k.writer.Defined(lsn)
+	k.writer.NoteDefinition(lsn)
 	return p, err
 }
 
@@ -242,7 +242,7 @@ func (k *storer) apply(g *head.Group, w head.Write) bool {
 	if k.err != nil {
 		return true
 	}
-	if k.neverWait && o.Pressure.Full() {
+	if k.neverWait && o.Pressure.IsFull() {
 		k.refuse(account.Overload, k.points(w.Words))
 		return true
 	}
@@ -257,7 +257,7 @@ func (k *storer) apply(g *head.Group, w head.Write) bool {
 	first, last := w.Slots()
 	k.b.Reach.Raise(last)
 	a, err := k.writer.Write(g, &w)
-	o.Sealers.Applied(g, a)
+	o.Sealers.HandleWrite(g, a)
 	switch {
 	case err != nil:
 		k.err = err
@@ -267,7 +267,7 @@ func (k *storer) apply(g *head.Group, w head.Write) bool {
 		return false
 	default:
 		k.totals.Received += k.points(w.Words)
-		if k.b.Reach.Unnoted(first) {
+		if k.b.Reach.NeedsNote(first) {
 			k.err = o.NoteLate(k.b, first)
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // TimestampedSize is the size of a point with its timestamp, in bytes.
 const TimestampedSize = 2 * point.Size
 
-// Timestamped is Point for a point with a timestamp in nanoseconds. A bucket without
+// TimestampedPoint is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
 func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 	if x.storer.width == 1 {
@@ -53,7 +53,7 @@ func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
 // first reason that holds.
 func (k *storer) refuseTimestamp(key []byte, slot uint64) {
 	lo, hi := k.slots()
-	reason, ok := outside(key, slot, lo, hi)
+	reason, ok := refusalReason(key, slot, lo, hi)
 	if !ok {
 		reason = account.BadTimestamp
 	}
@@ -61,7 +61,7 @@ func (k *storer) refuseTimestamp(key []byte, slot uint64) {
 }
 
 // TimestampedPoints takes consecutive points of one metric, TimestampedSize bytes each:
-// the value, then the timestamp. Unlike Timestamped it needs a bucket with
+// the value, then the timestamp. Unlike TimestampedPoint it needs a bucket with
 // timestamps.
 func (x *Session) TimestampedPoints(key []byte, slot uint64, data []byte) {
 	if n := len(data) / TimestampedSize; n > 1 {
@@ -70,7 +70,7 @@ func (x *Session) TimestampedPoints(key []byte, slot uint64, data []byte) {
 			return binary.BigEndian.Uint64(pair), binary.BigEndian.Uint64(pair[point.Size:])
 		}})
 	} else if n == 1 {
-		x.Timestamped(key, slot, binary.BigEndian.Uint64(data),
+		x.TimestampedPoint(key, slot, binary.BigEndian.Uint64(data),
 			binary.BigEndian.Uint64(data[point.Size:]))
 	}
 }

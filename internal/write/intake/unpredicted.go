@@ -25,7 +25,7 @@ const (
 	// maxSets is how many sessions have such points at a time; others look up
 	// point by point.
 	maxSets = 32
-	setCost = maxUnpredictedNames + int64(unsafe.Sizeof(unpredicted{})) +
+	setCost = maxUnpredictedNames + int64(unsafe.Sizeof(unpredictedPoints{})) +
 		maxUnpredicted*int64(
 			unsafe.Sizeof(unpredictedPoint{})+unsafe.Sizeof(unpredictedGroup{})+unsafe.Sizeof(
 				head.Run{})+2*8)
@@ -37,14 +37,14 @@ const (
 	slotBits = 22
 )
 
-// unpredicted are points of a session whose columns were not predicted. Their names are
+// unpredictedPoints are points of a session whose columns were not predicted. Their names are
 // looked up together, and those of one group are stored by one write: a look-up, a
 // lock and a log record for each would cost more than twice as much.
 //
 // The order of a session's points matters for those of one series in one slot, and
 // is kept: what was buffered is stored behind the unpredicted points of its slots. These
 // all came before, since one that comes later has it stored first.
-type unpredicted struct {
+type unpredictedPoints struct {
 	names  []byte
 	points []unpredictedPoint
 	lo, hi uint64 // their slots
@@ -78,12 +78,12 @@ type unpredictedPoint struct {
 // at a time.
 type sets struct {
 	mu   sync.Mutex
-	free []*unpredicted
+	free []*unpredictedPoints
 	made int
 }
 
 // take returns a set, or nil when all are in use.
-func (s *sets) take() *unpredicted {
+func (s *sets) take() *unpredictedPoints {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if n := len(s.free); n > 0 {
@@ -95,10 +95,10 @@ func (s *sets) take() *unpredicted {
 		return nil
 	}
 	s.made++
-	return new(unpredicted)
+	return new(unpredictedPoints)
 }
 
-func (s *sets) giveBack(l *unpredicted) {
+func (s *sets) giveBack(l *unpredictedPoints) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.free = append(s.free, l)
@@ -111,16 +111,16 @@ func (s *sets) bytes() int64 {
 	return int64(s.made) * setCost
 }
 
-func (l *unpredicted) name(p *unpredictedPoint) []byte { return l.names[p.from:p.to:p.to] }
+func (l *unpredictedPoints) name(p *unpredictedPoint) []byte { return l.names[p.from:p.to:p.to] }
 
-// full reports whether a point has no place beside the others.
-func (l *unpredicted) full(key []byte, slot uint64) bool {
+// isFull reports whether a point has no place beside the others.
+func (l *unpredictedPoints) isFull(key []byte, slot uint64) bool {
 	far := len(l.points) > 0 && max(l.hi, slot)-min(l.lo, slot) >= 1<<slotBits
 	return far || len(l.points) == maxUnpredicted || len(l.names)+len(key) > maxUnpredictedNames
 }
 
 // add adds a point. due is the slot from which on what is stored makes it late.
-func (l *unpredicted) add(key []byte, slot, word, due uint64) {
+func (l *unpredictedPoints) add(key []byte, slot, word, due uint64) {
 	if len(l.points) == 0 {
 		l.lo, l.hi, l.due = slot, slot, math.MaxUint64
 	}
@@ -136,7 +136,7 @@ func (l *unpredicted) add(key []byte, slot, word, due uint64) {
 }
 
 // covers reports whether there are unpredicted points of slots like n from slot on.
-func (l *unpredicted) covers(slot, n uint64) bool {
+func (l *unpredictedPoints) covers(slot, n uint64) bool {
 	return l != nil && len(l.points) > 0 && slot <= l.hi && l.lo < slot+n
 }
 
@@ -188,7 +188,7 @@ func (l *unpredicted) locate(k *storer) (next columns.Position) {
 			if !ok {
 				continue
 			}
-			l.refs[i] = series.At(p.Group.ID, p.Column)
+			l.refs[i] = series.RefAt(p.Group.ID, p.Column)
 			next = columns.Position{Group: p.Group, Columns: p.Group.Columns(), Column: p.Column + 1}
 		}
 		l.sorted = append(l.sorted, l.sortKey(i))
@@ -200,7 +200,7 @@ func (l *unpredicted) locate(k *storer) (next columns.Position) {
 // last slots before others of its first, these would come behind its open blocks.
 // Those of a row are in the order of their columns, and those of a column in a slot
 // in that of their arrival.
-func (l *unpredicted) sortKey(i int) uint64 {
+func (l *unpredictedPoints) sortKey(i int) uint64 {
 	ref := l.refs[i]
 	row := uint64(ref.Group())<<slotBits | (l.points[i].slot - l.lo)
 	return row<<(8+unpredictedBits) | uint64(ref.Column())<<unpredictedBits | uint64(i)
@@ -210,8 +210,8 @@ func (l *unpredicted) sortKey(i int) uint64 {
 func sortedGroup(key uint64) uint32 { return uint32(key >> (slotBits + 8 + unpredictedBits)) }
 func number(key uint64) int         { return int(key & (maxUnpredicted - 1)) }
 
-// at returns a point and its column by a sort key.
-func (l *unpredicted) at(key uint64) (p *unpredictedPoint, col int) {
+// pointAt returns a point and its column by a sort key.
+func (l *unpredictedPoints) pointAt(key uint64) (p *unpredictedPoint, col int) {
 	i := number(key)
 	return &l.points[i], l.refs[i].Column()
 }
@@ -219,7 +219,7 @@ func (l *unpredicted) at(key uint64) (p *unpredictedPoint, col int) {
 // prefetch finds the groups of sorted points, and asks for all that is about to be
 // read of them, step by step: what leads to a name lies in four places, each of
 // which tells the next one.
-func (l *unpredicted) prefetch(groups *series.Groups) {
+func (l *unpredictedPoints) prefetch(groups *series.Groups) {
 	l.groups = l.groups[:0]
 	for i, n := range l.sorted {
 		id := sortedGroup(n)
@@ -260,7 +260,7 @@ func (l *unpredicted) storeGroup(k *storer, q *unpredictedGroup) {
 	}
 	l.runs, l.words = l.runs[:0], l.words[:0]
 	for _, n := range sorted {
-		p, col := l.at(n)
+		p, col := l.pointAt(n)
 		if !cols.Is(col, l.name(p)) {
 			k.storeOne(l.name(p), int64(p.slot), p.word)
 			continue

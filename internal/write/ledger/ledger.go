@@ -139,8 +139,9 @@ func (l *Ledger) CheckRoom() error {
 	return nil
 }
 
-// Headed calls fn in one moment of a flush, with what appends the record head + body to the log.
-func (l *Ledger) Headed(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
+// AppendHeaded calls fn in one moment of a flush, with what appends the record head + body to the
+// log.
+func (l *Ledger) AppendHeaded(fn func(put func(head, body []byte) (wal.LSN, error)) error) error {
 	l.commit.RLock()
 	defer l.commit.RUnlock()
 	return fn(l.log.AppendHeaded)

@@ -57,8 +57,8 @@ func open(t *testing.T, d *disk) *Ledger {
 	return l
 }
 
-// logged returns how many points the log counts, by bucket.
-func (d *disk) logged(t *testing.T, l *Ledger) map[uint64]uint64 {
+// countLogged returns how many points the log counts, by bucket.
+func (d *disk) countLogged(t *testing.T, l *Ledger) map[uint64]uint64 {
 	t.Helper()
 	if err := l.log.Sync(); err != nil {
 		t.Error(err)
@@ -77,8 +77,8 @@ func (d *disk) logged(t *testing.T, l *Ledger) map[uint64]uint64 {
 	return sum
 }
 
-// counted returns how many points the account has of a bucket.
-func counted(a *account.Account, bucket uint64) uint64 {
+// countOf returns how many points the account has of a bucket.
+func countOf(a *account.Account, bucket uint64) uint64 {
 	c := a.Total(bucket)
 	return c.Received()
 }
@@ -99,26 +99,26 @@ func TestRefusalsWaitForRoom(t *testing.T) {
 	refuse(7, false)
 	refuse(7, false)
 	refuse(8, false)
-	if n := counted(l.o.Account, 7); n != 6 {
+	if n := countOf(l.o.Account, 7); n != 6 {
 		t.Errorf("the account has %d points, want 6", n)
 	}
-	if n := counted(l.o.Account, account.DeletedBuckets); n != 3 {
+	if n := countOf(l.o.Account, account.DeletedBuckets); n != 3 {
 		t.Errorf("the account has %d points of deleted buckets, want 3", n)
 	}
 	l.LogRefusals()
-	if got := d.logged(t, l); len(got) != 0 {
+	if got := d.countLogged(t, l); len(got) != 0 {
 		t.Errorf("without room the log has refusals: %v", got)
 	}
 	d.free = reserve
 	l.Snapshot(func() {
-		if got := d.logged(t, l); got[7] != 6 || got[8] != 3 {
+		if got := d.countLogged(t, l); got[7] != 6 || got[8] != 3 {
 			t.Errorf("at a snapshot the log has %v, want 6 and 3", got)
 		}
 	})
 	d.full = false
 	refuse(7, true)
 	l.LogRefusals() // nothing waits any more
-	if got := d.logged(t, l); got[7] != 9 || got[8] != 3 {
+	if got := d.countLogged(t, l); got[7] != 9 || got[8] != 3 {
 		t.Errorf("the log has %v, want 9 and 3", got)
 	}
 }
@@ -153,7 +153,7 @@ func TestSnapshotsAgree(t *testing.T) {
 	var done sync.WaitGroup
 	for id := range uint32(3) {
 		done.Go(func() {
-			g := head.NewGroup(id, 7, 60, new(head.Arenas).Of(60), new(history.Journal))
+			g := head.NewGroup(id, 7, 60, new(head.Arenas).ArenaFor(60), new(history.Journal))
 			into := account.Counts{}
 			w := l.NewWriter(false, &into)
 			for slot := range int64(writes) {
@@ -165,9 +165,9 @@ func TestSnapshotsAgree(t *testing.T) {
 			}
 			refused := account.Counts{}
 			refused.Refused[account.Future] = 1
-			before := w.Last()
-			if err := w.Refuse(7, &refused); err != nil || w.Last() <= before {
-				t.Errorf("the last record is at %d behind one at %d: %v", w.Last(), before, err)
+			before := w.LastLSN()
+			if err := w.Refuse(7, &refused); err != nil || w.LastLSN() <= before {
+				t.Errorf("the last record is at %d behind one at %d: %v", w.LastLSN(), before, err)
 			}
 			if into.Received() != writes+1 || into.RefusedTotal() != 1 {
 				t.Errorf("of %d points and a refusal: %+v", writes, into)
@@ -186,12 +186,12 @@ func TestSnapshotsAgree(t *testing.T) {
 		default:
 		}
 		l.Snapshot(func() {
-			if got, want := counted(l.o.Account, 7), d.logged(t, l)[7]; got != want {
+			if got, want := countOf(l.o.Account, 7), d.countLogged(t, l)[7]; got != want {
 				t.Errorf("the account has %d points, the log %d", got, want)
 			}
 		})
 	}
-	if n := counted(l.o.Account, 7); n != 3*(writes+1) {
+	if n := countOf(l.o.Account, 7); n != 3*(writes+1) {
 		t.Errorf("the account has %d points of %d", n, 3*(writes+1))
 	}
 }

@@ -31,7 +31,7 @@ func (l *Ledger) NewWriter(ofCopies bool, into *account.Counts) Writer {
 // Write stores points in a group, logs them and counts them, in one moment of a flush.
 // Where the group says that it is dead or the write stale, nothing of this was done. An
 // error is that of the log.
-func (w *Writer) Write(g *head.Group, what *head.Write) (head.Applied, error) {
+func (w *Writer) Write(g *head.Group, what *head.Write) (head.WriteResult, error) {
 	l := w.l
 	minute := l.minute()
 	l.commit.RLock()
@@ -60,16 +60,16 @@ func (w *Writer) Refuse(bucket uint64, c *account.Counts) error {
 	if err != nil {
 		return err
 	}
-	w.Defined(lsn)
+	w.NoteDefinition(lsn)
 	if w.into != nil {
 		w.into.Add(c)
 	}
 	return nil
 }
 
-// Defined notes the record at lsn, of a series of the sender; 0 is none.
-func (w *Writer) Defined(lsn wal.LSN) { w.last = max(w.last, lsn) }
+// NoteDefinition notes the record at lsn, of a series of the sender; 0 is none.
+func (w *Writer) NoteDefinition(lsn wal.LSN) { w.last = max(w.last, lsn) }
 
-// Last returns the position of the last record that stands for something of the sender, 0
+// LastLSN returns the position of the last record that stands for something of the sender, 0
 // where there is none.
-func (w *Writer) Last() wal.LSN { return w.last }
+func (w *Writer) LastLSN() wal.LSN { return w.last }

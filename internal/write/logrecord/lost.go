@@ -9,8 +9,8 @@ import (
 	"dalmatiner/internal/disk/wal"
 )
 
-// Lost is what the head says of a record with points that damage took from the log.
-type Lost struct {
+// LostRecord is what the head says of a record with points that damage took from the log.
+type LostRecord struct {
 	LSN uint64
 	Head
 	// Whole stands for all records in front of LSN of which nothing is known: what they may have
@@ -21,35 +21,35 @@ type Lost struct {
 // LostRecords returns the records with points that a replay reports as lost and whose points
 // no segment has: those at or above the replay position of their group in state. They have
 // the order of the log.
-func LostRecords(report *wal.Report, state *manifest.State) (out []Lost) {
+func LostRecords(report *wal.Report, state *manifest.State) (out []LostRecord) {
 	for _, l := range report.Lost {
 		if h, ok := ParseHead(l.Head); ok && uint64(l.LSN) >= state.ReplayPositionOf(h.Group) {
-			out = append(out, Lost{LSN: uint64(l.LSN), Head: h})
+			out = append(out, LostRecord{LSN: uint64(l.LSN), Head: h})
 		}
 	}
 	return out
 }
 
-// Overwritten has the lost records by group, in the order of the log. They may have
+// LostByGroup has the lost records by group, in the order of the log. They may have
 // overwritten slots of the group: what is known of these slots may not be what was sent last.
-type Overwritten map[uint32][]Lost
+type LostByGroup map[uint32][]LostRecord
 
 // ByGroup returns lost records, which have the order of the log, by group; nil for none.
-func ByGroup(records []Lost) Overwritten {
+func ByGroup(records []LostRecord) LostByGroup {
 	if len(records) == 0 {
 		return nil
 	}
-	o := make(Overwritten)
+	o := make(LostByGroup)
 	for _, l := range records {
 		o[l.Group] = append(o[l.Group], l)
 	}
 	return o
 }
 
-// Behind returns the lost records of a group above an LSN. The slice must not be written to.
-func (o Overwritten) Behind(group uint32, lsn uint64) []Lost {
+// After returns the lost records of a group above an LSN. The slice must not be written to.
+func (o LostByGroup) After(group uint32, lsn uint64) []LostRecord {
 	list := o[group]
-	i, _ := slices.BinarySearchFunc(list, lsn+1, func(l Lost, lsn uint64) int {
+	i, _ := slices.BinarySearchFunc(list, lsn+1, func(l LostRecord, lsn uint64) int {
 		return cmp.Compare(l.LSN, lsn)
 	})
 	return list[i:]
@@ -57,8 +57,11 @@ func (o Overwritten) Behind(group uint32, lsn uint64) []Lost {
 
 // AnyNames reports whether a slot lies between the lowest and the highest one of any of the
 // records.
-func AnyNames(records []Lost, slot int64) bool {
-	return slices.ContainsFunc(records, func(l Lost) bool { return l.First <= slot && slot <= l.Last })
+func AnyNames(records []LostRecord, slot int64) bool {
+	return slices.ContainsFunc(records, func(l LostRecord) bool {
+		return l.First <= slot &&
+			slot <= l.Last
+	})
 }
 
 // LostSlots is a range of slots of a group in which points of lost records were.
@@ -83,9 +86,9 @@ func (l *LostSlots) String() string {
 
 // LostRanges returns the slots of lost records, in the order of bucket, group and slot. Ranges
 // of one group that overlap or touch are one.
-func LostRanges(records []Lost) (out []LostSlots) {
+func LostRanges(records []LostRecord) (out []LostSlots) {
 	list := slices.Clone(records)
-	slices.SortStableFunc(list, func(a, b Lost) int {
+	slices.SortStableFunc(list, func(a, b LostRecord) int {
 		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.Group, b.Group),
 			cmp.Compare(a.First, b.First))
 	})

@@ -7,7 +7,7 @@ import (
 
 // Records of a group whose slots touch are one range.
 func TestLostRangesAreJoined(t *testing.T) {
-	records := []Lost{
+	records := []LostRecord{
 		{LSN: 10, Head: Head{Bucket: 1, Group: 2, Points: 3, First: 5, Last: 6}},
 		{LSN: 20, Head: Head{Bucket: 1, Group: 2, Points: 4, First: 7, Last: 7, Copies: true}},
 		{LSN: 30, Head: Head{Bucket: 1, Group: 2, Points: 1, First: 9, Last: 9}},

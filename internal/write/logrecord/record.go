@@ -264,9 +264,9 @@ func (f *reader) bucket(r *Record) {
 	f.Check(flags <= 1 && r.Info.Validate() == nil)
 }
 
-// Past returns the column behind the last one of which a Row, Column or Runs record has
+// EndColumn returns the column behind the last one of which a Row, Column or Runs record has
 // points. width is how many columns a metric of its bucket has: 2 with timestamps, else 1.
-func (r *Record) Past(width int) (past int) {
+func (r *Record) EndColumn(width int) (past int) {
 	switch r.Kind {
 	case Column:
 		return r.Column + width

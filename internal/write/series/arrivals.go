@@ -15,11 +15,11 @@ type Arrivals struct {
 	began int64 // unix ns
 	most  int64 // series of an hour; more are not remembered
 	hour  int64
-	of    [2]*arrived // in the hour, in the one before
+	of    [2]*hourArrivals // in the hour, in the one before
 }
 
-// arrived is the series that came in an hour.
-type arrived struct {
+// hourArrivals is the series that came in an hour.
+type hourArrivals struct {
 	index  Index
 	n      atomic.Int64
 	missed atomic.Bool // one that came was not remembered
@@ -38,7 +38,7 @@ func (a *Arrivals) Begin(now, bytes int64) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.began, a.hour, a.most = now, now/hourNS, bytes/(2*arrivalBytes)
-	a.of = [2]*arrived{new(arrived), new(arrived)}
+	a.of = [2]*hourArrivals{new(hourArrivals), new(hourArrivals)}
 }
 
 // Add notes that a series came at a time, in unix nanoseconds.
@@ -69,11 +69,11 @@ func (a *Arrivals) advance(hour int64) {
 	if a.of[0] == nil || hour <= a.hour {
 		return
 	}
-	last := new(arrived)
+	last := new(hourArrivals)
 	if hour == a.hour+1 {
 		last = a.of[0]
 	}
-	a.hour, a.of = hour, [2]*arrived{new(arrived), last}
+	a.hour, a.of = hour, [2]*hourArrivals{new(hourArrivals), last}
 }
 
 // Bytes returns the memory of it all.
@@ -88,19 +88,19 @@ func (a *Arrivals) Bytes() (n int64) {
 	return n
 }
 
-// Recent is the series that are new at a moment.
-type Recent struct {
+// RecentSeries is the series that are new at a moment.
+type RecentSeries struct {
 	Since  time.Time // what came before is not new
 	Missed bool      // there were too many to remember: others are new, too
-	of     []*arrived
+	of     []*hourArrivals
 }
 
-// Recent returns the series that came since the hour before that of now, in unix nanoseconds.
-func (a *Arrivals) Recent(now int64) Recent {
+// RecentSeries returns the series that came since the hour before that of now, in unix nanoseconds.
+func (a *Arrivals) RecentSeries(now int64) RecentSeries {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	from := now/hourNS - 1
-	r := Recent{Since: time.Unix(0, max(a.began, from*hourNS))}
+	r := RecentSeries{Since: time.Unix(0, max(a.began, from*hourNS))}
 	for age, of := range a.of {
 		if of != nil && a.hour-int64(age) >= from && of.n.Load() > 0 {
 			r.of = append(r.of, of)
@@ -111,7 +111,7 @@ func (a *Arrivals) Recent(now int64) Recent {
 }
 
 // Empty reports whether no series is new.
-func (r *Recent) Empty() bool { return len(r.of) == 0 }
+func (r *RecentSeries) Empty() bool { return len(r.of) == 0 }
 
 // Lookup is memory for HasAll.
 type Lookup struct {
@@ -122,7 +122,7 @@ type Lookup struct {
 const lookupMost = 512
 
 // HasAll says of each of up to 512 series whether it is new.
-func (r *Recent) HasAll(ids []metric.SeriesID, isNew []bool, memory *Lookup) {
+func (r *RecentSeries) HasAll(ids []metric.SeriesID, isNew []bool, memory *Lookup) {
 	clear(isNew)
 	for _, of := range r.of {
 		of.index.LookupAll(ids, memory.refs[:len(ids)], memory.order[:len(ids)])

@@ -9,7 +9,7 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-func (r *Recent) has(id metric.SeriesID) bool {
+func (r *RecentSeries) hasID(id metric.SeriesID) bool {
 	var isNew [1]bool
 	r.HasAll([]metric.SeriesID{id}, isNew[:], new(Lookup))
 	return isNew[0]
@@ -38,7 +38,7 @@ func TestArrivalsEqualAList(t *testing.T) {
 			}
 		}
 		now := highest + int64(rapid.IntRange(0, 3).Draw(t, "later"))
-		r := a.Recent(now * hourNS)
+		r := a.RecentSeries(now * hourNS)
 		want := 0
 		for i := range 61 {
 			is := false
@@ -49,7 +49,7 @@ func TestArrivalsEqualAList(t *testing.T) {
 			if is {
 				want++
 			}
-			if r.has(id(i)) != is {
+			if r.hasID(id(i)) != is {
 				t.Fatalf("series %d at hour %d: new is %v, of %v", i, now, !is, came)
 			}
 		}
@@ -73,12 +73,12 @@ func TestArrivalsAreBounded(t *testing.T) {
 	if got := a.Bytes(); got > bytes || got < bytes/4 {
 		t.Errorf("%d bytes, the limit is %d", got, bytes)
 	}
-	r := a.Recent(hourNS)
-	if !r.Missed || !r.has(metric.Series(1, key(0))) || !r.has(metric.Series(1, key(50_000))) ||
-		r.has(metric.Series(1, key(99_999))) {
+	r := a.RecentSeries(hourNS)
+	if !r.Missed || !r.hasID(metric.Series(1, key(0))) || !r.hasID(metric.Series(1, key(50_000))) ||
+		r.hasID(metric.Series(1, key(99_999))) {
 		t.Errorf("what came first is remembered, and that others came, too: %v", r.Missed)
 	}
-	if r = a.Recent(3 * hourNS); r.Missed || !r.Empty() {
+	if r = a.RecentSeries(3 * hourNS); r.Missed || !r.Empty() {
 		t.Errorf("hours later: %+v", r)
 	}
 }

@@ -2,11 +2,11 @@ package series
 
 import "encoding/binary"
 
-// Inactive holds the names of a bucket's series that have no column. They lie
+// InactiveNames holds the names of a bucket's series that have no column. They lie
 // one behind the other in pieces of memory without a pointer per series, so that
 // a known series costs its name, a length, 12 bytes here and its entry in the
 // index. The bucket's lock guards it.
-type Inactive struct {
+type InactiveNames struct {
 	pieces [][]byte
 	at     []uint64 // by number: place of the name, noName for a free number
 	left   []Ref    // by number: the column it had last, which the catalogue has
@@ -24,7 +24,7 @@ const (
 
 // Add takes a name in and returns its number. left is the column the series had
 // last.
-func (p *Inactive) Add(key []byte, left Ref) Ref {
+func (p *InactiveNames) Add(key []byte, left Ref) Ref {
 	need := binary.MaxVarintLen32 + len(key)
 	n := len(p.pieces)
 	if n == 0 || len(p.pieces[n-1])+need > pieceSize {
@@ -46,7 +46,7 @@ func (p *Inactive) Add(key []byte, left Ref) Ref {
 }
 
 // Remove gives a number back and returns the column that the series had last.
-func (p *Inactive) Remove(ref Ref) (left Ref) {
+func (p *InactiveNames) Remove(ref Ref) (left Ref) {
 	number := ref.number()
 	left = p.left[number]
 	n := len(nameAt(p.pieces, p.at[number]))
@@ -63,9 +63,9 @@ func (p *Inactive) Remove(ref Ref) (left Ref) {
 
 // compact copies the names in use together. Views that were taken before keep
 // the old memory.
-func (p *Inactive) compact() {
+func (p *InactiveNames) compact() {
 	old := *p
-	*p = Inactive{}
+	*p = InactiveNames{}
 	for number, at := range old.at {
 		if at == noName {
 			p.at, p.left = append(p.at, noName), append(p.left, 0)
@@ -80,7 +80,7 @@ func (p *Inactive) compact() {
 }
 
 // Find returns the numbers of the names that takes wants.
-func (p *Inactive) Find(takes func(key []byte) bool) (refs []Ref) {
+func (p *InactiveNames) Find(takes func(key []byte) bool) (refs []Ref) {
 	for number, at := range p.at {
 		if at != noName && takes(nameAt(p.pieces, at)) {
 			refs = append(refs, inactiveRef(uint32(number)))
@@ -90,10 +90,10 @@ func (p *Inactive) Find(takes func(key []byte) bool) (refs []Ref) {
 }
 
 // Key returns a name, which must not be written to.
-func (p *Inactive) Key(ref Ref) []byte { return nameAt(p.pieces, p.at[ref.number()]) }
+func (p *InactiveNames) Key(ref Ref) []byte { return nameAt(p.pieces, p.at[ref.number()]) }
 
-// Named is Key for a reference that may be another bucket's, or out of date.
-func (p *Inactive) Named(ref Ref) (key []byte, ok bool) {
+// LookupKey is Key for a reference that may be another bucket's, or out of date.
+func (p *InactiveNames) LookupKey(ref Ref) (key []byte, ok bool) {
 	if n := int(ref.number()); n < len(p.at) && p.at[n] != noName {
 		return p.Key(ref), true
 	}
@@ -101,19 +101,19 @@ func (p *Inactive) Named(ref Ref) (key []byte, ok bool) {
 }
 
 // Column returns the column that a series had last.
-func (p *Inactive) Column(ref Ref) Ref { return p.left[ref.number()] }
+func (p *InactiveNames) Column(ref Ref) Ref { return p.left[ref.number()] }
 
 // Is reports whether a reference is to a name.
-func (p *Inactive) Is(ref Ref, key []byte) bool {
+func (p *InactiveNames) Is(ref Ref, key []byte) bool {
 	return int(ref.number()) < len(p.at) && p.at[ref.number()] != noName &&
 		string(p.Key(ref)) == string(key)
 }
 
 // Len returns how many names there are.
-func (p *Inactive) Len() int { return len(p.at) - len(p.free) }
+func (p *InactiveNames) Len() int { return len(p.at) - len(p.free) }
 
 // Bytes returns the memory of it all.
-func (p *Inactive) Bytes() int64 {
+func (p *InactiveNames) Bytes() int64 {
 	return int64(len(p.pieces))*pieceSize + int64(cap(p.at))*8 + int64(cap(p.left)+cap(p.free))*4
 }
 
@@ -123,7 +123,7 @@ type InactiveView struct {
 	at     []uint64
 }
 
-func (p *Inactive) View() InactiveView {
+func (p *InactiveNames) View() InactiveView {
 	return InactiveView{append([][]byte(nil), p.pieces...), append([]uint64(nil), p.at...)}
 }
 

@@ -11,7 +11,7 @@ import (
 // Names come and go; those that are there keep their numbers and their text.
 func TestInactiveNames(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var p Inactive
+		var p InactiveNames
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 6))
 		want := make(map[Ref]string)
 		for i := range rapid.IntRange(1, 300).Draw(t, "steps") {

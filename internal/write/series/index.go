@@ -153,13 +153,13 @@ func (x *Index) Growth(id *metric.SeriesID) int64 {
 	if t.used*4 < len(t.entries)*3 {
 		return 0
 	}
-	_, size := t.grown()
+	_, size := t.grownSize()
 	return max(0, int64(size-len(t.entries))) * indexEntrySize
 }
 
-// grown returns how many entries are in use, and the size of the table that it
+// grownSize returns how many entries are in use, and the size of the table that it
 // would grow to.
-func (t *indexShard) grown() (live, size int) {
+func (t *indexShard) grownSize() (live, size int) {
 	for i := range t.entries {
 		if t.entries[i].state >= entryFirst {
 			live++
@@ -174,7 +174,7 @@ func (t *indexShard) grown() (live, size int) {
 
 func (t *indexShard) grow() {
 	old := t.entries
-	live, size := t.grown()
+	live, size := t.grownSize()
 	t.entries = make([]indexEntry, size)
 	t.used = live
 	for i := range old {

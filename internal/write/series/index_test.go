@@ -27,7 +27,7 @@ func TestIndexLookUp(t *testing.T) {
 				x.Define(id(i), 5)
 				x.Delete(id(i))
 			default:
-				x.Define(id(i), At(uint32(i), i&0xff))
+				x.Define(id(i), RefAt(uint32(i), i&0xff))
 			}
 		}
 		var ids []metric.SeriesID

@@ -17,8 +17,8 @@ const inactiveBit = Ref(1 << 31)
 // NoColumn is no reference: LookupAll returns it for a series without a column.
 const NoColumn = ^Ref(0)
 
-// At returns the reference to a column of a group.
-func At(group uint32, col int) Ref { return Ref(group<<8 | uint32(col)) }
+// RefAt returns the reference to a column of a group.
+func RefAt(group uint32, col int) Ref { return Ref(group<<8 | uint32(col)) }
 
 // Inactive reports whether the series has no column.
 func (r Ref) Inactive() bool { return r&inactiveBit != 0 }
