@@ -20,16 +20,16 @@ const (
 	second = int64(time.Second)
 	// settle is the age from which on events are compared: younger ones may be on their way.
 	settle = 5 * second
-	// rest is how many times as long as a comparison took no other one begins, mostRest the longest of
-	// that.
+	// rest is the idle factor: after a comparison of length t the next one starts rest × t later, and
+	// at most mostRest later.
 	rest     = 20
 	mostRest = 5 * time.Minute
-	// anew is after how many comparisons what is known of a node is forgotten: something may be lost
-	// here since.
+	// anew is the number of comparisons after which a node's remembered sums are dropped and compared
+	// again: this node may have lost events since.
 	anew = 360
 )
 
-// sumOf returns what stands for digests: 0 for none.
+// sumOf returns a hash of digests, 0 for none.
 func sumOf(list []events.Digest) uint64 {
 	if len(list) == 0 {
 		return 0
@@ -43,8 +43,7 @@ func sumOf(list []events.Digest) uint64 {
 	return max(xxh3.Hash(b), 1)
 }
 
-// compareWith compares with a peer when it is reached, when the ring has changed, and every now and
-// then.
+// compareWith compares with a peer when it comes up, when the ring changes, and at intervals.
 func (e *Eventing) compareWith(p *peer) {
 	timer := time.NewTimer(e.o.Compare)
 	defer timer.Stop()
@@ -84,8 +83,8 @@ func (e *Eventing) canCompare(p *peer) bool {
 	return p.up && e.o.Check() == nil
 }
 
-// comparison brings what a peer has and this node should have. known is what it had when that was
-// so. It reports false where it is to be done again soon.
+// comparison fetches the events that a peer has and this node should have. known holds the peer's
+// sums as of the last complete fetch. It returns false if the comparison must be repeated soon.
 func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err error) {
 	version, moves := e.fetchVersion(p)
 	now := e.o.Now().UnixNano()
@@ -131,7 +130,8 @@ func (e *Eventing) comparison(p *peer, known map[uint64]halves) (done bool, err 
 	return true, nil
 }
 
-// fetchVersion returns the ring, and whether this node has to fetch under it what a peer has.
+// fetchVersion returns the version of the ring. It reports true if a change of this ring still
+// needs this node to fetch events from the peer.
 func (e *Eventing) fetchVersion(p *peer) (ring.Version, bool) {
 	v := e.o.View()
 	e.mu.Lock()
@@ -139,7 +139,7 @@ func (e *Eventing) fetchVersion(p *peer) (ring.Version, bool) {
 	return v.Version(), !e.held && p.fetched != v.Version() && v.IsChanging()
 }
 
-// syncOwn makes all that is here durable.
+// syncOwn makes all events of this node durable.
 func (e *Eventing) syncOwn(ctx context.Context) error {
 	t, err := e.o.Own.Sync(0)
 	if err != nil {
@@ -148,8 +148,8 @@ func (e *Eventing) syncOwn(ctx context.Context) error {
 	return e.o.Durable(ctx, t)
 }
 
-// PendingFetches returns how many nodes this one has still to fetch events from before the changes
-// of a ring are complete.
+// PendingFetches returns the number of nodes to fetch events from until the changes of a ring are
+// complete.
 func (e *Eventing) PendingFetches(v *ring.View, classes []int) (left int) {
 	if !v.IsChanging() {
 		return 0
@@ -185,7 +185,8 @@ type comparisonRun struct {
 	young   bool  // some were left because they are not settled
 }
 
-// bucket brings what a peer has of a bucket. It returns what of it is here for certain.
+// bucket fetches the missing events of a bucket from a peer. It returns the sums of the peer that
+// this node certainly has.
 func (c *comparisonRun) bucket(ctx context.Context, info *buckets.Info, known, theirs halves,
 	cut int64) (done halves, err error) {
 	start, end := int64(0), int64(maxTime)
@@ -231,7 +232,7 @@ func countBefore(list []events.Digest, t int64) int {
 	return n
 }
 
-// differingStarts returns the starts of the cells of which another node has something else.
+// differingStarts returns the starts of the cells in which two nodes differ.
 func differingStarts(theirs, own []events.Digest) (starts []int64) {
 	have := make(map[int64]events.Digest, len(own))
 	for _, d := range own {
@@ -256,7 +257,7 @@ func (c *comparisonRun) digests(ctx context.Context, info *buckets.Info, start, 
 	return parseDigests(reply)
 }
 
-// hour brings what a peer has of an hour.
+// hour fetches the missing events of an hour from a peer.
 func (c *comparisonRun) hour(ctx context.Context, info *buckets.Info, start int64) error {
 	end := start + events.DigestStep
 	theirs, err := c.digests(ctx, info, start, end, second)
@@ -286,7 +287,7 @@ func (c *comparisonRun) hour(ctx context.Context, info *buckets.Info, start int6
 	return nil
 }
 
-// fetch takes the events that a peer has of a range.
+// fetch reads the events of a range from a peer.
 func (c *comparisonRun) fetch(ctx context.Context, info *buckets.Info, start, end int64) error {
 	q := pageRequest{bucket: info.ID, start: start, end: end, limit: pageBytes}
 	for more := true; more; {
@@ -315,7 +316,7 @@ func (c *comparisonRun) fetch(ctx context.Context, info *buckets.Info, start, en
 	return nil
 }
 
-// adopt stores events that a comparison has brought. None of them is being written here meanwhile.
+// adopt stores events of a comparison. No writer of this node stores them at the same time.
 func (e *Eventing) adopt(bucket uint64, list []events.Event) ([]events.Class, write.Token, error) {
 	e.taking.Lock()
 	defer e.taking.Unlock()

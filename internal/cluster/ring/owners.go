@@ -74,10 +74,11 @@ func (v *View) Owners(dst []ID, partition int, role Role, n int) []ID {
 	return dst
 }
 
-// LeavingReadQuorum says whose answers a read at a member that leaves needs: so many of the owners,
-// and one of the members besides, unless there are none. When it has left it may be the last to
-// hear of that, and nobody waits for it. Before that those that stay have heard, and refuse who
-// asks under the ring before: so one of them has to answer. Others need none.
+// LeavingReadQuorum returns the answers that a read at a leaving member needs: least owners, and
+// one of besides unless besides is empty. At a member that does not leave both are zero.
+//
+// The leaving member may be the last to hear that it has left, and nobody waits for it. The members
+// that stay have heard by then and refuse reads under the older ring. So one of them has to answer.
 func LeavingReadQuorum(v *View, reader ID, owners []ID) (least int, besides []ID) {
 	leaves := func(id ID) bool {
 		m, is := v.Member(id)

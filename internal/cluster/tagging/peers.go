@@ -10,25 +10,25 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// maxQueued bounds the bytes that wait for a node. What does not fit is left to a comparison.
+// maxQueued bounds the queued bytes of a node. Changes beyond it reach the node by a comparison.
 const maxQueued = 4 << 20
 
 type counters struct {
 	lost, comparisons, differences, moved, expired atomic.Uint64
 }
 
-// peer is what is known of another member. Tagging.mu guards it.
+// peer is the state of another member. Tagging.mu guards it.
 type peer struct {
 	id      ring.ID
 	up      bool
-	met     bool // it was compared with since this node may have missed something
+	met     bool // a comparison has ended since this node may have missed changes
 	ctx     context.Context
 	cancel  context.CancelFunc
 	queue   []queuedChange
 	bytes   int64
-	pushed  uint64 // it has what was told up to this number, but for
-	lost    uint64 // what was lost up to this one,
-	passed  uint64 // unless that is not above this one, from before a comparison
+	pushed  uint64 // the number of the last change sent
+	lost    uint64 // the number of the last change that was dropped from the queue or not applied
+	passed  uint64 // all changes up to this number reached the peer by a comparison
 	want    chan struct{}
 	compare chan struct{}
 }
@@ -41,15 +41,15 @@ type queuedChange struct {
 	deleted deletedSeries
 }
 
-// size is what it takes in a queue.
+// size returns the memory of a change in a queue.
 func (o *queuedChange) size() int64 { return int64(len(o.change)) + 96 }
 
-// has reports whether a peer has on its disk what was told up to a number.
+// has reports whether all changes up to a number are on the peer's disk.
 func (p *peer) has(number uint64) bool {
 	return number <= p.passed || number <= p.pushed && p.lost <= p.passed
 }
 
-// lose leaves what was told up to a number to a comparison.
+// lose leaves the changes up to a number to a comparison.
 func (t *Tagging) lose(p *peer, number uint64) {
 	t.counters.lost.Add(1)
 	p.lost = max(p.lost, number)
@@ -59,17 +59,17 @@ func (t *Tagging) lose(p *peer, number uint64) {
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
-	default: // it will look
+	default: // a signal is pending already
 	}
 }
 
-// notifyChange wakes who waits for something of the peers. The lock is held.
+// notifyChange wakes all waiters for a change of the peers. The lock is held.
 func (t *Tagging) notifyChange() {
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-// broadcast queues something for all other nodes.
+// broadcast queues a change or a deletion for all other nodes.
 func (t *Tagging) broadcast(o queuedChange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -86,7 +86,7 @@ func (t *Tagging) broadcast(o queuedChange) {
 	}
 }
 
-// Members says who the other members are, and which of them are reached.
+// Members sets the other members, and whether each of them is reachable.
 func (t *Tagging) Members(others map[ring.ID]bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -139,7 +139,7 @@ func (t *Tagging) Members(others map[ring.ID]bool) {
 	}
 }
 
-// next takes the next part of what waits for a peer.
+// next takes the next batch from the queue of a peer.
 func (t *Tagging) next(p *peer) (list []queuedChange) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -162,7 +162,7 @@ func (t *Tagging) next(p *peer) (list []queuedChange) {
 	return list
 }
 
-// pushTo sends a peer what it is told, in order.
+// pushTo sends the queue of a peer, in order.
 func (t *Tagging) pushTo(p *peer) {
 	for {
 		select {
@@ -187,7 +187,7 @@ func (t *Tagging) pushTo(p *peer) {
 	}
 }
 
-// pushList sends a part of a queue.
+// pushList sends one batch of a queue.
 func (t *Tagging) pushList(p *peer, list []queuedChange) (refused uint64, err error) {
 	var g push
 	of := make(map[uint64]bool)
@@ -204,7 +204,7 @@ func (t *Tagging) pushList(p *peer, list []queuedChange) (refused uint64, err er
 	return got.refused, err
 }
 
-// compareWith compares with a peer when it is reached, when something was lost, and now and then.
+// compareWith compares with a peer when it comes up, after a lost change, and at intervals.
 func (t *Tagging) compareWith(p *peer) {
 	timer := time.NewTimer(t.o.Compare)
 	defer timer.Stop()
@@ -223,7 +223,7 @@ func (t *Tagging) compareWith(p *peer) {
 	}
 }
 
-// comparison compares with a peer once, and reports whether nothing is left to be done soon.
+// comparison compares with a peer once. It returns false if it must be repeated soon.
 func (t *Tagging) comparison(p *peer) bool {
 	t.mu.Lock()
 	up, number := p.up, t.number

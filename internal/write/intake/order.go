@@ -11,21 +11,21 @@ import (
 // were not expected.
 
 const (
-	// tryEvery points that were not predicted it is tried whether the sender goes
-	// on in an order from there on.
+	// Every tryEvery-th unpredicted point, probe checks whether the sender has started a known order
+	// here.
 	tryEvery = 32
 
-	// alwaysTry is after how many of them what the next one is compared with is only
-	// what a try has found: each name that is not it costs a cache miss or two.
+	// After alwaysTry unpredicted points, names are compared only with the result of a probe. Each
+	// failed comparison costs one or two cache misses.
 	alwaysTry = 4 * tryEvery
 
-	// fewPoints that were predicted among others that were not are chance.
+	// fewPoints predicted points among unpredicted ones are chance, not an order.
 	fewPoints = 4
 )
 
-// find makes key the predicted column: the one that follows in the order of the
-// senders, else by hash. It creates the series when there is none, and is false
-// when the points were refused.
+// find makes the column of key the predicted one. It tries the order of the sender first, then the
+// hash index, and creates a series that does not exist. It returns false if the points were
+// refused.
 func (x *Session) find(key []byte, p points) bool {
 	if len(key) == 0 {
 		x.storer.refuse(account.EmptyName, p.n)
@@ -34,8 +34,8 @@ func (x *Session) find(key []byte, p points) bool {
 	return x.follows(key) || x.lookUp(key, p)
 }
 
-// follows makes key the predicted column if it is what follows the last one, or
-// what followed before the sender jumped elsewhere.
+// follows makes the column of key the predicted one if it comes next in the order of the sender.
+// The order may also continue where the sender left it with its last jump.
 func (x *Session) follows(key []byte) bool {
 	if p, ok := x.position.Follows(key); ok {
 		if p.Group != x.position.Group {
@@ -66,8 +66,8 @@ func (x *Session) lookUp(key []byte, of points) bool {
 	return true
 }
 
-// predict makes a column the next one. Runs are buffered only inside a group, and
-// among names of one epoch: position is the newest view of those that they were found in.
+// predict makes a column the next one. Buffered runs stay within one group and one epoch of its
+// names, so any other column flushes them. position keeps the newest view of the names.
 func (x *Session) predict(p columns.Position) {
 	if p.Group != x.position.Group || p.Columns.Epoch() != x.position.Columns.Epoch() {
 		x.flush()
@@ -77,8 +77,8 @@ func (x *Session) predict(p columns.Position) {
 	x.position = p
 }
 
-// seek makes key the predicted column, as find does, or keeps its point to be
-// looked up later with others, or refuses it: then it is false.
+// seek makes the column of key the predicted one, as find does. Else it returns false: the point
+// was refused, or is kept and looked up later together with others.
 func (x *Session) seek(key []byte, slot, word uint64) bool {
 	if len(key) == 0 {
 		x.storer.refuse(account.EmptyName, 1)
@@ -89,8 +89,7 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 		return true
 	}
 	x.misses++
-	// A sender that goes on in another place does so in the slot of its row, or
-	// where a group ends.
+	// Senders jump within a row, in the same slot, or at the end of a group.
 	jumps := x.misses <= 2 &&
 		(slot == x.buffer.runSlot || x.position.Column >= x.position.Columns.Len())
 	if x.unpredicted == nil && jumps || !x.keep(key, slot, word) {
@@ -102,7 +101,7 @@ func (x *Session) seek(key []byte, slot, word uint64) bool {
 	return false
 }
 
-// probe makes what follows key the other position to go on from.
+// probe makes the column after key the second position at which the order may continue.
 func (x *Session) probe(key []byte) {
 	series := x.storer.o.Columns
 	ref, known := series.Index.Lookup(x.storer.b.SeriesID(key))
