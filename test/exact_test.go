@@ -200,8 +200,8 @@ func (s *exactSeries) checkOldClient(t *testing.T, n *node) {
 	t.Helper()
 	words := oldGet(t, n, s.bucket, key(t, s.name), s.slot, len(s.words))
 	for i, w := range words {
-		if w != point.Even(s.words[i]) || w>>63 == 0 && w>>56 != 1 {
-			t.Fatalf("%s %d: old clients get %016x, want %016x", s.name, i, w, point.Even(s.words[i]))
+		if w != point.EvenWord(s.words[i]) || w>>63 == 0 && w>>56 != 1 {
+			t.Fatalf("%s %d: old clients get %016x, want %016x", s.name, i, w, point.EvenWord(s.words[i]))
 		}
 	}
 	if len(words) != len(s.words) {

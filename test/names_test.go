@@ -60,7 +60,7 @@ func TestNamesOfAnyBytes(t *testing.T) {
 		if !slices.Contains(wireNames, name.bucket) {
 			t.Errorf("BUCKETS lacks %q: %q", name.bucket, wireNames)
 		}
-		escaped := metric.Escaped(name.bucket)
+		escaped := metric.Escape(name.bucket)
 		if !slices.Contains(printed, escaped) {
 			t.Errorf("/buckets lacks %s: %q", escaped, printed)
 			continue
@@ -108,7 +108,7 @@ func checkName(t *testing.T, n *node, escaped, bucket, key string, slot, want in
 	path.WriteString("/buckets/" + url.PathEscape(escaped))
 	if parts, ok := metric.Parts([]byte(key)); ok {
 		for _, p := range parts {
-			path.WriteString("/" + url.PathEscape(metric.Escaped(string(p))))
+			path.WriteString("/" + url.PathEscape(metric.Escape(string(p))))
 		}
 	} else {
 		path.WriteString("/" + url.PathEscape(texts[0][1:len(texts[0])-1]))

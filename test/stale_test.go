@@ -72,9 +72,9 @@ func TestStaleMarkers(t *testing.T) {
 			old := slices.Clone(want)
 			point.HideStale(old)
 			for i, w := range oldGet(t, n, "marked", key(t, "jobs", name), base, len(old)) {
-				if w != point.Even(old[i]) {
+				if w != point.EvenWord(old[i]) {
 					t.Fatalf("%s: of slot %d of %s old clients get %x, want %x", when, i, name, w,
-						point.Even(old[i]))
+						point.EvenWord(old[i]))
 				}
 			}
 		}

@@ -93,7 +93,7 @@ func askDQL(q *question) (port, path string) {
 	span := fmt.Sprintf("BEFORE %q FOR %ds", time.Unix(q.to, 0).UTC().Format(time.DateTime),
 		q.to-q.from)
 	if q.mean {
-		all := strings.TrimSuffix(metric.Text(key(q.agent, 0)), metric.Quoted(metricName(0))) + "*"
+		all := strings.TrimSuffix(metric.Text(key(q.agent, 0)), metric.Quote(metricName(0))) + "*"
 		return "http", "/?q=" +
 			url.QueryEscape(fmt.Sprintf("SELECT avg(avg(%s BUCKET %s, %ds)) %s", all, ddbBucket, q.every,
 				span))

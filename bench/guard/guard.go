@@ -279,7 +279,7 @@ const (
 func queries(c *haggar.Config) []load.Query {
 	s := load.Over(c.Start.Unix(), c.Start.Unix()+300, 60)
 	one := fmt.Sprintf("max(%s BUCKET %s, 1m)", load.Name(c, 1, 17), c.Bucket)
-	all := strings.TrimSuffix(load.Name(c, 1, 0), metric.Quoted(fmt.Sprintf("%6d", 0))) + "*"
+	all := strings.TrimSuffix(load.Name(c, 1, 0), metric.Quote(fmt.Sprintf("%6d", 0))) + "*"
 	return []load.Query{
 		{
 			What: "max of a series",

@@ -283,7 +283,7 @@ func (b *bench) clusterQueries(ctx context.Context) error {
 		both[i] = n
 	}
 	hour := load.Over(c.Start.Unix(), c.Start.Unix()+rows, 60)
-	all := strings.TrimSuffix(load.Name(&c, 0, 0), metric.Quoted(fmt.Sprintf("%6d", 0))) + "*"
+	all := strings.TrimSuffix(load.Name(&c, 0, 0), metric.Quote(fmt.Sprintf("%6d", 0))) + "*"
 	for i, q := range []load.Query{
 		{What: "Q1 max per minute, " + span + ", one series", Want: [][]float64{hour.Max(&c, 0, 18)},
 			Text: fmt.Sprintf("SELECT max(%s BUCKET %s, 1m) %s", load.Name(&c, 0, 18), c.Bucket,

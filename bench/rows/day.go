@@ -113,7 +113,7 @@ func dayQueries(c *haggar.Config) []timed {
 		q2.Want = append(q2.Want, day.Max(c, 3, i))
 	}
 	q2.Text = "SELECT " + strings.Join(fields, ", ") + " " + day.DQL()
-	all := strings.TrimSuffix(load.Name(c, 1, 0), metric.Quoted(fmt.Sprintf("%6d", 0))) + "*"
+	all := strings.TrimSuffix(load.Name(c, 1, 0), metric.Quote(fmt.Sprintf("%6d", 0))) + "*"
 	const steps = 60
 	wide := load.Over(hour.From-(repeats-1)*steps, end, steps)
 	means := wide.Mean(c, 1)

@@ -85,11 +85,11 @@ func parseBuckets(b []byte) (*replication.Buckets, error) {
 		r.Check(info.ID > id)
 		out.Put(k)
 		if _, ok := out.Get(info.ID); !ok {
-			return nil, fmt.Errorf("%w: %s was deleted", errBuckets, metric.Quoted(k.Name))
+			return nil, fmt.Errorf("%w: %s was deleted", errBuckets, metric.Quote(k.Name))
 		}
 		id = info.ID
 	}
-	if !r.Done() {
+	if !r.IsDone() {
 		return nil, errBuckets
 	}
 	return out, nil

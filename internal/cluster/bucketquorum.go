@@ -99,11 +99,11 @@ func (c *Cluster) SetBucketQuorum(name string, reads, writes int) error {
 		return err
 	case isPrivate(name):
 		return fmt.Errorf("%w: bucket %s belongs to each node alone, so it has one copy: r and w are "+
-			"those of other buckets", buckets.ErrInvalid, metric.Quoted(name))
+			"those of other buckets", buckets.ErrInvalid, metric.Quote(name))
 	case min(reads, writes) < 0 || max(reads, writes) > q.Copies:
 		return fmt.Errorf("%w: r = %d and w = %d of bucket %s: each is from 1 to n, which is %d, or "+
 			"auto for the number of the cluster",
-			buckets.ErrInvalid, reads, writes, metric.Quoted(name), q.Copies)
+			buckets.ErrInvalid, reads, writes, metric.Quote(name), q.Copies)
 	}
 	return c.buckets.setQuorum(name, reads, writes)
 }

@@ -42,7 +42,7 @@ func TestQuorumOfABucket(t *testing.T) {
 	write := func(n *testNode, name string, confirmed bool) {
 		t.Helper()
 		slot++
-		if got := n.write(name, 0, 30, slot, 2); got.Received() != 30 ||
+		if got := n.write(name, 0, 30, slot, 2); got.ReceivedPoints() != 30 ||
 			(got.Accepted == 30) != confirmed || (got.Refused[account.Unconfirmed] == 30) == confirmed {
 			t.Errorf("%s through %s: %+v, confirmed is to be %v", name, n.name, got, confirmed)
 		}

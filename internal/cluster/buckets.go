@@ -176,7 +176,7 @@ func (c *catalogue) apply() (errs error) {
 			}
 			if err != nil {
 				errs = errors.Join(errs,
-					fmt.Errorf("taking bucket %s of the cluster: %w", metric.Quoted(k.Name), err))
+					fmt.Errorf("taking bucket %s of the cluster: %w", metric.Quote(k.Name), err))
 				continue
 			}
 			info = adopted
@@ -243,7 +243,7 @@ func (c *catalogue) create(info buckets.Info) (buckets.Info, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, err := c.local.BucketByName(info.Name); err == nil {
-		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(info.Name))
+		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quote(info.Name))
 	}
 	next, err := c.next()
 	if err != nil {
@@ -252,7 +252,7 @@ func (c *catalogue) create(info buckets.Info) (buckets.Info, error) {
 	if info.Copies < 0 || info.Copies > ring.MaxCopies {
 		return buckets.Info{},
 			fmt.Errorf("%w: n of %s is %d: it is from 1 to %d, or left out for that of the ring",
-				buckets.ErrInvalid, metric.Quoted(info.Name), info.Copies, ring.MaxCopies)
+				buckets.ErrInvalid, metric.Quote(info.Name), info.Copies, ring.MaxCopies)
 	}
 	of := next.Create(bucketOf(info), c.clock())
 	if n := len(appendBuckets(nil, next)); n > maxBucketBytes/2 {

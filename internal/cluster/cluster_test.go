@@ -297,7 +297,7 @@ func TestThreeNodes(t *testing.T) {
 	slot := base()
 	for i, n := range nodes {
 		got := n.write("b", 100*i, 100, slot, int64(i+1))
-		if got.Accepted != 100 || got.Received() != 100 {
+		if got.Accepted != 100 || got.ReceivedPoints() != 100 {
 			t.Errorf("through %s: %+v", n.name, got)
 		}
 	}
@@ -315,8 +315,8 @@ func TestThreeNodes(t *testing.T) {
 			t.Fatal(err)
 		}
 		total := n.store.Account().Total(info.ID)
-		received += total.Received()
-		if copies := n.store.Copies().Total(info.ID); copies.Stored() < 300 {
+		received += total.ReceivedPoints()
+		if copies := n.store.Copies().Total(info.ID); copies.StoredPoints() < 300 {
 			t.Errorf("%s has stored %+v copies", n.name, copies)
 		}
 	}

@@ -29,7 +29,7 @@ func TestABucketThatOthersCannotTake(t *testing.T) {
 	nodes[2].cut.Store(true)
 	nodes[0].write("c", 0, 30, slot+1, 2)
 	if got := nodes[0].write("b", 0, 30, slot, 1); got.Refused[account.Unconfirmed] != 30 ||
-		got.Received() != 30 {
+		got.ReceivedPoints() != 30 {
 		t.Errorf("only one node has a place for the points: %+v", got)
 	}
 	nodes[2].cut.Store(false)

@@ -62,7 +62,7 @@ func TestANodeIsBack(t *testing.T) {
 	lost := nodes[2].c.Self()
 	nodes[2].kill()
 	awaitDown(t, lost, nodes[:2]...)
-	if got := nodes[1].write("b", 0, 50, slot+1, 2); got.Accepted != 50 || got.Received() != 50 {
+	if got := nodes[1].write("b", 0, 50, slot+1, 2); got.Accepted != 50 || got.ReceivedPoints() != 50 {
 		t.Errorf("with a node down: %+v", got)
 	}
 	nodes[1].write("new", 0, 50, slot+1, 3) // a bucket that the one that is down does not know
@@ -121,7 +121,7 @@ func TestAllNodesLosePower(t *testing.T) {
 	nodes := startNodes(t, 3, nil)
 	slot := base()
 	for i := range uint64(5) {
-		if got := nodes[i%3].write("b", 0, 20, slot+i, int64(i+1)); got.Stored() != 20 {
+		if got := nodes[i%3].write("b", 0, 20, slot+i, int64(i+1)); got.StoredPoints() != 20 {
 			t.Errorf("%+v", got)
 		}
 	}
@@ -267,7 +267,7 @@ func TestUnconfirmed(t *testing.T) {
 	nodes[0].write("b", 0, 10, slot, 1)
 	nodes[0].cut.Store(true)
 	got := nodes[0].write("b", 0, 10, slot+1, 2)
-	if got.Refused[account.Unconfirmed] != 10 || got.Received() != 10 {
+	if got.Refused[account.Unconfirmed] != 10 || got.ReceivedPoints() != 10 {
 		t.Errorf("alone: %+v", got)
 	}
 	info, err := nodes[0].store.BucketByName("b")

@@ -27,7 +27,7 @@ func (c *Cluster) createBucket(info buckets.Info) (created buckets.Info, err err
 		return buckets.Info{}, err
 	}
 	if _, err := c.o.Store.BucketByName(info.Name); err == nil {
-		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(info.Name))
+		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quote(info.Name))
 	}
 	err = c.changeBucket(info.Name, func() error {
 		created, err = c.buckets.create(info)
@@ -51,7 +51,7 @@ func (c *Cluster) changeBucket(name string, do func() error) error {
 	}
 	if err := c.askMembers(ctx, append([]byte{bucketsOf}, name...),
 		c.buckets.learnEncoded); err != nil {
-		return fmt.Errorf("bucket %s is left as it is: %w", metric.Quoted(name), err)
+		return fmt.Errorf("bucket %s is left as it is: %w", metric.Quote(name), err)
 	}
 	if err := do(); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (c *Cluster) changeBucket(name string, do func() error) error {
 	if err := c.askMembers(ctx, appendBuckets([]byte{bucketsKeep}, c.buckets.bucketsNamed(name)),
 		nil); err != nil {
 		return fmt.Errorf("this node has changed bucket %s, and tells the others when they answer: %w",
-			metric.Quoted(name), err)
+			metric.Quote(name), err)
 	}
 	return nil
 }

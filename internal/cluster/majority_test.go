@@ -137,14 +137,15 @@ func TestOwnersRefuseWhatWasDeleted(t *testing.T) {
 	}
 	for _, series := range []int{30, 3000} { // the second in columns, too
 		if got := nodes[0].writeTo(info, 0, series, slot+1,
-			2); got.Refused[account.BucketDeleted] != uint64(series) || got.Received() != uint64(series) {
+			2); got.Refused[account.BucketDeleted] != uint64(series) ||
+			got.ReceivedPoints() != uint64(series) {
 			t.Errorf("%d points of a deleted bucket: %+v", series, got)
 		}
 	}
 	written, err := nodes[0].c.Events().Write("b",
 		[]events.Event{{Time: time.Now().UnixNano(), Body: []byte{131, 106}}})
 	if err != nil || written.Counts.Refused[account.BucketDeleted] != 1 ||
-		written.Counts.Received() != 1 {
+		written.Counts.ReceivedPoints() != 1 {
 		t.Errorf("an event of a deleted bucket: %+v, %v", written.Counts, err)
 	}
 }

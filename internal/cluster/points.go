@@ -90,10 +90,10 @@ func (c *Cluster) JoinError() error {
 		}
 		return fmt.Errorf("node %s has not found its cluster yet: %s; the first node of a new cluster "+
 			"has no cluster.join",
-			metric.Quoted(c.o.Name), strings.ReplaceAll(why, "\n", "; "))
+			metric.Quote(c.o.Name), strings.ReplaceAll(why, "\n", "; "))
 	case !is:
 		return fmt.Errorf("node %s is no member of its cluster yet: let it join with ddb admin cluster "+
-			"join, plan and commit on a member", metric.Quoted(c.o.Name))
+			"join, plan and commit on a member", metric.Quote(c.o.Name))
 	}
 	return nil
 }

@@ -151,7 +151,7 @@ func (s *Store) DeleteSeries(ctx context.Context, bucket string, choice deletion
 	}
 	if len(all) == 0 && !choice.Prefix {
 		return deletion.Result{}, fmt.Errorf("%w %s in bucket %s", deletion.ErrUnknownSeries,
-			metric.Text(choice.Key), metric.Quoted(bucket))
+			metric.Text(choice.Key), metric.Quote(bucket))
 	}
 	result := deletion.Result{Series: int64(len(all))}
 	for done := 0; done < len(all) && !dryRun; {

@@ -158,7 +158,7 @@ func (s *stream) Commit() (write.Token, error) {
 	}
 	s.submit()
 	var refusals write.Token
-	if s.refused.Received() > 0 {
+	if s.refused.ReceivedPoints() > 0 {
 		var err error
 		if refusals, err = s.c.o.Store.CountPoints(s.info.ID, &s.refused); err != nil {
 			return write.Token{}, err
@@ -172,7 +172,7 @@ func (s *stream) Commit() (write.Token, error) {
 
 // HasPending reports whether anything waits for Commit.
 func (s *stream) HasPending() bool {
-	return s.points.number > 0 || s.refused.Received() > 0 || s.commits.hasPending()
+	return s.points.number > 0 || s.refused.ReceivedPoints() > 0 || s.commits.hasPending()
 }
 
 // Close commits what is pending and ends the stream.

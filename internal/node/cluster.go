@@ -29,7 +29,7 @@ type clusterPart struct {
 // checkCluster refuses what a node of a cluster cannot do yet, before anything is opened.
 func checkCluster(c *config.Config) error {
 	k := &c.Cluster
-	if !k.On() {
+	if !k.IsEnabled() {
 		return nil
 	}
 	host, _, err := net.SplitHostPort(k.Listen)
@@ -46,7 +46,7 @@ func checkCluster(c *config.Config) error {
 // openCluster makes the node part of its cluster; nil where it is to be on its own.
 func (n *node) openCluster() (*clusterPart, error) {
 	c := &n.cfg.Cluster
-	if !c.On() {
+	if !c.IsEnabled() {
 		return nil, nil
 	}
 	cookie, err := c.ReadCookie()

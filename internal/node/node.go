@@ -128,8 +128,8 @@ func listen(key, addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// inUse adds to the error of an address that is taken which node answers there, and which process
-// has the data directory in use: most often it is the one that has the address as well.
+// inUse adds to the error of a taken address the node that answers there and the process that uses
+// the data directory. Most often both are the same.
 func inUse(ctx context.Context, err error, cfg *config.Config) error {
 	if !errors.Is(err, syscall.EADDRINUSE) {
 		return err
@@ -177,7 +177,7 @@ func (n *node) storeOptions() (store.Options, error) {
 	}
 	o.BlockCache = c.BlockCache
 	o.BackgroundMerge, o.Memory = c.MergeBackground, n.memory.budget
-	o.SharedTags = c.Cluster.On()
+	o.SharedTags = c.Cluster.IsEnabled()
 	o.OnFatal = n.fail
 	o.FlushTook = func(d time.Duration) {
 		n.rec.Observe(monitor.StoreWrite, d)

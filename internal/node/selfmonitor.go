@@ -112,7 +112,7 @@ func (w *selfWriter) write(now time.Time) error {
 	for id, c := range totals {
 		d := delta(c, before[id])
 		if id != w.bucket {
-			mps += d.Stored()
+			mps += d.StoredPoints()
 			dropped += d.RefusedTotal()
 		}
 		name, ok := names[id]
@@ -191,7 +191,7 @@ func carried(last, now map[uint64]account.Counts) map[uint64]account.Counts {
 
 // delta is now − before for counters that only grow.
 func delta(now, before account.Counts) account.Counts {
-	if now.Received() < before.Received() {
+	if now.ReceivedPoints() < before.ReceivedPoints() {
 		return now
 	}
 	d := account.Counts{

@@ -68,7 +68,7 @@ func (s *status) measure(stored int64, took float64) {
 // stored returns the points stored in all buckets there ever were.
 func (n *node) stored() (points int64) {
 	for _, c := range n.store.Account().Totals() {
-		points += int64(c.Stored())
+		points += int64(c.StoredPoints())
 	}
 	return points
 }

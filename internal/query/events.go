@@ -143,13 +143,13 @@ func eventPattern(p *dql.Pattern) string {
 func eventMetadata(pairs []dql.MetaPair) map[string]any {
 	m := make(map[string]any, len(pairs))
 	for _, p := range pairs {
-		switch key := metric.Escaped(p.Key); {
+		switch key := metric.Escape(p.Key); {
 		case p.Number != nil:
 			m[key] = p.Number.Value
 		case p.Elem.Dim != nil || p.Elem.Position > 0:
 			m[key] = nil
 		default:
-			m[key] = metric.Escaped(p.Elem.Text)
+			m[key] = metric.Escape(p.Elem.Text)
 		}
 	}
 	return m

@@ -244,7 +244,7 @@ func TestHitsAreSortedByKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, s := range r.Series {
-		if s.Name != metric.Quoted(fmt.Sprintf("%02d", i)) || s.Values[0] != float64(i) {
+		if s.Name != metric.Quote(fmt.Sprintf("%02d", i)) || s.Values[0] != float64(i) {
 			t.Errorf("series %d is %s with %v", i, s.Name, s.Values)
 		}
 	}

@@ -96,7 +96,7 @@ func TestLookupsAreLimited(t *testing.T) {
 	e.Source = sourceOf(brokenIndex{m})
 	if _, err := e.Query(context.Background(), "SELECT ALL FROM c LAST 1s",
 		query.Options{}); !errors.Is(err, errBroken) ||
-		!strings.Contains(err.Error(), metric.Quoted("c")) {
+		!strings.Contains(err.Error(), metric.Quote("c")) {
 		t.Errorf("a broken index: %v", err)
 	}
 }

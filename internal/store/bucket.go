@@ -20,7 +20,7 @@ func (s *Store) Buckets() []buckets.Info { return s.buckets.Infos() }
 
 // BucketByName returns a bucket, or an error that wraps buckets.ErrUnknown.
 func (s *Store) BucketByName(name string) (buckets.Info, error) {
-	b, err := s.buckets.Named(name)
+	b, err := s.buckets.ByName(name)
 	if err != nil {
 		return buckets.Info{}, err
 	}
@@ -46,7 +46,7 @@ func (s *Store) CreateBucket(info buckets.Info) (buckets.Info, error) {
 	if info.Copies != 0 {
 		return buckets.Info{},
 			fmt.Errorf("%w: n of %s is %d, but this node is on its own and has one copy: leave n out",
-				buckets.ErrInvalid, metric.Quoted(info.Name), info.Copies)
+				buckets.ErrInvalid, metric.Quote(info.Name), info.Copies)
 	}
 	info, err := s.buckets.Create(info, s.addBucket)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Store) ensureBucket(name string, form buckets.Form) (buckets.Info, erro
 // SetTTL sets the TTL of a bucket in points; 0 keeps points for ever. Points
 // that are older are hidden at once.
 func (s *Store) SetTTL(name string, points int64) error {
-	b, err := s.buckets.Named(name)
+	b, err := s.buckets.ByName(name)
 	if err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 		return s.ledger.Change(logrecord.AppendTTL(nil, b.ID, points), func() { b.SetTTL(points) })
 	})
 	if err != nil {
-		return fmt.Errorf("setting the TTL of %s: %w", metric.Quoted(name), err)
+		return fmt.Errorf("setting the TTL of %s: %w", metric.Quote(name), err)
 	}
 	return s.disk.Log.Sync()
 }
@@ -110,7 +110,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 // DeleteBucket deletes a bucket with all it holds. When the call returns, the
 // deletion is durable; its points stay in the account.
 func (s *Store) DeleteBucket(name string) error {
-	b, err := s.buckets.Named(name)
+	b, err := s.buckets.ByName(name)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (s *Store) DeleteBucket(name string) error {
 		return s.buckets.Deletion(b, s.o.Now())
 	}, s.logDeletion)
 	if err != nil {
-		return fmt.Errorf("deleting %s: %w", metric.Quoted(name), err)
+		return fmt.Errorf("deleting %s: %w", metric.Quote(name), err)
 	}
 	s.dropGroups(b)
 	return s.disk.Log.Sync()

@@ -44,11 +44,11 @@ func TestAFloodOfBucketsIsRefused(t *testing.T) {
 		}
 	}
 	t.Logf("%d buckets, %d bytes of names, %d in use", made, s.columns.Names().Bytes(),
-		s.o.Memory.Used())
+		s.o.Memory.UsedBytes())
 	if refusal == nil || made < 1000 {
 		t.Fatalf("%d buckets and none refused: %v", made, refusal)
 	}
-	if used := s.o.Memory.Used(); used > testLimit {
+	if used := s.o.Memory.UsedBytes(); used > testLimit {
 		t.Errorf("%d bytes in use, the limit is %d", used, testLimit)
 	}
 	_, err := s.CreateBucket(buckets.Info{Name: "by hand", Resolution: 1000, PPF: 3600})
@@ -106,7 +106,7 @@ func TestBucketsCountWhatTheyTake(t *testing.T) {
 				t.Fatal(err)
 			}
 			for k := range series {
-				b, err := s.buckets.Of(info)
+				b, err := s.buckets.ByIdentity(info)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -257,7 +257,7 @@ func (c *churn) received() int {
 		c.t.Fatalf("%v", err)
 	}
 	counts := c.s.Account().Total(info.ID)
-	n := int(counts.Received())
+	n := int(counts.ReceivedPoints())
 	if n > len(c.sent) || n < c.acked {
 		c.t.Fatalf("the account holds %d points of %d, of which %d were durable", n, len(c.sent), c.acked)
 	}
@@ -312,7 +312,7 @@ func (c *churn) check() {
 	if names, damaged := c.s.Damage(); damaged != 0 {
 		c.t.Fatalf("damage: %v", names)
 	}
-	if lost := c.s.Account().Lost(); len(lost) > 0 {
+	if lost := c.s.Account().Losses(); len(lost) > 0 {
 		c.t.Fatalf("lost: %v", lost)
 	}
 }
@@ -329,8 +329,8 @@ func (c *churn) state(n int, lo int64) map[place]uint64 {
 	return state
 }
 
-// checkNames: every series that has points is listed once, and none that was
-// never sent, that is deleted, or that had expired and was not sent again.
+// checkNames checks that every series with points is listed once. Series that were never sent,
+// were deleted, or have expired and were not sent again must not be listed.
 func (c *churn) checkNames(want map[int]bool) {
 	c.t.Helper()
 	names := c.names()

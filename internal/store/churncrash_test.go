@@ -90,8 +90,8 @@ func TestChurnWithoutTheCatalogue(t *testing.T) {
 		c.acked = len(c.sent)
 		c.open()
 		info, _ := c.s.BucketByName("b")
-		if got := c.s.Account().Total(info.ID); int(got.Received()) != len(c.sent) {
-			t.Fatalf("%d of %d points are in the account", got.Received(), len(c.sent))
+		if got := c.s.Account().Total(info.ID); int(got.ReceivedPoints()) != len(c.sent) {
+			t.Fatalf("%d of %d points are in the account", got.ReceivedPoints(), len(c.sent))
 		}
 		if names, _ := c.s.Damage(); len(names) != 1 { // the catalogue, and nothing else
 			t.Fatalf("damage: %v", names)
@@ -252,7 +252,7 @@ func TestChurnBesideFlushes(t *testing.T) {
 		}
 	}
 	info, _ := c.s.BucketByName("b")
-	if got := c.s.Account().Total(info.ID); got.Received() != uint64(len(want)) ||
+	if got := c.s.Account().Total(info.ID); got.ReceivedPoints() != uint64(len(want)) ||
 		got.Duplicate+got.Conflicting != 0 {
 		t.Errorf("%d points were sent, the account has %+v", len(want), got)
 	}

@@ -159,7 +159,7 @@ func TestFlushesBesideSendersAndReaders(t *testing.T) {
 			}
 		}
 		info, _ := s.BucketByName("b")
-		if c := s.Account().Total(info.ID); c.Stored() != stored || c.Received() != stored {
+		if c := s.Account().Total(info.ID); c.StoredPoints() != stored || c.ReceivedPoints() != stored {
 			t.Errorf("crash %d: %d points are stored, the account is %+v", i, stored, c)
 		}
 		if names, n := s.Damage(); n != 0 {

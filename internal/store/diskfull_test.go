@@ -133,11 +133,11 @@ func fillDisk(t *testing.T, s *Store, from int64) (past int64, stored uint64) {
 func wantRefusedForSpace(t *testing.T, s *Store, stored uint64) {
 	t.Helper()
 	counts := s.Account().Total(mustBucket(t, s, "a"))
-	if got := counts.Stored(); got != stored {
+	if got := counts.StoredPoints(); got != stored {
 		t.Errorf("%d points are in the account, %d were stored", got, stored)
 	}
 	if refused := counts.Refused[account.DiskFull]; refused == 0 ||
-		counts.Received() != counts.Stored()+refused {
+		counts.ReceivedPoints() != counts.StoredPoints()+refused {
 		t.Errorf("%+v", counts)
 	}
 }
@@ -237,7 +237,7 @@ func TestRefusalsDoNotFillTheDisk(t *testing.T) {
 		t.Errorf("the log has grown by %d bytes for %d refusals", grown, commits)
 	}
 	want := s.Account().Total(mustBucket(t, s, "a"))
-	if want.Stored() != 30 || want.Refused[account.DiskFull] != commits {
+	if want.StoredPoints() != 30 || want.Refused[account.DiskFull] != commits {
 		t.Errorf("the account has %+v", want)
 	}
 	same := func(what string) {

@@ -123,7 +123,7 @@ func (h *history) checkServed(t *testing.T, s *Store, what string) (missing int)
 			}
 		}
 	}
-	if _, n := s.Damage(); missing > 0 && n == 0 && len(s.Account().Lost()) == 0 {
+	if _, n := s.Damage(); missing > 0 && n == 0 && len(s.Account().Losses()) == 0 {
 		t.Errorf("%s: %d points are missing without a word", what, missing)
 	}
 	return missing
@@ -189,7 +189,7 @@ func failAtAStart(t *testing.T, clock *testClock, origin *vfs.MemFS, h *history,
 	if missing := h.checkServed(t, s, what+", after it"); missing > 0 {
 		t.Errorf("%s: %d points are missing after it, named %t", what, missing, named)
 	}
-	if lost := s.Account().Lost(); len(lost) > 0 {
+	if lost := s.Account().Losses(); len(lost) > 0 {
 		t.Errorf("%s: nothing is lost, the account says %v", what, lost)
 	}
 	s.Crash()
@@ -292,7 +292,7 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
 	}
 	if len(set) == 0 || checkpoint(part) {
 		h.check(t, s, "b", acked)
-		if lost := s.Account().Lost(); len(lost) > 0 {
+		if lost := s.Account().Losses(); len(lost) > 0 {
 			t.Errorf("failure %d: nothing is lost, the account says %v", only, lost)
 		}
 	} else {

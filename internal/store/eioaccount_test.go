@@ -90,7 +90,7 @@ func readsBytes(k errorfs.OpKind) bool {
 
 // sums returns what the account has of losses.
 func sums(s *Store) (lost, recovered uint64) {
-	for _, l := range s.Account().Lost() {
+	for _, l := range s.Account().Losses() {
 		lost, recovered = lost+l.Points, recovered+l.Recovered
 	}
 	return lost, recovered

@@ -24,7 +24,7 @@ const (
 func newEvents(s *Store) (*events.Local, error) {
 	known := knownSeries{s}
 	return events.New(events.Options{
-		FS: s.o.FS, Dir: s.o.Dir, Of: s.dir.Of(), Logger: s.o.Logger, Now: s.clock.Unix,
+		FS: s.o.FS, Dir: s.o.Dir, Of: s.dir.Origin(), Logger: s.o.Logger, Now: s.clock.Unix,
 		MaxFuture: s.o.MaxFuture, MaxFile: s.o.maxMergedFile, TakeNumber: s.dir.TakeNumber,
 		Bucket: s.BucketByName, ByID: func(id uint64) (buckets.Info, bool) {
 			return known.BucketByID(id)
@@ -42,7 +42,7 @@ func newEvents(s *Store) (*events.Local, error) {
 			gate := s.flusher.Gate()
 			gate.Lock()
 			defer gate.Unlock()
-			if gate.Closed() {
+			if gate.IsClosed() {
 				return version.ErrClosed
 			}
 			err := s.flusher.Commit(manifest.Edit{Files: c, NextSeq: s.dir.NextNumber()})

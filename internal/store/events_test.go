@@ -54,7 +54,7 @@ func (h *eventHistory) send(t testing.TB, s *Store, r *rand.Rand, clock *testClo
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.Counts; got.Stored() != uint64(len(list)) || got.Duplicate != repeats {
+	if got := w.Counts; got.StoredPoints() != uint64(len(list)) || got.Duplicate != repeats {
 		t.Fatalf("counts %+v of %d events with %d repeats", got, len(list), repeats)
 	}
 	h.sent = append(h.sent, list[:fresh]...)
@@ -319,7 +319,7 @@ func TestAMissingFileOfEventsStaysAGap(t *testing.T) {
 		if len(gaps) != 1 || gaps[0].Events != int64(lost) || len(got) != 0 {
 			t.Fatalf("%d events, gaps %v", len(got), gaps)
 		}
-		if l := s.Events().Account().Lost(); len(l) != 1 || l[0].Cause != events.LostFile ||
+		if l := s.Events().Account().Losses(); len(l) != 1 || l[0].Cause != events.LostFile ||
 			l[0].Points != uint64(lost) {
 			t.Fatalf("%+v", l)
 		}
@@ -369,8 +369,9 @@ func TestLostLogRecordsOfEventsAreGaps(t *testing.T) {
 			t.Fatalf("%d events, gaps %v", len(got), gaps)
 		}
 		info, _ := s.BucketByName("e")
-		c, l := s.Events().Account().Total(info.ID), s.Events().Account().Lost()
-		if c.Stored() != batches || len(l) != 1 || l[0].Points != 1 || l[0].Cause != events.LostRecord {
+		c, l := s.Events().Account().Total(info.ID), s.Events().Account().Losses()
+		if c.StoredPoints() != batches || len(l) != 1 || l[0].Points != 1 ||
+			l[0].Cause != events.LostRecord {
 			t.Fatalf("%+v %+v", c, l)
 		}
 		if err := s.Close(); err != nil { // the flush takes the gap

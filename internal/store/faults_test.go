@@ -269,7 +269,7 @@ func TestSegmentsThatDoNotOpen(t *testing.T) {
 	stored := uint64(0)
 	for range 2 {
 		s = mustOpen(t, o)
-		lost := s.Account().Lost()
+		lost := s.Account().Losses()
 		if len(lost) != 1 || lost[0].Cause != compaction.LostSegment || stored != 0 &&
 			lost[0].Points != stored {
 			t.Errorf("lost points: %+v", lost)

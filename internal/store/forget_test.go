@@ -300,8 +300,8 @@ func TestDeletingBesideSenders(t *testing.T) {
 			t.Errorf("%s holds %x, %v", metric.Text(forgetKey(i)), dst[0], err)
 		}
 	}
-	if got := s.Account().Total(info.ID); got.Received() != 2*(rounds+1)*width {
-		t.Errorf("%d points in the account, want %d", got.Received(), 2*(rounds+1)*width)
+	if got := s.Account().Total(info.ID); got.ReceivedPoints() != 2*(rounds+1)*width {
+		t.Errorf("%d points in the account, want %d", got.ReceivedPoints(), 2*(rounds+1)*width)
 	}
 }
 

@@ -352,7 +352,7 @@ func accountText(s *Store) string {
 			fmt.Fprintf(&b, "%d %d %s\n", id, row.Minute, countsText(row.Counts))
 		}
 	}
-	for _, l := range s.Account().Lost() {
+	for _, l := range s.Account().Losses() {
 		fmt.Fprintf(&b, "lost %v\n", l)
 	}
 	return b.String()

@@ -82,7 +82,7 @@ func startWithoutCatalogue(t *testing.T, mem *vfs.MemFS, clock *testClock, s *St
 	} {
 		s := openNamed(t, mem, clock)
 		if lost, _ := sums(s); lost != 0 {
-			t.Errorf("start %d: the account has lost %v", start, s.Account().Lost())
+			t.Errorf("start %d: the account has lost %v", start, s.Account().Losses())
 		}
 		damages := 0 // the catalogue
 		if start == 0 {

@@ -47,9 +47,9 @@ func TestDamageBetweenTheReadings(t *testing.T) {
 				}
 			}
 			w.release()
-			if lost := w.s.Account().Lost(); len(lost) != 1 ||
-				lost[0] != (account.Loss{Cause: replay.LostInReplay, Points: p.Counts.Stored()}) {
-				t.Errorf("lost: %+v, want %d points", lost, p.Counts.Stored())
+			if lost := w.s.Account().Losses(); len(lost) != 1 ||
+				lost[0] != (account.Loss{Cause: replay.LostInReplay, Points: p.Counts.StoredPoints()}) {
+				t.Errorf("lost: %+v, want %d points", lost, p.Counts.StoredPoints())
 			}
 			if _, n := w.s.Damage(); n != 1 {
 				t.Errorf("%d damages", n)

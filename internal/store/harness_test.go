@@ -177,7 +177,7 @@ func (h *history) check(t fataler, s *Store, bucket string, acked int) {
 		t.Fatalf("%v after %d acknowledged writes", err, acked)
 	}
 	counts := s.Account().Total(info.ID)
-	if whole, _ := h.around(int(counts.Received())); whole < acked {
+	if whole, _ := h.around(int(counts.ReceivedPoints())); whole < acked {
 		t.Fatalf("%d writes were durable, %d are in the account (I1)", acked, whole)
 	}
 	left := h.left(t, s, info)

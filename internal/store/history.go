@@ -32,11 +32,11 @@ func (h Bucket) Mark() Mark {
 		return Mark{}
 	}
 	v := h.s.versions.Latest()
-	damaged, _ := h.s.damage.Met(h.b.ID)
+	damaged, _ := h.s.damage.CountOf(h.b.ID)
 	return Mark{
 		head:    h.b.History.Mark(h.s.clock.Unix() / int64(time.Millisecond) / h.b.Resolution),
 		changes: v.Changes(h.b.ID) + damaged,
-		expired: v.Expired(h.b.ID), at: h.s.clock.Unix(),
+		expired: v.ExpiredBelow(h.b.ID), at: h.s.clock.Unix(),
 	}
 }
 
@@ -44,12 +44,12 @@ func (h Bucket) Mark() Mark {
 // begin behind the mark: from a slot on, up to which other one each series has the words it had, or
 // none. Points that have outlived the bucket's lifetime at the time of the call are no change.
 func (h Bucket) Since(m Mark, from int64) marks.Unchanged {
-	nothing := marks.Forgotten()
+	nothing := marks.AllChanged()
 	if h.check() != nil {
 		return nothing
 	}
 	u, v := h.b.History.Since(m.head, from), h.s.versions.Latest()
-	damaged, anywhere := h.s.damage.Met(h.b.ID)
+	damaged, anywhere := h.s.damage.CountOf(h.b.ID)
 	if v.Changes(h.b.ID)+damaged != m.changes {
 		return nothing
 	}
@@ -57,7 +57,7 @@ func (h Bucket) Since(m Mark, from int64) marks.Unchanged {
 		return nothing // a series may be back of which the name was lost, or which a hole covers
 	}
 	oldest, _ := h.s.columns.AdmittedSlots(h.b)
-	if gone := v.Expired(h.b.ID); h.b.TTL() > 0 && h.s.clock.Unix() < m.at || gone > m.expired &&
+	if gone := v.ExpiredBelow(h.b.ID); h.b.TTL() > 0 && h.s.clock.Unix() < m.at || gone > m.expired &&
 		gone > int64(oldest) {
 		// the clock went back, or the lifetime has grown: older points are read again, or not
 		return nothing

@@ -76,7 +76,7 @@ func TestWhatAMergeHidesIsLost(t *testing.T) {
 	t.Parallel()
 	h, file, aside, gone, hole := lostRewrite(t)
 	lost := func() (n, recovered uint64) {
-		for _, l := range h.s.Account().Lost() {
+		for _, l := range h.s.Account().Losses() {
 			n, recovered = n+l.Points, recovered+l.Recovered
 		}
 		return n, recovered

@@ -259,7 +259,7 @@ func wantMetrics(t *testing.T, s *Store, info buckets.Info, metrics int, points 
 	if n := s.BucketStats(info.ID).Series; len(seen) != metrics || n != int64(metrics) {
 		t.Fatalf("%d metrics are listed, %d counted, want %d", len(seen), n, metrics)
 	}
-	if c := s.Account().Total(info.ID); c.Accepted != points || c.Received() != points {
+	if c := s.Account().Total(info.ID); c.Accepted != points || c.ReceivedPoints() != points {
 		t.Fatalf("the account holds %+v, want %d points", c, points)
 	}
 }
@@ -348,7 +348,8 @@ func TestTimestampedPointsAreCounted(t *testing.T) {
 			if got := s.Account().Total(info.ID); got != c.want {
 				t.Errorf("counted %+v, want %+v", got, c.want)
 			}
-			if got := x.Totals(); got.Received != c.want.Received() || got.Refused != c.want.RefusedTotal() {
+			if got := x.Totals(); got.Received != c.want.ReceivedPoints() ||
+				got.Refused != c.want.RefusedTotal() {
 				t.Errorf("totals %+v, want those of %+v", got, c.want)
 			}
 		})

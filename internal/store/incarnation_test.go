@@ -106,7 +106,7 @@ func (m *forgetModel) checkStartClock() {
 	m.t.Helper()
 	b, now, listed := m.s.buckets.Get("b"), m.clock.Now(), m.list()
 	for k, was := range m.was {
-		if m.lives[k] == 0 && !listed[k] && was > incarnation.Expired(now) &&
+		if m.lives[k] == 0 && !listed[k] && was > incarnation.ExpiredUpTo(now) &&
 			m.s.incarnationOf(b.ID, []byte(k)) == was {
 			m.lives[k] = was
 		}
@@ -115,7 +115,7 @@ func (m *forgetModel) checkStartClock() {
 	for _, of := range m.lives {
 		lowest = max(lowest, of)
 	}
-	last := m.s.columns.Deletions.Last()
+	last := m.s.columns.Deletions.Highest()
 	if highest := max(m.last, lowest); last < lowest || last > highest {
 		m.t.Fatalf("a start without a MANIFEST has %d as the highest clock, want %d to %d", last, lowest,
 			highest)
@@ -150,7 +150,7 @@ func (m *forgetModel) checkLives(listed map[string]bool) {
 	m.t.Helper()
 	b, now := m.s.buckets.Get("b"), m.clock.Now()
 	late := time.Unix(max(m.latest, now.Unix()), 0)
-	if last := m.s.columns.Deletions.Last(); last < m.last {
+	if last := m.s.columns.Deletions.Highest(); last < m.last {
 		m.t.Fatalf("the highest clock is %d, there was %d", last, m.last)
 	}
 	for i := range 24 {
@@ -344,8 +344,8 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 	for range 2 {
 		s = mustOpen(t, o)
 		b = s.buckets.Get("b")
-		if got := b.Incarnations.Of(b.SeriesID(key(0))); got != n || s.columns.Deletions.Last() < n {
-			t.Errorf("incarnation %d, want %d; the highest is %d", got, n, s.columns.Deletions.Last())
+		if got := b.Incarnations.Get(b.SeriesID(key(0))); got != n || s.columns.Deletions.Highest() < n {
+			t.Errorf("incarnation %d, want %d; the highest is %d", got, n, s.columns.Deletions.Highest())
 		}
 		for i, w := range readAll(t, s, "b", 0, epoch, 100) {
 			if w != 0 {
@@ -366,5 +366,5 @@ func TestDefinitionTellsOfALostDeletion(t *testing.T) {
 // incarnationOf returns that of a series as the store has it.
 func (s *Store) incarnationOf(bucket uint64, key []byte) uint64 {
 	b := s.buckets.ID(bucket)
-	return b.Incarnations.Of(b.SeriesID(key))
+	return b.Incarnations.Get(b.SeriesID(key))
 }

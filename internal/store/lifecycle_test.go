@@ -65,7 +65,7 @@ func TestBucketsFlushesAndSendersDoNotBlock(t *testing.T) {
 		if id != account.DeletedBuckets && s.buckets.ID(id) == nil {
 			t.Errorf("bucket %d is deleted and has an account of its own: %+v", id, c)
 		}
-		received += c.Received()
+		received += c.ReceivedPoints()
 	}
 	if received != sent.Load() {
 		t.Errorf("%d points sent, %d in the account", sent.Load(), received)

@@ -46,17 +46,17 @@ func TestResolutionsAndLimits(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := s.Account().Total(info.ID)
-		if stored := last - first + 1; c.Stored() != stored || c.Refused[account.Future] != 18000-stored {
-			t.Errorf("%s: %d stored, want %d: %+v", name, c.Stored(), stored, c)
+		if want := last - first + 1; c.StoredPoints() != want || c.Refused[account.Future] != 18000-want {
+			t.Errorf("%s: %d stored, want %d: %+v", name, c.StoredPoints(), want, c)
 		}
 		x.Points(nil, first, words)
 		if err := x.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if c = s.Account().Total(info.ID); c.Refused[account.EmptyName] != 9000 ||
-			x.Totals().Received != 27000 || c.Received() != 27000 {
+			x.Totals().Received != 27000 || c.ReceivedPoints() != 27000 {
 			t.Errorf("%s: %d points without a name, %d received", name, c.Refused[account.EmptyName],
-				c.Received())
+				c.ReceivedPoints())
 		}
 	}
 	check := func() {

@@ -158,7 +158,7 @@ func (w *logEnd) lost(what string, from int64) (unknown int) {
 		w.s = mustOpen(w.t, w.o)
 		named, n := w.s.Damage()
 		text := strings.Join(named, "\n")
-		if lost := w.s.Account().Lost(); len(lost) != 1 || lost[0].Cause != replay.LostInReplay {
+		if lost := w.s.Account().Losses(); len(lost) != 1 || lost[0].Cause != replay.LostInReplay {
 			w.t.Errorf("%s: the account says %+v", what, lost)
 		}
 		hidden, _ := w.check(what, from)

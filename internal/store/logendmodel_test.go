@@ -178,7 +178,7 @@ func TestNoPowerCutIsALossOfTheLog(t *testing.T) {
 			if named, n := w.s.Damage(); n > 0 {
 				t.Fatalf("seed %d, power cut %d: %s", seed, cut, strings.Join(named, "; "))
 			}
-			if lost, holes := w.s.Account().Lost(), w.s.disk.Manifest.Holes(); len(lost)+len(holes) > 0 {
+			if lost, holes := w.s.Account().Losses(), w.s.disk.Manifest.Holes(); len(lost)+len(holes) > 0 {
 				t.Fatalf("seed %d, power cut %d: lost %+v, holes %v", seed, cut, lost, holes)
 			}
 		}

@@ -135,7 +135,7 @@ func (w *logWorld) records() map[int][][2]int64 {
 	at := map[int][][2]int64{}
 	s := mustOpen(w.t, w.o)
 	defer s.Crash()
-	err := s.disk.Log.Again(1, func(lsn wal.LSN, rec []byte) error {
+	err := s.disk.Log.ReplayAgain(1, func(lsn wal.LSN, rec []byte) error {
 		if k := rec[0]; k != 5 && k != 6 && k != 9 {
 			w.spared = append(w.spared, [2]int64{int64(lsn), int64(lsn) + int64(len(rec)) + 8})
 			return nil

@@ -60,7 +60,7 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 	clock.Advance(time.Hour)
 	first := uint64(clock.Now().UnixNano())
 	s = openWithoutManifest(t, o)
-	if last := s.columns.Deletions.Last(); last != first {
+	if last := s.columns.Deletions.Highest(); last != first {
 		t.Fatalf("the first start has the clock %d, want its time %d", last, first)
 	}
 	use(t, s)
@@ -80,7 +80,7 @@ func testTwiceLost(t *testing.T, use func(*testing.T, *Store), known, crash bool
 	if from := s.buckets.DeletionsFrom(); from != want {
 		t.Errorf("deletions may be lost up to %d, want %d", from, want)
 	}
-	if last := s.columns.Deletions.Last(); last != max(want, deleted) {
+	if last := s.columns.Deletions.Highest(); last != max(want, deleted) {
 		t.Errorf("the highest clock is %d, want %d", last, max(want, deleted))
 	}
 	if got := s.incarnationOf(was["b"].ID, key(0)); got != deleted {
@@ -173,7 +173,7 @@ func TestAStartSaysWhichNameItForgets(t *testing.T) {
 	if !found {
 		t.Error("no segment names the deletion: nothing is tried")
 	}
-	if got := s.columns.Deletions.Forgotten(); state.RememberAfter < deleted || got < deleted {
+	if got := s.columns.Deletions.ForgottenUpTo(); state.RememberAfter < deleted || got < deleted {
 		t.Errorf("deletions are forgotten up to %d, in memory to %d, want %d", state.RememberAfter, got,
 			deleted)
 	}

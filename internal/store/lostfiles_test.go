@@ -76,7 +76,7 @@ func TestALostFileOfEventsOutlivesKills(t *testing.T) {
 		if _, gaps := readEvents(t, s, "e"); len(gaps) != 1 || gaps[0].Events != int64(lost) {
 			t.Fatalf("%s: gaps %v of %d events", what, gaps, lost)
 		}
-		if l := s.Events().Account().Lost(); len(l) != 1 || l[0].Cause != events.LostFile ||
+		if l := s.Events().Account().Losses(); len(l) != 1 || l[0].Cause != events.LostFile ||
 			l[0].Points != uint64(lost) {
 			t.Fatalf("%s: the account has %+v", what, l)
 		}
@@ -96,7 +96,7 @@ func TestALostFileOfEventsOutlivesKills(t *testing.T) {
 	if got, _ := readEvents(t, s, "e"); len(got) != lost {
 		t.Fatalf("%d of %d events are back", len(got), lost)
 	}
-	if l := s.Events().Account().Lost(); len(l) != 1 || l[0].Recovered != uint64(lost) {
+	if l := s.Events().Account().Losses(); len(l) != 1 || l[0].Recovered != uint64(lost) {
 		t.Fatalf("the account has %+v", l)
 	}
 }

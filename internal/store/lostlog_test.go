@@ -211,7 +211,7 @@ func readUnknown(t *testing.T, s *Store, bucket string, series int, from int64,
 
 func lostInReplay(t *testing.T, s *Store) (n uint64) {
 	t.Helper()
-	for _, l := range s.Account().Lost() {
+	for _, l := range s.Account().Losses() {
 		if l.Cause != replay.LostInReplay {
 			t.Errorf("lost: %+v", l)
 		}

@@ -88,7 +88,7 @@ func (m Member) DeleteBucketAt(name string, clock uint64) error {
 		err = s.buckets.DeleteAt(name, clock, remove)
 	}
 	if err != nil {
-		return fmt.Errorf("deleting %s: %w", metric.Quoted(name), err)
+		return fmt.Errorf("deleting %s: %w", metric.Quote(name), err)
 	}
 	if gone != nil {
 		s.dropGroups(gone)
@@ -142,7 +142,7 @@ func (m Member) Incarnation(bucket uint64, id metric.SeriesID) uint64 {
 	if b == nil {
 		return 0
 	}
-	return b.Incarnations.Of(b.ValueID(id))
+	return b.Incarnations.Get(b.ValueID(id))
 }
 
 // Incarnations calls fn for every series with an incarnation that is not 0, whether or not it is

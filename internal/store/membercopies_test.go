@@ -117,10 +117,10 @@ func TestCopiesAreNotJudged(t *testing.T) {
 		sendCopies(t, s, false, 1, slot, 1)
 	}
 	a, c := s.Account().Total(info.ID), s.Copies().Total(info.ID)
-	if a.Stored() != 0 || a.Refused[account.Expired] != 1 || a.Refused[account.Future] != 2 {
+	if a.StoredPoints() != 0 || a.Refused[account.Expired] != 1 || a.Refused[account.Future] != 2 {
 		t.Errorf("points: %+v", a)
 	}
-	if c.Stored() != 2 || c.Refused[account.Future] != 1 || c.Received() != 3 {
+	if c.StoredPoints() != 2 || c.Refused[account.Future] != 1 || c.ReceivedPoints() != 3 {
 		t.Errorf("copies: %+v", c)
 	}
 }
@@ -168,10 +168,11 @@ func TestLostCopiesAreNoLostPoints(t *testing.T) {
 			if !copies {
 				lost, kept = kept, lost
 			}
-			if l := lost.Lost(); len(l) != 1 || l[0].Points == 0 || len(kept.Lost()) != 0 {
-				t.Errorf("copies %t: lost %+v and %+v", copies, l, kept.Lost())
+			if l := lost.Losses(); len(l) != 1 || l[0].Points == 0 || len(kept.Losses()) != 0 {
+				t.Errorf("copies %t: lost %+v and %+v", copies, l, kept.Losses())
 			}
-			if a, b := lost.Total(info.ID), kept.Total(info.ID); a.Stored() != 40 || b.Stored() != 30 {
+			if a, b := lost.Total(info.ID), kept.Total(info.ID); a.StoredPoints() != 40 ||
+				b.StoredPoints() != 30 {
 				t.Errorf("copies %t: stored %+v and %+v", copies, a, b)
 			}
 			if err := s.Close(); err != nil {

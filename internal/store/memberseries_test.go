@@ -56,7 +56,7 @@ func (m *forgetModel) deleteElsewhere() {
 	defer m.pauseMerges()() // a merge lets series go that have expired
 	b := m.s.buckets.Get("b")
 	m.s.o.deleteSlice = 1 + m.r.IntN(8)
-	last, forgotten := m.s.columns.Deletions.Last(), m.s.columns.Deletions.Forgotten()
+	last, forgotten := m.s.columns.Deletions.Highest(), m.s.columns.Deletions.ForgottenUpTo()
 	shared := last + 1 + m.r.Uint64N(uint64(time.Hour))
 	var list []deletion.At
 	for range 1 + m.r.IntN(8) {

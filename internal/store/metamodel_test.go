@@ -322,14 +322,14 @@ func (m *meta) check() {
 	for _, c := range m.s.Account().Totals() {
 		sum.Add(&c)
 	}
-	if sum.Stored() != m.counts.Accepted || sum.Unset != m.counts.Unset ||
+	if sum.StoredPoints() != m.counts.Accepted || sum.Unset != m.counts.Unset ||
 		sum.Refused != m.counts.Refused {
 		m.Fatalf("the account says %+v, want %+v with all that was stored as accepted", sum, m.counts)
 	}
 	if names, n := m.s.Damage(); n != 0 {
 		m.Fatalf("%d damages: %v", n, names)
 	}
-	if lost := m.s.Account().Lost(); len(lost) != 0 {
+	if lost := m.s.Account().Losses(); len(lost) != 0 {
 		m.Fatalf("lost: %v", lost)
 	}
 }

@@ -299,7 +299,7 @@ func (m *meta) press(o metaOp) {
 	m.extra.Store(0)
 	m.steady.Advance(time.Minute) // what was before is over
 	m.s.o.Memory.Look()
-	m.extra.Store(max(0, m.st.memory/100*o.n-m.s.o.Memory.Used()))
+	m.extra.Store(max(0, m.st.memory/100*o.n-m.s.o.Memory.UsedBytes()))
 	m.s.o.Memory.Look()
 }
 

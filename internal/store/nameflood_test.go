@@ -53,7 +53,7 @@ func TestNewSeriesTakeTheirMemoryFirst(t *testing.T) {
 		// before the next flush.
 		points := poolUse(s, "head-tables") + poolUse(s, "unpredicted-points") +
 			s.flusher.Need() - s.columns.Unflushed.FlushMemory()
-		used, stored := s.o.Memory.Used()-(poolUse(s, "catalogue")-catalogue)-points, i
+		used, stored := s.o.Memory.UsedBytes()-(poolUse(s, "catalogue")-catalogue)-points, i
 		t.Logf("names of %d bytes: %d series, %d bytes in use, and %d for points", bytes, stored, used,
 			points)
 		if mark := int64(testLimit) / 100 * 85; used >= mark || stored < 1000 {

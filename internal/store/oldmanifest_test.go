@@ -200,10 +200,10 @@ func (x *oldRun) check(old oldManifest) {
 	if gone := removedFiles(t, before, fs); len(gone) > 0 {
 		t.Errorf("%s: %q were removed; the start says %q", old.when, gone, named)
 	}
-	if lost := s.Events().Account().Lost(); len(lost) > 0 {
+	if lost := s.Events().Account().Losses(); len(lost) > 0 {
 		t.Errorf("%s: events are counted as lost: %+v; the start says %q", old.when, lost, named)
 	}
-	if lost := s.Account().Lost(); len(lost) > 0 {
+	if lost := s.Account().Losses(); len(lost) > 0 {
 		t.Errorf("%s: points are counted as lost: %+v; the start says %q", old.when, lost, named)
 	}
 	if t.Failed() {

@@ -84,7 +84,7 @@ func testNotGiven(t *testing.T, kinds []errorfs.OpKind, restart bool) {
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Errorf("%d words are missing in the end", n)
 	}
-	if lost := s.Account().Lost(); len(lost) > 0 {
+	if lost := s.Account().Losses(); len(lost) > 0 {
 		t.Errorf("lost: %v", lost)
 	}
 	mustBeSound(t, s)
@@ -115,7 +115,7 @@ func TestAFooterThatIsNeverRead(t *testing.T) {
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 3*720 {
 		t.Errorf("%d words are missing, the segment had %d", n, 3*720)
 	}
-	if lost := s.Account().Lost(); !slices.Equal(lost,
+	if lost := s.Account().Losses(); !slices.Equal(lost,
 		[]account.Loss{{Cause: compaction.LostBlocks, Points: 3 * 720}}) {
 		t.Errorf("the account says %+v", lost)
 	}

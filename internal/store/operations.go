@@ -72,7 +72,7 @@ func (op *Operations) Segments(ctx context.Context, bucket string) ([]inventory.
 	if bucket == "" {
 		return inventory.List(ctx, s.o.FS, s.o.Dir, s.Buckets)
 	}
-	b, err := s.buckets.Named(bucket)
+	b, err := s.buckets.ByName(bucket)
 	if err != nil {
 		return nil, err
 	}

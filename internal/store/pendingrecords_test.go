@@ -150,7 +150,7 @@ func (w *halfRead) accounted() {
 		w.t.Fatal(err)
 	}
 	total := w.s.Account().Total(info.ID)
-	if total.Received() != w.received || total.Stored() != w.received {
+	if total.ReceivedPoints() != w.received || total.StoredPoints() != w.received {
 		w.t.Fatalf("%d points were sent, the account has %+v", w.received, total)
 	}
 	drivetest.CheckMinutes(w.t, w.s, info.ID, total)

@@ -87,7 +87,7 @@ func (s *Store) addPools() {
 			Holds: "directories and index leaves of segments that were read; dropped at the limit",
 			Limit: index, Use: s.upkeep.IndexBytes},
 		{Name: "segment-blocks", Holds: "verified blocks of segments that were read more than once",
-			Limit: s.o.BlockCache, Use: s.files.Kept},
+			Limit: s.o.BlockCache, Use: s.files.CachedBytes},
 		{Name: "merges", Holds: "index and names of the segment that a merge writes; a block of each " +
 			"file of events that one reads", Limit: s.o.maxMergedFile,
 			Use: func() int64 { return s.merges.OutputBytes() + s.events.Merger.Bytes() }},

@@ -258,7 +258,7 @@ func (c *cuts) compare(settle bool) {
 	if names, n := c.s.Damage(); n > 0 {
 		found(oracle.Finding{Class: oracle.Other, Text: fmt.Sprintf("damage %v", names)})
 	}
-	if lost := c.s.Account().Lost(); len(lost) > 0 {
+	if lost := c.s.Account().Losses(); len(lost) > 0 {
 		found(oracle.Finding{Class: oracle.Other, Text: fmt.Sprintf("lost %v", lost)})
 	}
 }

@@ -51,7 +51,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	slot, most := uint64(epoch), int64(0)
 	serve := func() {
 		s.o.Memory.Look() // the one before may be long ago where other processes compute
-		most = max(most, s.o.Memory.Used())
+		most = max(most, s.o.Memory.UsedBytes())
 		for i := range series {
 			known.Point(key(i), slot, point.FromInt(int64(i)))
 		}
@@ -73,14 +73,14 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	}
 	serve()
 	c, k := s.total(t, "flood"), s.total(t, "known")
-	if c.Received() != uint64(sent) || c.Refused[account.Memory] == 0 ||
-		c.Refused[account.Memory] != c.RefusedTotal() || c.Stored() < 10_000 {
+	if c.ReceivedPoints() != uint64(sent) || c.Refused[account.Memory] == 0 ||
+		c.Refused[account.Memory] != c.RefusedTotal() || c.StoredPoints() < 10_000 {
 		t.Errorf("of %d points of new series the account has %+v", sent, c)
 	}
-	if k.RefusedTotal() != 0 || k.Stored() != (slot-epoch)*series {
+	if k.RefusedTotal() != 0 || k.StoredPoints() != (slot-epoch)*series {
 		t.Errorf("known series in %d rounds: %+v", slot-epoch, k)
 	}
-	t.Logf("%d series stored, at most %d bytes in use", c.Stored(), most)
+	t.Logf("%d series stored, at most %d bytes in use", c.StoredPoints(), most)
 	if most > testLimit {
 		for _, p := range s.o.Memory.Pools() {
 			t.Log(p.Name, p.Use)
@@ -96,7 +96,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	if err := flood.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if after := s.total(t, "flood"); after.Stored() != c.Stored()+1 {
+	if after := s.total(t, "flood"); after.StoredPoints() != c.StoredPoints()+1 {
 		t.Errorf("one more series after the flood: %+v", after)
 	}
 	if err := known.Close(); err != nil {
@@ -146,12 +146,12 @@ func TestOpenBlocksCountWhatTheirFlushTakes(t *testing.T) {
 	s.flusher.Count()
 	s.o.Memory.Look()
 	t.Logf("%d series: blocks of %d bytes, a flush needs %d; sealed %d, it needs %d; %d in use", i,
-		blocks, open, s.pressure.SealedBytes(), s.flusher.Need(), s.o.Memory.Used())
+		blocks, open, s.pressure.SealedBytes(), s.flusher.Need(), s.o.Memory.UsedBytes())
 	if sealed := s.flusher.Need(); sealed > open || sealed < blocks {
 		t.Errorf("a flush needs %d bytes for %d series behind the sealing, and was to need %d", sealed, i,
 			open)
 	}
-	if used := s.o.Memory.Used(); used > testLimit || i < 50_000 {
+	if used := s.o.Memory.UsedBytes(); used > testLimit || i < 50_000 {
 		t.Errorf("%d bytes in use with %d series, the limit is %d", used, i, testLimit)
 	}
 }
@@ -185,7 +185,7 @@ func TestSendersAreHeldAtTheEndOfTheMemory(t *testing.T) {
 	if err := nonBlocking.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if c := s.total(t, "b"); c.Refused[account.Overload] != 1 || c.Received() != 1 {
+	if c := s.total(t, "b"); c.Refused[account.Overload] != 1 || c.ReceivedPoints() != 1 {
 		t.Errorf("the point that cannot wait: %+v", c)
 	}
 	done := make(chan error, 1)
@@ -253,9 +253,9 @@ func TestRelief(t *testing.T) {
 	for range 2 {
 		readAll(t, s.Store, "b", 0, epoch, 1)
 	}
-	if s.upkeep.WatchIndexes(); s.upkeep.IndexBytes() == 0 || s.files.Kept() == 0 {
+	if s.upkeep.WatchIndexes(); s.upkeep.IndexBytes() == 0 || s.files.CachedBytes() == 0 {
 		t.Fatalf("%d bytes of the index are loaded, %d of blocks kept", s.upkeep.IndexBytes(),
-			s.files.Kept())
+			s.files.CachedBytes())
 	}
 	x.Point(key(0), epoch+20, point.FromInt(2))
 	if err := x.Close(); err != nil {

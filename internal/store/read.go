@@ -22,7 +22,7 @@ type Bucket struct {
 
 // Bucket returns a handle of a bucket, or an error that wraps buckets.ErrUnknown.
 func (s *Store) Bucket(name string) (Bucket, error) {
-	b, err := s.buckets.Named(name)
+	b, err := s.buckets.ByName(name)
 	return Bucket{s, b}, err
 }
 
@@ -41,7 +41,7 @@ func (h Bucket) Info() buckets.Info { return h.b.Info() }
 // check finds out whether the bucket is still there.
 func (h Bucket) check() error {
 	if h.s.buckets.ID(h.b.ID) != h.b {
-		return buckets.Unknown(h.b.Name)
+		return buckets.UnknownError(h.b.Name)
 	}
 	return nil
 }

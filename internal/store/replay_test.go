@@ -79,7 +79,7 @@ func TestReplayOfManyGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		total := s.Account().Total(info.ID)
-		if total.Received() != sent.Accepted || total.Stored() != sent.Accepted {
+		if total.ReceivedPoints() != sent.Accepted || total.StoredPoints() != sent.Accepted {
 			t.Fatalf("%d points were sent, the account has %+v", sent.Accepted, total)
 		}
 		drivetest.CheckMinutes(t, s, info.ID, total)

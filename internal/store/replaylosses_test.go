@@ -36,7 +36,7 @@ func (w *halfRead) loseDefinitions(n int) {
 	}
 	var defined []int64
 	names := map[int64]metric.SeriesID{}
-	err = w.s.disk.Log.Again(1, func(lsn wal.LSN, rec []byte) error {
+	err = w.s.disk.Log.ReplayAgain(1, func(lsn wal.LSN, rec []byte) error {
 		if p, err := logrecord.Parse(rec); err == nil && p.Kind == logrecord.Series {
 			defined = append(defined, int64(lsn))
 			names[int64(lsn)] = metric.Series(info.ID, p.Key)
@@ -75,7 +75,7 @@ func (w *halfRead) loseDefinitions(n int) {
 // lostOf returns what the account has lost, which is of one cause.
 func lostOf(t *testing.T, s *Store) uint64 {
 	t.Helper()
-	switch lost := s.Account().Lost(); {
+	switch lost := s.Account().Losses(); {
 	case len(lost) == 0:
 		return 0
 	case len(lost) > 1 || lost[0].Cause != replay.LostRecord:
@@ -209,8 +209,8 @@ func (w *halfRead) comeBack(lost uint64) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	if total := w.s.Account().Total(info.ID); total.Received() != w.received ||
-		total.Stored() != w.received {
+	if total := w.s.Account().Total(info.ID); total.ReceivedPoints() != w.received ||
+		total.StoredPoints() != w.received {
 		w.t.Fatalf("%d points were sent, the account has %+v", w.received, total)
 	}
 	if err := w.s.Close(); err != nil {

@@ -42,7 +42,7 @@ func TestOnTimeIsNotLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The clock stands at thirds of a step, so a few rows begin twice.
-		if c := s.Account().Total(info.ID); c.Late != 0 || c.Received() != 3*rows {
+		if c := s.Account().Total(info.ID); c.Late != 0 || c.ReceivedPoints() != 3*rows {
 			t.Errorf("a point every %v: %+v", step, c)
 		}
 		s.Crash()

@@ -94,6 +94,6 @@ func testRestoreDeleted(t *testing.T, flushed, merged bool) {
 		}
 		r := o
 		r.Dir = to
-		checkBuriedTwice(t, r, metric.Quoted(to), anew, past)
+		checkBuriedTwice(t, r, metric.Quote(to), anew, past)
 	}
 }

@@ -128,7 +128,7 @@ func (s *Store) Stats() Stats {
 		Inactive: InactiveStats{Deactivations: s.columns.DeactivationCount()},
 		Deleted: DeletedStats{
 			Series: deleted.Series, Expired: deleted.Expired, Points: deleted.Points + merged.PointsDeleted,
-			Tombstones: s.deletions.Tombstones(), Remembered: s.disk.Manifest.Remembered(),
+			Tombstones: s.deletions.Tombstones(), Remembered: s.disk.Manifest.RememberedSeries(),
 			Forgotten: flushed.Forgotten,
 		},
 		Head: HeadStats{
@@ -146,7 +146,7 @@ func (s *Store) Stats() Stats {
 		Replay: ReplayStats{Records: s.replay.Records(), Left: s.replay.Left()},
 		Memory: MemoryStats{
 			Pools: s.o.Memory.Pools(),
-			Used:  s.o.Memory.Used(),
+			Used:  s.o.Memory.UsedBytes(),
 			Limit: s.o.Memory.Limit(),
 			Level: s.o.Memory.Level(),
 		},

@@ -188,7 +188,8 @@ func TestReplayGivesTheLastRead(t *testing.T) {
 			}
 		}
 	}
-	if after := s.Account().Total(info.ID); after != before || after.Received() != 8*400*modelSeries {
+	if after := s.Account().Total(info.ID); after != before ||
+		after.ReceivedPoints() != 8*400*modelSeries {
 		t.Errorf("account after the replay %+v, before %+v", after, before)
 	}
 }

@@ -59,7 +59,7 @@ func possible(last []churnPoint, numbers []int, before uint64, at place,
 		if k == len(numbers) {
 			return n
 		}
-		state = point.Over(last[numbers[k]].word, state)
+		state = point.Overwrite(last[numbers[k]].word, state)
 	}
 }
 
@@ -132,7 +132,7 @@ func (h *history) around(points int) (whole, next int) {
 func (h *history) left(t fataler, s *Store, info buckets.Info) history {
 	t.Helper()
 	counts := s.Account().Total(info.ID)
-	n := int(counts.Received())
+	n := int(counts.ReceivedPoints())
 	whole, next := h.around(n)
 	var l history
 	for _, w := range h.writes[:whole] {

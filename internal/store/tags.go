@@ -15,12 +15,12 @@ func (s *Store) Tags() *tagstore.Store { return s.tags }
 func newTags(s *Store) *tagstore.Store {
 	return tagstore.New(tagstore.Options{
 		FS: s.o.FS, Dir: s.o.Dir, Logger: s.o.Logger, Now: s.o.Now, Shared: s.o.SharedTags,
-		Of: s.dir.Of, Ledger: s.ledger, Pressure: s.pressure, Memory: s.o.Memory, Damage: &s.damage,
+		Of: s.dir.Origin, Ledger: s.ledger, Pressure: s.pressure, Memory: s.o.Memory, Damage: &s.damage,
 		Deletions: &s.columns.Deletions,
 		Incarnation: func(bucket uint64, key []byte) (n uint64, ok bool) {
 			b := s.buckets.ID(bucket)
 			if b != nil && b.Incarnations.Len() > 0 {
-				n = b.Incarnations.Of(b.SeriesID(key))
+				n = b.Incarnations.Get(b.SeriesID(key))
 			}
 			return n, b != nil
 		},

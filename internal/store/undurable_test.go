@@ -138,7 +138,7 @@ func (u *undurable) check(what string) {
 			u.t.Errorf("%s: %d of %d points of series %d are missing", what, n, len(u.want[series]), series)
 		}
 	}
-	if lost := u.s.Account().Lost(); len(lost) > 0 {
+	if lost := u.s.Account().Losses(); len(lost) > 0 {
 		u.t.Errorf("%s: lost %v", what, lost)
 	}
 	if names, n := u.s.Damage(); n > 0 {

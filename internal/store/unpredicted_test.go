@@ -75,9 +75,9 @@ func (m *unpredictedModel) step(t *rapid.T) {
 func (m *unpredictedModel) check(t *rapid.T, s *Store) {
 	t.Helper()
 	total := s.Account().Total(mustBucket(t, s, "b"))
-	if total.Received() != m.sent || total.Refused[account.Future] != m.refused {
+	if total.ReceivedPoints() != m.sent || total.Refused[account.Future] != m.refused {
 		t.Fatalf("the account has %d points, %d of the future; %d were sent, %d of the future",
-			total.Received(), total.Refused[account.Future], m.sent, m.refused)
+			total.ReceivedPoints(), total.Refused[account.Future], m.sent, m.refused)
 	}
 	for series := range 900 {
 		for slot, w := range readAll(t, s, "b", series, epoch, unpredictedSlots) {

@@ -7,7 +7,7 @@ import "dalmatiner/internal/codec/kernel"
 func Fetch(x *Index, list []Change) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	var a ahead
+	var a fetchState
 	for i := range list {
 		c := &list[i]
 		x.byKey.fetch(seriesHash(c.Bucket, c.Key))
@@ -33,8 +33,8 @@ func Fetch(x *Index, list []Change) {
 	}
 }
 
-// ahead is what Fetch knows of tags.
-type ahead struct {
+// fetchState is what Fetch knows of tags.
+type fetchState struct {
 	text   []byte
 	names  []aheadName // of the change before, by their places
 	hashes []uint32
@@ -49,7 +49,7 @@ type aheadName struct {
 
 // name returns the number of the name of the tag at a place. Changes that follow each other mostly
 // have the same names in the same order.
-func (a *ahead) name(x *Index, place int, n *TagName) (number uint32, ok bool) {
+func (a *fetchState) name(x *Index, place int, n *TagName) (number uint32, ok bool) {
 	for len(a.names) <= place {
 		a.names = append(a.names, aheadName{})
 	}

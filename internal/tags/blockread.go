@@ -47,11 +47,11 @@ func (b *Block) Parse(src []byte) error {
 	b.names, b.pairs = b.names[:0], b.pairs[:0]
 	for n := f.number(maxBlock); n > 0 && !f.bad; n-- {
 		name := TagName{Namespace: f.text(MaxNamespace), Name: f.text(MaxTagName)}
-		f.check(len(name.Name) > 0 && !Implied(name.Namespace, name.Name))
+		f.check(len(name.Name) > 0 && !IsImplied(name.Namespace, name.Name))
 		b.names = append(b.names, name)
 	}
 	for n := f.number(maxBlock); n > 0 && !f.bad; n-- {
-		b.pairs = append(b.pairs, blockPair{name: f.below(len(b.names)), value: f.text(MaxValue)})
+		b.pairs = append(b.pairs, blockPair{name: f.numberBelow(len(b.names)), value: f.text(MaxValue)})
 	}
 	b.rows, b.clock = int(f.number(maxBlock)), 0
 	b.rest, b.named = f, append(b.named[:0], make([]int, len(b.names))...)
@@ -78,15 +78,15 @@ func (b *Block) next(r *row) error {
 	f := &b.rest
 	*r = row{
 		key:        f.text(metric.MaxKey),
-		bucket:     f.below(len(b.buckets)),
-		collection: f.below(len(b.collections)),
+		bucket:     f.numberBelow(len(b.buckets)),
+		collection: f.numberBelow(len(b.collections)),
 		tags:       r.tags[:0],
 	}
 	flags := f.byte()
 	b.timestamps = b.timestamps[:0]
 	for n := f.number(maxBlock); n > 0 && !f.bad; n-- {
 		b.clock += f.varint()
-		if node := f.below(len(b.nodes)); !f.bad {
+		if node := f.numberBelow(len(b.nodes)); !f.bad {
 			b.timestamps = append(b.timestamps, timestamp{b.clock, b.nodes[node], true})
 		}
 	}
@@ -96,7 +96,7 @@ func (b *Block) next(r *row) error {
 		}
 	}
 	if r.named.some {
-		r.name = f.below(len(b.metrics))
+		r.name = f.numberBelow(len(b.metrics))
 	}
 	tags := int(f.number(maxBlock))
 	for range tags {
@@ -115,7 +115,7 @@ func (b *Block) next(r *row) error {
 	}
 	b.rows--
 	f.check(len(r.tags) == tags && len(r.key) > 0 && flags < rowOneTimestamp &&
-		len(b.timestamps) > 0 && r.swept() && (b.rows > 0 || len(f.rest) == 0))
+		len(b.timestamps) > 0 && r.isSwept() && (b.rows > 0 || len(f.rest) == 0))
 	if f.bad {
 		b.rows = 0
 		return ErrBlock
@@ -127,7 +127,7 @@ func (b *Block) next(r *row) error {
 func (b *Block) timestamp(f *fields) timestamp {
 	at := uint32(0)
 	if len(b.timestamps) != 1 {
-		at = f.below(len(b.timestamps))
+		at = f.numberBelow(len(b.timestamps))
 	}
 	if f.bad {
 		return timestamp{}
@@ -135,8 +135,8 @@ func (b *Block) timestamp(f *fields) timestamp {
 	return b.timestamps[at]
 }
 
-// swept reports whether a row has nothing that other registers hide.
-func (r *row) swept() bool {
+// isSwept reports whether a row has nothing that other registers hide.
+func (r *row) isSwept() bool {
 	if r.left.some && (r.seen.some && r.seen.compare(r.left) <= 0 || r.cleared.some &&
 		r.cleared.compare(r.left) <= 0 || r.named.some && r.named.compare(r.left) <= 0) {
 		return false
@@ -184,8 +184,8 @@ func (f *fields) varint() uint64 {
 	return uint64(v)
 }
 
-// below reads a number below n.
-func (f *fields) below(n int) uint32 { return f.checked(f.number(maxBlock), n) }
+// numberBelow reads a number below n.
+func (f *fields) numberBelow(n int) uint32 { return f.checked(f.number(maxBlock), n) }
 
 func (f *fields) checked(v uint64, n int) uint32 {
 	if f.check(v < uint64(n)); f.bad {

@@ -102,7 +102,7 @@ func (n TagName) check() error {
 		return invalid("the name of a tag has %d bytes, the limit is %d", len(n.Name), MaxTagName)
 	case len(n.Namespace) > MaxNamespace:
 		return invalid("the namespace of tag %s has %d bytes, the limit is %d",
-			metric.Quoted(string(n.Name)), len(n.Namespace), MaxNamespace)
+			metric.Quote(string(n.Name)), len(n.Namespace), MaxNamespace)
 	}
 	return nil
 }
@@ -110,7 +110,7 @@ func (n TagName) check() error {
 // String returns the tag's name as the query language writes it.
 func (n TagName) String() string {
 	if len(n.Namespace) == 0 {
-		return metric.Quoted(string(n.Name))
+		return metric.Quote(string(n.Name))
 	}
-	return metric.Quoted(string(n.Namespace)) + ":" + metric.Quoted(string(n.Name))
+	return metric.Quote(string(n.Namespace)) + ":" + metric.Quote(string(n.Name))
 }

@@ -36,11 +36,11 @@ type Cond struct {
 func (c *Cond) String() string {
 	switch c.Op {
 	case Equal:
-		return c.Tag.String() + " = " + metric.Quoted(string(c.Value))
+		return c.Tag.String() + " = " + metric.Quote(string(c.Value))
 	case Glob:
 		return c.Tag.String() + " LIKE " + QuotedGlob(c.Pieces)
 	case Regexp:
-		return c.Tag.String() + " =~ " + metric.Quoted(c.Pattern)
+		return c.Tag.String() + " =~ " + metric.Quote(c.Pattern)
 	case And:
 		return "(" + c.Left.String() + " AND " + c.Right.String() + ")"
 	case Or:
@@ -59,22 +59,23 @@ func QuotedGlob(pieces [][]byte) string {
 		if i > 0 {
 			b.WriteByte('*')
 		}
-		b.WriteString(strings.ReplaceAll(metric.Escaped(string(p)), "*", `\*`))
+		b.WriteString(strings.ReplaceAll(metric.Escape(string(p)), "*", `\*`))
 	}
 	b.WriteByte('\'')
 	return b.String()
 }
 
-// Stored reports whether only a series with a stored tag can meet a condition. nil is met by all.
-func (c *Cond) Stored() bool {
+// NeedsStored reports whether only a series with a stored tag can meet a condition. nil is met by
+// all.
+func (c *Cond) NeedsStored() bool {
 	if c == nil {
 		return false
 	}
 	switch c.Op {
 	case And:
-		return c.Left.Stored() || c.Right.Stored()
+		return c.Left.NeedsStored() || c.Right.NeedsStored()
 	case Or:
-		return c.Left.Stored() && c.Right.Stored()
+		return c.Left.NeedsStored() && c.Right.NeedsStored()
 	case Not:
 		return false
 	}
@@ -82,9 +83,9 @@ func (c *Cond) Stored() bool {
 	return !implied
 }
 
-// Untagged returns what tells whether a condition holds for a series that has no tags but those
-// of its key. nil holds for all. An error is that of a regular expression.
-func (c *Cond) Untagged() (holds func(key []byte) bool, err error) {
+// UntaggedFilter returns what tells whether a condition holds for a series that has no tags but
+// those of its key. nil holds for all. An error is that of a regular expression.
+func (c *Cond) UntaggedFilter() (holds func(key []byte) bool, err error) {
 	if c == nil {
 		return func([]byte) bool { return true }, nil
 	}
@@ -109,14 +110,14 @@ func (c *Cond) Untagged() (holds func(key []byte) bool, err error) {
 }
 
 func (c *Cond) untaggedBoth() (holds func(key []byte) bool, err error) {
-	left, err := c.Left.Untagged()
+	left, err := c.Left.UntaggedFilter()
 	if err != nil {
 		return nil, err
 	}
 	if c.Op == Not {
 		return func(key []byte) bool { return !left(key) }, nil
 	}
-	right, err := c.Right.Untagged()
+	right, err := c.Right.UntaggedFilter()
 	if err != nil {
 		return nil, err
 	}

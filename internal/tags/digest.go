@@ -62,8 +62,8 @@ func (c Copies) Digests() Digests {
 	return x.kept.of
 }
 
-// replaced takes the digest from what a row was to what it is; one that has no registers is none.
-func (k *digests) replaced(x *Index, old, r *row) {
+// replaceRow takes the digest from what a row was to what it is; one that has no registers is none.
+func (k *digests) replaceRow(x *Index, old, r *row) {
 	if k != nil {
 		k.add(x, old, ^uint64(0))
 		k.add(x, r, 1)
@@ -72,7 +72,7 @@ func (k *digests) replaced(x *Index, old, r *row) {
 
 // add adds a row's digest as often as it is told, modulo 2^64.
 func (k *digests) add(x *Index, r *row, times uint64) {
-	if r.some() {
+	if r.isKnown() {
 		k.of[RangeOf(seriesHash(x.buckets.ids[r.bucket], r.key))] += times * k.digest(x, r)
 	}
 }
@@ -85,8 +85,8 @@ func (k *digests) digest(x *Index, r *row) uint64 {
 	return xxh3.Hash(k.buf)
 }
 
-// some reports whether anything is known of a row.
-func (r *row) some() bool {
+// isKnown reports whether anything is known of a row.
+func (r *row) isKnown() bool {
 	return r.seen.some || r.left.some || r.cleared.some || r.named.some || len(r.tags) > 0
 }
 
@@ -134,7 +134,7 @@ func (c Copies) SeriesDigests(from, through uint32, most int) (list []Digest, re
 	for part := range slices.Chunk(ids, digestRows) {
 		x.mu.RLock()
 		for _, id := range part {
-			if x.still(id) {
+			if x.hasHash(id) {
 				codec.decode(&r, x.rows.Get(x.at[uint32(id)]), x.nodes.ids)
 				list = append(list, Digest{idOf(x.buckets.ids[r.bucket], r.key), k.digest(x, &r)})
 			}

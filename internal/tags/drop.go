@@ -59,7 +59,7 @@ func keepAbove(x *Index, id uint32, upTo uint64) (changed bool) {
 	}
 	switch {
 	case !changed:
-	case !r.some():
+	case !r.isKnown():
 		x.drop(id, seriesHash(x.buckets.ids[old.bucket], old.key))
 	default:
 		rewrite(x, id, n)
@@ -70,7 +70,7 @@ func keepAbove(x *Index, id uint32, upTo uint64) (changed bool) {
 // rewrite replaces a row, which is n bytes and old, by one with less. Drop and Forget end with it.
 func rewrite(x *Index, id uint32, n int) {
 	b := x.codec.encode(&x.row, x.nodes.get)
-	x.kept.replaced(x, &x.old, &x.row)
+	x.kept.replaceRow(x, &x.old, &x.row)
 	x.post(id, &x.old, &x.row)
 	at, to := x.rows.Take(len(b))
 	copy(to, b)
@@ -102,7 +102,7 @@ func (x *Index) drop(id, hash uint32) {
 	block := x.rows.Get(x.at[id])
 	n := x.codec.decode(&x.old, block, x.nodes.ids)
 	x.row = row{bucket: x.old.bucket, collection: x.old.collection, tags: x.row.tags[:0]}
-	x.kept.replaced(x, &x.old, &x.row)
+	x.kept.replaceRow(x, &x.old, &x.row)
 	x.byKey.remove(hash, id)
 	x.post(id, &x.old, &x.row)
 	x.collections.release(x.old.collection)
@@ -166,9 +166,9 @@ func (x *Index) forgetRow(id uint32, upTo uint64) {
 	rewrite(x, id, n)
 }
 
-// recent is the rows that became visible in the present hour and in the one before, by the clocks
-// of the changes that made them so: list 0 of each.
-type recent struct {
+// recentRows is the rows that became visible in the present hour and in the one before, by the
+// clocks of the changes that made them so: list 0 of each.
+type recentRows struct {
 	hour uint64
 	of   [2]postings.Lists // in the hour, before it
 	gone atomic.Uint64     // how often remove was called
@@ -176,7 +176,7 @@ type recent struct {
 
 const hourNS = 3600_000_000_000
 
-func (r *recent) add(id uint32, clock uint64) {
+func (r *recentRows) add(id uint32, clock uint64) {
 	hour := clock / hourNS
 	switch {
 	case hour == r.hour+1:
@@ -190,7 +190,7 @@ func (r *recent) add(id uint32, clock uint64) {
 	}
 }
 
-func (r *recent) remove(id uint32) {
+func (r *recentRows) remove(id uint32) {
 	r.gone.Add(1)
 	for age := range r.of {
 		if r.of[age].Set(0).Contains(id) {
@@ -199,9 +199,9 @@ func (r *recent) remove(id uint32) {
 	}
 }
 
-// since returns the rows of the last hour before a time, or of a little more: those of the hour
+// rowsSince returns the rows of the last hour before a time, or of a little more: those of the hour
 // that it lies in and of the one before.
-func (r *recent) since(clock uint64) postings.Set {
+func (r *recentRows) rowsSince(clock uint64) postings.Set {
 	now, set := clock/hourNS, postings.Of()
 	for age := range r.of {
 		if hour := r.hour - uint64(age); hour+1 >= now && r.of[age].Len(0) > 0 {

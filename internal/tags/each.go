@@ -29,7 +29,7 @@ func (x *Index) EachName(ctx context.Context, s Scope, fn func(n TagName, values
 			}
 		}
 		for number := range x.names.all() {
-			if err := l.cancelled(); err != nil {
+			if err := l.cancelError(); err != nil {
 				return err
 			}
 			of := Count{x.withName.CommonLen(number, l.within), x.withName.CommonLen(number, l.recent)}
@@ -80,7 +80,7 @@ func (l *lister) pairs(only *TagName, fn func(name, pair uint32, of Count)) erro
 		if of.Series > 0 {
 			fn(name, pair, of)
 		}
-		return l.cancelled()
+		return l.cancelError()
 	}
 	if only == nil {
 		for pair := range x.pairs.all() {

@@ -1,11 +1,11 @@
 package tags
 
-// Given says which series have been given tags, for who gives those of a series once.
-type Given struct{ In *Index }
+// GivenTags says which series have been given tags, for who gives those of a series once.
+type GivenTags struct{ In *Index }
 
 // Has reports whether a series is in the collection of a change, and something is known of each tag
 // that the change sets: that the series has it, whatever the value, or that it was removed.
-func (g Given) Has(c *Change) bool {
+func (g GivenTags) Has(c *Change) bool {
 	x := g.In
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -17,7 +17,7 @@ func (g Given) Has(c *Change) bool {
 	new(rowCodec).decode(&r, encoded, x.nodes.ids)
 	for i := range c.Set {
 		t := &c.Set[i]
-		if r.cleared.some || Implied(t.Namespace, t.Name) {
+		if r.cleared.some || IsImplied(t.Namespace, t.Name) {
 			continue // what a change replaced stays so
 		}
 		number, ok := x.names.find(appendName(nil, t.TagName))
@@ -28,8 +28,8 @@ func (g Given) Has(c *Change) bool {
 			return false
 		}
 	}
-	return r.visible()
+	return r.isVisible()
 }
 
 // Losses returns a number that grows whenever a series leaves a collection or is dropped.
-func (g Given) Losses() uint64 { return g.In.recent.gone.Load() }
+func (g GivenTags) Losses() uint64 { return g.In.recent.gone.Load() }

@@ -11,7 +11,7 @@ import (
 // TestGiven: a sender learns what the index has of a change, and when it may have lost something.
 func TestGiven(t *testing.T) {
 	x := New()
-	g := Given{In: x}
+	g := GivenTags{In: x}
 	change := func(key string, set ...Tag) *Change {
 		return &Change{Bucket: 1, Key: []byte(key), Collection: []byte("c"), Clock: 10, Set: set}
 	}

@@ -14,12 +14,12 @@ const (
 
 // hits calls fn for the rows that were found, without the lock.
 func (l *lookup) hits(q *Query, found postings.Set, fn func(*Hit) bool) error {
-	b := batch{x: l.x, want: make([]wanted, len(q.Want)), values: make([][]byte, len(q.Want))}
+	b := batch{x: l.x, want: make([]wantedTag, len(q.Want)), values: make([][]byte, len(q.Want))}
 	for i, n := range q.Want {
 		b.want[i].name = n
 	}
 	for id := range found.All() {
-		if err := l.cancelled(); err != nil {
+		if err := l.cancelError(); err != nil {
 			return err
 		}
 		if b.ids = append(b.ids, id); len(b.ids) == hitRows && !b.callAll(fn) {
@@ -30,19 +30,19 @@ func (l *lookup) hits(q *Query, found postings.Set, fn func(*Hit) bool) error {
 	return nil
 }
 
-// wanted is a tag whose values are wanted.
-type wanted struct {
+// wantedTag is a tag whose values are wanted.
+type wantedTag struct {
 	name    TagName
 	number  uint32
 	known   bool // it is stored, by that number
-	implied implied
+	implied keyTag
 	isPart  bool // it is not stored
 }
 
 // batch is hits that are copied together.
 type batch struct {
 	x      *Index
-	want   []wanted
+	want   []wantedTag
 	ids    []uint32
 	values [][]byte
 	pairs  []uint32 // of the rows that are being copied, plus 1; 0 for those that there are not

@@ -10,32 +10,32 @@ import (
 // none of them. They are answered, not stored; other tags of the namespace are.
 const ImpliedNamespace = "ddb"
 
-// implied is a tag that a key has: part is 0 for the length.
-type implied struct{ part int }
+// keyTag is a tag that a key has: part is 0 for the length.
+type keyTag struct{ part int }
 
-func impliedTag(n TagName) (implied, bool) {
+func impliedTag(n TagName) (keyTag, bool) {
 	if string(n.Namespace) != ImpliedNamespace {
-		return implied{}, false
+		return keyTag{}, false
 	}
 	if string(n.Name) == "key_length" {
-		return implied{}, true
+		return keyTag{}, true
 	}
 	digits, ok := bytes.CutPrefix(n.Name, []byte("part_"))
 	if !ok || len(digits) == 0 || len(digits) > 5 || digits[0] == '0' {
-		return implied{}, false
+		return keyTag{}, false
 	}
 	part, err := strconv.ParseUint(string(digits), 10, 16)
-	return implied{int(part)}, err == nil
+	return keyTag{int(part)}, err == nil
 }
 
-// Implied reports whether a tag is one that a series has by its key.
-func Implied(namespace, name []byte) bool {
+// IsImplied reports whether a tag is one that a series has by its key.
+func IsImplied(namespace, name []byte) bool {
 	_, ok := impliedTag(TagName{namespace, name})
 	return ok
 }
 
 // valueOf returns the value that a key has. It shares the key's memory or that of buf.
-func (i implied) valueOf(buf, key []byte) (value []byte, ok bool) {
+func (i keyTag) valueOf(buf, key []byte) (value []byte, ok bool) {
 	n := 0
 	for len(key) > 0 {
 		size := 1 + int(key[0])

@@ -11,9 +11,9 @@ import (
 	"dalmatiner/internal/tags/postings"
 )
 
-// Index is which series belong to which collection, as which metric, with which tags. Its
-// methods may be called concurrently; what reads waits for a change and the other way round.
-// It starts no goroutine and reads and writes no file.
+// Index holds the series of each collection with their metrics and tags. Its methods may be called
+// concurrently; what reads waits for a change and the other way round. It starts no goroutine and
+// reads and writes no file.
 type Index struct {
 	mu sync.RWMutex
 
@@ -34,7 +34,7 @@ type Index struct {
 
 	ofName     postings.Lists // pairs, by the numbers of names
 	remembered int            // rows that remember what was removed
-	recent     recent
+	recent     recentRows
 	kept       *digests // nil: nobody wants them
 
 	lookups  atomic.Int64 // that are under way
@@ -122,14 +122,14 @@ func (x *Index) Fits(c *Change) error {
 	if n := int(t.left) + len(c.Set) + len(c.Removed); n > MaxTags {
 		return invalid("series %s may have %d tags in collection %s with it, the limit is %d: replace "+
 			"them",
-			metric.Text(c.Key), n, metric.Quoted(string(c.Collection)), MaxTags)
+			metric.Text(c.Key), n, metric.Quote(string(c.Collection)), MaxTags)
 	}
 	return nil
 }
 
 // Apply applies a change, which must be valid (Check), and reports whether it said anything new.
 // Changes may come in any order and repeatedly. The tags ddb:key_length and ddb:part_N are
-// passed over: every series has them (Implied). Nothing of c is kept.
+// passed over: every series has them (IsImplied). Nothing of c is kept.
 func (x *Index) Apply(c *Change) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -162,7 +162,7 @@ func (x *Index) Apply(c *Change) bool {
 		id = x.newID()
 		x.byKey.add(hash, id)
 	}
-	x.kept.replaced(x, old, r)
+	x.kept.replaceRow(x, old, r)
 	x.post(id, old, r)
 	switch {
 	case !known:
@@ -178,7 +178,7 @@ func (x *Index) Apply(c *Change) bool {
 		x.rows.Give(x.at[id], n)
 		x.at[id] = at
 	}
-	if !old.visible() && r.visible() {
+	if !old.isVisible() && r.isVisible() {
 		x.recent.add(id, c.Clock)
 	}
 	return true
@@ -217,7 +217,7 @@ func (x *Index) merge(r *row, c *Change) {
 	}
 	for i := range c.Set {
 		t := &c.Set[i]
-		if Implied(t.Namespace, t.Name) {
+		if IsImplied(t.Namespace, t.Name) {
 			continue
 		}
 		g := register{name: x.holdName(t.TagName), fresh: true, timestamp: s}
@@ -225,7 +225,7 @@ func (x *Index) merge(r *row, c *Change) {
 		x.put(r, g)
 	}
 	for i := range c.Removed {
-		if n := c.Removed[i]; !Implied(n.Namespace, n.Name) {
+		if n := c.Removed[i]; !IsImplied(n.Namespace, n.Name) {
 			x.put(r, register{name: x.holdName(n), removed: true, fresh: true, timestamp: s})
 		}
 	}
@@ -289,7 +289,7 @@ func (x *Index) put(r *row, g register) {
 		return
 	}
 	old := &r.tags[at]
-	if !above(x, g, *old) {
+	if !isAbove(x, g, *old) {
 		x.release(g)
 		return
 	}
@@ -299,7 +299,7 @@ func (x *Index) put(r *row, g register) {
 	*old = g
 }
 
-func above(x *Index, g, o register) bool {
+func isAbove(x *Index, g, o register) bool {
 	switch order := g.compare(o.timestamp); {
 	case order != 0:
 		return order > 0
@@ -337,7 +337,7 @@ func sweep(x *Index, r *row) {
 // post takes the lists from what a row was to what it is, and gives back what it does not hold
 // any more. A row that is not visible has no tags.
 func (x *Index) post(id uint32, old, r *row) {
-	before, after := old.visible(), r.visible()
+	before, after := old.isVisible(), r.isVisible()
 	x.remembered += r.remembers() - old.remembers()
 	if before != after {
 		post := (*postings.Lists).Add

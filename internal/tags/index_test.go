@@ -86,7 +86,7 @@ func checkHolds(t *rapid.T, x *Index) {
 				t.Fatalf("row %d is not in the list of its name", id)
 			}
 		}
-		if in := x.inBucket.Set(r.bucket).Contains(uint32(id)); in != r.visible() {
+		if in := x.inBucket.Set(r.bucket).Contains(uint32(id)); in != r.isVisible() {
 			t.Fatalf("row %d in the list of its bucket: %v", id, in)
 		}
 		for _, g := range r.tags {

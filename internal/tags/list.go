@@ -21,7 +21,7 @@ type Listing struct {
 	Prefix     string  // of the texts
 	After      *string // only texts behind it are listed; nil for all
 	Limit      int     // of the texts, from 1 up
-	Now        uint64  // hybrid clock; see Listed.New
+	Now        uint64  // hybrid clock; see ListItem.New
 
 	Memory Memory // lends what the list takes; nil lends everything
 }
@@ -29,8 +29,8 @@ type Listing struct {
 // Memory lends memory before it is used. It is given back by who lent it.
 type Memory interface{ Grow(bytes int64) error }
 
-// Listed is an element of a list.
-type Listed struct {
+// ListItem is an element of a list.
+type ListItem struct {
 	Text   string
 	Series int // that have it
 	New    int // of them, those that came in the hour of Now or in the one before
@@ -39,7 +39,7 @@ type Listed struct {
 // List is the first elements by the bytes of their texts, at most Limit of them and at most
 // MaxListBytes of text. More says that there are others.
 type List struct {
-	Elements []Listed
+	Elements []ListItem
 	More     bool
 	Series   int // that were listed, whether they have an element or not
 }
@@ -62,11 +62,11 @@ const (
 // colon: its first colon that is not escaped ends the namespace. An empty one is left out unless
 // the name has a colon.
 func (n TagName) Text() string {
-	name := metric.Escaped(string(n.Name))
+	name := metric.Escape(string(n.Name))
 	if len(n.Namespace) == 0 && !strings.Contains(name, ":") {
 		return name
 	}
-	return strings.ReplaceAll(metric.Escaped(string(n.Namespace)), ":", `\:`) + ":" + name
+	return strings.ReplaceAll(metric.Escape(string(n.Namespace)), ":", `\:`) + ":" + name
 }
 
 // Collections lists the collections that have a series, whatever Collection and Metric say.
@@ -123,7 +123,7 @@ type lister struct {
 	*Listing
 	within, recent postings.Set // rows that are counted, and those of them that are new
 
-	of    map[string]Listed
+	of    map[string]ListItem
 	bytes int
 	lent  int64  // by Memory
 	bound string // with cut: it and what is behind it is left out
@@ -134,7 +134,7 @@ type lister struct {
 func (x *Index) list(ctx context.Context, q *Listing,
 	fill func(*lister) error) (out List, err error) {
 	err = scan(ctx, x, q, func(l *lister) error {
-		l.of = make(map[string]Listed)
+		l.of = make(map[string]ListItem)
 		if err := fill(l); err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func (l *lister) read(fill func(*lister) error) error {
 			l.within = l.within.Or(x.inBucket.Set(uint32(bucket)))
 		}
 	}
-	l.recent = l.within.And(x.recent.since(l.Now))
+	l.recent = l.within.And(x.recent.rowsSince(l.Now))
 	return fill(l)
 }
 
@@ -261,7 +261,7 @@ func (l *lister) namespaces() error {
 		for ; from < len(numbers) && bytes.Equal(parseName(x.names.text(numbers[from])).Namespace,
 			namespace); from++ {
 			set = set.Or(x.withName.Set(numbers[from]))
-			if err := l.cancelled(); err != nil {
+			if err := l.cancelError(); err != nil {
 				return err
 			}
 		}
@@ -284,7 +284,7 @@ func (l *lister) namespaces() error {
 // rows calls fn for the rows that are counted; recent is 1 for new ones, else 0.
 func (l *lister) rows(fn func(id uint32, key []byte, recent int)) error {
 	for id := range l.within.All() {
-		if err := l.cancelled(); err != nil {
+		if err := l.cancelError(); err != nil {
 			return err
 		}
 		if l.x.at[id] == 0 {
@@ -322,7 +322,7 @@ func (l *lister) nameText(n TagName) []byte {
 
 func (l *lister) names() error {
 	for number := range l.x.names.all() {
-		if err := l.cancelled(); err != nil {
+		if err := l.cancelError(); err != nil {
 			return err
 		}
 		if n := parseName(l.x.names.text(number)); l.Namespace == nil ||
@@ -368,7 +368,7 @@ func (l *lister) values(name TagName) error {
 		return nil
 	}
 	for pair := range l.x.ofName.Set(number).All() {
-		if err := l.cancelled(); err != nil {
+		if err := l.cancelError(); err != nil {
 			return err
 		}
 		l.count(l.x.value(pair), &l.x.withPair, pair)
@@ -382,13 +382,13 @@ func (l *lister) metrics(parts int) error {
 			return
 		}
 		if parts > 0 {
-			key = metric.Beginning(key, parts)
+			key = metric.Prefix(key, parts)
 		}
 		l.add(key, series, recent)
 	}
 	var named postings.Union
 	for number := range l.x.metrics.all() {
-		if err := l.cancelled(); err != nil {
+		if err := l.cancelError(); err != nil {
 			return err
 		}
 		beginning(l.x.metrics.text(number), l.x.ofMetric.CommonLen(number, l.within),

@@ -41,13 +41,13 @@ func naiveList(all []series, q *Listing, fn func(s series) []string) (out List) 
 		}
 	}
 	for text, n := range counts {
-		e := Listed{Text: text, Series: n}
+		e := ListItem{Text: text, Series: n}
 		if q.Now < 2*hourNS { // clocks of the model are in the first hour
 			e.New = n
 		}
 		out.Elements = append(out.Elements, e)
 	}
-	slices.SortFunc(out.Elements, func(a, b Listed) int { return strings.Compare(a.Text, b.Text) })
+	slices.SortFunc(out.Elements, func(a, b ListItem) int { return strings.Compare(a.Text, b.Text) })
 	if len(out.Elements) > q.Limit {
 		out.Elements, out.More = out.Elements[:q.Limit], true
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Loader fills an index from the blocks that Blocks made. It is for one goroutine, and nobody else
-// changes the index until Done.
+// changes the index until Finish.
 type Loader struct {
 	x    *Index
 	keep func(bucket uint64, key []byte) (after uint64, ok bool)
@@ -194,15 +194,15 @@ func (l *Loader) add(b *Block) error {
 	id := uint32(len(x.at))
 	x.at, l.hashes = append(x.at, at), append(l.hashes, seriesHash(bucket, r.key))
 	x.remembered += r.remembers()
-	if r.visible() {
+	if r.isVisible() {
 		x.recent.add(id, since.clock)
 	}
 	return nil
 }
 
-// Done makes the lists of the index, and the index complete. The error is one of rows that met
+// Finish makes the lists of the index, and the index complete. The error is one of rows that met
 // others.
-func (l *Loader) Done() error {
+func (l *Loader) Finish() error {
 	if l.bulk {
 		if err := l.lists(); err != nil {
 			return err

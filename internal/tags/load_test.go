@@ -64,7 +64,7 @@ func load(t interface{ Fatal(...any) }, x *Index, keep func(uint64, []byte) (uin
 	for i := range changes {
 		l.Change(&changes[i])
 	}
-	if err := l.Done(); err != nil {
+	if err := l.Finish(); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -131,7 +131,7 @@ func TestLoadedIndexIsTheSame(t *testing.T) {
 		if sizeOf(loaded) != sizeOf(x) {
 			t.Fatalf("loaded %+v, want %+v", sizeOf(loaded), sizeOf(x))
 		}
-		if got, want := loaded.recent.since(2), x.recent.since(2); got.Len() != want.Len() {
+		if got, want := loaded.recent.rowsSince(2), x.recent.rowsSince(2); got.Len() != want.Len() {
 			t.Fatalf("%d new series, want %d", got.Len(), want.Len())
 		}
 		for range rapid.IntRange(0, 10).Draw(t, "more") {
@@ -303,7 +303,7 @@ func FuzzBlock(f *testing.F) {
 		x := New()
 		l := NewLoader(x, keepAll)
 		addErr := l.Add(&b)
-		if err := l.Done(); err != nil {
+		if err := l.Finish(); err != nil {
 			t.Fatal(err)
 		}
 		if err := errors.Join(b.Parse(src), b.Check()); (err == nil) != (addErr == nil) {

@@ -38,8 +38,8 @@ type Step struct {
 	Found    int
 }
 
-// Known reports whether a collection has a series.
-func (x *Index) Known(collection []byte) bool {
+// HasCollection reports whether a collection has a series.
+func (x *Index) HasCollection(collection []byte) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	number, ok := x.collections.find(collection)
@@ -75,7 +75,7 @@ type lookup struct {
 
 const askEvery = 4096 // rows or values, between two looks at the context
 
-func (l *lookup) cancelled() error {
+func (l *lookup) cancelError() error {
 	if l.done++; l.done%askEvery == 0 && l.err == nil {
 		return l.ctx.Err()
 	}
@@ -99,13 +99,13 @@ func (l *lookup) find(q *Query) (found postings.Set, err error) {
 	}
 	found = x.inCollection.Set(number)
 	l.step(Step{
-		What:     "collection " + metric.Quoted(string(q.Collection)),
+		What:     "collection " + metric.Quote(string(q.Collection)),
 		Lists:    1,
 		Postings: found.Len(),
 		Found:    found.Len(),
 	})
 	if q.Metric != nil {
-		named := l.named(q.Metric, number)
+		named := l.rowsNamed(q.Metric, number)
 		found = found.And(named)
 		l.step(Step{
 			What:     "metric " + metric.Text(q.Metric),
@@ -120,9 +120,9 @@ func (l *lookup) find(q *Query) (found postings.Set, err error) {
 	return l.all(q.Where, found)
 }
 
-// named returns the rows of series that a collection knows by a name. Of those that have only
+// rowsNamed returns the rows of series that a collection knows by a name. Of those that have only
 // their own key there is at most one in a bucket.
-func (l *lookup) named(name []byte, collection uint32) postings.Set {
+func (l *lookup) rowsNamed(name []byte, collection uint32) postings.Set {
 	x := l.x
 	var own []uint32
 	for bucket, id := range x.buckets.ids {
@@ -167,10 +167,10 @@ func (l *lookup) all(c *Cond, within postings.Set) (found postings.Set, err erro
 	for len(operands) > 0 {
 		n := impliedOnes(operands)
 		if n > 1 {
-			within, err = l.implied(operands[:n], within)
+			within, err = l.rowsImplied(operands[:n], within)
 		} else {
 			n = 1
-			within, err = l.one(operands[0].Cond, within)
+			within, err = l.rowsOf(operands[0].Cond, within)
 		}
 		if err != nil {
 			return within, err
@@ -195,10 +195,11 @@ func impliedOnes(operands []operand) (n int) {
 	return n
 }
 
-// implied returns the rows of within for whose keys all of several conditions hold. Each row is
+// rowsImplied returns the rows of within for whose keys all of several conditions hold. Each row is
 // looked at once: they lie all over the memory.
-func (l *lookup) implied(operands []operand, within postings.Set) (found postings.Set, err error) {
-	steps, tags, matchers := make([]Step, len(operands)), make([]implied, len(operands)),
+func (l *lookup) rowsImplied(operands []operand,
+	within postings.Set) (found postings.Set, err error) {
+	steps, tags, matchers := make([]Step, len(operands)), make([]keyTag, len(operands)),
 		make([]*match.Matcher, len(operands))
 	for i, o := range operands {
 		steps[i].What = o.String()
@@ -276,8 +277,8 @@ func (l *lookup) pair(name uint32, value []byte) (number uint32, ok bool) {
 	return l.x.pairs.find(appendPair(buf[:0], name, value))
 }
 
-// one returns the rows of within for which a condition holds that is no AND.
-func (l *lookup) one(c *Cond, within postings.Set) (found postings.Set, err error) {
+// rowsOf returns the rows of within for which a condition holds that is no AND.
+func (l *lookup) rowsOf(c *Cond, within postings.Set) (found postings.Set, err error) {
 	s := Step{What: c.String()}
 	l.depth++
 	switch {
@@ -346,7 +347,7 @@ func (l *lookup) leaf(c *Cond, within postings.Set, s *Step) (found postings.Set
 			s.Postings += l.x.withPair.Len(pair)
 			l.x.withPair.Collect(&u, pair)
 		}
-		if err := l.cancelled(); err != nil {
+		if err := l.cancelError(); err != nil {
 			return found, err
 		}
 	}
@@ -376,7 +377,7 @@ func (l *lookup) filter(within postings.Set, s *Step, keep func(row []byte) bool
 		if keep(l.x.rows.Get(l.x.at[id])) {
 			u.Add(id)
 		}
-		if err := l.cancelled(); err != nil {
+		if err := l.cancelError(); err != nil {
 			return found, err
 		}
 	}

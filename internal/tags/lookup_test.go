@@ -92,8 +92,8 @@ func TestStoredConditions(t *testing.T) {
 	stored := 0
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCond(t, 3)
-		holds, err := c.Untagged()
-		if err != nil || !c.Stored() {
+		holds, err := c.UntaggedFilter()
+		if err != nil || !c.NeedsStored() {
 			return
 		}
 		stored++
@@ -161,7 +161,7 @@ func TestLookupsEqualTheModel(t *testing.T) {
 				tagName("label", "dc"), tagName("", "none")}
 			var want []string
 			known := false
-			untagged, err := q.Where.Untagged()
+			untagged, err := q.Where.UntaggedFilter()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +200,7 @@ func TestLookupsEqualTheModel(t *testing.T) {
 			if len(steps) > 0 && steps[len(steps)-1].Found != len(got) {
 				t.Fatalf("%d series, the steps say %+v", len(got), steps)
 			}
-			if x.Known(q.Collection) != known {
+			if x.HasCollection(q.Collection) != known {
 				t.Fatalf("collection %s known: %v", q.Collection, !known)
 			}
 		}
@@ -253,15 +253,18 @@ func TestStepsGoFromCheapToDear(t *testing.T) {
 			t.Errorf("got\n%s\nwant\n%s\n%v", text, want, err)
 		}
 	}
-	f(and(part, pattern, equal("dc", "a"), equal("rack", "3")), `'rack' = '3': 1 of 714, 0 checked, 714 found
+	f(and(part, pattern, equal("dc", "a"), equal("rack", "3")),
+		`'rack' = '3': 1 of 714, 0 checked, 714 found
 'dc' = 'a': 1 of 2500, 0 checked, 357 found
 'host' =~ 'host-.*[13]': 0 of 0, 357 checked, 72 found
 'ddb':'part_1' = 'base': 0 of 0, 72 checked, 72 found`)
 	f(pattern, `'host' =~ 'host-.*[13]': 100 of 1000, 0 checked, 1000 found`)
-	f(and(&Cond{Op: Not, Left: equal("dc", "b")}, equal("none", "")), `'none' = '': 0 of 0, 0 checked, 0 found
+	f(and(&Cond{Op: Not, Left: equal("dc", "b")}, equal("none", "")),
+		`'none' = '': 0 of 0, 0 checked, 0 found
  'dc' = 'b': 1 of 2500, 0 checked, 0 found
 NOT 'dc' = 'b': 0 of 0, 0 checked, 0 found`)
-	f(&Cond{Op: Or, Left: equal("rack", "1"), Right: &Cond{Op: Exists, Tag: tagName("", "host")}}, ` 'rack' = '1': 1 of 715, 0 checked, 715 found
+	f(&Cond{Op: Or, Left: equal("rack", "1"), Right: &Cond{Op: Exists, Tag: tagName("", "host")}},
+		` 'rack' = '1': 1 of 715, 0 checked, 715 found
  'host': 1 of 5000, 0 checked, 5000 found
 ('rack' = '1' OR 'host'): 0 of 0, 0 checked, 5000 found`)
 }

@@ -12,6 +12,6 @@ func Members(x *Index, collection []byte, bucket uint64) func(key []byte) bool {
 			return false
 		}
 		codec.decode(&r, encoded, x.nodes.ids)
-		return r.visible()
+		return r.isVisible()
 	}
 }

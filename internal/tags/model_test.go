@@ -99,7 +99,7 @@ func modelSeries(p place, changes []*Change) (s series, visible bool) {
 		maps.Copy(s.tags, sets)
 	}
 	for n := range s.tags {
-		if Implied([]byte(n[0]), []byte(n[1])) {
+		if IsImplied([]byte(n[0]), []byte(n[1])) {
 			delete(s.tags, n)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 // they come, and those of the hours that a question is about are given.
 func TestRecent(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var r recent
+		var r recentRows
 		hours := map[uint32]uint64{} // of the rows that are there
 		newest := uint64(0)
 		for id := range uint32(rapid.IntRange(0, 40).Draw(t, "rows")) {
@@ -35,7 +35,7 @@ func TestRecent(t *testing.T) {
 			}
 		}
 		slices.Sort(want)
-		set := r.since(now*hourNS + 9)
+		set := r.rowsSince(now*hourNS + 9)
 		for id := range uint32(40) {
 			if set.Contains(id) != slices.Contains(want, id) {
 				t.Fatalf("at hour %d, the newest being %d, row %d of hour %d is in it: %t", now, newest, id,

@@ -50,7 +50,7 @@ type register struct {
 	timestamp
 }
 
-func (r *row) visible() bool { return r.seen.compare(r.left) > 0 }
+func (r *row) isVisible() bool { return r.seen.compare(r.left) > 0 }
 
 func (r *row) find(name uint32) (at int, ok bool) {
 	return slices.BinarySearchFunc(r.tags, name, func(g register, name uint32) int {

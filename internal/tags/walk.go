@@ -92,7 +92,7 @@ func (x *Index) sorted() []uint64 {
 func (x *Index) copyRows(w *walker, ids []uint64) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	ids = slices.DeleteFunc(slices.Clone(ids), func(id uint64) bool { return !x.still(id) })
+	ids = slices.DeleteFunc(slices.Clone(ids), func(id uint64) bool { return !x.hasHash(id) })
 	slices.SortFunc(ids, func(a, b uint64) int {
 		if order := cmp.Compare(a>>32, b>>32); order != 0 {
 			return order
@@ -109,8 +109,8 @@ func (x *Index) copyRows(w *walker, ids []uint64) {
 	}
 }
 
-// still reports whether an id is that of a row with the hash that stands before it.
-func (x *Index) still(id uint64) bool {
+// hasHash reports whether an id is that of a row with the hash that stands before it.
+func (x *Index) hasHash(id uint64) bool {
 	at := x.at[uint32(id)]
 	if at == 0 {
 		return false

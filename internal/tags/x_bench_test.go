@@ -139,7 +139,7 @@ func BenchmarkUntagged(b *testing.B) {
 		{"first-and-third", &Cond{Op: And, Left: part(1, []byte("base")), Right: part(3, []byte("cpu"))}},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			holds, err := c.where.Untagged()
+			holds, err := c.where.UntaggedFilter()
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -46,7 +46,7 @@ func (e *GetEncoder) word(w uint64) uint64 {
 	if e.Exact {
 		return w
 	}
-	return point.Even(w)
+	return point.EvenWord(w)
 }
 
 // AppendData appends the payload of one data frame with all of words, which are normalised

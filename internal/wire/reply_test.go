@@ -47,7 +47,7 @@ func TestGetFramesCarryAnyPoints(t *testing.T) {
 		got, err := d.AppendWords([]uint64{5}, f, len(words))
 		if !e.Exact {
 			for i, w := range words {
-				words[i] = point.Even(w)
+				words[i] = point.EvenWord(w)
 			}
 		}
 		if err != nil || got[0] != 5 || !slices.Equal(got[1:], words) {

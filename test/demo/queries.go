@@ -223,7 +223,7 @@ func (s *session) storedPoints(ctx context.Context) (uint64, error) {
 				Conflicting: row.Conflicting,
 				Late:        row.Late,
 			}
-			n += c.Stored()
+			n += c.StoredPoints()
 		}
 	}
 	return n, err

@@ -190,7 +190,7 @@ func (c *CreateCommand) bucket() (Bucket, error) {
 // printable characters may be typed bare or escaped.
 func canonical(typed string) (string, error) {
 	name, err := metric.Unescape(typed)
-	return metric.Escaped(name), err
+	return metric.Escape(name), err
 }
 
 // parseTTL reads infinity, a number of points, or a duration, which is rounded
@@ -329,7 +329,7 @@ func (c *TTLCommand) find(env *Env) (Bucket, error) {
 	if err != nil {
 		return Bucket{}, err
 	}
-	near := suggest.To(name)
+	near := suggest.NewCollector(name)
 	for _, b := range buckets {
 		if b.Name == name {
 			return b, nil

@@ -241,7 +241,7 @@ func (b book) entries(bucket string, minutes int) (admin.Entries, error) {
 		Lost:      map[string]uint64{},
 		Recovered: map[string]uint64{},
 	}
-	for _, l := range b.account.Lost() {
+	for _, l := range b.account.Losses() {
 		out.Lost[l.Cause], out.Recovered[l.Cause] = l.Points, l.Recovered
 	}
 	var err error
@@ -267,7 +267,7 @@ func (b book) bucketRows(escaped string, minutes int) ([]admin.AccountRow, error
 	}
 	if minutes == 0 {
 		total := b.account.Total(info.ID)
-		return []admin.AccountRow{figures.Row(metric.Escaped(info.Name), 0, &total)}, nil
+		return []admin.AccountRow{figures.Row(metric.Escape(info.Name), 0, &total)}, nil
 	}
 	return figures.Minutes(b.account, info, minutes), nil
 }

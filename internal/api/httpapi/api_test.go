@@ -249,7 +249,7 @@ func TestStringsReadBackTheSame(t *testing.T) {
 		}
 		want := s
 		if !utf8.ValidString(s) {
-			want = metric.Escaped(s)
+			want = metric.Escape(s)
 		}
 		text := appendString(nil, s)
 		var got string

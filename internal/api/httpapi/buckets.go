@@ -30,7 +30,7 @@ const heldBytes = 32 << 20
 // message returns a bucket as the API shows it.
 func message(b buckets.Info) admin.Bucket {
 	return admin.Bucket{
-		Name:       metric.Escaped(b.Name),
+		Name:       metric.Escape(b.Name),
 		Resolution: b.Resolution,
 		PPF:        b.PPF,
 		Grace:      b.Grace,
@@ -102,7 +102,7 @@ func (a *api) listBeginnings(ctx context.Context, list *nameList, b buckets.Info
 	first := taglist.NewFirst(taglist.Page{Limit: wanted.Limit}, sortedNames, heldBytes)
 	var last []byte // neighbours often begin alike
 	err := a.Store.Metrics(ctx, b, prefix, func(key []byte) bool {
-		of := metric.Beginning(key, len(parts)+wanted.Depth)
+		of := metric.Prefix(key, len(parts)+wanted.Depth)
 		if len(of) == len(prefix) || bytes.Equal(of, last) {
 			return true
 		}
@@ -131,7 +131,7 @@ func (a *api) finishList(list *nameList, bucket string, err error) error {
 	if err != nil && list.streaming {
 		// The status is out: only a broken connection says that the list is not whole.
 		a.log.Log(slog.LevelWarn, "list_cut", "list of metrics cut short", "bucket",
-			metric.Escaped(bucket), "err", err)
+			metric.Escape(bucket), "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	return err

@@ -113,7 +113,7 @@ func (w *patientWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // Write sends p.
 func (w *patientWriter) Write(p []byte) (n int, err error) {
 	for _, lease := range []*memory.Lease{w.lease, w.body} {
-		lease.Await(func(why memory.Cut) { w.conn.Cut(string(why)) })
+		lease.Await(func(why memory.CutReason) { w.conn.Cut(string(why)) })
 		defer lease.Resume()
 	}
 	w.conn.Idle()
@@ -134,8 +134,8 @@ func (w *patientWriter) Write(p []byte) (n int, err error) {
 		if err != nil {
 			return n, err
 		}
-		w.lease.Moved()
-		w.body.Moved()
+		w.lease.NoteProgress()
+		w.body.NoteProgress()
 		p = p[m:]
 	}
 	return n, nil

@@ -42,7 +42,7 @@ func (a *api) collectionMetrics(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	known := a.Tags.Index().Known([]byte(l.name))
+	known := a.Tags.Index().HasCollection([]byte(l.name))
 	b, err := a.bucketAt(nameText)
 	switch {
 	case errors.Is(err, buckets.ErrUnknown) && known:
@@ -146,7 +146,7 @@ func (l *metricList) of(key []byte) []byte {
 	if l.parts == 0 {
 		return key
 	}
-	return metric.Beginning(key, l.parts)
+	return metric.Prefix(key, l.parts)
 }
 
 // decodeKey reads a metric as /collections prints it: the key in base64, which

@@ -130,7 +130,7 @@ func (a *api) eventsAsked(r *http.Request) (q eventsAsked, err error) {
 // that the answer is not whole.
 func (a *api) listEvents(w http.ResponseWriter, r *http.Request, asked eventsAsked) error {
 	began := time.Now()
-	ctx, cancel := context.WithTimeoutCause(clientOf(w).lease.With(r.Context()), a.QueryTimeout,
+	ctx, cancel := context.WithTimeoutCause(clientOf(w).lease.WithContext(r.Context()), a.QueryTimeout,
 		errQueryTimeout)
 	defer cancel()
 	begun := &begunWriter{ResponseWriter: w}

@@ -92,12 +92,12 @@ func (f *fakeStore) BucketByName(name string) (buckets.Info, error) {
 			return b, nil
 		}
 	}
-	return buckets.Info{}, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
+	return buckets.Info{}, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quote(name))
 }
 
 func (f *fakeStore) CreateBucket(b buckets.Info) (buckets.Info, error) {
 	if _, err := f.BucketByName(b.Name); err == nil {
-		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quoted(b.Name))
+		return buckets.Info{}, fmt.Errorf("%w: %s", buckets.ErrExists, metric.Quote(b.Name))
 	}
 	if b.Resolution < 1 {
 		return buckets.Info{}, fmt.Errorf("%w: a resolution of %d ms", buckets.ErrInvalid, b.Resolution)
@@ -147,7 +147,7 @@ func (f *fakeStore) SetTTL(name string, points int64) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
+	return fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quote(name))
 }
 
 // RecentSeries says that no series is new: hours of the clock are not those of the tests.

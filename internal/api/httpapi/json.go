@@ -107,5 +107,5 @@ func validText(s string) string {
 	if utf8.ValidString(s) {
 		return s
 	}
-	return metric.Escaped(s)
+	return metric.Escape(s)
 }

@@ -125,10 +125,10 @@ func (a *api) collections(w http.ResponseWriter, r *http.Request) error {
 		return badRequest("%v", taglist.ErrLong(sortedNames, heldBytes))
 	}
 	if more && len(all) > 0 {
-		linkNext(w, r, metric.Escaped(all[len(all)-1]))
+		linkNext(w, r, metric.Escape(all[len(all)-1]))
 	}
 	for i, name := range all {
-		all[i] = metric.Escaped(name)
+		all[i] = metric.Escape(name)
 	}
 	return writeValue(w, asked, all)
 }
@@ -144,7 +144,7 @@ func (a *api) ofCollection(w http.ResponseWriter, r *http.Request, metricText st
 	var key []byte
 	collectionText, _, _ := strings.Cut(behind(r, 1), "/")
 	name, err := elementName(collectionText)
-	if err == nil && !a.Tags.Index().Known([]byte(name)) {
+	if err == nil && !a.Tags.Index().HasCollection([]byte(name)) {
 		_, err = a.bucketAt(collectionText)
 	}
 	if err == nil && metricText != "" {

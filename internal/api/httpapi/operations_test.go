@@ -50,7 +50,7 @@ func (f *fakeStore) DeleteSnapshot(name string) error {
 
 func (f *fakeStore) Segments(_ context.Context, bucket string) ([]inventory.Segment, error) {
 	if bucket == "nowhere" {
-		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(bucket))
+		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quote(bucket))
 	}
 	return []inventory.Segment{
 		{File: "flush/1.seg " + bucket, Bytes: 100, Points: 50, From: 720_000, To: 1_440_000}}, f.failure

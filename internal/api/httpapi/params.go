@@ -69,7 +69,7 @@ func checkParameters(given map[string][]string, known []string) error {
 			return badRequest(
 				`the form is a JSON object: send it with Content-Type application/json, as by curl -H 'Content-Type: application/json' -d '{"query": "SELECT..."}'`)
 		}
-		near := suggest.Of(name, known)
+		near := suggest.Nearest(name, known)
 		if slices.Contains(known, "q") && slices.Contains(queryNames, strings.ToLower(name)) {
 			near = []string{"q"}
 		}
@@ -109,13 +109,13 @@ func nearBuckets(s Store, name string, err error) error {
 	if !errors.Is(err, buckets.ErrUnknown) {
 		return err
 	}
-	near := suggest.To(name)
+	near := suggest.NewCollector(name)
 	for _, b := range s.Buckets() {
 		near.Add(b.Name)
 	}
 	var names []string
 	for _, n := range near.Names() {
-		names = append(names, metric.Quoted(n))
+		names = append(names, metric.Quote(n))
 	}
 	return meant(err, reasonUnknownBucket, names)
 }
@@ -133,7 +133,7 @@ func nearMetrics(ctx context.Context, s Store, bucket string, key []byte, err er
 	if berr != nil { // it was deleted just now
 		return err
 	}
-	near, looked := suggest.To(metric.Text(key)), 0
+	near, looked := suggest.NewCollector(metric.Text(key)), 0
 	merr := s.Metrics(ctx, b, nil, func(key []byte) bool {
 		near.Add(metric.Text(key))
 		looked++
@@ -154,7 +154,7 @@ func nearSnapshots(o Operator, name string, err error) error {
 	if lerr != nil { // as above
 		return err
 	}
-	near := suggest.To(name)
+	near := suggest.NewCollector(name)
 	for i := range list {
 		near.Add(list[i].Name)
 	}

@@ -58,7 +58,7 @@ func (a *api) root(w http.ResponseWriter, r *http.Request) error {
 		}
 		defer a.endTurn()
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(lease.With(ctx), a.QueryTimeout, errQueryTimeout)
+		ctx, cancel = context.WithTimeoutCause(lease.WithContext(ctx), a.QueryTimeout, errQueryTimeout)
 		defer cancel()
 	}
 	return a.writeResult(ctx, w, asked, result)

@@ -79,7 +79,7 @@ func (l *line) parseTags(c *tags.Change) (err error) {
 		if t.TagName, err = ParseName(from.name); err == nil {
 			t.Value, err = unescape("value", from.value)
 		}
-		if err == nil && tags.Implied(t.Namespace, t.Name) {
+		if err == nil && tags.IsImplied(t.Namespace, t.Name) {
 			err = sameAsKey(t, c.Key)
 		}
 		if err != nil {
@@ -94,7 +94,7 @@ func (l *line) parseTags(c *tags.Change) (err error) {
 		if err != nil {
 			return err
 		}
-		if tags.Implied(n.Namespace, n.Name) {
+		if tags.IsImplied(n.Namespace, n.Name) {
 			return fmt.Errorf("tag %.200q: the metric says it, and it cannot be removed", text)
 		}
 		c.Removed = append(c.Removed, n)
@@ -169,9 +169,9 @@ func Append(dst []byte, bucket string, c *tags.Change) ([]byte, error) {
 	if c.Leave {
 		return dst, nil
 	}
-	l := written{Bucket: metric.Escaped(bucket), Metric: elements(c.Key), Replace: c.Replace}
+	l := written{Bucket: metric.Escape(bucket), Metric: elements(c.Key), Replace: c.Replace}
 	if string(c.Collection) != bucket {
-		text := metric.Escaped(string(c.Collection))
+		text := metric.Escape(string(c.Collection))
 		l.Collection = &text
 	}
 	if len(c.Name) > 0 {
@@ -181,7 +181,7 @@ func Append(dst []byte, bucket string, c *tags.Change) ([]byte, error) {
 		l.Tags = make(map[string]string, len(c.Set))
 	}
 	for i := range c.Set {
-		l.Tags[c.Set[i].TagName.Text()] = metric.Escaped(string(c.Set[i].Value))
+		l.Tags[c.Set[i].TagName.Text()] = metric.Escape(string(c.Set[i].Value))
 	}
 	for _, n := range c.Removed {
 		l.Remove = append(l.Remove, n.Text())
@@ -195,11 +195,11 @@ func Append(dst []byte, bucket string, c *tags.Change) ([]byte, error) {
 func elements(key []byte) []string {
 	parts, ok := metric.Parts(key)
 	if !ok || len(parts) == 0 {
-		return []string{`\=` + metric.Escaped(string(key))}
+		return []string{`\=` + metric.Escape(string(key))}
 	}
 	out := make([]string, len(parts))
 	for i, p := range parts {
-		out[i] = metric.Escaped(string(p))
+		out[i] = metric.Escape(string(p))
 	}
 	return out
 }

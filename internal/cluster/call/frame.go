@@ -65,7 +65,7 @@ func parse(b []byte) (f frame, err error) {
 	default:
 		r.Check(false)
 	}
-	if !r.Done() {
+	if !r.IsDone() {
 		return frame{}, errFrame
 	}
 	return f, nil

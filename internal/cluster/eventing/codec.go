@@ -370,7 +370,7 @@ func readVersion(r *fields.Reader) ring.Version {
 }
 
 func endOf(r *fields.Reader) error {
-	if !r.Done() {
+	if !r.IsDone() {
 		return errMalformed
 	}
 	return nil

@@ -50,7 +50,7 @@ func (e *Eventing) Write(bucket string, list []events.Event) (events.Written, er
 		return events.Written{}, errStopped
 	}
 	if _, ok := e.o.ByID(r.Bucket.ID); !ok {
-		return events.Written{}, buckets.Unknown(bucket)
+		return events.Written{}, buckets.UnknownError(bucket)
 	}
 	out := events.Written{Counts: r.Counts, Refused: r.Refused, Ahead: r.Ahead}
 	for i := range chunks {

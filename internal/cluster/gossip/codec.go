@@ -72,7 +72,7 @@ func (p *parser) state(b []byte) (*state, error) {
 		r.Check(slices.Compare(p.node.ID[:], last[:]) > 0 && p.node.Name != "")
 		s.nodes[p.node.ID], last = p, p.node.ID
 	}
-	if !r.Done() {
+	if !r.IsDone() {
 		return nil, errMalformed
 	}
 	return s, nil
@@ -131,7 +131,7 @@ func parseRegister(b []byte) (*register, error) {
 		}
 		c.Members = append(c.Members, m)
 	}
-	if !r.Done() {
+	if !r.IsDone() {
 		return nil, errMalformed
 	}
 	var err error

@@ -104,7 +104,7 @@ func (m *Members) plan(v *ring.View, s stagedEntries) (*Plan, error) {
 // resolve finds the nodes that a change names.
 func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, error) {
 	out := ring.Change{Action: c.Action, Node: c.Node, Copies: c.Copies}
-	known := suggest.To(c.Node)
+	known := suggest.NewCollector(c.Node)
 	members := v.Members()
 	for i := range members {
 		known.Add(members[i].Name)
@@ -116,7 +116,7 @@ func resolve(c Change, v *ring.View, candidates []ring.Candidate) (ring.Change, 
 	if c.New == "" {
 		return out, nil
 	}
-	near := suggest.To(c.New)
+	near := suggest.NewCollector(c.New)
 	for i := range candidates {
 		if out.Member = candidates[i]; out.Member.Name == c.New {
 			return out, nil

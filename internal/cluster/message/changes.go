@@ -73,7 +73,7 @@ func (c Changes) Read(src []byte) (replication.Change, error) {
 	var bucket uint64
 	r.fresh = list(&r, 1, func() definition { return r.definition(&bucket) })
 	of := r.change()
-	if !r.Done() {
+	if !r.IsDone() {
 		return replication.Change{}, fmt.Errorf("%w: a change with %d bytes", ErrMalformed, len(src))
 	}
 	for _, n := range r.fresh {

@@ -57,7 +57,7 @@ func (d *Decoder) Decode(b []byte) (m replication.Message, news []replication.Bu
 	case r.missing:
 		d.lacks = of
 		return nil, nil, fmt.Errorf("%w: they came with a frame that was lost", ErrRenew)
-	case !r.Done():
+	case !r.IsDone():
 		return nil, nil, fmt.Errorf("%w of kind %d with %d bytes", ErrMalformed, kind, len(b))
 	}
 	d.take(of, &f)

@@ -106,7 +106,7 @@ func TestRunsHaveOneForm(t *testing.T) {
 			r.fresh = append(r.fresh, definition{id: id})
 		}
 		rows0 := r.rows()
-		return rows0, r.Done()
+		return rows0, r.IsDone()
 	}
 	two := append(bytes.Clone(word), word...)
 	for i, c := range []struct {

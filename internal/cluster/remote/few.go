@@ -87,7 +87,7 @@ func (e *FewError) Error() string {
 	}
 	return fmt.Sprintf("%s of bucket %s: a read needs the answers of %s, and got %s; no answer from "+
 		"%s: bring these nodes back, or try again",
-		of, metric.Quoted(e.Bucket), needs, orNone(e.Answered), orNone(e.Missing))
+		of, metric.Quote(e.Bucket), needs, orNone(e.Answered), orNone(e.Missing))
 }
 
 func orNone(names []string) string {

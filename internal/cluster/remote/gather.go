@@ -363,7 +363,7 @@ func (g *gather) end(ctx context.Context, a *nodeRequest, err error) error {
 		}
 		return g.askOne(ctx, left)
 	case call.CodeOf(err) == call.UnknownBucket, errors.Is(err, buckets.ErrUnknown):
-		return buckets.Unknown(g.info.Name)
+		return buckets.UnknownError(g.info.Name)
 	case call.CodeOf(err) == call.OtherRing:
 		g.behind = true
 	}

@@ -190,14 +190,14 @@ func TestCopiesAnswerAsOneStore(t *testing.T) {
 	}
 }
 
-// TestRule5HintsAnswerReads: points that are acknowledged by one owner and by who stood in for
-// another are met by all reads, also when that one is back: who keeps hints answers besides, and
-// before the owners.
+// TestRule5HintsAnswerReads: all reads meet points acknowledged by one owner and by the stand-in
+// of another, also after that owner is back. Nodes that keep hints answer besides, and before the
+// owners.
 func TestRule5HintsAnswerReads(t *testing.T) {
 	w := newWorld(t, 5, 3, 2)
 	w.fill(rand.New(rand.NewPCG(3, 3)), false)
 	// larger than any word that is there
-	late := func(slot int64) uint64 { return point.Even(point.FromFloat(float64(1e18 + slot))) }
+	late := func(slot int64) uint64 { return point.EvenWord(point.FromFloat(float64(1e18 + slot))) }
 	// nobody but these two knows the second one
 	for _, name := range []string{"m.3", "m.77"} {
 		id, owners := w.one.idOf("b", name), w.owners("b", name)

@@ -120,7 +120,7 @@ func parseRequest(b []byte) (q request, err error) {
 	} else {
 		q.parseKeys(&r)
 	}
-	if !r.Done() {
+	if !r.IsDone() {
 		return request{}, errRequest
 	}
 	return q, nil

@@ -77,7 +77,7 @@ func withCode(err error) error {
 func (r *Remote) localBucket(id uint64, name string) (buckets.Info, error) {
 	info, err := r.o.Store.BucketByName(name)
 	if err == nil && info.ID != id {
-		err = buckets.Unknown(name) // another one has its name by now
+		err = buckets.UnknownError(name) // another one has its name by now
 	}
 	return info, err
 }

@@ -321,7 +321,7 @@ func (x *index) refresh() {
 	}
 	if now.Sub(x.forgotten) >= forgetEvery {
 		x.forgotten = now
-		x.forget(incarnation.Expired(now))
+		x.forget(incarnation.ExpiredUpTo(now))
 	}
 	if _, count := x.o.Local.Damage(); count != x.damage {
 		x.damage = count

@@ -120,7 +120,7 @@ func parse(rec []byte) (e entry, err error) {
 	default:
 		return e, errRecord
 	}
-	if !f.Done() {
+	if !f.IsDone() {
 		return e, errRecord
 	}
 	return e, nil

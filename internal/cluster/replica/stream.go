@@ -131,7 +131,7 @@ func (r *Replica) refusalError(t *stream) error {
 	if room > 0 {
 		return fmt.Errorf("%w: %d points of bucket %s found no room, for want of disk or memory or "+
 			"because writes are held back", replication.ErrFull,
-			room, metric.Quoted(t.bucket.info.Name))
+			room, metric.Quote(t.bucket.info.Name))
 	}
 	return nil
 }

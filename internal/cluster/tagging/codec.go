@@ -103,7 +103,7 @@ func (p *pushReply) parse(b []byte) error {
 	r := fields.Reader{Src: b}
 	p.refused = r.Uvarint()
 	p.deletions = parseDeletions(&r)
-	if !r.Done() {
+	if !r.IsDone() {
 		return errMalformed
 	}
 	return nil

@@ -29,9 +29,9 @@ func naiveHeader(off int, words []uint64) (h Header, ints *big.Int) {
 		}
 	}
 	for j := range lanes {
-		all.add(lanes[j].rounded())
+		all.add(lanes[j].roundedSum())
 	}
-	h.Sum.Float = all.rounded()
+	h.Sum.Float = all.roundedSum()
 	return h, ints
 }
 
@@ -48,7 +48,7 @@ func (s *naiveSum) add(v float64) {
 	s.sum = sum
 }
 
-func (s *naiveSum) rounded() float64 {
+func (s *naiveSum) roundedSum() float64 {
 	if math.IsInf(s.sum, 0) {
 		return s.sum
 	}
@@ -141,7 +141,7 @@ func checkEncoded(t failer, e *Encoder, src []byte, off int, words []uint64) []b
 	}
 	want = got
 	for i, w := range words {
-		want[off+i] = point.Over(w, want[off+i])
+		want[off+i] = point.Overwrite(w, want[off+i])
 	}
 	if err := DecodeRange(got[:], src, 0); err != nil {
 		t.Fatalf("decode: %v", err)
@@ -230,7 +230,7 @@ func TestNewerChunkIsLaidOver(t *testing.T) {
 		for range 3 {
 			off, words := genMarked(t)
 			for i, w := range words {
-				want[off+i] = point.Over(w, want[off+i])
+				want[off+i] = point.Overwrite(w, want[off+i])
 			}
 			if src := encodeEither(t, &e, off, words); len(src) > 0 {
 				if err := DecodeRange(got[:], src, 0); err != nil {

@@ -11,8 +11,8 @@ import (
 )
 
 // DecodeRange writes the words of the set slots of [from, from+len(dst)) of the chunk src to dst,
-// and stale markers where dst has no value (point.Over). It leaves the rest of dst as it is, so
-// that a newer chunk can be laid over an older one. It decodes only the lanes that the range
+// and stale markers where dst has no value (point.Overwrite). It leaves the rest of dst as it is,
+// so that a newer chunk can be laid over an older one. It decodes only the lanes that the range
 // touches, and of the other pieces of a multi-part chunk only the headers.
 //
 // The error wraps ErrCorrupt, unless the range is not within the chunk. After an error dst
@@ -169,7 +169,7 @@ func (v *values) parse(r *reader, f *frame) error {
 		err = r.List(&v.lists[0].ints, n, f.min, uint64(f.span), f.first)
 	case classBits:
 		if f.implied {
-			err = r.implied(&v.lists[0], n, f)
+			err = r.readImplied(&v.lists[0], n, f)
 		} else {
 			err = r.list(&v.lists[0], n)
 		}
@@ -357,7 +357,7 @@ func (r *reader) list(l *list, m int) error {
 		return nil
 	}
 	least, span := r.Varint(), r.Uvarint()
-	if r.Bad || !l.kind.defined() {
+	if r.Bad || !l.kind.isDefined() {
 		return fmt.Errorf("%w: list of %d values of kind %d", ErrCorrupt, m, l.kind)
 	}
 	if span == 0 {
@@ -368,10 +368,10 @@ func (r *reader) list(l *list, m int) error {
 	return r.List(&l.ints, m, least, span, first)
 }
 
-// implied reads a list of m values whose prefix is in the header.
-func (r *reader) implied(l *list, m int, f *frame) error {
+// readImplied reads a list of m values whose prefix is in the header.
+func (r *reader) readImplied(l *list, m int, f *frame) error {
 	l.kind, l.constant = transform(r.U8()), 0
-	if r.Bad || l.kind == asInt || !l.kind.defined() {
+	if r.Bad || l.kind == asInt || !l.kind.isDefined() {
 		return fmt.Errorf("%w: list of %d floats of kind %d", ErrCorrupt, m, l.kind)
 	}
 	least, ok1 := l.kind.value(f.Min)
@@ -392,7 +392,7 @@ func (l *list) decode(q *intlist.Lanes, dst []uint64, a int) {
 	if len(dst) == 0 {
 		return
 	}
-	if l.ints.Coded() {
+	if l.ints.IsCoded() {
 		l.kind.words(dst, l.ints.DecodeCoded(q, a+len(dst))[a:])
 		return
 	}

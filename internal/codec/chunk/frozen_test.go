@@ -329,7 +329,7 @@ func listKind(k transform) string {
 	switch {
 	case k == asInt:
 		return "integer"
-	case k.near():
+	case k.isNear():
 		return fmt.Sprint("near decimal ", k.nearBits())
 	case k >= asEven:
 		return "even decimal"

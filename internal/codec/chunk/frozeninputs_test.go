@@ -13,42 +13,42 @@ import (
 // in the files.
 func frozenInputs() map[string]frozenChunk {
 	all := map[string]frozenChunk{
-		"constant-part":   {off: 17, words: repeated(40, point.FromInt(-3))},
-		"constant-bits":   {words: repeated(Slots, point.FromFloat(1.0/3))},
-		"one-slot":        {off: 719, words: repeated(1, point.FromInt(1))},
-		"only-NaN":        {off: 3, words: repeated(30, point.FromFloat(math.NaN()))},
+		"constant-part":   {off: 17, words: repeatWord(40, point.FromInt(-3))},
+		"constant-bits":   {words: repeatWord(Slots, point.FromFloat(1.0/3))},
+		"one-slot":        {off: 719, words: repeatWord(1, point.FromInt(1))},
+		"only-NaN":        {off: 3, words: repeatWord(30, point.FromFloat(math.NaN()))},
 		"special":         {off: 60, words: special},
 		"extremes":        {words: extremes(130)},
-		"few-gaps":        {words: without(kindNamed("walk").make(300), 60, 61, 200)},
-		"few-set":         {off: 5, words: only(kindNamed("random").make(700), 0, 31, 32, 400, 699)},
-		"slow-decimals":   {words: held(kindNamed("two-decimals").make(200), 17)},
-		"slow-floats":     {words: held(kindNamed("floats").make(200), 23)},
-		"slow-mixture":    {words: held(kindNamed("ints-and-floats").make(200), 11)},
-		"decimal-gaps":    {words: without(kindNamed("two-decimals").make(100), 3, 4, 5, 77)},
-		"float-gaps":      {words: without(kindNamed("floats").make(70), 3, 4, 5, 66)},
-		"mixture-gaps":    {words: without(kindNamed("ints-and-floats").make(130), 9, 99)},
-		"outage-constant": {words: without(repeated(300, point.FromInt(7)), span(100, 180)...)},
+		"few-gaps":        {words: withoutSlots(kindNamed("walk").make(300), 60, 61, 200)},
+		"few-set":         {off: 5, words: onlySlots(kindNamed("random").make(700), 0, 31, 32, 400, 699)},
+		"slow-decimals":   {words: holdWords(kindNamed("two-decimals").make(200), 17)},
+		"slow-floats":     {words: holdWords(kindNamed("floats").make(200), 23)},
+		"slow-mixture":    {words: holdWords(kindNamed("ints-and-floats").make(200), 11)},
+		"decimal-gaps":    {words: withoutSlots(kindNamed("two-decimals").make(100), 3, 4, 5, 77)},
+		"float-gaps":      {words: withoutSlots(kindNamed("floats").make(70), 3, 4, 5, 66)},
+		"mixture-gaps":    {words: withoutSlots(kindNamed("ints-and-floats").make(130), 9, 99)},
+		"outage-constant": {words: withoutSlots(repeatWord(300, point.FromInt(7)), span(100, 180)...)},
 		"digits":          {words: digits(120)},
-		"even-decimals":   {words: even(kindNamed("two-decimals").make(250))},
-		"even-constant":   {words: repeated(Slots, point.Even(point.FromFloat(0.3)))},
-		"even-and-NaN":    {words: even(kindNamed("decimals-and-NaN").make(250))},
+		"even-decimals":   {words: evenWords(kindNamed("two-decimals").make(250))},
+		"even-constant":   {words: repeatWord(Slots, point.EvenWord(point.FromFloat(0.3)))},
+		"even-and-NaN":    {words: evenWords(kindNamed("decimals-and-NaN").make(250))},
 		"signs":           {words: signs(70)},
 		"near-decimals":   {words: sums(250, 1)},
 		"nearer-decimals": {words: sums(5, 1)},
 		"nearly-decimals": {words: sums(250, 30)},
 		"near-and-others": {words: alternating(sums(61, 1), point.FromFloat(math.Pi))},
 		"split-constant":  {words: alternating(kindNamed("floats").make(61), point.FromInt(5))},
-		"composite":       {height: 60, words: padded(kindNamed("counter").make(300))},
+		"composite":       {height: 60, words: padWords(kindNamed("counter").make(300))},
 		"composite-gap": {
-			height: 120, words: padded(without(kindNamed("random").make(480), span(120, 240)...))},
-		"composite-float": {height: 60, words: padded(kindNamed("two-decimals").make(120))},
+			height: 120, words: padWords(withoutSlots(kindNamed("random").make(480), span(120, 240)...))},
+		"composite-float": {height: 60, words: padWords(kindNamed("two-decimals").make(120))},
 	}
 	for name, c := range map[string]frozenChunk{
-		"stale-end":    {words: ended(kindNamed("counter").make(400), 400)},
-		"stale-floats": {off: 100, words: ended(kindNamed("two-decimals").make(61), 61)},
+		"stale-end":    {words: endWithStale(kindNamed("counter").make(400), 400)},
+		"stale-floats": {off: 100, words: endWithStale(kindNamed("two-decimals").make(61), 61)},
 		"stale-first":  {off: 719, words: []uint64{point.Stale}},
-		"stale-alone":  {off: 7, words: repeated(300, point.Stale)},
-		"stale-often": {words: alternating(without(kindNamed("walk").make(100), 11, 12, 40),
+		"stale-alone":  {off: 7, words: repeatWord(300, point.Stale)},
+		"stale-often": {words: alternating(withoutSlots(kindNamed("walk").make(100), 11, 12, 40),
 			point.Stale)},
 	} {
 		all[name] = c
@@ -80,7 +80,7 @@ func kindNamed(name string) kind {
 	return all[slices.IndexFunc(all, func(k kind) bool { return k.name == name })]
 }
 
-func repeated(n int, w uint64) []uint64 { return slices.Repeat([]uint64{w}, n) }
+func repeatWord(n int, w uint64) []uint64 { return slices.Repeat([]uint64{w}, n) }
 
 func span(from, to int) (slots []int) {
 	for i := from; i < to; i++ {
@@ -89,14 +89,14 @@ func span(from, to int) (slots []int) {
 	return slots
 }
 
-func without(words []uint64, slots ...int) []uint64 {
+func withoutSlots(words []uint64, slots ...int) []uint64 {
 	for _, i := range slots {
 		words[i] = point.Unset
 	}
 	return words
 }
 
-func only(words []uint64, slots ...int) []uint64 {
+func onlySlots(words []uint64, slots ...int) []uint64 {
 	out := make([]uint64, len(words))
 	for _, i := range slots {
 		out[i] = words[i]
@@ -104,10 +104,10 @@ func only(words []uint64, slots ...int) []uint64 {
 	return out
 }
 
-// even makes the words of a sender that drops the lowest bit of floats.
-func even(words []uint64) []uint64 {
+// evenWords makes the words of a sender that drops the lowest bit of floats.
+func evenWords(words []uint64) []uint64 {
 	for i := range words {
-		words[i] = point.Even(words[i])
+		words[i] = point.EvenWord(words[i])
 	}
 	return words
 }
@@ -140,8 +140,8 @@ func sums(n, every int) []uint64 {
 	return words
 }
 
-// held repeats every n-th word until the next of these.
-func held(words []uint64, n int) []uint64 {
+// holdWords repeats every n-th word until the next of these.
+func holdWords(words []uint64, n int) []uint64 {
 	for i := range words {
 		words[i] = words[i/n*n]
 	}
@@ -165,7 +165,7 @@ func alternating(words []uint64, other uint64) []uint64 {
 	return words
 }
 
-func padded(words []uint64) []uint64 { return append(words, make([]uint64, Slots-len(words))...) }
+func padWords(words []uint64) []uint64 { return append(words, make([]uint64, Slots-len(words))...) }
 
 func extremes(n int) []uint64 {
 	r := rand.New(rand.NewPCG(3, 4))

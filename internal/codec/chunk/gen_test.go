@@ -19,8 +19,8 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{"constant", series(still(42), point.FromInt), .25},
-		{"random", series(drawn(func(r *rand.Rand) float64 { return float64(r.IntN(1000)) }),
+		{"constant", series(constantAt(42), point.FromInt), .25},
+		{"random", series(drawnValues(func(r *rand.Rand) float64 { return float64(r.IntN(1000)) }),
 			point.FromInt), 10.3},
 		{"counter", series(walk(567_890, func(r *rand.Rand) float64 { return float64(r.IntN(21)) }),
 			point.FromInt), 4.9},
@@ -35,12 +35,12 @@ func kinds() []kind {
 		{"two-decimals", series(func(r *rand.Rand, i int, v float64) float64 {
 			return math.Round((start(i, 21, v)+float64(r.IntN(21)-10)/100)*100) / 100
 		}, point.FromFloat), 5.2},
-		{"decimal-constant", series(still(0.1), point.FromFloat), .25},
-		{"floats", series(drawn(func(r *rand.Rand) float64 { return r.Float64() }),
+		{"decimal-constant", series(constantAt(0.1), point.FromFloat), .25},
+		{"floats", series(drawnValues(func(r *rand.Rand) float64 { return r.Float64() }),
 			point.FromFloat), 63},
 		{"smooth-floats", series(curve(func(i int) float64 { return 20 + math.Sin(float64(i)/100) }),
 			point.FromFloat), 47},
-		{"float32", series(drawn(func(r *rand.Rand) float64 { return float64(r.Float32()) }),
+		{"float32", series(drawnValues(func(r *rand.Rand) float64 { return float64(r.Float32()) }),
 			point.FromFloat), 33},
 		{"decimals-and-NaN", series(func(r *rand.Rand, i int, _ float64) float64 {
 			if i%100 == 50 {
@@ -51,14 +51,15 @@ func kinds() []kind {
 		{"ints-and-floats", intsAndFloats, 11.5},
 		{"spikes", series(spikes, point.FromInt), 5.5},
 		{"resets", series(resets, point.FromInt), 5.6},
-		{"latency", series(drawn(func(r *rand.Rand) float64 {
+		{"latency", series(drawnValues(func(r *rand.Rand) float64 {
 			return math.Round(1000 * math.Exp(r.NormFloat64()))
 		}), point.FromInt), 13.6},
 		{"normal-walk", series(walk(70_000, func(r *rand.Rand) float64 {
 			return math.Round(r.NormFloat64() * 9)
 		}), point.FromInt), 6.3},
-		{"normal", series(drawn(func(r *rand.Rand) float64 { return math.Round(r.NormFloat64() * 30) }),
-			point.FromInt), 7.8},
+		{"normal",
+			series(drawnValues(func(r *rand.Rand) float64 { return math.Round(r.NormFloat64() * 30) }),
+				point.FromInt), 7.8},
 		{"requests", series(walk(1e6, func(r *rand.Rand) float64 {
 			return math.Floor(r.ExpFloat64() * 40)
 		}), point.FromInt), 8.7},
@@ -82,8 +83,8 @@ func kinds() []kind {
 	}
 }
 
-// still stays at one value.
-func still(value float64) func(*rand.Rand, int, float64) float64 {
+// constantAt stays at one value.
+func constantAt(value float64) func(*rand.Rand, int, float64) float64 {
 	return func(*rand.Rand, int, float64) float64 { return value }
 }
 
@@ -92,8 +93,8 @@ func curve(at func(i int) float64) func(*rand.Rand, int, float64) float64 {
 	return func(_ *rand.Rand, i int, _ float64) float64 { return at(i) }
 }
 
-// drawn has values that are drawn one by one.
-func drawn(draw func(*rand.Rand) float64) func(*rand.Rand, int, float64) float64 {
+// drawnValues has values that are drawn one by one.
+func drawnValues(draw func(*rand.Rand) float64) func(*rand.Rand, int, float64) float64 {
 	return func(r *rand.Rand, _ int, _ float64) float64 { return draw(r) }
 }
 
@@ -344,7 +345,7 @@ func genValues(t *rapid.T, r *rand.Rand) func(i int) uint64 {
 		func(i int) uint64 { return point.FromInt(int64(i) * d) },
 		func(i int) uint64 { return point.FromInt(int64(i*i)*d + r.Int64N(3)) },
 		func(i int) uint64 { return point.FromFloat(float64(walk(i)) / scale) },
-		func(i int) uint64 { return point.Even(point.FromFloat(float64(walk(i)) / scale)) },
+		func(i int) uint64 { return point.EvenWord(point.FromFloat(float64(walk(i)) / scale)) },
 		func(int) uint64 { return point.FromFloat(float64(r.Int64N(span)-span/2) / scale) },
 		func(int) uint64 { return point.FromFloat(r.NormFloat64()) },
 		func(int) uint64 { return r.Uint64() | 1<<63 },

@@ -169,7 +169,7 @@ const sumBits = 10
 
 // putSum appends the sum of n values less n times the smallest.
 func (b *bitWriter) putSum(s Sum, least int64, n int, width uint) {
-	hi, lo := s.minus(product(least, n))
+	hi, lo := s.difference(product(least, n))
 	if width += sumBits; width <= 64 {
 		b.Put(lo, width)
 		return
@@ -217,7 +217,7 @@ func (f *frame) parseScaled(r *reader) error {
 			first, last = b.Get(width), b.Get(width)
 		}
 		sum = b.getSum(f.min, f.Count, width)
-		if b.Overrun() || first > span || last > span {
+		if b.HasOverrun() || first > span || last > span {
 			return fmt.Errorf("%w: first value %d and last %d above the smallest, span %d", ErrCorrupt,
 				first, last, span)
 		}

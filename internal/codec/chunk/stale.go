@@ -77,7 +77,7 @@ func decodeStale(dst []uint64, src []byte, from int) error {
 		part := dst[i:min(i+64, len(dst))]
 		for set := marked.Window(from+i, len(part)); set != 0; set &= set - 1 {
 			w := &part[bits.TrailingZeros64(set)]
-			*w = point.Over(point.Stale, *w)
+			*w = point.Overwrite(point.Stale, *w)
 		}
 	}
 	return nil

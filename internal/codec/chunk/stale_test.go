@@ -7,8 +7,8 @@ import (
 	"dalmatiner/internal/codec/point"
 )
 
-// ended are the words of a series that ends with a stale marker in a slot.
-func ended(words []uint64, slot int) []uint64 {
+// endWithStale are the words of a series that ends with a stale marker in a slot.
+func endWithStale(words []uint64, slot int) []uint64 {
 	words = append(slices.Clone(words[:slot]), point.Stale)
 	return words
 }
@@ -19,7 +19,7 @@ func TestStaleMarkersAreSmall(t *testing.T) {
 	for _, c := range kinds() {
 		for _, slot := range []int{1, 300, Slots - 1} {
 			words := c.make(Slots)
-			with, alone := e.Append(nil, 0, ended(words, slot)), e.Append(nil, 0, words[:slot])
+			with, alone := e.Append(nil, 0, endWithStale(words, slot)), e.Append(nil, 0, words[:slot])
 			if !HasStale(with) || HasStale(alone) || !slices.Equal(with[len(with)-len(alone):], alone) {
 				t.Errorf("%s: %d bytes with a marker do not end with the %d of the values", c.name, len(with),
 					len(alone))
@@ -42,7 +42,7 @@ func TestStaleMarkersAreSmall(t *testing.T) {
 func TestOnlyStaleMarkers(t *testing.T) {
 	var e Encoder
 	for _, words := range [][]uint64{{point.Stale}, {point.Stale, 0, 0, point.Stale, 0},
-		repeated(Slots, point.Stale)} {
+		repeatWord(Slots, point.Stale)} {
 		src := check(t, &e, 0, words)
 		if h, err := ParseHeader(src); err != nil || h != (Header{}) {
 			t.Errorf("header %+v of stale markers: %v", h, err)

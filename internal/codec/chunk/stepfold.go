@@ -28,10 +28,10 @@ func (t *stepper) lanes(l *list, f *folder) bool {
 	base := t.first + j*n
 	if t.from == base && t.to == base+count*n {
 		if (t.end-base)%n == 0 && t.Every%n == 0 {
-			return t.whole(f, p, j, count)
+			return t.foldWhole(f, p, j, count)
 		}
 		if t.Every == n && !f.kind.bits() {
-			return t.across(f, p, j, count, t.end-base)
+			return t.foldAcross(f, p, j, count, t.end-base)
 		}
 	}
 	var all uint64
@@ -51,8 +51,8 @@ func (t *stepper) lanes(l *list, f *folder) bool {
 	return true
 }
 
-// whole takes in count lanes from lane j on of which none is cut.
-func (t *stepper) whole(f *folder, p *intlist.List, j, count int) bool {
+// foldWhole takes in count lanes from lane j on of which none is cut.
+func (t *stepper) foldWhole(f *folder, p *intlist.List, j, count int) bool {
 	n := p.Length()
 	if f.kind != asInt || !p.FoldNarrow(&f.fold, j, count) {
 		f.takeWhole(p, j, count)
@@ -124,10 +124,10 @@ func (t *stepper) decimalLanes(f *folder, count, off, n int) bool {
 	return true
 }
 
-// across takes in count lanes from lane j on that are all cut before value cut: a
+// foldAcross takes in count lanes from lane j on that are all cut before value cut: a
 // step is the end of a lane and the begin of the next one, and of integers or
 // decimals.
-func (t *stepper) across(f *folder, p *intlist.List, j, count, cut int) bool {
+func (t *stepper) foldAcross(f *folder, p *intlist.List, j, count, cut int) bool {
 	n := p.Length()
 	prediction := p.Start(&f.fold, &f.lanes, j, count)
 	f.fold.AllNoInts()
@@ -148,7 +148,7 @@ func (t *stepper) across(f *folder, p *intlist.List, j, count, cut int) bool {
 			part.n, part.last = n, begins.Value[next]
 			part.least = uint64(min(int64(part.least), int64(begins.Least[next])))
 			part.most = uint64(max(int64(part.most), int64(begins.Most[next])))
-			part.sum = f.plus(part.sum, f.kind.sumOf(&begins, next))
+			part.sum = f.addParts(part.sum, f.kind.sumOf(&begins, next))
 		}
 		if !f.give(t, &part, off+k*n+cut) {
 			return false
@@ -157,8 +157,8 @@ func (t *stepper) across(f *folder, p *intlist.List, j, count, cut int) bool {
 	return true
 }
 
-// plus adds sums of parts in their order.
-func (f *folder) plus(a, b uint64) uint64 {
+// addParts adds sums of parts in their order.
+func (f *folder) addParts(a, b uint64) uint64 {
 	if f.kind == asInt {
 		return a + b
 	}

@@ -98,7 +98,7 @@ func (a *Adder) fold(dst []Header, src []byte, s Steps) (done bool, err error) {
 	case v.constant != 0:
 		done = true
 		t.constant(v.constant)
-	case l.constant != 0 || l.kind.near():
+	case l.constant != 0 || l.kind.isNear():
 	case v.repeats:
 		done = l.kind == asInt && t.runs(&a.memory)
 	default:

@@ -31,11 +31,11 @@ func (s Sum) Float64() float64 {
 	if s.Hi == int64(s.Lo)>>63 {
 		return float64(int64(s.Lo)) + s.Float
 	}
-	return s.wide()
+	return s.wideFloat()
 }
 
-// wide is Float64 where the integer part has more than 64 bits.
-func (s Sum) wide() float64 {
+// wideFloat is Float64 where the integer part has more than 64 bits.
+func (s Sum) wideFloat() float64 {
 	hi, lo, sign := uint64(s.Hi), s.Lo, 1.0
 	if s.Hi < 0 {
 		var borrow uint64
@@ -92,8 +92,8 @@ func product(v int64, n int) Sum {
 	return Sum{Hi: int64(hi), Lo: lo}
 }
 
-// minus returns the low 128 bits of the difference of the integer parts.
-func (s Sum) minus(o Sum) (hi, lo uint64) {
+// difference returns the low 128 bits of the difference of the integer parts.
+func (s Sum) difference(o Sum) (hi, lo uint64) {
 	lo, borrow := bits.Sub64(s.Lo, o.Lo, 0)
 	hi, _ = bits.Sub64(uint64(s.Hi), uint64(o.Hi), borrow)
 	return hi, lo

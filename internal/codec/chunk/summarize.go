@@ -55,7 +55,7 @@ func (s *summary) lane(words []uint64, off int) {
 		w.rises = w.least == w.most || s.mayRise(&w) && riseInts(words)
 		s.ints(w, product(e.Sum, 1))
 	default:
-		s.mixed(words, off)
+		s.addMixed(words, off)
 	}
 }
 
@@ -120,8 +120,8 @@ func riseInts(words []uint64) bool {
 	return true
 }
 
-// mixed takes a lane slot by slot.
-func (s *summary) mixed(words []uint64, off int) {
+// addMixed takes a lane slot by slot.
+func (s *summary) addMixed(words []uint64, off int) {
 	for i, w := range words {
 		if w <= point.Stale {
 			continue

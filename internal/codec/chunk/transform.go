@@ -32,7 +32,7 @@ const (
 
 const maxExponent = 9
 
-func (t transform) defined() bool { return t == asInt || t.bits() || t.decimal() || t.near() }
+func (t transform) isDefined() bool { return t == asInt || t.bits() || t.decimal() || t.isNear() }
 
 // bits and decimal report which of the floats t makes.
 func (t transform) bits() bool { return t >= asBits && t < asEven }
@@ -41,7 +41,7 @@ func (t transform) decimal() bool {
 	return t-asDecimal <= maxExponent || t-asEven <= maxExponent
 }
 
-func (t transform) near() bool {
+func (t transform) isNear() bool {
 	return t >= asNear && t < asNear+nearWidths*nearStep && (t-asNear)%nearStep <= maxExponent
 }
 
@@ -66,7 +66,7 @@ func (t transform) words(dst, values []uint64) {
 		kernel.Ints(dst, values)
 	case t.decimal():
 		kernel.Decimals(dst, values, t.quotient())
-	case t.near():
+	case t.isNear():
 		t.nearWords(dst, values)
 	default:
 		kernel.Bits(dst, values, uint(t-asBits))
@@ -80,7 +80,7 @@ func (t transform) word(v int64) uint64 {
 		return intTag | uint64(v)&intPayload
 	case t.decimal():
 		return t.quotient().Word(v)
-	case t.near():
+	case t.isNear():
 		var word [1]uint64
 		t.nearWords(word[:], []uint64{uint64(v)})
 		return word[0]
@@ -93,8 +93,8 @@ func (t transform) value(w uint64) (k int64, ok bool) {
 	if t == asInt {
 		return point.Int(w), point.KindOf(w) == point.KindInt
 	}
-	if t.near() {
-		k, off := nearest(w, t.quotient())
+	if t.isNear() {
+		k, off := nearestDecimal(w, t.quotient())
 		m := t.nearBits()
 		return k<<m + off + 1<<(m-1), nearBits(off) <= m
 	}
@@ -129,9 +129,9 @@ func (t transform) nearWords(dst, values []uint64) {
 // maxNear bounds the integers of near decimals: of random floats few lie as close to one.
 const maxNear = 1 << 40
 
-// nearest returns the decimal next to the float w, and how many doubles w lies above it, which
-// are too many where there is none.
-func nearest(w uint64, q kernel.Quotient) (k, off int64) {
+// nearestDecimal returns the decimal next to the float w, and how many doubles w lies above it,
+// which are too many where there is none.
+func nearestDecimal(w uint64, q kernel.Quotient) (k, off int64) {
 	v := point.Double(w)
 	x := math.RoundToEven(v * q.Scale)
 	if !(x > -maxNear && x < maxNear) {
@@ -153,7 +153,7 @@ func toNear(words []uint64) (t transform, odds int) {
 	for i, w := range words {
 		found := false
 		for next := t; !found && next-asNear <= maxExponent; next++ {
-			_, off := nearest(w, next.quotient())
+			_, off := nearestDecimal(w, next.quotient())
 			if m := nearBits(off); m <= most {
 				t, found = next, true
 				need[m]++
@@ -204,7 +204,7 @@ func toDecimals(ks []int64, words []uint64, odd *intlist.Mask) (t transform, odd
 	most, q := t+maxExponent, t.quotient()
 	redo := 0 // values below this one were scaled by a smaller exponent
 	for i := 0; ; i++ {
-		if i += kernel.Scaled(ks[i:], words[i:], q); i == len(words) {
+		if i += kernel.ScaledIntegers(ks[i:], words[i:], q); i == len(words) {
 			break
 		}
 		ok := false

@@ -26,7 +26,7 @@ func (f *frame) appendWords(dst []byte) []byte {
 
 // wordFlags are the flags that headers and rollups have in common.
 func (f *frame) wordFlags() byte {
-	flags := f.whence(f.Min)<<flagMin | f.whence(f.Max)<<flagMax
+	flags := f.sourceOf(f.Min)<<flagMin | f.sourceOf(f.Max)<<flagMax
 	if f.Last == f.First {
 		flags |= flagSame
 	}
@@ -65,8 +65,8 @@ func (f *frame) parseEnds(r *reader, flags byte) {
 	f.Max = f.findWord(r, flags>>flagMax&3)
 }
 
-// whence tells where a reader finds the word w.
-func (f *frame) whence(w uint64) byte {
+// sourceOf tells where a reader finds the word w.
+func (f *frame) sourceOf(w uint64) byte {
 	switch w {
 	case point.Unset:
 		return fromUnset

@@ -23,8 +23,8 @@ func (r *Reader) Check(ok bool) {
 
 func (r *Reader) fail() { r.Src, r.Bad = nil, true }
 
-// Done reports whether all of Src was read and no field was malformed.
-func (r *Reader) Done() bool { return len(r.Src) == 0 && !r.Bad }
+// IsDone reports whether all of Src was read and no field was malformed.
+func (r *Reader) IsDone() bool { return len(r.Src) == 0 && !r.Bad }
 
 // U8 reads a byte.
 func (r *Reader) U8() byte {

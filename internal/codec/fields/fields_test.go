@@ -55,11 +55,11 @@ func TestFieldsAreReadInOrder(t *testing.T) {
 			switch {
 			case end <= cut && (!ok || r.Bad || len(r.Src) != cut-end):
 				t.Fatalf("field %d of %x is not read: %+v", i, src, r)
-			case end > cut && (!r.Bad || len(r.Src) > 0 || r.Done()):
+			case end > cut && (!r.Bad || len(r.Src) > 0 || r.IsDone()):
 				t.Fatalf("field %d of %x, cut at %d, is read: %+v", i, src, cut, r)
 			}
 		}
-		if cut == len(src) != r.Done() {
+		if cut == len(src) != r.IsDone() {
 			t.Fatalf("%x, cut at %d: %+v", src, cut, r)
 		}
 	})
@@ -94,7 +94,7 @@ func TestMalformedFields(t *testing.T) {
 		}},
 	} {
 		r := Reader{Src: append(tt.src[:len(tt.src):len(tt.src)], 0)[:len(tt.src)]}
-		if tt.read(&r) || !r.Bad || r.Done() {
+		if tt.read(&r) || !r.Bad || r.IsDone() {
 			t.Errorf("%s: %+v", name, r)
 		}
 		if r.U8() != 0 || r.U64() != 0 || r.Uvarint() != 0 || r.Varint() != 0 || r.UpTo(9) != 0 ||
@@ -110,7 +110,7 @@ func TestBytesEndWhereTheyEnd(t *testing.T) {
 	r := Reader{Src: src}
 	_ = append(r.Bytes(9), 'x')
 	_ = append(r.Take(1), 'y')
-	if rest := r.Rest(); string(src) != "\x02abcd" || string(rest) != "d" || !r.Done() {
+	if rest := r.Rest(); string(src) != "\x02abcd" || string(rest) != "d" || !r.IsDone() {
 		t.Errorf("%q is left of %q", rest, src)
 	}
 }

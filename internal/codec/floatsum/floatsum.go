@@ -35,5 +35,5 @@ func (s Sum) Value() float64 {
 	return s.Float + s.Rest
 }
 
-// Scaled returns the sum of the doubles times factor, a power of two.
-func (s Sum) Scaled(factor float64) Sum { return Sum{s.Float * factor, s.Rest * factor} }
+// Scale returns the sum of the doubles times factor, a power of two.
+func (s Sum) Scale(factor float64) Sum { return Sum{s.Float * factor, s.Rest * factor} }

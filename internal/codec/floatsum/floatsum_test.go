@@ -88,7 +88,7 @@ func TestJoin(t *testing.T) {
 	if got := a.Value(); got != 3 {
 		t.Errorf("%v, want 3", got)
 	}
-	if got := a.Scaled(0x1p-64).Value(); got != 3*0x1p-64 {
+	if got := a.Scale(0x1p-64).Value(); got != 3*0x1p-64 {
 		t.Errorf("scaled %v, want 3 × 2^-64", got)
 	}
 }

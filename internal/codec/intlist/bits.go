@@ -48,8 +48,8 @@ func (r *BitReader) Get(width uint) uint64 {
 	return v
 }
 
-// Overrun reports whether more bits were read than src holds.
-func (r *BitReader) Overrun() bool { return r.pos > 8*len(r.Src) }
+// HasOverrun reports whether more bits were read than src holds.
+func (r *BitReader) HasOverrun() bool { return r.pos > 8*len(r.Src) }
 
 // Rest returns the bytes behind those that were read from.
 func (r *BitReader) Rest() []byte { return r.Src[(r.pos+7)/8:] }

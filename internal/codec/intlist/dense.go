@@ -80,7 +80,7 @@ func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) (q List, n i
 			best = g
 		}
 	}
-	if about := best.bits * len(v) / s.looked(len(v)) / 8; about > size+size/riceUnsure {
+	if about := best.bits * len(v) / s.lookedCount(len(v)) / 8; about > size+size/riceUnsure {
 		return q, size
 	}
 	q = List{
@@ -108,7 +108,7 @@ func (p *List) planRice(v []int64, e *Extent, s *Scratch, size int) (q List, n i
 // guess estimates the code with signs around a middle value.
 func (s *Scratch) guess(v []int64, form int, center int64) guess {
 	g := guess{form: form, base: center, code: rice{zigzag: true}}
-	g.estimate(s.some(s.differences(v, form, center)), s)
+	g.estimate(s.sampleBlocks(s.differences(v, form, center)), s)
 	return g
 }
 
@@ -118,16 +118,16 @@ const (
 	sampledStep = 3 * riceBlock
 )
 
-// looked returns how many residuals of n some returns.
-func (s *Scratch) looked(n int) int {
+// lookedCount returns how many residuals of n some returns.
+func (s *Scratch) lookedCount(n int) int {
 	if !s.thin {
 		return n
 	}
 	return n/sampledStep*riceBlock + min(n%sampledStep, riceBlock)
 }
 
-// some moves the blocks of raw that estimates look at together.
-func (s *Scratch) some(raw []uint64) []uint64 {
+// sampleBlocks moves the blocks of raw that estimates look at together.
+func (s *Scratch) sampleBlocks(raw []uint64) []uint64 {
 	if !s.thin {
 		return raw
 	}
@@ -152,7 +152,7 @@ func (s *Scratch) improve(g *guess, v []int64, spread uint64) {
 		}
 		below, above = below+sides.Below, above+sides.Above
 	}
-	part := s.some(raw)
+	part := s.sampleBlocks(raw)
 	try := func(t guess) {
 		t.estimate(part, s)
 		if t.bits < g.bits {
@@ -264,7 +264,7 @@ func (l *lengths) parameter(growth bool) (k uint8, size int) {
 	for at := max(l.usual-4, 0); at <= min(l.longest, riceLeast); at++ {
 		n := l.all * (at + 1)
 		if growth {
-			n += l.growing(at)
+			n += l.growingBits(at)
 		} else {
 			n += l.quotients(at)
 		}
@@ -289,9 +289,9 @@ func (l *lengths) quotients(k int) int {
 		(patchBits+l.longest)*int(l.more[k+6])
 }
 
-// growing estimates twice the sum of the quotients for k low bits, at most riceLeast: the bits
+// growingBits estimates twice the sum of the quotients for k low bits, at most riceLeast: the bits
 // that grow. Of the numbers of i bits 1 in 2^(i-k-1) gets beyond the next power.
-func (l *lengths) growing(k int) int {
+func (l *lengths) growingBits(k int) int {
 	n := (*[8]uint8)(l.n[k+1:])
 	beyond := 2*int(n[0]) + int(n[1]) + int(n[2]>>1) + int(n[3]>>2) + int(n[4]>>3) + int(n[5]>>4) +
 		int(n[6]>>5) + int(n[7]>>6)
@@ -319,7 +319,7 @@ func (p *List) code(v []int64, g *guess, s *Scratch) int {
 		c.choose(u)
 	}
 	if c.sparse {
-		c.where = differing(raw, uint64(g.base))
+		c.where = differingMask(raw, uint64(g.base))
 		for k, patches := range p.patch.where {
 			c.where[k] &^= patches
 		}
@@ -332,8 +332,8 @@ func (p *List) code(v []int64, g *guess, s *Scratch) int {
 	return p.size()
 }
 
-// differing returns where raw is not base.
-func differing(raw []uint64, base uint64) (m Mask) {
+// differingMask returns where raw is not base.
+func differingMask(raw []uint64, base uint64) (m Mask) {
 	for b, part := range blocks(raw) {
 		m[b] = kernel.SidesOf(part, base, 1).Others
 	}

@@ -10,7 +10,7 @@ import (
 type Lanes struct {
 	Residuals kernel.Residuals
 	Values    kernel.Values
-	coded     [2]coded
+	coded     [2]codedResiduals
 	streams   streams
 	ends      kernel.CodeEnds
 }
@@ -30,8 +30,8 @@ func (p *List) Decode(q *Lanes, j, count int) {
 	}
 }
 
-// Coded reports whether residuals follow each other in a code, and so do not have lanes.
-func (p *List) Coded() bool { return p.riced }
+// IsCoded reports whether residuals follow each other in a code, and so do not have lanes.
+func (p *List) IsCoded() bool { return p.riced }
 
 // DecodeCoded returns the first n values of a coded list, as int64 bits. They lie in q. Values
 // of a code are added up one after the other, as lanes gain nothing where all before them have

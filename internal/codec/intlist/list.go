@@ -31,7 +31,7 @@ type Scratch struct {
 	res     residuals
 	raw     residuals     // of a form, above 0
 	divided [MaxLen]int64 // values in factors
-	coded   coded
+	coded   codedResiduals
 	where   Mask // residuals that are not 0
 	gaps    gapList
 }
@@ -179,8 +179,8 @@ func (p *List) size() int {
 	return n + uvarintLen(p.lay.limit) + p.lay.size()
 }
 
-// stored reports whether base, and where residuals have one a limit, are written.
-func (p *List) stored() bool { return p.form != formOffset || p.patched || p.riced }
+// hasStored reports whether base, and where residuals have one a limit, are written.
+func (p *List) hasStored() bool { return p.form != formOffset || p.patched || p.riced }
 
 // AppendTo appends v, the list that p was planned for.
 func (p *List) AppendTo(dst []byte, v []int64, s *Scratch) []byte {
@@ -205,10 +205,10 @@ func (p *List) AppendTo(dst []byte, v []int64, s *Scratch) []byte {
 	} else {
 		dst = append(dst, head)
 	}
-	if p.stored() {
+	if p.hasStored() {
 		dst = binary.AppendUvarint(dst, Zigzag(p.base))
 	}
-	if p.stored() && !p.riced {
+	if p.hasStored() && !p.riced {
 		dst = binary.AppendUvarint(dst, p.lay.limit)
 	}
 	if p.form == formDelta2 {
@@ -262,7 +262,7 @@ func (r *Reader) List(p *List, m int, least int64, span uint64, first int64) err
 	if p.factor > 1 {
 		limit /= p.factor
 	}
-	if p.stored() {
+	if p.hasStored() {
 		p.base = r.Varint()
 	}
 	var ok bool
@@ -271,7 +271,7 @@ func (r *Reader) List(p *List, m int, least int64, span uint64, first int64) err
 		p.lay.lanes, p.lay.length = laneShape(m)
 		ok = true
 	} else {
-		if p.stored() {
+		if p.hasStored() {
 			limit = r.Uvarint()
 		}
 		p.lay, ok = layoutOf(m, limit, code+1)

@@ -283,13 +283,13 @@ func (r *BitReader) getRice(k uint, limit int) (int, bool) {
 	if zeros+1+k <= 64 {
 		r.pos += int(zeros + 1 + k)
 		v := int(zeros<<k | uint(w>>(zeros+1))&(1<<k-1))
-		return v, v <= limit && !r.Overrun()
+		return v, v <= limit && !r.HasOverrun()
 	}
 	zeros = 0
 	for w == 0 {
 		zeros += 64
 		r.pos += 64
-		if r.Overrun() || zeros > uint(limit) {
+		if r.HasOverrun() || zeros > uint(limit) {
 			return 0, false
 		}
 		w = bitsAt(r.Src, r.pos, 64)
@@ -297,7 +297,7 @@ func (r *BitReader) getRice(k uint, limit int) (int, bool) {
 	n := uint(bits.TrailingZeros64(w))
 	r.pos += int(n + 1)
 	v := int((zeros+n)<<k) | int(r.Get(k))
-	return v, v <= limit && !r.Overrun()
+	return v, v <= limit && !r.HasOverrun()
 }
 
 // Mask reads a mask over n indexes, n at most MaxLen.

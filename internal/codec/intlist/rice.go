@@ -21,8 +21,8 @@ const (
 	riceZigzag = 1 << 7
 )
 
-// coded are residuals one behind the other, and what the kernels write behind them.
-type coded [MaxLen + riceBlock]uint64
+// codedResiduals are residuals one behind the other, and what the kernels write behind them.
+type codedResiduals [MaxLen + riceBlock]uint64
 
 // rice is a Rice code for residuals (Rice, Plaunt: "Adaptive Variable-Length Coding for
 // Efficient Compression of Spacecraft Television Data", 1971), with a parameter for every
@@ -170,8 +170,8 @@ type streams struct {
 // packed residuals.
 const maxStream = 8 * MaxLen
 
-// padded copies src to dst and clears what is read behind it.
-func padded(dst, src []byte) []byte {
+// paddedCopy copies src to dst and clears what is read behind it.
+func paddedCopy(dst, src []byte) []byte {
 	n := copy(dst, src)
 	clear(dst[n : n+kernel.CodeSpare])
 	return dst[:n+kernel.CodeSpare]
@@ -180,7 +180,7 @@ func padded(dst, src []byte) []byte {
 // read decodes the first residuals.
 func (c *rice) read(dst []uint64, q *Lanes) {
 	codes := kernel.Codes{
-		High: padded(q.streams.high[:], c.high), Low: padded(q.streams.low[:], c.low),
+		High: paddedCopy(q.streams.high[:], c.high), Low: paddedCopy(q.streams.low[:], c.low),
 		K:      c.k[:c.blocks()],
 		Growth: c.growth, Bias: c.bias(), Signed: c.zigzag,
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// both runs a loop as the package chooses and in Go.
-func both(b *testing.B, name string, points int, fast, reference func()) {
+// benchBoth runs a loop as the package chooses and in Go.
+func benchBoth(b *testing.B, name string, points int, fast, reference func()) {
 	for _, c := range []struct {
 		by  string
 		run func()
@@ -35,15 +35,15 @@ func BenchmarkLanes(b *testing.B) {
 		rows := randomRows(r, MaxLane*int(width))
 		rows.Lanes, rows.Stride = Lanes, 8*12
 		rows.Body = make([]byte, (rows.Whole+1)*rows.Stride)
-		both(b, fmt.Sprintf("unpack-%d", width), points,
+		benchBoth(b, fmt.Sprintf("unpack-%d", width), points,
 			func() { Unpack(&res, rows, width, MaxLane) }, func() { unpackGo(&res, rows, width, MaxLane) })
 	}
 	g := &Groups{Size: 6, Width: 25, Base: 17}
 	rows := &Rows{Stride: 8 * Lanes, Whole: 3, Lanes: Lanes, Body: make([]byte, 3*8*Lanes)}
-	both(b, "groups", points, func() {
+	benchBoth(b, "groups", points, func() {
 		UnpackGroups(&res, rows, g, MaxLane)
 	}, func() { unpackGroupsGo(&res, rows, g, MaxLane) })
-	both(b, "add2", points,
+	benchBoth(b, "add2", points,
 		func() {
 			Add2(&v, &res, 3, &start, &start, Lanes, MaxLane)
 		}, func() { add2Go(&v, &res, 3, &start, &start, Lanes, MaxLane) })
@@ -56,20 +56,20 @@ func BenchmarkWords(b *testing.B) {
 	for i := range src {
 		src[i] = 1<<56 | r.Uint64N(1000)
 	}
-	both(b, "ints", len(src), func() { Ints(dst, src) }, func() { intsGo(dst, src) })
-	both(b, "decimals", len(src), func() {
+	benchBoth(b, "ints", len(src), func() { Ints(dst, src) }, func() { intsGo(dst, src) })
+	benchBoth(b, "decimals", len(src), func() {
 		Decimals(dst, src, Quotient{100, Whole})
 	}, func() { decimalsGo(dst, src, Quotient{100, Whole}) })
 	var e Extent
-	both(b, "measure", len(src), func() { e = Measure(src) }, func() { measureGo(&e, src) })
+	benchBoth(b, "measure", len(src), func() { e = Measure(src) }, func() { measureGo(&e, src) })
 	v := make([]int64, len(src))
 	Integers(v, src)
 	var s Spread
-	both(b, "spread", len(src), func() { s = SpreadOf(v) }, func() { spreadGo(&s, v) })
+	benchBoth(b, "spread", len(src), func() { s = SpreadOf(v) }, func() { spreadGo(&s, v) })
 	for i, w := range src {
 		src[i] = wordOf(math.Float64bits(float64(w%1000) / 100))
 	}
-	both(b, "scaled", len(src), func() { Scaled(v, src, Quotient{100, Whole}) }, func() {
+	benchBoth(b, "scaled", len(src), func() { ScaledIntegers(v, src, Quotient{100, Whole}) }, func() {
 		for _, w := range src {
 			if _, ok := (Quotient{100, Whole}).Int(w); !ok {
 				b.Fatal("no decimal")
@@ -88,16 +88,16 @@ func BenchmarkFolds(b *testing.B) {
 	}
 	for order := range 3 {
 		p := Prediction{Order: order, Base: 3}
-		both(b, fmt.Sprintf("ints-%d", order), points,
+		benchBoth(b, fmt.Sprintf("ints-%d", order), points,
 			func() {
 				FoldInts(&f, &res, p, Lanes, 0, MaxLane)
 			}, func() { foldIntsGo(&f, &res, p, Lanes, 0, MaxLane) })
 	}
-	both(b, "decimals", points,
+	benchBoth(b, "decimals", points,
 		func() {
 			FoldDecimals(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane)
 		}, func() { foldDecimalsGo(&f, &res, Prediction{}, Quotient{100, Whole}, Lanes, 0, MaxLane) })
-	both(b, "bits", points,
+	benchBoth(b, "bits", points,
 		func() {
 			FoldBits(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane)
 		}, func() { foldBitsGo(&f, &res, Prediction{}, 1, Lanes, 0, MaxLane) })
@@ -105,7 +105,7 @@ func BenchmarkFolds(b *testing.B) {
 	narrow := func(name string, g Groups, p Prediction, unpack func(rows *Rows)) {
 		whole := MaxLane / g.Size * int(g.Width) / 64
 		rows := &Rows{Stride: 8 * Lanes, Whole: whole, Lanes: Lanes, Body: make([]byte, whole*8*Lanes)}
-		both(b, name, points, func() { FoldNarrow(&f, rows, &g, p) }, func() {
+		benchBoth(b, name, points, func() { FoldNarrow(&f, rows, &g, p) }, func() {
 			unpack(rows)
 			f.AllNoInts()
 			foldIntsGo(&f, &res, p, Lanes, 0, MaxLane)

@@ -23,10 +23,10 @@ func TestChainIsNaive(t *testing.T) {
 			}
 		}
 		Scale(dst, res, factor, base)
-		same(t, "scaled", dst, scaled, nil)
+		requireEqual(t, "scaled", dst, scaled, nil)
 		Chain(dst, res, factor, base, start)
-		same(t, "chained", dst, chained, nil)
+		requireEqual(t, "chained", dst, chained, nil)
 		Chain(res, res, factor, base, start)
-		same(t, "chained in place", res, chained, nil)
+		requireEqual(t, "chained in place", res, chained, nil)
 	}
 }

@@ -73,7 +73,7 @@ func sums(s *[Lanes]uint64, res *Residuals, lanes, n int) {
 	switch {
 	case n == 0 || !avx2:
 		sumsGo(s, res, n)
-	case wide(lanes):
+	case isWide(lanes):
 		sumsAVX512(&s[0], &res[0], uint64(n))
 	default:
 		for l := 0; l < lanes; l += inQuarters {

@@ -96,12 +96,12 @@ func TestCodesAreNaive(t *testing.T) {
 		want := naiveCodes(c, n)
 		got := make([]uint64, n)
 		c.Decode(got, new(CodeEnds))
-		same(t, "codes", got, want, nil)
+		requireEqual(t, "codes", got, want, nil)
 		p, all := codePlace{prev: 64}, make([]uint64, n)
 		for b := 0; b < n; b += CodeBlock {
 			decodeGo(all[b:min(b+CodeBlock, n)], c, &p, uint64(c.K[b/CodeBlock]))
 		}
-		same(t, "codes in Go", all, want, nil)
+		requireEqual(t, "codes in Go", all, want, nil)
 	}
 }
 
@@ -157,7 +157,7 @@ func BenchmarkCodes(b *testing.B) {
 			c = drawCodes(r, 720)
 		}
 		dst, ends := make([]uint64, 720), new(CodeEnds)
-		both(b, fmt.Sprintf("codes, growth %v", growth), len(dst), func() {
+		benchBoth(b, fmt.Sprintf("codes, growth %v", growth), len(dst), func() {
 			c.Decode(dst, ends)
 		}, func() {
 			p := codePlace{prev: 64}

@@ -77,12 +77,12 @@ func spreadGo(s *Spread, v []int64) {
 	}
 }
 
-// Scaled finds the integers for which the float words src stand, and writes them to dst,
+// ScaledIntegers finds the integers for which the float words src stand, and writes them to dst,
 // which is not shorter. It returns how many come before the first word that stands for none
 // below 2^51. No NaN and no infinity does.
-func Scaled(dst []int64, src []uint64, q Quotient) int {
+func ScaledIntegers(dst []int64, src []uint64, q Quotient) int {
 	dst = dst[:len(src)]
-	i := scaled(dst, src, q)
+	i := scaledIntegers(dst, src, q)
 	for ; i < len(src); i++ {
 		var ok bool
 		if dst[i], ok = q.Int(src[i]); !ok {
@@ -92,7 +92,7 @@ func Scaled(dst []int64, src []uint64, q Quotient) int {
 	return i
 }
 
-// Int is Scaled of one word.
+// Int is ScaledIntegers of one word.
 func (q Quotient) Int(w uint64) (k int64, ok bool) {
 	const (
 		limit = 1 << 51

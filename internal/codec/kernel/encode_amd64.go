@@ -54,7 +54,7 @@ func spread(s *Spread, v []int64) int {
 	return n
 }
 
-func scaled(dst []int64, src []uint64, q Quotient) int {
+func scaledIntegers(dst []int64, src []uint64, q Quotient) int {
 	n := inFours(len(src))
 	if n == 0 {
 		return 0

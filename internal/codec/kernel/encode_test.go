@@ -24,14 +24,14 @@ func TestDifferences(t *testing.T) {
 		for i, x := range v {
 			want[i] = uint64(x - base)
 		}
-		same(t, "offsets", got, want, src)
+		requireEqual(t, "offsets", got, want, src)
 		if len(src) > 0 {
 			got, want = got[1:], want[1:]
 			Steps(got, v, base)
 			for i := range want {
 				want[i] = uint64(v[i+1] - v[i] - base)
 			}
-			same(t, "steps", got, want, src)
+			requireEqual(t, "steps", got, want, src)
 		}
 		words := slices.Clone(src)
 		ks := signed(wordsAtPageEnd(len(words)))
@@ -113,7 +113,7 @@ func TestScaledIsReference(t *testing.T) {
 			}
 		}
 		ks := make([]int64, len(src))
-		n := Scaled(ks, src, q)
+		n := ScaledIntegers(ks, src, q)
 		for i, w := range src[:n] {
 			if k, ok := q.Int(w); !ok || k != ks[i] || q.Word(k) != w {
 				t.Fatalf("%#x times %v is %d, want %d, %v", w, q, ks[i], k, ok)

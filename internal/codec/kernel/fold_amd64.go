@@ -5,7 +5,7 @@ package kernel
 func foldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 	order, n := uint64(p.Order), uint64(to-from)
 	switch {
-	case wide(lanes):
+	case isWide(lanes):
 		foldIntsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n)
 	case avx2:
 		for l := 0; l < lanes; l += inQuarters {
@@ -19,7 +19,7 @@ func foldInts(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {
 func foldDecimals(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, from, to int) {
 	order, n := uint64(p.Order), uint64(to-from)
 	switch {
-	case wide(lanes):
+	case isWide(lanes):
 		foldDecimalsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, q.Scale, q.Keep)
 	case avx2:
 		for l := 0; l < lanes; l += inQuarters {
@@ -33,7 +33,7 @@ func foldDecimals(f *Fold, res *Residuals, p Prediction, q Quotient, lanes, from
 func foldBits(f *Fold, res *Residuals, p Prediction, shift uint, lanes, from, to int) {
 	order, n := uint64(p.Order), uint64(to-from)
 	switch {
-	case wide(lanes):
+	case isWide(lanes):
 		foldBitsAVX512(&f.Value[0], &res[Lanes*from], p.Base, order, n, uint64(shift))
 	case avx2:
 		for l := 0; l < lanes; l += inQuarters {

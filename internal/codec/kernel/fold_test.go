@@ -11,8 +11,8 @@ import (
 	"dalmatiner/internal/codec/floatsum"
 )
 
-// folding is a fold as the package chooses and in Go.
-type folding struct {
+// foldCase is a fold as the package chooses and in Go.
+type foldCase struct {
 	name    string
 	fast    func(f *Fold, res *Residuals, p Prediction, lanes, from, to int)
 	slow    func(f *Fold, res *Residuals, p Prediction, lanes, from, to int)
@@ -21,9 +21,9 @@ type folding struct {
 	doubles bool // Sum is one
 }
 
-func foldings(r *rand.Rand) []folding {
+func foldings(r *rand.Rand) []foldCase {
 	q, shift := Quotient{math.Pow10(r.IntN(10)), Whole - r.Uint64N(2)}, uint(r.IntN(64))
-	return []folding{
+	return []foldCase{
 		{"ints", FoldInts, foldIntsGo, (*Fold).NoInts, random, false},
 		{"decimals",
 			func(f *Fold, res *Residuals, p Prediction, lanes, from, to int) {

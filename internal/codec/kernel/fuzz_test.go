@@ -58,10 +58,10 @@ func FuzzKernels(f *testing.F) {
 		a, b := make([]uint64, len(words)), make([]uint64, len(words))
 		Decimals(a, words, q)
 		decimalsGo(b, words, q)
-		same(t, "decimals", a, b, words)
+		requireEqual(t, "decimals", a, b, words)
 		Bits(a, words, bits-1)
 		bitsGo(b, words, bits-1)
-		same(t, "bits", a, b, words)
+		requireEqual(t, "bits", a, b, words)
 		if len(words) > 0 {
 			marks := noKinds
 			for _, w := range words {
@@ -72,7 +72,7 @@ func FuzzKernels(f *testing.F) {
 			}
 		}
 		ks := make([]int64, len(words))
-		for i, k := range ks[:Scaled(ks, words, q)] {
+		for i, k := range ks[:ScaledIntegers(ks, words, q)] {
 			if want, ok := q.Int(words[i]); !ok || k != want {
 				t.Fatalf("%#x times %v is %d, want %d, %v", words[i], q, k, want, ok)
 			}

@@ -155,7 +155,7 @@ type Extent struct {
 // Measure looks at words, of which there is at least one.
 func Measure(words []uint64) Extent {
 	w := words[0]
-	e := Extent{Kinds: Kinds{marked(w), marked(w)}, Least: intOf(w), Most: intOf(w)}
+	e := Extent{Kinds: Kinds{withMark(w), withMark(w)}, Least: intOf(w), Most: intOf(w)}
 	done := measure(&e, words)
 	measureGo(&e, words[done:])
 	return e

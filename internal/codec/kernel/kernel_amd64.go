@@ -18,9 +18,9 @@ var avx512 = avx2 && cpu.X86.HasAVX512VL && cpu.X86.HasAVX512DQ && cpu.X86.HasAV
 // inQuarters is how many lanes a register of AVX2 has.
 const inQuarters = 4
 
-// wide reports whether lanes are worth all registers of AVX-512, which have
+// isWide reports whether lanes are worth all registers of AVX-512, which have
 // twelve: eight in one and four in half of another.
-func wide(lanes int) bool { return avx512 && lanes > inQuarters }
+func isWide(lanes int) bool { return avx512 && lanes > inQuarters }
 
 // masks choose the lanes that are loaded, so that nothing is read behind the
 // last lane of the last row.
@@ -42,12 +42,12 @@ func (r *Rows) body(l int) *byte {
 	return &r.Body[8*l]
 }
 
-// ending are the bits of rows from the last whole one on, and a row of zeros.
-type ending [3][Lanes]uint64
+// laneEnding are the bits of rows from the last whole one on, and a row of zeros.
+type laneEnding [3][Lanes]uint64
 
 // split divides n fields into those that begin before the last whole row, so that
 // two rows can be read for each, and the others, which begin with bit pos of e.
-func (r *Rows) split(e *ending, width uint, n int) (inner int, pos uint) {
+func (r *Rows) split(e *laneEnding, width uint, n int) (inner int, pos uint) {
 	if r.Whole == 0 {
 		e[0] = r.Tail
 		return 0, 0
@@ -61,8 +61,8 @@ func (r *Rows) split(e *ending, width uint, n int) (inner int, pos uint) {
 
 func unpack(res *Residuals, r *Rows, width uint, n int) {
 	switch {
-	case wide(r.Lanes):
-		var e ending
+	case isWide(r.Lanes):
+		var e laneEnding
 		inner, pos := r.split(&e, width, n)
 		unpackAVX512(&res[0], r.body(0), uint64(r.Stride), 1<<r.Lanes-1, 0, uint64(width), uint64(inner))
 		unpackAVX512(&res[Lanes*inner], (*byte)(unsafe.Pointer(&e)), 8*Lanes, 1<<Lanes-1, uint64(pos),
@@ -85,8 +85,8 @@ func unpackGroups(res *Residuals, r *Rows, g *Groups, n int) {
 	// Only a base of a power of two, which no encoder groups, has a longer one.
 	case !avx2 || recip >= 1<<32:
 		unpackGroupsGo(res, r, g, n)
-	case wide(r.Lanes):
-		var e ending
+	case isWide(r.Lanes):
+		var e laneEnding
 		inner, pos := r.split(&e, g.Width, groups)
 		unpackGroupsAVX512(&res[0], r.body(0), uint64(r.Stride), 1<<r.Lanes-1, 0, width, uint64(inner),
 			size, g.Base, recip, shift)

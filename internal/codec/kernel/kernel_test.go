@@ -160,7 +160,7 @@ func sources(r *rand.Rand) func(yield func([]uint64) bool) {
 	}
 }
 
-func same(t *testing.T, what string, got, want, src []uint64) {
+func requireEqual(t *testing.T, what string, got, want, src []uint64) {
 	t.Helper()
 	if !slices.Equal(got, want) {
 		t.Fatalf("%s of %x is\n%x, want\n%x", what, src, got, want)
@@ -173,15 +173,15 @@ func TestWordsAreReference(t *testing.T) {
 		got, want := wordsAtPageEnd(len(src)), make([]uint64, len(src))
 		Ints(got, src)
 		intsGo(want, src)
-		same(t, "ints", got, want, src)
+		requireEqual(t, "ints", got, want, src)
 		shift := uint(r.IntN(64))
 		Bits(got, src, shift)
 		bitsGo(want, src, shift)
-		same(t, "bits", got, want, src)
+		requireEqual(t, "bits", got, want, src)
 		q := Quotient{math.Pow10(r.IntN(10)), Whole - r.Uint64N(2)}
 		Decimals(got, src, q)
 		decimalsGo(want, src, q)
-		same(t, "decimals", got, want, src)
+		requireEqual(t, "decimals", got, want, src)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestMeasureIsReference(t *testing.T) {
 			}
 		}
 		got := Measure(src)
-		want := Extent{Kinds: Kinds{marked(src[0]), marked(src[0])}, Least: intOf(src[0]),
+		want := Extent{Kinds: Kinds{withMark(src[0]), withMark(src[0])}, Least: intOf(src[0]),
 			Most: intOf(src[0])}
 		measureGo(&want, src)
 		if !got.Ints() {

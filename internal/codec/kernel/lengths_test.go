@@ -86,7 +86,7 @@ func TestExcessIsReference(t *testing.T) {
 		if all := Excess(got, v, base, signed); all != bits {
 			t.Fatalf("%x less %#x, signed %v: bits %#x, want %#x", v, base, signed, all, bits)
 		}
-		same(t, "numbers", got, want, v)
+		requireEqual(t, "numbers", got, want, v)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// sent is a point as a batch or an entry carries it.
-func sent(dst []byte, entry bool, slot uint64, name []byte, word uint64) []byte {
+// sentPoint is a point as a batch or an entry carries it.
+func sentPoint(dst []byte, entry bool, slot uint64, name []byte, word uint64) []byte {
 	if entry {
 		dst = binary.BigEndian.AppendUint64(append(dst, 5), slot)
 	}
@@ -72,8 +72,8 @@ func TestMatchSeesEveryBit(t *testing.T) {
 			}
 			names, spans := expect([]byte("before"), name, name)
 			word := r.Uint64()>>8 | 1<<56
-			first := sent(nil, entry, 77, name, word)
-			whole := sent(bytes.Clone(first), entry, 77, name, word+1)
+			first := sentPoint(nil, entry, 77, name, word)
+			whole := sentPoint(bytes.Clone(first), entry, 77, name, word+1)
 			got, size := sameMatch(t, entry, 9, names, spans[1:], whole)
 			if !slices.Equal(got, []uint64{word, word + 1}) || size != len(whole) {
 				t.Fatalf("name of %d bytes: %x of %d bytes, want both of %d", length, got, size, len(whole))
@@ -101,7 +101,7 @@ func TestMatchTakesWordsAsTheyAre(t *testing.T) {
 	names, spans := expect([]byte("a name"), []byte("another"))
 	for _, entry := range []bool{false, true} {
 		for tag := range uint64(256) {
-			buf := sent(sent(nil, entry, 1, []byte("a name"), 1<<56), entry, 1, []byte("another"),
+			buf := sentPoint(sentPoint(nil, entry, 1, []byte("a name"), 1<<56), entry, 1, []byte("another"),
 				tag<<56|99)
 			want := 1
 			if tag == 1 || tag >= 4 {
@@ -127,7 +127,7 @@ func TestMatchTakesWordsAsTheyAre(t *testing.T) {
 func TestMatchStopsAtAFreeColumn(t *testing.T) {
 	names, spans := expect([]byte("x"), nil)
 	for _, entry := range []bool{false, true} {
-		buf := sent(sent(nil, entry, 1, []byte("x"), 1<<56), entry, 1, nil, 1<<56)
+		buf := sentPoint(sentPoint(nil, entry, 1, []byte("x"), 1<<56), entry, 1, nil, 1<<56)
 		if got, _ := sameMatch(t, entry, 2, names, spans, buf); len(got) != 1 {
 			t.Errorf("%d points, want 1", len(got))
 		}
@@ -142,11 +142,12 @@ func TestMatchStopsAtAFreeColumn(t *testing.T) {
 // that some are met.
 func FuzzMatch(f *testing.F) {
 	for _, entry := range []bool{false, true} {
-		f.Add(entry, uint8(1), uint8(2), sent(sent(nil, entry, 1, []byte("a"), 1<<63), entry, 1,
+		f.Add(entry, uint8(1), uint8(2), sentPoint(sentPoint(nil, entry, 1, []byte("a"), 1<<63), entry, 1,
 			[]byte("bc"), 1<<56))
-		f.Add(entry, uint8(28), uint8(28), sent(sent(nil, entry, 1, make([]byte, 28), 1<<63), entry, 1,
+		f.Add(entry, uint8(28), uint8(28), sentPoint(sentPoint(nil, entry, 1, make([]byte, 28), 1<<63),
+			entry, 1,
 			make([]byte, 28), 1<<56))
-		f.Add(entry, uint8(40), uint8(7), sent(nil, entry, 1<<60, bytes.Repeat([]byte("ab"), 20), 0))
+		f.Add(entry, uint8(40), uint8(7), sentPoint(nil, entry, 1<<60, bytes.Repeat([]byte("ab"), 20), 0))
 	}
 	f.Fuzz(func(t *testing.T, entry bool, first, second uint8, buf []byte) {
 		if len(buf) > 4096 {
@@ -180,7 +181,7 @@ func BenchmarkMatch(b *testing.B) {
 			for i := range n {
 				name := fmt.Appendf(nil, "%0*d", length, i)
 				list = append(list, name)
-				buf = sent(buf, entry, 7, name, 1<<56|uint64(i))
+				buf = sentPoint(buf, entry, 7, name, 1<<56|uint64(i))
 			}
 			names, spans := expect(list...)
 			what, prefix, suffix := MatchBatch, 0, 0
@@ -189,7 +190,7 @@ func BenchmarkMatch(b *testing.B) {
 				what, prefix, suffix, kind = MatchEntries, entryPrefix, entrySuffix,
 					fmt.Sprintf("entries/name=%d", length)
 			}
-			both(b, kind, n, func() {
+			benchBoth(b, kind, n, func() {
 				what(words, names, spans, buf)
 			}, func() { matchGo(words, names, spans, buf, prefix, suffix) })
 		}

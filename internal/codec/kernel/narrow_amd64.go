@@ -13,16 +13,16 @@ import (
 var avx512Cells = cpu.X86.HasAVX512BW && cpu.X86.HasAVX512VBMI && cpu.X86.HasAVX512VNNI
 
 func foldNarrow(f *Fold, r *Rows, g *Groups, p Prediction) bool {
-	if !avx512Cells || !wide(r.Lanes) || p.Order == 0 && far(p.Base) || p.Order > 0 &&
-		far(f.Value[:r.Lanes]...) {
+	if !avx512Cells || !isWide(r.Lanes) || p.Order == 0 && isFar(p.Base) || p.Order > 0 &&
+		isFar(f.Value[:r.Lanes]...) {
 		return false
 	}
-	var n narrow
+	var n narrowPlan
 	step, ok := n.plan(g, p)
 	if !ok {
 		return false
 	}
-	var e ending
+	var e laneEnding
 	inner, pos := r.split(&e, step, windows[g.Size])
 	state, body, end := &f.Value[0], r.body(0), (*byte)(unsafe.Pointer(&e))
 	stride, lanes, advance := uint64(r.Stride), uint64(1)<<r.Lanes-1, uint64(step)

@@ -14,7 +14,7 @@ func TestNarrowDivision(t *testing.T) {
 	for size := 2; size <= 6; size++ {
 		for base := uint64(2); power(base, size) <= 1<<31; base++ {
 			g := Groups{Size: size, Width: uint(bits.Len64(power(base, size) - 1)), Base: base}
-			var n narrow
+			var n narrowPlan
 			if _, ok := n.divide(&g); !ok {
 				continue
 			}

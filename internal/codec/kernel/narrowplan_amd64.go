@@ -4,12 +4,12 @@ package kernel
 
 import "math/bits"
 
-// narrow is what the loops of FoldNarrow need of a list. A window of a lane are four
+// narrowPlan is what the loops of FoldNarrow need of a list. A window of a lane are four
 // fields, or two groups, and becomes a word of four cells of 16 bits: fields as they
 // are, of each group the remainder and the quotient of a power of the base. A cell of a
 // group holds half of its digits, the first one more where their number is odd. All
 // that is done to every cell stands here once for each of the four.
-type narrow struct {
+type narrowPlan struct {
 	pick           uint64 // bits of the window that the bytes of the cells begin with
 	keep           uint64
 	base, baseLast uint64 // of the prediction; Last: where the cell has as many digits
@@ -39,7 +39,7 @@ var windows = [...]int{1: MaxLane / 4, 2: MaxLane / 4, 3: MaxLane / 6, 5: MaxLan
 	6: MaxLane / 12}
 
 // plan fills in n and returns the width of a window, or false.
-func (n *narrow) plan(g *Groups, p Prediction) (step uint, ok bool) {
+func (n *narrowPlan) plan(g *Groups, p Prediction) (step uint, ok bool) {
 	step = cells * g.Width
 	width, most := uint64(g.Width), uint64(1)<<(g.Width&63)-1 // of a field
 	switch {
@@ -72,7 +72,7 @@ func (n *narrow) plan(g *Groups, p Prediction) (step uint, ok bool) {
 
 // divide fills in how the digits of groups are found and returns the greatest one of any
 // field, also one that no encoder writes.
-func (n *narrow) divide(g *Groups) (most uint64, ok bool) {
+func (n *narrowPlan) divide(g *Groups) (most uint64, ok bool) {
 	first, second := (g.Size+1)/2, g.Size/2
 	divisor := power(g.Base, first)
 	if g.Base < 2 || divisor > 1<<16 {
@@ -106,9 +106,9 @@ func power(base uint64, n int) uint64 {
 	return p
 }
 
-// far reports whether one of some integers lies 2^62 or more from zero, or may with what
+// isFar reports whether one of some integers lies 2^62 or more from zero, or may with what
 // is added to it.
-func far(values ...uint64) bool {
+func isFar(values ...uint64) bool {
 	differ := uint64(0)
 	for _, v := range values {
 		differ |= v ^ v<<1 // the two highest bits

@@ -99,7 +99,7 @@ func BenchmarkPack(b *testing.B) {
 		for i := range values {
 			values[i] = r.Uint64() >> (64 - width)
 		}
-		both(b, fmt.Sprintf("width=%d", width), MaxLane, func() { Pack(out, 8, values, width) },
+		benchBoth(b, fmt.Sprintf("width=%d", width), MaxLane, func() { Pack(out, 8, values, width) },
 			func() { packGo(out, 8, values, width, 0, 0) })
 	}
 }

@@ -170,13 +170,13 @@ const (
 	markedInt   = markedUnset + 1
 )
 
-// marked adds to the first byte of w, so that only a float has the highest bit set.
-func marked(w uint64) uint64 {
+// withMark adds to the first byte of w, so that only a float has the highest bit set.
+func withMark(w uint64) uint64 {
 	return min(w>>56+markedUnset, 0xff)<<56 | w&intPayload
 }
 
 func (k *Kinds) add(w uint64) {
-	w = marked(w)
+	w = withMark(w)
 	k.all &= w
 	k.any |= w
 }

@@ -79,7 +79,7 @@ func stepsAVX2(dst *uint64, v *int64, base int64, n uint64)
 //go:noescape
 func spreadAVX2(out *int64, v *int64, n uint64)
 
-// scaledAVX2 is Scaled of n words, a multiple of four above zero.
+// scaledAVX2 is ScaledIntegers of n words, a multiple of four above zero.
 //
 //go:noescape
 func scaledAVX2(dst *int64, src *uint64, scale float64, keep uint64, n uint64) uint64

@@ -40,7 +40,7 @@ func TestTurn(t *testing.T) {
 func BenchmarkTurn(b *testing.B) {
 	const width = 256
 	src, dst := make([]uint64, MaxLane*width), make([]uint64, MaxLane*TurnColumns)
-	both(b, "turn", MaxLane*width, func() {
+	benchBoth(b, "turn", MaxLane*width, func() {
 		for c := 0; c < width; c += TurnColumns {
 			Turn(dst, MaxLane, src[c:], width, MaxLane)
 		}

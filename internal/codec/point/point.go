@@ -93,9 +93,9 @@ func FromFloat(v float64) uint64 {
 	return w
 }
 
-// Even returns the word of a value as the original's protocol has it: a float loses its
+// EvenWord returns the word of a value as the original's protocol has it: a float loses its
 // lowest bit.
-func Even(w uint64) uint64 {
+func EvenWord(w uint64) uint64 {
 	if w >= firstFloat {
 		return w | floatMarker
 	}
@@ -120,9 +120,9 @@ func Double(w uint64) float64 {
 	return math.Float64frombits(bits.RotateLeft64(w^floatMarker, 1))
 }
 
-// Over returns what a slot holds that held older when newer is written to it: newer, unless
+// Overwrite returns what a slot holds that held older when newer is written to it: newer, unless
 // that is unset, or a stale marker where there is a value.
-func Over(newer, older uint64) uint64 {
+func Overwrite(newer, older uint64) uint64 {
 	if newer > Stale || older == Unset {
 		return newer
 	}

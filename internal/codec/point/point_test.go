@@ -58,7 +58,7 @@ func TestEncode(t *testing.T) {
 	f(FromFloat(1), 0x9ff8000000000000)
 	f(FromFloat(0.1), 0x9fdccccccccccccd)
 	f(FromFloat(123.456), 0x202f6e978d4fdf3b)
-	f(Even(FromFloat(123.456)), 0xa02f6e978d4fdf3b)
+	f(EvenWord(FromFloat(123.456)), 0xa02f6e978d4fdf3b)
 	f(FromFloat(0.3), 0x1fe9999999999999)
 	f(FromFloat(math.SmallestNonzeroFloat64), 0x8000000000000000)
 	f(FromFloat(-math.SmallestNonzeroFloat64), 0x4000000000000000)
@@ -111,18 +111,18 @@ func checkRoundTrip(t interface{ Fatalf(string, ...any) }, v float64) {
 	if n, ok := Normalize(w); !ok || n != w {
 		t.Fatalf("Normalize makes %x of the float word %x", n, w)
 	}
-	if e := Even(w); e < floatMarker || math.Float64bits(Double(e)) != want&^1 {
+	if e := EvenWord(w); e < floatMarker || math.Float64bits(Double(e)) != want&^1 {
 		t.Fatalf("%x became %x for old clients", want, math.Float64bits(Double(e)))
 	}
 }
 
 func TestIntsAreEven(t *testing.T) {
 	for _, v := range []int64{0, 1, -1, MaxInt, MinInt} {
-		if w := FromInt(v); Even(w) != w || Int(w) != v {
-			t.Errorf("%d became %016x and %016x", v, w, Even(w))
+		if w := FromInt(v); EvenWord(w) != w || Int(w) != v {
+			t.Errorf("%d became %016x and %016x", v, w, EvenWord(w))
 		}
 	}
-	if Even(Unset) != Unset {
+	if EvenWord(Unset) != Unset {
 		t.Error("an unset word was set")
 	}
 }
@@ -157,7 +157,7 @@ func TestOver(t *testing.T) {
 		{FromInt(5), FromFloat(7), FromInt(5)},
 		{Stale, Unknown, Unknown}, {Unknown, Stale, Unknown},
 	} {
-		if got := Over(c[0], c[1]); got != c[2] {
+		if got := Overwrite(c[0], c[1]); got != c[2] {
 			t.Errorf("%x over %x is %x, want %x", c[0], c[1], got, c[2])
 		}
 	}
@@ -177,7 +177,7 @@ func TestStaleMarkers(t *testing.T) {
 	if _, ok := NormalizeMarked(3 << 56); ok {
 		t.Error("the undefined type was taken")
 	}
-	if KindOf(Stale) != KindUnset || Even(Stale) != Stale {
+	if KindOf(Stale) != KindUnset || EvenWord(Stale) != Stale {
 		t.Error("a stale marker is a value")
 	}
 }

@@ -101,7 +101,7 @@ func (c *Cache) Offer(key Key, payload []byte) {
 	s, h := c.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, ok := s.at[key]; ok || !s.again(h) {
+	if _, ok := s.at[key]; ok || !s.seenBefore(h) {
 		return
 	}
 	before := s.bytes
@@ -119,9 +119,9 @@ func (c *Cache) Offer(key Key, payload []byte) {
 
 func (b *keptBlock) cost() int64 { return int64(cap(b.payload)) + keptCost }
 
-// again reports whether a block was read before, as far as that is still known,
+// seenBefore reports whether a block was read before, as far as that is still known,
 // and notes that it was.
-func (s *shard) again(h uint64) bool {
+func (s *shard) seenBefore(h uint64) bool {
 	if s.seen == nil {
 		n := 1
 		for int64(n*seenWays) < seenBlocks*s.limit/blockSize {
@@ -199,8 +199,8 @@ func (c *Cache) DropAll() {
 	}
 }
 
-// Held returns the bytes of all blocks.
-func (c *Cache) Held() int64 { return c.held.Load() }
+// HeldBytes returns the bytes of all blocks.
+func (c *Cache) HeldBytes() int64 { return c.held.Load() }
 
 // Counts returns how often a block was asked for that was there, and that was not.
 func (c *Cache) Counts() (hits, misses int64) {

@@ -65,7 +65,7 @@ type Catalogue struct {
 	lock     *pebble.Lock
 	readOnly bool
 	failed   chan error            // the last error of a background write
-	broken   atomic.Pointer[error] // see Failed
+	broken   atomic.Pointer[error] // see Failure
 	gone     atomic.Bool           // then nothing is written any more
 	unsynced atomic.Pointer[error] // why a directory of the checkpoint under way is not on disk
 	closing  chan struct{}         // closed by Close
@@ -79,7 +79,7 @@ type Catalogue struct {
 	behind     <-chan struct{} // closed when pebble has done the Flush that failed; nil = none has
 	generation uint64
 	noted      bool   // the files say that there is a catalogue
-	found      uint64 // see Found
+	found      uint64 // see FoundMark
 }
 
 // Open opens the catalogue in dir, or begins an empty one if dir has none. It locks dir
@@ -117,7 +117,7 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 	if err := checkListed(files, c.dir, names); err != nil {
 		return c.openError(err)
 	}
-	log := quiet{logger}
+	log := debugLogger{logger}
 	cache := pebble.NewCache(cacheSize)
 	defer cache.Unref()
 	compactions := newCompactions()
@@ -143,8 +143,8 @@ func (c *Catalogue) open(files vfs.FS, logger *slog.Logger) error {
 		o.Levels[i].Compression = func() *sstable.CompressionProfile { return sstable.ZstdCompression }
 	}
 	c.db, err = openPebble(c.dir, o)
-	if err == nil && c.Failed() != nil {
-		err = errors.Join(c.Failed(), c.db.Close())
+	if err == nil && c.Failure() != nil {
+		err = errors.Join(c.Failure(), c.db.Close())
 	}
 	if err != nil {
 		return c.openError(err)
@@ -178,7 +178,7 @@ func openPebble(dir string, o *pebble.Options) (db *pebble.DB, err error) {
 // want of room, is by a later Flush.
 func (c *Catalogue) note() error {
 	if err := c.flush(c.generation); err != nil {
-		if failed := c.Failed(); failed != nil {
+		if failed := c.Failure(); failed != nil {
 			return c.openError(failed)
 		}
 		c.dirty = true
@@ -194,10 +194,10 @@ func (c *Catalogue) fail(err error) {
 	c.gone.Store(true)
 }
 
-// Failed returns why the catalogue can no longer be written, nil while it can. After a
+// Failure returns why the catalogue can no longer be written, nil while it can. After a
 // failure nobody knows what its files hold, every call that can fail returns this error, and
 // the catalogue is only to be closed. The remedy, at the next start, is that for ErrDamaged.
-func (c *Catalogue) Failed() error {
+func (c *Catalogue) Failure() error {
 	if p := c.broken.Load(); p != nil {
 		return *p
 	}
@@ -212,7 +212,7 @@ const backoff = 100 * time.Millisecond
 // reports, and notes failures of background writes for Flush. pebble holds its
 // lock during the pause; writes are refused meanwhile (catchUp), and there are no
 // reads beside Load.
-func (c *Catalogue) events(log quiet) *pebble.EventListener {
+func (c *Catalogue) events(log debugLogger) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
 			select {
@@ -239,10 +239,10 @@ func (c *Catalogue) openError(err error) error {
 	if refused {
 		return fmt.Errorf("catalogue: open %s: %w", c.dir, err)
 	}
-	return c.damaged("open", err)
+	return c.damageError("open", err)
 }
 
-func (c *Catalogue) damaged(doing string, err error) error {
+func (c *Catalogue) damageError(doing string, err error) error {
 	return fmt.Errorf("%w: %s %s: %w; set it aside, it is rebuilt from the WAL and the segments",
 		ErrDamaged, doing, c.dir, err)
 }
@@ -251,7 +251,7 @@ func (c *Catalogue) damaged(doing string, err error) error {
 func (c *Catalogue) readError(doing string, err error) error {
 	if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) ||
 		errors.Is(err, syscall.EIO) || errors.Is(err, errRecord) {
-		return c.damaged(doing, err)
+		return c.damageError(doing, err)
 	}
 	return fmt.Errorf("catalogue: %s %s: %w", doing, c.dir, err)
 }
@@ -260,7 +260,7 @@ func (c *Catalogue) readError(doing string, err error) error {
 // attempt at it. Writes are refused until one succeeds: pebble would hold them,
 // without end, when its memory is full. c.mu is held.
 func (c *Catalogue) catchUp() error {
-	if err := c.Failed(); err != nil {
+	if err := c.Failure(); err != nil {
 		return err
 	}
 	if err := c.makeWritable(); err != nil {
@@ -284,11 +284,11 @@ func (c *Catalogue) catchUp() error {
 
 // Flush makes all changes so far durable and raises the generation by one. If nothing has
 // changed since the last Flush it does nothing. After an error the caller may call it again,
-// unless Failed says why: nothing is lost from memory.
+// unless Failure says why: nothing is lost from memory.
 func (c *Catalogue) Flush() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.Failed(); err != nil || !c.dirty {
+	if err := c.Failure(); err != nil || !c.dirty {
 		return err
 	}
 	if err := c.catchUp(); err != nil {
@@ -320,9 +320,9 @@ func (c *Catalogue) flush(generation uint64) error {
 	case <-flushed:
 	case err := <-c.failed:
 		c.behind = flushed
-		return errors.Join(c.Failed(), fmt.Errorf("catalogue: flush %s: %w", c.dir, err))
+		return errors.Join(c.Failure(), fmt.Errorf("catalogue: flush %s: %w", c.dir, err))
 	}
-	if err := c.Failed(); err != nil {
+	if err := c.Failure(); err != nil {
 		return err
 	}
 	c.noted = true

@@ -39,7 +39,7 @@ func BenchmarkPutFlush(b *testing.B) {
 		if err := c.Flush(); err != nil {
 			b.Fatal(err)
 		}
-		closed(b, c)
+		closeChecked(b, c)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/series")
 }
@@ -57,7 +57,7 @@ func BenchmarkOpenLoad(b *testing.B) {
 	if err := c.Flush(); err != nil {
 		b.Fatal(err)
 	}
-	closed(b, c)
+	closeChecked(b, c)
 	for b.Loop() {
 		c, err := Open(vfs.Default, dir, slog.New(slog.DiscardHandler))
 		if err != nil {
@@ -67,7 +67,7 @@ func BenchmarkOpenLoad(b *testing.B) {
 		if err := c.Load(func(segment.Series) error { n++; return nil }); err != nil || n != million {
 			b.Fatalf("%d series: %v", n, err)
 		}
-		closed(b, c)
+		closeChecked(b, c)
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/million, "ns/series")
 }

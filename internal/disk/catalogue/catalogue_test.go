@@ -33,7 +33,7 @@ func open(tb testing.TB, fs vfs.FS) *Catalogue {
 	return c
 }
 
-func closed(tb testing.TB, c *Catalogue) {
+func closeChecked(tb testing.TB, c *Catalogue) {
 	tb.Helper()
 	if err := c.Close(); err != nil {
 		tb.Fatal(err)
@@ -134,7 +134,7 @@ func drawSeries(t *rapid.T) segment.Series {
 	case 0:
 		s.Hash = segment.Hash{rapid.ByteRange(0, 2).Draw(t, "hash")}
 	case 1:
-		s.Hash = segment.Hash(metric.Timestamped(s.Bucket, s.Key))
+		s.Hash = segment.Hash(metric.TimestampedID(s.Bucket, s.Key))
 	default:
 		s.Hash = segment.Hash(metric.Series(s.Bucket, s.Key))
 	}
@@ -220,7 +220,7 @@ func TestCatalogueIsAnOrderedMap(t *testing.T) {
 
 func TestLargePutNeedsNoLargeBatch(t *testing.T) {
 	c := open(t, vfs.NewMem())
-	defer closed(t, c)
+	defer closeChecked(t, c)
 	series := testSeries(50_000)
 	series[7].Key = []byte(strings.Repeat("x", segment.MaxName))
 	if err := c.Put(series); err != nil {
@@ -233,7 +233,7 @@ func TestLargePutNeedsNoLargeBatch(t *testing.T) {
 
 func TestFlushWithoutChangesWritesNothing(t *testing.T) {
 	c := open(t, vfs.NewMem())
-	defer closed(t, c)
+	defer closeChecked(t, c)
 	for _, want := range []uint64{0, 1, 1} {
 		if err := c.Flush(); err != nil {
 			t.Fatal(err)
@@ -251,7 +251,7 @@ func TestFlushWithoutChangesWritesNothing(t *testing.T) {
 
 func TestVisitorErrorEndsTheLoad(t *testing.T) {
 	c := open(t, vfs.NewMem())
-	defer closed(t, c)
+	defer closeChecked(t, c)
 	if err := c.Put(testSeries(10)); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestI1CrashKeepsWhatWasFlushed(t *testing.T) {
 	first, second := series[:2000], series[2000:]
 	fs := dataFS(t)
 	c := open(t, fs)
-	defer closed(t, c)
+	defer closeChecked(t, c)
 	check := func(step string, must, may model, generation uint64) {
 		t.Helper()
 		for _, percent := range []int{0, 25, 75, 100} {
@@ -293,7 +293,7 @@ func TestI1CrashKeepsWhatWasFlushed(t *testing.T) {
 			if g := crashed.Generation(); g < generation {
 				t.Fatalf("after %s, %d%%: generation %d, want %d", step, percent, g, generation)
 			}
-			closed(t, crashed)
+			closeChecked(t, crashed)
 		}
 	}
 	steps := []struct {
@@ -319,7 +319,7 @@ func TestI1CrashKeepsWhatWasFlushed(t *testing.T) {
 func TestOpenTwiceIsNoDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	c := open(t, fs)
-	defer closed(t, c)
+	defer closeChecked(t, c)
 	_, err := Open(fs, testDir, slog.New(slog.DiscardHandler))
 	if err == nil || errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "another process") {
 		t.Fatalf("second Open: %v", err)

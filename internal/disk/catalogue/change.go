@@ -36,7 +36,7 @@ func (c *Catalogue) Put(series []segment.Series) error {
 // make all of them again is safe.
 //
 // It reads what is next to the changed identities. What is damaged there cannot be changed:
-// then Failed says so.
+// then Failure says so.
 func (c *Catalogue) Change(changes []Change) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -46,7 +46,7 @@ func (c *Catalogue) Change(changes []Change) error {
 	err := c.change(changes)
 	if errors.Is(err, ErrDamaged) {
 		c.fail(err)
-		return c.Failed()
+		return c.Failure()
 	}
 	return err
 }
@@ -57,7 +57,7 @@ type half int
 
 func (h half) adds() bool { return h&1 != 0 }
 
-func (h half) of(changes []Change) *segment.Series {
+func (h half) seriesOf(changes []Change) *segment.Series {
 	if c := &changes[h>>1]; !h.adds() {
 		return c.Left
 	} else {
@@ -78,7 +78,7 @@ func halves(changes []Change) []half {
 		}
 	}
 	slices.SortFunc(list, func(a, b half) int {
-		return cmp.Or(compareBlocks(a.of(changes), b.of(changes)), cmp.Compare(a, b))
+		return cmp.Or(compareBlocks(a.seriesOf(changes), b.seriesOf(changes)), cmp.Compare(a, b))
 	})
 	return list
 }
@@ -97,16 +97,16 @@ func (c *Catalogue) change(changes []Change) (err error) {
 	defer closeAfter(w.others, &err)
 	list := halves(changes)
 	for i := 0; i < len(list); {
-		s := list[i].of(changes)
+		s := list[i].seriesOf(changes)
 		if err := w.begin(s); err != nil {
 			return err
 		}
-		for ; i < len(list) && compareBlocks(s, list[i].of(changes)) == 0; i++ {
+		for ; i < len(list) && compareBlocks(s, list[i].seriesOf(changes)) == 0; i++ {
 			do := w.remove
 			if list[i].adds() {
 				do = w.add
 			}
-			if err := do(list[i].of(changes)); err != nil {
+			if err := do(list[i].seriesOf(changes)); err != nil {
 				return fmt.Errorf("catalogue: change series %s: %w", s.Hash, err)
 			}
 		}

@@ -15,9 +15,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// said opens a catalogue whose mark is known to be at least at, first to inspect it, and
+// reportsCreated opens a catalogue whose mark is known to be at least at, first to inspect it, and
 // returns whether it is said to have lost anything; both must say the same.
-func said(t *testing.T, what string, fs vfs.FS, at uint64) bool {
+func reportsCreated(t *testing.T, what string, fs vfs.FS, at uint64) bool {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
 	mark, found, err := Inspect(fs, testDir, quiet, func(segment.Series) error { return nil })
@@ -29,12 +29,12 @@ func said(t *testing.T, what string, fs vfs.FS, at uint64) bool {
 	if err != nil && !errors.Is(err, ErrDamaged) {
 		t.Fatalf("%s: %v", what, err)
 	}
-	opened := err != nil || c.Found() < at
+	opened := err != nil || c.FoundMark() < at
 	if err == nil {
 		if c.Mark() == 0 {
 			t.Errorf("%s: open, and without a mark", what)
 		}
-		closed(t, c)
+		closeChecked(t, c)
 	}
 	if inspected != opened {
 		t.Errorf("%s: Inspect says damage: %v (%v, mark %d), Open: %v (%v)", what, inspected, found, mark,
@@ -61,15 +61,15 @@ func TestDamageIsSaidFromTheFirstStart(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := c.Mark()
-		closed(t, c)
-		if said(t, state.name+", no damage", clone(fs), at) {
+		closeChecked(t, c)
+		if reportsCreated(t, state.name+", no damage", clone(fs), at) {
 			t.Fatalf("%s: an intact catalogue is said to be damaged", state.name)
 		}
 		gone := clone(fs)
 		if err := gone.RemoveAll(testDir); err != nil {
 			t.Fatal(err)
 		}
-		if !said(t, state.name+", without its directory", gone, at) {
+		if !reportsCreated(t, state.name+", without its directory", gone, at) {
 			t.Errorf("%s: the directory is gone and nothing is said", state.name)
 		}
 		needed := 0
@@ -107,13 +107,13 @@ func damageOne(t *testing.T, state string, fs *vfs.MemFS, path string, at uint64
 	if err := removed.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if !said(t, state+", without "+name, removed, at) {
+	if !reportsCreated(t, state+", without "+name, removed, at) {
 		t.Errorf("%s: %s is gone and nothing is said", state, name)
 	}
 	var data []byte
 	emptied := clone(fs)
 	filetest.Rewrite(t, emptied, path, func(b []byte) []byte { data = b; return nil })
-	if len(data) > 0 && !said(t, state+", empty "+name, emptied, at) {
+	if len(data) > 0 && !reportsCreated(t, state+", empty "+name, emptied, at) {
 		t.Errorf("%s: %s is empty and nothing is said", state, name)
 	}
 	end := len(data)
@@ -133,7 +133,7 @@ func damageOne(t *testing.T, state string, fs *vfs.MemFS, path string, at uint64
 			if err != nil || len(found) == 0 {
 				t.Errorf("%s: byte %d of %s: %v, %v", state, i, name, found, err)
 			}
-		} else if !said(t, state+", a bit of "+name, flipped, at) {
+		} else if !reportsCreated(t, state+", a bit of "+name, flipped, at) {
 			t.Errorf("%s: byte %d of %d of %s is flipped and nothing is said", state, i, len(data), name)
 		}
 	}
@@ -157,12 +157,12 @@ func TestACrashWhileItIsMadeIsNoDamage(t *testing.T) {
 			}
 			return nil
 		})))
-		closed(t, c)
+		closeChecked(t, c)
 		if len(crashes) < 60 {
 			t.Fatalf("start %d: %d crashes", start, len(crashes))
 		}
 		for i, crashed := range crashes {
-			if said(t, "a crash", crashed, at) {
+			if reportsCreated(t, "a crash", crashed, at) {
 				t.Errorf("start %d, crash %d of %d is said to be damage, in front of %s", start, i,
 					len(crashes), steps[i])
 			}

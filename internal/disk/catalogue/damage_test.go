@@ -16,8 +16,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// filled is a file system with a closed catalogue of two tables.
-func filled(tb testing.TB) (*vfs.MemFS, model, uint64) {
+// filledFS is a file system with a closed catalogue of two tables.
+func filledFS(tb testing.TB) (*vfs.MemFS, model, uint64) {
 	tb.Helper()
 	fs := dataFS(tb)
 	c := open(tb, fs)
@@ -28,7 +28,7 @@ func filled(tb testing.TB) (*vfs.MemFS, model, uint64) {
 		}
 	}
 	generation := c.Generation()
-	closed(tb, c)
+	closeChecked(tb, c)
 	return fs, modelOf(series), generation
 }
 
@@ -50,7 +50,7 @@ func checkDamaged(tb testing.TB, what string, fs vfs.FS, m model,
 		}
 		return true
 	}
-	defer closed(tb, c)
+	defer closeChecked(tb, c)
 	if c.Generation() < generation {
 		return true
 	}
@@ -80,7 +80,7 @@ func filesOf(tb testing.TB, fs vfs.FS) (paths []string) {
 // Without the marker pebble sees no catalogue. It must not start an empty one
 // in a directory with tables.
 func TestTablesWithoutMarkerAreDamage(t *testing.T) {
-	fs, _, _ := filled(t)
+	fs, _, _ := filledFS(t)
 	for _, path := range filesOf(t, fs) {
 		if !strings.Contains(path, "marker.manifest") {
 			continue
@@ -99,7 +99,7 @@ func TestTablesWithoutMarkerAreDamage(t *testing.T) {
 // I5, I6: whatever happens to one file, the catalogue is whole or says that it
 // is not.
 func TestI6DamageIsNeverSilent(t *testing.T) {
-	fs, m, generation := filled(t)
+	fs, m, generation := filledFS(t)
 	if checkDamaged(t, "no damage", clone(fs), m, generation) {
 		t.Fatal("an intact catalogue is reported as damaged")
 	}
@@ -135,10 +135,10 @@ func TestI6DamageIsNeverSilent(t *testing.T) {
 	}
 }
 
-// Damage in a table that a change has to read is said by Failed, so that its owner goes on
+// Damage in a table that a change has to read is said by Failure, so that its owner goes on
 // without the catalogue; and a change never hides it from the next start.
 func TestDamageMetByAChange(t *testing.T) {
-	fs, m, generation := filled(t)
+	fs, m, generation := filledFS(t)
 	met := 0
 	for _, path := range filesOf(t, fs) {
 		if !strings.HasSuffix(path, ".sst") {
@@ -155,8 +155,8 @@ func TestDamageMetByAChange(t *testing.T) {
 			}
 			err = c.Put(testSeries(400)) // the same again
 			switch {
-			case err != nil && (!errors.Is(err, ErrDamaged) || c.Failed() == nil || c.Mark() != MarkLost):
-				t.Errorf("byte %d of %s: %v, failed %v", at, path, err, c.Failed())
+			case err != nil && (!errors.Is(err, ErrDamaged) || c.Failure() == nil || c.Mark() != MarkLost):
+				t.Errorf("byte %d of %s: %v, failed %v", at, path, err, c.Failure())
 			case err != nil:
 				met++
 			}
@@ -172,7 +172,7 @@ func TestDamageMetByAChange(t *testing.T) {
 }
 
 func TestSetAsideMakesRoomForAnEmptyOne(t *testing.T) {
-	fs, _, _ := filled(t)
+	fs, _, _ := filledFS(t)
 	for n := 1; n <= 2; n++ {
 		to, err := SetAside(fs, testDir, "data/lost+found")
 		if want := fmt.Sprintf("data/lost+found/catalogue-%d", n); err != nil || to != want {
@@ -186,7 +186,7 @@ func TestSetAsideMakesRoomForAnEmptyOne(t *testing.T) {
 		if err := (model{}).compare(c); err != nil || c.Generation() != 0 {
 			t.Fatalf("reopened: %v, generation %d", err, c.Generation())
 		}
-		closed(t, c)
+		closeChecked(t, c)
 	}
 	if to, err := SetAside(fs, "data/none", "data/lost+found"); to != "" || err != nil {
 		t.Fatalf("SetAside of nothing: %q, %v", to, err)
@@ -209,7 +209,7 @@ func (f *fullFS) Create(name string, category vfs.DiskWriteCategory) (vfs.File, 
 func TestFlushReturnsOnAFullDisk(t *testing.T) {
 	fs := &fullFS{FS: vfs.NewMem()}
 	c := open(t, fs)
-	defer closed(t, c)
+	defer closeChecked(t, c)
 	series := testSeries(100)
 	if err := c.Put(series); err != nil {
 		t.Fatal(err)

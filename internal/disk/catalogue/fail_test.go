@@ -22,7 +22,7 @@ func TestAManifestThatCannotBeWritten(t *testing.T) {
 	met := 0
 	for name, kind := range kinds {
 		for _, running := range []bool{false, true} {
-			origin, m, generation := filled(t)
+			origin, m, generation := filledFS(t)
 			var on atomic.Bool
 			files := errorfs.Wrap(origin, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				vital := strings.Contains(op.Path, "/MANIFEST-") || strings.Contains(op.Path, "/marker.")
@@ -38,7 +38,7 @@ func TestAManifestThatCannotBeWritten(t *testing.T) {
 			c, err := Open(files, testDir, slog.New(slog.DiscardHandler))
 			if err == nil {
 				on.Store(true)
-				met += failing(t, name, c, m)
+				met += writeUntilFailure(t, name, c, m)
 				_ = c.Close() // it has failed
 			} else if met++; !errors.Is(err, ErrDamaged) || !errors.Is(err, syscall.EIO) {
 				t.Errorf("%s: %v", name, err)
@@ -52,15 +52,15 @@ func TestAManifestThatCannotBeWritten(t *testing.T) {
 	}
 }
 
-// failing writes to a catalogue until it fails, or some times, and returns 1 if it
+// writeUntilFailure writes to a catalogue until it fails, or some times, and returns 1 if it
 // failed.
-func failing(t *testing.T, name string, c *Catalogue, m model) int {
+func writeUntilFailure(t *testing.T, name string, c *Catalogue, m model) int {
 	t.Helper()
 	series := testSeries(400)
 	for i := range 5 { // the same again
 		err := errors.Join(c.Put(series[i*50:][:50]), c.Flush())
-		if (err == nil) != (c.Failed() == nil) || err != nil && !errors.Is(err, syscall.EIO) {
-			t.Fatalf("%s: %v, %v", name, err, c.Failed())
+		if (err == nil) != (c.Failure() == nil) || err != nil && !errors.Is(err, syscall.EIO) {
+			t.Fatalf("%s: %v, %v", name, err, c.Failure())
 		}
 		if (err == nil) == (c.Mark() == MarkLost) {
 			t.Fatalf("%s: %v, and the mark is %d", name, err, c.Mark())
@@ -70,7 +70,7 @@ func failing(t *testing.T, name string, c *Catalogue, m model) int {
 		}
 		for _, err := range []error{c.Put(series[:1]), c.Flush(), c.DeleteBucket(1), m.compare(c),
 			c.Checkpoint("elsewhere")} {
-			if err == nil || !errors.Is(err, c.Failed()) {
+			if err == nil || !errors.Is(err, c.Failure()) {
 				t.Errorf("%s: behind the failure: %v", name, err)
 			}
 		}
@@ -87,7 +87,7 @@ func TestACheckpointThatCannotBeWritten(t *testing.T) {
 		errorfs.OpFileSyncData,
 		errorfs.OpOpenDir, errorfs.OpFileClose, errorfs.OpRename, errorfs.OpLink} {
 		for nth := range int64(16) {
-			origin, m, _ := filled(t)
+			origin, m, _ := filledFS(t)
 			var left atomic.Int64
 			files := errorfs.Wrap(origin, errorfs.InjectorFunc(func(op errorfs.Op) error {
 				if strings.Contains(op.Path, to) && op.Kind == kind && left.Add(-1) == 0 {
@@ -102,7 +102,7 @@ func TestACheckpointThatCannotBeWritten(t *testing.T) {
 			left.Store(nth + 1)
 			err = c.Checkpoint(to)
 			met := left.Load() <= 0
-			if failed := c.Failed(); failed != nil {
+			if failed := c.Failure(); failed != nil {
 				t.Fatalf("%v %d: %v", kind, nth, failed)
 			}
 			if err == nil && met && kind != errorfs.OpFileClose {

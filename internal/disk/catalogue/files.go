@@ -67,22 +67,22 @@ func SetAside(files vfs.FS, dir, lostFound string) (string, error) {
 	}
 }
 
-// quiet passes what pebble has to say on at debug level.
-type quiet struct{ logger *slog.Logger }
+// debugLogger passes what pebble has to say on at debug level.
+type debugLogger struct{ logger *slog.Logger }
 
-func (q quiet) Infof(format string, args ...any) {
+func (q debugLogger) Infof(format string, args ...any) {
 	if q.logger.Enabled(context.Background(), slog.LevelDebug) {
 		q.logger.Debug("catalogue: " + fmt.Sprintf(format, args...))
 	}
 }
 
-func (q quiet) Errorf(format string, args ...any) {
+func (q debugLogger) Errorf(format string, args ...any) {
 	q.logger.Warn("catalogue: " + fmt.Sprintf(format, args...))
 }
 
 // Fatalf must not return: pebble calls it when its state in memory is not what it
 // should be. What it cannot write to its MANIFEST it is not told (void).
-func (q quiet) Fatalf(format string, args ...any) {
+func (q debugLogger) Fatalf(format string, args ...any) {
 	text := "catalogue: " + fmt.Sprintf(format, args...) +
 		"; the process ends here: what was acknowledged is in the log, mend the cause and start again"
 	q.logger.Error(text)

@@ -94,7 +94,7 @@ func TestAnotherVersionIsRebuilt(t *testing.T) {
 			c.db.Set(generationKey(), fromHex(t, generation), pebble.NoSync), c.db.Flush()); err != nil {
 			t.Fatal(err)
 		}
-		closed(t, c)
+		closeChecked(t, c)
 		_, err := Open(fs, testDir, slog.New(slog.DiscardHandler))
 		if !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), testDir) {
 			t.Errorf("%s: %v", generation, err)

@@ -39,7 +39,7 @@ func (c *Catalogue) openToRead(files vfs.FS, logger *slog.Logger, cause error) b
 }
 
 // openAs opens pebble to read or to write, whatever an earlier attempt noted. An
-// error that is final is one of the catalogue: see Failed.
+// error that is final is one of the catalogue: see Failure.
 func (c *Catalogue) openAs(readOnly bool, files vfs.FS, logger *slog.Logger) error {
 	c.readOnly = readOnly
 	c.broken.Store(nil)

@@ -21,7 +21,7 @@ func TestAStartWithoutRoomReads(t *testing.T) {
 	}
 	for name, full := range kinds {
 		t.Run(name, func(t *testing.T) {
-			origin, m, generation := filled(t)
+			origin, m, generation := filledFS(t)
 			var on atomic.Bool
 			on.Store(true)
 			c := open(t, errorfs.Wrap(origin, errorfs.InjectorFunc(func(op errorfs.Op) error {
@@ -46,7 +46,7 @@ func TestAStartWithoutRoomReads(t *testing.T) {
 				}
 				check("behind writes that failed")
 			}
-			if err := errors.Join(c.Failed(), c.Flush()); err != nil {
+			if err := errors.Join(c.Failure(), c.Flush()); err != nil {
 				t.Errorf("nothing was put, and %v", err)
 			}
 			on.Store(false)
@@ -56,10 +56,10 @@ func TestAStartWithoutRoomReads(t *testing.T) {
 			m.put(series)
 			generation++
 			check("with room")
-			closed(t, c)
+			closeChecked(t, c)
 			c = open(t, origin)
 			check("at the next start")
-			closed(t, c)
+			closeChecked(t, c)
 		})
 	}
 }

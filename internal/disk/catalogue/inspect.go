@@ -28,7 +28,7 @@ type Damage struct {
 func (c *Catalogue) Checkpoint(dir string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err := c.Failed(); err != nil {
+	if err := c.Failure(); err != nil {
 		return err
 	}
 	if err := c.makeWritable(); err != nil {
@@ -42,7 +42,7 @@ func (c *Catalogue) Checkpoint(dir string) error {
 	if err != nil {
 		return fmt.Errorf("catalogue: checkpoint of %s in %s: %w", c.dir, dir, err)
 	}
-	return c.Failed()
+	return c.Failure()
 }
 
 func (c *Catalogue) noteUnsynced(err error) { c.unsynced.CompareAndSwap(nil, &err) }
@@ -50,7 +50,7 @@ func (c *Catalogue) noteUnsynced(err error) { c.unsynced.CompareAndSwap(nil, &er
 // Inspect reads every block of the catalogue in dir, which no process may have open. pebble
 // may write to dir unless files refuses changes. It calls fn for identities as Load does.
 //
-// It returns the mark, as Found does, and the files that are damaged. With damage fn may
+// It returns the mark, as FoundMark does, and the files that are damaged. With damage fn may
 // have seen only a part. Without a catalogue the mark is 0 and nothing is damaged. The error
 // is that of fn.
 func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Series) error) (
@@ -72,7 +72,7 @@ func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Seri
 		}
 		return 0, append(found, Damage{files.PathBase(dir), err}), nil
 	}
-	found = c.listed(found)
+	found = c.listedDamage(found)
 	var failed error
 	err = c.Load(func(s segment.Series) error {
 		failed = fn(s)
@@ -87,9 +87,9 @@ func Inspect(files vfs.FS, dir string, logger *slog.Logger, fn func(segment.Seri
 	return c.found, found, err
 }
 
-// listed leaves out the damage in tables that the catalogue does not list: a
+// listedDamage leaves out the damage in tables that the catalogue does not list: a
 // crash leaves such a table half written.
-func (c *Catalogue) listed(found []Damage) []Damage {
+func (c *Catalogue) listedDamage(found []Damage) []Damage {
 	if len(found) == 0 {
 		return nil
 	}

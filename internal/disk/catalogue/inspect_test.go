@@ -12,7 +12,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-func inspected(t *testing.T, fs vfs.FS, dir string) (n int, mark uint64, found []Damage) {
+func inspectAll(t *testing.T, fs vfs.FS, dir string) (n int, mark uint64, found []Damage) {
 	t.Helper()
 	mark, found, err := Inspect(fs, dir, slog.New(slog.DiscardHandler), func(segment.Series) error {
 		n++
@@ -26,8 +26,8 @@ func inspected(t *testing.T, fs vfs.FS, dir string) (n int, mark uint64, found [
 
 // Every flipped bit of a table is found and blamed on its file.
 func TestInspectFindsEveryFlippedBit(t *testing.T) {
-	fs, m, generation := filled(t)
-	if n, got, found := inspected(t, fs, testDir); n != len(m) || got != Mark(generation) ||
+	fs, m, generation := filledFS(t)
+	if n, got, found := inspectAll(t, fs, testDir); n != len(m) || got != Mark(generation) ||
 		len(found) != 0 {
 		t.Fatalf("%d series, mark %d, %v; want %d and %d", n, got, found, len(m), Mark(generation))
 	}
@@ -42,7 +42,7 @@ func TestInspectFindsEveryFlippedBit(t *testing.T) {
 		for at := 0; at < size; at += 1 + size/97 {
 			damaged := clone(fs)
 			filetest.Rewrite(t, damaged, path, func(b []byte) []byte { b[at] ^= 1 << (at % 8); return b })
-			if _, _, found := inspected(t, damaged, testDir); len(found) == 0 ||
+			if _, _, found := inspectAll(t, damaged, testDir); len(found) == 0 ||
 				found[0].File != fs.PathBase(path) {
 				t.Errorf("byte %d of %s: %v", at, path, found)
 			}
@@ -62,16 +62,16 @@ func TestInspectFindsEveryFlippedBit(t *testing.T) {
 
 // A checkpoint is a catalogue of its own that later changes do not touch.
 func TestCheckpoint(t *testing.T) {
-	fs, m, generation := filled(t)
+	fs, m, generation := filledFS(t)
 	c := open(t, fs)
-	defer closed(t, c)
+	defer closeChecked(t, c)
 	if err := c.Checkpoint("data/copy"); err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(c.DeleteBucket(1), c.Flush()); err != nil {
 		t.Fatal(err)
 	}
-	if n, got, found := inspected(t, fs, "data/copy"); n != len(m) || got != Mark(generation) ||
+	if n, got, found := inspectAll(t, fs, "data/copy"); n != len(m) || got != Mark(generation) ||
 		len(found) != 0 {
 		t.Errorf("%d series, mark %d, %v; want %d and %d", n, got, found, len(m), Mark(generation))
 	}

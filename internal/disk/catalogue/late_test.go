@@ -20,7 +20,7 @@ func TestADeviceThatFailsLateInAnOpen(t *testing.T) {
 	}
 	for _, ever := range []bool{false, true} {
 		for n := int64(0); ; n += step {
-			origin, m, generation := filled(t)
+			origin, m, generation := filledFS(t)
 			var left atomic.Int64
 			var met atomic.Bool
 			left.Store(n)
@@ -51,7 +51,7 @@ func TestADeviceThatFailsLateInAnOpen(t *testing.T) {
 // goes on, and it can be opened again at once.
 func TestAPanicInAnOpen(t *testing.T) {
 	for path, at := range map[string]errorfs.OpKind{".log": errorfs.OpCreate, ".sst": errorfs.OpStat} {
-		origin, m, _ := filled(t)
+		origin, m, _ := filledFS(t)
 		var on atomic.Bool
 		on.Store(true)
 		files := errorfs.Wrap(origin, errorfs.InjectorFunc(func(op errorfs.Op) error {

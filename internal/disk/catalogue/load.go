@@ -14,7 +14,7 @@ import (
 // and is returned as it is. Any other error wraps ErrDamaged if a file is damaged, and fn
 // has then seen only a part.
 func (c *Catalogue) Load(fn func(segment.Series) error) error {
-	if err := c.Failed(); err != nil {
+	if err := c.Failure(); err != nil {
 		return err
 	}
 	c.dbMu.RLock()
@@ -48,7 +48,7 @@ func (c *Catalogue) load(fn func(*segment.Series) error) (err error) {
 		return err
 	}
 	defer closeAfter(blocks, &err)
-	others := others{fn: fn}
+	others := identityWalker{fn: fn}
 	if others.it, err = c.iterator(kindSeries); err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *Catalogue) load(fn func(*segment.Series) error) (err error) {
 			return err
 		}
 		err = eachOf(blocks.Key(), value, func(s *segment.Series) error {
-			if err := others.before(s); err != nil {
+			if err := others.callBefore(s); err != nil {
 				return err
 			}
 			return fn(s)
@@ -74,19 +74,19 @@ func (c *Catalogue) load(fn func(*segment.Series) error) (err error) {
 	if err := blocks.Error(); err != nil {
 		return err
 	}
-	return others.before(nil)
+	return others.callBefore(nil)
 }
 
-// others walks the identities beside the blocks.
-type others struct {
+// identityWalker walks the identities beside the blocks.
+type identityWalker struct {
 	it *pebble.Iterator
 	s  segment.Series // the next one
 	ok bool           // there is one
 	fn func(*segment.Series) error
 }
 
-// before calls fn for those in front of s, or for all that are left.
-func (o *others) before(s *segment.Series) error {
+// callBefore calls fn for those in front of s, or for all that are left.
+func (o *identityWalker) callBefore(s *segment.Series) error {
 	for o.ok && (s == nil || comparePlaces(&o.s, s) < 0) {
 		if err := o.fn(&o.s); err != nil {
 			return err
@@ -99,7 +99,7 @@ func (o *others) before(s *segment.Series) error {
 }
 
 // next takes what the iterator is at.
-func (o *others) next(ok bool) (err error) {
+func (o *identityWalker) next(ok bool) (err error) {
 	if o.ok = ok; !ok {
 		return o.it.Error()
 	}

@@ -20,7 +20,7 @@ func Mark(generation uint64) uint64 { return generation + 1 }
 // with NamesUnread where that holds. It is MarkLost once the catalogue has failed, and 0
 // while its files do not say yet that there is one.
 func (c *Catalogue) Mark() uint64 {
-	if c.Failed() != nil {
+	if c.Failure() != nil {
 		return MarkLost
 	}
 	c.mu.Lock()
@@ -47,9 +47,9 @@ func (c *Catalogue) mark() uint64 {
 	return Mark(c.generation)
 }
 
-// Found returns the mark of the catalogue that Open found, without NamesUnread. It is 0 if
+// FoundMark returns the mark of the catalogue that Open found, without NamesUnread. It is 0 if
 // Open found none and made one.
-func (c *Catalogue) Found() uint64 { return c.found }
+func (c *Catalogue) FoundMark() uint64 { return c.found }
 
 // AtLeast returns the least mark of a catalogue that has lost nothing. mark is the one in
 // the MANIFEST, and segments says whether there are segments.

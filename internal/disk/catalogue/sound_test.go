@@ -63,7 +63,7 @@ func TestDamagedRecordsAreFound(t *testing.T) {
 
 // Every flipped byte of the MANIFEST in front of its last record is said, and its absence.
 func TestADamagedManifestIsSaid(t *testing.T) {
-	fs, m, generation := filled(t)
+	fs, m, generation := filledFS(t)
 	seen := 0
 	for _, path := range filesOf(t, fs) {
 		name := fs.PathBase(path)

@@ -12,7 +12,7 @@ import (
 // void is the file system of pebble. What pebble cannot write to its MANIFEST ends
 // the process, or is tried again without end while its Open does not return. So it
 // is not told: the failure is noted, from then on all changes go nowhere, and the
-// catalogue is closed or not used any more (Failed).
+// catalogue is closed or not used any more (Failure).
 //
 // Its OPTIONS, which pebble writes at every open and does not need, are no files at all: they
 // would be more than the names of 300 series.
@@ -27,19 +27,19 @@ type void struct {
 	unsynced func(error)  // notes that a directory elsewhere is not on disk
 }
 
-// vital returns what notes a failure to write a file without which pebble would not
+// failureHandler returns what notes a failure to write a file without which pebble would not
 // go on, and nil for others.
-func (v void) vital(name string) func(error) {
+func (v void) failureHandler(name string) func(error) {
 	base := v.PathBase(name)
-	if v.ours(v.PathDir(name)) &&
+	if v.isCatalogueDir(v.PathDir(name)) &&
 		(strings.HasPrefix(base, "MANIFEST-") || strings.HasPrefix(base, "marker.")) {
 		return v.fail
 	}
 	return nil
 }
 
-// ours reports whether a directory is that of the catalogue.
-func (v void) ours(dir string) bool { return v.PathJoin(dir) == v.PathJoin(v.dir) }
+// isCatalogueDir reports whether a directory is that of the catalogue.
+func (v void) isCatalogueDir(dir string) bool { return v.PathJoin(dir) == v.PathJoin(v.dir) }
 
 // swallow hands a failure to note, unless that is nil: then pebble is told.
 func swallow(err error, note func(error)) error {
@@ -63,9 +63,9 @@ func (v void) file(name string, category vfs.DiskWriteCategory, open func() (vfs
 	if !v.on.Load() {
 		f, err := open()
 		if err == nil {
-			return voidFile{f, v, v.vital(name)}, nil
+			return voidFile{f, v, v.failureHandler(name)}, nil
 		}
-		if err := swallow(err, v.vital(name)); err != nil {
+		if err := swallow(err, v.failureHandler(name)); err != nil {
 			return nil, err
 		}
 	}
@@ -93,7 +93,8 @@ func (v void) Create(name string, category vfs.DiskWriteCategory) (vfs.File, err
 		return vfs.NewMem().Create(v.PathBase(name), category)
 	}
 	return v.file(name, category, func() (vfs.File, error) {
-		if dir := v.PathDir(name); v.ours(dir) && strings.HasPrefix(v.PathBase(name), "marker.") {
+		if dir := v.PathDir(name); v.isCatalogueDir(dir) &&
+			strings.HasPrefix(v.PathBase(name), "marker.") {
 			if err := durable.SyncDir(v.FS, dir); err != nil {
 				return nil, err
 			}
@@ -114,7 +115,7 @@ func (v void) OpenDir(name string) (vfs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.ours(name) {
+	if v.isCatalogueDir(name) {
 		return voidFile{f, v, v.fail}, nil
 	}
 	return voidFile{f, v, v.unsynced}, nil
@@ -124,7 +125,7 @@ func (v void) Rename(from, to string) error {
 	if v.options(from) {
 		return nil
 	}
-	return v.change(v.vital(to), func() error { return v.FS.Rename(from, to) })
+	return v.change(v.failureHandler(to), func() error { return v.FS.Rename(from, to) })
 }
 
 func (v void) Link(from, to string) error {
@@ -136,7 +137,7 @@ func (v void) Remove(name string) error {
 	if !strings.HasPrefix(v.PathBase(name), "marker.") {
 		return v.change(nil, func() error { return v.FS.Remove(name) })
 	}
-	return v.change(v.vital(name), func() error { return v.FS.Remove(name) })
+	return v.change(v.failureHandler(name), func() error { return v.FS.Remove(name) })
 }
 
 func (v void) RemoveAll(name string) error {

@@ -58,10 +58,10 @@ func (n *Notes) add(name string, unread bool, seg *version.Segment) bool {
 	return true
 }
 
-// Unreadable takes what a method of a segment's reader returned. Damage is reported, and the
+// NoteReadError takes what a method of a segment's reader returned. Damage is reported, and the
 // caller leaves out what it hit: then the result is nil. Any other error is returned with the
 // name of the segment.
-func (n *Notes) Unreadable(seg *version.Segment, err error) error {
+func (n *Notes) NoteReadError(seg *version.Segment, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -89,9 +89,9 @@ func (n *Notes) locate(seg *version.Segment) {
 	}
 }
 
-// Undecodable reports a chunk whose checksum is right and whose content is not.
-func (n *Notes) Undecodable(seg *version.Segment, id metric.SeriesID, number int64, err error) {
-	n.report("segment "+seg.Name(), seg.Reader.Undecodable(segment.Hash(id), number, err), seg)
+// NoteUndecodable reports a chunk whose checksum is right and whose content is not.
+func (n *Notes) NoteUndecodable(seg *version.Segment, id metric.SeriesID, number int64, err error) {
+	n.report("segment "+seg.Name(), seg.Reader.UndecodableError(segment.Hash(id), number, err), seg)
 }
 
 // Names returns what was found damaged, newest last, and how often damage was met. The list is
@@ -102,9 +102,9 @@ func (n *Notes) Names() (names []string, count uint64) {
 	return slices.Clone(n.names), n.count
 }
 
-// Met returns a number that grows whenever damage is met by which a bucket may have lost something,
-// and whether any was met at all.
-func (n *Notes) Met(bucket uint64) (here uint64, any bool) {
+// CountOf returns a number that grows whenever damage is met by which a bucket may have lost
+// something, and whether any was met at all.
+func (n *Notes) CountOf(bucket uint64) (here uint64, any bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.elsewhere + n.inSegments[bucket], n.count > 0

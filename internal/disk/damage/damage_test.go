@@ -37,12 +37,12 @@ func TestMet(t *testing.T) {
 	met := func(want ...uint64) {
 		t.Helper()
 		for bucket, want := range want {
-			if got, any := n.Met(uint64(bucket)); got != want || !any {
+			if got, any := n.CountOf(uint64(bucket)); got != want || !any {
 				t.Errorf("bucket %d has met damage %d times, want %d; any: %v", bucket, got, want, any)
 			}
 		}
 	}
-	if got, any := n.Met(1); got != 0 || any {
+	if got, any := n.CountOf(1); got != 0 || any {
 		t.Errorf("damage was met %d times before there was any", got)
 	}
 	seg := &version.Segment{Meta: manifest.Segment{Ranges: []manifest.Range{{Bucket: 1}, {Bucket: 2}}}}
@@ -70,11 +70,11 @@ func TestOtherErrorsAreNoDamage(t *testing.T) {
 	n, _ := newNotes()
 	seg := &version.Segment{Meta: manifest.Segment{Kind: manifest.Window, Seq: 7}}
 	cause := errors.New("given up")
-	if err := n.Unreadable(seg, cause); !errors.Is(err, cause) ||
+	if err := n.NoteReadError(seg, cause); !errors.Is(err, cause) ||
 		!strings.Contains(err.Error(), seg.Name()) {
 		t.Errorf("the error is %v", err)
 	}
-	if err := n.Unreadable(seg, nil); err != nil {
+	if err := n.NoteReadError(seg, nil); err != nil {
 		t.Errorf("of nothing the error is %v", err)
 	}
 	if _, count := n.Names(); count != 0 || n.ReadErrors() != 0 {

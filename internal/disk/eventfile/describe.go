@@ -75,7 +75,7 @@ func (r *Reader) File() manifest.File {
 }
 
 // rangesOf returns what a file has of each bucket, with what it has lost.
-func rangesOf(blocks []Block, lost []Lost) []manifest.FileRange {
+func rangesOf(blocks []Block, lost []LostRange) []manifest.FileRange {
 	all := make(map[uint64]manifest.FileRange)
 	add := func(bucket uint64, first, last, n int64) {
 		r, ok := all[bucket]

@@ -36,8 +36,8 @@ func Compare(a, b *Event) int {
 	return cmp.Or(cmp.Compare(a.Time, b.Time), bytes.Compare(a.ID[:], b.ID[:]))
 }
 
-// Lost are events of a bucket that damage took: how many there were, and from when to when.
-type Lost struct {
+// LostRange are events of a bucket that damage took: how many there were, and from when to when.
+type LostRange struct {
 	Bucket      uint64
 	First, Last int64 // times in nanoseconds
 	Events      int64

@@ -36,14 +36,14 @@ func genEvents(t *rapid.T) []Event {
 	return list
 }
 
-// of is a file of the directory of the tests.
-func of(number uint64) origin.File {
+// testFile is a file of the directory of the tests.
+func testFile(number uint64) origin.File {
 	return origin.File{Directory: origin.Directory{1, 2, 15: 3}, Number: number}
 }
 
-func write(t rapid.TB, fs vfs.FS, number uint64, events map[uint64][]Event, lost []Lost,
+func write(t rapid.TB, fs vfs.FS, number uint64, events map[uint64][]Event, lost []LostRange,
 	meta Meta) Info {
-	w, err := Create(fs, "f.evt", of(number))
+	w, err := Create(fs, "f.evt", testFile(number))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +107,12 @@ func TestAFileGivesBackWhatWasWritten(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "buckets") {
 			events[rapid.Uint64().Draw(t, "bucket")] = genEvents(t)
 		}
-		lost := []Lost{{Bucket: 5, First: 3, Last: 9, Events: 7}}
+		lost := []LostRange{{Bucket: 5, First: 3, Last: 9, Events: 7}}
 		meta := Meta{Buckets: []buckets.Info{
 			{ID: 9, Name: "b", Resolution: 1000, PPF: 10, TTL: 5, Grace: 3, HPTS: true}}, Position: 77,
 			Account: []byte("account"), Replaces: []uint64{1, 2}}
 		write(t, fs, 12, events, lost, meta)
-		r, damage, err := Open(fs, "f.evt", of(12))
+		r, damage, err := Open(fs, "f.evt", testFile(12))
 		if err != nil || len(damage) > 0 {
 			t.Fatal(damage, err)
 		}
@@ -155,7 +155,7 @@ func TestOneFlippedBit(t *testing.T) {
 		data := slices.Clone(whole)
 		data[at] ^= 1 << random.IntN(8)
 		filetest.Write(t, fs, "f.evt", data)
-		r, damage, err := Open(fs, "f.evt", of(3))
+		r, damage, err := Open(fs, "f.evt", testFile(3))
 		if err != nil {
 			t.Fatalf("byte %d: the file is lost: %v", at, err)
 		}
@@ -233,7 +233,7 @@ func TestABlockInTheWrongPlaceIsDamage(t *testing.T) {
 	fs := vfs.NewMem()
 	events := map[uint64][]Event{1: {{Time: 5, Body: []byte("a")}}}
 	write(t, fs, 3, events, nil, Meta{})
-	if _, _, err := Open(fs, "f.evt", of(4)); !IsDamage(err) {
+	if _, _, err := Open(fs, "f.evt", testFile(4)); !IsDamage(err) {
 		t.Fatalf("a file of another number: %v", err)
 	}
 }
@@ -244,7 +244,7 @@ func TestACutFileIsDamage(t *testing.T) {
 	whole := filetest.Read(t, fs, "f.evt")
 	for n := range whole {
 		filetest.Write(t, fs, "f.evt", whole[:n])
-		if _, _, err := Open(fs, "f.evt", of(3)); !IsDamage(err) {
+		if _, _, err := Open(fs, "f.evt", testFile(3)); !IsDamage(err) {
 			t.Fatalf("%d bytes: %v", n, err)
 		}
 	}
@@ -258,7 +258,7 @@ func TestAnotherVersionIsRefusedByName(t *testing.T) {
 	sum := crcOf(whole[:headerSize-4])
 	copy(whole[headerSize-4:], sum[:])
 	filetest.Write(t, fs, "f.evt", whole)
-	if _, _, err := Open(fs, "f.evt", of(3)); !errors.Is(err, ErrFormat) {
+	if _, _, err := Open(fs, "f.evt", testFile(3)); !errors.Is(err, ErrFormat) {
 		t.Fatal(err)
 	}
 }
@@ -275,7 +275,7 @@ func TestLargeBodiesFitTheirBlocks(t *testing.T) {
 			Body: make([]byte, MaxBody)})
 	}
 	write(t, fs, 1, map[uint64][]Event{1: list}, nil, Meta{})
-	r, _, err := Open(fs, "f.evt", of(1))
+	r, _, err := Open(fs, "f.evt", testFile(1))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func FuzzParseIndex(f *testing.F) {
 		Account: []byte("a"), Replaces: []uint64{4}}
 	f.Add(appendIndex(nil, []Block{{Bucket: 1, First: 4, Last: 9, Events: 3, keys: 10, bodies: 20},
 		{Bucket: 2, First: 4, Last: 9, Events: 3, keys: 5, bodies: 5}},
-		[]Lost{{1, 2, 3, 4}}, &m), int64(40))
+		[]LostRange{{1, 2, 3, 4}}, &m), int64(40))
 	f.Fuzz(func(t *testing.T, src []byte, bytes int64) {
 		blocks, lost, m, err := parseIndex(src, 0, bytes)
 		if err != nil {

@@ -17,7 +17,7 @@ func TestFrozenFile(t *testing.T) {
 			{Time: 1_600_000_000_005_000_000, ID: ID{1, 15: 2}}},
 		9: {{Time: 1, ID: ID{1}, Body: []byte("b")}, {Time: 1, ID: ID{2}, Body: []byte("b")}},
 	}
-	lost := []Lost{{Bucket: 9, First: 3, Last: 9, Events: 7}}
+	lost := []LostRange{{Bucket: 9, First: 3, Last: 9, Events: 7}}
 	meta := Meta{Buckets: []buckets.Info{
 		{ID: 7, Name: "b", Resolution: 1000, PPF: 10, TTL: 5, Grace: 3}}, Position: 77,
 		Account: []byte("account"), Replaces: []uint64{1, 300}}
@@ -26,7 +26,7 @@ func TestFrozenFile(t *testing.T) {
 	data := filetest.Read(t, fs, "f.evt")
 	frozen.Same(t, "f.evt", data)
 	filetest.Write(t, fs, "f.evt", frozen.Read(t, "f.evt"))
-	r, _, err := Open(fs, "f.evt", of(12))
+	r, _, err := Open(fs, "f.evt", testFile(12))
 	if err != nil {
 		t.Fatal(err)
 	}

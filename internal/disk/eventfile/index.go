@@ -36,7 +36,7 @@ type Meta struct {
 }
 
 // appendIndex appends the index: blocks by their buckets, what is lost, and the meta data.
-func appendIndex(dst []byte, blocks []Block, lost []Lost, m *Meta) []byte {
+func appendIndex(dst []byte, blocks []Block, lost []LostRange, m *Meta) []byte {
 	dst = binary.AppendUvarint(dst, uint64(len(blocks)))
 	before := int64(0)
 	for i := range blocks {
@@ -94,7 +94,8 @@ func appendBucket(dst []byte, b *buckets.Info) []byte {
 const leastBlock = 14
 
 // parseIndex reads what appendIndex wrote. The blocks begin at offset and end at past.
-func parseIndex(src []byte, offset, past int64) (blocks []Block, lost []Lost, m Meta, err error) {
+func parseIndex(src []byte, offset, past int64) (blocks []Block, lost []LostRange,
+	m Meta, err error) {
 	r := fields.Reader{Src: src}
 	blocks = make([]Block, r.UpTo(uint64(len(src)/leastBlock)))
 	before := int64(0)
@@ -124,7 +125,7 @@ func parseIndex(src []byte, offset, past int64) (blocks []Block, lost []Lost, m 
 	if offset != past {
 		return nil, nil, m, errMalformed
 	}
-	lost = make([]Lost, r.UpTo(uint64(len(r.Src)/11)))
+	lost = make([]LostRange, r.UpTo(uint64(len(r.Src)/11)))
 	for i := range lost {
 		l := &lost[i]
 		l.Bucket, l.First = r.U64(), int64(r.UpTo(math.MaxInt64))
@@ -150,7 +151,7 @@ func readMeta(r *fields.Reader) (m Meta, err error) {
 		last += r.UpTo(math.MaxUint64 - last)
 		m.Replaces[i] = last
 	}
-	if !r.Done() {
+	if !r.IsDone() {
 		return Meta{}, errMalformed
 	}
 	return m, nil

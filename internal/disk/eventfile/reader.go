@@ -20,7 +20,7 @@ import (
 type Reader struct {
 	Meta   Meta
 	Blocks []Block // in the order of bucket and time
-	Lost   []Lost
+	Lost   []LostRange
 	Bytes  int64
 	Events int64 // that can be read, but for damage
 
@@ -59,7 +59,8 @@ func Open(fs vfs.FS, path string, of origin.File) (r *Reader, damage []error, er
 	return r, damage, nil
 }
 
-func (r *Reader) damaged(part string, offset, length int64, cause error, read bool) *DamageError {
+func (r *Reader) damageError(part string, offset, length int64,
+	cause error, read bool) *DamageError {
 	return &DamageError{
 		File:   r.path,
 		Offset: offset,
@@ -72,17 +73,17 @@ func (r *Reader) damaged(part string, offset, length int64, cause error, read bo
 
 func (r *Reader) load(f vfs.File) (damage []error, err error) {
 	if r.Bytes < headerSize+2*tailSize {
-		return nil, r.damaged("file", 0, r.Bytes, errors.New("it is cut short"), false)
+		return nil, r.damageError("file", 0, r.Bytes, errors.New("it is cut short"), false)
 	}
 	head := make([]byte, headerSize)
 	if err := readFull(f, head, 0); err != nil {
-		damage = append(damage, r.damaged("header", 0, headerSize, err, true))
+		damage = append(damage, r.damageError("header", 0, headerSize, err, true))
 	} else if found, err := parseHeader(head); errors.Is(err, ErrFormat) {
 		return nil, fmt.Errorf("events %s: %w", r.path, err)
 	} else if err != nil {
-		damage = append(damage, r.damaged("header", 0, headerSize, err, false))
+		damage = append(damage, r.damageError("header", 0, headerSize, err, false))
 	} else if err := r.of.Check(found); err != nil {
-		return nil, r.damaged("file", 0, r.Bytes, err, false)
+		return nil, r.damageError("file", 0, r.Bytes, err, false)
 	}
 	t, damage, err := r.tail(f, damage)
 	if err != nil {
@@ -109,7 +110,7 @@ func (r *Reader) indexes(f vfs.File, t tail, damage []error) ([]error, error) {
 		}
 		var err error
 		if r.Blocks, r.Lost, r.Meta, err = parseIndex(index, headerSize, t.index); err != nil {
-			return nil, r.damaged("index", at, t.length, err, false)
+			return nil, r.damageError("index", at, t.length, err, false)
 		}
 		r.sum, found = t.sum, true
 	}
@@ -144,7 +145,7 @@ func (r *Reader) tail(f vfs.File, damage []error) (t tail, _ []error, err error)
 	for i := range int64(2) {
 		at := r.Bytes - (2-i)*tailSize
 		if err := readFull(f, buf, at); err != nil {
-			last = r.damaged("tail", at, tailSize, err, true)
+			last = r.damageError("tail", at, tailSize, err, true)
 			damage = append(damage, last)
 			continue
 		}
@@ -158,12 +159,12 @@ func (r *Reader) tail(f vfs.File, damage []error) (t tail, _ []error, err error)
 		foreign := r.of.Check(origin.ParseFile(buf[8:]))
 		switch {
 		case !sound:
-			last = r.damaged("tail", at, tailSize, errMalformed, false)
+			last = r.damageError("tail", at, tailSize, errMalformed, false)
 		case foreign != nil:
-			last = r.damaged("tail", at, tailSize, foreign, false)
+			last = r.damageError("tail", at, tailSize, foreign, false)
 		case one.length < 0 || one.length > maxIndex || one.index < headerSize || one.index > r.Bytes ||
 			one.index+2*one.length+2*tailSize != r.Bytes:
-			last = r.damaged("tail", at, tailSize, errors.New("it does not fit the length of the file"),
+			last = r.damageError("tail", at, tailSize, errors.New("it does not fit the length of the file"),
 				false)
 		default:
 			t, found = one, true
@@ -191,9 +192,9 @@ func readFull(f vfs.File, buf []byte, at int64) error {
 // Number returns the number of the file.
 func (r *Reader) Number() uint64 { return r.of.Number }
 
-// Of returns the range [from, past) of the blocks of a bucket that may hold times with
+// BlockRange returns the range [from, past) of the blocks of a bucket that may hold times with
 // start <= time < end.
-func (r *Reader) Of(bucket uint64, start, end int64) (from, past int) {
+func (r *Reader) BlockRange(bucket uint64, start, end int64) (from, past int) {
 	from = sort.Search(len(r.Blocks), func(i int) bool {
 		b := &r.Blocks[i]
 		return b.Bucket > bucket || b.Bucket == bucket && b.Last >= start
@@ -215,7 +216,7 @@ func (r *Reader) Acquire() error {
 	if r.file == nil {
 		f, err := r.fs.Open(r.path, vfs.RandomReadsOption)
 		if err != nil {
-			return r.damaged("file", 0, r.Bytes, err, true)
+			return r.damageError("file", 0, r.Bytes, err, true)
 		}
 		r.file = f
 	}
@@ -263,7 +264,7 @@ func (r *Reader) Keys(block int, buf *Buffer) ([]Event, error) {
 		}
 	}
 	if err != nil {
-		return nil, r.damaged("keys", b.offset, int64(b.keys), err, false)
+		return nil, r.damageError("keys", b.offset, int64(b.keys), err, false)
 	}
 	buf.list = list
 	return list, nil
@@ -282,7 +283,7 @@ func (r *Reader) Load(block int, buf *Buffer) ([]Event, error) {
 		return nil, err
 	}
 	if err := ParseBodies(list, content); err != nil {
-		return nil, r.damaged("bodies", at, int64(b.bodies), err, false)
+		return nil, r.damageError("bodies", at, int64(b.bodies), err, false)
 	}
 	return list, nil
 }
@@ -295,16 +296,16 @@ func (r *Reader) part(name string, at int64, length, sum uint32, buf *Buffer,
 	}
 	stored := buf.stored[:length]
 	if err := readFull(r.file, stored, at); err != nil {
-		return nil, r.damaged(name, at, int64(length), err, true)
+		return nil, r.damageError(name, at, int64(length), err, true)
 	}
 	if got := checksum(r.of, at, stored); got != sum {
-		return nil, r.damaged(name, at, int64(length),
+		return nil, r.damageError(name, at, int64(length),
 			fmt.Errorf("CRC-32C is %08x, computed %08x", sum, got), false)
 	}
 	content, grown, err := zstd.Content(*plain, stored, zstd.MaxLength)
 	*plain = grown
 	if err != nil {
-		return nil, r.damaged(name, at, int64(length), err, false)
+		return nil, r.damageError(name, at, int64(length), err, false)
 	}
 	if len(content) > 0 && &content[0] == &stored[1] { // as it is: the next part would overwrite it
 		*plain = append((*plain)[:0], content...)

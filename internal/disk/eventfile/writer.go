@@ -37,7 +37,7 @@ type Writer struct {
 	stored []byte
 
 	blocks []Block
-	lost   []Lost
+	lost   []LostRange
 	events int64
 }
 
@@ -46,7 +46,7 @@ type Info struct {
 	Bytes  int64
 	Events int64
 	Blocks []Block
-	Lost   []Lost
+	Lost   []LostRange
 }
 
 // Create begins a file at path, which is a temporary name: the caller renames it after Finish.
@@ -97,13 +97,13 @@ func (w *Writer) Add(bucket uint64, e *Event) error {
 }
 
 // AddLost notes events that damage took, which the file would have had.
-func (w *Writer) AddLost(l Lost) { w.lost = append(w.lost, l) }
+func (w *Writer) AddLost(l LostRange) { w.lost = append(w.lost, l) }
 
 // Bytes returns about the length of the file so far.
 func (w *Writer) Bytes() int64 { return w.offset + int64(len(w.data)) }
 
-// Pending returns the memory of the writer.
-func (w *Writer) Pending() int64 {
+// MemoryBytes returns the memory of the writer.
+func (w *Writer) MemoryBytes() int64 {
 	return int64(cap(w.data)+cap(w.plain)+cap(w.stored)) + int64(cap(w.list))*48 +
 		int64(cap(w.blocks))*64
 }

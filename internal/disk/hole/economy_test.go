@@ -49,7 +49,7 @@ func TestMarksThatAdjoinAreOne(t *testing.T) {
 	before := slices.Clone(list)
 	want := []hole.Mark{{Bucket: 1, First: 2, Past: 5, Low: 7, High: 7},
 		{Bucket: 1, First: 3, Past: 4, Low: 8, High: 8}, {Bucket: 1, First: 6, Past: 7, Low: 7, High: 7}}
-	if got := hole.Of(list); !reflect.DeepEqual(got.List, want) {
+	if got := hole.MarksOf(list); !reflect.DeepEqual(got.List, want) {
 		t.Errorf("%v, want %v", got.List, want)
 	}
 	if !slices.Equal(list, before) {
@@ -68,7 +68,7 @@ func TestMarksOfManyChunksAreBounded(t *testing.T) {
 			list = append(list, hole.Mark{Bucket: 7, First: first, Past: first + 1 + r.Int64N(9), Low: low,
 				High: low + r.Uint64N(3)})
 		}
-		marks := hole.Of(list)
+		marks := hole.MarksOf(list)
 		if len(marks.List) > hole.MaxMarks {
 			t.Fatalf("%d marks, the bound is %d", len(marks.List), hole.MaxMarks)
 		}
@@ -90,7 +90,7 @@ func TestMarksOfManyChunksAreBounded(t *testing.T) {
 				High: bucket})
 		}
 	}
-	marks := hole.Of(list)
+	marks := hole.MarksOf(list)
 	if len(marks.List) != hole.MaxMarks+50 {
 		t.Errorf("%d marks of %d buckets", len(marks.List), hole.MaxMarks+50)
 	}

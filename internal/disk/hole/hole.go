@@ -51,9 +51,9 @@ func (h *Hole) compare(o *Hole) int {
 		cmp.Compare(h.Past, o.Past))
 }
 
-// Lost is the hole that a lost part of a segment leaves: a mark is chunks, of so many
+// LossHole is the hole that a lost part of a segment leaves: a mark is chunks, of so many
 // slots each.
-func (m *Mark) Lost(slots int64, at Position, cause Cause, source uint64) Hole {
+func (m *Mark) LossHole(slots int64, at Position, cause Cause, source uint64) Hole {
 	return Hole{
 		Bucket: m.Bucket,
 		Low:    m.Low,

@@ -221,13 +221,13 @@ func TestMarksWithin(t *testing.T) {
 			list = append(list, hole.Mark{Bucket: r.Uint64N(2), First: first, Past: first + 1 + r.Int64N(4),
 				Low: low, High: low + r.Uint64N(4)})
 		}
-		marks := hole.Of(list)
+		marks := hole.MarksOf(list)
 		if round == 0 {
 			marks = hole.Marks{All: true}
 		}
 		part := hole.Mark{Bucket: r.Uint64N(2), First: r.Int64N(8), Past: 8 + r.Int64N(8),
 			Low: r.Uint64N(6), High: 6 + r.Uint64N(6)}
-		cut := hole.Marks{List: marks.Within(part)}
+		cut := hole.Marks{List: marks.Clip(part)}
 		for bucket := range uint64(2) {
 			for p := range uint64(worldSeries + 4) {
 				for c := range int64(worldSlots + 4) {
@@ -247,7 +247,7 @@ func TestALostMarkIsAHole(t *testing.T) {
 	at := hole.Position{Generation: 8, Window: true}
 	want := hole.Hole{Bucket: 3, Low: 5, High: 9, From: 1440, Past: 2880, At: at, Cause: hole.File,
 		Source: 11}
-	if got := m.Lost(720, at, hole.File, 11); got != want {
+	if got := m.LossHole(720, at, hole.File, 11); got != want {
 		t.Fatalf("%v, want %v", got, want)
 	}
 }
@@ -276,7 +276,7 @@ func FuzzParse(f *testing.F) {
 	h := hole.Hole{Bucket: 9, Low: 4, High: 5, From: -3, Past: 720, At: hole.Position{Generation: 6},
 		Cause: hole.LogRecord}
 	f.Add(hole.AppendHole(nil, &h))
-	m := hole.Of([]hole.Mark{{Bucket: 1, First: 2, Past: 3, High: 4},
+	m := hole.MarksOf([]hole.Mark{{Bucket: 1, First: 2, Past: 3, High: 4},
 		{Bucket: 1, First: 7, Past: 8, High: 4}})
 	f.Add(hole.AppendMarks(nil, &m))
 	f.Fuzz(func(t *testing.T, src []byte) {

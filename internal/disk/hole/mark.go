@@ -46,8 +46,8 @@ func (m *Marks) Has(bucket uint64, p Prefix, chunk int64) bool {
 	})
 }
 
-// Within returns the marks in a part of a segment: what of them lies in it.
-func (m *Marks) Within(part Mark) []Mark {
+// Clip returns the marks in a part of a segment: what of them lies in it.
+func (m *Marks) Clip(part Mark) []Mark {
 	if m.All {
 		return []Mark{part}
 	}
@@ -62,14 +62,14 @@ func (m *Marks) Within(part Mark) []Mark {
 	return out
 }
 
-// Everywhere is the part of a segment that is all chunks [first, past) of a bucket.
-func Everywhere(bucket uint64, first, past int64) Mark {
+// WholeChunks is the part of a segment that is all chunks [first, past) of a bucket.
+func WholeChunks(bucket uint64, first, past int64) Mark {
 	return Mark{Bucket: bucket, First: first, Past: past, Low: LowestPrefix, High: HighestPrefix}
 }
 
-// Of returns marks that cover all of the list, within the bound. It keeps nothing of
+// MarksOf returns marks that cover all of the list, within the bound. It keeps nothing of
 // the list.
-func Of(list []Mark) Marks {
+func MarksOf(list []Mark) Marks {
 	list = slices.Clone(list)
 	slices.SortFunc(list, func(a, b Mark) int { return a.compare(&b) })
 	list = joinChunks(slices.Compact(list))
@@ -202,5 +202,5 @@ func (b *Builder) Marks() Marks {
 			})
 		}
 	}
-	return Of(list)
+	return MarksOf(list)
 }

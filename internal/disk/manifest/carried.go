@@ -44,12 +44,11 @@ func newest(all []Tombstones, series int) []Tombstones {
 	return out
 }
 
-// Carried returns what a segment says of the state that its commit leads to: what
-// the MANIFEST would say, with the numbers of the segments that count in place of
-// their descriptions, without tombstones, which segments name, and with the newest of
-// the deletions that are remembered. So no other file is needed to know
-// it. The edit shares the slices of s.
-func (s *State) Carried() Edit {
+// CarriedEdit returns what a segment says of the state after its commit. It is what the MANIFEST
+// would say, except that segments are given by their numbers instead of descriptions, that it has
+// no tombstones, which segments name themselves, and only the newest remembered deletions. So no
+// other file is needed to know it. The edit shares the slices of s.
+func (s *State) CarriedEdit() Edit {
 	e := *s.snapshot()
 	e.begin, e.AddSegments, e.Tombstones, e.Suspect, e.Catalogue = begin{}, nil, nil, false, 0
 	e.Files = FileChanges{Lost: s.LostFiles} // side files say what they are

@@ -210,7 +210,7 @@ func appendEdit(dst []byte, e *Edit) []byte {
 
 func appendBegin(dst []byte, b *begin) []byte {
 	dst = appendFlag(dst, tagReset, b.reset)
-	if !b.directory.Known() {
+	if !b.directory.IsKnown() {
 		return dst
 	}
 	return append(append(dst, tagDirectory), b.directory[:]...)
@@ -285,7 +285,7 @@ func (r *reader) field(tag byte, e *Edit) {
 	case tagTombstones, tagRemembered, tagRememberAfter, tagIncarnation, tagRecall, tagDropTombstones:
 		r.deletion(tag, e)
 	case tagPurged:
-		r.purged(e)
+		r.purgedThrough(e)
 	case tagMarks:
 		r.marks(e)
 	case tagAddHole:
@@ -295,7 +295,7 @@ func (r *reader) field(tag byte, e *Edit) {
 	case tagHighest:
 		e.Highest = append(e.Highest, Highest{Bucket: r.U64(), Slot: r.Varint()})
 	case tagLate:
-		e.Late = append(e.Late, r.late())
+		e.Late = append(e.Late, r.lateNote())
 	case tagAddFile, tagRemoveFile, tagLostFile, tagFoundFile, tagFileRanges, tagEventAccount:
 		r.sideFile(tag, e)
 	case tagReplayPosition:
@@ -341,7 +341,7 @@ func (r *reader) bucket(tag byte, e *Edit) {
 	case tagPutBucket:
 		e.PutBuckets = append(e.PutBuckets, buckets.Info{
 			ID: r.U64(), Name: string(r.bytes()), Resolution: r.Varint(), PPF: r.Varint(),
-			TTL: r.Varint(), Grace: r.Varint(), HPTS: r.limited(1) == 1,
+			TTL: r.Varint(), Grace: r.Varint(), HPTS: r.byteUpTo(1) == 1,
 		})
 	case tagDeleteBucket:
 		e.DeleteBuckets = append(e.DeleteBuckets, buckets.Deletion{
@@ -369,15 +369,15 @@ func (r *reader) segment() Segment {
 	return s
 }
 
-// limited reads a byte of which the format knows the values up to most.
-func (r *reader) limited(most byte) byte {
+// byteUpTo reads a byte of which the format knows the values up to most.
+func (r *reader) byteUpTo(most byte) byte {
 	b := r.U8()
 	r.Check(b <= most)
 	return b
 }
 
 // kind reads a kind of segment.
-func (r *reader) kind() Kind { return Kind(r.limited(byte(Overlay))) }
+func (r *reader) kind() Kind { return Kind(r.byteUpTo(byte(Overlay))) }
 
 // group reads the id of a group.
 func (r *reader) group() uint32 { return uint32(r.UpTo(math.MaxUint32)) }

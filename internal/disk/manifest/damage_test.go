@@ -18,9 +18,9 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs/errorfs"
 )
 
-// built returns a file with a snapshot and one edit per segment 1 to n, and
+// buildFile returns a file with a snapshot and one edit per segment 1 to n, and
 // where each of the n+1 records begins.
-func built(n int) (data []byte, starts []int) {
+func buildFile(n int) (data []byte, starts []int) {
 	data = appendHeader(nil)
 	starts = append(starts, len(data))
 	data = appendRecord(data, 5, &Edit{begin: begin{reset: true}, ReplayPosition: 10,
@@ -71,7 +71,7 @@ func seqs(s *State) (seqs []uint64) {
 // does, with and without zeros behind. In the first copy the edit was never
 // committed; in the second it counts, since the first one has it.
 func TestTornAtEveryLength(t *testing.T) {
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	_, before, _ := mustOpen(t, disk(t, data[:starts[3]]), rewriteSize)
 	_, after, _ := mustOpen(t, disk(t, data), rewriteSize)
 	f := func(first, second []byte, torn bool, want *State) {
@@ -101,7 +101,7 @@ func TestTornAtEveryLength(t *testing.T) {
 // edit, 4 KiB of zeros, no file. Not one edit is lost, and but for the end of the
 // second, which a crash may leave torn, the damage is named, kept and mended.
 func TestOneCopyIsEnough(t *testing.T) {
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
 	f := func(which int, bad []byte, expected bool) {
 		t.Helper()
@@ -150,7 +150,7 @@ func TestOneCopyIsEnough(t *testing.T) {
 
 // Damage in both copies at different edits: each has what the other one lost.
 func TestCopiesMendEachOther(t *testing.T) {
-	data, starts := built(4)
+	data, starts := buildFile(4)
 	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
 	for i := range starts {
 		for j := range starts {
@@ -172,7 +172,7 @@ func TestCopiesMendEachOther(t *testing.T) {
 // edits count but for their replay positions, ids jump, and the state is suspect until
 // the owner has settled it, over restarts.
 func TestBitFlips(t *testing.T) {
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	for bit := starts[2] * 8; bit < starts[3]*8; bit++ {
 		bad := slices.Clone(data)
 		bad[bit/8] ^= 1 << (bit % 8)
@@ -205,7 +205,7 @@ func TestBitFlips(t *testing.T) {
 
 // TestDamagedFront: header or snapshot lost, or the whole file.
 func TestDamagedFront(t *testing.T) {
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	f := func(name string, bad []byte, floor uint64, want ...uint64) {
 		t.Helper()
 		_, s, r := mustOpen(t, disk(t, bad), rewriteSize)
@@ -241,7 +241,7 @@ func TestDamagedFront(t *testing.T) {
 // Bytes that are nobody's between two edits are damage, and no edit is lost by them,
 // wherever the next one begins. So is a snapshot behind edits, which nobody writes.
 func TestStrangeBytesBetweenEdits(t *testing.T) {
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
 	for n := 1; n <= 2*frameSize; n++ {
 		for _, fill := range []byte{0, marker[0]} {
@@ -275,7 +275,7 @@ func TestSetAsideKeepsAll(t *testing.T) {
 
 func TestOtherFormatsAreRefused(t *testing.T) {
 	for _, format := range []uint32{0, formatNumber - 1, formatNumber + 1} {
-		data, _ := built(1)
+		data, _ := buildFile(1)
 		binary.LittleEndian.PutUint32(data[8:], format)
 		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
 		fs := disk(t, data)
@@ -292,7 +292,7 @@ func TestOtherFormatsAreRefused(t *testing.T) {
 // FuzzOpen: whatever stands in the file, it opens, takes an edit, and has the
 // same state and that edit at the next start.
 func FuzzOpen(f *testing.F) {
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	f.Add(data)
 	f.Add(data[:starts[2]+5])
 	f.Add(data[starts[1]:])
@@ -320,7 +320,7 @@ func FuzzOpen(f *testing.F) {
 }
 
 func FuzzRecord(f *testing.F) {
-	data, starts := built(2)
+	data, starts := buildFile(2)
 	f.Add(data[starts[0]:])
 	f.Add(data[starts[1]:starts[2]])
 	added := Edit{AddSegments: []Segment{{Seq: 18, Kind: 1, Generation: 7, Purged: 3}}}
@@ -345,7 +345,7 @@ func FuzzRecord(f *testing.F) {
 // On a full disk a damaged copy is not mended, and the state is there. An edit is
 // refused without harm until there is room, and then the copies are mended first.
 func TestFullDiskAtAStart(t *testing.T) {
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	bad := slices.Clone(data)
 	bad[starts[1]+frameSize] ^= 1
 	for which := range 2 {

@@ -41,7 +41,7 @@ func TestOutlived(t *testing.T) {
 		for kept+series(want, 100) > limit && want < 9 {
 			want++
 		}
-		clock, early := m.Outlived(expired, limit)
+		clock, early := m.ForgettableClock(expired, limit)
 		if clock > 0 {
 			forgotten++
 		}

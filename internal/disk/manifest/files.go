@@ -213,7 +213,7 @@ const leastRange = 11
 
 // fileRanges reads the ranges of the file that was read last.
 func (r *reader) fileRanges(e *Edit) {
-	n := FileName{Kind: FileKind(r.limited(FileKinds - 1)), Seq: r.Uvarint()}
+	n := FileName{Kind: FileKind(r.byteUpTo(FileKinds - 1)), Seq: r.Uvarint()}
 	last := len(e.Files.Add) - 1
 	r.Check(last >= 0 && e.Files.Add[last].Name() == n && e.Files.Add[last].Ranges == nil)
 	ranges := r.ranges()
@@ -237,13 +237,13 @@ func (r *reader) ranges() []FileRange {
 
 // lostFile reads a lost file, or the name of one that is found.
 func (r *reader) lostFile(tag byte, e *Edit) {
-	f := LostFile{FileName: FileName{Kind: FileKind(r.limited(FileKinds - 1)), Seq: r.Uvarint()}}
+	f := LostFile{FileName: FileName{Kind: FileKind(r.byteUpTo(FileKinds - 1)), Seq: r.Uvarint()}}
 	r.Check(f.Kind != 0)
 	if tag == tagFoundFile {
 		e.Files.Found = append(e.Files.Found, f.FileName)
 		return
 	}
-	f.Items, f.Noted = int64(r.UpTo(math.MaxInt64)), r.limited(1) == 1
+	f.Items, f.Noted = int64(r.UpTo(math.MaxInt64)), r.byteUpTo(1) == 1
 	if f.Ranges = r.ranges(); len(f.Ranges) == 0 {
 		f.Ranges = nil
 	}
@@ -264,7 +264,7 @@ func (r *reader) eventAccount(e *Edit) {
 }
 
 func (r *reader) file(tag byte, e *Edit) {
-	n := FileName{Kind: FileKind(r.limited(FileKinds - 1)), Seq: r.Uvarint()}
+	n := FileName{Kind: FileKind(r.byteUpTo(FileKinds - 1)), Seq: r.Uvarint()}
 	r.Check(n.Kind != 0)
 	if tag == tagRemoveFile {
 		e.Files.Remove = append(e.Files.Remove, n)

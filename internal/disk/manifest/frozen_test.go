@@ -71,7 +71,7 @@ func frozenEdits() []Edit {
 					Noted: true}, {FileName: FileName{TagChanges, 5}, Items: 3}, {FileName: FileName{TagBase, 6}}},
 			Found: []FileName{{TagBase, 6}, {TagBase, 7}},
 		}},
-		{Slots: Slots{Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50},
+		{Slots: Slots{Late: []LateNote{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50},
 			{9, 1, 1 << 52}}}},
 		{LossChanges: LossChanges{Found: []uint64{6, 99}}, EndHoles: frozenHoles()[1:],
 			Slots: Slots{Highest: []Highest{{1, 700}}}},
@@ -104,7 +104,7 @@ func frozenState() *State {
 			{Seq: 5, Generation: 5, Marks: hole.Marks{All: true}},
 		},
 		Holes: frozenHoles()[:1], Slots: Slots{Highest: []Highest{{1, 720}, {1 << 31, -1}},
-			Late: []Late{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}}},
+			Late: []LateNote{{1, 5, 1 << 52}, {1, 9, 1<<52 + 1}, {1 << 63, -7, 1 << 50}}},
 		Buckets: []buckets.Info{
 			{ID: 1, Name: "plain", Resolution: 1000, PPF: 604800},
 			{ID: 1 << 63, Name: "stamped\x00\xff", Resolution: 60_000, PPF: 1440, TTL: 10_080, Grace: 5e9,
@@ -165,7 +165,7 @@ func TestFrozenManifest(t *testing.T) {
 // A MANIFEST of another format is refused by its number, and stays as it is.
 func TestAnotherFormatIsNamed(t *testing.T) {
 	for _, format := range []uint32{0, 1, formatNumber + 1, 1 << 31} {
-		data, _ := built(1)
+		data, _ := buildFile(1)
 		binary.LittleEndian.PutUint32(data[8:], format)
 		binary.LittleEndian.PutUint32(data[12:], crc32.Checksum(data[:12], castagnoli))
 		fs := disk(t, data)

@@ -85,7 +85,7 @@ func TestAFullDiskRefusesAnEdit(t *testing.T) {
 	edit := Edit{NextSeq: 50, Accounts: Accounts{Account: slices.Repeat([]byte{1, 2}, 50),
 		AccountLSN: 400}}
 	size := int64(len(appendRecord(nil, 9, &edit)))
-	data, _ := built(3)
+	data, _ := buildFile(3)
 	for _, reserves := range []bool{true, false} {
 		for free := range 2*size + 2 {
 			mem, left := disk(t, data), new(atomic.Int64)
@@ -123,7 +123,7 @@ func TestAFullDiskRefusesAnEdit(t *testing.T) {
 
 // TestAFullDiskInARewrite: the copies are replaced when there is room.
 func TestAFullDiskInARewrite(t *testing.T) {
-	data, _ := built(3)
+	data, _ := buildFile(3)
 	for free := int64(0); free < 3000; free += 7 {
 		mem, left := disk(t, data), new(atomic.Int64)
 		left.Store(1 << 20)

@@ -33,8 +33,8 @@ func (s *Segment) Position() hole.Position {
 func (s *Segment) LostMarks(slots int64) []hole.Hole {
 	var lost []hole.Hole
 	for _, r := range s.Ranges {
-		for _, m := range s.Marks.Within(hole.Everywhere(r.Bucket, r.First, r.Past)) {
-			lost = append(lost, m.Lost(slots, s.Position(), hole.File, s.Seq))
+		for _, m := range s.Marks.Clip(hole.WholeChunks(r.Bucket, r.First, r.Past)) {
+			lost = append(lost, m.LossHole(slots, s.Position(), hole.File, s.Seq))
 		}
 	}
 	return hole.Join(lost)
@@ -77,7 +77,7 @@ func (s *State) applyHoles(e *Edit) {
 	if len(e.AddHoles)+len(e.EndHoles)+len(e.DeleteBuckets) > 0 {
 		holes := slices.Concat(s.Holes, e.AddHoles)
 		s.Holes = hole.Bound(slices.DeleteFunc(holes, func(h hole.Hole) bool {
-			return s.Deleted(h.Bucket) || slices.Contains(e.EndHoles, h)
+			return s.IsDeleted(h.Bucket) || slices.Contains(e.EndHoles, h)
 		}), hole.MaxHoles)
 	}
 	for _, h := range e.Highest {
@@ -85,7 +85,7 @@ func (s *State) applyHoles(e *Edit) {
 		switch {
 		case ok:
 			s.Highest[i].Slot = max(s.Highest[i].Slot, h.Slot)
-		case !s.Deleted(h.Bucket):
+		case !s.IsDeleted(h.Bucket):
 			s.Highest = slices.Insert(s.Highest, i, h)
 		}
 	}

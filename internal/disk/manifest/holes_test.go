@@ -33,7 +33,7 @@ func drawHoles(rt *rapid.T, e *Edit) {
 	}
 	for i := range e.AddSegments {
 		if rapid.Bool().Draw(rt, "marked") {
-			e.AddSegments[i].Marks = hole.Of([]hole.Mark{
+			e.AddSegments[i].Marks = hole.MarksOf([]hole.Mark{
 				{Bucket: bucket.Draw(rt, "bucket"), First: 1, Past: 3, Low: 4, High: 5}})
 		}
 	}

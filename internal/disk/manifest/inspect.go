@@ -52,8 +52,8 @@ func Directories(fs vfs.FS, dir string) (all []origin.Directory) {
 		if c.data, err = m.readFile(name); err != nil || c.parse() != nil {
 			continue
 		}
-		if i := slices.IndexFunc(c.edits, func(n numbered) bool {
-			return n.edit.directory.Known()
+		if i := slices.IndexFunc(c.edits, func(n numberedEdit) bool {
+			return n.edit.directory.IsKnown()
 		}); i >= 0 {
 			all = append(all, c.edits[i].edit.directory)
 		}

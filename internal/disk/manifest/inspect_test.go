@@ -15,7 +15,7 @@ import (
 // Inspect gives what Open gives, leaves the file as it is, and may run beside
 // an open Manifest.
 func TestInspect(t *testing.T) {
-	data, starts := built(5)
+	data, starts := buildFile(5)
 	flipped := slices.Clone(data)
 	flipped[starts[2]+frameSize] ^= 1
 	for what, content := range map[string][]byte{"whole": data, "torn": data[:len(data)-1],

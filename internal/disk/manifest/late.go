@@ -10,13 +10,13 @@ import (
 type Slots struct {
 	Highest []Highest // these never fall
 	// an edit adds some; what no record of the log needs is dropped. Sorted by bucket and LSN
-	Late []Late
+	Late []LateNote
 }
 
-// Late says that records of the log go back to a slot of a bucket, or may do so. It is noted before
-// anybody is told of such a record. It is about the records in front of the flush that came next
-// behind LSN, the end of the log when it was noted.
-type Late struct {
+// LateNote says that records of the log go back to a slot of a bucket, or may do so. It is noted
+// before anybody is told of such a record. It is about the records in front of the flush that came
+// next behind LSN, the end of the log when it was noted.
+type LateNote struct {
 	Bucket uint64
 	Slot   int64
 	LSN    uint64
@@ -24,7 +24,7 @@ type Late struct {
 
 const tagLate = 34 // id bucket · z slot · v lsn
 
-func appendLate(dst []byte, late []Late) []byte {
+func appendLate(dst []byte, late []LateNote) []byte {
 	for _, l := range late {
 		dst = appendID(append(dst, tagLate), l.Bucket)
 		dst = binary.AppendUvarint(binary.AppendVarint(dst, l.Slot), l.LSN)
@@ -32,7 +32,9 @@ func appendLate(dst []byte, late []Late) []byte {
 	return dst
 }
 
-func (r *reader) late() Late { return Late{Bucket: r.U64(), Slot: r.Varint(), LSN: r.Uvarint()} }
+func (r *reader) lateNote() LateNote {
+	return LateNote{Bucket: r.U64(), Slot: r.Varint(), LSN: r.Uvarint()}
+}
 
 // applyLate is called behind the positions of an edit. was is the position of the account before:
 // what was noted behind that is about the records in front of the flush that the edit is of. What
@@ -43,14 +45,14 @@ func (s *State) applyLate(e *Edit, was uint64) {
 			l.LSN = e.AccountLSN - 1
 		}
 	}
-	s.Late = slices.DeleteFunc(slices.Concat(s.Late, e.Late), func(l Late) bool {
-		return s.Deleted(l.Bucket) || l.LSN < s.AccountLSN && l.LSN < s.ReplayFrom()
+	s.Late = slices.DeleteFunc(slices.Concat(s.Late, e.Late), func(l LateNote) bool {
+		return s.IsDeleted(l.Bucket) || l.LSN < s.AccountLSN && l.LSN < s.ReplayFrom()
 	})
-	slices.SortFunc(s.Late, func(a, b Late) int {
+	slices.SortFunc(s.Late, func(a, b LateNote) int {
 		return cmp.Or(cmp.Compare(a.Bucket, b.Bucket), cmp.Compare(a.LSN, b.LSN),
 			cmp.Compare(a.Slot, b.Slot))
 	})
-	s.Late = slices.CompactFunc(s.Late, func(a, b Late) bool {
+	s.Late = slices.CompactFunc(s.Late, func(a, b LateNote) bool {
 		return a.Bucket == b.Bucket && a.LSN == b.LSN
 	})
 }

@@ -10,9 +10,9 @@ import (
 func TestLateIsAboutTheNextFlush(t *testing.T) {
 	var s State
 	note := func(slot int64, lsn uint64) {
-		s.apply(&Edit{Slots: Slots{Late: []Late{{Bucket: 1, Slot: slot, LSN: lsn}}}})
+		s.apply(&Edit{Slots: Slots{Late: []LateNote{{Bucket: 1, Slot: slot, LSN: lsn}}}})
 	}
-	flush := func(end, from uint64, more ...Late) {
+	flush := func(end, from uint64, more ...LateNote) {
 		s.apply(&Edit{Accounts: Accounts{AccountLSN: end}, ReplayPosition: end,
 			ReplayPositions: []ReplayPosition{{7, from}}, Slots: Slots{Late: more}})
 	}
@@ -29,7 +29,7 @@ func TestLateIsAboutTheNextFlush(t *testing.T) {
 	flush(50, 30)
 	want("a flush between the notes", 30, 400)
 	want("a flush between the notes, of what is behind it", 50, 400)
-	flush(100, 80, Late{Bucket: 1, Slot: 450, LSN: 99})
+	flush(100, 80, LateNote{Bucket: 1, Slot: 450, LSN: 99})
 	want("in front of the flush", 80, 400)
 	want("behind the flush", 100, 1000)
 	if len(s.Late) != 1 {

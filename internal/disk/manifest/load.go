@@ -48,22 +48,22 @@ type image struct {
 	unread  error // the device did not give it
 	foreign error // it is of another directory
 
-	edits []numbered // whole ones, numbers ascending
-	bad   []Place    // in front of the last whole edit
-	tail  *Place     // behind it
+	edits []numberedEdit // whole ones, numbers ascending
+	bad   []Place        // in front of the last whole edit
+	tail  *Place         // behind it
 }
 
-// numbered is an edit and its number. That of a snapshot is the number of the
+// numberedEdit is an edit and its number. That of a snapshot is the number of the
 // last edit in it.
-type numbered struct {
+type numberedEdit struct {
 	number uint64
 	edit   Edit
 	size   int64
 	sum    uint32 // of the record
 }
 
-// last returns the number of the last whole edit.
-func (c *image) last() (number uint64, ok bool) {
+// lastNumber returns the number of the last whole edit.
+func (c *image) lastNumber() (number uint64, ok bool) {
 	if len(c.edits) == 0 {
 		return 0, false
 	}
@@ -88,7 +88,7 @@ func (c *image) parse() error {
 			continue
 		}
 		next := len(c.data) - len(rest)
-		switch before, any := c.last(); {
+		switch before, any := c.lastNumber(); {
 		case any && number <= before || any && e.reset:
 			c.bad = append(c.bad,
 				c.place(pos, next, fmt.Sprintf("edit %d after edit %d, snapshot %t", number, before, e.reset)))
@@ -102,7 +102,7 @@ func (c *image) parse() error {
 				c.bad = append(c.bad,
 					c.place(pos, pos, fmt.Sprintf("edits %d to %d are missing", before+1, number-1)))
 			}
-			c.edits = append(c.edits, numbered{number, e, int64(next - pos), recordSum(c.data[pos:])})
+			c.edits = append(c.edits, numberedEdit{number, e, int64(next - pos), recordSum(c.data[pos:])})
 		}
 		pos = next
 	}
@@ -112,7 +112,7 @@ func (c *image) parse() error {
 // belong drops what is in a copy of another directory than of.
 func (c *image) belong(of origin.Directory) {
 	for i := range c.edits {
-		if d := c.edits[i].edit.directory; d.Known() && of.Known() && d != of {
+		if d := c.edits[i].edit.directory; d.IsKnown() && of.IsKnown() && d != of {
 			c.edits, c.bad, c.tail = nil, nil, nil
 			c.foreign = origin.File{Directory: of}.Check(origin.File{Directory: d})
 			return
@@ -122,7 +122,7 @@ func (c *image) belong(of origin.Directory) {
 
 // skip returns where the next whole edit begins, or the end of the file.
 func (c *image) skip(pos int, cause error) int {
-	last, any := c.last()
+	last, any := c.lastNumber()
 	for next := pos; ; {
 		i := bytes.Index(c.data[min(next+1, len(c.data)):], marker[:])
 		if i < 0 {
@@ -185,12 +185,12 @@ func (l *loader) load(first, second *image) error {
 // name is lost.
 func (l *loader) fold(first, second *image) {
 	all := slices.Concat(first.edits, second.edits)
-	slices.SortStableFunc(all, func(a, b numbered) int {
+	slices.SortStableFunc(all, func(a, b numberedEdit) int {
 		// Of two with one number the snapshot comes last: it is the sum.
 		return cmp.Or(cmp.Compare(a.number, b.number),
 			cmp.Compare(flag(a.edit.reset), flag(b.edit.reset)))
 	})
-	all, highest := l.common(all)
+	all, highest := l.commonEdits(all)
 	from := -1
 	for i := range all {
 		if all[i].edit.reset {
@@ -198,7 +198,7 @@ func (l *loader) fold(first, second *image) {
 		}
 	}
 	if from < 0 {
-		l.lost("no copy has a snapshot")
+		l.noteLoss("no copy has a snapshot")
 		from = 0
 	}
 	for _, e := range all[from:] {
@@ -206,7 +206,7 @@ func (l *loader) fold(first, second *image) {
 			continue // the other copy's
 		}
 		if l.report.Edits > 0 && e.number != l.number+1 {
-			l.lost(fmt.Sprintf("edits %d to %d", l.number+1, e.number-1))
+			l.noteLoss(fmt.Sprintf("edits %d to %d", l.number+1, e.number-1))
 		}
 		if len(l.report.Lost) > 0 && !e.edit.reset {
 			e.edit.ReplayPosition, e.edit.ReplayPositions = 0, nil
@@ -218,18 +218,18 @@ func (l *loader) fold(first, second *image) {
 	l.number = max(l.number, highest)
 }
 
-// common returns the edits, which are in their order, in front of the first two that have one
-// number and say different things: one of the copies is that of a directory that began as a copy of
-// this one. highest is the highest number of what is left out, 0 for nothing.
-func (l *loader) common(all []numbered) (common []numbered, highest uint64) {
+// commonEdits returns the edits, in their order, before the first two of one number that differ:
+// then one copy belongs to a directory that began as a copy of this one. highest is the highest
+// number of the edits left out, 0 for none.
+func (l *loader) commonEdits(all []numberedEdit) (common []numberedEdit, highest uint64) {
 	for i := 1; i < len(all); i++ {
 		a, b := &all[i-1], &all[i]
 		if a.number != b.number || a.edit.reset != b.edit.reset || a.sum == b.sum && a.size == b.size {
 			continue
 		}
 		l.split = fmt.Sprintf("the copies say different things from edit %d on", a.number)
-		l.lost(l.split)
-		common = slices.DeleteFunc(slices.Clone(all), func(n numbered) bool {
+		l.noteLoss(l.split)
+		common = slices.DeleteFunc(slices.Clone(all), func(n numberedEdit) bool {
 			return n.number >= a.number
 		})
 		return common, all[len(all)-1].number
@@ -244,7 +244,7 @@ func flag(b bool) int {
 	return 0
 }
 
-func (l *loader) lost(what string) { l.report.Lost = append(l.report.Lost, what) }
+func (l *loader) noteLoss(what string) { l.report.Lost = append(l.report.Lost, what) }
 
 // judge says what is wrong with each copy. An edit is written to the second copy
 // only when it is durable in the first, and the next edit only when it is durable
@@ -253,11 +253,11 @@ func (l *loader) lost(what string) { l.report.Lost = append(l.report.Lost, what)
 // second may be torn. Anything else is damage. That the newest edit is the last
 // one there was is certain when a copy ends cleanly with it.
 func (l *loader) judge(first, second *image) {
-	last1, any1 := first.last()
-	last2, any2 := second.last()
+	last1, any1 := first.lastNumber()
+	last2, any2 := second.lastNumber()
 	ends := false
 	for _, c := range []*image{first, second} {
-		last, any := c.last()
+		last, any := c.lastNumber()
 		ends = ends || any && last == l.number && c.tail == nil
 		l.report.Damaged = append(l.report.Damaged, c.bad...)
 		whole := fmt.Sprintf("it ends with edit %d, the other copy with edit %d", last, l.number)
@@ -267,25 +267,25 @@ func (l *loader) judge(first, second *image) {
 		switch {
 		case c.missing && l.onlyMade():
 		case c.missing:
-			l.damaged(c, "the file is missing")
+			l.noteDamage(c, "the file is missing")
 		case c.foreign != nil:
-			l.damaged(c, c.foreign.Error())
+			l.noteDamage(c, c.foreign.Error())
 		case l.split != "":
-			l.damaged(c, l.split)
+			l.noteDamage(c, l.split)
 		case c.unread != nil:
-			l.damaged(c, "the device cannot read it: "+c.unread.Error())
+			l.noteDamage(c, "the device cannot read it: "+c.unread.Error())
 		case c.tail != nil && torn:
 			l.report.Torn = append(l.report.Torn, *c.tail)
 		case c.tail != nil:
 			l.report.Damaged = append(l.report.Damaged, *c.tail)
 		case !any:
-			l.damaged(c, "no edit in it")
+			l.noteDamage(c, "no edit in it")
 		case last != l.number && !behind:
-			l.damaged(c, whole)
+			l.noteDamage(c, whole)
 		}
 	}
 	if !ends && l.split == "" {
-		l.lost("what was behind the newest edit that is left: no copy ends with a whole one")
+		l.noteLoss("what was behind the newest edit that is left: no copy ends with a whole one")
 	}
 }
 
@@ -293,6 +293,6 @@ func (l *loader) judge(first, second *image) {
 // crash then leaves one copy.
 func (l *loader) onlyMade() bool { return l.number == 0 && len(l.report.Damaged) == 0 }
 
-func (l *loader) damaged(c *image, why string) {
+func (l *loader) noteDamage(c *image, why string) {
 	l.report.Damaged = append(l.report.Damaged, c.place(0, len(c.data), why))
 }

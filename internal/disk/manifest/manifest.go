@@ -112,7 +112,7 @@ func (m *Manifest) open(l *loader) error {
 		return err
 	}
 	m.state, m.number = l.state, l.number
-	if l.of.Known() {
+	if l.of.IsKnown() {
 		m.state.Directory = l.of
 	}
 	if !l.report.differ && len(l.report.Damaged)+len(l.report.Torn)+len(l.report.Lost) == 0 {
@@ -130,7 +130,7 @@ func (m *Manifest) open(l *loader) error {
 	}
 	// The copy from which the state was read stays until the other one has it.
 	m.renew = []int{1, 0}
-	if last, any := second.last(); any && last == l.number && len(second.bad) == 0 &&
+	if last, any := second.lastNumber(); any && last == l.number && len(second.bad) == 0 &&
 		second.tail == nil {
 		m.renew = []int{0, 1}
 	}
@@ -173,7 +173,7 @@ func (m *Manifest) Commit(e Edit) error {
 	}
 	if m.renew != nil {
 		if _, err := m.writeAnew(); durable.IsFull(err) {
-			return unwritten(err)
+			return notWrittenError(err)
 		} else if err != nil {
 			return m.fail(fmt.Errorf("writing the copies anew: %w", err))
 		}
@@ -197,14 +197,14 @@ func (m *Manifest) append() error {
 	for _, f := range m.files {
 		// Not every file system can: there a full disk shows in the writes.
 		if err := f.Preallocate(m.size, size); durable.IsFull(err) {
-			return unwritten(err)
+			return notWrittenError(err)
 		}
 	}
 	for i, f := range m.files {
 		n, err := f.WriteAt(m.buf, m.size)
 		if i == 0 && durable.IsFull(err) && int64(n) < size {
 			m.renew = []int{0, 1} // a piece of the record stands there, which is a tear
-			return unwritten(err)
+			return notWrittenError(err)
 		}
 		if err == nil && int64(n) < size {
 			err = io.ErrShortWrite
@@ -219,7 +219,7 @@ func (m *Manifest) append() error {
 	return nil
 }
 
-func unwritten(err error) error {
+func notWrittenError(err error) error {
 	return fmt.Errorf("manifest: %w: %w: make space, it is tried again", ErrUnwritten, err)
 }
 
@@ -288,11 +288,11 @@ func (m *Manifest) State() *State {
 	return m.state.clone()
 }
 
-// Deleted reports whether the deletion of a bucket is committed.
-func (m *Manifest) Deleted(bucket uint64) bool {
+// IsDeleted reports whether the deletion of a bucket is committed.
+func (m *Manifest) IsDeleted(bucket uint64) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.state.Deleted(bucket)
+	return m.state.IsDeleted(bucket)
 }
 
 // WriteTo writes both copies, as one snapshot, into another directory, which

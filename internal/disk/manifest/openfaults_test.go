@@ -18,7 +18,7 @@ import (
 // startsOf returns directories that a start finds, each with all that was committed.
 func startsOf(t *testing.T) map[string]*vfs.MemFS {
 	t.Helper()
-	data, starts := built(3)
+	data, starts := buildFile(3)
 	bad := slices.Clone(data)
 	bad[starts[1]+frameSize] ^= 1
 	out := make(map[string]*vfs.MemFS)
@@ -36,7 +36,7 @@ func startsOf(t *testing.T) map[string]*vfs.MemFS {
 // Whichever call of a start changes a file and fails, the start says so: its state may
 // stand in the page cache only. The next one has all.
 func TestAStartSaysWhatFailed(t *testing.T) {
-	data, _ := built(3)
+	data, _ := buildFile(3)
 	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
 	failed := 0
 	for name := range startsOf(t) {
@@ -81,7 +81,7 @@ func TestAStartSaysWhatFailed(t *testing.T) {
 // A copy that the device does not give is not one that is damaged: with the other one
 // there is a start, without it there is none, and nothing is changed.
 func TestCopiesThatTheDeviceDoesNotGive(t *testing.T) {
-	data, _ := built(3)
+	data, _ := buildFile(3)
 	_, want, _ := mustOpen(t, disk(t, data), rewriteSize)
 	for _, c := range []struct {
 		first, second []byte

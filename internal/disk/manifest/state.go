@@ -233,8 +233,8 @@ func byDeleted(d buckets.Deletion, id uint64) int {
 func byLost(l LostSegment, seq uint64) int       { return cmp.Compare(l.Seq, seq) }
 func byGroup(f ReplayPosition, group uint32) int { return cmp.Compare(f.Group, group) }
 
-// Deleted reports whether the id is that of a deleted bucket.
-func (s *State) Deleted(bucket uint64) bool {
+// IsDeleted reports whether the id is that of a deleted bucket.
+func (s *State) IsDeleted(bucket uint64) bool {
 	_, ok := slices.BinarySearchFunc(s.DeletedBuckets, bucket, byDeleted)
 	return ok
 }
@@ -253,7 +253,7 @@ func (s *State) clone() *State {
 	c.Buckets = append([]buckets.Info(nil), s.Buckets...)
 	c.Holes = append([]hole.Hole(nil), s.Holes...)
 	c.Highest = append([]Highest(nil), s.Highest...)
-	c.Late = append([]Late(nil), s.Late...)
+	c.Late = append([]LateNote(nil), s.Late...)
 	c.DeletedBuckets = append([]buckets.Deletion(nil), s.DeletedBuckets...)
 	c.Tombstones = append([]Tombstones(nil), s.Tombstones...) // their series never change
 	c.Remembered = append([]Tombstones(nil), s.Remembered...)
@@ -292,7 +292,7 @@ func (s *State) apply(e *Edit) {
 	s.applyLost(e)
 	s.applyFiles(e)
 	for _, b := range e.PutBuckets {
-		if !s.Deleted(b.ID) {
+		if !s.IsDeleted(b.ID) {
 			s.Buckets = put(s.Buckets, b, b.ID, byID)
 		}
 	}
@@ -333,17 +333,17 @@ func (s *State) applyTombstones(e *Edit) {
 		if dropped {
 			s.Remembered = append(s.Remembered, t)
 		}
-		return dropped || s.Deleted(t.Bucket)
+		return dropped || s.IsDeleted(t.Bucket)
 	})
 	for _, t := range e.Remembered {
 		s.Remembered = append(s.Remembered, t)
 		s.Incarnation = max(s.Incarnation, t.Incarnation)
 	}
 	s.Remembered = slices.DeleteFunc(s.Remembered, func(t Tombstones) bool {
-		return s.Deleted(t.Bucket) || t.Incarnation <= s.RememberAfter
+		return s.IsDeleted(t.Bucket) || t.Incarnation <= s.RememberAfter
 	})
 	for _, t := range e.Tombstones {
-		if !s.Deleted(t.Bucket) {
+		if !s.IsDeleted(t.Bucket) {
 			s.Tombstones = append(s.Tombstones, t)
 			s.Incarnation = max(s.Incarnation, t.Incarnation)
 		}

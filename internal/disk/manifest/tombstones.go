@@ -28,9 +28,9 @@ func (m *Manifest) Tombstones() (n int64) {
 	return n
 }
 
-// Remembered returns how many series the file has of deletions that nothing holds
+// RememberedSeries returns how many series the file has of deletions that nothing holds
 // anything of any more.
-func (m *Manifest) Remembered() (n int64) {
+func (m *Manifest) RememberedSeries() (n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.state.Remembered {
@@ -39,10 +39,10 @@ func (m *Manifest) Remembered() (n int64) {
 	return n
 }
 
-// Outlived returns up to which clock remembered deletions are to be forgotten, 0 for
+// ForgettableClock returns up to which clock remembered deletions are to be forgotten, 0 for
 // none: those up to expired, and the oldest of the others, of which early are the
 // series, where the file would have more than limit of them with its tombstones.
-func (m *Manifest) Outlived(expired uint64, limit int64) (clock uint64, early int64) {
+func (m *Manifest) ForgettableClock(expired uint64, limit int64) (clock uint64, early int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i := range m.state.Tombstones {
@@ -141,9 +141,9 @@ func (r *reader) tombstones() Tombstones {
 	return t
 }
 
-// purged reads the purged-through number of a segment: of the one that the edit adds last,
+// purgedThrough reads the purged-through number of a segment: of the one that the edit adds last,
 // which is the same as a number in its own field, or of one that is there.
-func (r *reader) purged(e *Edit) {
+func (r *reader) purgedThrough(e *Edit) {
 	c := PurgedSegment{Seq: r.Uvarint(), Purged: r.Uvarint()}
 	if n := len(e.AddSegments); n > 0 && e.AddSegments[n-1].Seq == c.Seq {
 		e.AddSegments[n-1].Purged = max(e.AddSegments[n-1].Purged, c.Purged)

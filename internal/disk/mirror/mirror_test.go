@@ -100,7 +100,7 @@ func readFile(t testing.TB, fs vfs.FS, f manifest.File) (items [][]byte, r Repor
 	return items, r
 }
 
-func same(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
+func equalBlocks(a, b [][]byte) bool { return slices.EqualFunc(a, b, bytes.Equal) }
 
 func paths() []string { return datadir.FilePaths(described.Name()) }
 
@@ -110,7 +110,8 @@ func TestRead(t *testing.T) {
 		items := someItems(blocks)
 		f := writeFile(t, fs, items)
 		got, r := readFile(t, fs.CrashClone(vfs.CrashCloneCfg{}), f)
-		if !same(got, items) || !r.Whole() || r.Entries != weights(items) || f.Items != weights(items) {
+		if !equalBlocks(got, items) || !r.IsWhole() || r.Entries != weights(items) ||
+			f.Items != weights(items) {
 			t.Errorf("%d blocks: %d items of %d, %+v", blocks, len(got), len(items), r)
 		}
 		said, whole, err := Describe(fs, dir, own, f.Name())
@@ -130,7 +131,7 @@ func TestFrozen(t *testing.T) {
 		frozen.Same(t, name, filetest.Read(t, fs, fs.PathJoin(dir, path)))
 		filetest.Write(t, fs, fs.PathJoin(dir, path), frozen.Read(t, name))
 	}
-	if got, r := readFile(t, fs, f); !same(got, items) || !r.Whole() {
+	if got, r := readFile(t, fs, f); !equalBlocks(got, items) || !r.IsWhole() {
 		t.Errorf("%q, %+v", got, r)
 	}
 }
@@ -171,7 +172,7 @@ func spoil(t *testing.T, from *sample, what string, path string, change func(dat
 	was := filetest.Read(t, fs, at)
 	filetest.Rewrite(t, fs, at, change)
 	got, r := readFile(t, fs, f)
-	if !same(got, items) || r.Lost || !r.bad(path) || len(r.Bad) == 0 {
+	if !equalBlocks(got, items) || r.Lost || !r.bad(path) || len(r.Bad) == 0 {
 		t.Fatalf("%s: %q, %+v", what, got, r)
 	}
 	for _, p := range r.Bad {
@@ -188,7 +189,7 @@ func spoil(t *testing.T, from *sample, what string, path string, change func(dat
 		t.Fatalf("%s: mended %q, %v", what, mended, err)
 	}
 	after := fs.CrashClone(vfs.CrashCloneCfg{})
-	if _, r := readFile(t, after, f); !r.Whole() || !bytes.Equal(filetest.Read(t, after, at), was) {
+	if _, r := readFile(t, after, f); !r.IsWhole() || !bytes.Equal(filetest.Read(t, after, at), was) {
 		t.Fatalf("%s: after the mending %+v", what, r)
 	}
 	if kept, err := after.List(fs.PathJoin(dir, datadir.LostFound)); err != nil || len(kept) != 1 {
@@ -227,13 +228,13 @@ func TestAMissingCopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, r := readFile(t, fs, f)
-		if !same(got, items) || r.Lost || !r.bad(path) {
+		if !equalBlocks(got, items) || r.Lost || !r.bad(path) {
 			t.Errorf("copy %d: %+v", i, r)
 		}
 		if _, err := Mend(fs, dir, own, &f, &r); err != nil {
 			t.Error(err)
 		}
-		if got, r = readFile(t, fs, f); !same(got, items) || !r.Whole() {
+		if got, r = readFile(t, fs, f); !equalBlocks(got, items) || !r.IsWhole() {
 			t.Errorf("copy %d: mended %+v", i, r)
 		}
 	}
@@ -283,7 +284,7 @@ func TestPairs(t *testing.T) {
 			if _, err := Mend(fs, dir, own, &f, &r); err != nil {
 				t.Error(err)
 			}
-			if got, r = readFile(t, fs, f); !same(got, items) || !r.Whole() {
+			if got, r = readFile(t, fs, f); !equalBlocks(got, items) || !r.IsWhole() {
 				t.Errorf("blocks %d and %d: mended %+v", i, j, r)
 			}
 		}
@@ -315,7 +316,7 @@ func TestCrash(t *testing.T) {
 		after := mem.CrashClone(vfs.CrashCloneCfg{UnsyncedDataPercent: 50,
 			RNG: rand.New(rand.NewPCG(uint64(n), 1))})
 		if err == nil {
-			if got, r := readFile(t, after, f); !same(got, someItems(2)) || !r.Whole() {
+			if got, r := readFile(t, after, f); !equalBlocks(got, someItems(2)) || !r.IsWhole() {
 				t.Fatalf("finished: %+v", r)
 			}
 			return
@@ -355,7 +356,7 @@ func TestAnItemHasALimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, r := readFile(t, fs, f); !same(got, [][]byte{random}) || !r.Whole() {
+	if got, r := readFile(t, fs, f); !equalBlocks(got, [][]byte{random}) || !r.IsWhole() {
 		t.Errorf("%+v", r)
 	}
 }
@@ -381,7 +382,7 @@ func TestADeviceThatFails(t *testing.T) {
 			return nil
 		}))
 		got, r := readFile(t, fs, f)
-		if !r.Unread || r.Lost != both || both == same(got, items) {
+		if !r.Unread || r.Lost != both || both == equalBlocks(got, items) {
 			t.Errorf("both %t: %d items, %+v", both, len(got), r)
 		}
 	}

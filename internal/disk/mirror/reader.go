@@ -50,8 +50,8 @@ type Report struct {
 	Unread      bool
 }
 
-// Whole reports whether both copies are what was written.
-func (r *Report) Whole() bool { return len(r.Bad) == 0 && !r.Lost }
+// IsWhole reports whether both copies are what was written.
+func (r *Report) IsWhole() bool { return len(r.Bad) == 0 && !r.Lost }
 
 // LostText says how much of a file of a kind both copies lack.
 func (r *Report) LostText(kind manifest.FileKind) string {
@@ -235,7 +235,7 @@ func (r *reader) open(fs vfs.FS, dir string) error {
 			c.over = true
 			continue
 		case errors.Is(err, syscall.EIO):
-			r.unread(c, 0, 0, err)
+			r.noteReadError(c, 0, 0, err)
 			c.over = true
 			continue
 		case err != nil:
@@ -252,7 +252,7 @@ func (r *reader) open(fs vfs.FS, dir string) error {
 		c.sum = binary.LittleEndian.Uint32(header[headerSize-4:])
 		got, err := c.read(0, headerSize)
 		if err != nil {
-			if err = r.failed(c, 0, headerSize, err); err != nil {
+			if err = r.noteFailure(c, 0, headerSize, err); err != nil {
 				return err
 			}
 			continue
@@ -270,21 +270,21 @@ func (r *reader) open(fs vfs.FS, dir string) error {
 // errShort says that a copy ends too soon.
 var errShort = errors.New("the file ends in front of its end")
 
-// failed notes what a copy could not give. The error says nothing about the file.
-func (r *reader) failed(c *copyReader, at, n int64, err error) error {
+// noteFailure notes what a copy could not give. The error says nothing about the file.
+func (r *reader) noteFailure(c *copyReader, at, n int64, err error) error {
 	switch {
 	case errors.Is(err, errShort):
 		c.over = true
 		r.bad(c, at, max(c.size-at, 1), "the file is cut short")
 	case errors.Is(err, syscall.EIO):
-		r.unread(c, at, n, err)
+		r.noteReadError(c, at, n, err)
 	default:
 		return err
 	}
 	return nil
 }
 
-func (r *reader) unread(c *copyReader, at, n int64, err error) {
+func (r *reader) noteReadError(c *copyReader, at, n int64, err error) {
 	r.report.Unread = true
 	r.bad(c, at, n, "it cannot be read: "+err.Error())
 }
@@ -348,7 +348,7 @@ func (c *copyReader) block(at int64) (h frame, stored []byte, err error) {
 func (r *reader) blocks(each func(r *reader, h *frame, stored []byte) error) error {
 	at, number, entries := int64(headerSize), uint32(0), uint64(0)
 	for {
-		h, stored, ok, err := r.either(at, number)
+		h, stored, ok, err := r.readFromEither(at, number)
 		if err != nil {
 			return err
 		}
@@ -366,7 +366,7 @@ func (r *reader) blocks(each func(r *reader, h *frame, stored []byte) error) err
 			continue
 		}
 		if h.end {
-			r.ended(at + frameSize)
+			r.checkEnd(at + frameSize)
 			return nil
 		}
 		if err := each(r, &h, stored); err != nil {
@@ -377,8 +377,9 @@ func (r *reader) blocks(each func(r *reader, h *frame, stored []byte) error) err
 	}
 }
 
-// either reads a block from both copies and returns it from one that has it.
-func (r *reader) either(at int64, number uint32) (h frame, stored []byte, ok bool, err error) {
+// readFromEither reads a block from both copies and returns it from one that has it.
+func (r *reader) readFromEither(at int64, number uint32) (h frame, stored []byte,
+	ok bool, err error) {
 	for _, c := range r.copies {
 		if c.over {
 			continue
@@ -397,7 +398,7 @@ func (r *reader) either(at int64, number uint32) (h frame, stored []byte, ok boo
 		case errors.Is(err, errDamaged):
 			r.bad(c, at, frameSize, err.Error())
 		default:
-			if err := r.failed(c, at, frameSize, err); err != nil {
+			if err := r.noteFailure(c, at, frameSize, err); err != nil {
 				return h, nil, false, err
 			}
 		}
@@ -464,8 +465,8 @@ func (r *reader) missingEnd(entries uint64) {
 	}
 }
 
-// ended looks whether anything stands behind the end, which is at an offset.
-func (r *reader) ended(at int64) {
+// checkEnd looks whether anything stands behind the end, which is at an offset.
+func (r *reader) checkEnd(at int64) {
 	for _, c := range r.copies {
 		if !c.over && c.size > at {
 			r.bad(c, at, c.size-at, "bytes behind the end")

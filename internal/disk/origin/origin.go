@@ -37,8 +37,8 @@ func ParseDirectory(text string) (d Directory, ok bool) {
 	return Directory(b), true
 }
 
-// Known reports whether the id is one.
-func (d Directory) Known() bool { return d != Directory{} }
+// IsKnown reports whether the id is one.
+func (d Directory) IsKnown() bool { return d != Directory{} }
 
 // File tells a file from all others: its directory, and the number that it has there.
 type File struct {

@@ -3,9 +3,9 @@ package segment
 // asideBlocks is how many blocks a walk keeps of those that it reads out of turn.
 const asideBlocks = 8
 
-// aside holds blocks that several series share, and that lie before those which a walk has
+// asideCache holds blocks that several series share, and that lie before those which a walk has
 // read last: so these need not be read again, and neither do the shared ones.
-type aside struct {
+type asideCache struct {
 	blocks [asideBlocks]asideBlock
 	next   int
 }
@@ -18,7 +18,7 @@ type asideBlock struct {
 }
 
 // find returns a block that was read.
-func (a *aside) find(block int) (data []byte, ok bool) {
+func (a *asideCache) find(block int) (data []byte, ok bool) {
 	if a == nil {
 		return nil, false
 	}
@@ -31,7 +31,7 @@ func (a *aside) find(block int) (data []byte, ok bool) {
 }
 
 // forget keeps the memory only.
-func (a *aside) forget() {
+func (a *asideCache) forget() {
 	if a == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func (w *walk) outOfTurn(block int) bool { return w.count > 0 && block < w.first
 // loadAside reads a block into the place of the oldest one there.
 func (w *walk) loadAside(block int) error {
 	if w.aside == nil {
-		w.aside = new(aside)
+		w.aside = new(asideCache)
 	}
 	b := &w.aside.blocks[w.aside.next]
 	w.aside.next = (w.aside.next + 1) % asideBlocks

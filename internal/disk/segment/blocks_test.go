@@ -33,8 +33,8 @@ func (f countedReads) ReadAt(p []byte, off int64) (int, error) {
 	return f.File.ReadAt(p, off)
 }
 
-// keeping writes the model and opens it with memory for blocks.
-func (m *model) keeping(t *testing.T) (*readFS, *Files, *Reader) {
+// openCached writes the model and opens it with memory for blocks.
+func (m *model) openCached(t *testing.T) (*readFS, *Files, *Reader) {
 	t.Helper()
 	fs := &readFS{FS: vfs.NewMem()}
 	m.write(t, fs, testPath, m.order())
@@ -74,7 +74,7 @@ func (m *model) lookUp(t *testing.T, fs *readFS, r *Reader) int64 {
 // dropped or its reader is closed; what scans read does not come in.
 func TestBlocksAreReadOnce(t *testing.T) {
 	m := testModel(40, 6, 900)
-	fs, files, r := m.keeping(t)
+	fs, files, r := m.openCached(t)
 	for range 3 {
 		if err := m.compare(r); err != nil {
 			t.Fatal(err)
@@ -88,23 +88,23 @@ func TestBlocksAreReadOnce(t *testing.T) {
 		t.Fatalf("%d reads of blocks that were read before", n)
 	}
 	st := files.Stats()
-	if st.Kept == 0 || st.Kept != files.Kept() || st.Hits == 0 || st.Misses == 0 {
+	if st.Kept == 0 || st.Kept != files.CachedBytes() || st.Hits == 0 || st.Misses == 0 {
 		t.Fatalf("%+v after look-ups", st)
 	}
 	files.DropBlocks()
-	if n := files.Kept(); n != 0 {
+	if n := files.CachedBytes(); n != 0 {
 		t.Fatalf("%d bytes are kept after all were dropped", n)
 	}
 	if n := m.lookUp(t, fs, r); n == 0 {
 		t.Fatal("nothing was read after all were dropped")
 	}
-	if files.Kept() == 0 {
+	if files.CachedBytes() == 0 {
 		t.Fatal("nothing came in again")
 	}
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if n := files.Kept(); n != 0 {
+	if n := files.CachedBytes(); n != 0 {
 		t.Fatalf("%d bytes are kept of a reader that was closed", n)
 	}
 }
@@ -150,7 +150,7 @@ func TestI5DamagedBlocksAreNotKept(t *testing.T) {
 			t.Fatalf("%d chunks are named as damaged, the first time %d", len(lost), len(first))
 		}
 	}
-	if files.Kept() == 0 {
+	if files.CachedBytes() == 0 {
 		t.Fatal("nothing is kept of the intact blocks")
 	}
 }
@@ -187,7 +187,7 @@ func TestBlocksOfManyReaders(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if n := files.Kept(); n != 0 {
+	if n := files.CachedBytes(); n != 0 {
 		t.Fatalf("%d bytes are kept of readers that are all closed", n)
 	}
 }

@@ -105,10 +105,10 @@ func (c *Cursor) lose(first, past int64) {
 	}
 }
 
-// Lost returns the ranges that the cursor has skipped because a part of the index is
+// LostGaps returns the ranges that the cursor has skipped because a part of the index is
 // damaged: nobody knows whether chunks were there. The slice is the caller's. After Close it
 // is empty.
-func (c *Cursor) Lost() []Gap { return c.lost }
+func (c *Cursor) LostGaps() []Gap { return c.lost }
 
 // Chunk returns the number of the chunk that the cursor stands at. ok is false behind the
 // last chunk.

@@ -58,9 +58,9 @@ func (e *DamageError) Error() string {
 		e.File, e.Part, e.Length, e.Offset, what)
 }
 
-// Undecodable returns the damage of a chunk whose bytes are those that were written, by their
+// UndecodableError returns the damage of a chunk whose bytes are those that were written, by their
 // checksum, and do not decode for the given cause.
-func (r *Reader) Undecodable(h Hash, chunk int64, cause error) *DamageError {
+func (r *Reader) UndecodableError(h Hash, chunk int64, cause error) *DamageError {
 	return &DamageError{
 		File:   r.file.path,
 		Part:   partChunk,

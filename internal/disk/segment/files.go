@@ -52,18 +52,18 @@ func (c *Files) Stats() FileStats {
 	st := FileStats{Open: int64(c.open), Limit: int64(c.limit), Opened: c.opened}
 	c.mu.Unlock()
 	if c.blocks != nil {
-		st.Kept = c.Kept()
+		st.Kept = c.CachedBytes()
 		st.Hits, st.Misses = c.blocks.Counts()
 	}
 	return st
 }
 
-// Kept returns the bytes of the data blocks in memory.
-func (c *Files) Kept() int64 {
+// CachedBytes returns the bytes of the data blocks in memory.
+func (c *Files) CachedBytes() int64 {
 	if c.blocks == nil {
 		return 0
 	}
-	return c.blocks.Held()
+	return c.blocks.HeldBytes()
 }
 
 // DropBlocks frees the data blocks in memory. Calls under way keep theirs until they return.
@@ -132,8 +132,8 @@ func (c *Files) reopen(f *openFile, victim vfs.File) error {
 	return err
 }
 
-// done ends a read.
-func (c *Files) done(f *openFile) {
+// endRead ends a read.
+func (c *Files) endRead(f *openFile) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if f.reads--; f.reads == 0 {

@@ -104,7 +104,7 @@ type footer struct {
 	dirOff   int64
 	dirCRC   uint32
 	blocks   [kinds]uint32 // number of blocks of each kind
-	unread   bool          // it stands for one that could not be read yet, see Files.Later
+	unread   bool          // it stands for one that could not be read yet, see Files.UnreadReader
 }
 
 // first is the number of the first block of kind k; first(kinds) is the number

@@ -135,7 +135,7 @@ func (w *Writer) readBack(owner uint32, length int) []byte {
 	if int(e.block)+1 < len(w.offsets) {
 		end = w.offsets[e.block+1]
 	}
-	block, err := w.written(at, int(end-at))
+	block, err := w.writtenBytes(at, int(end-at))
 	if err != nil || len(block) < crcSize {
 		return nil
 	}
@@ -147,8 +147,8 @@ func (w *Writer) readBack(owner uint32, length int) []byte {
 	return data[e.off:][:length]
 }
 
-// written returns bytes of the file that may not be written yet.
-func (w *Writer) written(at int64, n int) ([]byte, error) {
+// writtenBytes returns bytes of the file that may not be written yet.
+func (w *Writer) writtenBytes(at int64, n int) ([]byte, error) {
 	if at >= w.off {
 		return w.buf[at-w.off:][:n], nil
 	}

@@ -21,10 +21,10 @@ func (r *Reader) Hashes(bucket uint64, fn func(h Hash)) error {
 	})
 }
 
-// Holding calls fn with the index in hashes of every series that has chunks in the bucket.
+// EachHolding calls fn with the index in hashes of every series that has chunks in the bucket.
 // The hashes are ascending. Of the index it reads only the parts that may name one of them,
 // and each of these once.
-func (r *Reader) Holding(bucket uint64, hashes []Hash, fn func(i int)) error {
+func (r *Reader) EachHolding(bucket uint64, hashes []Hash, fn func(i int)) error {
 	w, err := r.walk()
 	if err != nil {
 		return err

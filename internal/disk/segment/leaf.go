@@ -86,7 +86,7 @@ func (w *Writer) writeLeaves() (fences []byte, err error) {
 	for i := 0; i < len(w.runs); {
 		r := &w.runs[i]
 		end := i + 1
-		for end < len(w.runs) && w.runs[end].of(r) {
+		for end < len(w.runs) && w.runs[end].isSameSeries(r) {
 			end++
 		}
 		entries := w.entries[r.first:r.past]
@@ -132,8 +132,10 @@ func (w *Writer) writeLeaf(b *leafBuilder) error {
 	return w.endBlock(kindLeaf)
 }
 
-// of reports whether r is of the same series as other.
-func (r *run) of(other *run) bool { return r.bucket == other.bucket && r.hash == other.hash }
+// isSameSeries reports whether r is of the same series as other.
+func (r *run) isSameSeries(other *run) bool {
+	return r.bucket == other.bucket && r.hash == other.hash
+}
 
 // runKey is what decides the order of almost all runs, small so that sorting
 // moves few bytes.

@@ -44,7 +44,7 @@ type walk struct {
 	unpackedAt int
 	has        bool
 
-	aside *aside // nil: none were read out of turn
+	aside *asideCache // nil: none were read out of turn
 }
 
 // walks is shared by all readers because a node has many segments and few calls

@@ -111,7 +111,7 @@ func (r *Reader) Scan(bucket uint64, first, past int64,
 	w, err := r.walk()
 	if err != nil {
 		if IsDamage(err) {
-			lost([]hole.Mark{hole.Everywhere(bucket, first, past)})
+			lost([]hole.Mark{hole.WholeChunks(bucket, first, past)})
 		}
 		return err
 	}

@@ -108,7 +108,7 @@ func (m *model) readOrLost(t *testing.T, r *Reader) {
 				t.Fatal(err)
 			}
 		}
-		gaps := slices.Clone(c.Lost())
+		gaps := slices.Clone(c.LostGaps())
 		_, _ = c.Close()
 		for n := lo; n < hi; n++ {
 			p := place{s.bucket, s.hash, n}

@@ -36,10 +36,10 @@ func (f *openFile) size(known bool) (int64, error) {
 	} else if err != nil {
 		return 0, fmt.Errorf("segment: open %s: %w", f.path, err)
 	}
-	defer f.files.done(f)
+	defer f.files.endRead(f)
 	stat, err := file.Stat()
 	if errors.Is(err, syscall.EIO) {
-		return 0, f.unread(0, footerSize, partFooter, "tell its size", err)
+		return 0, f.readError(0, footerSize, partFooter, "tell its size", err)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("segment: stat %s: %w", f.path, err)
@@ -56,14 +56,14 @@ func (f *openFile) readAt(dst []byte, offset int64, part string) error {
 		return f.notOpened(err, offset, len(dst), part)
 	}
 	n, err := file.ReadAt(dst, offset)
-	f.files.done(f)
+	f.files.endRead(f)
 	switch {
 	case n == len(dst):
 		return nil
 	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return f.damage(offset, len(dst), part, fmt.Sprintf("the file ends after %d of these bytes", n))
 	case errors.Is(err, syscall.EIO):
-		return f.unread(offset, len(dst), part, "read it", err)
+		return f.readError(offset, len(dst), part, "read it", err)
 	default:
 		return fmt.Errorf("segment: read %d bytes at offset %d of %s: %w", len(dst), offset, f.path, err)
 	}
@@ -75,7 +75,7 @@ func (f *openFile) notOpened(err error, offset int64, length int, part string) e
 	case oserror.IsNotExist(err):
 		return f.damage(offset, length, part, "the file is gone")
 	case errors.Is(err, syscall.EIO):
-		return f.unread(offset, length, part, "open it", err)
+		return f.readError(offset, length, part, "open it", err)
 	}
 	return fmt.Errorf("segment: open %s: %w", f.path, err)
 }
@@ -91,8 +91,9 @@ func (f *openFile) damage(offset int64, length int, part, detail string) *Damage
 	}
 }
 
-// unread is a range that the device does not give now.
-func (f *openFile) unread(offset int64, length int, part, doing string, cause error) *DamageError {
+// readError is a range that the device does not give now.
+func (f *openFile) readError(offset int64, length int, part,
+	doing string, cause error) *DamageError {
 	e := f.damage(offset, length, part, "the device cannot "+doing+": "+cause.Error())
 	e.Cause = cause
 	return e

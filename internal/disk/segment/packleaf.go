@@ -133,8 +133,8 @@ func (l leaf) appendPlaces(dst []byte) []byte {
 // unpacker reads a stored leaf from its start.
 type unpacker struct{ fields.Reader }
 
-// plus returns base and a varint, where that lies within [0, limit].
-func (u *unpacker) plus(base, limit int64) int64 {
+// sumWithin returns base and a varint, where that lies within [0, limit].
+func (u *unpacker) sumWithin(base, limit int64) int64 {
 	v := u.Varint()
 	u.Check(v >= -base && v <= limit-base)
 	return base + v
@@ -238,7 +238,7 @@ func (u *unpacker) places(entries []byte) {
 			u.Bad = true
 		}
 		if kind == placeOn {
-			n := p.on(entries[:run*entrySize])
+			n := p.placeEntries(entries[:run*entrySize])
 			run -= uint64(n)
 			entries = entries[n*entrySize:]
 		}
@@ -250,7 +250,7 @@ func (u *unpacker) places(entries []byte) {
 			case placeSame:
 				e = p.last
 			case placeApart:
-				e.block = uint32(u.plus(int64(p.end.block), math.MaxUint32))
+				e.block = uint32(u.sumWithin(int64(p.end.block), math.MaxUint32))
 				e.off = uint16(u.UpTo(math.MaxUint16))
 			}
 			e.length = le.Uint16(entries[10:])
@@ -262,9 +262,9 @@ func (u *unpacker) places(entries []byte) {
 	}
 }
 
-// on places entries each at the end, as nearly all are, and returns how many: one that would
-// end beyond what a block can hold is not its.
-func (p *places) on(entries []byte) (n int) {
+// placeEntries places entries each at the end, as nearly all are, and returns how many: one that
+// would end beyond what a block can hold is not its.
+func (p *places) placeEntries(entries []byte) (n int) {
 	le, block, off := binary.LittleEndian, p.end.block, uint32(p.end.off)
 	for ; len(entries) > 0; entries = entries[entrySize:] {
 		length := le.Uint16(entries[10:])

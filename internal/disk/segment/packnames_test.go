@@ -29,7 +29,7 @@ func drawNames(t *rapid.T) (all []byte) {
 		case 0:
 			s.Hash = Hash(metric.Series(s.Bucket, s.Key))
 		case 1:
-			s.Hash = Hash(metric.Timestamped(s.Bucket, s.Key))
+			s.Hash = Hash(metric.TimestampedID(s.Bucket, s.Key))
 		default:
 			s.Hash = testHash(rapid.Uint64().Draw(t, "other"))
 		}

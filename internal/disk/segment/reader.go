@@ -43,11 +43,11 @@ func (c *Files) Open(path string) (*Reader, error) {
 	return r, nil
 }
 
-// Later returns a Reader for a segment whose footer the device does not give now. That is no
+// UnreadReader returns a Reader for a segment whose footer the device does not give now. That is no
 // damage of the segment: every call tries to read the footer first, and returns the failure
 // (ReadFailed) until that succeeds. Until then Info is that of a segment that may hold
 // anything.
-func (c *Files) Later(path string) *Reader {
+func (c *Files) UnreadReader(path string) *Reader {
 	r := &Reader{file: openFile{path: path, files: c, number: c.number.Add(1)}}
 	r.foot.Store(&footer{unread: true, info: Info{
 		Chunks:     1,

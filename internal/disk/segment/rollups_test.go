@@ -166,16 +166,16 @@ func (m *model) compareCursor(r *Reader, b uint64, h Hash, from, to, step int64)
 			want = want[1:]
 		}
 		if next < n {
-			return errors.Join(closed(&c))
+			return errors.Join(closeCursor(&c))
 		}
 	}
 	if n, ok := c.Chunk(); ok {
 		return fmt.Errorf("the cursor is at %d behind the last chunk", n)
 	}
-	return closed(&c)
+	return closeCursor(&c)
 }
 
-func closed(c *Cursor) error {
+func closeCursor(c *Cursor) error {
 	_, err := c.Close()
 	return err
 }

@@ -88,7 +88,7 @@ func (f *prefixFS) Create(_ string, c vfs.DiskWriteCategory) (vfs.File, error) {
 func BenchmarkIndex(b *testing.B) {
 	const series = 100_000
 	r := benchReader(b, series, 1)
-	warm(b, r, series)
+	warmCache(b, r, series)
 	b.ReportAllocs()
 	i := 0
 	for b.Loop() {
@@ -107,7 +107,7 @@ func BenchmarkLookup(b *testing.B) {
 		b.Run(fmt.Sprintf("%dchunks", chunks), func(b *testing.B) {
 			series := 100_000 / chunks
 			r := benchReader(b, series, chunks)
-			warm(b, r, series)
+			warmCache(b, r, series)
 			b.ReportAllocs()
 			i, n := 0, 0
 			for b.Loop() {
@@ -140,8 +140,8 @@ func BenchmarkLookupKept(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer r.Close()
-			warm(b, r, series)
-			warm(b, r, series)
+			warmCache(b, r, series)
+			warmCache(b, r, series)
 			b.ReportAllocs()
 			i, n := 0, 0
 			for b.Loop() {
@@ -200,7 +200,7 @@ func BenchmarkEach(b *testing.B) {
 	}
 }
 
-func warm(b *testing.B, r *Reader, series int) {
+func warmCache(b *testing.B, r *Reader, series int) {
 	b.Helper()
 	for i := range series {
 		if err := r.Chunks(1, testHash(uint64(i)), 0, 1, func(int64, []byte) error {

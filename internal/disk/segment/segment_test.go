@@ -52,8 +52,8 @@ func (m *model) timestamp(p place) bool {
 	})
 }
 
-// named returns how many series there are without those of timestamps.
-func (m *model) named() int64 {
+// namedCount returns how many series there are without those of timestamps.
+func (m *model) namedCount() int64 {
 	series := make(map[place]bool)
 	for p := range m.chunks {
 		if p.chunk = 0; !m.timestamp(p) {
@@ -188,9 +188,9 @@ func TestSegmentHoldsWhatWasAdded(t *testing.T) {
 		}
 		defer r.Close()
 		if r.Info() != info || info.Points != m.points || info.Chunks != int64(len(m.chunks)) ||
-			info.Series != m.named() {
+			info.Series != m.namedCount() {
 			t.Fatalf("Info is %+v on disk, %+v from the writer, want %d points, %d chunks and %d series",
-				r.Info(), info, m.points, len(m.chunks), m.named())
+				r.Info(), info, m.points, len(m.chunks), m.namedCount())
 		}
 		if err := r.Verify(); err != nil {
 			t.Fatal(err)

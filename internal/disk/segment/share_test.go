@@ -43,8 +43,8 @@ func sharedModel(series int) *model {
 	return m
 }
 
-// written writes a model and returns the file.
-func (m *model) written(t *testing.T) []byte {
+// writeFile writes a model and returns the file.
+func (m *model) writeFile(t *testing.T) []byte {
 	t.Helper()
 	fs := vfs.NewMem()
 	m.write(t, fs, testPath, m.order())
@@ -55,7 +55,7 @@ func (m *model) written(t *testing.T) []byte {
 // them read it.
 func TestEqualChunksAreStoredOnce(t *testing.T) {
 	m := sharedModel(300)
-	file := m.written(t)
+	file := m.writeFile(t)
 	r := open(t, memFile(t, file), testPath)
 	if err := r.Verify(); err != nil {
 		t.Fatal(err)
@@ -82,7 +82,7 @@ func TestEqualChunksAreStoredOnce(t *testing.T) {
 // in it is bounded.
 func TestNoCopyIsForMoreSeries(t *testing.T) {
 	m := sharedModel(1000)
-	r := open(t, memFile(t, m.written(t)), testPath)
+	r := open(t, memFile(t, m.writeFile(t)), testPath)
 	d, err := r.directory()
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func TestNoCopyIsForMoreSeries(t *testing.T) {
 // named as lost, also where its bytes lie among those of another series.
 func TestEverySharerIsReadOrLost(t *testing.T) {
 	m := sharedModel(150)
-	whole := m.written(t)
+	whole := m.writeFile(t)
 	r := open(t, memFile(t, whole), testPath)
 	d, err := r.directory()
 	if err != nil {
@@ -170,7 +170,7 @@ func TestGroupsBehindNoise(t *testing.T) {
 		all += len(data)
 		m.chunks[place{1, testHash(1), c}] = data
 	}
-	if n := len(m.written(t)); n > packed+all/16 {
+	if n := len(m.writeFile(t)); n > packed+all/16 {
 		t.Errorf("%d bytes of chunks take %d, want about %d", all, n, packed)
 	}
 }

@@ -110,7 +110,7 @@ func (r *Reader) verifyIndex(d *directory, lengths []int32, found *damages) erro
 		}
 	}
 	if info := &r.footer().info; !damaged && (chunks != info.Chunks || series != info.Series) {
-		return found.add(r.miscounted("chunks and series", [2]int64{info.Chunks, info.Series},
+		return found.add(r.miscountError("chunks and series", [2]int64{info.Chunks, info.Series},
 			[2]int64{chunks, series}))
 	}
 	return nil
@@ -176,12 +176,12 @@ func (r *Reader) verifyRecords(_ *directory, found *damages) error {
 	got, want := [2]int64{series, int64(len(buckets))},
 		[2]int64{r.footer().info.Identities, r.footer().info.Buckets}
 	if err == nil && err2 == nil && got != want {
-		return found.add(r.miscounted("identities and buckets", want, got))
+		return found.add(r.miscountError("identities and buckets", want, got))
 	}
 	return nil
 }
 
-func (r *Reader) miscounted(what string, want, got [2]int64) error {
+func (r *Reader) miscountError(what string, want, got [2]int64) error {
 	return r.file.damage(r.footer().info.Size-footerSize, footerSize, partFooter,
 		fmt.Sprintf("it says %d %s, the file holds %d", want, what, got))
 }

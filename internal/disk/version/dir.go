@@ -32,11 +32,11 @@ func NewDir(fs vfs.FS, dir string, files *segment.Files, logger *slog.Logger) *D
 	return &Dir{fs: fs, dir: dir, files: files, logger: logger}
 }
 
-// Own tells which directory it is, before anything is created. It is for a start.
-func (d *Dir) Own(of origin.Directory) { d.of = of }
+// SetOrigin tells which directory it is, before anything is created. It is for a start.
+func (d *Dir) SetOrigin(of origin.Directory) { d.of = of }
 
-// Of returns which directory it is.
-func (d *Dir) Of() origin.Directory { return d.of }
+// Origin returns which directory it is.
+func (d *Dir) Origin() origin.Directory { return d.of }
 
 // TakeNumber returns a number that no file and no deletion has or had.
 func (d *Dir) TakeNumber() uint64 { return d.next.Add(1) - 1 }
@@ -86,19 +86,19 @@ func (d *Dir) Finish(m manifest.Segment, w *segment.Writer) (*Segment, error) {
 	return &Segment{Meta: m, Reader: reader, Info: info}, err
 }
 
-// Stored returns the segment of a file that was opened.
-func (d *Dir) Stored(m manifest.Segment, r *segment.Reader) *Segment {
+// OpenedSegment returns the segment of a file that was opened.
+func (d *Dir) OpenedSegment(m manifest.Segment, r *segment.Reader) *Segment {
 	seg := &Segment{Meta: m, Reader: r, Info: r.Info()}
 	_, err := d.fs.Stat(d.lostPath(seg.Name()))
 	seg.Noted.Damaged = err == nil
 	return seg
 }
 
-// Later returns the segment of a file that the device does not give now. It
+// UnreadSegment returns the segment of a file that the device does not give now. It
 // stays: reads and merges try again, as they do with every block that cannot be
 // read, and so does the next start. Its size is that of the MANIFEST.
-func (d *Dir) Later(m manifest.Segment) *Segment {
-	seg := d.Stored(m, d.files.Later(d.Path(&m)))
+func (d *Dir) UnreadSegment(m manifest.Segment) *Segment {
+	seg := d.OpenedSegment(m, d.files.UnreadReader(d.Path(&m)))
 	seg.Info.Size, seg.Info.Points = m.Bytes, m.Points
 	return seg
 }
@@ -142,8 +142,8 @@ func (d *Dir) SetAside(file string) error {
 	return nil
 }
 
-// Dropped notes segments that are about to leave the current version.
-func (d *Dir) Dropped(all []*Segment, gone func(*Segment) bool) { d.leftovers.keep(all, gone) }
+// NoteDropped notes segments that are about to leave the current version.
+func (d *Dir) NoteDropped(all []*Segment, gone func(*Segment) bool) { d.leftovers.keep(all, gone) }
 
 // Retire closes a merged segment, which no reader has any more, and removes its file. One with
 // damage is set aside.
@@ -168,8 +168,8 @@ func (d *Dir) Discard(m *manifest.Segment) error {
 	return err
 }
 
-// Removed notes that a start removed the file of a segment, or err that kept it from that.
-func (d *Dir) Removed(m *manifest.Segment, err error) { d.leftovers.noteRemoved(m, err) }
+// NoteRemoved notes that a start removed the file of a segment, or err that kept it from that.
+func (d *Dir) NoteRemoved(m *manifest.Segment, err error) { d.leftovers.noteRemoved(m, err) }
 
 func (d *Dir) remove(m *manifest.Segment) (err error) {
 	for _, suffix := range []string{"", datadir.TempSuffix} {

@@ -24,8 +24,8 @@ func (g *Gate) TryLock() bool { return g.mu.TryLock() }
 // Unlock lets the next one in.
 func (g *Gate) Unlock() { g.mu.Unlock() }
 
-// Closed reports whether the gate is closed. The caller has it.
-func (g *Gate) Closed() bool { return g.closed }
+// IsClosed reports whether the gate is closed. The caller has it.
+func (g *Gate) IsClosed() bool { return g.closed }
 
 // Close waits for its turn and closes the gate. Who comes behind it gets the gate all the same, and
 // finds it closed.

@@ -16,8 +16,8 @@ func MarksOver(marks []hole.Mark, m *manifest.Segment, others []*Segment) hole.M
 			continue
 		}
 		for _, r := range o.Meta.Ranges {
-			kept = append(kept, given.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
+			kept = append(kept, given.Clip(hole.WholeChunks(r.Bucket, r.First, r.Past))...)
 		}
 	}
-	return hole.Of(kept)
+	return hole.MarksOf(kept)
 }

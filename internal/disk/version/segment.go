@@ -15,22 +15,22 @@ type Segment struct {
 	Meta   manifest.Segment // as the MANIFEST has it
 	Reader *segment.Reader
 	Info   segment.Info
-	Noted  Noted // by merges, one of which looks at a time
+	Noted  SegmentNotes // by merges, one of which looks at a time
 
 	purged   atomic.Uint64 // Meta.Purged or a later one, which readers do not need to know of
 	versions int           // that have it; under Versions.mu
 }
 
-// Noted is what merges know of a segment.
-type Noted struct {
-	Deleted Deleted
+// SegmentNotes is what merges know of a segment.
+type SegmentNotes struct {
+	Deleted DeletedSeries
 	Unread  int  // merges that failed because the device could not read it
 	Damaged bool // a merge met damage in it: it is set aside in the end
 	Covered bool // a merge left out points of it that a hole hides: likewise
 }
 
-// Deleted is what is known of the deleted series in a segment.
-type Deleted struct {
+// DeletedSeries is what is known of the deleted series in a segment.
+type DeletedSeries struct {
 	UpTo   uint64 // tombstones with a DeleteSequence up to it were looked for
 	Series int64
 	Unsure bool // damage hides some of it

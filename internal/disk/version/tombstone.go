@@ -52,8 +52,8 @@ func (t Tombstones) Find(id metric.SeriesID) (stone Tombstone, ok bool) {
 	return stone, ok
 }
 
-// With returns t and more. Of two for one series the later counts.
-func (t Tombstones) With(more []Tombstone) Tombstones {
+// Union returns t and more. Of two for one series the later counts.
+func (t Tombstones) Union(more []Tombstone) Tombstones {
 	order := func(a, b *Tombstone) int {
 		return cmp.Or(bytes.Compare(a.ID[:], b.ID[:]), -cmp.Compare(a.DeleteSequence, b.DeleteSequence))
 	}
@@ -74,15 +74,15 @@ func (t Tombstones) With(more []Tombstone) Tombstones {
 	return all
 }
 
-// Without returns t without those that the MANIFEST has no more.
-func (t Tombstones) Without(b manifest.DroppedTombstones) Tombstones {
+// Subtract returns t without those that the MANIFEST has no more.
+func (t Tombstones) Subtract(b manifest.DroppedTombstones) Tombstones {
 	return slices.DeleteFunc(slices.Clone(t), func(s Tombstone) bool {
 		return s.DeleteSequence <= b.DeleteSequence && s.LSN < b.LSN
 	})
 }
 
-// Over returns the hashes that are deleted in a segment with that PurgedThrough, sorted.
-func (t Tombstones) Over(purged uint64) (hashes []segment.Hash) {
+// HashesAfter returns the hashes that are deleted in a segment with that PurgedThrough, sorted.
+func (t Tombstones) HashesAfter(purged uint64) (hashes []segment.Hash) {
 	for i := range t {
 		if purged < t[i].DeleteSequence {
 			hashes = append(hashes, segment.Hash(t[i].ID))
@@ -104,7 +104,7 @@ func FromManifest(bucket uint64, all []manifest.Tombstones) Tombstones {
 				t.LSN, t.Incarnation})
 		}
 	}
-	return Tombstones(nil).With(list)
+	return Tombstones(nil).Union(list)
 }
 
 // CountDeleted returns how many tombstones there are in all, of several of one series each.

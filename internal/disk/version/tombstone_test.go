@@ -16,7 +16,7 @@ func TestWhichTombstonesGo(t *testing.T) {
 		stone.ID = metric.SeriesID{byte(i)}
 		all = append(all, stone)
 	}
-	left := all.Without(manifest.DroppedTombstones{DeleteSequence: 5, LSN: 100})
+	left := all.Subtract(manifest.DroppedTombstones{DeleteSequence: 5, LSN: 100})
 	if len(left) != 3 || left[0].ID != all[1].ID || left[1].ID != all[2].ID ||
 		left[2].ID != all[3].ID {
 		t.Errorf("of %+v these stay: %+v", all, left)

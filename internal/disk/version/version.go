@@ -17,7 +17,7 @@ import (
 // never changes. Who reads files of its segments has it pinned.
 type Version struct {
 	Segments []*Segment // in window.Order: of two that hold a slot the later wins
-	hiding   map[uint64]hiding
+	hiding   map[uint64]visibility
 	// Deletions counts those of series in all versions so far: where two versions have
 	// the same count, no tombstone came between them, nor came and went.
 	Deletions uint64
@@ -25,8 +25,8 @@ type Version struct {
 	dropped   []*Segment // that the version before has, until it is published
 }
 
-// hiding is what hides parts of the segments of a bucket.
-type hiding struct {
+// visibility is what hides parts of the segments of a bucket.
+type visibility struct {
 	tombs   Tombstones
 	holes   *hole.Set // nil when there are none
 	changes uint64
@@ -38,9 +38,9 @@ type hiding struct {
 // What flushes and merges do beside that does not count.
 func (v *Version) Changes(bucket uint64) uint64 { return v.hiding[bucket].changes }
 
-// Expired returns the slot of a bucket below which merges have dropped points as older than its
-// lifetime.
-func (v *Version) Expired(bucket uint64) int64 { return v.hiding[bucket].expired }
+// ExpiredBelow returns the slot of a bucket below which merges have dropped points as older than
+// its lifetime.
+func (v *Version) ExpiredBelow(bucket uint64) int64 { return v.hiding[bucket].expired }
 
 // Change counts a change of what a bucket reads as, in a version that is not published yet.
 func (v *Version) Change(bucket uint64) {
@@ -96,7 +96,7 @@ func (v *Version) ShowHoles(living []buckets.Info, all []hole.Hole) {
 	}
 }
 
-func (v *Version) set(bucket uint64, h hiding) {
+func (v *Version) set(bucket uint64, h visibility) {
 	if len(h.tombs) == 0 && h.holes == nil && h.changes == 0 && h.expired == 0 {
 		delete(v.hiding, bucket)
 	} else {
@@ -124,7 +124,7 @@ func (v *Version) Drop(gone func(*Segment) bool) {
 // Prune drops what hides parts of buckets that are not known any more and of which no segment is
 // left, from a version that is not published yet.
 func (v *Version) Prune(known func(bucket uint64) bool) {
-	maps.DeleteFunc(v.hiding, func(id uint64, _ hiding) bool {
+	maps.DeleteFunc(v.hiding, func(id uint64, _ visibility) bool {
 		return !known(id) && !slices.ContainsFunc(v.Segments, func(seg *Segment) bool {
 			return seg.Has(id)
 		})
@@ -169,7 +169,7 @@ type Versions struct {
 // New returns versions of which the current one has nothing. retire is called for each segment
 // that no version has any more.
 func New(retire func(*Segment)) *Versions {
-	v := &Versions{retire: retire, current: &Version{hiding: map[uint64]hiding{}, pins: 1}}
+	v := &Versions{retire: retire, current: &Version{hiding: map[uint64]visibility{}, pins: 1}}
 	v.gone = sync.NewCond(&v.mu)
 	return v
 }

@@ -66,8 +66,8 @@ func (p *replay) prefetchFile(f *file, quit <-chan struct{}) bool {
 	return true
 }
 
-// ahead reads one file after the other in goroutines of its own.
-type ahead struct {
+// readAhead reads one file after the other in goroutines of its own.
+type readAhead struct {
 	free chan []byte // blocks to read into
 	full chan block  // in order; closed at the end of the goroutine
 	cur  []byte      // what is left of
@@ -82,7 +82,7 @@ type block struct {
 
 // start reads r from now on, and nothing else any more. r is the goroutine's
 // until stop returns.
-func (a *ahead) start(r io.Reader) io.Reader {
+func (a *readAhead) start(r io.Reader) io.Reader {
 	a.stop()
 	free := make(chan []byte, aheadBlocks)
 	for range aheadBlocks {
@@ -106,18 +106,18 @@ func (a *ahead) start(r io.Reader) io.Reader {
 }
 
 // stop ends the reading and waits for it.
-func (a *ahead) stop() {
+func (a *readAhead) stop() {
 	if a.free == nil {
 		return
 	}
 	close(a.free)
 	for range a.full { // until it is closed
 	}
-	*a = ahead{}
+	*a = readAhead{}
 }
 
 // Read is that of the file.
-func (a *ahead) Read(p []byte) (int, error) {
+func (a *readAhead) Read(p []byte) (int, error) {
 	for len(a.cur) == 0 {
 		if a.err != nil {
 			return 0, a.err

@@ -26,7 +26,7 @@ func TestFilesOfManyBlocks(t *testing.T) {
 	got, _ := replayAll(t, again, 0)
 	wantEntries(t, got, want)
 	stop, n := errors.New("stop"), 0
-	err := again.Again(0, func(LSN, []byte) error {
+	err := again.ReplayAgain(0, func(LSN, []byte) error {
 		if n++; n == len(want)/3 {
 			return stop
 		}

@@ -28,7 +28,7 @@ func (l *Log) Append(parts ...[]byte) (LSN, error) {
 		return 0, err
 	}
 	before := len(l.tail.buf)
-	lsn := l.tail.plain(size, crc, parts...)
+	lsn := l.tail.appendPlain(size, crc, parts...)
 	l.kickWriter(before)
 	return lsn, nil
 }
@@ -52,7 +52,7 @@ func (l *Log) AppendHeaded(head, body []byte) (LSN, error) {
 		return 0, err
 	}
 	before := len(l.tail.buf)
-	lsn := l.tail.headed(headCRC, crc, head, body)
+	lsn := l.tail.appendHeaded(headCRC, crc, head, body)
 	l.kickWriter(before)
 	return lsn, nil
 }
@@ -72,7 +72,7 @@ func (l *Log) AppendTwice(rec []byte) (LSN, error) {
 		return 0, err
 	}
 	before := len(l.tail.buf)
-	lsn := l.tail.twice(rec, crc)
+	lsn := l.tail.appendTwice(rec, crc)
 	l.kickWriter(before)
 	return lsn, nil
 }

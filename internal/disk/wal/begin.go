@@ -9,21 +9,21 @@ import (
 )
 
 // Begin notes in dir, which it makes, that there is a log of an identity, unless there is one. From
-// then on Missing tells when it is gone. The parent of dir is for the caller to sync.
+// then on IsMissing tells when it is gone. The parent of dir is for the caller to sync.
 func Begin(fs vfs.FS, dir string, id [16]byte) error {
 	if err := fs.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("wal: create directory %s: %w", dir, err)
 	}
-	missing, err := Missing(fs, dir)
+	missing, err := IsMissing(fs, dir)
 	if err != nil || !missing {
 		return err
 	}
-	return createLast(fs, dir, &last{head: header{id: id}})
+	return createLast(fs, dir, &fileState{head: header{id: id}})
 }
 
-// Missing reports whether dir has nothing of a log: that is damage in a directory that has begun
+// IsMissing reports whether dir has nothing of a log: that is damage in a directory that has begun
 // one.
-func Missing(fs vfs.FS, dir string) (bool, error) {
+func IsMissing(fs vfs.FS, dir string) (bool, error) {
 	if _, err := fs.Stat(fs.PathJoin(dir, lastFile)); !oserror.IsNotExist(err) {
 		return false, err
 	}

@@ -16,11 +16,11 @@ type copies struct {
 	last       LSN // behind the last record that is not the log's own
 	records    int // that are not the log's own
 	list       []byte
-	former
+	formerRecord
 }
 
-// former is what the next one differs from.
-type former struct {
+// formerRecord is what the next one differs from.
+type formerRecord struct {
 	size int
 	head []byte
 }
@@ -39,17 +39,17 @@ func (c *copies) reset(at LSN) {
 	c.list, c.size, c.head = c.list[:0], 0, c.head[:0]
 }
 
-func (c *copies) own(size int) { c.list = append(c.step(size), copyOwn) }
+func (c *copies) noteOwn(size int) { c.list = append(c.step(size), copyOwn) }
 
-// plain notes a record without a head.
-func (c *copies) plain(size int, first byte) {
+// notePlain notes a record without a head.
+func (c *copies) notePlain(size int, first byte) {
 	c.list = append(c.step(size), copyPlain, first)
 	c.last = c.past
 	c.records++
 }
 
-// headed notes a record with a head.
-func (c *copies) headed(size int, head []byte) {
+// noteHeaded notes a record with a head.
+func (c *copies) noteHeaded(size int, head []byte) {
 	c.list = c.step(size)
 	c.size, c.last = size, c.past
 	c.records++
@@ -75,8 +75,8 @@ func (c *copies) step(size int) []byte {
 	return binary.AppendVarint(c.list, int64(size-c.size))
 }
 
-// known is what is known of a record otherwise than from itself.
-type known struct {
+// knownRecord is what is known of a record otherwise than from itself.
+type knownRecord struct {
 	lsn  LSN
 	size int
 	own  bool
@@ -85,15 +85,15 @@ type known struct {
 
 // eachCopy gives fn the records of a list that begins at base, as far as it is
 // well-formed.
-func eachCopy(list []byte, base LSN, fn func(k known)) {
-	var f former
+func eachCopy(list []byte, base LSN, fn func(k knownRecord)) {
+	var f formerRecord
 	for len(list) > 0 {
 		d, n := binary.Varint(list)
 		size := int64(f.size) + d
 		if n <= 0 || size <= frameSize || size > frameSize+recordLimit || base > maxLSN {
 			return
 		}
-		k := known{lsn: base, size: int(size)}
+		k := knownRecord{lsn: base, size: int(size)}
 		var ok bool
 		if list, ok = f.next(list[n:], &k); !ok {
 			return
@@ -104,7 +104,7 @@ func eachCopy(list []byte, base LSN, fn func(k known)) {
 }
 
 // next reads what a list says of a record's head.
-func (f *former) next(list []byte, k *known) (rest []byte, ok bool) {
+func (f *formerRecord) next(list []byte, k *knownRecord) (rest []byte, ok bool) {
 	if len(list) == 0 {
 		return nil, false
 	}

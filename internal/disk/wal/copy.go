@@ -42,10 +42,10 @@ func (l *Log) CopyTo(dir string) (bytes int64, err error) {
 		}
 	}
 	if len(firsts) == 0 {
-		return bytes, createLast(l.o.FS, dir, &last{head: header{id: l.found.id}})
+		return bytes, createLast(l.o.FS, dir, &fileState{head: header{id: l.found.id}})
 	}
 	if newest.first < l.opened { // nothing was appended since
 		end = min(end, l.settled)
 	}
-	return bytes, createLast(l.o.FS, dir, &last{head: newest, durable: end})
+	return bytes, createLast(l.o.FS, dir, &fileState{head: newest, durable: end})
 }

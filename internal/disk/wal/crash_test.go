@@ -162,7 +162,7 @@ func TestReplayedIsDurable(t *testing.T) {
 		}
 		return nil
 	}))
-	want := add(t, l, numbered(5, 60)...)
+	want := add(t, l, numberedRecords(5, 60)...)
 	if err := l.Close(); err == nil {
 		t.Fatal("the fsync was to fail")
 	}

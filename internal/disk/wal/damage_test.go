@@ -12,14 +12,15 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// built returns the files of a log of n records of 60 bytes, 6 to a file, as after
+// buildFiles returns the files of a log of n records of 60 bytes, 6 to a file, as after
 // kill -9, and the records: all are written, and the first of them, and lastFile says
 // so, were synced.
-func built(t testing.TB, n, synced int) (files map[string][]byte, names []string, want []entry) {
+func buildFiles(t testing.TB, n, synced int) (files map[string][]byte,
+	names []string, want []entry) {
 	t.Helper()
-	fs, clock := vfs.NewMem(), new(stopped)
-	l := open(t, fs, mode(Off), func(o *Options) { o.ID, o.After = [16]byte{7}, clock.after })
-	want = add(t, l, numbered(synced, 60)...)
+	fs, clock := vfs.NewMem(), new(stoppedClock)
+	l := open(t, fs, mode(Off), func(o *Options) { o.ID, o.After = [16]byte{7}, clock.newTimer })
+	want = add(t, l, numberedRecords(synced, 60)...)
 	if synced > 0 {
 		if err := l.Sync(); err != nil {
 			t.Fatal(err)
@@ -27,16 +28,16 @@ func built(t testing.TB, n, synced int) (files map[string][]byte, names []string
 	}
 	if synced < n {
 		clock.goes.Store(true)
-		want = append(want, add(t, l, numbered(n, 60)[synced:]...)...)
-		written(t, l)
+		want = append(want, add(t, l, numberedRecords(n, 60)[synced:]...)...)
+		awaitWritten(t, l)
 	}
-	return killed(t, fs), walFiles(t, fs), want
+	return filesAfterKill(t, fs), walFiles(t, fs), want
 }
 
-// written waits until all that was appended is in files.
-func written(t testing.TB, l *Log) {
+// awaitWritten waits until all that was appended is in files.
+func awaitWritten(t testing.TB, l *Log) {
 	t.Helper()
-	eventually(t, "all is written", func() bool {
+	waitFor(t, "all is written", func() bool {
 		size := int64(1)
 		for _, name := range walFiles(t, l.o.FS) {
 			size += int64(len(readFile(t, l.o.FS, name))) - headerSize
@@ -45,11 +46,11 @@ func written(t testing.TB, l *Log) {
 	})
 }
 
-// killed returns the files as they are now.
-func killed(t testing.TB, fs vfs.FS) map[string][]byte {
+// filesAfterKill returns the files as they are now.
+func filesAfterKill(t testing.TB, fs vfs.FS) map[string][]byte {
 	t.Helper()
 	var names []string
-	eventually(t, "no file is about to get its name", func() bool {
+	waitFor(t, "no file is about to get its name", func() bool {
 		names = allFiles(t, fs)
 		return !slices.Contains(names, lastTemp)
 	})
@@ -72,7 +73,7 @@ func disk(t testing.TB, files map[string][]byte) *vfs.MemFS {
 // TestTornRecordStaysLost: once a start has passed over a torn record, it does
 // not come back, even if its bytes do: records were appended after it.
 func TestTornRecordStaysLost(t *testing.T) {
-	files, names, want := built(t, 3, 0)
+	files, names, want := buildFiles(t, 3, 0)
 	whole := files[names[0]]
 	files[names[0]] = slices.Clone(whole)
 	files[names[0]][len(whole)-1] ^= 1
@@ -94,7 +95,7 @@ func TestTornRecordStaysLost(t *testing.T) {
 func TestMissingFile(t *testing.T) {
 	f := func(drop []int, from LSN, kept []int, gaps ...Gap) {
 		t.Helper()
-		files, names, want := built(t, 29, 29)
+		files, names, want := buildFiles(t, 29, 29)
 		for _, i := range drop {
 			delete(files, names[i])
 		}
@@ -127,7 +128,7 @@ func TestMissingEnd(t *testing.T) {
 	if want := []Gap{{From: 1, To: 500}}; !slices.Equal(report.Missing, want) {
 		t.Errorf("no file at all: %+v", report)
 	}
-	files, _, _ := built(t, 12, 12)
+	files, _, _ := buildFiles(t, 12, 12)
 	_, report = replayAll(t, open(t, disk(t, files)), 500_000)
 	if len(report.Missing) != 1 || report.Missing[0].To != 500_000 ||
 		report.Missing[0].From < 1+markSize+12*68 {
@@ -138,7 +139,7 @@ func TestMissingEnd(t *testing.T) {
 // TestMissingNewestFile: it is missed until what it held is not needed any more, and
 // no position is given again.
 func TestMissingNewestFile(t *testing.T) {
-	files, names, want := built(t, 15, 15)
+	files, names, want := buildFiles(t, 15, 15)
 	end := want[14].lsn + frameSize + 60
 	delete(files, names[2])
 	fs := disk(t, files)
@@ -167,19 +168,19 @@ func TestMissingNewestFile(t *testing.T) {
 func TestAHoleIsATear(t *testing.T) {
 	for _, synced := range []int{0, 20, 40} {
 		fs, clock := vfs.NewMem(), new(manual)
-		l := open(t, fs, mode(Off), func(o *Options) { o.FileSize, o.After = 8<<10, clock.after })
-		want := add(t, l, numbered(20, 92)...) // 100 bytes each
-		written(t, l)
-		files := killed(t, fs)
+		l := open(t, fs, mode(Off), func(o *Options) { o.FileSize, o.After = 8<<10, clock.newTimer })
+		want := add(t, l, numberedRecords(20, 92)...) // 100 bytes each
+		awaitWritten(t, l)
+		files := filesAfterKill(t, fs)
 		if synced > 0 {
 			if err := l.Sync(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		want = append(want, add(t, l, numbered(20, 92)...)...)
-		written(t, l)
+		want = append(want, add(t, l, numberedRecords(20, 92)...)...)
+		awaitWritten(t, l)
 		last := files[lastFile] // of a time when nothing was synced
-		files = killed(t, fs)
+		files = filesAfterKill(t, fs)
 		files[lastFile] = last
 		name := walFiles(t, fs)[0]
 		clear(files[name][1024:1536]) // in records 9 to 14
@@ -209,7 +210,7 @@ func TestAHoleIsATear(t *testing.T) {
 // TestStrangeFiles: files of another log, renamed ones and any other name are
 // neither replayed, nor replaced, nor removed.
 func TestStrangeFiles(t *testing.T) {
-	files, names, want := built(t, 15, 15)
+	files, names, want := buildFiles(t, 15, 15)
 	other := vfs.NewMem()
 	l := open(t, other, func(o *Options) { o.MinLSN, o.FileSize = 3000, 8<<10 })
 	add(t, l, "of another log")
@@ -240,7 +241,7 @@ func TestStrangeFiles(t *testing.T) {
 }
 
 func TestNewerFormatIsRefused(t *testing.T) {
-	files, names, _ := built(t, 3, 3)
+	files, names, _ := buildFiles(t, 3, 3)
 	data := files[names[0]]
 	binary.LittleEndian.PutUint32(data[8:], formatNumber+1)
 	binary.LittleEndian.PutUint32(data[60:], crc32.Checksum(data[:60], castagnoli))
@@ -253,7 +254,7 @@ func TestNewerFormatIsRefused(t *testing.T) {
 // FuzzReplay: whatever stands in the files, a log opens, replays only records
 // whose checksums hold, takes new ones and gives them back.
 func FuzzReplay(f *testing.F) {
-	files, names, _ := built(f, 9, 9)
+	files, names, _ := buildFiles(f, 9, 9)
 	a, b := files[names[0]], files[names[1]]
 	f.Add(a, b, uint64(1))
 	f.Add(a, b[:100], uint64(200))

@@ -9,8 +9,8 @@ import (
 	"slices"
 )
 
-// found is what there is of a log in its directory when somebody looks.
-type found struct {
+// foundLog is what there is of a log in its directory when somebody looks.
+type foundLog struct {
 	o         *Options
 	id        [16]byte
 	files     []file // in LSN order
@@ -18,9 +18,9 @@ type found struct {
 	strangers []file // files in the directory that are not of this log
 	seen      LSN    // beyond all that the files could hold
 
-	reached  last    // what lastFile says
-	lastBad  []Place // what of it is damaged
-	lastMake bool    // it is to be made anew
+	reached  fileState // what lastFile says
+	lastBad  []Place   // what of it is damaged
+	lastMake bool      // it is to be made anew
 }
 
 // file is one file of the log.
@@ -39,7 +39,7 @@ type file struct {
 func (f *file) end() LSN { return f.first + LSN(max(0, f.size-headerSize)) }
 
 // look finds out what there is of the log.
-func (d *found) look() error {
+func (d *foundLog) look() error {
 	// First: a running log may begin files meanwhile.
 	reached, found, bad, err := readLast(d.o)
 	if err != nil {
@@ -63,7 +63,7 @@ func (d *found) look() error {
 // adopt takes the identity that the owner says, of the oldest readable file, or of lastFile where
 // there is none, and sets the files of other logs and renamed ones aside: they are reported,
 // and neither replayed nor removed.
-func (d *found) adopt(files []file, reached last, found bool) error {
+func (d *foundLog) adopt(files []file, reached fileState, found bool) error {
 	d.id = d.o.ID
 	known := d.id != [16]byte{}
 	for _, f := range files {
@@ -97,7 +97,7 @@ func (d *found) adopt(files []file, reached last, found bool) error {
 }
 
 // adoptLast takes what lastFile says of the newest file.
-func (d *found) adoptLast(m last) {
+func (d *foundLog) adoptLast(m fileState) {
 	if m.head.id != d.id {
 		d.lastMake = true
 		d.lastBad = append(d.lastBad, Place{File: d.o.FS.PathJoin(d.o.Dir, lastFile), Bytes: lastSize,
@@ -121,7 +121,7 @@ func (d *found) adoptLast(m last) {
 
 // setLimits sets the limit of every file, the newest file that is not void and
 // the first LSN beyond all that the files could hold.
-func (d *found) setLimits() {
+func (d *foundLog) setLimits() {
 	limit := maxLSN
 	for i := len(d.files) - 1; i >= 0; i-- {
 		f := &d.files[i]
@@ -198,7 +198,7 @@ func (f *file) inspect(o *Options) error {
 		return err
 	}
 	f.fault = err.Error()
-	rest, err := newScanner(r, nil, f.first, max(0, f.size-headerSize), nil).dropped()
+	rest, err := newScanner(r, nil, f.first, max(0, f.size-headerSize), nil).droppedBytes()
 	f.void = rest == 0
 	return err
 }

@@ -15,9 +15,9 @@ import (
 
 // frozenRecords are of all lengths, in the order of the log.
 func frozenRecords() []string {
-	recs := numbered(6, 60)
+	recs := numberedRecords(6, 60)
 	recs = append(recs, "\x00", strings.Repeat("\xff\x00", 300), "last")
-	return append(recs, numbered(3, 129)...)
+	return append(recs, numberedRecords(3, 129)...)
 }
 
 // The format is frozen: the records give the bytes of the files, and the files
@@ -69,7 +69,7 @@ func TestFrozenLog(t *testing.T) {
 func TestOtherHeadersAreNamed(t *testing.T) {
 	f := func(change func(header []byte), want string) {
 		t.Helper()
-		files, names, _ := built(t, 3, 3)
+		files, names, _ := buildFiles(t, 3, 3)
 		data := files[names[0]]
 		change(data)
 		binary.LittleEndian.PutUint32(data[60:], crc32.Checksum(data[:60], castagnoli))

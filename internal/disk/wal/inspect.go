@@ -22,7 +22,7 @@ func Inspect(fs vfs.FS, dir string, id [16]byte, from LSN, fn func(lsn LSN, rec 
 	if err := o.setDefaults(); err != nil {
 		return Report{}, err
 	}
-	in := found{o: &o, last: -1}
+	in := foundLog{o: &o, last: -1}
 	if err := in.look(); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return Report{}, err
 	}
@@ -49,9 +49,9 @@ func ID(fs vfs.FS, dir string) (id [16]byte, ok bool) {
 	return id, false
 }
 
-// Foreign returns the names of files in dir that belong to other logs than the one of an identity,
-// and why each does.
-func Foreign(fs vfs.FS, dir string, id [16]byte) (why map[string]error, err error) {
+// ForeignFiles returns the names of files in dir that belong to other logs than the one of an
+// identity, and why each does.
+func ForeignFiles(fs vfs.FS, dir string, id [16]byte) (why map[string]error, err error) {
 	o := Options{FS: fs, Dir: dir, Logger: slog.New(slog.DiscardHandler)}
 	files, err := listFiles(&o)
 	if err != nil {

@@ -24,7 +24,7 @@ func inspect(t testing.TB, fs vfs.FS, from LSN) (got []entry, report Report) {
 // a start says the same, and both read what is whole.
 func TestInspectTellsDamageFromATear(t *testing.T) {
 	for _, synced := range []int{0, 20} {
-		files, names, want := built(t, 20, synced)
+		files, names, want := buildFiles(t, 20, synced)
 		newest := names[len(names)-1]
 		data := files[newest]
 		for _, at := range []int{-1, headerSize + 1, headerSize + frameSize + 2, len(data) - 1} {
@@ -59,7 +59,7 @@ func TestInspectTellsDamageFromATear(t *testing.T) {
 // Inspect says what is missing in front of the first file and behind the last,
 // and writes nothing.
 func TestInspectNamesWhatIsMissing(t *testing.T) {
-	files, names, want := built(t, 20, 20)
+	files, names, want := buildFiles(t, 20, 20)
 	fs := disk(t, files)
 	if err := fs.Remove(fs.PathJoin(dir, names[0])); err != nil {
 		t.Fatal(err)
@@ -89,7 +89,7 @@ func TestInspectNamesWhatIsMissing(t *testing.T) {
 func TestCopyTo(t *testing.T) {
 	fs := vfs.NewMem()
 	l := open(t, fs)
-	want := add(t, l, numbered(30, 60)...)
+	want := add(t, l, numberedRecords(30, 60)...)
 	if err := l.RemoveBelow(want[10].lsn); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestCopyTo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(t, l, numbered(30, 60)...)
+	add(t, l, numberedRecords(30, 60)...)
 	o := l.o
 	o.Dir = "copy"
 	c, err := Open(o)

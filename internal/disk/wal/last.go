@@ -25,20 +25,20 @@ const (
 	lastAttempts = 5
 )
 
-// last is what lastFile says.
-type last struct {
+// fileState is what lastFile says.
+type fileState struct {
 	head    header
 	durable LSN // 0 = the file was not begun
 }
 
-func (m *last) append(dst []byte) []byte {
+func (m *fileState) append(dst []byte) []byte {
 	at := len(dst)
 	dst = appendHeader(dst, m.head)
 	dst = binary.LittleEndian.AppendUint64(dst, uint64(m.durable))
 	return binary.LittleEndian.AppendUint32(dst, crc32.Checksum(dst[at:], castagnoli))
 }
 
-func parseLast(src []byte) (m last, err error) {
+func parseLast(src []byte) (m fileState, err error) {
 	if len(src) < lastSize {
 		return m, fmt.Errorf("%w: %d bytes of %d", errNoHeader, len(src), lastSize)
 	}
@@ -57,13 +57,13 @@ func parseLast(src []byte) (m last, err error) {
 }
 
 // newer reports whether m was written after n.
-func (m *last) newer(n *last) bool {
+func (m *fileState) newer(n *fileState) bool {
 	return m.head.first > n.head.first || m.head.first == n.head.first && m.durable > n.durable
 }
 
 // readLast reads the better copy. The places are copies that are damaged; there is
 // no copy at all where found is false.
-func readLast(o *Options) (m last, found bool, bad []Place, err error) {
+func readLast(o *Options) (m fileState, found bool, bad []Place, err error) {
 	name := o.FS.PathJoin(o.Dir, lastFile)
 	f, err := o.FS.Open(name)
 	if oserror.IsNotExist(err) {
@@ -107,7 +107,7 @@ func readLast(o *Options) (m last, found bool, bad []Place, err error) {
 }
 
 // createLast makes the file anew.
-func createLast(fs vfs.FS, dir string, m *last) error {
+func createLast(fs vfs.FS, dir string, m *fileState) error {
 	name := fs.PathJoin(dir, lastFile)
 	f, err := fs.Create(fs.PathJoin(dir, lastTemp), vfs.WriteCategoryUnspecified)
 	if err != nil {

@@ -34,9 +34,9 @@ const (
 // and Append, Sync, WaitDurable, RemoveBelow and Close return the failure.
 type Log struct {
 	o       Options
-	found   found // when it was opened
-	opened  LSN   // end then
-	settled LSN   // where its records ended then
+	found   foundLog // when it was opened
+	opened  LSN      // end then
+	settled LSN      // where its records ended then
 
 	durable atomic.Uint64 // LSN below which all is fsynced
 

@@ -29,7 +29,7 @@ func TestAppendReplay(t *testing.T) {
 	if end := l.End(); end != 1 {
 		t.Errorf("first LSN %d, want 1", end)
 	}
-	want := add(t, l, numbered(40, 60)...)
+	want := add(t, l, numberedRecords(40, 60)...)
 	if want[0].lsn != 1+markSize || want[1].lsn != 1+markSize+frameSize+60 {
 		t.Errorf("LSNs %d, %d: want those behind the mark and of the second frame", want[0].lsn,
 			want[1].lsn)
@@ -152,7 +152,7 @@ func TestMinLSN(t *testing.T) {
 func TestRemoveBelow(t *testing.T) {
 	fs := vfs.NewMem()
 	l := open(t, fs)
-	want := add(t, l, numbered(60, 60)...)
+	want := add(t, l, numberedRecords(60, 60)...)
 	if err := l.Sync(); err != nil {
 		t.Fatal(err)
 	}

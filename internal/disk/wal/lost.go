@@ -10,24 +10,24 @@ import (
 // others only the bytes are.
 const mostLost = 1 << 18
 
-// lost are the damaged and missing places of a replay, and what is known of the
+// lostRecords are the damaged and missing places of a replay, and what is known of the
 // records in them: from themselves, where the head is whole, or from copies behind.
-type lost struct {
+type lostRecords struct {
 	places []span
-	known  []known // in the order of their discovery; those with a head have it as their own memory
+	known  []knownRecord // in the order of their discovery; their heads are their own memory
 }
 
 // span is a range of LSNs.
 type span struct{ from, to LSN }
 
-func (l *lost) miss(from, to LSN) {
+func (l *lostRecords) miss(from, to LSN) {
 	if from < to {
 		l.places = append(l.places, span{from, to})
 	}
 }
 
-// copied takes what is known of a record, whether or not it is lost.
-func (l *lost) copied(k known) {
+// addCopied takes what is known of a record, whether or not it is lost.
+func (l *lostRecords) addCopied(k knownRecord) {
 	i, _ := slices.BinarySearchFunc(l.places, k.lsn, func(s span, lsn LSN) int {
 		return cmp.Compare(s.to, lsn+1)
 	})
@@ -40,8 +40,8 @@ func (l *lost) copied(k known) {
 
 // settle returns the records with a head in order, each once, and the places of which nothing
 // is known: how many bytes they are, and the range that holds all of them.
-func (l *lost) settle() (out []Lost, unknown int64, within span) {
-	slices.SortStableFunc(l.known, func(a, b known) int { return cmp.Compare(a.lsn, b.lsn) })
+func (l *lostRecords) settle() (out []LostRecord, unknown int64, within span) {
+	slices.SortStableFunc(l.known, func(a, b knownRecord) int { return cmp.Compare(a.lsn, b.lsn) })
 	past := LSN(0) // of what is known
 	uncovered := func(from, to LSN) {
 		if from = max(from, past); from >= to {
@@ -59,7 +59,7 @@ func (l *lost) settle() (out []Lost, unknown int64, within span) {
 		for ; len(rest) > 0 && rest[0].lsn < s.to; rest = rest[1:] {
 			k := &rest[0]
 			if k.head != nil && (len(out) == 0 || out[len(out)-1].LSN != k.lsn) {
-				out = append(out, Lost{LSN: k.lsn, Head: k.head})
+				out = append(out, LostRecord{LSN: k.lsn, Head: k.head})
 			}
 			uncovered(at, k.lsn)
 			past = max(past, k.lsn+LSN(k.size))
@@ -72,8 +72,8 @@ func (l *lost) settle() (out []Lost, unknown int64, within span) {
 // LostNow reads the log again and returns which of the records that were in it when it was
 // opened are lost by now: those at or above from, as Report.Lost has them. It may run while
 // records are appended. An error is a failed read.
-func (l *Log) LostNow(from LSN) ([]Lost, error) {
-	p := l.again(from, func(LSN, []byte) error { return nil })
+func (l *Log) LostNow(from LSN) ([]LostRecord, error) {
+	p := l.newReplay(from, func(LSN, []byte) error { return nil })
 	err := p.run()
 	return p.report.Lost, err
 }

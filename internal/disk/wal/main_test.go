@@ -29,7 +29,7 @@ type entry struct {
 func open(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
 	t.Helper()
 	o := Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10,
-		After: never}
+		After: stoppedTimer}
 	for _, f := range change {
 		f(&o)
 	}
@@ -41,8 +41,8 @@ func open(t testing.TB, fs vfs.FS, change ...func(*Options)) *Log {
 	return l
 }
 
-// never is a clock that does not go on: what is written when is up to the test.
-func never(time.Duration) <-chan time.Time { return nil }
+// stoppedTimer is a clock that does not go on: what is written when is up to the test.
+func stoppedTimer(time.Duration) <-chan time.Time { return nil }
 
 func mode(m SyncMode) func(*Options) { return func(o *Options) { o.Sync = m } }
 
@@ -84,7 +84,7 @@ func replayAll(t testing.TB, l *Log, from LSN) ([]entry, Report) {
 func readAgain(t testing.TB, l *Log, from LSN, want []entry) {
 	t.Helper()
 	var got []entry
-	err := l.Again(from, func(lsn LSN, rec []byte) error {
+	err := l.ReplayAgain(from, func(lsn LSN, rec []byte) error {
 		got = append(got, entry{lsn, string(rec)})
 		return nil
 	})
@@ -114,8 +114,8 @@ func wantEntries(t testing.TB, got, want []entry) {
 	}
 }
 
-// numbered returns n records of size bytes, all different.
-func numbered(n, size int) (recs []string) {
+// numberedRecords returns n records of size bytes, all different.
+func numberedRecords(n, size int) (recs []string) {
 	for i := range n {
 		recs = append(recs, fmt.Sprintf("%0*d", size, i+1))
 	}
@@ -163,7 +163,7 @@ type manual struct {
 	rests []chan time.Time
 }
 
-func (m *manual) after(d time.Duration) <-chan time.Time {
+func (m *manual) newTimer(d time.Duration) <-chan time.Time {
 	c := make(chan time.Time, 1)
 	if d == lingerTime {
 		c <- time.Time{}
@@ -183,8 +183,8 @@ func (m *manual) after(d time.Duration) <-chan time.Time {
 	return c
 }
 
-// armed returns how many ticks wait, and how many timers of those who wait for an fsync.
-func (m *manual) armed() (ticks, waits int) {
+// armedCounts returns how many ticks wait, and how many timers of those who wait for an fsync.
+func (m *manual) armedCounts() (ticks, waits int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.ticks), len(m.waits)
@@ -209,11 +209,11 @@ func (m *manual) fireWaits() {
 	m.waits = nil
 }
 
-// stopped is a clock that stands until it goes: then what is appended is written at
+// stoppedClock is a clock that stands until it goes: then what is appended is written at
 // once.
-type stopped struct{ goes atomic.Bool }
+type stoppedClock struct{ goes atomic.Bool }
 
-func (s *stopped) after(d time.Duration) <-chan time.Time {
+func (s *stoppedClock) newTimer(d time.Duration) <-chan time.Time {
 	c := make(chan time.Time, 1)
 	if d == lingerTime && s.goes.Load() {
 		c <- time.Time{}
@@ -231,8 +231,8 @@ func (m *manual) rest() {
 	m.rests = nil
 }
 
-// eventually waits for a condition that another goroutine brings about.
-func eventually(t testing.TB, what string, cond func() bool) {
+// waitFor waits for a condition that another goroutine brings about.
+func waitFor(t testing.TB, what string, cond func() bool) {
 	t.Helper()
 	deadline := time.After(time.Minute)
 	poll := time.NewTicker(100 * time.Microsecond)

@@ -37,7 +37,7 @@ func record(t testing.TB, seed uint64, n, synced int, fileSize int64, rests bool
 	r := rand.New(rand.NewPCG(seed, 3))
 	fs, clock := vfs.NewMem(), new(manual)
 	l := open(t, fs, mode(Off), func(o *Options) {
-		o.ID, o.After, o.FileSize, o.BufferSize = [16]byte{9}, clock.after, fileSize, 64<<10
+		o.ID, o.After, o.FileSize, o.BufferSize = [16]byte{9}, clock.newTimer, fileSize, 64<<10
 	})
 	m := &modelLog{}
 	for i := range n {
@@ -49,16 +49,16 @@ func record(t testing.TB, seed uint64, n, synced int, fileSize int64, rests bool
 			}
 		}
 	}
-	written(t, l)
+	awaitWritten(t, l)
 	if rests {
 		end := l.End()
-		eventually(t, "the log rests and repeats", func() bool {
+		waitFor(t, "the log rests and repeats", func() bool {
 			clock.rest()
 			return l.End() > end
 		})
-		written(t, l)
+		awaitWritten(t, l)
 	}
-	m.files = killed(t, fs)
+	m.files = filesAfterKill(t, fs)
 	return m
 }
 
@@ -105,8 +105,8 @@ func bytesOf(files map[string][]byte, from, to LSN) (out []byte) {
 	return nil
 }
 
-// same reports whether damage left the bytes between two positions alone.
-func (m *modelLog) same(files map[string][]byte, from, to LSN) bool {
+// isUnchanged reports whether damage left the bytes between two positions alone.
+func (m *modelLog) isUnchanged(files map[string][]byte, from, to LSN) bool {
 	a := bytesOf(m.files, from, to)
 	return a != nil && bytes.Equal(a, bytesOf(files, from, to))
 }
@@ -117,7 +117,7 @@ func (m *modelLog) check(t testing.TB, what string, files map[string][]byte, kno
 	fs := disk(t, files)
 	checked, said := inspect(t, fs, 1)
 	l, err := Open(Options{FS: fs, Dir: dir, FileSize: 512, MaxRecord: 1 << 10, BufferSize: 2 << 10,
-		After: never})
+		After: stoppedTimer})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,13 +157,13 @@ func (m *modelLog) compare(t testing.TB, what string, files map[string][]byte, g
 	torn := false
 	for i := range m.recs {
 		e := &m.recs[i]
-		whole := m.same(files, e.lsn, e.past)
+		whole := m.isUnchanged(files, e.lsn, e.past)
 		rec, ok := given[e.lsn]
 		at := e.lsn
 		if e.again != 0 && !ok {
 			rec, ok = given[e.again]
 			at = e.again
-			whole = whole || m.same(files, e.again, e.twin)
+			whole = whole || m.isUnchanged(files, e.again, e.twin)
 		}
 		delete(given, at)
 		if ok && rec != e.rec {
@@ -175,16 +175,17 @@ func (m *modelLog) compare(t testing.TB, what string, files map[string][]byte, g
 		case ok:
 		case e.synced && whole && known:
 			t.Fatalf("%s: record %d was synced, is whole, and was not given: %+v", what, i, report)
-		case e.synced && known && !named(&report, e.lsn):
+		case e.synced && known && !isReported(&report, e.lsn):
 			t.Fatalf("%s: record %d at %d was synced, and is missing without a word: %+v", what, i, e.lsn,
 				report)
-		case !e.synced && !named(&report, e.lsn):
+		case !e.synced && !isReported(&report, e.lsn):
 			torn = true
 		}
 		if head, ok := lost[e.lsn]; ok && (e.head == 0 || head != e.rec[:e.head]) {
 			t.Fatalf("%s: the head of record %d is %q, was %q", what, i, head, e.rec[:e.head])
-		} else if !ok && e.head > 0 && named(&report, e.lsn) &&
-			m.same(files, e.lsn, e.lsn+LSN(frameSize+headFrame+e.head)) && !gone(files, m.files, e.lsn) {
+		} else if !ok && e.head > 0 && isReported(&report, e.lsn) &&
+			m.isUnchanged(files, e.lsn, e.lsn+LSN(frameSize+headFrame+e.head)) &&
+			!isFileMissing(files, m.files, e.lsn) {
 			t.Fatalf("%s: the head of record %d is whole, and was not told: %+v", what, i, report)
 		}
 		if _, given := given[e.lsn]; given && lost[e.lsn] != "" {
@@ -197,8 +198,8 @@ func (m *modelLog) compare(t testing.TB, what string, files map[string][]byte, g
 	}
 }
 
-// gone reports whether the file of a record is missing.
-func gone(files, all map[string][]byte, lsn LSN) bool {
+// isFileMissing reports whether the file of a record is missing.
+func isFileMissing(files, all map[string][]byte, lsn LSN) bool {
 	for _, name := range slices.Backward(slices.Sorted(maps.Keys(all))) {
 		if first, ok := parseFileName(name); ok && first <= lsn {
 			return files[name] == nil
@@ -207,8 +208,8 @@ func gone(files, all map[string][]byte, lsn LSN) bool {
 	return true
 }
 
-// named reports whether a position is in a place that is said to be damaged or missing.
-func named(r *Report, lsn LSN) bool {
+// isReported reports whether a position is in a place that is said to be damaged or missing.
+func isReported(r *Report, lsn LSN) bool {
 	for _, p := range r.Damaged {
 		if p.Offset >= headerSize && !strings.HasSuffix(p.File, lastFile) && p.LSN <= lsn &&
 			lsn < p.LSN+LSN(p.Bytes) {
@@ -223,8 +224,8 @@ func named(r *Report, lsn LSN) bool {
 	return false
 }
 
-// with returns the files with one changed.
-func (m *modelLog) with(name string, change func(data []byte) []byte) map[string][]byte {
+// withFile returns the files with one changed.
+func (m *modelLog) withFile(name string, change func(data []byte) []byte) map[string][]byte {
 	files := maps.Clone(m.files)
 	if files[name] = change(slices.Clone(files[name])); files[name] == nil {
 		delete(files, name)
@@ -254,7 +255,7 @@ func TestEveryByteFlipped(t *testing.T) {
 				if name == lastFile && at >= lastSize && at < copyDistance {
 					continue // nobody reads them
 				}
-				files := m.with(name, func(data []byte) []byte { data[at] ^= 1 << (at % 8); return data })
+				files := m.withFile(name, func(data []byte) []byte { data[at] ^= 1 << (at % 8); return data })
 				m.check(t, fmt.Sprintf("log %d, byte %d of %s", n, at, name), files, true)
 			}
 		}
@@ -271,8 +272,8 @@ func TestCutAtEveryLength(t *testing.T) {
 				}
 				known := name != lastFile || at >= lastSize
 				what := fmt.Sprintf("log %d, %s cut at %d", n, name, at)
-				m.check(t, what, m.with(name, func(data []byte) []byte { return data[:at:at] }), known)
-				m.check(t, what+", with zeros", m.with(name, func(data []byte) []byte {
+				m.check(t, what, m.withFile(name, func(data []byte) []byte { return data[:at:at] }), known)
+				m.check(t, what+", with zeros", m.withFile(name, func(data []byte) []byte {
 					clear(data[at:])
 					return data
 				}), known)
@@ -289,7 +290,7 @@ func TestZeroedBlocks(t *testing.T) {
 		for _, name := range m.names() {
 			for _, size := range []int{512, 4096} {
 				for at := 0; at < len(m.files[name]); at += 256 {
-					files := m.with(name, func(data []byte) []byte {
+					files := m.withFile(name, func(data []byte) []byte {
 						clear(data[at:min(len(data), at+size)])
 						return data
 					})
@@ -307,7 +308,7 @@ func TestHeadsAreKnownTwice(t *testing.T) {
 		m := record(t, 8, 150, 150, fileSize, true)
 		for _, name := range m.names() {
 			for at := 0; at < len(m.files[name]) && name != lastFile; at += 128 {
-				files := m.with(name, func(data []byte) []byte {
+				files := m.withFile(name, func(data []byte) []byte {
 					clear(data[at:min(len(data), at+copyDistance)])
 					return data
 				})
@@ -320,7 +321,7 @@ func TestHeadsAreKnownTwice(t *testing.T) {
 					switch lost := !slices.ContainsFunc(got, is); {
 					case lost && e.again != 0:
 						t.Fatalf("%d of %s: record %d was appended twice and is lost", at, name, i)
-					case lost && e.head > 0 && !slices.ContainsFunc(report.Lost, func(k Lost) bool {
+					case lost && e.head > 0 && !slices.ContainsFunc(report.Lost, func(k LostRecord) bool {
 						return k.LSN == e.lsn
 					}):
 						t.Fatalf("%d of %s: the head of record %d is not known", at, name, i)
@@ -336,8 +337,8 @@ func TestEveryFileRemoved(t *testing.T) {
 	for n, m := range append(smallLogs(t), record(t, 5, 200, 200, 16<<10, false)) {
 		for _, name := range m.names() {
 			none := func([]byte) []byte { return nil }
-			m.check(t, fmt.Sprintf("log %d without %s", n, name), m.with(name, none), name != lastFile)
-			fs := disk(t, m.with(name, none))
+			m.check(t, fmt.Sprintf("log %d without %s", n, name), m.withFile(name, none), name != lastFile)
+			fs := disk(t, m.withFile(name, none))
 			_, report := replayAll(t, open(t, fs), 1)
 			if len(report.Missing)+len(report.Damaged) == 0 {
 				t.Errorf("log %d without %s: nothing is said", n, name)

@@ -97,7 +97,7 @@ func Open(o Options) (*Log, error) {
 		return nil, err
 	}
 	l := &Log{o: o}
-	l.found = found{o: &l.o, last: -1}
+	l.found = foundLog{o: &l.o, last: -1}
 	if err := l.found.look(); err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func (l *Log) findEnd() error {
 		}
 		m := l.found.reached
 		if !f.gone {
-			m = last{head: f.head, durable: l.out.clean}
+			m = fileState{head: f.head, durable: l.out.clean}
 			m.head.id, m.head.first = l.found.id, f.first
 		}
 		l.out.mendLast(&m)

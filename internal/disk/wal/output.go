@@ -71,7 +71,7 @@ func (w *output) create(first LSN) (file, error) {
 		return file{}, err
 	}
 	// From now on it is missing where it is not there.
-	if err := w.writeLast(&last{head: h, durable: first}, true); err != nil {
+	if err := w.writeLast(&fileState{head: h, durable: first}, true); err != nil {
 		return file{}, err
 	}
 	w.prev = first
@@ -144,7 +144,7 @@ func (w *output) close(cause error) error {
 }
 
 // openLast opens lastFile, and makes it where there is no whole one.
-func (w *output) openLast(m *last) error {
+func (w *output) openLast(m *fileState) error {
 	if w.lastMake {
 		if err := createLast(w.o.FS, w.o.Dir, m); err != nil {
 			return err
@@ -165,12 +165,12 @@ func (w *output) beginLast(first LSN) error {
 	if w.lastOpen != nil {
 		return nil
 	}
-	return w.openLast(&last{head: header{id: w.id, first: first}})
+	return w.openLast(&fileState{head: header{id: w.id, first: first}})
 }
 
 // mendLast makes lastFile say m when the log is opened. What fails there is tried again
 // with the first file.
-func (w *output) mendLast(m *last) {
+func (w *output) mendLast(m *fileState) {
 	err := w.openLast(m)
 	if err == nil {
 		err = w.writeLast(m, true)
@@ -182,7 +182,7 @@ func (w *output) mendLast(m *last) {
 
 // writeLast notes how far the log reaches. Without sync a power failure may take
 // the note, but not what it was before.
-func (w *output) writeLast(m *last, sync bool) error {
+func (w *output) writeLast(m *fileState, sync bool) error {
 	w.newest = m.head
 	for at := int64(0); at <= copyDistance; at += copyDistance {
 		w.lastMem = m.append(w.lastMem[:0])

@@ -44,22 +44,22 @@ func (r *Reader) Record(lsn LSN) ([]byte, error) {
 	at := headerSize + int64(lsn-r.first)
 	n, err := r.file.ReadAt(r.buf[:usualRecord], at)
 	if err != nil && !errors.Is(err, io.EOF) {
-		return nil, r.failed(err)
+		return nil, r.readFailure(err)
 	}
 	if n < frameSize {
-		return nil, r.none(lsn, "the file ends")
+		return nil, r.notFound(lsn, "the file ends")
 	}
 	length := binary.LittleEndian.Uint32(r.buf) & lengthMask
 	if length == 0 || length > recordLimit {
-		return nil, r.none(lsn, fmt.Sprintf("%d bytes", length))
+		return nil, r.notFound(lsn, fmt.Sprintf("%d bytes", length))
 	}
 	size := frameSize + int(length)
 	if size > n {
 		if err := r.rest(n, size, at); err != nil {
 			if errors.Is(err, io.EOF) {
-				return nil, r.none(lsn, "the file ends")
+				return nil, r.notFound(lsn, "the file ends")
 			}
-			return nil, r.failed(err)
+			return nil, r.readFailure(err)
 		}
 	}
 	f, why := r.sums.parseFrame(r.buf[:size], lsn)
@@ -71,7 +71,7 @@ func (r *Reader) Record(lsn LSN) ([]byte, error) {
 		}
 	}
 	if why != "" {
-		return nil, r.none(lsn, why)
+		return nil, r.notFound(lsn, why)
 	}
 	return f.rec, nil
 }
@@ -99,7 +99,7 @@ func (r *Reader) seek(lsn LSN) error {
 	l := r.l
 	l.mu.Lock()
 	r.first, r.past = 0, l.opened
-	for _, f := range l.old() {
+	for _, f := range l.oldFiles() {
 		if f.first > lsn {
 			r.past = f.first
 			break
@@ -110,11 +110,11 @@ func (r *Reader) seek(lsn LSN) error {
 	}
 	l.mu.Unlock()
 	if r.first == 0 || lsn >= r.past {
-		return r.none(lsn, "it is in no file")
+		return r.notFound(lsn, "it is in no file")
 	}
 	file, err := l.o.FS.Open(l.o.path(r.first))
 	if err != nil {
-		return r.failed(err)
+		return r.readFailure(err)
 	}
 	r.file = file
 	return nil
@@ -128,10 +128,10 @@ func (r *Reader) Close() {
 	}
 }
 
-func (r *Reader) none(lsn LSN, why string) error {
+func (r *Reader) notFound(lsn LSN, why string) error {
 	return fmt.Errorf("%w at LSN %d of %s: %s", ErrNoRecord, lsn, r.l.o.path(r.first), why)
 }
 
-func (r *Reader) failed(err error) error {
+func (r *Reader) readFailure(err error) error {
 	return fmt.Errorf("wal: read %s: %w", r.l.o.path(r.first), err)
 }

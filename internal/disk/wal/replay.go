@@ -9,13 +9,13 @@ import (
 
 // Report says what a replay found. Its slices belong to the caller.
 type Report struct {
-	Begin   LSN     // of the oldest file that is there; 0 without one
-	Records int64   // given to the function
-	Bytes   int64   // of their payloads
-	Torn    []Place // ends of the newest file that were never durable; expected after a crash
-	Damaged []Place // where records were written whole, and are lost
-	Missing []Gap   // where files should be
-	Lost    []Lost  // records of damaged and missing places whose head is known, by LSN
+	Begin   LSN          // of the oldest file that is there; 0 without one
+	Records int64        // given to the function
+	Bytes   int64        // of their payloads
+	Torn    []Place      // ends of the newest file that were never durable; expected after a crash
+	Damaged []Place      // where records were written whole, and are lost
+	Missing []Gap        // where files should be
+	Lost    []LostRecord // records of damaged and missing places whose head is known, by LSN
 
 	// Unknown are the bytes of these places of which not even a head is known. They lie between
 	// the two LSNs; what that range holds beside them is known.
@@ -23,8 +23,8 @@ type Report struct {
 	UnknownFrom, UnknownPast LSN
 }
 
-// Lost is a record that damage took, and the head that AppendHeaded was given for it.
-type Lost struct {
+// LostRecord is a record that damage took, and the head that AppendHeaded was given for it.
+type LostRecord struct {
 	LSN  LSN
 	Head []byte
 }
@@ -88,24 +88,24 @@ func (l *Log) Replay(from LSN, fn func(lsn LSN, rec []byte) error) (Report, erro
 	return p.report, err
 }
 
-// Again calls fn as Replay does, and may run while records are appended: it gives the
+// ReplayAgain calls fn as Replay does, and may run while records are appended: it gives the
 // records that were in the log when it was opened. It does not report damage. The caller
-// calls RemoveBelow with nothing above from until Again has returned, or at most up to the
+// calls RemoveBelow with nothing above from until ReplayAgain has returned, or at most up to the
 // record that fn was given last. An error is that of fn, wrapped, or a failed read.
-func (l *Log) Again(from LSN, fn func(lsn LSN, rec []byte) error) error {
-	p := l.again(from, fn)
+func (l *Log) ReplayAgain(from LSN, fn func(lsn LSN, rec []byte) error) error {
+	p := l.newReplay(from, fn)
 	return p.run()
 }
 
-func (l *Log) again(from LSN, fn func(lsn LSN, rec []byte) error) replay {
+func (l *Log) newReplay(from LSN, fn func(lsn LSN, rec []byte) error) replay {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return replay{in: &l.found, from: from, claim: from, fn: fn, files: l.old(), last: l.last}
+	return replay{in: &l.found, from: from, claim: from, fn: fn, files: l.oldFiles(), last: l.last}
 }
 
-// old returns the files that were there when the log was opened and still are.
+// oldFiles returns the files that were there when the log was opened and still are.
 // Under mu.
-func (l *Log) old() []file {
+func (l *Log) oldFiles() []file {
 	n := len(l.files)
 	for n > 0 && l.files[n-1].first >= l.opened {
 		n--
@@ -114,7 +114,7 @@ func (l *Log) old() []file {
 }
 
 type replay struct {
-	in     *found
+	in     *foundLog
 	from   LSN // records below are not given
 	claim  LSN // the records from there on should exist
 	fn     func(LSN, []byte) error
@@ -122,9 +122,9 @@ type replay struct {
 	last   int
 	reach  LSN // clean end of the newest file so far
 	given  LSN // of the last record that is not the log's own
-	lost   lost
+	lost   lostRecords
 	buf    []byte
-	ahead  ahead
+	ahead  readAhead
 	turn   chan struct{} // for the prefetching: one file less is ahead
 	report Report
 }
@@ -248,7 +248,7 @@ func (p *replay) take(f *frame) error {
 	lsn, rec := f.lsn, f.rec
 	if f.own {
 		var again bool
-		if rec, again = p.own(f); !again {
+		if rec, again = p.ownRecord(f); !again {
 			return nil
 		}
 	}
@@ -264,20 +264,20 @@ func (p *replay) take(f *frame) error {
 	return nil
 }
 
-// own reads one of the log's own records. It returns a record that is repeated and
+// ownRecord reads one of the log's own records. It returns a record that is repeated and
 // was not given before.
-func (p *replay) own(f *frame) (rec []byte, again bool) {
+func (p *replay) ownRecord(f *frame) (rec []byte, again bool) {
 	var back, durable uint64
 	switch f.rec[0] {
 	case ownCopies:
 		if list, ok := parseOwn(f.rec, &back, &durable); ok && LSN(back) < f.lsn {
-			eachCopy(list, f.lsn-LSN(back), p.lost.copied)
+			eachCopy(list, f.lsn-LSN(back), p.lost.addCopied)
 		}
 	case ownTwin:
 		rec, ok := parseOwn(f.rec, &back)
 		if first := f.lsn - LSN(back); ok && len(rec) > 0 && LSN(back) < f.lsn && first != p.given &&
 			first >= p.from {
-			p.lost.copied(known{lsn: first, size: frameSize + len(rec)})
+			p.lost.addCopied(knownRecord{lsn: first, size: frameSize + len(rec)})
 			return rec, true
 		}
 	}
@@ -289,7 +289,7 @@ func (p *replay) damage(f *file, from, to LSN, why string, head []byte) {
 	p.add(&p.report.Damaged, f, int64(from-f.first), int64(to-from), why)
 	p.lost.miss(max(from, p.from), max(to, p.from))
 	if head != nil {
-		p.lost.copied(known{lsn: from, size: int(to - from), head: head})
+		p.lost.addCopied(knownRecord{lsn: from, size: int(to - from), head: head})
 	}
 }
 
@@ -298,7 +298,7 @@ func (p *replay) judge(i int, w *walk) error {
 	f := &p.files[i]
 	end, why := w.s.lsn, w.s.why
 	at := int64(end - f.first)
-	dropped, err := w.s.dropped()
+	dropped, err := w.s.droppedBytes()
 	if err != nil {
 		return fmt.Errorf("wal: replay %s: %w", p.in.o.path(f.first), err)
 	}

@@ -104,9 +104,9 @@ func (s *scanner) next(limit LSN) (f frame, ok bool, err error) {
 	return f, true, nil
 }
 
-// dropped reads the file to its end and returns the number of bytes from the
+// droppedBytes reads the file to its end and returns the number of bytes from the
 // clean end to the last one that is not zero.
-func (s *scanner) dropped() (int64, error) {
+func (s *scanner) droppedBytes() (int64, error) {
 	var pos, last int64
 	for {
 		for i := s.hi - 1; i >= s.lo; i-- {

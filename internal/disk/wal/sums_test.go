@@ -54,7 +54,7 @@ func TestChecksumsCoverEverything(t *testing.T) {
 func TestPositionsAreNotCut(t *testing.T) {
 	fs := vfs.NewMem()
 	l := open(t, fs, func(o *Options) { o.ID, o.MinLSN = [16]byte{1}, 1<<32+1000 })
-	want := add(t, l, numbered(3, 60)...)
+	want := add(t, l, numberedRecords(3, 60)...)
 	closeLog(t, l)
 	name := walFiles(t, fs)[0]
 	data := readFile(t, fs, name)
@@ -75,12 +75,12 @@ func TestPositionsAreNotCut(t *testing.T) {
 func FuzzCopies(f *testing.F) {
 	c := new(copies)
 	c.reset(1)
-	c.headed(100, []byte("head a"))
-	c.headed(101, []byte("head b"))
-	c.plain(40, 'x')
-	c.own(17)
-	c.headed(3000, []byte("a longer head than before"))
-	c.headed(3000, bytes.Repeat([]byte("h"), maxHead))
+	c.noteHeaded(100, []byte("head a"))
+	c.noteHeaded(101, []byte("head b"))
+	c.notePlain(40, 'x')
+	c.noteOwn(17)
+	c.noteHeaded(3000, []byte("a longer head than before"))
+	c.noteHeaded(3000, bytes.Repeat([]byte("h"), maxHead))
 	f.Add(c.list, uint64(1))
 	f.Fuzz(func(t *testing.T, list []byte, base uint64) {
 		at, again := LSN(base), new(copies)
@@ -92,7 +92,7 @@ func FuzzCopies(f *testing.F) {
 			head string
 		}
 		var first, second []told
-		eachCopy(list, at, func(k known) {
+		eachCopy(list, at, func(k knownRecord) {
 			first = append(first, told{k.lsn, k.size, k.own, string(k.head)})
 			if k.lsn != at || k.size <= frameSize || len(k.head) > maxHead {
 				t.Fatalf("%+v at %d", k, at)
@@ -100,14 +100,14 @@ func FuzzCopies(f *testing.F) {
 			at += LSN(k.size)
 			switch {
 			case k.own:
-				again.own(k.size)
+				again.noteOwn(k.size)
 			case len(k.head) == 0:
-				again.plain(k.size, 0)
+				again.notePlain(k.size, 0)
 			default:
-				again.headed(k.size, k.head)
+				again.noteHeaded(k.size, k.head)
 			}
 		})
-		eachCopy(again.list, LSN(base), func(k known) {
+		eachCopy(again.list, LSN(base), func(k knownRecord) {
 			second = append(second, told{k.lsn, k.size, k.own, string(k.head)})
 		})
 		if len(first) != len(second) {

@@ -21,8 +21,8 @@ func hook(fs vfs.FS, f func(op errorfs.Op) error) vfs.FS {
 func TestSyncWorksInEveryMode(t *testing.T) {
 	for _, m := range []SyncMode{Always, Interval, Off} {
 		fs := vfs.NewCrashableMem()
-		l := open(t, fs, mode(m), func(o *Options) { o.After = new(manual).after })
-		want := add(t, l, numbered(20, 60)...)
+		l := open(t, fs, mode(m), func(o *Options) { o.After = new(manual).newTimer })
+		want := add(t, l, numberedRecords(20, 60)...)
 		if err := l.Sync(); err != nil {
 			t.Fatalf("%v: %v", m, err)
 		}
@@ -60,19 +60,19 @@ func TestWaitDurableBeyondEnd(t *testing.T) {
 func TestIntervalWaitsForTick(t *testing.T) {
 	clock := new(manual)
 	l := open(t, vfs.NewMem(), func(o *Options) {
-		o.After, o.FileSize, o.Interval = clock.after, 1<<20, 2*time.Second
+		o.After, o.FileSize, o.Interval = clock.newTimer, 1<<20, 2*time.Second
 	})
 	for round := range 3 {
 		e := add(t, l, "a", "b")
-		eventually(t, "the tick is armed, and nobody waits", func() bool {
-			ticks, waits := clock.armed()
+		waitFor(t, "the tick is armed, and nobody waits", func() bool {
+			ticks, waits := clock.armedCounts()
 			return ticks == 1 && waits == 0
 		})
 		if l.durableLSN() > e[0].lsn {
 			t.Fatalf("round %d: an fsync came before its tick", round)
 		}
 		clock.fire()
-		eventually(t, "the tick is followed by an fsync", func() bool {
+		waitFor(t, "the tick is followed by an fsync", func() bool {
 			return l.durableLSN() == l.End()
 		})
 	}
@@ -86,7 +86,7 @@ func TestIntervalWaitsForTick(t *testing.T) {
 func TestIntervalHurriesForWaiters(t *testing.T) {
 	clock := new(manual)
 	l := open(t, vfs.NewMem(), func(o *Options) {
-		o.After, o.FileSize, o.Interval = clock.after, 1<<20, time.Hour
+		o.After, o.FileSize, o.Interval = clock.newTimer, 1<<20, time.Hour
 	})
 	before := l.Stats().Syncs
 	for round := range int64(3) {
@@ -99,11 +99,11 @@ func TestIntervalHurriesForWaiters(t *testing.T) {
 				}
 			})
 		}
-		eventually(t, "both wait, and one timer is armed", func() bool {
+		waitFor(t, "both wait, and one timer is armed", func() bool {
 			l.mu.Lock()
 			awaited := l.awaited
 			l.mu.Unlock()
-			_, waits := clock.armed()
+			_, waits := clock.armedCounts()
 			return awaited == e[1].lsn+1 && waits == 1
 		})
 		if l.durableLSN() > e[0].lsn {
@@ -150,7 +150,7 @@ func TestGroupCommit(t *testing.T) {
 		e := add(t, l, "next")[0]
 		wg.Go(func() { wait(e) })
 	}
-	eventually(t, "all wait", func() bool { return waiting.Load() == waiters+1 })
+	waitFor(t, "all wait", func() bool { return waiting.Load() == waiters+1 })
 	close(release)
 	wg.Wait()
 	if n := l.Stats().Syncs; n > 3 {
@@ -182,12 +182,12 @@ func TestAppendBlocksWhenFull(t *testing.T) {
 			appended.Add(1)
 		}
 	})
-	eventually(t, "an append waits for room", func() bool { return l.Stats().Stalls > 0 })
+	waitFor(t, "an append waits for room", func() bool { return l.Stats().Stalls > 0 })
 	if n, limit := appended.Load(), int64(2*l.o.BufferSize/(100+frameSize)); n > limit {
 		t.Errorf("%d records in two buffers of %d bytes, want at most %d", n, l.o.BufferSize, limit)
 	}
 	close(release)
-	eventually(t, "appends go on", func() bool { return appended.Load() > 200 })
+	waitFor(t, "appends go on", func() bool { return appended.Load() > 200 })
 	closeLog(t, l)
 	wg.Wait()
 }
@@ -209,13 +209,13 @@ func TestFailure(t *testing.T) {
 		l := open(t, fs, mode(Always), func(o *Options) {
 			o.OnFailure = func(err error) { failed <- err }
 		})
-		want := add(t, l, numbered(5, 60)...)
+		want := add(t, l, numberedRecords(5, 60)...)
 		if err := l.Sync(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		broken.Store(true)
 		// Enough for a new file; the appends may or may not see the failure.
-		for _, rec := range numbered(20, 60) {
+		for _, rec := range numberedRecords(20, 60) {
 			_, _ = l.Append([]byte(rec))
 		}
 		check := func(what string, err error) {
@@ -256,7 +256,7 @@ func TestFailure(t *testing.T) {
 func TestOpenNamesFailedIO(t *testing.T) {
 	mem := vfs.NewMem()
 	l := open(t, mem)
-	add(t, l, numbered(20, 60)...)
+	add(t, l, numberedRecords(20, 60)...)
 	closeLog(t, l)
 	for _, kind := range []errorfs.OpKind{errorfs.OpFileRead, errorfs.OpOpen, errorfs.OpFileSync,
 		errorfs.OpList, errorfs.OpMkdirAll} {

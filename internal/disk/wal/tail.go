@@ -37,12 +37,12 @@ func (t *tail) take(spare []byte) (buf []byte, first LSN) {
 	return buf, first
 }
 
-// unrepeated reports whether records wait to be repeated.
-func (t *tail) unrepeated() bool { return t.elder.records+t.young.records > 0 }
+// hasUnrepeated reports whether records wait to be repeated.
+func (t *tail) hasUnrepeated() bool { return t.elder.records+t.young.records > 0 }
 
-// plain appends a record without a head, the concatenation of parts. crc is that of its
+// appendPlain appends a record without a head, the concatenation of parts. crc is that of its
 // payload, of so many bytes. As for all records, there is room.
-func (t *tail) plain(size int, crc uint32, parts ...[]byte) LSN {
+func (t *tail) appendPlain(size int, crc uint32, parts ...[]byte) LSN {
 	t.begin()
 	lsn := t.end
 	t.put(uint32(size), crc, nil, parts...)
@@ -52,13 +52,13 @@ func (t *tail) plain(size int, crc uint32, parts ...[]byte) LSN {
 			first = parts[i][0]
 		}
 	}
-	t.young.plain(frameSize+size, first)
-	t.noted()
+	t.young.notePlain(frameSize+size, first)
+	t.afterAppend()
 	return lsn
 }
 
-// headed appends a record with a head. headCRC is that of the head, crc that of both.
-func (t *tail) headed(headCRC, crc uint32, head, body []byte) LSN {
+// appendHeaded appends a record with a head. headCRC is that of the head, crc that of both.
+func (t *tail) appendHeaded(headCRC, crc uint32, head, body []byte) LSN {
 	t.begin()
 	size := headFrame + len(head) + len(body)
 	lsn, word := t.end, uint32(size)|headedFlag
@@ -66,20 +66,20 @@ func (t *tail) headed(headCRC, crc uint32, head, body []byte) LSN {
 	prefix[0] = byte(len(head))
 	binary.LittleEndian.PutUint32(prefix[1:], t.sums.head(headCRC, word, lsn))
 	t.put(word, crc, prefix[:], head, body)
-	t.young.headed(frameSize+size, head)
-	t.noted()
+	t.young.noteHeaded(frameSize+size, head)
+	t.afterAppend()
 	return lsn
 }
 
-// twice appends a record, padding and the record again.
-func (t *tail) twice(rec []byte, crc uint32) LSN {
+// appendTwice appends a record, padding and the record again.
+func (t *tail) appendTwice(rec []byte, crc uint32) LSN {
 	t.begin()
 	lsn := t.end
 	t.put(uint32(len(rec)), crc, nil, rec)
-	t.young.plain(frameSize+len(rec), rec[0])
+	t.young.notePlain(frameSize+len(rec), rec[0])
 	t.pad(t.end)
 	t.putOwn(binary.AppendUvarint([]byte{ownTwin}, uint64(t.end-lsn)), rec)
-	t.noted()
+	t.afterAppend()
 	return lsn
 }
 
@@ -110,7 +110,7 @@ func (t *tail) putOwn(payload ...[]byte) {
 		t.buf = append(t.buf, p...)
 	}
 	t.grow(frameSize + size)
-	t.young.own(frameSize + size)
+	t.young.noteOwn(frameSize + size)
 }
 
 // grow moves the end of the log behind what was put into the buffer.
@@ -131,7 +131,7 @@ func (t *tail) beginBuffer() {
 	t.buf = t.buf[:markSize]
 	clear(t.buf)
 	t.grow(markSize)
-	t.young.own(markSize)
+	t.young.noteOwn(markSize)
 }
 
 var zeros [copyDistance]byte
@@ -156,9 +156,9 @@ func (t *tail) putCopies(c *copies) {
 	t.putOwn(head, c.list)
 }
 
-// noted is called with every record that was appended. What was noted copySpan ago,
+// afterAppend is called with every record that was appended. What was noted copySpan ago,
 // which is more than copyDistance, is repeated.
-func (t *tail) noted() {
+func (t *tail) afterAppend() {
 	if t.end-t.young.base >= copySpan {
 		t.repeatElder()
 	}
@@ -172,7 +172,7 @@ func (t *tail) repeatElder() {
 
 // repeat repeats all that was not repeated yet.
 func (t *tail) repeat() {
-	if !t.unrepeated() {
+	if !t.hasUnrepeated() {
 		return
 	}
 	t.begin()

@@ -23,7 +23,7 @@ const (
 type walk struct {
 	f     *file
 	file  vfs.File
-	ahead *ahead // reads it, or nil
+	ahead *readAhead // reads it, or nil
 	sums  *sums
 	s     *scanner
 	sure  LSN // all below was durable: what is bad there is damage
@@ -36,14 +36,14 @@ type walk struct {
 
 // newWalk begins at the first record. buf is used as the buffer. Where the file is
 // read ahead, the caller stops that before it closes the file.
-func newWalk(f *file, sums *sums, r vfs.File, ahead *ahead, buf []byte,
+func newWalk(f *file, sums *sums, r vfs.File, ahead *readAhead, buf []byte,
 	skipped func(from, to LSN, why string, head []byte)) *walk {
 	w := &walk{f: f, file: r, ahead: ahead, sums: sums, sure: f.sure, skipped: skipped}
-	w.from(f.first, buf)
+	w.startAt(f.first, buf)
 	return w
 }
 
-func (w *walk) from(lsn LSN, buf []byte) {
+func (w *walk) startAt(lsn LSN, buf []byte) {
 	at := headerSize + int64(lsn-w.f.first)
 	left := max(0, w.f.size-at)
 	src := io.Reader(io.NewSectionReader(w.file, at, left))
@@ -65,12 +65,12 @@ func (w *walk) next() (f frame, ok bool, err error) {
 			return f, false, err
 		}
 		lsn, why := w.s.lsn, w.s.why
-		to, head, err := w.behind()
+		to, head, err := w.resumeAfter()
 		if err != nil || to == 0 {
 			return f, false, err
 		}
 		w.skipped(lsn, to, why, head)
-		w.from(to, w.s.buf)
+		w.startAt(to, w.s.buf)
 	}
 }
 
@@ -125,10 +125,10 @@ func (w *walk) windows(overlap int64, fn func(src []byte, first LSN) (done bool)
 	return nil
 }
 
-// behind returns where the records go on behind the bad place at which the scanner
+// resumeAfter returns where the records go on behind the bad place at which the scanner
 // stands, or 0, and the head of the record at that place, where it is whole. The
 // checksums of records and heads cover the position, so that no chance makes one.
-func (w *walk) behind() (to LSN, head []byte, err error) {
+func (w *walk) resumeAfter() (to LSN, head []byte, err error) {
 	at := headerSize + int64(w.s.lsn-w.f.first)
 	var mem [frameSize + headFrame + maxHead]byte
 	n, err := w.file.ReadAt(mem[:], at)

@@ -123,7 +123,7 @@ func (l *Log) take(due, rested bool) work {
 		w.sync = w.sync || l.o.Sync == Always
 	}
 	w.lingers = len(w.buf) == 0 && len(l.tail.buf) > 0
-	w.rests = len(l.tail.buf) == 0 && (!w.unsynced || l.o.Sync == Off) && l.tail.unrepeated()
+	w.rests = len(l.tail.buf) == 0 && (!w.unsynced || l.o.Sync == Off) && l.tail.hasUnrepeated()
 	w.exit = l.closing && len(w.buf) == 0 && !w.sync
 	return w
 }
@@ -207,7 +207,7 @@ func (l *Log) sync(upTo LSN) error {
 	}
 	took := l.o.Now().Sub(begin)
 	// Before anybody is told: a bad place below is damage.
-	if err := l.out.writeLast(&last{head: l.out.newest, durable: upTo}, false); err != nil {
+	if err := l.out.writeLast(&fileState{head: l.out.newest, durable: upTo}, false); err != nil {
 		return err
 	}
 	l.durable.Store(uint64(upTo))

@@ -10,8 +10,8 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// Lost is what damage took from a merge: it must never make older data look current.
-type Lost struct {
+// MergeLosses is what damage took from a merge: it must never make older data look current.
+type MergeLosses struct {
 	// Holes are those that the merge found, at the positions of their sources: what
 	// lies below them is not in the output, and is to be hidden wherever else it is.
 	Holes []hole.Hole
@@ -22,8 +22,8 @@ type Lost struct {
 	Hidden map[uint64]uint64
 }
 
-// at is the position of a source.
-func (s *Source) at() hole.Position {
+// position is the position of a source.
+func (s *Source) position() hole.Position {
 	return hole.Position{Generation: s.Generation, Window: s.Window}
 }
 
@@ -31,7 +31,7 @@ func (s *Source) at() hole.Position {
 func (c *cursor) losePart(parts []hole.Mark) {
 	for _, part := range parts {
 		part.First, part.Past = max(part.First, c.first), min(part.Past, c.past)
-		c.parts = append(c.parts, c.src.Marks.Within(part)...)
+		c.parts = append(c.parts, c.src.Marks.Clip(part)...)
 	}
 }
 
@@ -42,9 +42,9 @@ func (c *cursor) misses(p hole.Prefix, number int64) bool {
 	})
 }
 
-// touched reports whether damage hides anything of the chunk that the cursors stand
+// isDamaged reports whether damage hides anything of the chunk that the cursors stand
 // at, and looks up the holes that are known of it.
-func (m *Merger) touched(same []*cursor) bool {
+func (m *Merger) isDamaged(same []*cursor) bool {
 	it := &same[0].item
 	p, start := hole.PrefixOf(it.hash), it.number*chunk.Slots
 	m.spans = m.Holes.Spans(m.spans[:0], p, start, start+chunk.Slots)
@@ -65,7 +65,7 @@ func (m *Merger) layOver(same []*cursor) []byte {
 	clear(m.words[:])
 	var below []*cursor // whose points have been laid
 	for _, c := range m.cursors {
-		for len(m.spans) > 0 && m.spans[0].At.Compare(c.src.at()) <= 0 {
+		for len(m.spans) > 0 && m.spans[0].At.Compare(c.src.position()) <= 0 {
 			m.hide(below, it, &m.spans[0])
 			m.spans = m.spans[1:]
 		}
@@ -104,7 +104,7 @@ func (m *Merger) decode(c *cursor) bool {
 		return false
 	}
 	if err := chunk.DecodeRange(m.layer[:], c.item.data, 0); err != nil {
-		c.spoilt(err)
+		c.noteUndecodable(err)
 		return false
 	}
 	return true
@@ -155,7 +155,8 @@ func (m *Merger) lose(c *cursor, it item, below []*cursor, marked, single bool) 
 		if single {
 			p := hole.PrefixOf(it.hash)
 			part := hole.Mark{Bucket: c.bucket, First: it.number, Past: it.number + 1, Low: p, High: p}
-			m.Lost.Holes = append(m.Lost.Holes, part.Lost(chunk.Slots, c.src.at(), hole.Block, c.seq))
+			m.Lost.Holes = append(m.Lost.Holes, part.LossHole(chunk.Slots, c.src.position(), hole.Block,
+				c.seq))
 		}
 	}
 }
@@ -183,7 +184,8 @@ func (m *Merger) loseTimestamps(c *cursor, it item) {
 func (m *Merger) loseParts() {
 	for _, c := range m.cursors {
 		for i := range c.parts {
-			m.Lost.Holes = append(m.Lost.Holes, c.parts[i].Lost(chunk.Slots, c.src.at(), hole.Index, c.seq))
+			m.Lost.Holes = append(m.Lost.Holes, c.parts[i].LossHole(chunk.Slots, c.src.position(),
+				hole.Index, c.seq))
 		}
 	}
 	m.Lost.Holes = hole.Join(m.Lost.Holes)

@@ -80,9 +80,9 @@ func TestMergesUnderHoles(t *testing.T) {
 				continue
 			}
 			used[at] = true
-			p, form := randomPoints(r, &value), whole
+			p, form := randomPoints(r, &value), encodeWhole
 			if r.IntN(3) == 0 {
-				form = listed
+				form = encodeListed
 			}
 			held = append(held, p)
 			sources = append(sources, Source{Seq: uint64(n + 1), Generation: at.Generation,
@@ -134,7 +134,7 @@ func checkPile(t *rapid.T, m *Merger, sources []Source, held []points, holes []h
 		for slot := range int64(3 * chunk.Slots) {
 			var layers []layer
 			for i := range sources {
-				layers = append(layers, layer{at: sources[i].at(), word: held[i][[2]int64{series, slot}]})
+				layers = append(layers, layer{at: sources[i].position(), word: held[i][[2]int64{series, slot}]})
 			}
 			for _, h := range holes {
 				if h.Low == hole.PrefixOf(hash(series)) && h.From <= slot && slot < h.Past {
@@ -165,7 +165,7 @@ func checkPile(t *rapid.T, m *Merger, sources []Source, held []points, holes []h
 }
 
 // junk is a chunk that no encoder makes.
-func junk(words []uint64) []byte { return append(whole(words), 0x5a) }
+func junk(words []uint64) []byte { return append(encodeWhole(words), 0x5a) }
 
 // TestAChunkThatDoesNotDecodeInAMerge: where it was marked, nothing that lies below it is in
 // the output, and a hole at its position says so; else it is a gap over what lies below.
@@ -182,10 +182,10 @@ func TestAChunkThatDoesNotDecodeInAMerge(t *testing.T) {
 		}
 		marked := r.Int64N(testSeries)
 		p := hole.PrefixOf(hash(marked))
-		marks := hole.Of([]hole.Mark{{Bucket: 1, First: 1, Past: 3, Low: p, High: p}})
+		marks := hole.MarksOf([]hole.Mark{{Bucket: 1, First: 1, Past: 3, Low: p, High: p}})
 		sources := []Source{
 			{Seq: 2, Generation: 2, Reader: writeSegment(t, vfs.NewMem(), "new", newer, junk), Marks: marks},
-			{Seq: 1, Generation: 1, Reader: writeSegment(t, vfs.NewMem(), "old", older, whole)},
+			{Seq: 1, Generation: 1, Reader: writeSegment(t, vfs.NewMem(), "old", older, encodeWhole)},
 		}
 		defer func() { _, _ = sources[0].Reader.Close(), sources[1].Reader.Close() }()
 		var m Merger

@@ -38,7 +38,7 @@ type Merger struct {
 	// Holes are those that are known of the bucket to be merged.
 	Holes *hole.Set
 	// Lost is what the last merge lost.
-	Lost Lost
+	Lost MergeLosses
 
 	cursors  []*cursor // of all sources, oldest first
 	spans    []hole.Span
@@ -98,10 +98,10 @@ type cursor struct {
 // maxBad bounds the names of chunks that do not decode, a source.
 const maxBad = 16
 
-// spoilt notes that the cursor's chunk does not decode.
-func (c *cursor) spoilt(cause error) {
+// noteUndecodable notes that the cursor's chunk does not decode.
+func (c *cursor) noteUndecodable(cause error) {
 	if len(c.bad) < maxBad {
-		c.bad = append(c.bad, c.reader.Undecodable(c.item.hash, c.item.number, cause))
+		c.bad = append(c.bad, c.reader.UndecodableError(c.item.hash, c.item.number, cause))
 	}
 }
 
@@ -150,9 +150,9 @@ func newCursor(src Source, bucket uint64, first, past int64) *cursor {
 func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, sources []Source,
 	emit Emit) (damaged map[uint64]error, err error) {
 	sources = slices.Clone(sources)
-	slices.SortFunc(sources, func(a, b Source) int { return a.at().Compare(b.at()) })
+	slices.SortFunc(sources, func(a, b Source) int { return a.position().Compare(b.position()) })
 	cursors := make([]*cursor, len(sources))
-	m.cursors, m.Lost = cursors, Lost{}
+	m.cursors, m.Lost = cursors, MergeLosses{}
 	for i, src := range sources {
 		cursors[i] = newCursor(src, bucket, first, past)
 		defer cursors[i].stop()
@@ -166,7 +166,7 @@ func (m *Merger) Merge(ctx context.Context, bucket uint64, first, past int64, so
 			m.loseParts()
 			return damages(cursors)
 		}
-		if err := m.one(same, emit); err != nil {
+		if err := m.emitChunk(same, emit); err != nil {
 			return nil, err
 		}
 		for _, c := range same {
@@ -194,16 +194,16 @@ func lowest(dst []*cursor, cursors []*cursor) []*cursor {
 	return dst
 }
 
-// one emits the chunk that all of the cursors hold. What does not decode is
+// emitChunk emits the chunk that all of the cursors hold. What does not decode is
 // noted and left out, and so is what it, or something else that is lost, hides. One
 // that is copied is decoded for its digest.
-func (m *Merger) one(same []*cursor, emit Emit) error {
+func (m *Merger) emitChunk(same []*cursor, emit Emit) error {
 	it := &same[0].item
 	c := &m.chunk
 	c.Hash, c.Number, c.Data = it.hash, it.number, it.data
 	laid := true
 	switch {
-	case m.touched(same):
+	case m.isDamaged(same):
 		c.Data = m.layOver(same)
 	case len(same) > 1 || !same[0].src.Window:
 		c.Data = m.lay(same)
@@ -256,7 +256,7 @@ func (m *Merger) lay(same []*cursor) []byte {
 // lay lays the set slots of a newer layer over words.
 func lay(words, layer *[chunk.Slots]uint64) {
 	for i, w := range layer {
-		words[i] = point.Over(w, words[i])
+		words[i] = point.Overwrite(w, words[i])
 	}
 }
 

@@ -27,8 +27,8 @@ type points map[[2]int64]uint64
 // encode is how a chunk of a segment is written.
 type encode func(words []uint64) []byte
 
-// whole encodes a chunk as the head does when it has all of it.
-func whole(words []uint64) []byte {
+// encodeWhole encodes a chunk as the head does when it has all of it.
+func encodeWhole(words []uint64) []byte {
 	var enc chunk.Encoder
 	return enc.Append(nil, 0, words)
 }
@@ -39,8 +39,8 @@ func dense(words []uint64) []byte {
 	return enc.AppendDense(nil, 0, words)
 }
 
-// listed encodes a chunk as a list of pieces where that is possible.
-func listed(words []uint64) []byte {
+// encodeListed encodes a chunk as a list of pieces where that is possible.
+func encodeListed(words []uint64) []byte {
 	var enc chunk.Encoder
 	var pieces [][]byte
 	for at := 0; at < len(words); at += chunk.Lane {
@@ -51,7 +51,7 @@ func listed(words []uint64) []byte {
 	if data, _, err := chunk.AppendMultiPart(nil, pieces); err == nil {
 		return data
 	}
-	return whole(words)
+	return encodeWhole(words)
 }
 
 // writeSegment makes a segment of points, chunk by chunk.
@@ -94,9 +94,9 @@ func hash(series int64) segment.Hash {
 	return h
 }
 
-// merged returns the merge of sources as one run of bytes, with the file of a
+// runMerge returns the merge of sources as one run of bytes, with the file of a
 // window that it makes, and its points.
-func merged(t *rapid.T, sources []Source, window Range, first, past int64) (encoded []byte,
+func runMerge(t *rapid.T, sources []Source, window Range, first, past int64) (encoded []byte,
 	p points) {
 	t.Helper()
 	var m Merger
@@ -237,7 +237,7 @@ func (p points) header(series, from, slots int64) (h chunk.Header) {
 func TestMergeDependsOnThePointsOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
-		forms := []encode{whole, listed}
+		forms := []encode{encodeWhole, encodeListed}
 		fs := vfs.NewMem()
 		truth := make(points)
 		parts := make([]points, rapid.IntRange(1, 6).Draw(t, "segments"))
@@ -258,7 +258,7 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		}
 		for _, p := range parts {
 			for at, w := range p {
-				truth[at] = point.Over(w, truth[at])
+				truth[at] = point.Overwrite(w, truth[at])
 			}
 		}
 		var sources []Source
@@ -276,10 +276,10 @@ func TestMergeDependsOnThePointsOnly(t *testing.T) {
 		r.Shuffle(len(sources), func(i, j int) { sources[i], sources[j] = sources[j], sources[i] })
 		first, past := r.Int64N(3), 1+r.Int64N(4)
 		window := Range{Bucket: 1, Past: rapid.SampledFrom([]int64{Small, Large}).Draw(t, "window")}
-		got, gotPoints := merged(t, sources, window, first, past)
-		one := writeSegment(t, fs, "truth.seg", truth, whole)
+		got, gotPoints := runMerge(t, sources, window, first, past)
+		one := writeSegment(t, fs, "truth.seg", truth, encodeWhole)
 		defer func() { _ = one.Close() }()
-		want, _ := merged(t, []Source{{Reader: one}}, window, first, past)
+		want, _ := runMerge(t, []Source{{Reader: one}}, window, first, past)
 		if !bytes.Equal(got, want) {
 			t.Fatalf("%d segments merge to %d bytes, one to %d", len(parts), len(got), len(want))
 		}
@@ -332,9 +332,9 @@ func TestMergeEncodesALoneMultiPartChunk(t *testing.T) {
 			p[[2]int64{0, slot}] = point.FromInt(rapid.Int64Range(0, 9).Draw(t, "value"))
 		}
 		var got [2][]byte
-		for i, form := range []encode{whole, listed} {
+		for i, form := range []encode{encodeWhole, encodeListed} {
 			r := writeSegment(t, fs, fmt.Sprintf("%d.seg", i), p, form)
-			got[i], _ = merged(t, []Source{{Reader: r}}, Range{Bucket: 1, Past: Small}, 0, 4)
+			got[i], _ = runMerge(t, []Source{{Reader: r}}, Range{Bucket: 1, Past: Small}, 0, 4)
 			if err := r.Close(); err != nil {
 				t.Fatal(err)
 			}

@@ -188,7 +188,7 @@ func (p *planner) place() {
 
 func (p *planner) placeWindow(s manifest.Segment, r Range) {
 	b, ok := p.buckets[r.Bucket]
-	if !ok || r.Past <= b.ExpiredBefore || p.covered(r, s.Generation) {
+	if !ok || r.Past <= b.ExpiredBefore || p.isCovered(r, s.Generation) {
 		return
 	}
 	if w, ok := p.window(r); ok {
@@ -209,9 +209,9 @@ func (p *planner) placeWindow(s manifest.Segment, r Range) {
 	}
 }
 
-// covered reports whether a window already holds what a segment of the given
+// isCovered reports whether a window already holds what a segment of the given
 // generation says of the range.
-func (p *planner) covered(r Range, generation uint64) bool {
+func (p *planner) isCovered(r Range, generation uint64) bool {
 	for _, s := range p.windows[r.Bucket] {
 		if s.Generation >= generation && holds(s, r) {
 			return true
@@ -297,14 +297,14 @@ func (p *planner) finish() {
 		if p.taken[s.Seq] {
 			p.plan.OverlayGeneration = max(p.plan.OverlayGeneration, s.Generation)
 		}
-		if p.taken[s.Seq] || p.done(s) {
+		if p.taken[s.Seq] || p.isDone(s) {
 			p.plan.Remove = append(p.plan.Remove, s.Seq)
 		}
 	}
 }
 
-// done reports whether nothing in a window or an overlay will be needed.
-func (p *planner) done(s manifest.Segment) bool {
+// isDone reports whether nothing in a window or an overlay will be needed.
+func (p *planner) isDone(s manifest.Segment) bool {
 	if s.Kind == manifest.Flush || len(s.Ranges) == 0 {
 		// Flushes go in the order of their generations; an overlay without
 		// chunks was written for the names in it.
@@ -318,7 +318,7 @@ func (p *planner) done(s manifest.Segment) bool {
 		for first := floor(r.First, Small); first < r.Past; first += Small {
 			w := Range{Bucket: r.Bucket, First: first, Past: first + Small}
 			written := p.jobs[w] || p.jobs[large(w)]
-			if !written && (s.Kind == manifest.Window || !p.covered(w, s.Generation)) {
+			if !written && (s.Kind == manifest.Window || !p.isCovered(w, s.Generation)) {
 				return false
 			}
 		}

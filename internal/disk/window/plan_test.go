@@ -71,7 +71,7 @@ func (m *model) view(only func(s manifest.Segment) bool) map[place]uint64 {
 	return out
 }
 
-func within(content map[place]uint64, r Range) map[place]uint64 {
+func contentWithin(content map[place]uint64, r Range) map[place]uint64 {
 	out := make(map[place]uint64)
 	for p, v := range content {
 		if p.bucket == r.Bucket && p.number >= r.First && p.number < r.Past {
@@ -81,11 +81,11 @@ func within(content map[place]uint64, r Range) map[place]uint64 {
 	return out
 }
 
-func (m *model) late(seq uint64, r Range) int64 {
+func (m *model) lateOf(seq uint64, r Range) int64 {
 	if m.tolerant {
 		return 0
 	}
-	return int64(len(within(m.content[seq], r)))
+	return int64(len(contentWithin(m.content[seq], r)))
 }
 
 // purge returns the segments to be rewritten.
@@ -103,7 +103,7 @@ func (m *model) purge() map[uint64]bool {
 func (m *model) run(t fataler) Plan {
 	t.Helper()
 	purge := m.purge()
-	p := Make(m.segments, m.buckets, m.late, purge)
+	p := Make(m.segments, m.buckets, m.lateOf, purge)
 	for _, s := range m.segments {
 		if len(s.Ranges) > 0 && purge[s.Seq] && !slices.Contains(p.Remove, s.Seq) {
 			t.Fatalf("segment %d of kind %d is to be rewritten, and stays", s.Seq, s.Kind)
@@ -119,12 +119,12 @@ func (m *model) run(t fataler) Plan {
 	var outputs []output
 	for _, w := range p.Windows {
 		outputs = append(outputs,
-			output{manifest.Window, p.Generation, []Range{w}, within(m.view(all), w)})
+			output{manifest.Window, p.Generation, []Range{w}, contentWithin(m.view(all), w)})
 	}
 	if len(p.Overlay) > 0 {
 		content := make(map[place]uint64)
 		for _, part := range p.Overlay {
-			maps.Copy(content, within(m.view(func(s manifest.Segment) bool {
+			maps.Copy(content, contentWithin(m.view(func(s manifest.Segment) bool {
 				return slices.Contains(part.From, s.Seq)
 			}), part.Range))
 		}

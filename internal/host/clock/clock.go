@@ -28,8 +28,8 @@ func New(now func() time.Time) *Clock {
 // Unix returns the wall clock in nanoseconds since 1970. It may be set back.
 func (c *Clock) Unix() int64 { return c.unix.Load() }
 
-// Steady returns nanoseconds that never step back: for ages.
-func (c *Clock) Steady() int64 { return c.steady.Load() }
+// Monotonic returns nanoseconds that never step back: for ages.
+func (c *Clock) Monotonic() int64 { return c.steady.Load() }
 
 // Advance moves both to the time it is. A wall clock that is set back must not keep
 // blocks open, nor flushes away, until it has caught up with itself. Two calls at a time

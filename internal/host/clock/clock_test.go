@@ -12,15 +12,16 @@ import (
 func TestAClockThatIsSetBack(t *testing.T) {
 	now := int64(1000)
 	c := New(func() time.Time { return time.Unix(0, now) })
-	if c.Unix() != 1000 || c.Steady() != 1000 {
-		t.Fatalf("a new clock is at %d and %d", c.Unix(), c.Steady())
+	if c.Unix() != 1000 || c.Monotonic() != 1000 {
+		t.Fatalf("a new clock is at %d and %d", c.Unix(), c.Monotonic())
 	}
 	for _, step := range []struct{ now, steady int64 }{{1500, 1500}, {200, 1500}, {200, 1500},
 		{300, 1600}, {1700, 3000}} {
 		now = step.now
 		c.Advance()
-		if c.Unix() != step.now || c.Steady() != step.steady {
-			t.Errorf("at %d the clocks are %d and %d, want %d", step.now, c.Unix(), c.Steady(), step.steady)
+		if c.Unix() != step.now || c.Monotonic() != step.steady {
+			t.Errorf("at %d the clocks are %d and %d, want %d", step.now, c.Unix(), c.Monotonic(),
+				step.steady)
 		}
 	}
 }
@@ -44,7 +45,7 @@ func TestAdvancesBesideEachOther(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if c.Unix() != begin+4000 || c.Steady() != begin+4000 {
-		t.Errorf("after 4000 steps from %d the clocks are %d and %d", begin, c.Unix(), c.Steady())
+	if c.Unix() != begin+4000 || c.Monotonic() != begin+4000 {
+		t.Errorf("after 4000 steps from %d the clocks are %d and %d", begin, c.Unix(), c.Monotonic())
 	}
 }

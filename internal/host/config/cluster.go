@@ -56,8 +56,8 @@ func (s Secret) String() string {
 // Reveal returns the text.
 func (s Secret) Reveal() string { return s.text }
 
-// On reports whether the node takes part in a cluster.
-func (c *Cluster) On() bool { return c.Listen != "" }
+// IsEnabled reports whether the node takes part in a cluster.
+func (c *Cluster) IsEnabled() bool { return c.Listen != "" }
 
 // defaultCopies is n of a cluster that is told none: a node may be lost while another is repaired.
 const defaultCopies = 3
@@ -67,7 +67,7 @@ func (c *Cluster) FirstCopies() int {
 	switch {
 	case c.Copies > 0:
 		return c.Copies
-	case c.On():
+	case c.IsEnabled():
 		return defaultCopies
 	}
 	return 1
@@ -174,7 +174,7 @@ func (c *Cluster) clashes() (out []clash) {
 		out = append(out, clash{key, fmt.Sprintf(format, args...)})
 	}
 	n := c.FirstCopies()
-	if !c.On() {
+	if !c.IsEnabled() {
 		for _, q := range []struct {
 			name  string
 			value int

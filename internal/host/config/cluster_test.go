@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func built(t *testing.T, settings ...string) *Cluster {
+func buildCluster(t *testing.T, settings ...string) *Cluster {
 	t.Helper()
 	var list []Setting
 	for _, text := range settings {
@@ -26,17 +26,18 @@ func built(t *testing.T, settings ...string) *Cluster {
 }
 
 func TestAddressesOfACluster(t *testing.T) {
-	c := built(t, "cluster.listen=10.0.0.1:8599", "cluster.join=ddb2, 10.0.0.3:9000,[fd00::2],fd00::3")
+	c := buildCluster(t, "cluster.listen=10.0.0.1:8599",
+		"cluster.join=ddb2, 10.0.0.3:9000,[fd00::2],fd00::3")
 	if got := c.GossipAddr(); got != "10.0.0.1:8600" {
 		t.Error(got)
 	}
 	if got := fmt.Sprint(c.Seeds()); got != "[ddb2:8600 10.0.0.3:9000 [fd00::2]:8600 [fd00::3]:8600]" {
 		t.Error(got)
 	}
-	if got := built(t, "cluster.listen=127.0.0.1:0").GossipAddr(); got != "127.0.0.1:0" {
+	if got := buildCluster(t, "cluster.listen=127.0.0.1:0").GossipAddr(); got != "127.0.0.1:0" {
 		t.Error(got)
 	}
-	if got := built(t, "cluster.listen=127.0.0.1:1",
+	if got := buildCluster(t, "cluster.listen=127.0.0.1:1",
 		"cluster.gossip=127.0.0.1:7").GossipAddr(); got != "127.0.0.1:7" {
 		t.Error(got)
 	}
@@ -44,8 +45,8 @@ func TestAddressesOfACluster(t *testing.T) {
 
 // TestQuorumsMeet: a read with the defaults meets every write, however many members there are.
 func TestQuorumsMeet(t *testing.T) {
-	c := built(t, "cluster.listen=127.0.0.1:1")
-	if c.FirstCopies() != 3 || built(t).FirstCopies() != 1 {
+	c := buildCluster(t, "cluster.listen=127.0.0.1:1")
+	if c.FirstCopies() != 3 || buildCluster(t).FirstCopies() != 1 {
 		t.Errorf("n is %d", c.FirstCopies())
 	}
 	for n := 1; n <= 15; n++ {
@@ -56,17 +57,18 @@ func TestQuorumsMeet(t *testing.T) {
 			}
 		}
 	}
-	if r, w := built(t, "cluster.listen=127.0.0.1:1", "w=1", "r=3").Quorums(3, 1); r != 3 || w != 1 {
+	if r, w := buildCluster(t, "cluster.listen=127.0.0.1:1", "w=1", "r=3").Quorums(3, 1); r != 3 ||
+		w != 1 {
 		t.Errorf("r = %d, w = %d, not what was asked for", r, w)
 	}
 }
 
 func TestTLSFiles(t *testing.T) {
-	ca, cert, key := built(t, "cluster.tls_dir=/tls", "cluster.tls_key=/run/key").TLS("ddb@1")
+	ca, cert, key := buildCluster(t, "cluster.tls_dir=/tls", "cluster.tls_key=/run/key").TLS("ddb@1")
 	if ca != "/tls/ca.crt" || cert != "/tls/ddb@1.crt" || key != "/run/key" {
 		t.Error(ca, cert, key)
 	}
-	if ca, cert, key = built(t).TLS("ddb@1"); ca+cert+key != "" {
+	if ca, cert, key = buildCluster(t).TLS("ddb@1"); ca+cert+key != "" {
 		t.Error(ca, cert, key)
 	}
 }
@@ -82,7 +84,7 @@ func TestCookieOfAFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := built(t, "distributed_cookie_file="+path)
+	c := buildCluster(t, "distributed_cookie_file="+path)
 	if _, err := c.ReadCookie(); err == nil {
 		t.Error("a missing file is a cookie")
 	}

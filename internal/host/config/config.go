@@ -242,7 +242,7 @@ func (c Config) Entries() []Entry {
 }
 
 func unknownKey(name string) string {
-	if known := nearest(name); len(known) > 0 {
+	if known := nearestKeys(name); len(known) > 0 {
 		return "unknown key" + suggest.Hint(known)
 	}
 	return "unknown key; ddb config show --all lists those that there are"

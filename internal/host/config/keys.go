@@ -24,7 +24,7 @@ type key struct {
 }
 
 // inert reports whether the key changes nothing with what the others say.
-func (k *key) inert(c *Config) bool { return k.cluster && !c.Cluster.On() }
+func (k *key) inert(c *Config) bool { return k.cluster && !c.Cluster.IsEnabled() }
 
 // Limits that more than one row or message needs.
 const (
@@ -50,7 +50,7 @@ var keys = slices.Concat(nodeKeys, clusterKeys)
 // nodeKeys are those of keys that every node has.
 var nodeKeys = []key{
 	textKey("data_dir", "data", "directory of everything the node keeps; created when missing",
-		func(c *Config) *string { return &c.DataDir }).called("platform_data_dir"),
+		func(c *Config) *string { return &c.DataDir }).withOldName("platform_data_dir"),
 	textKey("nodename", "dalmatinerdb@127.0.0.1",
 		"this node's name: the first part of its self-metrics",
 		func(c *Config) *string { return &c.Node }),

@@ -14,8 +14,8 @@ import (
 
 func formatInt(n int64) string { return strconv.FormatInt(n, 10) }
 
-// called adds the original's name for the same thing.
-func (k key) called(old string) key {
+// withOldName adds the original's name for the same thing.
+func (k key) withOldName(old string) key {
 	k.old = old
 	return k
 }

@@ -32,9 +32,9 @@ func replacement(name string) (instead string, ok bool) {
 	return "", false
 }
 
-// nearest returns the known keys near to name.
-func nearest(name string) []string {
-	near := suggest.To(name)
+// nearestKeys returns the known keys near to name.
+func nearestKeys(name string) []string {
+	near := suggest.NewCollector(name)
 	for i := range keys {
 		near.Add(keys[i].name)
 		if keys[i].old != "" {

@@ -48,7 +48,7 @@ func New(logger *slog.Logger, now func() time.Time) *Logger {
 // it. args are those of slog; it is true when the line was written.
 func (l *Logger) Log(level slog.Level, about, msg string, args ...any) bool {
 	l.mu.Lock()
-	c := l.of(about)
+	c := l.causeOf(about)
 	now := l.now()
 	// A clock that was set back does not silence the log.
 	if since := now.Sub(c.logged); since >= 0 && since < every {
@@ -67,8 +67,8 @@ func (l *Logger) Log(level slog.Level, about, msg string, args ...any) bool {
 	return true
 }
 
-// of returns the state of a cause. The lock is held.
-func (l *Logger) of(about string) *cause {
+// causeOf returns the state of a cause. The lock is held.
+func (l *Logger) causeOf(about string) *cause {
 	c := l.causes[about]
 	if c == nil && len(l.causes) >= maxCauses {
 		about = otherCause

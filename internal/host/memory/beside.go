@@ -8,18 +8,18 @@ import (
 // leaseKey is the key of the lease that a context carries.
 type leaseKey struct{}
 
-// With returns a context for work whose results the client of the lease reads as they come. What
-// LeaseFor lends with it is awaited with this lease. The work must be done by the goroutine that
-// uses the lease.
-func (l *Lease) With(ctx context.Context) context.Context {
+// WithContext returns a context for work whose results the client of the lease reads as they come.
+// What LeaseFor lends with it is awaited with this lease. The work must be done by the goroutine
+// that uses the lease.
+func (l *Lease) WithContext(ctx context.Context) context.Context {
 	if l == nil {
 		return ctx
 	}
 	return context.WithValue(ctx, leaseKey{}, l)
 }
 
-// LeaseFor is Lease for work of a context of With. Until its Release, the lease is awaited while
-// that of the context is: a client that stands still holds back nobody in this pool either.
+// LeaseFor is Lease for work of a context of WithContext. Until its Release, the lease is awaited
+// while that of the context is: a client that stands still holds back nobody in this pool either.
 func (p *Leases) LeaseFor(ctx context.Context) *Lease {
 	l := p.Lease()
 	if of, ok := ctx.Value(leaseKey{}).(*Lease); ok && l != nil {

@@ -100,19 +100,19 @@ type Lease struct {
 	listed bool
 
 	// While a client is awaited; under the pool's lock.
-	cut   func(why Cut)
+	cut   func(why CutReason)
 	cutAt time.Time // zero for one that is not cut off
 
 	waits *waiter // while it waits for more; under the pool's lock
 }
 
-// Cut is why a client was cut off.
-type Cut string
+// CutReason is why a client was cut off.
+type CutReason string
 
 // The reasons.
 const (
-	CutStalled  Cut = "stalled"  // no progress for the time that its pool gives it
-	CutPressure Cut = "pressure" // memory is short, and it made the least progress
+	CutStalled  CutReason = "stalled"  // no progress for the time that its pool gives it
+	CutPressure CutReason = "pressure" // memory is short, and it made the least progress
 )
 
 // Lease returns an empty lease. Release must be called. A nil pool grants
@@ -201,7 +201,8 @@ func (l *Lease) lacks(n int64) *Refusal {
 	case need > p.o.Limit:
 		return &Refusal{Pool: p.o.Name, Need: need, Limit: p.o.Limit, TooLarge: true}
 	case need > p.o.Small && p.b.Level() >= NoQueries:
-		return &Refusal{Pool: p.o.Name, Need: need, Used: p.b.Used(), Limit: p.b.limit, OfPressure: true}
+		return &Refusal{Pool: p.o.Name, Need: need, Used: p.b.UsedBytes(), Limit: p.b.limit,
+			OfPressure: true}
 	case used+n > p.o.Limit-p.keptFrom(l):
 		return &Refusal{Pool: p.o.Name, Need: need, Used: used - l.bytes.Load(), Limit: p.o.Limit}
 	}
@@ -259,7 +260,7 @@ func (l *Lease) GrowWhenFree(ctx context.Context, n int64) error {
 // something: finishes its message, or takes its answer. Until Resume or Release it
 // may be cut off, by a call of cut from another goroutine, which must not call
 // the lease and makes its user return. Moved tells of the client's progress.
-func (l *Lease) Await(cut func(why Cut)) {
+func (l *Lease) Await(cut func(why CutReason)) {
 	if l == nil {
 		return
 	}
@@ -291,14 +292,14 @@ func (l *Lease) Begin() {
 	}
 }
 
-// Moved says that the awaited client has made progress.
-func (l *Lease) Moved() {
+// NoteProgress says that the awaited client has made progress.
+func (l *Lease) NoteProgress() {
 	if l == nil {
 		return
 	}
 	l.moved.Store(l.of.b.now().UnixNano())
 	for _, other := range l.beside {
-		other.Moved()
+		other.NoteProgress()
 	}
 }
 

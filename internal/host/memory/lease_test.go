@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// at is a clock that several goroutines may look at.
-type at struct{ ns atomic.Int64 }
+// testClock is a clock that several goroutines may look at.
+type testClock struct{ ns atomic.Int64 }
 
-func (c *at) now() time.Time          { return time.Unix(0, c.ns.Load()) }
-func (c *at) advance(d time.Duration) { c.ns.Add(int64(d)) }
+func (c *testClock) now() time.Time          { return time.Unix(0, c.ns.Load()) }
+func (c *testClock) advance(d time.Duration) { c.ns.Add(int64(d)) }
 
-func inputPool(limit int64) (*at, *Budget, *Leases) {
-	c := &at{}
+func inputPool(limit int64) (*testClock, *Budget, *Leases) {
+	c := &testClock{}
 	c.advance(time.Hour)
 	b := New(1<<30, c.now, nil)
 	return c, b, b.NewLeases(LeaseOptions{Name: "input", Limit: limit, Small: limit,
@@ -28,7 +28,7 @@ func inputPool(limit int64) (*at, *Budget, *Leases) {
 // client is somebody who holds a lease and stops when he is cut off.
 type client struct {
 	*Lease
-	why atomic.Pointer[Cut]
+	why atomic.Pointer[CutReason]
 }
 
 func newClient(p *Leases, bytes int64, t *testing.T) *client {
@@ -41,9 +41,9 @@ func newClient(p *Leases, bytes int64, t *testing.T) *client {
 	return c
 }
 
-func (c *client) await() { c.Await(func(why Cut) { c.why.Store(&why) }) }
+func (c *client) await() { c.Await(func(why CutReason) { c.why.Store(&why) }) }
 
-func (c *client) cutFor() Cut {
+func (c *client) cutFor() CutReason {
 	if why := c.why.Load(); why != nil {
 		return *why
 	}
@@ -54,7 +54,7 @@ func TestStalledClientsAreCutOff(t *testing.T) {
 	clock, b, p := inputPool(1000)
 	x, y := newClient(p, 10, t), newClient(p, 10, t)
 	clock.advance(29 * time.Second)
-	y.Moved()
+	y.NoteProgress()
 	clock.advance(time.Second)
 	b.Sweep()
 	if x.cutFor() != CutStalled || y.cutFor() != "" {
@@ -82,7 +82,7 @@ func TestTheIdlestMakesRoom(t *testing.T) {
 	for p.Counts().Waiting == 0 {
 	}
 	clock.advance(grace - 1)
-	active.Moved()
+	active.NoteProgress()
 	b.Sweep()
 	if idle.cutFor() != "" {
 		t.Error("cut off within its grace")
@@ -111,13 +111,13 @@ func TestTheSlowestMakesRoomInTheEnd(t *testing.T) {
 	for p.Counts().Waiting == 0 {
 	}
 	for range 6 {
-		first.Moved()
-		second.Moved()
+		first.NoteProgress()
+		second.NoteProgress()
 		b.Sweep()
 		clock.advance(time.Second)
 	}
-	first.Moved()
-	second.Moved()
+	first.NoteProgress()
+	second.NoteProgress()
 	b.Sweep()
 	if first.cutFor() != CutPressure || second.cutFor() != "" {
 		t.Errorf("first: %q, second: %q", first.cutFor(), second.cutFor())
@@ -262,7 +262,7 @@ func TestLeasesUnderLoad(t *testing.T) {
 					}
 					c.await()
 					if r.IntN(2) == 0 {
-						c.Moved()
+						c.NoteProgress()
 					}
 					if r.IntN(4) == 0 {
 						half := c.Bytes() / 2
@@ -290,13 +290,13 @@ func TestLeasesBesideAreAwaitedToo(t *testing.T) {
 	reads := b.NewLeases(LeaseOptions{Name: "reads", Limit: 100, Small: 100})
 	c := newClient(p, 10, t)
 	c.Resume()
-	held := reads.LeaseFor(c.With(t.Context()))
+	held := reads.LeaseFor(c.WithContext(t.Context()))
 	if err := held.Grow(100); err != nil {
 		t.Fatal(err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	press := func() (Cut, LeaseCounts) { // somebody else needs what is held
+	press := func() (CutReason, LeaseCounts) { // somebody else needs what is held
 		other := reads.Lease()
 		defer other.Release()
 		if err := other.GrowWhenFree(gone, 50); !errors.Is(err, context.Canceled) {
@@ -310,7 +310,7 @@ func TestLeasesBesideAreAwaitedToo(t *testing.T) {
 	}
 	c.await()
 	clock.advance(2 * grace)
-	c.Moved()
+	c.NoteProgress()
 	if why, _ := press(); why != "" {
 		t.Error("it is cut off though its client moves")
 	}
@@ -330,8 +330,8 @@ func TestLeasesBesideAreAwaitedToo(t *testing.T) {
 	}
 	c.await()
 	c.Release()
-	if l := (*Lease)(nil); l.With(t.Context()) != t.Context() ||
-		(*Leases)(nil).LeaseFor(c.With(t.Context())) != nil {
+	if l := (*Lease)(nil); l.WithContext(t.Context()) != t.Context() ||
+		(*Leases)(nil).LeaseFor(c.WithContext(t.Context())) != nil {
 		t.Error("no pool lends something")
 	}
 }

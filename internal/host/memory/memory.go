@@ -77,7 +77,7 @@ type Budget struct {
 	setHeap func(bytes int64)
 	level   atomic.Int32
 	used    atomic.Int64
-	heap    atomic.Pointer[collected]
+	heap    atomic.Pointer[heapState]
 	atMark  atomic.Bool // a stock was refused since the last look, at the mark of NoSeries
 
 	taking sync.Mutex // one stock at a time; behind mu
@@ -92,8 +92,8 @@ type Budget struct {
 	told    int64     // last share of the Go heap
 }
 
-// collected is what the Go runtime holds.
-type collected struct {
+// heapState is what the Go runtime holds.
+type heapState struct {
 	bytes  int64
 	cycles uint64 // its collections so far
 }
@@ -130,14 +130,14 @@ func (b *Budget) Add(p Pool) {
 // Level returns the level as the last look found it.
 func (b *Budget) Level() Level { return Level(b.level.Load()) }
 
-// Used returns the bytes in use as the last look found them.
-func (b *Budget) Used() int64 { return b.used.Load() }
+// UsedBytes returns the bytes in use as the last look found them.
+func (b *Budget) UsedBytes() int64 { return b.used.Load() }
 
 // SetHeap is told the bytes that the Go runtime holds and cannot give back (what its last
 // collection found alive, and what it needs beside that now), and the number of its
 // collections. The bytes beyond the pools on the heap at that time count beside the pools
 // until the next collection.
-func (b *Budget) SetHeap(bytes int64, cycles uint64) { b.heap.Store(&collected{bytes, cycles}) }
+func (b *Budget) SetHeap(bytes int64, cycles uint64) { b.heap.Store(&heapState{bytes, cycles}) }
 
 // Look adds up the pools and returns the level that follows. A caller that
 // finds another one looking gets the level of before.
@@ -158,7 +158,7 @@ func (b *Budget) Look() Level {
 			on += p.Use()
 		}
 	}
-	heap := on + b.outside(on)
+	heap := on + b.outsidePools(on)
 	b.taking.Lock()
 	b.used.Store(off + heap)
 	b.taken -= taken
@@ -169,12 +169,12 @@ func (b *Budget) Look() Level {
 	return l
 }
 
-// outside returns what the last collection found beyond the pools on the heap, of
+// outsidePools returns what the last collection found beyond the pools on the heap, of
 // which there are on bytes now. Under the lock.
 //
 // The larger one of both sums would not do: what the pools grow by behind a
 // collection comes to what it found, or a flood would hide in the difference.
-func (b *Budget) outside(on int64) int64 {
+func (b *Budget) outsidePools(on int64) int64 {
 	was := b.on
 	b.on = on
 	heap := b.heap.Load()

@@ -20,8 +20,8 @@ type clock struct{ t time.Time }
 
 func (c *clock) now() time.Time { return c.t }
 
-// pressed returns a budget of 1,000 bytes and the use of its one pool.
-func pressed(c *clock) (*Budget, *atomic.Int64) {
+// newPressedBudget returns a budget of 1,000 bytes and the use of its one pool.
+func newPressedBudget(c *clock) (*Budget, *atomic.Int64) {
 	b := New(1000, c.now, nil)
 	use := &atomic.Int64{}
 	b.Add(Pool{Name: "cells", Use: use.Load, OffHeap: true})
@@ -30,7 +30,7 @@ func pressed(c *clock) (*Budget, *atomic.Int64) {
 
 func TestLevelsRiseAtOnceAndFallWithASlack(t *testing.T) {
 	c := &clock{t: time.Unix(1, 0)}
-	b, use := pressed(c)
+	b, use := newPressedBudget(c)
 	for _, step := range []struct {
 		use   int64
 		after time.Duration
@@ -46,7 +46,7 @@ func TestLevelsRiseAtOnceAndFallWithASlack(t *testing.T) {
 	} {
 		c.t = c.t.Add(step.after)
 		use.Store(step.use)
-		if got := b.Look(); got != step.want || b.Level() != got || b.Used() != step.use {
+		if got := b.Look(); got != step.want || b.Level() != got || b.UsedBytes() != step.use {
 			t.Fatalf("a use of %d after %v leads to %v, want %v", step.use, step.after, got, step.want)
 		}
 	}
@@ -58,7 +58,7 @@ func TestTheLevelFollowsTheUse(t *testing.T) {
 	for seed := range uint64(50) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		c := &clock{t: time.Unix(1, 0)}
-		b, use := pressed(c)
+		b, use := newPressedBudget(c)
 		for range 200 {
 			c.t = c.t.Add(time.Duration(r.IntN(1000)) * time.Millisecond)
 			use.Store(int64(r.IntN(1200)))
@@ -96,8 +96,8 @@ func TestTheHeapGetsWhatIsLeft(t *testing.T) {
 	names = 100 // less than the runtime says
 	b.Look()
 	b.SetHeap(800, 1)
-	if b.Look(); b.Used() != 1800 {
-		t.Errorf("%d bytes in use, want 1800", b.Used())
+	if b.Look(); b.UsedBytes() != 1800 {
+		t.Errorf("%d bytes in use, want 1800", b.UsedBytes())
 	}
 	cells = 6000 // the heap cannot shrink below what lives on it
 	b.Look()
@@ -138,8 +138,8 @@ func TestGrowthComesToWhatWasCollected(t *testing.T) {
 		if step.cycles > 0 {
 			b.SetHeap(step.heap, step.cycles)
 		}
-		if b.Look(); b.Used() != step.want {
-			t.Errorf("step %d: %d bytes in use, want %d", i, b.Used(), step.want)
+		if b.Look(); b.UsedBytes() != step.want {
+			t.Errorf("step %d: %d bytes in use, want %d", i, b.UsedBytes(), step.want)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestWithoutALimitNothingIsRefused(t *testing.T) {
 
 func TestLeases(t *testing.T) {
 	c := &clock{}
-	b, use := pressed(c)
+	b, use := newPressedBudget(c)
 	p := b.NewLeases(LeaseOptions{Name: "queries", Holds: "results", Limit: 200, Small: 10})
 	x, y := p.Lease(), p.Lease()
 	refused := func(what string, err error, want Refusal) {
@@ -189,8 +189,8 @@ func TestLeases(t *testing.T) {
 	if err := y.Grow(50); err != nil {
 		t.Error(err)
 	}
-	if b.Look(); b.Used() != 200 {
-		t.Errorf("%d bytes in use", b.Used())
+	if b.Look(); b.UsedBytes() != 200 {
+		t.Errorf("%d bytes in use", b.UsedBytes())
 	}
 	x.Release()
 	use.Store(800)
@@ -204,7 +204,7 @@ func TestLeases(t *testing.T) {
 
 // Of many that ask at once only so many are lent to as there is room for.
 func TestLeasesAtOnce(t *testing.T) {
-	b, _ := pressed(&clock{})
+	b, _ := newPressedBudget(&clock{})
 	p := b.NewLeases(LeaseOptions{Name: "queries", Holds: "results", Limit: 200, Small: 10})
 	for range 2000 {
 		var lent atomic.Int64

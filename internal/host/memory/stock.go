@@ -43,7 +43,7 @@ func (s *Stock) Take(n, with int64) bool {
 	if s.used.Load()+n > s.o.Limit || b.Level() >= NoSeries {
 		return false
 	}
-	if b.Used()+b.taken+n+with >= b.limit/100*rise[NoSeries] {
+	if b.UsedBytes()+b.taken+n+with >= b.limit/100*rise[NoSeries] {
 		b.atMark.Store(true)
 		return false
 	}
@@ -63,7 +63,7 @@ func (s *Stock) TakeOrSay(n int64) error {
 	return &Refusal{
 		Pool:       s.o.Name,
 		Need:       n,
-		Used:       s.b.Used(),
+		Used:       s.b.UsedBytes(),
 		Limit:      s.b.limit,
 		OfPressure: true,
 		Stays:      true,
@@ -77,7 +77,7 @@ func (s *Stock) Add(n int64) { s.used.Add(n) }
 // Bytes returns what is taken.
 func (s *Stock) Bytes() int64 { return s.used.Load() }
 
-// Full reports whether nothing new may be taken.
-func (s *Stock) Full() bool {
+// IsFull reports whether nothing new may be taken.
+func (s *Stock) IsFull() bool {
 	return s.b.limit > 0 && (s.used.Load() >= s.o.Limit || s.b.Level() >= NoSeries)
 }

@@ -8,16 +8,16 @@ import (
 	"testing"
 )
 
-// stocked returns a budget of 1,000 bytes with a stock of 600, whose things bring
+// newStockedBudget returns a budget of 1,000 bytes with a stock of 600, whose things bring
 // along what lies in a pool of its own.
-func stocked(c *clock) (*Budget, *Stock, *atomic.Int64) {
-	b, along := pressed(c)
+func newStockedBudget(c *clock) (*Budget, *Stock, *atomic.Int64) {
+	b, along := newPressedBudget(c)
 	return b, b.NewStock(StockOptions{Name: "names", Limit: 600}), along
 }
 
 func TestStock(t *testing.T) {
 	c := &clock{}
-	b, s, along := stocked(c)
+	b, s, along := newStockedBudget(c)
 	take := func(what string, n, with int64, want bool) {
 		t.Helper()
 		if got := s.Take(n, with); got != want {
@@ -30,10 +30,10 @@ func TestStock(t *testing.T) {
 	take("more than the stock", 301, 549, false)
 	take("less, behind one that was refused", 1, 0, true)
 	take("with it more than the process has", 10, 539, false)
-	if s.Full() {
+	if s.IsFull() {
 		t.Error("full before the look that tells")
 	}
-	if l := b.Look(); l != NoSeries || !s.Full() {
+	if l := b.Look(); l != NoSeries || !s.IsFull() {
 		t.Errorf("the level is %v behind a refusal at the mark", l)
 	}
 	take("a small one, behind the mark", 1, 0, false)
@@ -43,8 +43,8 @@ func TestStock(t *testing.T) {
 	}
 	take("some more", 100, 400, true)
 	take("before the next look", 50, 0, false)
-	if b.Look(); b.Used() != 801 {
-		t.Errorf("%d bytes in use", b.Used())
+	if b.Look(); b.UsedBytes() != 801 {
+		t.Errorf("%d bytes in use", b.UsedBytes())
 	}
 	c.t = c.t.Add(settle)
 	s.Add(-401)
@@ -52,7 +52,7 @@ func TestStock(t *testing.T) {
 	b.Look()
 	take("what was given back", 600, 0, true)
 	none := New(0, c.now, nil).NewStock(StockOptions{Name: "names", Limit: 1})
-	if !none.Take(1<<40, 1<<40) || none.Full() {
+	if !none.Take(1<<40, 1<<40) || none.IsFull() {
 		t.Error("without a limit nothing is refused")
 	}
 }
@@ -61,7 +61,7 @@ func TestStock(t *testing.T) {
 // never reaches the mark of NoSeries, and what is refused leaves nothing behind.
 func TestStockUnderLoad(t *testing.T) {
 	c := &clock{}
-	b, s, along := stocked(c)
+	b, s, along := newStockedBudget(c)
 	for range 500 {
 		var taken, brought atomic.Int64
 		var all sync.WaitGroup
@@ -97,7 +97,7 @@ func TestStockUnderLoad(t *testing.T) {
 
 // Who asks a stock by himself is told what is short: the stock, or the process.
 func TestWhatAStockSays(t *testing.T) {
-	_, s, _ := stocked(&clock{})
+	_, s, _ := newStockedBudget(&clock{})
 	says := func(n int64, want Refusal, text string) {
 		t.Helper()
 		err := s.TakeOrSay(n)

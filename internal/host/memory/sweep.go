@@ -97,8 +97,8 @@ func (p *Leases) sweep(now time.Time) {
 
 // victim is a client that is cut off.
 type victim struct {
-	cut func(Cut)
-	why Cut
+	cut func(CutReason)
+	why CutReason
 }
 
 // choose returns the clients to cut off now, and refuses somebody who has waited
@@ -107,7 +107,7 @@ func (p *Leases) choose(now time.Time) []victim {
 	var victims []victim
 	idle := make([]*Lease, 0, len(p.awaited)) // those that are not cut off yet
 	going := int64(0)                         // bytes that come back soon
-	cut := func(l *Lease, why Cut) {
+	cut := func(l *Lease, why CutReason) {
 		l.cutAt = now
 		going += l.bytes.Load()
 		if why == CutStalled {

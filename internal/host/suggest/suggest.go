@@ -15,9 +15,9 @@ const maxWord = 64
 // most is how many names are kept.
 const most = 3
 
-// Near collects the names nearest to a wrong one. The zero value is of no use:
-// see To.
-type Near struct {
+// Collector collects the names nearest to a wrong one. The zero value is of no use:
+// see NewCollector.
+type Collector struct {
 	word  string // in lower case
 	found []candidate
 }
@@ -27,11 +27,11 @@ type candidate struct {
 	distance int
 }
 
-// To returns a collector of names near to word.
-func To(word string) *Near { return &Near{word: strings.ToLower(word)} }
+// NewCollector returns a collector of names near to word.
+func NewCollector(word string) *Collector { return &Collector{word: strings.ToLower(word)} }
 
 // Add looks at a name that exists.
-func (n *Near) Add(name string) {
+func (n *Collector) Add(name string) {
 	d, ok := Distance(n.word, name)
 	if !ok {
 		return
@@ -49,7 +49,7 @@ func (n *Near) Add(name string) {
 
 // Names returns up to three of the names added, the nearest first; nil when none
 // is near.
-func (n *Near) Names() []string {
+func (n *Collector) Names() []string {
 	var list []string
 	for _, c := range n.found {
 		list = append(list, c.name)
@@ -57,9 +57,9 @@ func (n *Near) Names() []string {
 	return list
 }
 
-// Of returns up to three of names that are near to word, the nearest first.
-func Of(word string, names []string) []string {
-	n := To(word)
+// Nearest returns up to three of names that are near to word, the nearest first.
+func Nearest(word string, names []string) []string {
+	n := NewCollector(word)
 	for _, name := range names {
 		n.Add(name)
 	}

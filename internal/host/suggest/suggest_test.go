@@ -17,11 +17,11 @@ func TestNearNames(t *testing.T) {
 		{"derivative", "derivate"}, {"rat", "rate"}, {"zzzz", ""}, {"", ""},
 		{strings.Repeat("x", 1000), ""},
 	} {
-		if got := strings.Join(Of(c.word, functions), " "); got != c.want {
+		if got := strings.Join(Nearest(c.word, functions), " "); got != c.want {
 			t.Errorf("%.20q: near are %q, want %q", c.word, got, c.want)
 		}
 	}
-	if got := Of("web", []string{"web4", "web3", "web1", "web2", "web1"}); !slices.Equal(got,
+	if got := Nearest("web", []string{"web4", "web3", "web1", "web2", "web1"}); !slices.Equal(got,
 		[]string{"web1", "web2", "web3"}) {
 		t.Errorf("near web: %v", got)
 	}

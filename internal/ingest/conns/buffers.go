@@ -71,14 +71,14 @@ type Reader struct {
 
 // Read reads once.
 func (r *Reader) Read(p []byte) (int, error) {
-	r.Lease.Await(func(why memory.Cut) { r.Conn.Cut(string(why)) })
+	r.Lease.Await(func(why memory.CutReason) { r.Conn.Cut(string(why)) })
 	defer r.Lease.Resume()
 	r.Conn.Idle()
 	n, err := r.From.Read(p)
 	r.Conn.Busy()
 	if r.fresh += n; r.fresh >= progressBytes || err != nil {
 		r.fresh = 0
-		r.Lease.Moved()
+		r.Lease.NoteProgress()
 	}
 	return n, err
 }

@@ -118,7 +118,7 @@ func TestSingleBytesAreNoProgress(t *testing.T) {
 				t.Fatal(err)
 			}
 			clock.Add(int64(time.Hour)) // the node does something else
-			r.Lease.Await(func(why memory.Cut) { nc.Cut(string(why)) })
+			r.Lease.Await(func(why memory.CutReason) { nc.Cut(string(why)) })
 			clock.Add(int64(25 * time.Second))
 			b.Sweep()
 			r.Lease.Resume()

@@ -55,7 +55,7 @@ func TestSmallReadsAreCoalesced(t *testing.T) {
 		t.Fatal(err)
 	}
 	points++
-	stored := func() bool { n := f.counts(); return n.Stored() == uint64(points) }
+	stored := func() bool { n := f.counts(); return n.StoredPoints() == uint64(points) }
 	f.eventually("the last points are stored though they wake nobody", stored)
 	f.eventually("the sender is quiet", resting)
 	if _, err := c.Write(

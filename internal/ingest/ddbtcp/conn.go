@@ -55,7 +55,7 @@ type conn struct {
 
 func newConn(s *Server, nc *conns.Conn) *conn {
 	c := &conn{s: s, nc: nc, lease: s.unfinished.Lease()}
-	c.ctx = c.lease.With(nc.Context())
+	c.ctx = c.lease.WithContext(nc.Context())
 	c.in = conns.Reader{From: nc, Conn: nc, Lease: c.lease}
 	return c
 }
@@ -319,7 +319,7 @@ func (c *conn) write(p []byte) error { return c.deliver(p, nil) }
 // deliver is write for a reply whose memory is leased: while that is short, a
 // peer that does not read it is cut off earlier.
 func (c *conn) deliver(p []byte, lease *memory.Lease) error {
-	lease.Await(func(why memory.Cut) { c.nc.Cut(string(why)) })
+	lease.Await(func(why memory.CutReason) { c.nc.Cut(string(why)) })
 	defer lease.Resume()
 	for len(p) > 0 {
 		if err := c.nc.SetWriteDeadline(time.Now().Add(c.s.o.ReplyStall)); err != nil {
@@ -332,7 +332,7 @@ func (c *conn) deliver(p []byte, lease *memory.Lease) error {
 		if err != nil {
 			return err
 		}
-		lease.Moved()
+		lease.NoteProgress()
 		p = p[n:]
 	}
 	return nil

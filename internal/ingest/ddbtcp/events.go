@@ -85,7 +85,7 @@ func checkEvents(raw []byte) error {
 		if e.Time > math.MaxInt64 {
 			return fmt.Errorf("%w: event %d is at %d ns, beyond all time", wire.ErrMalformed, n, e.Time)
 		}
-		body, err := term.Plain(e.Term)
+		body, err := term.Normalize(e.Term)
 		if err != nil {
 			return fmt.Errorf("%w: event %d: %w", wire.ErrMalformed, n, err)
 		}
@@ -105,7 +105,7 @@ func nextPart(part []events.Event, raw []byte) ([]events.Event, []byte, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		body, err := term.Plain(e.Term)
+		body, err := term.Normalize(e.Term)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -221,7 +221,7 @@ func FuzzStream(f *testing.F) {
 		wire.Timestamped{Word: point.FromFloat(1)}))
 	f.Fuzz(func(t *testing.T, size uint8, hpts bool, stream []byte) {
 		var received uint64
-		report := func(_ write.Token, c account.Counts) { received += c.Received() }
+		report := func(_ write.Token, c account.Counts) { received += c.ReceivedPoints() }
 		info := plain
 		if hpts {
 			info = timestamped

@@ -161,7 +161,8 @@ func TestAStreamCutIntoBytesIsTheSameStream(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	f.eventually("three points are stored", func() bool { c := f.counts(); return c.Stored() == 3 })
+	f.eventually("three points are stored",
+		func() bool { c := f.counts(); return c.StoredPoints() == 3 })
 	for i, w := range f.get(testKey, slot, 3) {
 		if w != point.FromInt(int64(i)+1) {
 			t.Errorf("slot %d holds %x", i, w)
@@ -289,7 +290,8 @@ func TestListsAreChargedForMemory(t *testing.T) {
 	if _, err := c.Write(msg); err != nil {
 		t.Fatal(err)
 	}
-	f.eventually("the points are stored", func() bool { c := f.counts(); return c.Stored() == 20_000 })
+	f.eventually("the points are stored",
+		func() bool { c := f.counts(); return c.StoredPoints() == 20_000 })
 	if reply := f.request([]byte("\x01\x01b")); len(reply) < 6 || reply[4] != 0xff ||
 		!strings.Contains(reply, "memory.limit") {
 		t.Errorf("a list of a megabyte gets %d bytes: %.100q", len(reply), reply)

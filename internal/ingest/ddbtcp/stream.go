@@ -35,7 +35,7 @@ func (c *conn) open(q *wire.Request) error {
 	info, err := points.EnsureBucket(string(q.Bucket))
 	if errors.Is(err, buckets.ErrUnknown) {
 		err = fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false%s", err,
-			metric.Quoted(string(q.Bucket)), c.s.o.NodeFlag)
+			metric.Quote(string(q.Bucket)), c.s.o.NodeFlag)
 	}
 	if err != nil {
 		return err
@@ -43,7 +43,7 @@ func (c *conn) open(q *wire.Request) error {
 	if q.HPTS && !info.HPTS {
 		return fmt.Errorf("%w: a stream with the hpts flag into bucket %s, which has no timestamps; "+
 			"open it without the flag, or create a bucket with hpts true",
-			wire.ErrUnsupported, metric.Quoted(info.Name))
+			wire.ErrUnsupported, metric.Quote(info.Name))
 	}
 	if q.Op == wire.OpAckStream && !points.Durable() {
 		return fmt.Errorf("%w: an acknowledged stream with wal.sync = off; set it to always or interval",
@@ -179,7 +179,7 @@ func (a *acker) answer() wire.Ack {
 	defer a.mu.Unlock()
 	p := a.pending[0]
 	a.pending = slices.Delete(a.pending, 0, 1)
-	return wire.Ack{Seq: p.seq, Received: p.counts.Received(), Refused: p.counts.RefusedTotal()}
+	return wire.Ack{Seq: p.seq, Received: p.counts.ReceivedPoints(), Refused: p.counts.RefusedTotal()}
 }
 
 func (a *acker) run() {

@@ -122,7 +122,7 @@ func TestADatagramIsStored(t *testing.T) {
 	f.send(d)
 	f.eventually("both points are stored", func() bool {
 		c := f.counts("foo")
-		return c.Stored() == 2
+		return c.StoredPoints() == 2
 	})
 	info, err := f.store.BucketByName("foo")
 	if err != nil {
@@ -168,7 +168,7 @@ func TestDatagramsThatAreRefused(t *testing.T) {
 		r := f.store.Account().Requests()
 		return r["udp_malformed"] == n && r["udp_unknown_opcode"] == 1
 	})
-	if got := f.counts("foo"); got.Received() != 0 {
+	if got := f.counts("foo"); got.ReceivedPoints() != 0 {
 		t.Errorf("the account holds %+v", got)
 	}
 }
@@ -184,7 +184,8 @@ func TestAnUnknownBucketIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.send([]byte(vector))
-	f.eventually("the listener goes on", func() bool { c := f.counts("foo"); return c.Stored() == 2 })
+	f.eventually("the listener goes on",
+		func() bool { c := f.counts("foo"); return c.StoredPoints() == 2 })
 }
 
 // TestMoreBucketsThanSessions: every bucket gets its points, also those whose
@@ -198,7 +199,7 @@ func TestMoreBucketsThanSessions(t *testing.T) {
 			name := fmt.Sprint("b", i)
 			f.eventually("the point is stored", func() bool {
 				c := f.counts(name)
-				return c.Stored() == round+1
+				return c.StoredPoints() == round+1
 			})
 		}
 	}

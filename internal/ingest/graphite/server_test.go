@@ -244,7 +244,7 @@ func TestACutLineIsNoPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.eventually("the cut line is counted", func() bool { return f.refused(lineCut) == 1 })
-	if got := f.counts(); got.Received() != 1 {
+	if got := f.counts(); got.ReceivedPoints() != 1 {
 		t.Errorf("account %+v", got)
 	}
 }
@@ -313,7 +313,7 @@ func TestPickledFrames(t *testing.T) {
 	f.send(c, half+half[:20])
 	f.eventually("all points are stored", func() bool {
 		c := f.counts()
-		return c.Received() == uint64(n+4)
+		return c.ReceivedPoints() == uint64(n+4)
 	})
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
@@ -364,7 +364,8 @@ func TestWithoutABucketEveryLineIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.send(c, "a 3 1500000030\n")
-	f.eventually("the connection goes on", func() bool { c := f.counts(); return c.Stored() == 1 })
+	f.eventually("the connection goes on",
+		func() bool { c := f.counts(); return c.StoredPoints() == 1 })
 	f.holds(25_000_000, point.FromInt(3), "a")
 }
 

@@ -103,7 +103,7 @@ func TestTagsAreWrittenOnce(t *testing.T) {
 				}
 				f.eventually("the points are there", func() bool {
 					c := f.counts()
-					return c.Received() == uint64(1000*(3*life+connection+1))
+					return c.ReceivedPoints() == uint64(1000*(3*life+connection+1))
 				})
 				if err := c.Close(); err != nil {
 					t.Fatal(err)
@@ -205,7 +205,7 @@ func TestTagsThatCannotBeStored(t *testing.T) {
 		points++
 		f.eventually("the points are stored", func() bool {
 			c := f.counts()
-			return c.Received() == points
+			return c.ReceivedPoints() == points
 		})
 	}
 	to.set(nil)
@@ -217,7 +217,7 @@ func TestTagsThatCannotBeStored(t *testing.T) {
 	f.send(c, "a;dc=eu 3 -1\nb 1 -1\n")
 	f.eventually("all points are there", func() bool {
 		c := f.counts()
-		return c.Received() == points+4
+		return c.ReceivedPoints() == points+4
 	})
 	if got := f.store.Account().Requests()["graphite_tags_limit"]; got != 1 ||
 		f.refused(malformed) != 0 {
@@ -235,7 +235,8 @@ func TestATaggerThatHasFailed(t *testing.T) {
 	c := f.dial("tcp", f.text)
 	f.send(c, "a;dc=eu 1 -1\n")
 	// before it, no connection may be open yet
-	f.eventually("the point is stored", func() bool { c := f.counts(); return c.Received() == 1 })
+	f.eventually("the point is stored",
+		func() bool { c := f.counts(); return c.ReceivedPoints() == 1 })
 	f.eventually("the connection is closed", func() bool { return f.srv.Connections().Open() == 0 })
 	if got := f.counts(); got.Accepted != 1 {
 		t.Errorf("account %+v", got)

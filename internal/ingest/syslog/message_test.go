@@ -25,7 +25,7 @@ func eventOf(t testing.TB, src []byte, c clock) (time.Time, string) {
 	t.Helper()
 	m := parse(src, c)
 	body := m.appendTerm(nil, netip.Addr{})
-	if _, err := term.Plain(body); err != nil {
+	if _, err := term.Normalize(body); err != nil {
 		t.Fatalf("%q gives no term: %v", src, err)
 	}
 	return m.time, string(term.Root(body).AppendJSON(nil))

@@ -45,7 +45,7 @@ func (e *memoryEvents) Write(bucket string, list []events.Event) (events.Written
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, ev := range list {
-		if _, err := term.Plain(ev.Body); err != nil {
+		if _, err := term.Normalize(ev.Body); err != nil {
 			return events.Written{}, err
 		}
 		if ev.Time == 0 {

@@ -68,7 +68,7 @@ func TestPointsFollowTheName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := st.Account().Total(second.ID); first.ID == second.ID || got.Stored() != 2 {
+	if got := st.Account().Total(second.ID); first.ID == second.ID || got.StoredPoints() != 2 {
 		t.Errorf("bucket %d, after bucket %d, holds %+v", second.ID, first.ID, got)
 	}
 }

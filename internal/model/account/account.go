@@ -78,12 +78,12 @@ func (c *Counts) RefusedTotal() uint64 {
 	return n
 }
 
-// Stored returns the number of points whose value the store holds: accepted, duplicate,
+// StoredPoints returns the number of points whose value the store holds: accepted, duplicate,
 // conflicting and late ones.
-func (c *Counts) Stored() uint64 { return c.Accepted + c.Duplicate + c.Conflicting + c.Late }
+func (c *Counts) StoredPoints() uint64 { return c.Accepted + c.Duplicate + c.Conflicting + c.Late }
 
-// Received returns the number of all points.
-func (c *Counts) Received() uint64 { return c.Stored() + c.Unset + c.RefusedTotal() }
+// ReceivedPoints returns the number of all points.
+func (c *Counts) ReceivedPoints() uint64 { return c.StoredPoints() + c.Unset + c.RefusedTotal() }
 
 // Add adds d to c.
 func (c *Counts) Add(d *Counts) {
@@ -175,7 +175,7 @@ func (a *Account) keep() int {
 	return min(RetainedMinutes, max(1, a.maxRows/max(1, len(a.buckets))))
 }
 
-func (a *Account) of(bucket uint64) *sums {
+func (a *Account) sumsOf(bucket uint64) *sums {
 	l := a.buckets[bucket]
 	if l == nil {
 		l = &sums{}
@@ -189,7 +189,7 @@ func (a *Account) of(bucket uint64) *sums {
 func (a *Account) Add(bucket uint64, minute int64, d *Counts) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	l := a.of(bucket)
+	l := a.sumsOf(bucket)
 	l.total.Add(d)
 	before := len(l.minutes)
 	l.row(minute, a.keep()).Add(d)
@@ -233,7 +233,7 @@ func (a *Account) DeleteBucket(bucket uint64) {
 	if l := a.buckets[bucket]; l != nil {
 		delete(a.buckets, bucket)
 		a.rows -= len(l.minutes)
-		a.of(DeletedBuckets).total.Add(&l.total)
+		a.sumsOf(DeletedBuckets).total.Add(&l.total)
 	}
 }
 
@@ -309,8 +309,8 @@ func (a *Account) Minutes(bucket uint64) []Row {
 	return nil
 }
 
-// Lost returns what was lost and recovered, sorted by cause.
-func (a *Account) Lost() []Loss {
+// Losses returns what was lost and recovered, sorted by cause.
+func (a *Account) Losses() []Loss {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	causes := maps.Clone(a.lost)

@@ -39,7 +39,7 @@ func TestMinutesSumToTheTotal(t *testing.T) {
 		if sum != want || a.Total(7) != want {
 			t.Fatalf("minutes sum to %+v, total %+v, want %+v", sum, a.Total(7), want)
 		}
-		if want.Received() != want.Stored()+want.Unset+want.RefusedTotal() {
+		if want.ReceivedPoints() != want.StoredPoints()+want.Unset+want.RefusedTotal() {
 			t.Fatal("received is not the sum of its parts")
 		}
 	})
@@ -149,7 +149,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !reflect.DeepEqual(a.Totals(), b.Totals()) || !reflect.DeepEqual(a.Minutes(1), b.Minutes(1)) ||
-			!reflect.DeepEqual(a.Lost(), b.Lost()) || !reflect.DeepEqual(a.Requests(), b.Requests()) {
+			!reflect.DeepEqual(a.Losses(), b.Losses()) || !reflect.DeepEqual(a.Requests(), b.Requests()) {
 			t.Fatal("the restored account differs")
 		}
 	})
@@ -163,7 +163,7 @@ func TestRecoveredIsACounterOfItsOwn(t *testing.T) {
 	a.Lose("a", 1)
 	a.Recover("b", 2)
 	a.Recover("c", 0)
-	if got := a.Lost(); !reflect.DeepEqual(got, []Loss{{"a", 6, 5}, {"b", 0, 2}}) {
+	if got := a.Losses(); !reflect.DeepEqual(got, []Loss{{"a", 6, 5}, {"b", 0, 2}}) {
 		t.Errorf("%+v", got)
 	}
 }

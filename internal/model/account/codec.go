@@ -100,7 +100,7 @@ func (a *Account) Restore(snapshot []byte) error {
 		rows += len(l.minutes)
 	}
 	lost, recovered, requests := readNamed(&r), readNamed(&r), readNamed(&r)
-	if !r.Done() {
+	if !r.IsDone() {
 		return errCodec
 	}
 	a.mu.Lock()

@@ -30,7 +30,7 @@ func TestFrozenSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	text := func(a *Account) string {
-		return fmt.Sprint(a.Totals(), a.Minutes(1), a.Minutes(1<<63), a.Lost(), a.Requests())
+		return fmt.Sprint(a.Totals(), a.Minutes(1), a.Minutes(1<<63), a.Losses(), a.Requests())
 	}
 	if text(b) != text(a) {
 		t.Errorf("it is read as\n%s, was\n%s", text(b), text(a))

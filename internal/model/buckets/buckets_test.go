@@ -13,19 +13,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-type live struct{ info Info }
+type liveBucket struct{ info Info }
 
-func (b *live) Info() Info { return b.info }
+func (b *liveBucket) Info() Info { return b.info }
 
 // A registry equals a list of what was created and not deleted, and no id is given
 // twice, however the clock goes.
 func TestRegistryEqualsAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		r, list := NewRegistry[*live](), []*live(nil)
+		r, list := NewRegistry[*liveBucket](), []*liveBucket(nil)
 		given := map[uint64]bool{}
 		now := time.Unix(1000, 0)
 		byName := func(name string) int {
-			return slices.IndexFunc(list, func(b *live) bool { return b.info.Name == name })
+			return slices.IndexFunc(list, func(b *liveBucket) bool { return b.info.Name == name })
 		}
 		for range rapid.IntRange(1, 40).Draw(t, "steps") {
 			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
@@ -34,7 +34,7 @@ func TestRegistryEqualsAList(t *testing.T) {
 			case 0:
 				info := Info{Name: name, Resolution: rapid.Int64Range(1, 2).Draw(t, "resolution"), PPF: 1}
 				info, err := r.Create(info, func(i Info) error {
-					list = append(list, &live{i})
+					list = append(list, &liveBucket{i})
 					r.Add(list[len(list)-1])
 					return nil
 				})
@@ -53,7 +53,7 @@ func TestRegistryEqualsAList(t *testing.T) {
 				}
 				list = slices.Delete(list, at, at+1)
 			default:
-				if b, err := r.Named(name); (err == nil) != (at >= 0) || err == nil && b != list[at] ||
+				if b, err := r.ByName(name); (err == nil) != (at >= 0) || err == nil && b != list[at] ||
 					err != nil && !errors.Is(err, ErrUnknown) {
 					t.Fatalf("%s: %v, %v", name, b, err)
 				}
@@ -64,10 +64,11 @@ func TestRegistryEqualsAList(t *testing.T) {
 			t.Fatalf("%v, want %v", got, list)
 		}
 		for _, b := range list {
-			if got, err := r.Of(b.info); err != nil || got != b {
+			if got, err := r.ByIdentity(b.info); err != nil || got != b {
 				t.Fatalf("%+v: %v", b.info, err)
 			}
-			if _, err := r.Of(Info{ID: b.info.ID + 1, Name: b.info.Name}); !errors.Is(err, ErrUnknown) {
+			if _, err := r.ByIdentity(Info{ID: b.info.ID + 1,
+				Name: b.info.Name}); !errors.Is(err, ErrUnknown) {
 				t.Fatal(err)
 			}
 		}
@@ -76,19 +77,19 @@ func TestRegistryEqualsAList(t *testing.T) {
 
 // Deletions of which nothing is known may have been of any name.
 func TestLostDeletions(t *testing.T) {
-	id := func(r *Registry[*live]) uint64 {
+	id := func(r *Registry[*liveBucket]) uint64 {
 		info, err := r.Create(Info{Name: "a", Resolution: 1}, func(Info) error { return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
 		return info.ID
 	}
-	r, fresh := NewRegistry[*live](), id(NewRegistry[*live]())
+	r, fresh := NewRegistry[*liveBucket](), id(NewRegistry[*liveBucket]())
 	r.DeletionsLost(time.Unix(5, 0))
 	if id(r) == fresh {
 		t.Error("the id is that of a name that was never deleted")
 	}
-	again := NewRegistry[*live]()
+	again := NewRegistry[*liveBucket]()
 	again.RaiseDeletionsFrom(r.DeletionsFrom())
 	again.RaiseDeletionsFrom(1)
 	if id(again) != id(r) {
@@ -97,9 +98,9 @@ func TestLostDeletions(t *testing.T) {
 }
 
 func TestIDsThatAreEqualByChance(t *testing.T) {
-	r := NewRegistry[*live]()
+	r := NewRegistry[*liveBucket]()
 	r.Hash = func(string, int64, bool, uint64) uint64 { return 7 }
-	add := func(i Info) error { r.Add(&live{i}); return nil }
+	add := func(i Info) error { r.Add(&liveBucket{i}); return nil }
 	if _, err := r.Create(Info{Name: "a"}, add); err != nil {
 		t.Fatal(err)
 	}

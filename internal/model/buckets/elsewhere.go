@@ -16,15 +16,15 @@ func (r *Registry[B]) Adopt(info Info, deleted uint64, add func(Info) error) (In
 	r.creating.Lock()
 	defer r.creating.Unlock()
 	info.ID = r.Hash(info.Name, info.Resolution, info.HPTS, deleted)
-	if here, err := r.here(&info, deleted); here || err != nil {
+	if here, err := r.updateAdopted(&info, deleted); here || err != nil {
 		return info, err
 	}
 	return info, add(info)
 }
 
-// here reports whether an adopted bucket is here already, and sets its properties. The error says
-// why it cannot be.
-func (r *Registry[B]) here(info *Info, deleted uint64) (bool, error) {
+// updateAdopted reports whether an adopted bucket is here already, and sets its properties. The
+// error says why it cannot be.
+func (r *Registry[B]) updateAdopted(info *Info, deleted uint64) (bool, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	if b, ok := r.byID[info.ID]; ok && b.Info().Name == info.Name {
@@ -34,11 +34,11 @@ func (r *Registry[B]) here(info *Info, deleted uint64) (bool, error) {
 	if last := r.deleted.last[info.Name].Clock; last > deleted {
 		return false, fmt.Errorf("%w %s with the id %016x: the name was deleted at %d, behind its "+
 			"creation",
-			ErrUnknown, metric.Quoted(info.Name), info.ID, last)
+			ErrUnknown, metric.Quote(info.Name), info.ID, last)
 	}
 	if b, ok := r.byName[info.Name]; ok {
 		return false, fmt.Errorf("%w: %s, with the id %016x and not %016x", ErrExists,
-			metric.Quoted(info.Name), b.Info().ID, info.ID)
+			metric.Quote(info.Name), b.Info().ID, info.ID)
 	}
 	return false, r.checkID(info.Name, info.ID)
 }

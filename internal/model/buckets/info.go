@@ -94,8 +94,8 @@ func (b *Info) Validate() error {
 	return nil
 }
 
-// Unknown is the error for a name that no bucket has; it wraps ErrUnknown.
-func Unknown(name string) error { return fmt.Errorf("%w %s", ErrUnknown, metric.Quoted(name)) }
+// UnknownError is the error for a name that no bucket has; it wraps ErrUnknown.
+func UnknownError(name string) error { return fmt.Errorf("%w %s", ErrUnknown, metric.Quote(name)) }
 
 // SlotBegin is when a slot begins, in nanoseconds. It wraps with the slot, and so do
 // the differences to it: Timestamp gives back what TimestampWord takes.
@@ -128,8 +128,8 @@ func (b *Info) Columns() int {
 	return 1
 }
 
-// ValueID returns the id under which a metric is known of which id is a series: that of its values,
-// or that of its timestamps.
+// ValueID returns the id of the metric of a series. The series holds either its values or its
+// timestamps.
 func (b *Info) ValueID(id metric.SeriesID) metric.SeriesID {
 	if b.HPTS {
 		return id.Value()

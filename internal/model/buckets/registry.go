@@ -55,21 +55,21 @@ func (r *Registry[B]) ID(id uint64) B {
 	return r.byID[id]
 }
 
-// Named returns the bucket of a name, or an error that wraps ErrUnknown.
-func (r *Registry[B]) Named(name string) (B, error) {
-	return known(r.Get(name), name)
+// ByName returns the bucket of a name, or an error that wraps ErrUnknown.
+func (r *Registry[B]) ByName(name string) (B, error) {
+	return checkKnown(r.Get(name), name)
 }
 
-// Of is Named for a bucket that was known before: one of its name made since is
+// ByIdentity is ByName for a bucket that was known before: one of its name made since is
 // another.
-func (r *Registry[B]) Of(info Info) (B, error) {
-	return known(r.ID(info.ID), info.Name)
+func (r *Registry[B]) ByIdentity(info Info) (B, error) {
+	return checkKnown(r.ID(info.ID), info.Name)
 }
 
-func known[B Bucket](b B, name string) (B, error) {
+func checkKnown[B Bucket](b B, name string) (B, error) {
 	var none B
 	if b == none {
-		return none, Unknown(name)
+		return none, UnknownError(name)
 	}
 	return b, nil
 }
@@ -113,7 +113,7 @@ func (r *Registry[B]) Create(info Info, add func(Info) error) (Info, error) {
 	r.creating.Lock()
 	defer r.creating.Unlock()
 	if r.Get(info.Name) != none {
-		return Info{}, fmt.Errorf("%w: %s", ErrExists, metric.Quoted(info.Name))
+		return Info{}, fmt.Errorf("%w: %s", ErrExists, metric.Quote(info.Name))
 	}
 	var err error
 	if info.ID, err = r.newID(&info); err != nil {
@@ -134,12 +134,12 @@ func (r *Registry[B]) newID(info *Info) (uint64, error) {
 func (r *Registry[B]) checkID(name string, id uint64) error {
 	if b, ok := r.byID[id]; ok {
 		return fmt.Errorf("%w: %s would have the id %016x, which bucket %s has; choose another name",
-			ErrInvalid, metric.Quoted(name), id, metric.Quoted(b.Info().Name))
+			ErrInvalid, metric.Quote(name), id, metric.Quote(b.Info().Name))
 	}
 	if _, deleted := r.deleted.ids[id]; deleted {
 		return fmt.Errorf("%w: %s would have the id %016x, which a deleted bucket had; choose another "+
 			"name",
-			ErrInvalid, metric.Quoted(name), id)
+			ErrInvalid, metric.Quote(name), id)
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestArmed(t *testing.T) {
 	wrote := func(slot int64, want uint64) {
 		t.Helper()
 		before := j.count
-		j.Wrote(slot, slot+1, new(Noted)) // each by another writer
+		j.NoteWrite(slot, slot+1, new(LastNote)) // each by another writer
 		if got := j.count - before; got != want {
 			t.Errorf("a write of slot %d is noted %d times, want %d", slot, got, want)
 		}
@@ -29,7 +29,7 @@ func TestArmed(t *testing.T) {
 	wrote(999, 1)
 	wrote(100, 1) // late: it lowers nothing
 	wrote(998, 1)
-	j.Changed()
+	j.NoteChange()
 	wrote(998, 0)
 	wrote(-1, 0)
 	j.Mark(1000)
@@ -42,7 +42,7 @@ func TestLateWritersEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const slots = 2000
 		var j Journal
-		var writers [2]Noted
+		var writers [2]LastNote
 		var marks []Mark
 		var written [][slots]bool // since each
 		for range rapid.IntRange(1, 200).Draw(t, "steps") {
@@ -52,7 +52,7 @@ func TestLateWritersEqualTheModel(t *testing.T) {
 			}
 			lo := rapid.Int64Range(0, slots-1).Draw(t, "lo")
 			past := min(lo+rapid.Int64Range(1, 300).Draw(t, "length"), slots)
-			j.Wrote(lo, past, &writers[rapid.IntRange(0, 1).Draw(t, "writer")])
+			j.NoteWrite(lo, past, &writers[rapid.IntRange(0, 1).Draw(t, "writer")])
 			for i := range written {
 				for slot := lo; slot < past; slot++ {
 					written[i][slot] = true
@@ -76,7 +76,7 @@ func TestLateIsBeforeItsMark(t *testing.T) {
 	var j Journal
 	for n := range 10 {
 		j.Mark(1 << 40)
-		j.Wrote(600, 601, new(Noted))
+		j.NoteWrite(600, 601, new(LastNote))
 		if u := j.Since(j.Mark(1<<40), 0); u.Below != math.MaxInt64 || len(j.late) != 1 {
 			t.Fatalf("write %d: %+v since a mark behind it, with %d notes", n, u, len(j.late))
 		}
@@ -92,7 +92,7 @@ func TestNewestLateStayApart(t *testing.T) {
 	order := r.Perm(writes)
 	for n, at := range order {
 		marks = append(marks, j.Mark(1<<40))
-		j.Wrote(int64(at)*apart, int64(at)*apart+1, new(Noted))
+		j.NoteWrite(int64(at)*apart, int64(at)*apart+1, new(LastNote))
 		begin := max(n-newest, 0)
 		behind := order[begin : n+1]
 		for _, at := range behind {
@@ -116,7 +116,7 @@ func TestNotesAscend(t *testing.T) {
 	var j Journal
 	for slot := range int64(2000) {
 		j.Mark(slot / 10)
-		j.Wrote(slot/10, slot/10+1, new(Noted))
+		j.NoteWrite(slot/10, slot/10+1, new(LastNote))
 		for i := range j.notes[1:] {
 			if a, b := j.notes[i], j.notes[i+1]; a.count >= b.count || a.slot >= b.slot {
 				t.Fatalf("%+v stands before %+v", a, b)
@@ -133,9 +133,9 @@ func TestLiveOfAnEarlierClock(t *testing.T) {
 		for slot := begin; slot < begin+500; slot++ {
 			m = j.Mark(slot)
 			if begin > 1000 {
-				j.Wrote(slot-40, slot-39, new(Noted))
+				j.NoteWrite(slot-40, slot-39, new(LastNote))
 			} else {
-				j.Wrote(slot-3, slot-2, new(Noted))
+				j.NoteWrite(slot-3, slot-2, new(LastNote))
 			}
 		}
 	}
@@ -155,15 +155,15 @@ func TestManyNamesEqualTheModel(t *testing.T) {
 		if len(j.names) > 0 {
 			t.Fatal("a name is noted that nobody asks for")
 		}
-		type taken struct {
+		type takenMark struct {
 			mark Mark
 			at   int
 		}
-		var marks []taken
+		var marks []takenMark
 		var changed []string
 		for len(changed) < 1200 {
 			if r.IntN(20) == 0 || len(marks) == 0 {
-				marks = append(marks, taken{j.Mark(0), len(changed)})
+				marks = append(marks, takenMark{j.Mark(0), len(changed)})
 			}
 			name := fmt.Sprintf("%d.%s.%08x", r.IntN(hosts), strings.Repeat("x", r.IntN(20)/19*maxPrefix),
 				r.Uint32())

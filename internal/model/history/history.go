@@ -57,8 +57,8 @@ type Unchanged struct {
 	Live int64
 }
 
-// Forgotten is what is said where anything may have changed.
-func Forgotten() Unchanged { return Unchanged{Below: Nothing, Names: []string{""}} }
+// AllChanged is what is said where anything may have changed.
+func AllChanged() Unchanged { return Unchanged{Below: Nothing, Names: []string{""}} }
 
 // Mark returns the present moment, of which now is about the slot. What is read behind it is as new
 // as the mark, or newer.
@@ -85,30 +85,31 @@ func (j *Journal) Since(m Mark, from int64) Unchanged {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if m.Life == 0 || m.Life != j.life {
-		return Forgotten()
+		return AllChanged()
 	}
 	return Unchanged{
-		Below: j.late.lowest(m.Count, from, j.notes.lowest(m.Count)), Names: j.names.changed(m.Count),
-		Live: j.now - j.delays.most(),
+		Below: j.late.lowest(m.Count, from,
+			j.notes.lowest(m.Count)), Names: j.names.prefixesAfter(m.Count),
+		Live: j.now - j.delays.longest(),
 	}
 }
 
-// Noted is what a writer noted last: it need not be noted again before the next mark. The lock
+// LastNote is what a writer noted last: it need not be noted again before the next mark. The lock
 // under which it writes protects it.
-type Noted struct {
+type LastNote struct {
 	turn     uint64
 	lo, past int64
 }
 
-// Wrote notes a write to the slots [lo, past). It is called under the lock under which readers of
-// the slots see the write, before they can.
-func (j *Journal) Wrote(lo, past int64, last *Noted) {
+// NoteWrite notes a write to the slots [lo, past). It is called under the lock under which readers
+// of the slots see the write, before they can.
+func (j *Journal) NoteWrite(lo, past int64, last *LastNote) {
 	if lo < j.armed.Load() {
 		j.note(lo, past, last)
 	}
 }
 
-func (j *Journal) note(lo, past int64, last *Noted) {
+func (j *Journal) note(lo, past int64, last *LastNote) {
 	if last.lo <= lo && past <= last.past && last.turn == j.turn.Load() {
 		return
 	}
@@ -120,22 +121,22 @@ func (j *Journal) note(lo, past int64, last *Noted) {
 	j.count++
 	if behind := j.now - lo; behind <= recentSlots {
 		j.delays.note(behind)
-		j.lower(lo)
+		j.noteFrom(lo)
 		return
 	}
 	lo, past = lo-lo%granule, past+granule-1-(past-1)%granule
 	j.late.add(lo, past, j.count, j.marked)
-	*last = Noted{j.turn.Load(), lo, past}
+	*last = LastNote{j.turn.Load(), lo, past}
 }
 
-// lower notes a change of any slot from one on, which is below armed or Nothing.
-func (j *Journal) lower(slot int64) {
+// noteFrom notes a change of any slot from one on, which is below armed or Nothing.
+func (j *Journal) noteFrom(slot int64) {
 	j.notes.add(j.count, slot)
 	j.armed.Store(slot)
 }
 
-// Changed notes that any slot may have changed. It is called as Wrote is.
-func (j *Journal) Changed() { j.Change(func() {}) }
+// NoteChange notes that any slot may have changed. It is called as NoteWrite is.
+func (j *Journal) NoteChange() { j.Change(func() {}) }
 
 // Change calls change, which may change what any slot is read as. It takes no lock of a group.
 // A mark is before it or behind it.
@@ -143,7 +144,7 @@ func (j *Journal) Change(change func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.count++
-	j.lower(Nothing)
+	j.noteFrom(Nothing)
 	change()
 }
 
@@ -190,7 +191,7 @@ func (d *delays) mark(now int64) {
 
 func (d *delays) note(behind int64) { d.this = max(d.this, behind) }
 
-func (d *delays) most() int64 { return max(d.this, d.last) }
+func (d *delays) longest() int64 { return max(d.this, d.last) }
 
 // notes are the changes of recent slots, ascending by count and by slot: later changes that are
 // lower stand for all before them.
@@ -234,15 +235,15 @@ func (n *notes) add(count uint64, slot int64) {
 	}
 	if len(list) == maxNotes {
 		for share := uint64(precision); len(list) > maxNotes*3/4; share /= 2 {
-			list = list.joined(share)
+			list = list.join(share)
 		}
 	}
 	*n = append(list, note{count, slot})
 }
 
-// joined joins neighbours that together reach over less than a share of their age: the lower slot,
+// join joins neighbours that together reach over less than a share of their age: the lower slot,
 // the later count.
-func (n notes) joined(share uint64) notes {
+func (n notes) join(share uint64) notes {
 	kept := len(n) - 1
 	newest := n[kept].slot
 	past := newest // of the notes that are kept, the slot of the one behind the last

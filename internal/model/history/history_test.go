@@ -15,8 +15,8 @@ import (
 // write is a write of the model into the slots from lo up to past.
 type write struct{ lo, past int64 }
 
-// taken is a mark, and all that came behind it.
-type taken struct {
+// takenMark is a mark, and all that came behind it.
+type takenMark struct {
 	mark    Mark
 	written []write
 	names   []string // that changed
@@ -24,7 +24,7 @@ type taken struct {
 
 // check demands that a journal says no more to be unchanged since the mark, from a slot on, than
 // what came behind it left.
-func (m *taken) check(t *rapid.T, j *Journal, from int64) {
+func (m *takenMark) check(t *rapid.T, j *Journal, from int64) {
 	lowest := int64(math.MaxInt64)
 	for _, w := range m.written {
 		if w.past > from {
@@ -52,13 +52,13 @@ func (m *taken) check(t *rapid.T, j *Journal, from int64) {
 func TestSinceEqualsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var j Journal
-		var all []taken
-		step := func(of func(*taken)) {
+		var all []takenMark
+		step := func(of func(*takenMark)) {
 			for i := range all {
 				of(&all[i])
 			}
 		}
-		var writers [3]Noted
+		var writers [3]LastNote
 		most := rapid.SampledFrom([]int64{3, 40, 2000, 200_000}).Draw(t, "slots")
 		now := rapid.Int64Range(0, 2*most).Draw(t, "now")
 		for range rapid.IntRange(1, 1500).Draw(t, "steps") {
@@ -69,22 +69,22 @@ func TestSinceEqualsTheModel(t *testing.T) {
 				if k < 4 {
 					w.past += rapid.Int64Range(0, 300).Draw(t, "more")
 				}
-				j.Wrote(w.lo, w.past, &writers[k%len(writers)])
-				step(func(m *taken) { m.written = append(m.written, w) })
+				j.NoteWrite(w.lo, w.past, &writers[k%len(writers)])
+				step(func(m *takenMark) { m.written = append(m.written, w) })
 			case k == 37:
 				now = rapid.Int64Range(0, 2*most).Draw(t, "now")
 			case k == 38:
 				name := drawName(t)
 				j.ChangeNames([]byte(name), func() {})
-				step(func(m *taken) { m.names = append(m.names, name) })
+				step(func(m *takenMark) { m.names = append(m.names, name) })
 			case k == 39 && most > 1000:
 				j.Change(func() {})
-				step(func(m *taken) { m.written = append(m.written, write{Nothing, math.MaxInt64}) })
+				step(func(m *takenMark) { m.written = append(m.written, write{Nothing, math.MaxInt64}) })
 			case k == 40 && most > 1000:
-				j.Changed()
-				step(func(m *taken) { m.written = append(m.written, write{Nothing, math.MaxInt64}) })
+				j.NoteChange()
+				step(func(m *takenMark) { m.written = append(m.written, write{Nothing, math.MaxInt64}) })
 			default:
-				all = append(all, taken{mark: j.Mark(now)})
+				all = append(all, takenMark{mark: j.Mark(now)})
 			}
 		}
 		from := rapid.Int64Range(0, most).Draw(t, "from")
@@ -140,12 +140,12 @@ func TestManyNames(t *testing.T) {
 // at it, however many marks there were.
 func TestOnTime(t *testing.T) {
 	var j Journal
-	var w Noted
+	var w LastNote
 	var marks []Mark
 	for slot := range int64(10_000) {
 		marks = append(marks, j.Mark(slot))
-		j.Wrote(slot, slot+1, &w)
-		j.Wrote(slot, slot+1, &w)
+		j.NoteWrite(slot, slot+1, &w)
+		j.NoteWrite(slot, slot+1, &w)
 	}
 	for slot, m := range marks {
 		age := len(marks) - slot
@@ -158,7 +158,7 @@ func TestOnTime(t *testing.T) {
 // TestLate: senders far in the past, who go on as well, take what they write and little around it.
 func TestLate(t *testing.T) {
 	var j Journal
-	var a, b, c Noted
+	var a, b, c LastNote
 	var old Mark
 	for n := range int64(5000) {
 		slot := 1_000_000 + n
@@ -166,9 +166,9 @@ func TestLate(t *testing.T) {
 		if n == 10 {
 			old = m
 		}
-		j.Wrote(slot, slot+1, &a)
-		j.Wrote(slot-3600, slot-3600+1, &b)
-		j.Wrote(slot-86400, slot-86400+4, &c)
+		j.NoteWrite(slot, slot+1, &a)
+		j.NoteWrite(slot-3600, slot-3600+1, &b)
+		j.NoteWrite(slot-86400, slot-86400+4, &c)
 		for _, of := range []struct{ from, below int64 }{
 			{0, slot - 86400 - granule}, {slot - 86400 + 2*granule, slot - 3600 - granule},
 			{slot - 3600 + granule, slot},
@@ -204,7 +204,7 @@ func TestManyLate(t *testing.T) {
 				slot = near
 			}
 			written = append(written, slot)
-			j.Wrote(slot, slot+1, new(Noted))
+			j.NoteWrite(slot, slot+1, new(LastNote))
 		}
 		for n := range marks {
 			for i := n; i < len(marks); i += 1 + r.IntN(300) {
@@ -221,10 +221,10 @@ func TestManyLate(t *testing.T) {
 // TestBackfill: a sender who fills in the past without a mark notes each minute once.
 func TestBackfill(t *testing.T) {
 	var j Journal
-	var w Noted
+	var w LastNote
 	j.Mark(10_000_000)
 	for slot := range int64(60_000) {
-		j.Wrote(slot, slot+1, &w)
+		j.NoteWrite(slot, slot+1, &w)
 	}
 	if j.count > 1000 || len(j.late) != 1 {
 		t.Errorf("%d notes, %d are kept", j.count, len(j.late))
@@ -234,15 +234,15 @@ func TestBackfill(t *testing.T) {
 // TestLive: slots are live from where on points came in behind the last marks.
 func TestLive(t *testing.T) {
 	var j Journal
-	var w Noted
+	var w LastNote
 	m := j.Mark(1000)
 	if live := j.Since(m, 0).Live; live != 1000-delayTurn {
 		t.Errorf("at first slots are live from %d on", live-1000)
 	}
 	for slot := int64(1000); slot < 1500; slot++ {
 		m = j.Mark(slot)
-		j.Wrote(slot-slot%5, slot-slot%5+1, &w)
-		j.Wrote(slot-2000, slot-2000+1, &w) // late
+		j.NoteWrite(slot-slot%5, slot-slot%5+1, &w)
+		j.NoteWrite(slot-2000, slot-2000+1, &w) // late
 		if live := j.Since(m, 0).Live; slot > 1200 && live != slot-4 {
 			t.Errorf("at %d slots are live from %d on", slot, live-slot)
 		}
@@ -276,9 +276,9 @@ func TestOtherJournals(t *testing.T) {
 // TestUnmarked: without a mark nothing is noted.
 func TestUnmarked(t *testing.T) {
 	var j Journal
-	var w Noted
+	var w LastNote
 	for slot := range int64(100) {
-		j.Wrote(100-slot, 101-slot, &w)
+		j.NoteWrite(100-slot, 101-slot, &w)
 	}
 	if j.count != 0 {
 		t.Errorf("%d changes", j.count)
@@ -293,7 +293,7 @@ func TestReadersSeeTheirChanges(t *testing.T) {
 	var all [groups]struct {
 		sync.RWMutex
 		words [slots]int
-		noted Noted
+		noted LastNote
 	}
 	var over sync.WaitGroup
 	for g := range groups {
@@ -301,7 +301,7 @@ func TestReadersSeeTheirChanges(t *testing.T) {
 			for n := range rounds * slots {
 				slot := int64(n % slots * 7 % slots) // back and forth
 				all[g].Lock()
-				j.Wrote(slot, slot+1, &all[g].noted)
+				j.NoteWrite(slot, slot+1, &all[g].noted)
 				all[g].words[slot]++
 				all[g].Unlock()
 			}
@@ -338,11 +338,11 @@ func BenchmarkMarkAndSince(b *testing.B) {
 	for name, behind := range map[string]int64{"recent": 0, "late": 100_000} {
 		b.Run(name, func(b *testing.B) {
 			var j Journal
-			var w Noted
+			var w LastNote
 			old, slot := j.Mark(0), int64(1<<30)
 			for b.Loop() {
 				j.Mark(slot)
-				j.Wrote(slot-behind, slot-behind+1, &w)
+				j.NoteWrite(slot-behind, slot-behind+1, &w)
 				j.Since(old, 0)
 				slot++
 			}

@@ -26,8 +26,8 @@ const (
 	nameNoteSize = 24 + maxPrefix
 )
 
-// changed returns the prefixes behind a count, nil for none.
-func (l nameNotes) changed(count uint64) (list []string) {
+// prefixesAfter returns the prefixes behind a count, nil for none.
+func (l nameNotes) prefixesAfter(count uint64) (list []string) {
 	for i := range l {
 		if l[i].count > count {
 			list = append(list, l[i].prefix)
@@ -55,16 +55,16 @@ func (l *nameNotes) add(key []byte, count uint64) {
 	}
 	list = slices.Replace(list, at, past, nameNote{prefix, count})
 	if len(list) > maxNames {
-		list = list.joined()
+		list = list.join()
 	}
 	*l = list
 }
 
-// joined joins the half of neighbours that have the longest prefixes in common.
-func (l nameNotes) joined() nameNotes {
+// join joins the half of neighbours that have the longest prefixes in common.
+func (l nameNotes) join() nameNotes {
 	alike := make([]int, len(l)-1)
 	for i := range alike {
-		alike[i] = common(l[i].prefix, l[i+1].prefix)
+		alike[i] = commonPrefix(l[i].prefix, l[i+1].prefix)
 	}
 	sorted := slices.Clone(alike)
 	slices.SortFunc(sorted, func(a, b int) int { return cmp.Compare(b, a) })
@@ -85,8 +85,8 @@ func (l nameNotes) joined() nameNotes {
 	return l[:kept+1]
 }
 
-// common returns how many bytes two texts begin with in common.
-func common(a, b string) int {
+// commonPrefix returns how many bytes two texts begin with in common.
+func commonPrefix(a, b string) int {
 	n := min(len(a), len(b))
 	for i := range n {
 		if a[i] != b[i] {

@@ -80,21 +80,21 @@ const (
 // its key: series that come together are defined one behind the other.
 const definition = 20
 
-// before is an identity, as the next one is expected to follow it.
-type before struct {
+// previous is an identity, as the next one is expected to follow it.
+type previous struct {
 	Series      // its Key keeps the memory
 	flags  byte // nameTimestamp or 0: one that either form of a hash fits has that of the one before
 }
 
 // column is the expected one: a series with timestamps has two.
-func (b *before) column() uint16 {
+func (b *previous) column() uint16 {
 	if b.flags != 0 {
 		return b.Column + 2
 	}
 	return b.Column + 1
 }
 
-func (b *before) since() uint64 {
+func (b *previous) nextSince() uint64 {
 	if b.Since == 0 {
 		return 0
 	}
@@ -102,7 +102,7 @@ func (b *before) since() uint64 {
 }
 
 // note takes s as the one before. Its key is copied.
-func (b *before) note(s *Series, flags byte) {
+func (b *previous) note(s *Series, flags byte) {
 	key := append(b.Key[:0], s.Key...)
 	b.Series, b.flags = *s, flags&nameTimestamp
 	b.Key = key
@@ -112,7 +112,7 @@ func (b *before) note(s *Series, flags byte) {
 // behind the one before. It is not for concurrent use.
 type Packer struct {
 	columns [nameColumns][]byte
-	before  before
+	before  previous
 }
 
 // Begin forgets what was added. The first identity is expected in the bucket, group and column
@@ -124,8 +124,8 @@ func (p *Packer) Begin(bucket uint64, group uint32, column uint16) {
 	p.before.begin(bucket, group, column)
 }
 
-func (b *before) begin(bucket uint64, group uint32, column uint16) {
-	*b = before{Series: Series{Bucket: bucket, Group: group, Column: column - 1, Key: b.Key[:0]}}
+func (b *previous) begin(bucket uint64, group uint32, column uint16) {
+	*b = previous{Series: Series{Bucket: bucket, Group: group, Column: column - 1, Key: b.Key[:0]}}
 }
 
 // Add adds an identity, of which it keeps nothing.
@@ -154,7 +154,7 @@ func (p *Packer) Add(s *Series) {
 		number(nameColumn, uint64(s.Group))
 		c[nameNumber] = binary.AppendUvarint(c[nameNumber], uint64(s.Column))
 	}
-	if want := b.since(); s.Since != want {
+	if want := b.nextSince(); s.Since != want {
 		flags |= nameSince
 		c[nameNumber] = binary.AppendVarint(c[nameNumber], int64(s.Since-want))
 	}
@@ -209,7 +209,7 @@ func Unpack(src []byte, bucket uint64, group uint32, column uint16, fn func(*Ser
 	if u.Bad || len(c[nameFlag].Src) == 0 {
 		return ErrPacked
 	}
-	var b before
+	var b previous
 	b.begin(bucket, group, column)
 	for len(c[nameFlag].Src) > 0 {
 		if !b.unpack(&c) {
@@ -228,7 +228,7 @@ func Unpack(src []byte, bucket uint64, group uint32, column uint16, fn func(*Ser
 }
 
 // unpack makes b the identity behind it.
-func (b *before) unpack(c *[nameColumns]fields.Reader) bool {
+func (b *previous) unpack(c *[nameColumns]fields.Reader) bool {
 	flags := c[nameFlag].Src[0]
 	c[nameFlag].Src = c[nameFlag].Src[1:]
 	number := func(flag byte, limit uint64) uint64 {
@@ -246,7 +246,7 @@ func (b *before) unpack(c *[nameColumns]fields.Reader) bool {
 	} else {
 		b.Column = b.column()
 	}
-	b.Since = b.since()
+	b.Since = b.nextSince()
 	if flags&nameSince != 0 {
 		b.Since += uint64(c[nameNumber].Varint())
 	}
@@ -267,7 +267,7 @@ func (b *before) unpack(c *[nameColumns]fields.Reader) bool {
 	case flags&nameHash == 0 && flags&nameTimestamp == 0:
 		b.Hash = Hash(metric.Series(b.Bucket, b.Key))
 	case flags&nameTimestamp != 0:
-		b.Hash = Hash(metric.Timestamped(b.Bucket, b.Key))
+		b.Hash = Hash(metric.TimestampedID(b.Bucket, b.Key))
 	case len(c[namePlain].Src) < len(Hash{}):
 		return false
 	default:

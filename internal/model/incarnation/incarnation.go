@@ -26,8 +26,8 @@ func Next(before uint64, now time.Time) uint64 {
 	return max(before+1, uint64(max(now.UnixNano(), 0)))
 }
 
-// Expired returns up to which clock deletions need not be remembered any more.
-func Expired(now time.Time) uint64 {
+// ExpiredUpTo returns up to which clock deletions need not be remembered any more.
+func ExpiredUpTo(now time.Time) uint64 {
 	return uint64(max(now.Add(-TTL).UnixNano()/int64(step)*int64(step), 0))
 }
 
@@ -42,8 +42,8 @@ type Set struct {
 	of map[metric.SeriesID]uint64
 }
 
-// Of returns the incarnation of a series.
-func (s *Set) Of(id metric.SeriesID) uint64 {
+// Get returns the incarnation of a series.
+func (s *Set) Get(id metric.SeriesID) uint64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.of[id]
@@ -104,13 +104,13 @@ type Clock struct {
 func (c *Clock) Next(of uint64, now time.Time) uint64 {
 	if last := c.last.Load(); of == 0 || of != last {
 		of = Next(last, now)
-		c.Saw(of)
+		c.Advance(of)
 	}
 	return of
 }
 
-// Saw makes later deletions have a higher clock.
-func (c *Clock) Saw(n uint64) {
+// Advance makes later deletions have a higher clock.
+func (c *Clock) Advance(n uint64) {
 	for {
 		last := c.last.Load()
 		if n <= last || c.last.CompareAndSwap(last, n) {
@@ -119,8 +119,8 @@ func (c *Clock) Saw(n uint64) {
 	}
 }
 
-// Last returns the highest clock that is known.
-func (c *Clock) Last() uint64 { return c.last.Load() }
+// Highest returns the highest clock that is known.
+func (c *Clock) Highest() uint64 { return c.last.Load() }
 
 // Forget notes that deletions up to a clock are forgotten, and reports whether it is
 // news. One caller at a time does so.
@@ -132,5 +132,5 @@ func (c *Clock) Forget(upTo uint64) bool {
 	return true
 }
 
-// Forgotten returns up to which clock deletions are forgotten.
-func (c *Clock) Forgotten() uint64 { return c.forgotten.Load() }
+// ForgottenUpTo returns up to which clock deletions are forgotten.
+func (c *Clock) ForgottenUpTo() uint64 { return c.forgotten.Load() }

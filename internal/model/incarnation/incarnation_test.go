@@ -32,7 +32,7 @@ func TestExpiredIsBehindTheTTL(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		now := time.Unix(rapid.Int64Range(0, 1<<33).Draw(rt, "now"),
 			rapid.Int64Range(0, 1e9-1).Draw(rt, "ns"))
-		at := int64(Expired(now))
+		at := int64(ExpiredUpTo(now))
 		late := now.Add(-TTL).UnixNano()
 		if at > max(late, 0) || late-at >= int64(time.Hour) {
 			rt.Fatalf("at %v deletions up to %v are forgotten", now, time.Unix(0, at))
@@ -64,7 +64,7 @@ func TestSetIsTheModel(t *testing.T) {
 			}
 			var some int64
 			for n, want := range model {
-				if got := s.Of(id(n)); got != want {
+				if got := s.Get(id(n)); got != want {
 					rt.Fatalf("series %d: %d, want %d", n, got, want)
 				}
 				if want != 0 {

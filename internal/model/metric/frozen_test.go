@@ -17,7 +17,7 @@ func TestFrozenIDs(t *testing.T) {
 		for _, n := range []int{1, 3, 4, 8, 9, 16, 17, 64, 128, 129, 240, 241, 252, 253, 1024, MaxKey} {
 			key := bytes.Repeat([]byte("\x03ab\xff"), n/4+1)[:n]
 			id := Series(bucket, key)
-			fmt.Fprintf(&text, "%d %d %x values %x stamps %x\n", bucket, n, id, Timestamped(bucket, key),
+			fmt.Fprintf(&text, "%d %d %x values %x stamps %x\n", bucket, n, id, TimestampedID(bucket, key),
 				id.Timestamp())
 		}
 	}

@@ -75,9 +75,9 @@ func Parts(key []byte) (parts [][]byte, ok bool) {
 	return parts, true
 }
 
-// Beginning returns the first parts of a key. A key that is no list of parts counts as one. It
+// Prefix returns the first parts of a key. A key that is no list of parts counts as one. It
 // shares the key's memory.
-func Beginning(key []byte, parts int) []byte {
+func Prefix(key []byte, parts int) []byte {
 	n := 0
 	for ; parts > 0 && n < len(key); parts-- {
 		n += 1 + int(key[n])
@@ -113,13 +113,13 @@ func AppendQuoted(dst []byte, part []byte) []byte {
 	return append(dst, '\'')
 }
 
-// Quoted returns one part, or a bucket's name, in quotes.
-func Quoted(part string) string { return string(AppendQuoted(nil, []byte(part))) }
+// Quote returns one part, or a bucket's name, in quotes.
+func Quote(part string) string { return string(AppendQuoted(nil, []byte(part))) }
 
-// Escaped returns s with the escape of this package but without quotes: what
+// Escape returns s with the escape of this package but without quotes: what
 // JSON and tables print for a name that may hold any bytes. A name of
 // printable UTF-8 without quotes and backslashes is returned as it is.
-func Escaped(s string) string { return string(appendEscaped(nil, []byte(s))) }
+func Escape(s string) string { return string(appendEscaped(nil, []byte(s))) }
 
 func appendEscaped(dst, s []byte) []byte {
 	for len(s) > 0 {
@@ -150,7 +150,7 @@ func appendEscaped(dst, s []byte) []byte {
 var errTrailingEscape = errors.New(
 	`a backslash at the end escapes nothing: write \\ for a backslash`)
 
-// Unescape undoes Escaped: \xHH is a byte, a backslash before any other
+// Unescape undoes Escape: \xHH is a byte, a backslash before any other
 // character stands for that character.
 func Unescape(text string) (string, error) {
 	if strings.IndexByte(text, '\\') < 0 {

@@ -50,14 +50,14 @@ const bucketDomain = "dalmatiner bucket\x00"
 // shards.
 const timestampBit = 0x80
 
-// Timestamped returns the id of the values of the metric key in a bucket with
+// TimestampedID returns the id of the values of the metric key in a bucket with
 // timestamps.
-func Timestamped(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
+func TimestampedID(bucket uint64, key []byte) SeriesID { return Series(bucket, key).Value() }
 
 // ValuesOf returns the id of the values of the metric key in a bucket, which has timestamps or not.
 func ValuesOf(bucket uint64, key []byte, timestamps bool) SeriesID {
 	if timestamps {
-		return Timestamped(bucket, key)
+		return TimestampedID(bucket, key)
 	}
 	return Series(bucket, key)
 }

@@ -85,7 +85,7 @@ func EndList(dst []byte, mark, n int) []byte {
 // where it has a field of that name. Another term becomes the field `event` of a map of two.
 // What is no term is returned as it is.
 func WithField[T string | []byte](plain []byte, name string, text T) []byte {
-	if _, err := Plain(plain); err != nil {
+	if _, err := Normalize(plain); err != nil {
 		return plain
 	}
 	out := make([]byte, 0, len(plain)+len(name)+len(text)+32)

@@ -2,7 +2,7 @@
 // are stored, and converts them to and from JSON. DESIGN.md lists the tags and what JSON
 // becomes of them.
 //
-// Everything that comes from outside goes through Plain first: it bounds size, depth and
+// Everything that comes from outside goes through Normalize first: it bounds size, depth and
 // number of elements, inflates compressed terms under the same limit, and checks every tag.
 // Atoms are bytes here; nothing is interned. A Value is a view into a plain term and copies
 // nothing.

@@ -23,11 +23,11 @@ func seedTerms(f *testing.F) {
 	}
 }
 
-// FuzzTerm: what Plain takes can be walked, is JSON, and the JSON is a term again.
+// FuzzTerm: what Normalize takes can be walked, is JSON, and the JSON is a term again.
 func FuzzTerm(f *testing.F) {
 	seedTerms(f)
 	f.Fuzz(func(t *testing.T, src []byte) {
-		plain, err := Plain(src)
+		plain, err := Normalize(src)
 		if err != nil {
 			if !errors.Is(err, ErrMalformed) && !errors.Is(err, ErrTooLarge) &&
 				!errors.Is(err, ErrUnsupported) {
@@ -35,7 +35,7 @@ func FuzzTerm(f *testing.F) {
 			}
 			return
 		}
-		if again, err := Plain(plain); err != nil || !bytes.Equal(again, plain) {
+		if again, err := Normalize(plain); err != nil || !bytes.Equal(again, plain) {
 			t.Fatalf("a plain term is not plain: %v", err)
 		}
 		root := Root(plain)
@@ -74,7 +74,7 @@ func FuzzJSON(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if checked, err := Plain(plain); err != nil || !bytes.Equal(checked, plain) {
+		if checked, err := Normalize(plain); err != nil || !bytes.Equal(checked, plain) {
 			t.Fatalf("%s gives %x: %v", doc, plain, err)
 		}
 		if !json.Valid(doc) {

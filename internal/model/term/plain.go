@@ -12,10 +12,10 @@ import (
 	"github.com/klauspost/compress/zlib"
 )
 
-// Plain checks that src is one whole external term within the limits, and returns it without
+// Normalize checks that src is one whole external term within the limits, and returns it without
 // compression: src itself, or new memory for a term that was compressed. The error wraps
 // ErrMalformed, ErrTooLarge or ErrUnsupported.
-func Plain(src []byte) ([]byte, error) {
+func Normalize(src []byte) ([]byte, error) {
 	if len(src) > MaxSize {
 		return nil, tooLarge("%d bytes, the limit is %d", len(src), MaxSize)
 	}

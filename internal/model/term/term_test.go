@@ -39,7 +39,7 @@ func TestGolden(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		plain, err := Plain(src)
+		plain, err := Normalize(src)
 		if err != nil {
 			fmt.Fprintf(&out, "  error: %v\n", err)
 			continue
@@ -86,7 +86,7 @@ func TestJSON(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		} else {
-			if _, err := Plain(plain); err != nil {
+			if _, err := Normalize(plain); err != nil {
 				t.Errorf("%.60s: its term: %v", c.in, err)
 			}
 			got = string(Root(plain).AppendJSON(nil))
@@ -161,11 +161,12 @@ func TestBombs(t *testing.T) {
 		"a long integer": {append(u32(tagLargeBig, 300), make([]byte, 301)...),
 			ErrTooLarge, "an integer of 300 bytes, the limit is 255"},
 	} {
-		if _, err := Plain(c.term); !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) {
+		if _, err := Normalize(c.term); !errors.Is(err, c.want) ||
+			!strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: got %v, want %s", name, err, c.text)
 		}
 	}
-	if plain, err := Plain(zip(3, []byte{tagSmallUTF8, 1, 'x'})); err != nil ||
+	if plain, err := Normalize(zip(3, []byte{tagSmallUTF8, 1, 'x'})); err != nil ||
 		string(Root(plain).AppendJSON(nil)) != `"x"` {
 		t.Errorf("a small compressed term: %x, %v", plain, err)
 	}
@@ -176,7 +177,7 @@ func TestWalk(t *testing.T) {
 	plain := []byte{version, tagMap, 0, 0, 0, 2, tagAtom, 0, 1, 'a',
 		tagList, 0, 0, 0, 2, tagSmallInt, 7, tagTuple, 2, tagNil, tagMap, 0, 0, 0, 0, tagNil,
 		tagBinary, 0, 0, 0, 1, 'b', tagByteList, 0, 2, 'a', 'b'}
-	if _, err := Plain(plain); err != nil {
+	if _, err := Normalize(plain); err != nil {
 		t.Fatal(err)
 	}
 	get := func(v Value, ok bool) string {

@@ -24,7 +24,7 @@ type Value struct {
 	src []byte // from its tag on, with what follows it in the term
 }
 
-// Root returns the value of a plain term, one that Plain returned.
+// Root returns the value of a plain term, one that Normalize returned.
 func Root(plain []byte) Value { return Value{plain[1:]} }
 
 // Kind returns what the value is.

@@ -43,7 +43,7 @@ func offset(text string) (*time.Location, bool) {
 
 // hint names zones that may be meant: by their whole name, or by the city.
 func hint(name string) string {
-	near, cities := suggest.To(name), suggest.To(name)
+	near, cities := suggest.NewCollector(name), suggest.NewCollector(name)
 	whole := make(map[string]string)
 	for zone := range strings.FieldsSeq(zones) {
 		near.Add(zone)

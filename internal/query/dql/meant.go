@@ -145,7 +145,7 @@ func (q *Query) undefined(v *Variable, aliases map[string]Expr, call *Call) erro
 	return newError(q.Text, v.Pos(), nil,
 		"Variable '%s' referenced but not defined! Define it with ALIAS, or write BUCKET or FROM after "+
 			"a metric, as in %s%s",
-		v.Name, like, suggest.Hint(suggest.Of(v.Name, names)))
+		v.Name, like, suggest.Hint(suggest.Nearest(v.Name, names)))
 }
 
 // word returns a name as it stands in the query.

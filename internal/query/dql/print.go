@@ -102,7 +102,7 @@ func (p *printer) quoted(s string) { p.buf = metric.AppendQuoted(p.buf, []byte(s
 
 // doubleQuoted writes a date or a time zone.
 func (p *printer) doubleQuoted(s string) {
-	p.text(`"` + strings.ReplaceAll(metric.Escaped(s), `"`, `\"`) + `"`)
+	p.text(`"` + strings.ReplaceAll(metric.Escape(s), `"`, `\"`) + `"`)
 }
 
 func (p *printer) dot(i int) {
@@ -362,7 +362,7 @@ func (p *printer) like(pieces []string) {
 		if i > 0 {
 			p.text("*")
 		}
-		p.text(strings.ReplaceAll(metric.Escaped(piece), "*", `\*`))
+		p.text(strings.ReplaceAll(metric.Escape(piece), "*", `\*`))
 	}
 	p.text("'")
 }

@@ -146,9 +146,9 @@ func (l *leaf) fetch(r *reader, from int64, words []uint64) error {
 // failed names the series that could not be read.
 func (l *leaf) failed(err error) error {
 	if l.Events {
-		return fmt.Errorf("count events of bucket %s: %w", metric.Quoted(l.Bucket), err)
+		return fmt.Errorf("count events of bucket %s: %w", metric.Quote(l.Bucket), err)
 	}
-	return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.Key), metric.Quoted(l.Bucket), err)
+	return fmt.Errorf("read %s of bucket %s: %w", metric.Text(l.Key), metric.Quote(l.Bucket), err)
 }
 
 // append appends the values of words, the slots from from on.

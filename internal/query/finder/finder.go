@@ -43,8 +43,8 @@ const Grace = time.Hour
 func (x *Index) Lookup(ctx context.Context, l source.Lookup, fn func(source.Hit) bool) error {
 	q := tags.Query{Collection: []byte(l.Collection), Metric: l.Metric, Where: CondOf(l.Where)}
 	f := &find{Index: x, ctx: ctx, l: l, fn: fn}
-	known := x.Tags.Known(q.Collection)
-	if !known || !q.Where.Stored() {
+	known := x.Tags.HasCollection(q.Collection)
+	if !known || !q.Where.NeedsStored() {
 		if err := f.untagged(q.Where, known); err != nil {
 			return err
 		}
@@ -280,7 +280,7 @@ func (f *find) untagged(where *tags.Cond, known bool) error {
 	if err != nil {
 		return err
 	}
-	holds, err := where.Untagged()
+	holds, err := where.UntaggedFilter()
 	if err != nil {
 		return err
 	}

@@ -36,10 +36,10 @@ type missing struct {
 }
 
 func (m *missing) why() (reason string, near []string) {
-	collection := "collection " + metric.Quoted(m.l.Collection)
-	if !m.Tags.Known(m.q.Collection) {
+	collection := "collection " + metric.Quote(m.l.Collection)
+	if !m.Tags.HasCollection(m.q.Collection) {
 		if _, err := m.Buckets.Bucket(m.l.Collection); err == nil {
-			return "bucket " + metric.Quoted(m.l.Collection) +
+			return "bucket " + metric.Quote(m.l.Collection) +
 				" has no such series; its series have no tags but those of their keys", nil
 		}
 		list, _ := m.Tags.Collections(m.ctx, *m.listing())
@@ -129,13 +129,13 @@ func (m *missing) listing() *tags.Listing {
 }
 
 func (m *missing) near(word string, list tags.List) []string {
-	near := suggest.To(word)
+	near := suggest.NewCollector(word)
 	for _, e := range list.Elements {
 		near.Add(e.Text)
 	}
 	found := near.Names()
 	for i, text := range found {
-		found[i] = metric.Quoted(text)
+		found[i] = metric.Quote(text)
 	}
 	return found
 }
@@ -145,7 +145,7 @@ func (m *missing) nearMetrics() []string {
 	q := m.listing()
 	q.Metric = nil
 	list, _ := m.Tags.Metrics(m.ctx, q, 0)
-	near := suggest.To(metric.Text(m.q.Metric))
+	near := suggest.NewCollector(metric.Text(m.q.Metric))
 	for _, e := range list.Elements {
 		near.Add(metric.Text([]byte(e.Text)))
 	}
@@ -154,7 +154,7 @@ func (m *missing) nearMetrics() []string {
 
 // nearTags returns the tags of the series whose names are near to that of a tag, in any namespace.
 func (m *missing) nearTags(tag tags.TagName) []string {
-	near := suggest.To(string(tag.Name))
+	near := suggest.NewCollector(string(tag.Name))
 	named := make(map[string][]tags.TagName)
 	for _, n := range m.Tags.TagNames() {
 		near.Add(string(n.Name))

@@ -116,7 +116,7 @@ func (p *planner) hitsOf(index source.Index, l *dql.Lookup, shift int64) ([]sour
 		return nil, refused
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look up in collection %s: %w", metric.Quoted(l.Collection), err)
+		return nil, fmt.Errorf("look up in collection %s: %w", metric.Quote(l.Collection), err)
 	}
 	if n := int64(len(hits)); n > p.opt.Limits.MaxSeries {
 		return nil, p.tooManySeries(l.Pos(), n)

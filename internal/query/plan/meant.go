@@ -24,7 +24,7 @@ func (r *request) unrecognised(pos int, name string, types []function.Type, cons
 	msg := fmt.Sprintf("Not recognized function %s(%s).", name, function.TypeList(types))
 	switch {
 	case known == nil:
-		if hint := suggest.Hint(suggest.Of(name, slices.Compact(function.Names()))); hint != "" {
+		if hint := suggest.Hint(suggest.Nearest(name, slices.Compact(function.Names()))); hint != "" {
 			msg = strings.TrimSuffix(msg, ".") + hint
 		}
 	default:

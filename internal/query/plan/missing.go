@@ -69,7 +69,7 @@ func (p *planner) nothingFound() error {
 
 // explainMiss says which part of a selector finds nothing, and what may be meant.
 func (p *planner) explainMiss(s *dql.Select, b bucket) (string, []string) {
-	what := "there is no metric " + selected(s) + " in bucket " + metric.Quoted(b.Name)
+	what := "there is no metric " + selected(s) + " in bucket " + metric.Quote(b.Name)
 	m := miss{want: wanted(s.Metric), depth: -1}
 	err := b.handle.Metrics(p.ctx, nil, func(key []byte) bool {
 		m.look(key)
@@ -92,7 +92,7 @@ func (p *planner) elsewhere(s *dql.Select, not bucket) string {
 			continue
 		}
 		if found, err := b.Series(s.Metric.Key).Exists(p.ctx); found && err == nil {
-			return "; bucket " + metric.Quoted(name) + " has it"
+			return "; bucket " + metric.Quote(name) + " has it"
 		}
 	}
 	return ""
@@ -123,7 +123,7 @@ func selected(s *dql.Select) string {
 func partsText(parts []dql.Part) string {
 	list := make([]string, len(parts))
 	for i, part := range parts {
-		if list[i] = metric.Quoted(part.Text); part.Any {
+		if list[i] = metric.Quote(part.Text); part.Any {
 			list[i] = "*"
 		}
 	}
@@ -161,7 +161,7 @@ func (m *miss) look(key []byte) {
 	if depth == m.depth {
 		m.names = keepFirst(m.names, func() string { return metric.Text(key) })
 		if depth < len(parts) {
-			m.there = keepFirst(m.there, func() string { return metric.Quoted(string(parts[depth])) })
+			m.there = keepFirst(m.there, func() string { return metric.Quote(string(parts[depth])) })
 		}
 	}
 	if d, ok := m.distance(parts); ok {

@@ -60,7 +60,7 @@ func (n *namer) metadata(s Series) (map[string]any, error) {
 	}
 	m := make(map[string]any, len(n.f.Meta))
 	for _, pair := range n.f.Meta {
-		name := metric.Escaped(pair.Key)
+		name := metric.Escape(pair.Key)
 		if pair.Number != nil {
 			m[name] = pair.Number.Value
 			continue
@@ -71,7 +71,7 @@ func (n *namer) metadata(s Series) (map[string]any, error) {
 		}
 		m[name] = nil
 		if ok {
-			m[name] = metric.Escaped(string(text))
+			m[name] = metric.Escape(string(text))
 		}
 	}
 	return m, nil

@@ -257,7 +257,7 @@ func (s *Series) title() string {
 	}
 	list := make([]string, len(s.dims))
 	for i, d := range s.dims {
-		list[i] = metric.Quoted(d.Value)
+		list[i] = metric.Quote(d.Value)
 	}
 	return strings.Join(list, ", ")
 }

@@ -63,7 +63,7 @@ func (p *planner) selectMetrics(s *dql.Select, shift int64) (value, error) {
 		handle = b.handle.Series(s.Metric.Key)
 		if found, err = handle.Exists(p.ctx); err != nil {
 			return value{}, fmt.Errorf("look for %s in bucket %s: %w", metric.Text(s.Metric.Key),
-				metric.Quoted(b.Name), err)
+				metric.Quote(b.Name), err)
 		}
 	}
 	p.hit(s, b, found)
@@ -107,7 +107,7 @@ func (p *planner) expand(s *dql.Select, b bucket) ([][]byte, error) {
 		return nil, refused
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list the metrics of bucket %s: %w", metric.Quoted(b.Name), err)
+		return nil, fmt.Errorf("list the metrics of bucket %s: %w", metric.Quote(b.Name), err)
 	}
 	if n := int64(len(keys)); n > p.opt.Limits.MaxSeries {
 		return nil, p.tooManySeries(s.Pos(), n)
@@ -163,7 +163,7 @@ func (p *planner) leaf(pos int, b bucket, key []byte, handle source.Series,
 			err = p.addRead(pos, n)
 		})
 	if p.opt.Explain { // for very many reads the text costs
-		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quoted(b.Name), shift)
+		p.describe(n, "read %s BUCKET %s, %d ms earlier", metric.Text(key), metric.Quote(b.Name), shift)
 	}
 	return n, err
 }

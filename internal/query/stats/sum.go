@@ -66,7 +66,7 @@ func (s *Sum) Value() float64 {
 		return s.small.Value()
 	}
 	all := s.large
-	all.Join(s.small.Scaled(scale))
+	all.Join(s.small.Scale(scale))
 	return all.Value() / scale
 }
 
@@ -77,7 +77,7 @@ func (s *Sum) Mean() float64 {
 	mean := s.small.Value() / n
 	if s.large != (floatsum.Sum{}) {
 		all := s.large
-		all.Join(s.small.Scaled(scale))
+		all.Join(s.small.Scale(scale))
 		mean = all.Value() / n / scale
 	}
 	return within(mean, s.low, s.high)

@@ -158,7 +158,7 @@ func (c *counter) countTags(ctx context.Context) (err error) {
 			func(n tags.TagName, value []byte, of tags.Count) {
 				c.answer.Distinct++
 				c.best.add(of.Series, of.New, value, n.Name, func() Element {
-					return Element{Text: metric.Escaped(string(value)), Name: n.Text()}
+					return Element{Text: metric.Escape(string(value)), Name: n.Text()}
 				})
 			})
 	}

@@ -45,7 +45,7 @@ func (w *world) RecentSeries() series.RecentSeries {
 func (w *world) Metrics(ctx context.Context, b buckets.Info, prefix []byte,
 	fn func(key []byte) bool) error {
 	if b.Name == "deleted" {
-		return buckets.Unknown(b.Name)
+		return buckets.UnknownError(b.Name)
 	}
 	for _, key := range w.keys[b.ID] {
 		if strings.HasPrefix(key, string(prefix)) && !fn([]byte(key)) {
@@ -82,7 +82,7 @@ func (w *world) add(b *buckets.Info, key string, isNew bool) {
 	w.keys[b.ID] = append(w.keys[b.ID], key)
 	id := metric.Series(b.ID, []byte(key))
 	if b.HPTS {
-		id = metric.Timestamped(b.ID, []byte(key))
+		id = metric.TimestampedID(b.ID, []byte(key))
 	}
 	if isNew {
 		w.arrivals.Add(id, now.UnixNano())
@@ -172,7 +172,7 @@ func TestCountsEqualTheModel(t *testing.T) {
 		}
 		want := naive(isNew, q, func(bucket string, key []byte) (Element, bool) {
 			list, ok := metric.Parts(key)
-			e := Element{Bucket: metric.Escaped(bucket), Text: metric.Text(key)}
+			e := Element{Bucket: metric.Escape(bucket), Text: metric.Text(key)}
 			if q.Bucket != nil && q.Bucket.Name != bucket || !ok && len(parts) > 0 ||
 				len(list) < len(parts) {
 				return e, false
@@ -196,13 +196,13 @@ func TestCountsEqualTheModel(t *testing.T) {
 
 		q = &Query{By: Buckets, ByNew: q.ByNew, Limit: q.Limit, Now: now}
 		want = naive(isNew, q, func(bucket string, _ []byte) (Element, bool) {
-			return Element{Text: metric.Escaped(bucket)}, true
+			return Element{Text: metric.Escape(bucket)}, true
 		})
 		for _, b := range w.list {
 			if !slices.ContainsFunc(want.List, func(e Element) bool {
-				return e.Text == metric.Escaped(b.Name)
+				return e.Text == metric.Escape(b.Name)
 			}) {
-				want.List = append(want.List, Element{Text: metric.Escaped(b.Name)})
+				want.List = append(want.List, Element{Text: metric.Escape(b.Name)})
 				want.Distinct++
 			}
 		}

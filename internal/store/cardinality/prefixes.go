@@ -41,7 +41,7 @@ func (c *counter) countBuckets(ctx context.Context) error {
 		e := t.of(metric.Series(b.ID, nil))
 		c.answer.Distinct++
 		c.best.add(int(e.series), int(e.recent), []byte(b.Name), nil, func() Element {
-			return Element{Text: metric.Escaped(b.Name)}
+			return Element{Text: metric.Escape(b.Name)}
 		})
 	}
 	return nil
@@ -115,7 +115,7 @@ func (c *counter) nameBest(ctx context.Context, list []ranked) error {
 		}
 		delete(of, id)
 		c.best.add(e.Series, e.New, p.key, []byte(b.Name), func() Element {
-			e.Text, e.Bucket = metric.Text(p.key), metric.Escaped(b.Name)
+			e.Text, e.Bucket = metric.Text(p.key), metric.Escape(b.Name)
 			return e
 		})
 		return c.best.err

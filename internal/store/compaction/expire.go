@@ -32,7 +32,7 @@ func (m *merging) noteExpired(seg *version.Segment) error {
 		err := seg.Reader.Hashes(r.Bucket, func(h segment.Hash) {
 			m.expired[r.Bucket] = append(m.expired[r.Bucket], h)
 		})
-		if err := m.c.o.Damage.Unreadable(seg, err); err != nil {
+		if err := m.c.o.Damage.NoteReadError(seg, err); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func notIn(seg *version.Segment, bucket uint64, hashes []segment.Hash) ([]segmen
 		return hashes, nil
 	}
 	held := make([]bool, len(hashes))
-	err := seg.Reader.Holding(bucket, hashes, func(i int) { held[i] = true })
+	err := seg.Reader.EachHolding(bucket, hashes, func(i int) { held[i] = true })
 	if segment.IsDamage(err) {
 		return nil, nil
 	}
@@ -132,7 +132,7 @@ func (c *Compactor) drop(bucket uint64, hashes []segment.Hash, looked []*version
 			}
 		}
 	}
-	if c.o.Gate.Closed() {
+	if c.o.Gate.IsClosed() {
 		return nil
 	}
 	ids := make([]metric.SeriesID, len(hashes))

@@ -65,9 +65,9 @@ func (c *Compactor) outlivedHoles() (ended []hole.Hole) {
 	return ended
 }
 
-// endHoles ends the holes that hide nothing any more: whose living slots are all set in
-// segments at or above them, for every series that they are about, or whose series are all
-// gone. What is in the head does not count: it may not be on disk. The caller has mu.
+// endHoles ends the holes that hide nothing any more. Either the series of a hole are all gone, or
+// its living slots are all set, for each of them, in segments at or above the hole. What is in the
+// head does not count: it may not be on disk. The caller has mu.
 func (c *Compactor) endHoles(ctx context.Context) error {
 	if c.o.Series.NamesUnread() || c.o.Failed() != nil {
 		return nil // a series may be one that nobody knows
@@ -94,7 +94,7 @@ func (c *Compactor) endHoles(ctx context.Context) error {
 	}
 	c.o.Gate.Lock()
 	defer c.o.Gate.Unlock()
-	if c.o.Gate.Closed() {
+	if c.o.Gate.IsClosed() {
 		return version.ErrClosed
 	}
 	if err := c.o.Commit(manifest.Edit{EndHoles: ended}); err != nil {

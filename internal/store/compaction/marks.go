@@ -14,7 +14,7 @@ func (m *merging) marks(o *version.Segment) hole.Marks {
 	for _, seg := range m.sources {
 		for _, r := range o.Meta.Ranges {
 			if seg.Overlaps(r) {
-				given = append(given, seg.Meta.Marks.Within(hole.Everywhere(r.Bucket, r.First, r.Past))...)
+				given = append(given, seg.Meta.Marks.Clip(hole.WholeChunks(r.Bucket, r.First, r.Past))...)
 			}
 		}
 	}

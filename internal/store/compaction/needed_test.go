@@ -20,7 +20,7 @@ func TestATombstoneStaysUntilTheFileIsGone(t *testing.T) {
 		DeleteSequence: n.c.o.Dir.TakeDeletion(), LSN: 1}
 	all := []*version.Segment{seg}
 	gone := func(s *version.Segment) bool { return s == seg }
-	n.c.o.Dir.Dropped(all, gone)
+	n.c.o.Dir.NoteDropped(all, gone)
 	n.c.o.Versions.Publish(func(v *version.Version) { v.Delete(1, version.Tombstones{stone}) })
 	// Somebody reads the segment: its file stays.
 	reads := n.c.o.Versions.Pin()

@@ -119,7 +119,7 @@ func (o *output) carry() error {
 		})
 		if segment.IsDamage(err) &&
 			(!segment.ReadFailed(err) || m.source(seq).Noted.Unread >= MaxUnread) {
-			m.noteDamage(map[uint64]error{seq: err}, &window.Lost{})
+			m.noteDamage(map[uint64]error{seq: err}, &window.MergeLosses{})
 		} else if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func (m *merging) counts(seg *version.Segment, e *segment.Series) bool {
 	tombs := m.tombs[e.Bucket]
 	switch {
 	case !m.c.living(e.Bucket):
-		return e.DeleteSequence == 0 && !m.c.o.Manifest.Deleted(e.Bucket)
+		return e.DeleteSequence == 0 && !m.c.o.Manifest.IsDeleted(e.Bucket)
 	case e.DeleteSequence > 0:
 		return !m.hides(seg, e.Bucket, e.Hash) &&
 			(tombs.DeleteSequence(id) == e.DeleteSequence || known.Remembers(e.Bucket, id, e.Incarnation))
@@ -201,7 +201,7 @@ func (m *merging) finish() error {
 	}
 	state := c.o.Manifest.State()
 	state.Apply(&own)
-	carried := state.Carried()
+	carried := state.CarriedEdit()
 	own.Live, own.LastFlush, own.LastMerged = carried.Live, carried.LastFlush, carried.LastMerged
 	carried.AddSegments, carried.RemoveSegments = own.AddSegments, own.RemoveSegments
 	for i, o := range m.out {

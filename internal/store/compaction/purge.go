@@ -16,10 +16,10 @@ import (
 // before the file is rewritten without them.
 const maxDeleted = 20
 
-// purge returns the segments that are to be rewritten for the sake of the
-// deleted series in them: those in which they are more than a small share, but
-// flushes, which are merged before long; with all, those that hold any. A
-// segment that holds none is noted as purged.
+// purge returns the segments to rewrite because of their deleted series. Without all these are the
+// segments in which deleted series are more than a small share, except flushes, which are merged
+// before long. With all it is every segment that holds any. A segment that holds none is noted as
+// purged.
 func (m *merging) purge(all bool) (map[uint64]bool, error) {
 	if len(m.tombs) == 0 {
 		return nil, nil
@@ -43,20 +43,20 @@ func (m *merging) purge(all bool) (map[uint64]bool, error) {
 // countDeleted counts the series in a segment, by chunks and by names, that were
 // deleted.
 func (m *merging) countDeleted(seg *version.Segment) error {
-	d := version.Deleted{UpTo: m.newest}
+	d := version.DeletedSeries{UpTo: m.newest}
 	purged, any := seg.PurgedThrough(), false
 	note := func(err error) error {
 		d.Unsure = d.Unsure || segment.IsDamage(err)
-		return m.c.o.Damage.Unreadable(seg, err)
+		return m.c.o.Damage.NoteReadError(seg, err)
 	}
 	for bucket, tombs := range m.tombs {
-		hashes := tombs.Over(purged)
+		hashes := tombs.HashesAfter(purged)
 		any = any || len(hashes) > 0
 		b, ok := m.c.o.Buckets.BucketByID(bucket)
 		if len(hashes) == 0 || !seg.Has(bucket) || !ok {
 			continue
 		}
-		if err := note(seg.Reader.Holding(bucket, hashes, func(int) {
+		if err := note(seg.Reader.EachHolding(bucket, hashes, func(int) {
 			d.Series += int64(b.Columns())
 		})); err != nil {
 			return err
@@ -112,7 +112,7 @@ func (c *Compactor) DropTombstones() error {
 	defer c.o.Gate.Unlock()
 	now, all := c.o.Versions.Latest(), c.o.Buckets.Buckets()
 	all = slices.DeleteFunc(all, func(b buckets.Info) bool { return len(now.Tombstones(b.ID)) == 0 })
-	if err := c.o.Failed(); len(all) == 0 || err != nil || c.o.Gate.Closed() {
+	if err := c.o.Failed(); len(all) == 0 || err != nil || c.o.Gate.IsClosed() {
 		return err
 	}
 	if err := c.o.Dir.RemoveLeftovers(); err != nil {
@@ -140,7 +140,7 @@ func (c *Compactor) DropTombstones() error {
 		for _, h := range now.Holes(dropped.Bucket).Holes() {
 			dropped.DeleteSequence = min(dropped.DeleteSequence, h.At.Generation)
 		}
-		if t := now.Tombstones(dropped.Bucket); len(t.Without(dropped)) < len(t) {
+		if t := now.Tombstones(dropped.Bucket); len(t.Subtract(dropped)) < len(t) {
 			e.DropTombstones = append(e.DropTombstones, dropped)
 		}
 	}
@@ -157,7 +157,7 @@ func (c *Compactor) DropTombstones() error {
 	}
 	c.o.Versions.Publish(func(v *version.Version) {
 		for _, dead := range e.DropTombstones {
-			v.Hide(dead.Bucket, v.Tombstones(dead.Bucket).Without(dead))
+			v.Hide(dead.Bucket, v.Tombstones(dead.Bucket).Subtract(dead))
 		}
 	})
 	return nil

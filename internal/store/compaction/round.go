@@ -95,7 +95,7 @@ func (c *Compactor) round(ctx context.Context, all bool) (Result, error) {
 func (c *Compactor) begin() (*merging, error) {
 	c.o.Gate.Lock()
 	defer c.o.Gate.Unlock()
-	if c.o.Gate.Closed() {
+	if c.o.Gate.IsClosed() {
 		return nil, version.ErrClosed
 	}
 	now := c.o.Versions.Latest()
@@ -224,7 +224,7 @@ func (m *merging) window(ctx context.Context, merger *window.Merger, r manifest.
 
 // noteDamage names what a merge met, once a segment, and marks the segment. What it
 // hides goes with the commit.
-func (m *merging) noteDamage(damaged map[uint64]error, lost *window.Lost) {
+func (m *merging) noteDamage(damaged map[uint64]error, lost *window.MergeLosses) {
 	m.holes = append(m.holes, lost.Holes...)
 	for seq := range lost.Covered {
 		m.source(seq).Noted.Covered = true
@@ -310,7 +310,7 @@ func (m *merging) commit() error {
 			m.countLost(seg)
 		}
 	}
-	c.o.Dir.Dropped(m.sources, gone)
+	c.o.Dir.NoteDropped(m.sources, gone)
 	c.o.Versions.Publish(func(v *version.Version) {
 		v.Drop(gone)
 		v.Add(m.out...)

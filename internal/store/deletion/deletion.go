@@ -117,14 +117,14 @@ type Result struct {
 // series wait for one of them, and for a flush under way.
 func (x *Deleter) Delete(ctx context.Context, name string, choice Choice,
 	dryRun bool) (Result, error) {
-	b, err := x.o.Buckets.Named(name)
+	b, err := x.o.Buckets.ByName(name)
 	if err != nil {
 		return Result{}, err
 	}
 	ids, err := x.choose(ctx, b, choice)
 	if err == nil && len(ids) == 0 && !choice.Prefix {
 		err = fmt.Errorf("%w %s in bucket %s", ErrUnknownSeries, metric.Text(choice.Key),
-			metric.Quoted(name))
+			metric.Quote(name))
 	}
 	if err != nil {
 		return Result{}, err
@@ -194,7 +194,7 @@ func (x *Deleter) slice(ctx context.Context, d *columns.Deletion, ids []metric.S
 	x.o.Gate.Lock()
 	defer x.o.Gate.Unlock()
 	switch {
-	case x.o.Gate.Closed():
+	case x.o.Gate.IsClosed():
 		return version.ErrClosed
 	case ctx.Err() != nil:
 		return ctx.Err()

@@ -30,7 +30,7 @@ func (x *Deleter) DeleteAt(ctx context.Context, bucket uint64, list []At) (wal.L
 	}
 	news := make([]At, 0, len(list))
 	for _, a := range list {
-		if a.ID = b.ValueID(a.ID); a.Incarnation > b.Incarnations.Of(a.ID) {
+		if a.ID = b.ValueID(a.ID); a.Incarnation > b.Incarnations.Get(a.ID) {
 			news = append(news, a) // so that what is sent again waits for no flush
 		}
 	}
@@ -42,7 +42,7 @@ func (x *Deleter) DeleteAt(ctx context.Context, bucket uint64, list []At) (wal.L
 			Incarnation: incarnation,
 			Elsewhere:   true,
 		}
-		err := x.slice(ctx, &d, ids, func() { x.o.Columns.Deletions.Saw(incarnation) })
+		err := x.slice(ctx, &d, ids, func() { x.o.Columns.Deletions.Advance(incarnation) })
 		x.counters.series.Add(int64(len(d.Series)))
 		return d.LSN(), err
 	})
@@ -62,7 +62,7 @@ func (x *Deleter) Drop(ctx context.Context, bucket uint64, ids []metric.SeriesID
 	}
 	list := make([]At, len(ids))
 	for i, id := range ids {
-		list[i] = At{b.ValueID(id), b.Incarnations.Of(b.ValueID(id))}
+		list[i] = At{b.ValueID(id), b.Incarnations.Get(b.ValueID(id))}
 	}
 	_, err = x.byIncarnation(list, func(incarnation uint64, ids []metric.SeriesID) (wal.LSN, error) {
 		d := columns.Deletion{Bucket: b, Why: logrecord.Dropped, Incarnation: incarnation}

@@ -89,7 +89,7 @@ func (s Copies) Enter(bucket uint64, c *account.Counts) (write.Token, error) {
 func (s Copies) Adopt(bucket uint64, list []Event) (classes []Class, token write.Token, err error) {
 	info, ok := s.o.ByID(bucket)
 	if !ok {
-		return nil, token, buckets.Unknown("")
+		return nil, token, buckets.UnknownError("")
 	}
 	s.o.Wait()
 	classes = make([]Class, len(list))

@@ -92,7 +92,7 @@ func (s *Local) Count(ctx context.Context, bucket string, start, end,
 	gaps := v.gaps(info.ID, st.from, end)
 	var buf eventfile.Buffer
 	for _, f := range v.files {
-		from, past := f.reader.Of(info.ID, st.from, end)
+		from, past := f.reader.BlockRange(info.ID, st.from, end)
 		for i := from; i < past; i++ {
 			if err := ctx.Err(); err != nil {
 				return nil, nil, err
@@ -140,7 +140,7 @@ func (s *Local) Extent(bucket string, start, end int64) (x Extent, err error) {
 	s.mu.RUnlock()
 	x.InMemory = whole.counts[0]
 	for _, f := range v.files {
-		from, past := f.reader.Of(info.ID, start, end)
+		from, past := f.reader.BlockRange(info.ID, start, end)
 		if from < past {
 			x.Files++
 		}

@@ -156,7 +156,7 @@ func (s Copies) digestTable(t *table, bucket uint64, start, end int64, d *digest
 func (s Copies) digestFile(ctx context.Context, f *file, bucket uint64, start, end int64,
 	d *digests, gaps []Gap) ([]Gap, error) {
 	var buf eventfile.Buffer
-	for i, past := f.reader.Of(bucket, start, end); i < past; i++ {
+	for i, past := f.reader.BlockRange(bucket, start, end); i < past; i++ {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}

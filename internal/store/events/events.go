@@ -94,9 +94,9 @@ type Store interface {
 
 	// Read calls fn for the events with start <= time < end in the order of (time, id), each once.
 	// The event and its body are fn's during the call only. Memory is bounded, however many there
-	// are; where fn writes to a client, ctx is one of memory.Lease.With. Read ends with the first
-	// error of fn, which it returns unless it is Stop, and when ctx is done. Gaps say, in order of
-	// time, where damage took events from the answer, up to where the Read ended. Expired events
+	// are; where fn writes to a client, ctx is one of memory.Lease.WithContext. Read ends with the
+	// first error of fn, which it returns unless it is Stop, and when ctx is done. Gaps say, in order
+	// of time, where damage took events from the answer, up to where the Read ended. Expired events
 	// are not given.
 	Read(ctx context.Context, bucket string, start, end int64, fn func(*Event) error) (gaps []Gap,
 		err error)

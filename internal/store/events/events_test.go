@@ -200,7 +200,7 @@ func TestRepeatsOfTwoSendersAreDropped(t *testing.T) {
 	}
 	totals[0].Add(&totals[1])
 	got, _ := n.read("a", 0, now)
-	if len(got) != batches*20 || totals[0].Stored()-totals[0].Duplicate != batches*20 ||
+	if len(got) != batches*20 || totals[0].StoredPoints()-totals[0].Duplicate != batches*20 ||
 		totals[0].Duplicate != batches*20 {
 		t.Fatalf("%d events are stored, counts %+v", len(got), totals[0])
 	}

@@ -111,12 +111,12 @@ func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table,
 			return
 		}
 		b := &f.reader.Blocks[block]
-		s.addLost(w, eventfile.Lost{Bucket: info.ID, First: b.First, Last: b.Last, Events: b.Events})
+		s.addLost(w, eventfile.LostRange{Bucket: info.ID, First: b.First, Last: b.Last, Events: b.Events})
 	}
 	n := 0
 	for e := m.next(); e != nil; e = m.next() {
 		if n++; n%yieldEvery == 0 {
-			if err := yield(m.memory() + w.Pending()); err != nil {
+			if err := yield(m.memory() + w.MemoryBytes()); err != nil {
 				return written, err
 			}
 		}
@@ -132,7 +132,7 @@ func (s *Local) copyTo(w *eventfile.Writer, info *buckets.Info, tables []*table,
 }
 
 // addLost notes lost events in a file, unless they would have expired or their bucket is gone.
-func (s *Local) addLost(w *eventfile.Writer, l eventfile.Lost) {
+func (s *Local) addLost(w *eventfile.Writer, l eventfile.LostRange) {
 	if info, ok := s.o.ByID(l.Bucket); ok && l.Last >= s.o.livesFrom(&info) {
 		w.AddLost(l)
 	}

@@ -69,7 +69,7 @@ func (n *node) open() {
 		Bucket: func(name string) (buckets.Info, error) {
 			b, ok := n.buckets[name]
 			if !ok {
-				return b, buckets.Unknown(name)
+				return b, buckets.UnknownError(name)
 			}
 			return b, nil
 		},

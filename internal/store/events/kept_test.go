@@ -63,7 +63,7 @@ func TestAWriteWhileItsBucketIsDeleted(t *testing.T) {
 		t.Errorf("the write ends with %v", err)
 	}
 	if total := n.account.Total(id); n.s.Stats().MemoryEvents != 0 || len(n.log) != 0 ||
-		total.Received() != 0 {
+		total.ReceivedPoints() != 0 {
 		t.Errorf("%d events in memory, %d records, %+v in the account", n.s.Stats().MemoryEvents,
 			len(n.log), total)
 	}
@@ -79,7 +79,7 @@ func TestAMergeKeepsWhatIsLost(t *testing.T) {
 	}
 	lost[3].Time = now - 400
 	head, _ := logrecord.AppendEvents(nil, id, now/int64(time.Minute), &account.Counts{}, lost)
-	n.s.ReplayLost(&wal.Report{Lost: []wal.Lost{{LSN: 1 << 40, Head: head}}})
+	n.s.ReplayLost(&wal.Report{Lost: []wal.LostRecord{{LSN: 1 << 40, Head: head}}})
 	for i := range mergeFiles {
 		n.write("a", spread(10, now-1000+int64(i), 10))
 		n.flush(false)

@@ -169,7 +169,7 @@ func (s *Local) Follow(bucket string, bytes int) (*Follower, error) {
 	}
 	s.followers[info.ID] = append(s.followers[info.ID], f)
 	if _, ok := s.o.ByID(info.ID); !ok { // deleted meanwhile: DeleteBucket may have been before us
-		f.end(buckets.Unknown(bucket))
+		f.end(buckets.UnknownError(bucket))
 	}
 	return f, nil
 }
@@ -199,7 +199,7 @@ func (s *Local) DeleteBucket(id uint64, name string) {
 	}
 	delete(s.newest, id)
 	for _, f := range s.followers[id] {
-		f.end(buckets.Unknown(name))
+		f.end(buckets.UnknownError(name))
 	}
 	delete(s.followers, id)
 }
@@ -302,7 +302,7 @@ func (s *Local) Load(state *manifest.State, taken bool) error {
 		s.missing = append(s.missing, f)
 		s.o.Account.Lose(LostFile, uint64(f.Items))
 		for _, r := range f.Ranges {
-			s.active.lost = append(s.active.lost, eventfile.Lost{
+			s.active.lost = append(s.active.lost, eventfile.LostRange{
 				Bucket: r.Bucket,
 				First:  r.First,
 				Last:   r.Last,

@@ -162,8 +162,8 @@ func TestReadsAreAwaitedWithTheirClient(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	cut := errors.New("cut off")
-	_, err := n.s.Read(client.With(t.Context()), "a", 0, now, func(*Event) (err error) {
-		client.Await(func(memory.Cut) { err = cut })
+	_, err := n.s.Read(client.WithContext(t.Context()), "a", 0, now, func(*Event) (err error) {
+		client.Await(func(memory.CutReason) { err = cut })
 		defer client.Resume()
 		clock = clock.Add(time.Minute)
 		if err := n.s.o.Memory.Lease().GrowWhenFree(gone, 4*blockMemory); !errors.Is(err,

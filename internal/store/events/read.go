@@ -254,7 +254,7 @@ func newMerged(s *Local, bucket uint64, from, end int64, tables []*table, files 
 		m.sources = append(m.sources, &fromTable{s: s, t: t, next: next, back: back})
 	}
 	for _, f := range files {
-		if at, past := f.reader.Of(bucket, from, end); at < past {
+		if at, past := f.reader.BlockRange(bucket, from, end); at < past {
 			m.sources = append(m.sources, &fromFile{f: f, at: at, past: past, back: back})
 		}
 	}

@@ -71,7 +71,7 @@ func (s *Local) ReplayLost(report *wal.Report) {
 		}
 		s.o.Account.Add(h.Bucket, h.Minute, &account.Counts{Accepted: h.Events})
 		s.o.Account.Lose(LostRecord, h.Events)
-		s.active.lost = append(s.active.lost, eventfile.Lost{
+		s.active.lost = append(s.active.lost, eventfile.LostRange{
 			Bucket: h.Bucket,
 			First:  h.First,
 			Last:   h.Last,

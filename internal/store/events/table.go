@@ -46,7 +46,7 @@ type table struct {
 	open    int // number of the slab that takes bodies, -1 for none
 	bytes   int64
 	events  int64
-	lost    []eventfile.Lost // for the next file
+	lost    []eventfile.LostRange // for the next file
 }
 
 // leaves are the events of one bucket: lists of up to leafEvents, none of them empty.
@@ -222,5 +222,5 @@ func (t *table) drop(bucket uint64) {
 		t.events -= l.events
 		delete(t.buckets, bucket)
 	}
-	t.lost = slices.DeleteFunc(t.lost, func(l eventfile.Lost) bool { return l.Bucket == bucket })
+	t.lost = slices.DeleteFunc(t.lost, func(l eventfile.LostRange) bool { return l.Bucket == bucket })
 }

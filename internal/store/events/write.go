@@ -155,7 +155,7 @@ func (s *Local) put(bucket string, info *buckets.Info, list []Event, classes []C
 		s.writing.Lock()
 		defer s.writing.Unlock()
 		if _, ok := s.o.ByID(info.ID); !ok {
-			return buckets.Unknown(bucket)
+			return buckets.UnknownError(bucket)
 		}
 		for known.epoch != s.nowEpoch() { // a flush has moved events into a file
 			if err := s.findRepeats(info.ID, list, &known); err != nil {
@@ -279,7 +279,7 @@ func (s *Local) lookUp(bucket uint64, list []Event, known *repeats) error {
 		read := -1 // block in buf
 		var in []Event
 		for _, k := range keys {
-			for i, past := f.reader.Of(bucket, k.time, after(k.time)); i < past; i++ {
+			for i, past := f.reader.BlockRange(bucket, k.time, after(k.time)); i < past; i++ {
 				if read != i {
 					in, _ = s.keys(f, i, &buf) // damage is reported, and hides the block
 					read = i

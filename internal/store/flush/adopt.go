@@ -35,7 +35,7 @@ func (c *Chunk) last() int64 { return (c.Number+1)*chunk.Slots - 1 }
 func (f *Flusher) Adopt(ctx context.Context, list []Adopted) error {
 	f.gate.Lock() // deletions of series wait
 	defer f.gate.Unlock()
-	if f.gate.Closed() {
+	if f.gate.IsClosed() {
 		return version.ErrClosed
 	}
 	if _, err := f.flush(ctx, f.adoptable(list)); err != nil {
@@ -52,7 +52,7 @@ func (f *Flusher) adoptable(list []Adopted) []Chunk {
 	for i := range list {
 		a := &list[i]
 		b := f.o.Buckets.ID(a.Bucket)
-		if b == nil || b.Incarnations.Of(b.ValueID(a.ID)) != a.Incarnation {
+		if b == nil || b.Incarnations.Get(b.ValueID(a.ID)) != a.Incarnation {
 			continue
 		}
 		ref, ok := f.o.Columns.Index.Lookup(a.ID)

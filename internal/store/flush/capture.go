@@ -24,7 +24,7 @@ type unit struct {
 	buckets   []buckets.Info
 	highest   []manifest.Highest   // slots that are flushed with it
 	open      map[uint64]int64     // by bucket, the lowest slot that is not
-	late      []manifest.Late      // what is to be noted of slots that are not
+	late      []manifest.LateNote  // what is to be noted of slots that are not
 	adopted   []Chunk              // of other nodes, by bucket
 	files     manifest.FileChanges // of what is kept beside points
 
@@ -78,7 +78,8 @@ func (f *Flusher) capture(adopted []Chunk) *unit {
 		u.accounts.Account, u.accounts.Copies = snapshot(&u.positions, f.o.Ownerless, f.o.Lost)
 		u.changes = unflushed.Take(f.needed.Load())
 		more := version.CountDeleted(u.changes.Tombstones)
-		u.forget, u.early = f.o.Manifest.Outlived(incarnation.Expired(f.o.Now()), f.o.MaxDeletions()-more)
+		u.forget, u.early = f.o.Manifest.ForgettableClock(incarnation.ExpiredUpTo(f.o.Now()),
+			f.o.MaxDeletions()-more)
 		u.buckets = f.o.Buckets.Infos()
 		f.takeSides(end)
 	})

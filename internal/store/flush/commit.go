@@ -18,7 +18,7 @@ import (
 // rebuild it.
 func (f *Flusher) putCatalogue(u *unit) error {
 	err := f.changeCatalogue(u)
-	if failed := f.o.Catalogue.Failed(); failed != nil {
+	if failed := f.o.Catalogue.Failure(); failed != nil {
 		f.o.Damage.Report(datadir.Catalogue, failed)
 	} else if err != nil {
 		return err
@@ -100,7 +100,7 @@ func (f *Flusher) edit(u *unit, m *manifest.Segment) manifest.Edit {
 		NextSeq:         f.o.Dir.NextNumber(),
 		Catalogue:       f.o.Catalogue.Mark(),
 		Slots:           manifest.Slots{Highest: u.highest, Late: u.late},
-		Incarnation:     f.o.Columns.Deletions.Last(),
+		Incarnation:     f.o.Columns.Deletions.Highest(),
 		RememberAfter:   u.forget,
 		DeletionsFrom:   f.o.Buckets.DeletionsFrom(),
 	}

@@ -127,7 +127,7 @@ type Result struct {
 func New(o Options) *Flusher {
 	f := &Flusher{o: o}
 	f.Reach.o, f.Reach.commit = &f.o, f.Commit
-	f.last.Store(o.Clock.Steady())
+	f.last.Store(o.Clock.Monotonic())
 	return f
 }
 
@@ -156,7 +156,7 @@ func (f *Flusher) Positions() Positions { return f.positions }
 func (f *Flusher) All(ctx context.Context) (Result, error) {
 	f.gate.Lock()
 	defer f.gate.Unlock()
-	if f.gate.Closed() {
+	if f.gate.IsClosed() {
 		return Result{}, version.ErrClosed
 	}
 	rarely := f.Rarely()
@@ -230,7 +230,7 @@ func (f *Flusher) flush(ctx context.Context, adopted []Chunk) (Result, error) {
 
 // done counts a flush.
 func (f *Flusher) done(seg *version.Segment, took time.Duration) Result {
-	f.last.Store(f.o.Clock.Steady())
+	f.last.Store(f.o.Clock.Monotonic())
 	f.o.Pressure.SetFlushFailed(false)
 	f.counters.flushes.Add(1)
 	f.counters.nanos.Add(int64(took))
@@ -248,7 +248,9 @@ func (f *Flusher) done(seg *version.Segment, took time.Duration) Result {
 }
 
 // Since returns the time since the last flush.
-func (f *Flusher) Since() time.Duration { return time.Duration(f.o.Clock.Steady() - f.last.Load()) }
+func (f *Flusher) Since() time.Duration {
+	return time.Duration(f.o.Clock.Monotonic() - f.last.Load())
+}
 
 // Rarely reports whether it is long since the last flush (trimAfter).
 func (f *Flusher) Rarely() bool { return f.Since() > trimAfter }

@@ -35,7 +35,7 @@ func (l *LogReach) Note(b *columns.Bucket, slot int64) error {
 	var e manifest.Edit
 	end := uint64(l.o.Log.End())
 	for b, n := range notes {
-		e.Late = append(e.Late, manifest.Late{Bucket: b.ID, Slot: n.Slot, LSN: end})
+		e.Late = append(e.Late, manifest.LateNote{Bucket: b.ID, Slot: n.Slot, LSN: end})
 	}
 	if err := l.commit(e); errors.Is(err, manifest.ErrUnwritten) {
 		return nil
@@ -90,7 +90,7 @@ func (l *LogReach) leave(u *unit, came map[*columns.Bucket]int64) {
 			}
 		}
 		if open {
-			u.late = append(u.late, manifest.Late{Bucket: b.ID, Slot: lowest, LSN: end - 1})
+			u.late = append(u.late, manifest.LateNote{Bucket: b.ID, Slot: lowest, LSN: end - 1})
 		}
 	}
 }

@@ -46,13 +46,13 @@ func TestSnapshotsLeaveOutWhatIsFoundAgain(t *testing.T) {
 				}
 			}
 			got := map[string]uint64{}
-			for _, n := range b.Lost() {
+			for _, n := range b.Losses() {
 				got[n.Cause] = n.Points
 			}
 			if got[cause] != want || got[other] != 7 {
 				t.Fatalf("the snapshot has %v, want %d", got, want)
 			}
-			for _, n := range a.Lost() {
+			for _, n := range a.Losses() {
 				if n.Cause == cause && n.Points != total {
 					t.Fatalf("the account has %d, want %d", n.Points, total)
 				}

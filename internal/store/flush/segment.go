@@ -121,7 +121,7 @@ func (f *Flusher) state(u *unit, m *manifest.Segment) []byte {
 	e := f.edit(u, m)
 	state := f.o.Manifest.State()
 	state.Apply(&e)
-	carried := state.Carried()
+	carried := state.CarriedEdit()
 	carried.AddSegments, carried.Tombstones = e.AddSegments, u.changes.Tombstones
 	return carried.Encode()
 }

@@ -61,7 +61,7 @@ func (w *world) step(step int) {
 // inCatalogue returns how many series the catalogue has, -1 for one that failed or is about to: it
 // writes by itself as well.
 func (w *world) inCatalogue() (n int) {
-	if w.Catalogue.Failed() != nil || w.Disk.Failing("/data/catalogue") {
+	if w.Catalogue.Failure() != nil || w.Disk.Failing("/data/catalogue") {
 		return -1
 	}
 	w.Must(w.Catalogue.Load(func(e segment.Series) error {
@@ -199,7 +199,7 @@ func (w *world) printState(st *manifest.State) {
 	w.Must(counted.Restore(st.Account))
 	var points uint64
 	for _, c := range counted.Totals() {
-		points += c.Stored()
+		points += c.StoredPoints()
 	}
 	w.Printf("; account of %d points below record %d; next segment %d, group %d\n", points,
 		w.Record(st.AccountLSN), st.NextSeq, st.NextGroup)

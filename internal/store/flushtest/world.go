@@ -331,7 +331,7 @@ func (w *World) Write(text string, from, n int64) {
 			Words:  words,
 			Down:   true,
 			Epoch:  p.Columns.Epoch(),
-		}, w.Clock.Steady(),
+		}, w.Clock.Monotonic(),
 			func(c *account.Counts) (uint64, error) {
 				lsn, err := w.Log.Append([]byte("points"))
 				w.Account.Add(b.ID, minute, c)

@@ -21,7 +21,7 @@ func (c *checker) checkLog() {
 	if c.running == nil {
 		from = wal.LSN(c.state.ReplayFrom())
 	}
-	if missing, err := wal.Missing(c.fs, c.path(datadir.WAL)); err == nil && missing && c.listed {
+	if missing, err := wal.IsMissing(c.fs, c.path(datadir.WAL)); err == nil && missing && c.listed {
 		c.damaged(Damage{File: datadir.WAL, Part: "log", Detail: recovery.ErrNoLog.Error()})
 	}
 	for attempt := 1; ; attempt++ {

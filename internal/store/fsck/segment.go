@@ -248,13 +248,13 @@ func (s *segmentCheck) identity(e segment.Series) error {
 	case !s.named || !s.c.alive(e.Bucket):
 	case !s.c.hasName(id):
 		s.c.unlisted = append(s.c.unlisted, unlisted{s.file, e.Hash})
-	case max(e.Incarnation, s.c.lives.Of(id.Value())) <= s.c.state.RememberAfter:
+	case max(e.Incarnation, s.c.lives.Get(id.Value())) <= s.c.state.RememberAfter:
 		// It expired, was deleted and began anew: its name may be there from before.
-	case e.Incarnation < s.c.lives.Of(id.Value()) && e.Since < s.c.begun[id.Value()]:
+	case e.Incarnation < s.c.lives.Get(id.Value()) && e.Since < s.c.begun[id.Value()]:
 		// It was deleted and began anew: a merge kept its name until a flush had committed that.
-	case e.Incarnation != s.c.lives.Of(id.Value()) && !s.c.hidden(e.Bucket, e.Hash, s.purged):
+	case e.Incarnation != s.c.lives.Get(id.Value()) && !s.c.hidden(e.Bucket, e.Hash, s.purged):
 		s.c.damaged(Damage{File: s.file, Part: "incarnation of series " + metric.Text(e.Key),
-			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Of(id.Value())),
+			Expected: fmt.Sprintf("%d, as in the catalogue", s.c.lives.Get(id.Value())),
 			Found:    fmt.Sprint(e.Incarnation)})
 	}
 	return nil

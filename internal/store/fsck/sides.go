@@ -76,7 +76,7 @@ func (c *checker) checkMirror(f *manifest.File) {
 		items++
 		return nil
 	})
-	if !report.Whole() && c.dropped(f.Name()) {
+	if !report.IsWhole() && c.dropped(f.Name()) {
 		return
 	}
 	if err != nil && !errors.Is(err, c.fs.Err()) {
@@ -85,7 +85,7 @@ func (c *checker) checkMirror(f *manifest.File) {
 	}
 	c.report.Files += mirror.Copies
 	c.report.TagEntries += report.Entries
-	c.report.TagsDamaged = c.report.TagsDamaged || !report.Whole()
+	c.report.TagsDamaged = c.report.TagsDamaged || !report.IsWhole()
 	for _, p := range report.Bad {
 		c.damaged(Damage{
 			File:   p.File,

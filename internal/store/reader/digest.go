@@ -39,7 +39,7 @@ func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool,
 	defer r.aggregators.Put(a)
 	s.Stale = true // copies agree on stale markers as well
 	for {
-		n := incarnations.Of(s.ID)
+		n := incarnations.Get(s.ID)
 		a.begin(k, s, first, end-first, nil)
 		var sum uint64
 		if timestamps {
@@ -50,7 +50,7 @@ func (r *Reader) Digest(ctx context.Context, s Series, timestamps bool,
 			err = a.run(ctx, first, end)
 			sum = chunk.DigestOfSeries(s.ID, n) * d.sum
 		}
-		if incarnations.Of(s.ID) == n { // else the series was deleted meanwhile
+		if incarnations.Get(s.ID) == n { // else the series was deleted meanwhile
 			return sum, a.stats, err
 		}
 	}

@@ -83,7 +83,7 @@ func (l *laying) hide(from, past int64, why string, dst []uint64) {
 // lost lays as unknown what a segment marked of chunks that cannot be read.
 func (l *laying) lost(seg *version.Segment, first, past int64, dst []uint64) {
 	p := hole.PrefixOf(l.id)
-	for _, m := range seg.Meta.Marks.Within(hole.Mark{
+	for _, m := range seg.Meta.Marks.Clip(hole.Mark{
 		Bucket: l.bucket,
 		First:  first,
 		Past:   past,
@@ -167,7 +167,7 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 				before = slices.Clone(dst[lo:hi])
 			}
 			if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-				l.damage.Undecodable(seg, l.id, number, err)
+				l.damage.NoteUndecodable(seg, l.id, number, err)
 				copy(dst[lo:hi], before)
 				// Some of it may have been decoded: what was there before is gone.
 				l.hide(number*chunk.Slots, (number+1)*chunk.Slots, "damage in "+seg.Name(), dst)
@@ -177,7 +177,7 @@ func (l *laying) segment(seg *version.Segment, dst []uint64) (found bool, err er
 			found = true
 			l.lost(seg, first, past, dst)
 		})
-	return found, l.damage.Unreadable(seg, err)
+	return found, l.damage.NoteReadError(seg, err)
 }
 
 // pairs lays the points of all segments over values and timestamps, oldest first, as
@@ -202,7 +202,7 @@ func (l *laying) pairs(ctx context.Context, values, timestamps []uint64) error {
 			}
 			for i, w := range v {
 				if w <= point.Stale {
-					values[i] = point.Over(w, values[i])
+					values[i] = point.Overwrite(w, values[i])
 					continue
 				}
 				values[i], timestamps[i] = w, t[i]
@@ -224,11 +224,11 @@ func (l *laying) timestamps(seg *version.Segment, dst []uint64) error {
 	err := seg.Reader.Chunks(l.bucket, segment.Hash(l.id.Timestamp()), r.First, r.Past,
 		func(number int64, data []byte) error {
 			if err := head.DecodeChunk(dst, l.from, data, number); err != nil {
-				l.damage.Undecodable(seg, l.id.Timestamp(), number, err)
+				l.damage.NoteUndecodable(seg, l.id.Timestamp(), number, err)
 				lo, hi := max(l.from, number*chunk.Slots), min(l.from+int64(len(dst)), (number+1)*chunk.Slots)
 				clear(dst[lo-l.from : hi-l.from])
 			}
 			return nil
 		})
-	return l.damage.Unreadable(seg, err)
+	return l.damage.NoteReadError(seg, err)
 }

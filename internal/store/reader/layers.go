@@ -71,13 +71,13 @@ func (l *layer) open(a *aggregator, from int64) {
 	}
 	if err != nil {
 		a.layers.lose(a, l.seg, from, min(l.past, chunksOf(a.end)))
-		l.failed = a.look.o.Damage.Unreadable(l.seg, err)
+		l.failed = a.look.o.Damage.NoteReadError(l.seg, err)
 	}
 }
 
 // poll takes in what the cursor passed by because it is damaged.
 func (l *layer) poll(a *aggregator) {
-	gaps := l.cursor.Lost()
+	gaps := l.cursor.LostGaps()
 	for ; l.polled < len(gaps); l.polled++ {
 		a.layers.lose(a, l.seg, gaps[l.polled].First, gaps[l.polled].Past)
 	}
@@ -109,7 +109,7 @@ type layers struct {
 // lose notes chunks of a segment that cannot be read and are marked.
 func (y *layers) lose(a *aggregator, seg *version.Segment, first, past int64) {
 	p := hole.PrefixOf(a.series.ID)
-	for _, m := range seg.Meta.Marks.Within(hole.Mark{
+	for _, m := range seg.Meta.Marks.Clip(hole.Mark{
 		Bucket: a.series.Bucket,
 		First:  first,
 		Past:   past,
@@ -220,7 +220,7 @@ func (y *layers) addOther(a *aggregator, l layer, first, past int64) error {
 	if err := o.cursor.Open(o.seg.Reader, a.series.Bucket, segment.Hash(a.series.ID), first,
 		past); err != nil {
 		y.lose(a, o.seg, first, past)
-		return a.look.o.Damage.Unreadable(o.seg, err)
+		return a.look.o.Damage.NoteReadError(o.seg, err)
 	}
 	o.poll(a)
 	if _, ok := o.cursor.Chunk(); ok {
@@ -280,7 +280,7 @@ func (l *layer) close(a *aggregator) error {
 	if err == nil {
 		err = l.damage
 	}
-	return a.look.o.Damage.Unreadable(l.seg, err)
+	return a.look.o.Damage.NoteReadError(l.seg, err)
 }
 
 // shared returns the first chunk numbered from or above of which something else

@@ -231,7 +231,7 @@ func (k *look) layHead(from int64, values, timestamps []uint64) (stale bool) {
 func overlay(dst, src []uint64) (stale bool) {
 	for i, w := range src[:len(dst)] {
 		stale = stale || w == point.Stale
-		dst[i] = point.Over(w, dst[i])
+		dst[i] = point.Overwrite(w, dst[i])
 	}
 	return stale
 }

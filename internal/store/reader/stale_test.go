@@ -76,7 +76,8 @@ func TestSeriesOfStaleMarkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c := s.Account().Total(info.ID); c.Received() != uint64(4*len(staleSlots())+1) || c.Unset != 0 {
+	if c := s.Account().Total(info.ID); c.ReceivedPoints() != uint64(4*len(staleSlots())+1) ||
+		c.Unset != 0 {
 		t.Errorf("the account: %+v", c)
 	}
 }

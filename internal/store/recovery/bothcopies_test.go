@@ -186,7 +186,7 @@ func testDamagedPair(t *testing.T, what string, o store.Options) {
 		t.Fatalf("%s: %d newer points are missing; the check says %v, %v", what, n, said.Damages,
 			said.Expected)
 	}
-	if lost := s.Account().Lost(); len(lost) > 0 {
+	if lost := s.Account().Losses(); len(lost) > 0 {
 		t.Fatalf("%s: counted as lost: %+v", what, lost)
 	}
 	if n := drivetest.MissingNoise(t, s, "deleted", epoch, epoch+30); n != 30 {
@@ -243,7 +243,7 @@ func TestAnOldManifestNamesWhatExpired(t *testing.T) {
 			}
 			s, said := checkThenOpen(t, how, o)
 			defer func() { s.Crash() }()
-			if lost := s.Account().Lost(); len(lost) > 0 {
+			if lost := s.Account().Losses(); len(lost) > 0 {
 				t.Fatalf("counted as lost: %+v; the check says %v", lost, said.Damages)
 			}
 			if how == "deleted" {

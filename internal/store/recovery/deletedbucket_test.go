@@ -103,7 +103,7 @@ func (w *town) merge() {
 		from = append(from, m.Seq)
 		generation = max(generation, m.Generation)
 		for p := range w.points[m.Seq] {
-			if id := w.of[p]; !w.state.Deleted(id) {
+			if id := w.of[p]; !w.state.IsDeleted(id) {
 				if points[id] == nil {
 					points[id] = map[int]bool{}
 				}
@@ -138,7 +138,7 @@ func (w *town) merge() {
 
 // says reports whether anything that can be read says that a bucket was deleted.
 func says(in *Input, id uint64) bool {
-	return in.State.Deleted(id) || slices.ContainsFunc(in.Files, func(f File) bool {
+	return in.State.IsDeleted(id) || slices.ContainsFunc(in.Files, func(f File) bool {
 		return f.opens() && f.Edit != nil &&
 			slices.ContainsFunc(f.Edit.DeleteBuckets, func(d buckets.Deletion) bool {
 				return d.ID == id
@@ -176,7 +176,7 @@ func (w *town) checkBuckets(t *testing.T, what string, in Input, whole bool) Pla
 	}
 	for _, l := range p.Lost {
 		if !l.Unknown && !slices.ContainsFunc(l.Meta.Ranges, func(r manifest.Range) bool {
-			return w.deleted[r.Bucket] == 0 || !p.State.Deleted(r.Bucket)
+			return w.deleted[r.Bucket] == 0 || !p.State.IsDeleted(r.Bucket)
 		}) {
 			t.Fatalf("%s: a segment of deleted buckets counts as lost: %v", what, p.Lines())
 		}

@@ -54,12 +54,12 @@ func anyOrigin(fs vfs.FS, dir string) (id origin.Directory) {
 		for _, name := range names {
 			path := fs.PathJoin(dir, sub, name)
 			if n, side := datadir.ParseFile(sub, name); side {
-				if of, ok, _ := sideOrigin(fs, path, n.Kind); ok && of.Directory.Known() {
+				if of, ok, _ := sideOrigin(fs, path, n.Kind); ok && of.Directory.IsKnown() {
 					return of.Directory
 				}
 			} else if r, err := segment.Open(fs, path); err == nil {
 				id = r.Origin().Directory
-				if r.Close() == nil && id.Known() {
+				if r.Close() == nil && id.IsKnown() {
 					return id
 				}
 			}

@@ -36,7 +36,7 @@ func (p *planner) over(ranges []manifest.Range) bool {
 // anything says that it was deleted.
 func (p *planner) bucket(id uint64) (b *buckets.Info, deleted bool) {
 	st := p.in.State
-	if st.Deleted(id) {
+	if st.IsDeleted(id) {
 		return nil, true
 	}
 	newest := uint64(0)

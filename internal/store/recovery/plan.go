@@ -212,7 +212,7 @@ func last(e *manifest.Edit, kind manifest.Kind) uint64 {
 // whole, a flush that opens, a merge all files of which open.
 func (p *planner) whatCounts() {
 	if st := p.in.State; !st.Suspect {
-		e := st.Carried()
+		e := st.CarriedEdit()
 		p.speak(&e, manifest.Flush, 0)
 	}
 	files := make([]*File, 0, len(p.at))

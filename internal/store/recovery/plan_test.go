@@ -43,7 +43,7 @@ func (w *world) commit(e manifest.Edit) {
 func (w *world) write(e manifest.Edit) {
 	st := w.state.Clone()
 	st.Apply(&e)
-	said := st.Carried()
+	said := st.CarriedEdit()
 	said.AddSegments, said.RemoveSegments = e.AddSegments, e.RemoveSegments
 	src := said.Encode()
 	for _, m := range e.AddSegments {

@@ -88,7 +88,7 @@ func (p *planner) takeOver() {
 	st, e := p.in.State, &p.plan.Edit
 	var said []*File // by all that open, the oldest first
 	known := newDeletions(st)
-	forgotten := max(st.RememberAfter, incarnation.Expired(time.UnixMilli(p.in.Now)))
+	forgotten := max(st.RememberAfter, incarnation.ExpiredUpTo(time.UnixMilli(p.in.Now)))
 	for _, f := range p.at {
 		if f.Edit != nil {
 			said = append(said, f)
@@ -149,7 +149,7 @@ func (p *planner) takeSaidBuckets(s *manifest.Edit) {
 	st, e := p.in.State, &p.plan.Edit
 	for _, d := range s.DeleteBuckets {
 		known := func(o buckets.Deletion) bool { return o.ID == d.ID }
-		if !st.Deleted(d.ID) && !slices.ContainsFunc(e.DeleteBuckets, known) {
+		if !st.IsDeleted(d.ID) && !slices.ContainsFunc(e.DeleteBuckets, known) {
 			e.DeleteBuckets = append(e.DeleteBuckets, d)
 		}
 	}

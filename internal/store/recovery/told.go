@@ -28,7 +28,7 @@ func (p *planner) takeBuckets() {
 		path := datadir.FilePaths(t.File.Name())[0]
 		for _, b := range t.Buckets {
 			same := func(o buckets.Info) bool { return o.ID == b.ID }
-			if known.Deleted(b.ID) || hasBucket(known, b.ID) || slices.ContainsFunc(taken, same) {
+			if known.IsDeleted(b.ID) || hasBucket(known, b.ID) || slices.ContainsFunc(taken, same) {
 				continue
 			}
 			r, _ := t.File.RangeOf(b.ID)

@@ -156,7 +156,7 @@ func (a *applier) run(g *head.Group, n *run, w head.Write, apply bool, lost *uin
 
 func (a *applier) apply(g *head.Group, w head.Write) {
 	w.Epoch = g.Columns().Epoch()
-	applied, err := g.Apply(w, a.t.clock.Steady(), a.log)
+	applied, err := g.Apply(w, a.t.clock.Monotonic(), a.log)
 	if err == nil {
 		a.t.sealers.HandleWrite(g, applied)
 	}

@@ -140,7 +140,7 @@ func (f *firstReading) setAside(lost []logrecord.LostRecord) (*olderSlots, error
 // applyOlder reads the log once more for what lost records may have written over.
 func (f *firstReading) applyOlder(a *applier) error {
 	r, records := f.r, 0
-	return r.o.Log.Again(wal.LSN(r.from), func(lsn wal.LSN, rec []byte) error {
+	return r.o.Log.ReplayAgain(wal.LSN(r.from), func(lsn wal.LSN, rec []byte) error {
 		if !logrecord.HoldsPoints(rec) {
 			return nil
 		}

@@ -158,7 +158,7 @@ func (r *replayer) next(a *applier, l *pendingRecords, g *head.Group,
 		n := newRun(l.next, b, &p)
 		a.record(g, &n, p.Runs, p.Cells)
 	}
-	l.done(p.Copies, p.Counts.Stored())
+	l.done(p.Copies, p.Counts.StoredPoints())
 	return 0, nil
 }
 

@@ -186,7 +186,7 @@ func (f *firstReading) define(lsn wal.LSN, p logrecord.Record) error {
 	if !known && f.gone(b, id, lsn) {
 		return nil
 	}
-	if known && p.Incarnation > b.Incarnations.Of(id) && uint64(lsn) >= f.state.AccountLSN {
+	if known && p.Incarnation > b.Incarnations.Get(id) && uint64(lsn) >= f.state.AccountLSN {
 		// Damage took the record of the deletion that is in between.
 		old, known = 0, false
 		if err := f.change(lsn, deletionOf(&p, id)); err != nil {
@@ -194,7 +194,7 @@ func (f *firstReading) define(lsn wal.LSN, p logrecord.Record) error {
 		}
 	}
 	b.Incarnations.Raise(id, p.Incarnation)
-	o.Columns.Deletions.Saw(p.Incarnation)
+	o.Columns.Deletions.Advance(p.Incarnation)
 	if err := f.empty(ref); err != nil {
 		return err
 	}

@@ -62,7 +62,7 @@ func (l *pendingRecords) add(lsn uint64, b *columns.Bucket, p *logrecord.Record)
 		l.rest = binary.AppendUvarint(l.rest, lsn-l.last)
 	}
 	l.b, l.last, l.held = b, lsn, max(l.held, cap(l.rest))
-	*l.left.of(p.Copies) += p.Counts.Stored()
+	*l.left.of(p.Copies) += p.Counts.StoredPoints()
 	l.past = max(l.past, p.EndColumn(b.Width()))
 }
 

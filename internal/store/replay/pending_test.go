@@ -33,7 +33,7 @@ func TestPendingRecords(t *testing.T) {
 			p := logrecord.Record{Group: group, Counts: account.Counts{Accepted: 1 + r.Uint64N(9)},
 				Copies: r.IntN(2) == 0}
 			tooMany := table.add(lsn, b, &p)
-			want[group] = append(want[group], rec{lsn, p.Counts.Stored(), p.Copies})
+			want[group] = append(want[group], rec{lsn, p.Counts.StoredPoints(), p.Copies})
 			l := table.of(group)
 			if all := table.p.positions.Load(); tooMany &&
 				(all <= limit || int64(l.held)*table.n <= limit/2) {

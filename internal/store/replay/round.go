@@ -54,7 +54,7 @@ func newRun(lsn uint64, b *columns.Bucket, p *logrecord.Record) run {
 		b:      b,
 		group:  p.Group,
 		slot:   p.Slot,
-		stored: p.Counts.Stored(),
+		stored: p.Counts.StoredPoints(),
 		column: uint8(p.Column),
 		kind:   p.Kind,
 		copies: p.Copies,

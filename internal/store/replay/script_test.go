@@ -318,7 +318,7 @@ func (s *script) printAccount() {
 	if c := totals[account.DeletedBuckets]; c.Accepted > 0 {
 		s.Printf("  deleted buckets: %d accepted\n", c.Accepted)
 	}
-	for _, l := range s.account.Lost() {
+	for _, l := range s.account.Losses() {
 		s.Printf("  lost: %s %d\n", l.Cause, l.Points)
 	}
 	if _, n := s.damage.Names(); n > 0 {

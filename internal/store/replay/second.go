@@ -54,7 +54,7 @@ func (s *secondReading) run() error {
 		case <-r.o.Stop:
 		}
 	}
-	err := r.o.Log.Again(wal.LSN(r.from), s.record)
+	err := r.o.Log.ReplayAgain(wal.LSN(r.from), s.record)
 	if err == nil {
 		err = s.turn()
 	}

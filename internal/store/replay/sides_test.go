@@ -119,7 +119,7 @@ func (s *sides) open(logger *slog.Logger, books *ledger.Ledger, control *backpre
 			if b == nil {
 				return 0, false
 			}
-			return b.Incarnations.Of(b.SeriesID(key)), true
+			return b.Incarnations.Get(b.SeriesID(key)), true
 		},
 		Deleted: n.registry.WasDeleted, Gate: func() *version.Gate { return &version.Gate{} },
 	})
@@ -135,7 +135,7 @@ func (s *sides) open(logger *slog.Logger, books *ledger.Ledger, control *backpre
 			return b.Info(), true
 		},
 		Bucket: func(name string) (buckets.Info, error) {
-			b, err := n.registry.Named(name)
+			b, err := n.registry.ByName(name)
 			if err != nil {
 				return buckets.Info{}, err
 			}

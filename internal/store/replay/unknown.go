@@ -78,7 +78,7 @@ func (f *firstReading) highestBefore(place uint64) (map[uint64]int64, error) {
 	if place < f.state.AccountLSN {
 		return highest, nil
 	}
-	err := f.r.o.Log.Again(wal.LSN(f.r.from), func(lsn wal.LSN, rec []byte) error {
+	err := f.r.o.Log.ReplayAgain(wal.LSN(f.r.from), func(lsn wal.LSN, rec []byte) error {
 		if uint64(lsn) >= place || !logrecord.HoldsPoints(rec) {
 			return nil
 		}

@@ -48,7 +48,7 @@ func TestCrashInARestore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if lost := s.Account().Lost(); len(lost) > 0 {
+		if lost := s.Account().Losses(); len(lost) > 0 {
 			t.Errorf("crash %d: a segment is missing: %+v", i, lost)
 		}
 		if i == len(crashes)-1 {

@@ -12,17 +12,17 @@ import (
 	"dalmatiner/internal/model/metric"
 )
 
-// openCatalogue loads the series. A catalogue that does not open, that is older
-// than the MANIFEST knows it to be, or that nothing was ever written to, beside
-// segments, is rebuilt from them: one that is empty because all series have gone has
-// a generation. One that was rebuilt without names that could not be read gets those.
+// openCatalogue loads the series. It rebuilds the catalogue from the segments if it does not open,
+// if it is older than the MANIFEST says, or if nothing was ever written to it although there are
+// segments. A catalogue that is empty because all series have gone has a generation. One that was
+// rebuilt without names that could not be read gets those.
 func (s *start) openCatalogue() error {
 	mark, dir := s.found.State.Catalogue, s.path(datadir.Catalogue)
 	cat, err := catalogue.Open(s.o.FS, dir, s.o.Logger)
 	segments := len(s.o.Versions.Latest().Segments) > 0
-	if at := catalogue.AtLeast(mark, segments); err == nil && cat.Found() < at {
+	if at := catalogue.AtLeast(mark, segments); err == nil && cat.FoundMark() < at {
 		err = errors.Join(cat.Close(), fmt.Errorf("%w: it opens in state %d, the MANIFEST knows state %d",
-			catalogue.ErrDamaged, cat.Found(), at))
+			catalogue.ErrDamaged, cat.FoundMark(), at))
 	}
 	loaded, written := 0, false
 	if err == nil {
@@ -96,7 +96,7 @@ func (s *start) rebuildCatalogue(loaded bool) error {
 	if err = s.d.Catalogue.Put(list); err == nil {
 		err = s.d.Catalogue.Flush()
 	}
-	if failed := s.d.Catalogue.Failed(); failed != nil {
+	if failed := s.d.Catalogue.Failure(); failed != nil {
 		s.o.Damage.Report(datadir.Catalogue, failed) // the series are in memory
 	} else if err != nil {
 		return err

@@ -46,7 +46,7 @@ func (s *start) names() (all, deleted []segment.Series, unread int, err error) {
 		if segment.ReadFailed(err) {
 			unread++
 		}
-		if err := s.o.Damage.Unreadable(seg, err); err != nil {
+		if err := s.o.Damage.NoteReadError(seg, err); err != nil {
 			return nil, nil, 0, err
 		}
 	}

@@ -21,10 +21,10 @@ func (s *start) openSegments() error {
 	var all []*version.Segment
 	for _, m := range s.found.State.Segments {
 		if r := s.readers[m.Seq]; r != nil {
-			all = append(all, s.o.Segments.Stored(m, r))
+			all = append(all, s.o.Segments.OpenedSegment(m, r))
 			delete(s.readers, m.Seq)
 		} else {
-			all = append(all, s.o.Segments.Later(m))
+			all = append(all, s.o.Segments.UnreadSegment(m))
 		}
 	}
 	s.o.Versions.Publish(func(v *version.Version) { v.Add(all...) })
@@ -87,7 +87,7 @@ func (s *start) sortFiles() error {
 				s.o.Logger.Warn("a file that nothing needs stays until the next start", "file", v.File.Path,
 					"err", err)
 			}
-			s.o.Segments.Removed(&v.File.Meta, err)
+			s.o.Segments.NoteRemoved(&v.File.Meta, err)
 		case recovery.Aside:
 			if err := s.o.Segments.SetAside(v.File.Path); err != nil {
 				return err
@@ -139,7 +139,7 @@ func (s *start) settleBySegments() {
 // hide nothing. It reports whether all segments could be read.
 func (s *start) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 	whole = true
-	remembered := max(s.o.Columns.Deletions.Forgotten(), incarnation.Expired(s.o.Now()))
+	remembered := max(s.o.Columns.Deletions.ForgottenUpTo(), incarnation.ExpiredUpTo(s.o.Now()))
 	found := make(map[*columns.Bucket][]version.Tombstone)
 	v := s.o.Versions.Latest()
 	for _, seg := range v.Segments {
@@ -148,7 +148,7 @@ func (s *start) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 		}
 		err := seg.Reader.Series(func(d segment.Series) error {
 			b, id := s.o.Buckets.ID(d.Bucket), metric.SeriesID(d.Hash)
-			s.o.Columns.Deletions.Saw(d.Incarnation)
+			s.o.Columns.Deletions.Advance(d.Incarnation)
 			if d.DeleteSequence == 0 || b == nil ||
 				v.Tombstones(d.Bucket).DeleteSequence(id) >= d.DeleteSequence {
 				return nil
@@ -169,13 +169,13 @@ func (s *start) recoverTombstones(e *manifest.Edit) (whole bool, err error) {
 			return nil
 		})
 		whole = whole && !segment.ReadFailed(err)
-		if err := s.o.Damage.Unreadable(seg, err); err != nil {
+		if err := s.o.Damage.NoteReadError(seg, err); err != nil {
 			return false, err
 		}
 	}
 	s.o.Columns.Deletions.Forget(e.RememberAfter)
 	for b, list := range found {
-		list = version.Tombstones(nil).With(list)
+		list = version.Tombstones(nil).Union(list)
 		s.o.Columns.PublishTombstones(b.ID, list)
 		for _, deletion := range version.ByDeletion(list) {
 			s.o.Segments.RaiseNumber(deletion[0].DeleteSequence)

@@ -110,7 +110,7 @@ type start struct {
 func Open(o Options) (*Directory, Found, error) {
 	lock, id, err := datadir.Acquire(o.FS, o.Dir,
 		func(said origin.Directory, ok bool) origin.Directory {
-			if id := recovery.DirectoryOf(o.FS, o.Dir, said, ok); id.Known() {
+			if id := recovery.DirectoryOf(o.FS, o.Dir, said, ok); id.IsKnown() {
 				return id
 			}
 			return origin.NewDirectory()
@@ -118,7 +118,7 @@ func Open(o Options) (*Directory, Found, error) {
 	if err != nil {
 		return nil, Found{}, err
 	}
-	o.Segments.Own(id)
+	o.Segments.SetOrigin(id)
 	s := &start{o: o, d: Directory{versions: o.Versions, lock: lock}}
 	for _, step := range []func() error{
 		s.openManifest, s.planFiles, s.restore, s.openSegments, s.showHoles, s.openCatalogue, s.openLog,
@@ -151,7 +151,7 @@ func (s *start) openManifest() error {
 	if err := s.beginLog(); err != nil {
 		return err
 	}
-	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Segments.Of(), s.o.Logger)
+	m, state, report, err := manifest.Open(s.o.FS, s.o.Dir, s.o.Segments.Origin(), s.o.Logger)
 	if err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func (s *start) openManifest() error {
 // start goes on. Nothing is changed yet.
 func (s *start) planFiles() error {
 	state := s.found.State
-	in, readers, err := recovery.Look(s.o.FS, s.o.Dir, s.o.Segments.Of(), state, s.o.Files.Open)
+	in, readers, err := recovery.Look(s.o.FS, s.o.Dir, s.o.Segments.Origin(), state, s.o.Files.Open)
 	s.readers = readers
 	if err != nil {
 		return err
@@ -224,7 +224,7 @@ func (s *start) restore() error {
 	}
 	o.Buckets.RaiseDeletionsFrom(state.DeletionsFrom)
 	o.Columns.Deletions.Forget(state.RememberAfter)
-	o.Columns.Deletions.Saw(max(state.Incarnation, o.Buckets.DeletionsFrom()))
+	o.Columns.Deletions.Advance(max(state.Incarnation, o.Buckets.DeletionsFrom()))
 	o.Columns.Groups.Skip(state.NextGroup)
 	o.Segments.RaiseNumber(max(state.NextSeq, 1))
 	if state.Account != nil {
@@ -255,7 +255,7 @@ func raiseIncarnations(b *columns.Bucket, all []manifest.Tombstones) {
 // openLog opens the log, above everything that MANIFEST and catalogue know of it.
 func (s *start) openLog() (err error) {
 	o := s.o.Log
-	o.FS, o.Dir, o.Logger, o.ID = s.o.FS, s.path(datadir.WAL), s.o.Logger, s.o.Segments.Of()
+	o.FS, o.Dir, o.Logger, o.ID = s.o.FS, s.path(datadir.WAL), s.o.Logger, s.o.Segments.Origin()
 	if err := s.setForeignLogAside(); err != nil {
 		return err
 	}
@@ -270,7 +270,7 @@ func (s *start) openLog() (err error) {
 
 // setForeignLogAside moves the files of other logs to lost+found.
 func (s *start) setForeignLogAside() error {
-	foreign, err := wal.Foreign(s.o.FS, s.path(datadir.WAL), s.o.Segments.Of())
+	foreign, err := wal.ForeignFiles(s.o.FS, s.path(datadir.WAL), s.o.Segments.Origin())
 	if err != nil {
 		return err
 	}
@@ -296,14 +296,14 @@ func (s *start) beginLog() error {
 		} else if err != nil {
 			return err
 		}
-		if missing, err := wal.Missing(s.o.FS, s.path(datadir.WAL)); err != nil {
+		if missing, err := wal.IsMissing(s.o.FS, s.path(datadir.WAL)); err != nil {
 			return err
 		} else if missing {
 			s.o.Damage.Report("log", recovery.ErrNoLog)
 		}
 		break
 	}
-	err := wal.Begin(s.o.FS, s.path(datadir.WAL), s.o.Segments.Of())
+	err := wal.Begin(s.o.FS, s.path(datadir.WAL), s.o.Segments.Origin())
 	if durable.IsFull(err) {
 		return nil // the first record makes what is missing
 	}

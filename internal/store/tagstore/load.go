@@ -189,7 +189,7 @@ func (s *Store) loadBase() (take func(item []byte) error, done func() error) {
 		return rows.Add(&b)
 	}
 	return take, func() error {
-		err := rows.Done()
+		err := rows.Finish()
 		s.clock = max(s.clock, rows.Clock())
 		return err
 	}

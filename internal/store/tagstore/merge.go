@@ -134,7 +134,7 @@ func (s *Store) replace(f manifest.File, old []manifest.File) error {
 	gate := s.o.Gate()
 	gate.Lock()
 	defer gate.Unlock()
-	if gate.Closed() {
+	if gate.IsClosed() {
 		return errors.Join(version.ErrClosed, mirror.Remove(s.o.FS, s.o.Dir, f.Name()))
 	}
 	e := manifest.Edit{Files: manifest.FileChanges{Add: []manifest.File{f}}, NextSeq: f.Seq + 1}

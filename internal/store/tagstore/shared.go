@@ -19,9 +19,8 @@ type sharing struct {
 	told func(Gone) // nil: nobody is
 }
 
-// Gone is series that lost their points: deleted ones that had tags, whose tags went as well, or
-// such of which this node has no points any more because they have expired. Their tags are still
-// there.
+// Gone is series that lost their points. Either they were deleted with their tags, or they have
+// expired on this node and their tags are still there.
 type Gone struct {
 	Bucket      uint64
 	Incarnation uint64 // 0: they have expired
@@ -105,7 +104,7 @@ func adopt(s *Store, dst []byte, c *tags.Change) ([]byte, error) {
 var errForgotten = errors.New("it is older than what nodes remember of removals")
 
 // forgotten returns up to which clock removals need not be remembered any more.
-func (o *Options) forgotten() uint64 { return incarnation.Expired(o.Now()) }
+func (o *Options) forgotten() uint64 { return incarnation.ExpiredUpTo(o.Now()) }
 
 // Forget forgets what has been removed for long. In a cluster all nodes do so in the same hour.
 func (s *Store) Forget() { s.index.Forget(s.o.forgotten()) }

@@ -252,7 +252,7 @@ func room(s *Store, c *tags.Change) error {
 	if m := s.o.Memory; m.Level() >= memory.NoSeries && adds(s, c) {
 		return &memory.Refusal{
 			Pool:       "tags",
-			Used:       m.Used(),
+			Used:       m.UsedBytes(),
 			Limit:      m.Limit(),
 			OfPressure: true,
 			Stays:      true,
@@ -264,7 +264,7 @@ func room(s *Store, c *tags.Change) error {
 // adds reports whether a change needs memory of its own: it names a series that its collection has
 // not, or a tag that the series has not.
 func adds(s *Store, c *tags.Change) bool {
-	return !c.Leave && !tags.Given{In: s.index}.Has(c)
+	return !c.Leave && !tags.GivenTags{In: s.index}.Has(c)
 }
 
 // refused counts a change that was not taken.
@@ -283,9 +283,9 @@ func (c *counters) refused(err error) {
 // Later deletions get a higher one.
 func (s *Store) next() uint64 {
 	now := s.o.Now()
-	n := incarnation.Next(max(s.clock, s.o.Deletions.Last()), now)
+	n := incarnation.Next(max(s.clock, s.o.Deletions.Highest()), now)
 	if n > uint64(max(now.UnixNano(), 0)) {
-		s.o.Deletions.Saw(n)
+		s.o.Deletions.Advance(n)
 	}
 	return n
 }

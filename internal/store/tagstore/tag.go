@@ -22,7 +22,7 @@ type Tagger struct {
 // Tag implements write.Tagger.
 func (t Tagger) Tag(ctx context.Context, list []tags.Change,
 	neverWait bool) (out write.TagResult, err error) {
-	s, given := t.Of, tags.Given{In: t.Of.index}
+	s, given := t.Of, tags.GivenTags{In: t.Of.index}
 	var unknown []tags.Change
 	for i := range list {
 		if !given.Has(&list[i]) {
@@ -54,4 +54,4 @@ func (t Tagger) Tag(ctx context.Context, list []tags.Change,
 }
 
 // TagLosses implements write.Tagger.
-func (t Tagger) TagLosses() uint64 { return tags.Given{In: t.Of.index}.Losses() }
+func (t Tagger) TagLosses() uint64 { return tags.GivenTags{In: t.Of.index}.Losses() }

@@ -68,17 +68,17 @@ func (u *Upkeep) reportLevel(last, level memory.Level) {
 	case refused:
 		u.o.Logger.Warn("memory is short: new series and buckets are refused, known ones are served; "+
 			"raise memory.limit if this lasts",
-			"used", u.o.Memory.Used(), "memory.limit", u.o.Memory.Limit(), "names",
+			"used", u.o.Memory.UsedBytes(), "memory.limit", u.o.Memory.Limit(), "names",
 			u.o.Columns.Names().Bytes())
 	default:
-		u.o.Logger.Info("new series and buckets are taken again", "used", u.o.Memory.Used(),
+		u.o.Logger.Info("new series and buckets are taken again", "used", u.o.Memory.UsedBytes(),
 			"memory.limit", u.o.Memory.Limit())
 	}
 }
 
 // Relieve takes one step against pressure.
 func (u *Upkeep) Relieve(level memory.Level) {
-	nanos, idle := u.o.Clock.Steady(), int64(idleUnder[level])
+	nanos, idle := u.o.Clock.Monotonic(), int64(idleUnder[level])
 	for _, g := range u.o.Columns.Groups.All() {
 		closed := g.CloseBlocks(func(_ uint64, _, lastWrite int64) bool {
 			return nanos-lastWrite >= idle

@@ -111,7 +111,7 @@ func (u *Upkeep) EverySecond() {
 		pinned = uint64(u.o.Log.End()) - uint64(u.o.MaxLog)*3/4
 		defer u.o.Pressure.WantFlush()
 	}
-	nanos := u.o.Clock.Steady()
+	nanos := u.o.Clock.Monotonic()
 	for _, b := range u.o.Buckets.All() {
 		grace, complete, age := u.ages(b.Resolution, b.Height)
 		for _, g := range b.Groups() {

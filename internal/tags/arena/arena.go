@@ -44,7 +44,7 @@ func classFor(n int) (class, units int) {
 func (a *Arena) Take(n int) (Ref, []byte) {
 	units := max(1, (n+unit-1)/unit)
 	if units > largeUnits {
-		return a.own(units * unit)
+		return a.ownChunk(units * unit)
 	}
 	class, units := classFor(units)
 	if r := a.free[class]; r != 0 {
@@ -63,8 +63,8 @@ func (a *Arena) Take(n int) (Ref, []byte) {
 	return r, a.Get(r)[:units*unit]
 }
 
-// own makes a chunk for one block.
-func (a *Arena) own(n int) (Ref, []byte) {
+// ownChunk makes a chunk for one block.
+func (a *Arena) ownChunk(n int) (Ref, []byte) {
 	if len(a.chunks) == 0 {
 		a.Take(1) // as no block is 0
 	}

@@ -83,8 +83,8 @@ func (l *Lists) Len(list uint32) int {
 	return int(h.n)
 }
 
-// short returns the ids of a list that is not long, in ascending order. one is memory for them.
-func (l *Lists) short(h head, one *[1]uint32) []uint32 {
+// shortIDs returns the ids of a list that is not long, in ascending order. one is memory for them.
+func (l *Lists) shortIDs(h head, one *[1]uint32) []uint32 {
 	switch h.n {
 	case 0:
 		return nil
@@ -107,7 +107,7 @@ func (l *Lists) Add(list, id uint32) {
 		return
 	}
 	var one [1]uint32
-	ids := l.short(*h, &one)
+	ids := l.shortIDs(*h, &one)
 	at, _ := slices.BinarySearch(ids, id)
 	if n := len(ids); n > 1 && n < 2<<classOf(n) { // room in its block
 		ids = ids[:n+1]
@@ -133,7 +133,7 @@ func (l *Lists) Remove(list, id uint32) {
 		return
 	}
 	var one [1]uint32
-	ids := l.short(*h, &one)
+	ids := l.shortIDs(*h, &one)
 	at, _ := slices.BinarySearch(ids, id)
 	if n := len(ids); n > 2 && classOf(n-1) == classOf(n) {
 		copy(ids[at:], ids[at+1:])
@@ -182,7 +182,7 @@ func (l *Lists) Set(list uint32) Set {
 		return Set{l.long[h.at]}
 	}
 	var one [1]uint32
-	return Of(l.short(h, &one)...)
+	return Of(l.shortIDs(h, &one)...)
 }
 
 // Collect adds the ids of a list to a union.
@@ -198,7 +198,7 @@ func (l *Lists) Collect(u *Union, list uint32) {
 		return
 	}
 	var one [1]uint32
-	for _, id := range l.short(h, &one) {
+	for _, id := range l.shortIDs(h, &one) {
 		u.Add(id)
 	}
 }
@@ -213,7 +213,7 @@ func (l *Lists) CommonLen(list uint32, s Set) (n int) {
 		return s.CommonLen(Set{l.long[h.at]})
 	}
 	var one [1]uint32
-	for _, id := range l.short(h, &one) {
+	for _, id := range l.shortIDs(h, &one) {
 		if s.Contains(id) {
 			n++
 		}

@@ -34,7 +34,7 @@ func TestListsAreTheModel(t *testing.T) {
 					}
 				}
 			}
-			same(t, "list", l.Set(uint32(n)), model[n])
+			requireEqual(t, "list", l.Set(uint32(n)), model[n])
 			if l.Len(uint32(n)) != len(model[n]) {
 				t.Fatalf("%d ids, want %d", l.Len(uint32(n)), len(model[n]))
 			}
@@ -50,9 +50,9 @@ func TestListsAreTheModel(t *testing.T) {
 			}
 		}
 		x, y := l.Set(uint32(a)), l.Set(uint32(b))
-		same(t, "and", x.And(y), both)
-		same(t, "or", x.Or(y), either)
-		same(t, "and not", x.AndNot(y), only)
+		requireEqual(t, "and", x.And(y), both)
+		requireEqual(t, "or", x.Or(y), either)
+		requireEqual(t, "and not", x.AndNot(y), only)
 		if n := l.CommonLen(uint32(a), y); n != len(both) {
 			t.Fatalf("%d ids in common, want %d", n, len(both))
 		}
@@ -60,7 +60,7 @@ func TestListsAreTheModel(t *testing.T) {
 		l.Collect(&u, uint32(a))
 		l.Collect(&u, uint32(b))
 		l.Collect(&u, 99)
-		same(t, "union", u.Set(), either)
+		requireEqual(t, "union", u.Set(), either)
 		for n := range model { // what is emptied is used again
 			for id := range model[n] {
 				l.Remove(uint32(n), id)
@@ -86,7 +86,7 @@ func checkAllFree(t *rapid.T, l *Lists) {
 	}
 }
 
-func same(t *rapid.T, what string, s Set, want map[uint32]bool) {
+func requireEqual(t *rapid.T, what string, s Set, want map[uint32]bool) {
 	got := slices.Collect(s.All())
 	if w := slices.Sorted(maps.Keys(want)); !slices.Equal(got, w) || s.Len() != len(w) {
 		t.Fatalf("%s: %d, want %d", what, got, w)

@@ -84,7 +84,7 @@ func (f *Filler) Define(id metric.SeriesID, key []byte) (p Position, lsn wal.LSN
 	if known && !b.inactive.Is(ref, key) {
 		return p, 0, ErrSameHash
 	}
-	if !known && t.o.Names.Full() {
+	if !known && t.o.Names.IsFull() {
 		return p, 0, ErrNoMemory // at once: a flood must not search for a place with each of its points
 	}
 	g, col, err := f.freeColumn(known)
@@ -98,7 +98,7 @@ func (f *Filler) Define(id metric.SeriesID, key []byte) (p Position, lsn wal.LSN
 			return p, 0, ErrNoMemory
 		}
 	}
-	f.rec = logrecord.AppendSeries(f.rec[:0], b.ID, g.ID, col, b.Incarnations.Of(id), key)
+	f.rec = logrecord.AppendSeries(f.rec[:0], b.ID, g.ID, col, b.Incarnations.Get(id), key)
 	err = t.o.Log.Define(f.rec, func(at wal.LSN) {
 		lsn, f.last = at, col+b.Width()-1
 		t.define(b, g, col, id, key, lsn, ref, known)
@@ -208,7 +208,7 @@ func (t *Table) takeName(g *head.Group, id *metric.SeriesID, key []byte) (bytes 
 func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, key []byte,
 	lsn wal.LSN, old series.Ref, known bool) {
 	ref := series.RefAt(g.ID, col)
-	b.bind(g, col, key, id, uint64(lsn), t.o.Clock.Steady())
+	b.bind(g, col, key, id, uint64(lsn), t.o.Clock.Monotonic())
 	if known {
 		t.Index.Define(id, ref)
 	} else {
@@ -231,7 +231,7 @@ func (t *Table) define(b *Bucket, g *head.Group, col int, id metric.SeriesID, ke
 func (t *Table) AddUnflushed(b *Bucket, ref series.Ref, id metric.SeriesID, key []byte, lsn wal.LSN,
 	left *segment.Series) {
 	p := b.identityOf(ref, id)
-	p.Key, p.Since, p.Incarnation = key, uint64(lsn), b.Incarnations.Of(id)
+	p.Key, p.Since, p.Incarnation = key, uint64(lsn), b.Incarnations.Get(id)
 	t.Unflushed.add(catalogue.Change{Series: p, Left: left}, formerPlace{b.ID, ref, id})
 }
 
@@ -244,7 +244,7 @@ func (t *Table) Deactivate(b *Bucket, g *head.Group) {
 
 // takeSilent is Deactivate. The bucket's lock is held.
 func (t *Table) takeSilent(b *Bucket, g *head.Group) {
-	g.Deactivate(t.o.Clock.Steady()-int64(b.silence()), b.Width(),
+	g.Deactivate(t.o.Clock.Monotonic()-int64(b.silence()), b.Width(),
 		func(col int, key []byte, id metric.SeriesID) {
 			t.deactivate(b, series.RefAt(g.ID, col), key, id)
 			t.deactivated.Add(1)
@@ -262,7 +262,7 @@ func (t *Table) deactivate(b *Bucket, left series.Ref, key []byte, id metric.Ser
 // groups in it.
 func (t *Table) NoteSilent(replayPosition func(group uint32) uint64) {
 	for _, b := range t.o.Buckets.All() {
-		before := t.o.Clock.Steady() - int64(b.silence())
+		before := t.o.Clock.Monotonic() - int64(b.silence())
 		b.mu.Lock()
 		b.silent = b.silent[:0]
 		for _, g := range b.groups {

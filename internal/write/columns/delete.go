@@ -59,7 +59,7 @@ func (b *Bucket) Choose(ctx context.Context,
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return nil, buckets.Unknown(b.Name)
+		return nil, buckets.UnknownError(b.Name)
 	}
 	for _, g := range b.groups {
 		if err := ctx.Err(); err != nil {
@@ -89,7 +89,7 @@ func (t *Table) Delete(d *Deletion, ids []metric.SeriesID) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.deleted {
-		return buckets.Unknown(b.Name)
+		return buckets.UnknownError(b.Name)
 	}
 	var absent []metric.SeriesID
 	if d.Elsewhere {
@@ -119,7 +119,7 @@ func (d *Deletion) news(index *series.Index, ids []metric.SeriesID) (here,
 	absent []metric.SeriesID) {
 	for _, id := range ids {
 		switch {
-		case d.Incarnation <= d.Bucket.Incarnations.Of(id):
+		case d.Incarnation <= d.Bucket.Incarnations.Get(id):
 		case index.Has(id):
 			here = append(here, id)
 		default:
@@ -150,7 +150,7 @@ func (d *Deletion) remember(t *Table, ids []metric.SeriesID) error {
 // PublishTombstones adds tombstones to those of a bucket that readers see. The lock of
 // flushes is held, or the store is not in use yet.
 func (t *Table) PublishTombstones(bucket uint64, list []version.Tombstone) {
-	all := t.Tombstones(bucket).With(list)
+	all := t.Tombstones(bucket).Union(list)
 	t.o.Versions.Publish(func(v *version.Version) { v.Delete(bucket, all) })
 }
 
@@ -281,7 +281,7 @@ func (d *Deletion) noteDropped(g *head.Group, cols *head.Columns, gone head.Dele
 // Remembers reports whether a deletion that a segment names is the last one of its
 // series, and not yet forgotten.
 func (t *Table) Remembers(b *Bucket, id metric.SeriesID, incarnation uint64) bool {
-	return incarnation > t.Deletions.Forgotten() && b.Incarnations.Of(id) == incarnation
+	return incarnation > t.Deletions.ForgottenUpTo() && b.Incarnations.Get(id) == incarnation
 }
 
 // ForgetDeletions forgets the deletions up to a clock, as an edit does that is committed. It

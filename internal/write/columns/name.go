@@ -31,7 +31,7 @@ func Name(t *Table, id metric.SeriesID) (bucket uint64, key []byte, ok bool) {
 				return b.ID, key, true
 			}
 		}
-		if b.Incarnations.Of(id) > 0 {
+		if b.Incarnations.Get(id) > 0 {
 			bucket = b.ID
 		}
 	}

@@ -86,7 +86,7 @@ func (o *Ownership) Restore(e segment.Series) error {
 			return nil
 		}
 		b.Incarnations.Raise(id, e.Incarnation)
-		t.Deletions.Saw(e.Incarnation)
+		t.Deletions.Advance(e.Incarnation)
 		if e.Since >= o.from {
 			o.series[id] = e.Since
 		}
@@ -139,7 +139,7 @@ func (o *Ownership) Settle() {
 		o.evict(b, g, ref.Column())
 	}
 	if len(e.Key) > 0 {
-		b.bind(g, ref.Column(), e.Key, b.SeriesID(e.Key), e.Since, t.o.Clock.Steady())
+		b.bind(g, ref.Column(), e.Key, b.SeriesID(e.Key), e.Since, t.o.Clock.Monotonic())
 	}
 	o.note(b, ref, e.Since)
 }
@@ -236,7 +236,7 @@ func (o *Ownership) Delete(d *Deletion, p *logrecord.Record, lsn wal.LSN) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d.lsn = uint64(lsn)
-	o.t.Deletions.Saw(p.Incarnation)
+	o.t.Deletions.Advance(p.Incarnation)
 	for col, id := range p.DeletedSeries() {
 		s := d.tombstone(id, series.RefAt(p.Group, col))
 		s.LSN = d.lsn

@@ -104,7 +104,8 @@ func TestRefusedPointsMakeNoSeries(t *testing.T) {
 			if n := s.BucketStats(info.ID).Series; listed != c.series || n != int64(c.series) {
 				t.Errorf("%d series are listed, %d counted, want %d", listed, n, c.series)
 			}
-			if got := s.Account().Total(info.ID); got.Received() < 1000 || got.Stored() != uint64(c.series) {
+			if got := s.Account().Total(info.ID); got.ReceivedPoints() < 1000 ||
+				got.StoredPoints() != uint64(c.series) {
 				t.Errorf("counted %s", fmt.Sprint(got))
 			}
 		})

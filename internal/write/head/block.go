@@ -117,7 +117,7 @@ func (b *block) fetch(row, col int) {
 func (b *block) read(row, col int, dst []uint64) {
 	if b.table != nil {
 		for i := range dst {
-			dst[i] = point.Over(b.table.get((row+i)*Width+col), dst[i])
+			dst[i] = point.Overwrite(b.table.get((row+i)*Width+col), dst[i])
 		}
 		return
 	}
@@ -126,7 +126,7 @@ func (b *block) read(row, col int, dst []uint64) {
 		n = min(n, len(dst))
 		if cells != nil {
 			for i := range n {
-				dst[i] = point.Over(cells[i*Width+col], dst[i])
+				dst[i] = point.Overwrite(cells[i*Width+col], dst[i])
 			}
 		}
 		dst, row = dst[n:], row+n

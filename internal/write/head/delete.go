@@ -62,7 +62,7 @@ func (g *Group) Delete(want Mask, width int, idle bool,
 		}
 	}
 	if !idle {
-		g.journal.Changed()
+		g.journal.NoteChange()
 	}
 	waiting := &g.unflushed.waiting // no flush is under way
 	late := waiting.late.bytes()

@@ -23,7 +23,7 @@ type Group struct {
 	next    atomic.Pointer[Group]
 	ahead   prefetchHint
 	journal *history.Journal // of the bucket
-	noted   history.Noted    // in it
+	noted   history.LastNote // in it
 
 	mu     sync.RWMutex
 	sealed sync.Cond // signalled when a closed block has been sealed
@@ -94,12 +94,12 @@ func (g *Group) Apply(w Write, now int64, log Log) (WriteResult, error) {
 	g.counts = account.Counts{}
 	under := writeState{blocks: &g.blocks, late: late, ahead: &g.ahead, counts: &g.counts}
 	if len(w.Runs) == 0 {
-		g.journal.Wrote(w.Slot, w.endSlot(), &g.noted)
+		g.journal.NoteWrite(w.Slot, w.endSlot(), &g.noted)
 	}
 	switch {
 	case len(w.Runs) > 0:
 		for _, r := range w.Runs {
-			g.journal.Wrote(r.Slot, r.Slot+1, &g.noted)
+			g.journal.NoteWrite(r.Slot, r.Slot+1, &g.noted)
 			under.row(Write{Column: r.Column, Slot: r.Slot, Words: w.Words[:r.Points]})
 			w.Words = w.Words[r.Points:]
 		}

@@ -152,8 +152,8 @@ func TestReadsEqualTheModel(t *testing.T) {
 			from := rapid.Int64Range(0, slots).Draw(t, "read from")
 			m.check(t, g, flushed, col, from, rapid.IntRange(0, 400).Draw(t, "read slots"))
 		}
-		if m.counts.Received() != written {
-			t.Fatalf("%d points written, %d counted: %+v", written, m.counts.Received(), m.counts)
+		if m.counts.ReceivedPoints() != written {
+			t.Fatalf("%d points written, %d counted: %+v", written, m.counts.ReceivedPoints(), m.counts)
 		}
 		g.CloseBlocks(func(uint64, int64, int64) bool { return true })
 		for _, ok := sealer.Seal(g); ok; {

@@ -164,7 +164,7 @@ func overlay(dst []uint64, from int64, src []uint64, slot int64) {
 	if off := slot - from; off < int64(len(dst)) {
 		dst = dst[off:]
 		for i, w := range src[:min(len(src), len(dst))] {
-			dst[i] = point.Over(w, dst[i])
+			dst[i] = point.Overwrite(w, dst[i])
 		}
 	}
 }

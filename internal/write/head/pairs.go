@@ -76,7 +76,7 @@ func putPair(a, b *uint64, value, other uint64, c *account.Counts) {
 	default:
 		c.Conflicting++
 	}
-	if point.Over(value, *a) == value {
+	if point.Overwrite(value, *a) == value {
 		*a, *b = value, other
 	}
 }

@@ -99,7 +99,7 @@ func flushPair(t *rapid.T, g *Group, m *pairModel) {
 			err := chunk.DecodeRange(words[:], data, 0)
 			for i, w := range words {
 				slot := number*chunk.Slots + int64(i)
-				to[slot] = point.Over(w, to[slot])
+				to[slot] = point.Overwrite(w, to[slot])
 			}
 			return err
 		})

@@ -104,7 +104,7 @@ func (t *cellTable) put(place, step int, words []uint64, c *account.Counts) {
 			default:
 				c.Conflicting++
 			}
-			*cell = point.Over(w, *cell)
+			*cell = point.Overwrite(w, *cell)
 		}
 		place += step
 	}

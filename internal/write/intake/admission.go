@@ -18,7 +18,7 @@ type Admission struct {
 // Admission returns that of a bucket, with stale markers or without. The error wraps
 // buckets.ErrUnknown where it was deleted.
 func (in *Intake) Admission(info buckets.Info, stale bool) (Admission, error) {
-	b, err := in.o.Buckets.Of(info)
+	b, err := in.o.Buckets.ByIdentity(info)
 	return Admission{&in.o, b, stale}, err
 }
 
@@ -27,7 +27,7 @@ func (a Admission) Slots() (lo, hi uint64) { return a.o.Columns.AdmittedSlots(a.
 
 // IsDeleted reports whether the bucket was deleted.
 func (a Admission) IsDeleted() bool {
-	_, err := a.o.Buckets.Of(a.b.Info())
+	_, err := a.o.Buckets.ByIdentity(a.b.Info())
 	return err != nil
 }
 

@@ -81,7 +81,7 @@ func (in *Intake) Open(info buckets.Info, how write.Options) (write.Stream, erro
 // NewSession starts a session for the bucket. Close must be called. The error wraps
 // buckets.ErrUnknown where the bucket was deleted.
 func (in *Intake) NewSession(info buckets.Info, how write.Options) (*Session, error) {
-	b, err := in.o.Buckets.Of(info)
+	b, err := in.o.Buckets.ByIdentity(info)
 	if err != nil {
 		return nil, err
 	}

@@ -254,7 +254,7 @@ func TestEveryWayCountsTheSame(t *testing.T) {
 		if got != want || reported != want {
 			t.Fatalf("the account has %+v, reports said %+v, want %+v", got, reported, want)
 		}
-		if total := x.Totals(); total.Received != want.Received() ||
+		if total := x.Totals(); total.Received != want.ReceivedPoints() ||
 			total.Refused != want.RefusedTotal() {
 			t.Fatalf("the session says %+v, want %+v", total, want)
 		}

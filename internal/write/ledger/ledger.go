@@ -196,9 +196,9 @@ func (l *Ledger) logRefusals() {
 // wait for it, as those of Refuse.
 func (l *Ledger) CountPoints(bucket uint64, c *account.Counts) (lsn wal.LSN, err error) {
 	switch {
-	case c.Received() == 0:
+	case c.ReceivedPoints() == 0:
 		return 0, nil
-	case c.Received() == c.RefusedTotal():
+	case c.ReceivedPoints() == c.RefusedTotal():
 		return l.Refuse(bucket, c)
 	}
 	minute := l.minute()

@@ -67,7 +67,7 @@ func (d *disk) countLogged(t *testing.T, l *Ledger) map[uint64]uint64 {
 	_, err := wal.Inspect(d.mem, "wal", [16]byte{}, 0, func(_ wal.LSN, rec []byte) error {
 		p, err := logrecord.Parse(rec)
 		if err == nil {
-			sum[p.Bucket] += p.Counts.Received()
+			sum[p.Bucket] += p.Counts.ReceivedPoints()
 		}
 		return err
 	})
@@ -80,7 +80,7 @@ func (d *disk) countLogged(t *testing.T, l *Ledger) map[uint64]uint64 {
 // countOf returns how many points the account has of a bucket.
 func countOf(a *account.Account, bucket uint64) uint64 {
 	c := a.Total(bucket)
-	return c.Received()
+	return c.ReceivedPoints()
 }
 
 // What is refused on a full disk is in the account at once, and in the log as soon as that
@@ -169,7 +169,7 @@ func TestSnapshotsAgree(t *testing.T) {
 			if err := w.Refuse(7, &refused); err != nil || w.LastLSN() <= before {
 				t.Errorf("the last record is at %d behind one at %d: %v", w.LastLSN(), before, err)
 			}
-			if into.Received() != writes+1 || into.RefusedTotal() != 1 {
+			if into.ReceivedPoints() != writes+1 || into.RefusedTotal() != 1 {
 				t.Errorf("of %d points and a refusal: %+v", writes, into)
 			}
 		})
@@ -213,7 +213,7 @@ func TestEnteredRows(t *testing.T) {
 	}
 	l.Count(func() { a.Lose("a cause", 1) })
 	l.DeleteBucket(7)
-	if n := a.Total(account.DeletedBuckets).Accepted; n != 7 || len(a.Lost()) != 1 {
-		t.Errorf("%d points of deleted buckets, lost %+v", n, a.Lost())
+	if n := a.Total(account.DeletedBuckets).Accepted; n != 7 || len(a.Losses()) != 1 {
+		t.Errorf("%d points of deleted buckets, lost %+v", n, a.Losses())
 	}
 }

@@ -36,7 +36,7 @@ func (w *Writer) Write(g *head.Group, what *head.Write) (head.WriteResult, error
 	minute := l.minute()
 	l.commit.RLock()
 	defer l.commit.RUnlock()
-	return g.Apply(*what, l.o.Clock.Steady(), func(c *account.Counts) (uint64, error) {
+	return g.Apply(*what, l.o.Clock.Monotonic(), func(c *account.Counts) (uint64, error) {
 		var headed int
 		w.rec, headed = logrecord.AppendWrite(w.rec[:0], g.Bucket, g.ID, what, minute, c)
 		if w.ofCopies {

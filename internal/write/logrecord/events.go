@@ -67,7 +67,7 @@ func ParseEventsHead(src []byte) (h EventsHead, ok bool) {
 		return h, false
 	}
 	h = f.eventsHead(f.U64())
-	return h, f.Done()
+	return h, f.IsDone()
 }
 
 // events reads a record of events behind its bucket.

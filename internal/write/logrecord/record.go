@@ -238,7 +238,7 @@ func Parse(src []byte) (r Record, err error) {
 	default:
 		f.Check(false)
 	}
-	if !f.Done() {
+	if !f.IsDone() {
 		return Record{}, fmt.Errorf("%w of kind %d, %d bytes", errRecord, r.Kind, len(src))
 	}
 	return r, nil

@@ -38,7 +38,7 @@ func TestDataRecordRoundTrip(t *testing.T) {
 		if copied {
 			MarkCopies(rec)
 		}
-		if h, ok := ParseHead(rec[:headed]); !ok || h.Copies != copied || h.Points != c.Stored() {
+		if h, ok := ParseHead(rec[:headed]); !ok || h.Copies != copied || h.Points != c.StoredPoints() {
 			t.Fatalf("the head is %+v, %t", h, ok)
 		}
 		p, err := Parse(rec)

@@ -25,7 +25,7 @@ func AppendWrite(dst []byte, bucket uint64, group uint32, w *head.Write, minute 
 	dst = appendHead(dst, kind, bucket)
 	first, last := w.Slots()
 	dst = binary.AppendUvarint(dst, uint64(group))
-	dst = binary.AppendUvarint(dst, c.Stored())
+	dst = binary.AppendUvarint(dst, c.StoredPoints())
 	dst = binary.AppendUvarint(dst, uint64(first))
 	dst = binary.AppendUvarint(dst, uint64(last-first))
 	dst = binary.AppendVarint(dst, minute)
@@ -69,5 +69,5 @@ func ParseHead(src []byte) (h Head, ok bool) {
 	}
 	h = f.dataHead(f.U64())
 	h.Copies = ofCopies
-	return h, f.Done()
+	return h, f.IsDone()
 }

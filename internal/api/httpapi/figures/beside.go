@@ -24,7 +24,7 @@ var happened = []struct {
 	desc *prometheus.Desc
 	of   func(c *account.Counts) uint64
 }{
-	{newDesc("events_received_total", "Events received.", "bucket"), (*account.Counts).Received},
+	{newDesc("events_received_total", "Events received.", "bucket"), (*account.Counts).ReceivedPoints},
 	{newDesc("events_accepted_total", "Events stored.", "bucket"), func(c *account.Counts) uint64 {
 		return c.Accepted
 	}},
@@ -119,7 +119,7 @@ func (b beside) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, kind, v, labels...)
 	}
 	for _, t := range Totals(accountOfEvents{b.store}) {
-		if t.Received() == 0 {
+		if t.ReceivedPoints() == 0 {
 			continue
 		}
 		for _, h := range happened {
@@ -131,7 +131,7 @@ func (b beside) Collect(ch chan<- prometheus.Metric) {
 			}
 		}
 	}
-	for _, l := range b.store.Events().Account().Lost() {
+	for _, l := range b.store.Events().Account().Losses() {
 		send(eventsLostDesc, prometheus.CounterValue, float64(l.Points), l.Cause)
 		send(eventsRecovered, prometheus.CounterValue, float64(l.Recovered), l.Cause)
 	}

@@ -46,7 +46,7 @@ var points = []struct {
 	desc *prometheus.Desc
 	of   func(c *account.Counts) uint64
 }{
-	{newDesc("points_received_total", "Points received.", "bucket"), (*account.Counts).Received},
+	{newDesc("points_received_total", "Points received.", "bucket"), (*account.Counts).ReceivedPoints},
 	{newDesc("points_accepted_total", "Points stored in an empty slot.", "bucket"),
 		func(c *account.Counts) uint64 { return c.Accepted }},
 	{newDesc("points_duplicate_total", "Points whose slot held the same value.", "bucket"),
@@ -296,7 +296,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		}
 	}
 	acc := c.source.Account()
-	for _, l := range acc.Lost() {
+	for _, l := range acc.Losses() {
 		send(lostDesc, prometheus.CounterValue, float64(l.Points), l.Cause)
 		send(recoverDesc, prometheus.CounterValue, float64(l.Recovered), l.Cause)
 	}
@@ -305,7 +305,7 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, b := range c.source.Buckets() {
 		send(seriesDesc, prometheus.GaugeValue, float64(c.source.BucketStats(b.ID).Series),
-			metric.Escaped(b.Name))
+			metric.Escape(b.Name))
 	}
 	stats := c.source.Stats()
 	for _, p := range stats.Memory.Pools {
@@ -343,7 +343,7 @@ func Totals(s interface {
 	counts := s.Account().Totals()
 	names := map[uint64]string{}
 	for _, b := range s.Buckets() {
-		names[b.ID] = metric.Escaped(b.Name)
+		names[b.ID] = metric.Escape(b.Name)
 		if _, ok := counts[b.ID]; !ok {
 			counts[b.ID] = account.Counts{}
 		}

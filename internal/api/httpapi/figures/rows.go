@@ -10,7 +10,7 @@ import (
 // Minutes returns the last rows of a bucket in an account, one for each minute in which something
 // arrived, at most n.
 func Minutes(a *account.Account, b buckets.Info, n int) []admin.AccountRow {
-	label := metric.Escaped(b.Name)
+	label := metric.Escape(b.Name)
 	all := a.Minutes(b.ID)
 	rows := []admin.AccountRow{}
 	for i := max(0, len(all)-n); i < len(all); i++ {
@@ -22,7 +22,7 @@ func Minutes(a *account.Account, b buckets.Info, n int) []admin.AccountRow {
 // Row returns counts of a bucket as they go over HTTP. The minute is 0 for a total.
 func Row(name string, minute int64, c *account.Counts) admin.AccountRow {
 	row := admin.AccountRow{
-		Bucket: name, Minute: minute, Received: c.Received(), Accepted: c.Accepted,
+		Bucket: name, Minute: minute, Received: c.ReceivedPoints(), Accepted: c.Accepted,
 		Duplicate:   c.Duplicate,
 		Conflicting: c.Conflicting, Late: c.Late, Unset: c.Unset, Refused: map[string]uint64{},
 	}

@@ -80,7 +80,7 @@ func (q *Request) Next(list tags.List) (after string, ok bool) {
 	if q.page.Limit == 0 || !list.More || len(list.Elements) == 0 {
 		return "", false
 	}
-	return metric.Escaped(list.Elements[len(list.Elements)-1].Text), true
+	return metric.Escape(list.Elements[len(list.Elements)-1].Text), true
 }
 
 // paged returns a request for a part of a list of texts.
@@ -142,7 +142,7 @@ func (q *Request) texts(list tags.List) (any, error) {
 	}
 	out := []string{}
 	for _, e := range list.Elements {
-		out = append(out, metric.Escaped(e.Text))
+		out = append(out, metric.Escape(e.Text))
 	}
 	return out, nil
 }
@@ -184,7 +184,7 @@ func Values(params url.Values) (*Request, error) {
 func counted(params url.Values, of func(*tags.Index, context.Context, *tags.Listing) (tags.List,
 	error)) (*Request, error) {
 	q := &Request{of: of, answer: func(list tags.List) (any, error) {
-		return answer(list, metric.Escaped)
+		return answer(list, metric.Escape)
 	}}
 	var err error
 	if q.listing.Limit, err = limitOf(params, byDefault); err != nil {

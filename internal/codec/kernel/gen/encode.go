@@ -129,7 +129,7 @@ func spread() {
 // scaled stops before the first four words of which one has no integer.
 func scaled() {
 	begin("scaledAVX2", "func(dst *int64, src *uint64, scale float64, keep, n uint64) uint64",
-		"scaledAVX2 is Scaled of n words, a multiple of four above zero.")
+		"scaledAVX2 is ScaledIntegers of n words, a multiple of four above zero.")
 	dst, src, n := load64("dst"), load64("src"), load64("n")
 	scale := scaleOf()
 	limit := constant(0x4320000000000000)
