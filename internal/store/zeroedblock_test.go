@@ -27,10 +27,10 @@ const wideSeries = 600
 // zeroedBytes is how much of a file is zeroed at a time.
 const zeroedBytes = 1 << 10
 
-// wideWorld has so many series of a few slots that 1 KiB is a part of what each file has
-// of every kind: a window with rollups; a flush that writes over a chunk of every other
-// series; and one that deletes each third, with the tombstones, in which some of
-// these begin anew.
+// wideWorld has so many series of a few slots that 1 KiB is a part of each kind of data in each
+// file. Its files are a window with rollups, a flush that writes over a chunk of every other
+// series, and a flush that deletes each third. The last one has the tombstones, and some of these
+// series begin anew in it.
 type wideWorld struct {
 	*holeLayers
 	bucket uint64

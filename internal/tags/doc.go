@@ -1,3 +1,3 @@
-// Package tags is the dimension index: which series belong to which collection, as which
-// metric, with which tags. It lies in memory; whoever keeps it durable writes down the changes.
+// Package tags is the dimension index: the series of each collection with their metrics and tags.
+// It lies in memory; whoever keeps it durable writes down the changes.
 package tags

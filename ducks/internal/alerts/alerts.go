@@ -1,6 +1,5 @@
-// Package alerts says what of a room somebody should look at: devices that stand still while they
-// boot, or are slow, versions that were taken back, machines that wait to be added, and a pool that
-// becomes full.
+// Package alerts lists the conditions of a room that need attention: devices that hang or are slow
+// while they boot, withdrawn versions, machines waiting to be added, and a pool that fills up.
 package alerts
 
 import (

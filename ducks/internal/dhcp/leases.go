@@ -92,8 +92,8 @@ func (l *leases) free(a netip.Addr, mac string) bool {
 		!l.known(holder))
 }
 
-// offer returns an address for a machine: the one that it had, the one that it wants, one that
-// nobody ever had, or the one that was given up the longest ago.
+// offer returns an address for a machine. It tries, in this order, its former address, the one it
+// asks for, an unused one, and the one released the longest ago.
 func (l *leases) offer(mac string, wants netip.Addr) (netip.Addr, error) {
 	for a, o := range l.offers {
 		if !l.now().Before(o.until) {

@@ -2,9 +2,9 @@ package replication
 
 import "slices"
 
-// Background is what a store does beside the protocol, and who waits for it: chunks that it adopts
-// go into files past its log, so that nobody who waits for the log waits for them; and digests of a
-// large share take longer than everybody else may wait.
+// Background is the work of a store beside the protocol, and its waiters. Adopted chunks go into
+// files past the log of the store, so nobody waits for them with the log. Digests of a large share
+// take longer than other callers may wait.
 type Background struct {
 	core     *Core
 	adopted  uint64      // the last chunk that is in a file

@@ -30,8 +30,8 @@ const (
 	arrowWidth = 2*sideWidth + len(arrow)
 )
 
-// Transfers is the text of transfers: which members have partitions to give to others, which of
-// those that are owned lie on members that are down, and how far each transfer is.
+// Transfers is the text of transfers: the members that still give partitions to others, the owned
+// partitions of members that are down, and the progress of each transfer.
 func (s NodeView) Transfers(list []Transfer, now time.Time) string {
 	var b strings.Builder
 	waiting := make(map[ring.ID]int)

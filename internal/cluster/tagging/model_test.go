@@ -250,9 +250,9 @@ func (w *world) check() {
 	}
 }
 
-// Nodes that change and delete, crash and come back, over a network that loses, delays and doubles,
-// with clocks that jump, end with what a naive map of all changes says: nothing acknowledged is
-// missing, and nothing that was removed comes back.
+// Nodes change and delete, crash and come back, over a network that loses, delays and doubles
+// messages, with clocks that jump. They end with the result of a naive map of all changes: every
+// acknowledged change is there, and every removed tag stays removed.
 func TestNodesAgreeWithTheModel(t *testing.T) {
 	for seed := range uint64(1500) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -57,9 +57,9 @@ func ReadVersion(fs vfs.FS, dir string) (text string, id origin.Directory, ok bo
 
 // Acquire makes the directories where there are none, takes the lock and checks the format. The
 // caller closes the lock. of tells the id of the directory, by the one that VERSION says where ok
-// is set. A file VERSION that does not say it is given to damaged and written anew. The error tells
-// what to do about a directory that is another program's, that is in use, that may not be written
-// to, or that has another format; nothing was changed in the first and the last of them.
+// is set. A file VERSION that does not say it is given to damaged and written anew. The error says
+// what to do about a directory of another program, one in use, one without write permission, or
+// one of another format. Nothing was changed in the first and the last of them.
 func Acquire(fs vfs.FS, dir string, of func(said origin.Directory, ok bool) origin.Directory,
 	damaged func(file string, err error)) (lock io.Closer, id origin.Directory, err error) {
 	if err := refuseForeign(fs, dir); err != nil {

@@ -14,9 +14,9 @@ var (
 	errFlags  = errors.New("record has unknown flags")
 )
 
-// withSince marks the column of an identity that says since when it has it,
-// withDeleteSequence that of a series that was deleted, and withIncarnation that of one whose
-// incarnation is not 0; columns have 8 bits.
+// withSince marks the column of an identity that says since when it has it, withDeleteSequence the
+// column of a deleted series, and withIncarnation that of a series whose incarnation is not 0.
+// Columns have 8 bits.
 const (
 	withSince          = 1 << 15
 	withDeleteSequence = 1 << 14

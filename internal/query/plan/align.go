@@ -67,9 +67,9 @@ func alignedEvenly(times Range, now int64, fields []aligned, width int) Range {
 	return Range{start, (times.End + step - 1) / step * step}
 }
 
-// alignedColumns returns the columns of values that are so many ms apart, for a range that was
-// asked for with a length in ms and begins up to a column before that: the first and the last
-// column lie in it in part, so that there is one more.
+// alignedColumns returns the number of columns of values every so many ms, for a range whose
+// length was given in ms. The range may begin within a column. Then it covers the first and the
+// last column in part, and there is one more.
 func alignedColumns(length, resolution, width int64) *Columns {
 	return newColumns((length+resolution-1)/resolution, max(1, width-1))
 }

@@ -10,8 +10,8 @@ import (
 	"dalmatiner/internal/store"
 )
 
-// Options returns the defaults, but for the file system, which is a new one in memory, and
-// for MinFree, which is 0: that file system says that nothing is free.
+// Options returns the defaults, except for FS, a new file system in memory, and for MinFree, which
+// is 0 because that file system reports no free space.
 func Options() store.Options {
 	o := store.DefaultOptions("/data")
 	o.FS, o.MinFree = vfs.NewMem(), 0

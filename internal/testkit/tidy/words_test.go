@@ -2,6 +2,7 @@ package tidy
 
 import (
 	"bytes"
+	"go/parser"
 	"go/scanner"
 	"go/token"
 	"io/fs"
@@ -64,6 +65,58 @@ func TestRetiredPhrases(t *testing.T) {
 	}
 	pages(t, func(path string, src []byte) { look(path, string(src)) })
 	goFiles(t, func(path string, src []byte) { look(path, comments(path, src)) })
+}
+
+// maxRelatives is how many relative pronouns a sentence of a comment may have. A demonstrative
+// "that" counts as well: telling them apart is not worth a parser, and one more is rarely needed.
+const maxRelatives = 3
+
+var (
+	relatives   = regexp.MustCompile(`(?i)\b(which|that|who|whose|whom)\b`)
+	sentenceEnd = regexp.MustCompile(`[.!?]\s`)
+)
+
+// TestSentencesAreSimple keeps comments from hiding their subject behind relative clauses.
+func TestSentencesAreSimple(t *testing.T) {
+	goFiles(t, func(path string, src []byte) {
+		f, err := parser.ParseFile(token.NewFileSet(), path, src, parser.ParseComments)
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+			return
+		}
+		for _, group := range f.Comments {
+			for _, sentence := range nestedSentences(group.Text()) {
+				t.Errorf("%s: more than %d of which, that, who, whose and whom: make it two sentences: %s",
+					relative(t, path), maxRelatives, sentence)
+			}
+		}
+	})
+}
+
+// nestedSentences returns the sentences of a comment with too many relative pronouns. Indented
+// lines are tables.
+func nestedSentences(comment string) (nested []string) {
+	var text string
+	for line := range strings.Lines(comment) {
+		if table := line[0] == '\t' || line[0] == '\n'; table {
+			line = ". "
+		}
+		text += line
+	}
+	for _, sentence := range sentenceEnd.Split(strings.Join(strings.Fields(text), " ")+" ", -1) {
+		if len(relatives.FindAllString(sentence, maxRelatives+1)) > maxRelatives {
+			nested = append(nested, sentence)
+		}
+	}
+	return nested
+}
+
+func TestNestedSentences(t *testing.T) {
+	simple := "A node that joins asks one that has it, which answers."
+	nested := "A node that joins asks one that has what\n// who comes wants that"
+	if got := nestedSentences(simple + " " + simple + " " + nested + ". " + simple); len(got) != 1 {
+		t.Errorf("found %q, want one sentence", got)
+	}
 }
 
 // phrasesOf returns the retired phrases of a text.

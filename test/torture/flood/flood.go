@@ -1,6 +1,5 @@
-// Package flood is clients that take memory and give nothing: input that does
-// not end, connections that do nothing, answers that nobody reads, names without
-// end.
+// Package flood is clients that take memory and give nothing: endless input, idle connections,
+// unread answers, endless names.
 package flood
 
 import (
