@@ -26,7 +26,8 @@ func TestRemoteWriteAnswers(t *testing.T) {
 	snappy := func(s string) string { return string(s2.EncodeSnappy(nil, []byte(s))) }
 	const v1, v2 = "application/x-protobuf", "application/x-protobuf;proto=io.prometheus.write.v2.Request"
 	there, missing := "/prometheus/there/api/v1/write", "/api/v1/write"
-	if _, err := n.admin().CreateBucket(t.Context(), admin.Bucket{Name: "there", Resolution: 1000, PPF: 604800, HPTS: true}); err != nil {
+	b := admin.Bucket{Name: "there", Resolution: 1000, PPF: 604800, HPTS: true}
+	if _, err := n.admin().CreateBucket(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {

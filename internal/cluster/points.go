@@ -28,7 +28,7 @@ func (p points) EnsureBucket(name string) (buckets.Info, error) {
 // EnsureBucketAs returns the bucket of a name: see write.Target.
 func (p points) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, error) {
 	c := p.c
-	if private(name) {
+	if isPrivate(name) {
 		return c.o.Store.Intake().EnsureBucketAs(name, form)
 	}
 	info, err := c.o.Store.BucketByName(name)

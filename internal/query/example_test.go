@@ -23,7 +23,7 @@ func (thermometer) Offers() source.Offers { return source.Offers{} }
 
 func (thermometer) Bucket(name string) (source.Bucket, error) {
 	if name != "home" {
-		return nil, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quoted(name))
+		return nil, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quote(name))
 	}
 	return thermometer{}, nil
 }

@@ -178,7 +178,7 @@ func (m *memory) load(bucket string, key []byte, from int64, words []uint64) {
 func (m *memory) Bucket(name string) (source.Info, error) {
 	b, ok := m.buckets[name]
 	if !ok {
-		return b, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quoted(name))
+		return b, fmt.Errorf("%w: %s", buckets.ErrUnknown, metric.Quote(name))
 	}
 	return b, nil
 }

@@ -271,7 +271,7 @@ func failWhileRunning(t *testing.T, origin *vfs.MemFS, h *history, part string,
 		} else {
 			// Callers of the log hear of its end a moment before the store does.
 			drivetest.Eventually(t, "the store has failed with its log", func() bool {
-				return s.pressure.Failed() != nil
+				return s.pressure.Failure() != nil
 			})
 		}
 		_, flushErr := s.Flush(t.Context())

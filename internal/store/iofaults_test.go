@@ -74,9 +74,9 @@ func testFailingLog(t *testing.T, kinds []errorfs.OpKind) {
 	}
 	acked := slot - 1
 	drivetest.Eventually(t, "the fatal error is reported", func() bool { return fatals.Load() == 1 })
-	if !errors.Is(s.pressure.Failed(), syscall.EIO) ||
-		!strings.Contains(s.pressure.Failed().Error(), "takes no more records until a restart") {
-		t.Errorf("the failure reads %q", s.pressure.Failed())
+	if !errors.Is(s.pressure.Failure(), syscall.EIO) ||
+		!strings.Contains(s.pressure.Failure().Error(), "takes no more records until a restart") {
+		t.Errorf("the failure reads %q", s.pressure.Failure())
 	}
 	if err := send(slot); err == nil {
 		t.Error("a point was acknowledged by a failed log")

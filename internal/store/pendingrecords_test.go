@@ -154,7 +154,7 @@ func (w *halfRead) accounted() {
 		w.t.Fatalf("%d points were sent, the account has %+v", w.received, total)
 	}
 	drivetest.CheckMinutes(w.t, w.s, info.ID, total)
-	if lost := w.s.Account().Lost(); len(lost) > 0 {
+	if lost := w.s.Account().Losses(); len(lost) > 0 {
 		w.t.Fatalf("lost: %+v", lost)
 	}
 }

@@ -90,7 +90,7 @@ func TestAFloodOfSeriesLeavesRoomForKnownOnes(t *testing.T) {
 	// What the flood left is idle now.
 	drivetest.Eventually(t, "new series are taken again", func() bool {
 		s.clock.Advance(10 * time.Millisecond)
-		return !s.columns.Names().Full()
+		return !s.columns.Names().IsFull()
 	})
 	flood.Point(key(sent), slot, point.FromInt(1))
 	if err := flood.Close(); err != nil {
@@ -283,7 +283,7 @@ func TestRelief(t *testing.T) {
 	held.Store(true)
 	waited := make(chan error, 1)
 	go func() { waited <- s.pressure.Hold(t.Context(), held.Load, false) }()
-	drivetest.Eventually(t, "a sender waits", func() bool { return s.pressure.Waiting() == 1 })
+	drivetest.Eventually(t, "a sender waits", func() bool { return s.pressure.WaitingSenders() == 1 })
 	if !s.upkeep.Yields(false) {
 		t.Error("a merge does not yield to a sender that waits")
 	}

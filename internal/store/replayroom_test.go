@@ -78,7 +78,7 @@ func TestAReaderThatWaitsForRoomCanBeCancelled(t *testing.T) {
 		}()
 	}
 	drivetest.Eventually(t, "the readers wait", func() bool {
-		return w.s.pressure.Waiting() == int64(cap(done))
+		return w.s.pressure.WaitingSenders() == int64(cap(done))
 	})
 	cancel()
 	for range cap(done) {
@@ -175,7 +175,9 @@ func TestAReplayWaitsForRoomUntilItIsOver(t *testing.T) {
 	w.s.pressure.AddSealed(1 << 20)
 	w.s.ReleaseSenders()
 	close(w.hold)
-	drivetest.Eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
+	drivetest.Eventually(t, "the replay waits", func() bool {
+		return w.s.pressure.WaitingSenders() > 0
+	})
 	if w.s.Stats().Replay.Left == 0 {
 		t.Error("the replay is over")
 	}
@@ -204,7 +206,9 @@ func TestAReplayWithoutRoomEndsWithTheNode(t *testing.T) {
 	}
 	w.s.pressure.AddSealed(1 << 20)
 	close(w.hold)
-	drivetest.Eventually(t, "the replay waits", func() bool { return w.s.pressure.Waiting() > 0 })
+	drivetest.Eventually(t, "the replay waits", func() bool {
+		return w.s.pressure.WaitingSenders() > 0
+	})
 	x := mustSession(t, w.s, "b")
 	w.s.ReleaseSenders()
 	x.Point(key(1_000_000), epoch, 1)
@@ -238,7 +242,7 @@ func TestAReplayEndsWhenTheLogHasFailed(t *testing.T) {
 	if err := errors.Join(x.Close(), w.s.disk.Log.Sync()); !errors.Is(err, errorfs.ErrInjected) {
 		t.Fatalf("a log that cannot be synced: %v", err)
 	}
-	drivetest.Eventually(t, "the store knows", func() bool { return w.s.pressure.Failed() != nil })
+	drivetest.Eventually(t, "the store knows", func() bool { return w.s.pressure.Failure() != nil })
 	x = mustSession(t, w.s, "b")
 	waited := make(chan error)
 	go func() {

@@ -96,8 +96,8 @@ func testManifestWithoutRoom(t *testing.T, repair bool) {
 		o.FS = fs
 		s = mustOpen(t, o)
 		n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440)
-		if n != 0 || len(s.Account().Lost()) > 0 {
-			t.Fatalf("opened again: %d words are missing, lost %v", n, s.Account().Lost())
+		if n != 0 || len(s.Account().Losses()) > 0 {
+			t.Fatalf("opened again: %d words are missing, lost %v", n, s.Account().Losses())
 		}
 		s.Crash()
 	}
@@ -169,7 +169,7 @@ func TestAStartWithNothingFree(t *testing.T) {
 				t.Errorf("a point is not refused: %+v, %v", x.Totals(), err)
 			}
 			if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+300); n != 0 || fatals.Load() != 0 {
-				t.Fatalf("%d words are missing, %d fatal errors: %v", n, fatals.Load(), s.pressure.Failed())
+				t.Fatalf("%d words are missing, %d fatal errors: %v", n, fatals.Load(), s.pressure.Failure())
 			}
 			q.others.Store(0)
 			drivetest.Eventually(t, "points are taken again", func() bool { return !s.Stats().DiskFull })

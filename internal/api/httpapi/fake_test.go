@@ -185,7 +185,7 @@ func (s source) Offers() seam.Offers { return seam.Offers{} }
 func (s source) Bucket(name string) (seam.Bucket, error) {
 	b, err := s.BucketByName(name)
 	if err != nil {
-		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quoted(name))
+		return nil, fmt.Errorf("%w %s", buckets.ErrUnknown, metric.Quote(name))
 	}
 	return fakeBucket{fakeStore: s.fakeStore, info: b}, nil
 }

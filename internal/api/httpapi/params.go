@@ -95,8 +95,8 @@ func orStop(hint string) string {
 	return hint
 }
 
-// checkRequest refuses unknown parameters of all routes but that of queries, which looks itself
-// (the page keeps its state in the URL of that path), and those of senders, who add their own.
+// checkRequest refuses unknown parameters, but not of queries, which look themselves (the page
+// keeps its state in their URL), and not of senders, who add their own.
 func checkRequest(rt route, r *http.Request) error {
 	if rt.name == "/" || rt.sends {
 		return nil

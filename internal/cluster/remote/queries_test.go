@@ -75,8 +75,8 @@ func (w *world) compare(of *node, seed uint64, ranges int) {
 	w.t.Helper()
 	for _, text := range texts {
 		for _, opt := range []query.Options{{}, {Confidence: true, NoAggregates: true}} {
-			w.same(fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, begin-100, begin+span+50), opt,
-				of.remote.Source(), w.one.source())
+			w.requireSame(fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, begin-100,
+				begin+span+50), opt, of.remote.Source(), w.one.source())
 		}
 	}
 	random := rand.New(rand.NewPCG(seed, 2))
@@ -88,7 +88,8 @@ func (w *world) compare(of *node, seed uint64, ranges int) {
 		step := []int64{16, 60, 720, 1000, 7200, 99_999}[random.IntN(6)]
 		text := fmt.Sprintf("SELECT %s(%s BUCKET b, %ds) BETWEEN %d000 AND %d000", fn, what, step, from,
 			past)
-		w.same(text, query.Options{Confidence: random.IntN(2) == 0}, of.remote.Source(), w.one.source())
+		w.requireSame(text, query.Options{Confidence: random.IntN(2) == 0}, of.remote.Source(),
+			w.one.source())
 	}
 }
 
@@ -326,7 +327,7 @@ func TestHolesAreFilledFromCopies(t *testing.T) {
 			text := fmt.Sprintf("SELECT %s BETWEEN %d000 AND %d000", text, begin, begin+5000)
 			for _, opt := range []query.Options{{}, {NoAggregates: true, Confidence: true}, {Older: true}} {
 				for _, n := range w.nodes {
-					r := w.same(text, opt, n.remote.Source(), w.one.source())
+					r := w.requireSame(text, opt, n.remote.Source(), w.one.source())
 					if h := r.Series[0].Unknown; (h != nil) != (damaged == 3) || h != nil &&
 						h.Slots != 2*chunk.Slots {
 						t.Errorf("%d copies are damaged, %s: unknown is %v", damaged, text, h)

@@ -39,7 +39,7 @@ func (n nodes) Bucket(name string) (source.Bucket, error) {
 	}
 	info, err := n.r.o.Store.BucketByName(name)
 	if err != nil || info.ID != local.Info().ID {
-		return nil, buckets.Unknown(name) // it was deleted just now
+		return nil, buckets.UnknownError(name) // it was deleted just now
 	}
 	return &bucket{
 		r:       n.r,

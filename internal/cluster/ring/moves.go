@@ -39,8 +39,8 @@ func (v *View) moves(n int, fetches func(from, to []ID, owner bool) bool) (moves
 	return moves
 }
 
-// Changing reports whether members join or leave, or n changes.
-func (v *View) Changing() bool {
+// IsChanging reports whether members join or leave, or n changes.
+func (v *View) IsChanging() bool {
 	c := &v.config
 	return c.Copies != c.NextCopies || slices.ContainsFunc(c.Members, func(m Member) bool {
 		return m.State == Joining || m.State == Leaving || m.State == Removed

@@ -182,7 +182,7 @@ func TestShares(t *testing.T) {
 			t.Errorf("ring_size %d: shares add up to %v", size, sum)
 		}
 	}
-	small, large := grown(1024, 3, 4), grown(1024, 3, 5)
+	small, large := grownRing(1024, 3, 4), grownRing(1024, 3, 5)
 	moved := float64(len(difference(small, withMembers(small, large)))) / (3 * 1024)
 	if moved < 0.14 || moved > 0.26 {
 		t.Errorf("a fifth member moves %.1f %% of the copies, ideal are 20", 100*moved)

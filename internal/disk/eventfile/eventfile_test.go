@@ -188,7 +188,7 @@ func TestEveryFlippedBit(t *testing.T) {
 		1: {{Time: 5, Body: []byte("a")}, {Time: 7, ID: ID{1}, Body: []byte("b")}},
 		2: {{Time: 6}},
 	}
-	write(t, fs, 3, events, []Lost{{Bucket: 2, First: 8, Last: 9, Events: 4}}, Meta{
+	write(t, fs, 3, events, []LostRange{{Bucket: 2, First: 8, Last: 9, Events: 4}}, Meta{
 		Buckets:  []buckets.Info{{ID: 1, Name: "b", Resolution: 1000, PPF: 10}},
 		Position: 77,
 		Account:  []byte("account"),
@@ -200,7 +200,7 @@ func TestEveryFlippedBit(t *testing.T) {
 		data := slices.Clone(whole)
 		data[at] ^= 1 << (bit % 8)
 		filetest.Write(t, fs, "f.evt", data)
-		r, found, err := Open(fs, "f.evt", of(3))
+		r, found, err := Open(fs, "f.evt", testFile(3))
 		if err != nil {
 			t.Fatalf("bit %d of byte %d: the file is lost: %v", bit%8, at, err)
 		}

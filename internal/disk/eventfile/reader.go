@@ -123,10 +123,10 @@ func (r *Reader) indexes(f vfs.File, t tail, damage []error) ([]error, error) {
 // readIndex reads and verifies the copy of the index at an offset.
 func (r *Reader) readIndex(f vfs.File, t tail, at int64, index []byte) *DamageError {
 	if err := readFull(f, index, at); err != nil {
-		return r.damaged("index", at, t.length, err, true)
+		return r.damageError("index", at, t.length, err, true)
 	}
 	if got := checksum(r.of, t.index, index); got != t.sum {
-		return r.damaged("index", at, t.length,
+		return r.damageError("index", at, t.length,
 			fmt.Errorf("CRC-32C is %08x, computed %08x", t.sum, got), false)
 	}
 	return nil

@@ -173,7 +173,7 @@ func (r *Refusal) Retry() bool {
 // Error names the reasons with their numbers.
 func (r *Refusal) Error() string {
 	text := fmt.Sprintf("%d of %d points were not stored", r.Counts.RefusedTotal(),
-		r.Counts.Received())
+		r.Counts.ReceivedPoints())
 	for _, reason := range account.Reasons() {
 		if n := r.Counts.Refused[reason]; n > 0 {
 			text += fmt.Sprintf(", %d: %s", n, remedies[reason])

@@ -253,12 +253,12 @@ func (c *conn) replace(by *sync.Pool) {
 // kept them until the sender spoke again. It also makes one return to look for
 // what was coalesced.
 func (c *conn) armDeadline() error {
-	if c.committer == nil || c.deadline || !c.coalesce.on && !c.committer.points.Pending() ||
+	if c.committer == nil || c.deadline || !c.coalesce.on && !c.committer.points.HasPending() ||
 		c.s.conns.ShuttingDown() {
 		return nil
 	}
 	now := time.Now()
-	if c.due.IsZero() && c.committer.points.Pending() {
+	if c.due.IsZero() && c.committer.points.HasPending() {
 		c.due = now.Add(c.committer.delay)
 	}
 	at := c.due

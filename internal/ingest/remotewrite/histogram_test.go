@@ -160,7 +160,7 @@ func FuzzWrite(f *testing.F) {
 	_, server := newServer(f, wal.Off)
 	f.Fuzz(func(t *testing.T, v byte, msg []byte) {
 		w, err := server.Write(t.Context(), "fuzz", netip.AddrPort{}, V1+Version(v&1), msg)
-		if err == nil && uint64(w.Samples) > w.Counts.Received() {
+		if err == nil && uint64(w.Samples) > w.Counts.ReceivedPoints() {
 			t.Errorf("%+v", w)
 		}
 	})

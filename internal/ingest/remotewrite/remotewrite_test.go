@@ -278,7 +278,7 @@ func TestRefusedSamples(t *testing.T) {
 	f.same("'a' 1@0")
 	again := f.mustWrite(V1, message(nil).Bytes(1,
 		series1("__name__", "a").Bytes(2, sample(1, f.now))))
-	if again.Counts.Duplicate != 1 || again.Counts.Received() != 1 {
+	if again.Counts.Duplicate != 1 || again.Counts.ReceivedPoints() != 1 {
 		t.Errorf("the counts of the next request: %+v", again.Counts)
 	}
 }
@@ -307,7 +307,7 @@ func TestManySamplesOfASeries(t *testing.T) {
 	}
 	w := f.mustWrite(V1, message(nil).Bytes(1, series1("__name__", "a").Bytes(2, sample(1, f.now))).
 		Bytes(1, m))
-	if w.Samples != 1101 || w.Counts.Received() != 1101 {
+	if w.Samples != 1101 || w.Counts.ReceivedPoints() != 1101 {
 		t.Errorf("%+v", w)
 	}
 	if got := f.series(); len(got) != 2 || !strings.HasPrefix(got[1], want) {

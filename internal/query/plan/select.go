@@ -30,8 +30,8 @@ func (p *planner) bucket(name string, pos int) (bucket, error) {
 	if err != nil {
 		var near []string
 		if errors.Is(err, buckets.ErrUnknown) {
-			for _, name := range suggest.Of(name, p.source.BucketNames()) {
-				near = append(near, metric.Quoted(name))
+			for _, name := range suggest.Nearest(name, p.source.BucketNames()) {
+				near = append(near, metric.Quote(name))
 			}
 		}
 		return bucket{}, p.errorAt(pos, err, "%v%s", err, suggest.Hint(near))

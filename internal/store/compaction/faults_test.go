@@ -76,7 +76,7 @@ func testDamagedSource(t *testing.T, restart bool) {
 	}
 	missing := drivetest.MissingNoise(t, s, "a", epoch, epoch+660) +
 		drivetest.MissingNoise(t, s, "a", epoch+12*3600, epoch+12*3600+1)
-	lost := s.Account().Lost()
+	lost := s.Account().Losses()
 	if missing == 0 ||
 		!slices.Equal(lost, []account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
 		t.Errorf("%d words are missing, the account says %+v", missing, lost)
@@ -203,7 +203,7 @@ func TestADeviceThatCannotRead(t *testing.T) {
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != 0 {
 		t.Errorf("%d words are missing in the end", n)
 	}
-	if lost := s.Account().Lost(); len(lost) > 0 {
+	if lost := s.Account().Losses(); len(lost) > 0 {
 		t.Errorf("lost: %v", lost)
 	}
 }
@@ -233,7 +233,7 @@ func TestABadSectorDoesNotEndMerging(t *testing.T) {
 	if missing == 0 || missing >= 3*720 {
 		t.Errorf("%d words are missing; one block of several cannot be read", missing)
 	}
-	if lost := s.Account().Lost(); !slices.Equal(lost,
+	if lost := s.Account().Losses(); !slices.Equal(lost,
 		[]account.Loss{{Cause: compaction.LostBlocks, Points: uint64(missing)}}) {
 		t.Errorf("%d words are missing, the account says %+v", missing, lost)
 	}

@@ -82,7 +82,7 @@ func Digest(t TB, info buckets.Info, key []byte, incarnation uint64, from, past 
 	t.Helper()
 	id := metric.Series(info.ID, key)
 	if info.HPTS {
-		id = metric.Timestamped(info.ID, key)
+		id = metric.TimestampedID(info.ID, key)
 	}
 	for number := max(from, 0); number < past; number++ {
 		var words, timestamps [chunk.Slots]uint64

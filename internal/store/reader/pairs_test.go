@@ -27,7 +27,7 @@ func TestTimestampsOfAPlainBucket(t *testing.T) {
 	s := storetest.Start(t, storetest.OptionsAt(vfs.NewMem(), drivetest.NewClock()))
 	defer s.Crash()
 	x := drivetest.Session(t, s, "b")
-	x.Timestamped(key(0), epoch+1, point.FromInt(7), 12345)
+	x.TimestampedPoint(key(0), epoch+1, point.FromInt(7), 12345)
 	if err := x.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestAReaderSeesWholePairs(t *testing.T) {
 		}
 		for i := range uint64(rounds) {
 			for k := range 3 {
-				x.Timestamped(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
+				x.TimestampedPoint(key(k), epoch, point.FromInt(int64(i)), epoch*second+i)
 			}
 			if _, err = x.Commit(); err == nil && i%500 == 499 {
 				_, err = s.Flush(context.Background())
@@ -111,7 +111,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 		storetest.ByHand(&o)
 		s := storetest.Start(t, o)
 		info := drivetest.TimestampedBucket(t, s)
-		id := metric.Timestamped(info.ID, key(0))
+		id := metric.TimestampedID(info.ID, key(0))
 		if bit {
 			id = id.Timestamp()
 		}
@@ -144,7 +144,7 @@ func TestDamageNeverMixesPairs(t *testing.T) {
 			case "merged":
 				s.Pass(t, clock, 9*time.Hour)
 				x := drivetest.Session(t, s, "b")
-				x.Timestamped(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
+				x.TimestampedPoint(key(9), epoch+30_000, 1<<63, (epoch+30_000)*second)
 				if err := x.Close(); err != nil {
 					t.Fatal(err)
 				}

@@ -60,7 +60,7 @@ func TestAChunkThatDoesNotDecodeIsLeftOut(t *testing.T) {
 	if n := drivetest.MissingNoise(t, s, "a", epoch, epoch+1440); n != lost {
 		t.Errorf("%d words are missing after the merge, want %d", n, lost)
 	}
-	if got := s.Account().Lost(); !slices.Equal(got,
+	if got := s.Account().Losses(); !slices.Equal(got,
 		[]account.Loss{{Cause: compaction.LostBlocks, Points: uint64(lost)}}) {
 		t.Errorf("%d words are missing, the account says %+v", lost, got)
 	}

@@ -20,7 +20,7 @@ type piece struct {
 // Place finds the columns of series, by their keys, which are only read during the call. Those that
 // have none are left out, and so are empty keys: the first point of a series gives it a column. It
 // is nil in a bucket with timestamps.
-func (x *Session) Place(keys [][]byte) *Placed {
+func (x *Session) Place(keys [][]byte) *SeriesColumns {
 	if x.storer.width != 1 {
 		return nil
 	}

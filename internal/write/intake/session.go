@@ -41,7 +41,7 @@ type Totals struct{ Received, Refused uint64 }
 // In a bucket with timestamps it gets the begin of its slot as one.
 func (x *Session) Point(key []byte, slot uint64, raw uint64) {
 	if x.storer.width != 1 {
-		x.Timestamped(key, slot, raw, x.storer.b.SlotBegin(slot))
+		x.TimestampedPoint(key, slot, raw, x.storer.b.SlotBegin(slot))
 		return
 	}
 	w, ok := x.storer.normalize(raw)
@@ -74,7 +74,7 @@ func (x *Session) Entries(slot uint64, buf []byte) int {
 type match func(words []uint64, names []byte, expected []kernel.Span, buf []byte) (points, size int)
 
 func (x *Session) take(slot uint64, buf []byte, match match) int {
-	names, expected := x.position.Columns.From(x.position.Column)
+	names, expected := x.position.Columns.NamesFrom(x.position.Column)
 	if len(expected) == 0 || x.storer.width != 1 {
 		return 0
 	}
@@ -158,7 +158,7 @@ func (x *Session) begin(slot uint64) {
 // room for another one behind it.
 func (x *Session) makeRoom() {
 	x.buffer.endRun()
-	if x.buffer.full() || x.storer.width == 2 {
+	if x.buffer.isFull() || x.storer.width == 2 {
 		x.flush()
 	}
 }
@@ -199,9 +199,9 @@ func (x *Session) Commit() (write.Token, error) {
 	return t, nil
 }
 
-// Pending reports whether points or refusals wait for Commit.
-func (x *Session) Pending() bool {
-	return x.buffer.pending() || x.unpredicted != nil || x.storer.refused.RefusedTotal() > 0
+// HasPending reports whether points or refusals wait for Commit.
+func (x *Session) HasPending() bool {
+	return x.buffer.hasPoints() || x.unpredicted != nil || x.storer.refused.RefusedTotal() > 0
 }
 
 // Totals returns what the session received and refused since its start.

@@ -20,7 +20,7 @@ const TimestampedSize = 2 * point.Size
 
 // TimestampedPoint is Point for a point with a timestamp in nanoseconds. A bucket without
 // timestamps keeps the value only.
-func (x *Session) Timestamped(key []byte, slot uint64, raw, timestamp uint64) {
+func (x *Session) TimestampedPoint(key []byte, slot uint64, raw, timestamp uint64) {
 	if x.storer.width == 1 {
 		x.Point(key, slot, raw)
 		return

@@ -142,7 +142,7 @@ func (l *unpredictedPoints) covers(slot, n uint64) bool {
 
 // store stores all points. It returns the position behind the last column that was not
 // found with the others, of a new series mostly; its group is nil where there is none.
-func (l *unpredicted) store(k *storer) (next columns.Position) {
+func (l *unpredictedPoints) store(k *storer) (next columns.Position) {
 	l.admit(k)
 	next = l.locate(k)
 	slices.Sort(l.sorted)
@@ -156,7 +156,7 @@ func (l *unpredicted) store(k *storer) (next columns.Position) {
 }
 
 // admit refuses the points of slots that the bucket does not take.
-func (l *unpredicted) admit(k *storer) {
+func (l *unpredictedPoints) admit(k *storer) {
 	lo, hi := k.slots()
 	if lo <= l.lo && l.hi < hi {
 		return
@@ -176,7 +176,7 @@ func (l *unpredicted) admit(k *storer) {
 
 // locate finds the columns of all points, in the order of their arrival those
 // that have none yet. It returns the position behind the last one of these.
-func (l *unpredicted) locate(k *storer) (next columns.Position) {
+func (l *unpredictedPoints) locate(k *storer) (next columns.Position) {
 	for i := range l.points {
 		l.ids[i] = k.b.SeriesID(l.name(&l.points[i]))
 	}
@@ -252,7 +252,7 @@ func (l *unpredictedPoints) prefetch(groups *series.Groups) {
 }
 
 // storeGroup stores the points of one group.
-func (l *unpredicted) storeGroup(k *storer, q *unpredictedGroup) {
+func (l *unpredictedPoints) storeGroup(k *storer, q *unpredictedGroup) {
 	g, cols, sorted := q.g, q.cols, l.sorted[q.from:q.past]
 	if g == nil {
 		k.refuse(account.BucketDeleted, uint64(len(sorted)))
