@@ -57,7 +57,7 @@ var reasons = map[string]size{
 	"methods of internal/cluster/remote Remote": {
 		42, "one for each question that queries ask of all nodes"},
 	"methods of internal/store Store": {
-		72, "what a data directory does, for those above and for a cluster (Member)"},
+		73, "what a data directory does, for those above and for a cluster (Member)"},
 	"methods of internal/tags Index": {
 		52, "one index: its changes, its lookups and its lists"},
 	"methods of internal/store/events Local": {
