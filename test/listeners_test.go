@@ -60,7 +60,7 @@ func TestGraphiteLines(t *testing.T) {
 	tcp, udp := n.to("tcp", addr), n.to("udp", addr)
 	slot := past(time.Minute)
 	bad := map[string]string{
-		"malformed": "series 5\n", "bad_value": "series NaN 1\n", "bad_timestamp": "series 1 soon\n",
+		"malformed": "series 5\n", "bad_value": "series many 1\n", "bad_timestamp": "series 1 soon\n",
 		"bad_tag": "series;x 1 1\n", "line_too_long": strings.Repeat("x", 201) + "\n",
 	}
 	reasons := []string{"malformed", "bad_value", "bad_timestamp", "bad_tag", "line_too_long"}

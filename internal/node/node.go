@@ -28,6 +28,7 @@ import (
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/ddbtcp"
+	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/local"
@@ -55,7 +56,7 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   *acked.Writers // of remote write
+	writers   [2]*acked.Writers // of remote write and the line protocol
 	http      *http.Server
 	ahead     *ahead.Senders // whose clocks are ahead
 	up        atomic.Bool
@@ -210,10 +211,12 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 		Ahead: n.ahead, NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
 	n.listeners.serve(n)
-	n.writers = acked.New(acked.Options{
-		Listener: remotewrite.Listener, Points: n.points, Tags: n.tagger(), Memory: n.store.Memory(),
-		Account: n.store.Account(), Logger: n.logger, Monitor: n.rec, Now: n.store.Now,
-	})
+	for i, listener := range []string{remotewrite.Listener, influx.Listener} {
+		n.writers[i] = acked.New(acked.Options{
+			Listener: listener, Points: n.points, Tags: n.tagger(), Memory: n.store.Memory(),
+			Account: n.store.Account(), Logger: n.logger, Monitor: n.rec, Now: n.store.Now,
+		})
+	}
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
 	go func() {
@@ -264,7 +267,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		n.logger.Warn("requests under way were cut", "err", err)
 		_ = n.http.Close() // Shutdown's error was logged
 	}
-	return errors.Join(n.writers.Close(), n.cluster.Close(), n.store.Close())
+	return errors.Join(n.writers[0].Close(), n.writers[1].Close(), n.cluster.Close(), n.store.Close())
 }
 
 // sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
@@ -323,8 +326,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 		Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall,
 			max(n.cfg.HTTPMaxBody, n.cfg.HTTPMaxWrite)), ReplyStall: n.cfg.ReplyStall,
-		Senders: &senders.Options{RemoteWrite: remotewrite.New(n.writers),
-			RemoteWriteBucket: n.cfg.RemoteWriteBucket, MaxBody: n.cfg.HTTPMaxWrite},
+		Senders: n.senders(shared),
 	})
 }
 
@@ -332,6 +334,21 @@ func (n *node) handler(open *httpConns) http.Handler {
 func (n *node) source() source.Source {
 	return local.New(local.Options{Store: n.store, Tags: n.store.Tags().Index(), Latency: n.rec,
 		Slots: &n.status.read})
+}
+
+// senders are those of points over HTTP.
+func (n *node) senders(shared sharedStore) *senders.Options {
+	return &senders.Options{
+		RemoteWrite: remotewrite.New(n.writers[0]), RemoteWriteBucket: n.cfg.RemoteWriteBucket,
+		Influx: influx.New(n.writers[1], n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
+		MaxBody: n.cfg.HTTPMaxWrite,
+		Buckets: func() (names []string) {
+			for _, b := range shared.Buckets() {
+				names = append(names, b.Name)
+			}
+			return names
+		},
+	}
 }
 
 func (n *node) engine() *query.Engine {

@@ -13,7 +13,7 @@ func (a *api) senderRoutes() (out []route) {
 		return nil
 	}
 	for _, rt := range a.Senders.Routes() {
-		out = append(out, route{pattern: rt.Path, methods: "POST", name: rt.Name, sends: true,
+		out = append(out, route{pattern: rt.Path, methods: rt.Methods, name: rt.Name, sends: true,
 			serve: func(w http.ResponseWriter, r *http.Request) error { return a.send(rt, w, r) }})
 	}
 	return out
@@ -40,9 +40,24 @@ func (a *api) send(rt senders.Route, w http.ResponseWriter, r *http.Request) err
 		return lease.GrowWhenFree(r.Context(), bytes)
 	}})
 	if known := (*senders.Error)(nil); errors.As(err, &known) {
-		return &statusError{known.Status, bodyReasons[known.Status], known.Text}
+		refused := &statusError{known.Status, bodyReasons[known.Status], known.Text}
+		if known.JSON == nil {
+			return refused
+		}
+		return a.failAs(w, refused, known.JSON)
 	}
 	return err
+}
+
+// failAs answers with an error in the form of a protocol.
+func (a *api) failAs(w http.ResponseWriter, err *statusError, body []byte) error {
+	if err.reason != "" {
+		a.Store.Account().RefuseRequest(err.reason)
+	}
+	if err.status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	return respond(w, err.status, typeJSON, append(body, '\n'))
 }
 
 // checkBrowser refuses what a page of another origin sends. Browsers say that they ask for a page;

@@ -103,6 +103,7 @@ type HTTP struct {
 	HTTPMaxBody        int64         // http.max_body, bytes
 	HTTPMaxWrite       int64         // http.max_write, bytes
 	RemoteWriteBucket  string        // remote_write.bucket
+	InfluxBucket       string        // influx.bucket
 	HTTPMaxConnections int           // http.max_connections
 	HTTPHosts          string        // http.hosts, host names separated by commas
 	HTTPPprof          string        // http.pprof: PprofOff, PprofLoopback or PprofOn

@@ -67,9 +67,9 @@ var ErrLabels = errors.New("a label without a name, or one that occurs twice")
 // ErrLongName says that a series has more bytes of name and labels than a key may have.
 var ErrLongName = errors.New("the name and labels of a series have more than 65535 bytes")
 
-// Series begins a series: the next points are its. Name and labels are read during the call
-// only, and list may be sorted. After an error no point may follow.
-func (w *Writer) Series(ctx context.Context, name []byte, list []labels.Label) error {
+// Series begins a series: the next points are its. The labels and the parts of its name are read
+// during the call only, and list may be sorted. After an error no point may follow.
+func (w *Writer) Series(ctx context.Context, list []labels.Label, name ...[]byte) error {
 	list, ok := labels.Sort(list)
 	if !ok {
 		return ErrLabels
@@ -79,7 +79,7 @@ func (w *Writer) Series(ctx context.Context, name []byte, list []labels.Label) e
 	}
 	from := len(w.keys)
 	var size int
-	w.keys, size = labels.AppendKey(w.keys, name, list)
+	w.keys, size = labels.AppendKey(w.keys, list, name...)
 	key := w.keys[from:len(w.keys):len(w.keys)]
 	if len(key) > metric.MaxKey {
 		w.keys = w.keys[:from]
@@ -95,11 +95,22 @@ func (w *Writer) Series(ctx context.Context, name []byte, list []labels.Label) e
 
 // Point takes a point of the series, of a time in ms since 1970 that is not negative.
 func (w *Writer) Point(ms int64, word uint64) {
+	w.add(write.Point{Slot: uint64(ms / w.resolution), Word: word,
+		Time: uint64(ms) * uint64(time.Millisecond)})
+}
+
+// PointAt is Point for a time in ns.
+func (w *Writer) PointAt(ns int64, word uint64) {
+	w.add(write.Point{Slot: uint64(ns / int64(time.Millisecond) / w.resolution), Word: word,
+		Time: uint64(ns)})
+}
+
+func (w *Writer) add(p write.Point) {
 	if len(w.points) == cap(w.points) {
 		w.append()
 	}
-	w.points = append(w.points, write.Point{Key: w.key, Slot: uint64(ms / w.resolution), Word: word,
-		Time: uint64(ms) * uint64(time.Millisecond)})
+	p.Key = w.key
+	w.points = append(w.points, p)
 }
 
 // append hands the points over. The key of the series under way stays where it is.
@@ -138,6 +149,9 @@ func (w *Writer) End(ctx context.Context) (account.Counts, error) {
 	}
 	return counts, nil
 }
+
+// IntWord returns the word of an integer, which is exact as far as integers are stored.
+func IntWord(v int64) uint64 { return point.FromInt(v) }
 
 // maxExactInt is up to where a double has every integer.
 const maxExactInt = 1 << 53

@@ -43,15 +43,24 @@ const (
 	cutMark     = '~'
 )
 
-// AppendKey appends the key of a series to dst: its name, and label=value for each of its
-// labels, which Sort has sorted. Two label sets never have one key. size is the length of the
-// first part with its length byte.
+// AppendKey appends the key of a series to dst: the parts of its name, and label=value for each of
+// its labels, which Sort has sorted. Two names with their labels never have one key. size is how
+// many bytes of the key are the name.
 //
-// In the name of a label = and \ have a \ before them. A part of more than 251 bytes ends in a
-// hash in place of the rest: the tags of the series have it whole.
-func AppendKey(dst, name []byte, list []Label) (key []byte, size int) {
+// In the name of a label, and in all parts of a name but the first, = and \ have a \ before
+// them. A part of more than 251 bytes ends in a hash in place of the rest: the tags of the series
+// have it whole.
+func AppendKey(dst []byte, list []Label, name ...[]byte) (key []byte, size int) {
 	from := len(dst)
-	dst = appendPart(dst, name)
+	for i, part := range name {
+		at := len(dst)
+		if dst = append(dst, 0); i == 0 {
+			dst = append(dst, part...)
+		} else {
+			dst = appendEscaped(dst, part)
+		}
+		dst = endPart(dst, at)
+	}
 	size = len(dst) - from
 	for i := range list {
 		dst = appendPair(dst, &list[i])
@@ -59,27 +68,24 @@ func AppendKey(dst, name []byte, list []Label) (key []byte, size int) {
 	return dst, size
 }
 
-func appendPart(dst, part []byte) []byte {
+func appendPair(dst []byte, l *Label) []byte {
 	at := len(dst)
-	dst = append(append(dst, 0), part...)
+	dst = appendEscaped(append(dst, 0), l.Name)
+	dst = append(append(dst, '='), l.Value...)
 	return endPart(dst, at)
 }
 
-func appendPair(dst []byte, l *Label) []byte {
-	at := len(dst)
-	dst = append(dst, 0)
-	if bytes.IndexByte(l.Name, '=') < 0 && bytes.IndexByte(l.Name, '\\') < 0 {
-		dst = append(dst, l.Name...)
-	} else {
-		for _, b := range l.Name {
-			if b == '=' || b == '\\' {
-				dst = append(dst, '\\')
-			}
-			dst = append(dst, b)
-		}
+func appendEscaped(dst, text []byte) []byte {
+	if bytes.IndexByte(text, '=') < 0 && bytes.IndexByte(text, '\\') < 0 {
+		return append(dst, text...)
 	}
-	dst = append(append(dst, '='), l.Value...)
-	return endPart(dst, at)
+	for _, b := range text {
+		if b == '=' || b == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, b)
+	}
+	return dst
 }
 
 // endPart sets the length of the part that begins at at, and cuts it where it is too long.

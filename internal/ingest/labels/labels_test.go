@@ -44,7 +44,7 @@ func TestKeys(t *testing.T) {
 		if !ok {
 			t.Errorf("%s %s: not a label set", c.name, c.list)
 		}
-		key, size := AppendKey(nil, []byte(c.name), list)
+		key, size := AppendKey(nil, list, []byte(c.name))
 		if got := metric.Text(key); got != c.want {
 			t.Errorf("%s\nwant %s", got, c.want)
 		}
@@ -86,8 +86,8 @@ func TestKeysAreUnique(t *testing.T) {
 		same := bytes.Equal(a[0].Value, b[0].Value) && slices.EqualFunc(la, lb, func(x, y Label) bool {
 			return bytes.Equal(x.Name, y.Name) && bytes.Equal(x.Value, y.Value)
 		})
-		keyA, _ := AppendKey(nil, a[0].Value, la)
-		keyB, _ := AppendKey(nil, b[0].Value, lb)
+		keyA, _ := AppendKey(nil, la, a[0].Value)
+		keyB, _ := AppendKey(nil, lb, b[0].Value)
 		if bytes.Equal(keyA, keyB) != same {
 			t.Fatalf("%q and %q: %q and %q", a, b, keyA, keyB)
 		}
@@ -101,7 +101,7 @@ func TestKeysAreUnique(t *testing.T) {
 // A change has the tags whole, and shares no memory with what it was made of.
 func TestChangesAreCopies(t *testing.T) {
 	list := pairs("a", strings.Repeat("y", 300), "b", "2")
-	key, size := AppendKey(nil, []byte("up"), list)
+	key, size := AppendKey(nil, list, []byte("up"))
 	c := NewChange(7, "prometheus", key, size, list)
 	for _, b := range [][]byte{key, list[0].Value, list[1].Name} {
 		clear(b)
@@ -121,7 +121,8 @@ func BenchmarkAppendKey(b *testing.B) {
 		"10.2.3.4:9100", "job", "node", "namespace", "default", "node", "web0123", "pod",
 		"web-5d4f9c-x2x4z", "region", "eu", "service", "web")
 	var key []byte
+	name := []byte("node_cpu_seconds_total")
 	for b.Loop() {
-		key, _ = AppendKey(key[:0], []byte("node_cpu_seconds_total"), list)
+		key, _ = AppendKey(key[:0], list, name)
 	}
 }

@@ -122,7 +122,7 @@ func (d *decoder) series(msg []byte) {
 		}
 	}
 	if samples > 0 {
-		if err := d.to.Series(d.ctx, d.name, d.list); err != nil {
+		if err := d.to.Series(d.ctx, d.list, d.name); err != nil {
 			d.refuse("bad_labels", err)
 			return
 		}
@@ -271,7 +271,7 @@ func (d *decoder) part(suffix string, le []byte, v float64) error {
 	if le != nil {
 		d.parted = append(d.parted, labels.Label{Name: []byte("le"), Value: le})
 	}
-	if err := d.to.Series(d.ctx, d.text, d.parted); err != nil {
+	if err := d.to.Series(d.ctx, d.parted, d.text); err != nil {
 		return err
 	}
 	d.to.Point(d.h.ms, word(v))

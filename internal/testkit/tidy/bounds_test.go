@@ -45,7 +45,7 @@ var reasons = map[string]size{
 		26, "one for each flag, and what stands for clock and network"},
 	"fields of internal/disk/manifest Edit": {29, "one for each kind of change on disk"},
 
-	"methods of internal/api/httpapi api": {56, "one for each route"},
+	"methods of internal/api/httpapi api": {57, "one for each route"},
 	"methods of internal/cluster Cluster": {
 		59, "what a node of a cluster does for those above it"},
 	"methods of internal/cluster/replication Core": {

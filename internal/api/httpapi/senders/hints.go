@@ -4,17 +4,14 @@ import "strings"
 
 // The ways for clients whose protocol is not taken yet.
 const (
-	throughTelegraf = "use the output graphite of telegraf with graphite_tag_support = true, to " +
-		"graphite.addr; docs/senders.md has the lines"
+	throughTelegraf = "use the output influxdb of telegraf, to http.addr; docs/senders.md has the " +
+		"lines"
 	throughPrometheus = "use remote write, at /api/v1/write"
 	eventsAsLines     = "send events as lines of JSON to POST /events/<bucket>, or syslog to syslog.addr"
 )
 
 // hints are what to use in place of paths of other stores, by how the path ends.
 var hints = map[string]string{
-	"/write":                    "the line protocol of InfluxDB is not taken: " + throughTelegraf,
-	"/api/v2/write":             "the line protocol of InfluxDB is not taken: " + throughTelegraf,
-	"/api/v3/write_lp":          "the line protocol of InfluxDB is not taken: " + throughTelegraf,
 	"/v1/metrics":               "OTLP is not taken: " + throughPrometheus,
 	"/v1/logs":                  "OTLP is not taken: " + eventsAsLines,
 	"/api/put":                  "the protocol of OpenTSDB is not taken: " + throughTelegraf,
@@ -26,7 +23,6 @@ var hints = map[string]string{
 	"/api/v1/query_range":       "PromQL is not answered: ask in DQL, GET /?q=",
 	"/render":                   "queries of Graphite are not answered: ask in DQL, GET /?q=",
 	"/metrics/find":             "queries of Graphite are not answered: GET /buckets lists series",
-	"/query":                    "InfluxQL is not answered: ask in DQL, GET /?q=",
 }
 
 // Hint returns what to use in place of a path that other stores have, and this one has not; ""

@@ -58,15 +58,17 @@ func (o *Options) remoteWrite(bucket string, w http.ResponseWriter, r *http.Requ
 }
 
 func badSnappy(err error) error {
-	return &Error{http.StatusBadRequest, fmt.Sprintf("the body is not in the block format of snappy: "+
-		"%v", err)}
+	return &Error{Status: http.StatusBadRequest,
+		Text: fmt.Sprintf("the body is not in the block format of snappy: "+
+			"%v", err)}
 }
 
 // remoteWriteVersion returns the version that the headers of a request speak of.
 func remoteWriteVersion(r *http.Request) (remotewrite.Version, error) {
 	if coding := r.Header.Get("Content-Encoding"); coding != "snappy" {
-		return 0, &Error{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Encoding %q: remote "+
-			"write is compressed with snappy", coding)}
+		return 0, &Error{Status: http.StatusUnsupportedMediaType,
+			Text: fmt.Sprintf("Content-Encoding %q: remote "+
+				"write is compressed with snappy", coding)}
 	}
 	content := r.Header.Get("Content-Type")
 	if content == "" {
@@ -78,7 +80,8 @@ func remoteWriteVersion(r *http.Request) (remotewrite.Version, error) {
 			return v, nil
 		}
 	}
-	return 0, &Error{http.StatusUnsupportedMediaType, fmt.Sprintf("Content-Type %q: remote write is "+
-		"application/x-protobuf, with proto=prometheus.WriteRequest or "+
-		"proto=io.prometheus.write.v2.Request", content)}
+	return 0, &Error{Status: http.StatusUnsupportedMediaType,
+		Text: fmt.Sprintf("Content-Type %q: remote write is "+
+			"application/x-protobuf, with proto=prometheus.WriteRequest or "+
+			"proto=io.prometheus.write.v2.Request", content)}
 }

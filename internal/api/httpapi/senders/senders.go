@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/buckets"
@@ -23,14 +24,18 @@ import (
 type Options struct {
 	RemoteWrite       *remotewrite.Server
 	RemoteWriteBucket string // of paths that name none
-	MaxBody           int64  // bytes of a body, compressed and not
+	Influx            *influx.Server
+	InfluxBucket      string          // of requests that name none
+	Buckets           func() []string // their names
+	MaxBody           int64           // bytes of a body, compressed and not
 }
 
 // Route is a path that clients send to, in the language of http.ServeMux.
 type Route struct {
-	Path  string
-	Name  string // in /metrics
-	Serve func(w http.ResponseWriter, r *http.Request, in Body) error
+	Path    string
+	Methods string // separated by ", "
+	Name    string // in /metrics
+	Serve   func(w http.ResponseWriter, r *http.Request, in Body) error
 }
 
 // Body is the body of a request as it came. It ends with an *http.MaxBytesError beyond MaxBody.
@@ -44,6 +49,7 @@ type Body struct {
 type Error struct {
 	Status int
 	Text   string
+	JSON   []byte // the answer where the protocol has a form of its own; nil: the text
 }
 
 func (e *Error) Error() string { return e.Text }
@@ -60,11 +66,11 @@ func (o *Options) Routes() []Route {
 		}
 		return o.remoteWrite(bucket, w, r, in)
 	}
-	return []Route{
-		{"/api/v1/write", "/api/v1/write", write},
-		{"/prometheus/api/v1/write", "/api/v1/write", write},
-		{"/prometheus/{bucket}/api/v1/write", "/api/v1/write", writeNamed},
-	}
+	return append(o.influxRoutes(),
+		Route{"/api/v1/write", "POST", "/api/v1/write", write},
+		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
+		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},
+	)
 }
 
 // named returns the bucket that the path of a request names in its second part.
@@ -75,7 +81,7 @@ func named(r *http.Request) (string, error) {
 		name, err = metric.Unescape(name)
 	}
 	if err != nil {
-		err = &Error{http.StatusBadRequest, fmt.Sprintf("bucket %q: %v", parts[2], err)}
+		err = &Error{Status: http.StatusBadRequest, Text: fmt.Sprintf("bucket %q: %v", parts[2], err)}
 	}
 	return name, err
 }
@@ -103,7 +109,7 @@ func (o *Options) tooLarge(bytes int64) error {
 		text = fmt.Sprintf("the body has %d bytes unpacked, the limit is http.max_write, %d: send "+
 			"fewer points in a request, or raise it", bytes, o.MaxBody)
 	}
-	return &Error{http.StatusRequestEntityTooLarge, text}
+	return &Error{Status: http.StatusRequestEntityTooLarge, Text: text}
 }
 
 // stored returns the error of a request whose points were handed over, with its status: the
@@ -112,21 +118,23 @@ func stored(err error) error {
 	var (
 		refusal *acked.Refusal
 		bad     *remotewrite.BadRequest
+		partial *influx.PartialError
 	)
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &refusal) && refusal.Retry():
-		return &Error{http.StatusServiceUnavailable, err.Error()}
-	case refusal != nil, errors.As(err, &bad), errors.Is(err, buckets.ErrInvalid):
-		return &Error{http.StatusBadRequest, err.Error()}
+		return &Error{Status: http.StatusServiceUnavailable, Text: err.Error()}
+	case refusal != nil, errors.As(err, &bad), errors.As(err, &partial),
+		errors.Is(err, buckets.ErrInvalid):
+		return &Error{Status: http.StatusBadRequest, Text: err.Error()}
 	case errors.Is(err, buckets.ErrUnknown):
-		return &Error{http.StatusNotFound, err.Error()}
+		return &Error{Status: http.StatusNotFound, Text: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded):
-		return &Error{http.StatusServiceUnavailable, "the points are not durable in time"}
+		return &Error{Status: http.StatusServiceUnavailable, Text: "the points are not durable in time"}
 	}
 	if _, ok := unacked.Refused(err); ok {
-		return &Error{http.StatusServiceUnavailable, err.Error()}
+		return &Error{Status: http.StatusServiceUnavailable, Text: err.Error()}
 	}
 	return err
 }
