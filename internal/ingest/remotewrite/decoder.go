@@ -107,7 +107,7 @@ func (d *decoder) refuse(reason string, err error) {
 // series stores a series, whose labels may stand anywhere in it.
 func (d *decoder) series(msg []byte) {
 	d.name, d.list = nil, d.list[:0]
-	samples := 0
+	samples, histograms := 0, 0
 	for rest := msg; len(rest) > 0; {
 		f, behind, _ := next(rest) // it was checked
 		rest = behind
@@ -119,6 +119,8 @@ func (d *decoder) series(msg []byte) {
 			}
 		case d.n.samples:
 			samples++
+		case d.n.histograms:
+			histograms++
 		}
 	}
 	if samples > 0 {
@@ -127,11 +129,24 @@ func (d *decoder) series(msg []byte) {
 			return
 		}
 	}
+	d.values(msg, d.n.samples, d.sample)
+	if histograms > 0 { // their series have other names
+		d.values(msg, d.n.histograms, d.histogram)
+	}
+}
+
+// values stores the fields of a series that have a number, and counts those that are not kept.
+func (d *decoder) values(msg []byte, number int, store func(msg []byte) error) {
 	for rest := msg; len(rest) > 0; {
 		f, behind, _ := next(rest)
 		rest = behind
-		if err := d.value(&f); err != nil {
-			d.refuse("bad_value", err)
+		switch {
+		case f.key() == bytesField(number):
+			if err := store(f.data); err != nil {
+				d.refuse("bad_value", err)
+			}
+		case f.number == d.n.exemplars && number == d.n.samples:
+			d.server.writers.Count("exemplar_not_kept", 1)
 		}
 	}
 }
@@ -145,10 +160,10 @@ func (d *decoder) label(f *field) error {
 			if err != nil {
 				return err
 			}
-			switch f.number {
-			case 1:
+			switch f.key() {
+			case bytesField(1):
 				l.Name = f.data
-			case 2:
+			case bytesField(2):
 				l.Value = f.data
 			}
 			part = rest
@@ -183,19 +198,6 @@ func (d *decoder) add(l labels.Label) {
 	d.list = append(d.list, l)
 }
 
-// value stores a sample or a histogram.
-func (d *decoder) value(f *field) error {
-	switch f.number {
-	case d.n.samples:
-		return d.sample(f.data)
-	case d.n.histograms:
-		return d.histogram(f.data)
-	case d.n.exemplars:
-		d.server.writers.Count("exemplar_not_kept", 1)
-	}
-	return nil
-}
-
 func (d *decoder) sample(msg []byte) error {
 	v, ms := 0.0, int64(0)
 	for len(msg) > 0 {
@@ -203,10 +205,10 @@ func (d *decoder) sample(msg []byte) error {
 		if err != nil {
 			return err
 		}
-		switch f.number {
-		case 1:
+		switch f.key() {
+		case floatField(1):
 			v = f.float()
-		case 2:
+		case varintField(2):
 			ms = int64(f.value)
 		}
 		msg = rest

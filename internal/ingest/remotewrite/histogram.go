@@ -55,27 +55,29 @@ func (b side) empty() side {
 func (h *histogram) parse(msg []byte) error {
 	h.reset()
 	return fields(msg, func(f *field) error {
-		switch f.number {
-		case 1:
+		switch f.key() {
+		case varintField(1):
 			h.count = float64(f.value)
-		case 2:
+		case floatField(2):
 			h.count = f.float()
-		case 3:
+		case floatField(3):
 			h.sum = f.float()
-		case 4:
+		case varintField(4):
 			h.schema = int32(f.zigzag())
-		case 5:
+		case floatField(5):
 			h.zeroThreshold = f.float()
-		case 6:
+		case varintField(6):
 			h.zeroCount = float64(f.value)
-		case 7:
+		case floatField(7):
 			h.zeroCount = f.float()
+		case varintField(15):
+			h.ms = int64(f.value)
+		}
+		switch f.number { // packed or not
 		case 8, 9, 10:
 			return h.negative.parse(f, f.number-8)
 		case 11, 12, 13:
 			return h.positive.parse(f, f.number-11)
-		case 15:
-			h.ms = int64(f.value)
 		case 16:
 			return packedFloats(f, func(v float64) { h.custom = append(h.custom, v) })
 		}
@@ -89,10 +91,10 @@ func (b *side) parse(f *field, which int) error {
 	case 0:
 		var s span
 		err := fields(f.data, func(f *field) error {
-			switch f.number {
-			case 1:
+			switch f.key() {
+			case varintField(1):
 				s.offset = int32(f.zigzag())
-			case 2:
+			case varintField(2):
 				s.length = uint32(f.value)
 			}
 			return nil

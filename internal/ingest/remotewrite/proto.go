@@ -25,6 +25,15 @@ type field struct {
 	value  uint64 // of the others
 }
 
+// key tells fields apart by number and wire type: one of another type is unknown, as in all readers
+// of protocol buffers.
+func (f *field) key() int { return f.number<<3 | f.wire }
+
+// The keys of fields.
+func varintField(n int) int { return n<<3 | typeVarint }
+func floatField(n int) int  { return n<<3 | typeFixed64 }
+func bytesField(n int) int  { return n<<3 | typeBytes }
+
 func (f *field) float() float64 { return math.Float64frombits(f.value) }
 
 // zigzag returns the value of a sint32 or sint64.

@@ -221,6 +221,19 @@ func TestLabelsAnywhere(t *testing.T) {
 	f.same("'up'.'a=2'.'z=1' 1@0 2@1000")
 }
 
+// A series may have samples and histograms, in any order; a field of another wire type is unknown.
+func TestSamplesBesideHistograms(t *testing.T) {
+	f := newFixture(t)
+	h := message(nil).Varint(1, 2).Float(3, 7).Varint(15, uint64(f.now))
+	odd := message(nil).Varint(1, 5).Float(1, 3).Varint(2, uint64(f.now+1000)).Float(2, 9)
+	w := f.mustWrite(V1, message(nil).Bytes(1, series1("__name__", "a").Bytes(2, sample(1, f.now)).
+		Bytes(4, h).Bytes(2, odd)))
+	if w.Samples != 2 || w.Histograms != 1 {
+		t.Errorf("%+v", w)
+	}
+	f.same("'a' 1@0 3@1000", "'a_bucket'.'le=+Inf' 2@0", "'a_count' 2@0", "'a_sum' 7@0")
+}
+
 // Of a request with series that are none the others are stored.
 func TestSeriesThatAreNone(t *testing.T) {
 	f := newFixture(t)
