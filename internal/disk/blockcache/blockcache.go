@@ -30,9 +30,8 @@ const (
 	// keptCost is what a block takes beside its bytes: its place and its entry.
 	keptCost = 96
 
-	// seenBlocks is how many blocks the notes of those that were read once are
-	// for, in blocks that fit; seenWays is how many share a place, so that few
-	// push each other out in turn.
+	// seenBlocks says for how many blocks a first read is noted, as a multiple of the blocks that fit.
+	// seenWays is how many notes share a place, so that few push each other out in turn.
 	seenBlocks = 4
 	seenWays   = 4
 

@@ -7,9 +7,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBlocksEqualTheModel: whatever is offered, dropped and asked for, a block that
-// is there is the one that was offered under its key, a block comes in at the second
-// time, and the bytes are those that are held and never more than the limit.
+// TestBlocksEqualTheModel offers, drops and asks for blocks in any order. A block
+// that is there is the one that was offered under its key, and it comes in at the
+// second offer. The bytes are those of the held blocks, and never more than the
+// limit.
 func TestBlocksEqualTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := rapid.SampledFrom([]int64{2 * shardCount * blockSize, 1 << 20}).Draw(t, "limit")

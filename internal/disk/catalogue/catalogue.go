@@ -48,9 +48,8 @@ const (
 	// maxOpenFiles bounds the file descriptors: 64 tables hold well over a million series.
 	maxOpenFiles = 64
 
-	// Memory is about the most memory, in bytes, that an open catalogue takes: a table
-	// that is filled, one that is written, the cache, a batch, and a block and what it is
-	// stored as.
+	// Memory is about the most memory, in bytes, that an open catalogue takes: a table being filled,
+	// one being written, the cache, a batch, and a block together with its stored form.
 	Memory = 2*memTableSize + cacheSize + batchSize + 2*blockColumns*longKey
 
 	// batchSize is where Put commits, so that a large Put needs no large batch.

@@ -6,10 +6,9 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// compactions lets pebble compact, as many tables at once as pebble allows itself, but not
-// before it is open: an open that fails behind its first flush closes what a compaction
-// that runs meanwhile goes on to use, and that ends the process. Pebble's own scheduler
-// also leaves a goroutine behind then.
+// compactions lets pebble compact, as many tables at once as pebble allows itself, but not before
+// it is open. An open that fails after its first flush closes what a running compaction goes on to
+// use, and so ends the process. Pebble's own scheduler also leaves a goroutine behind then.
 type compactions struct {
 	db pebble.DBForCompaction // set by Register, before all other calls
 

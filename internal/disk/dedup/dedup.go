@@ -61,10 +61,10 @@ func New() *Table {
 	return &Table{slots: make([]knownChunk, 1<<10), kept: make(map[uint32]*sharedChunk)}
 }
 
-// Find returns the number of a chunk that is equal to data and that this series may share; ok is
-// false if there is none, and then own is the number that data has from now on. The bytes of an
-// earlier chunk are what read returns, nil if it has another length or cannot be read. They, and
-// data, are only read during the call.
+// Find returns the number of a chunk that is equal to data and that this series may share. ok is
+// false if there is none, and then own is the number of data from now on. The bytes of an earlier
+// chunk are what read returns, nil if it has another length or cannot be read. They, and data, are
+// only read during the call.
 func (t *Table) Find(of Series, data []byte, own uint32,
 	read func(owner uint32, length int) []byte) (owner uint32, ok bool) {
 	if t.last != nil && of == t.series && bytes.Equal(data, t.last) {

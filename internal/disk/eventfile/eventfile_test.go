@@ -180,8 +180,8 @@ func TestOneFlippedBit(t *testing.T) {
 	}
 }
 
-// Every bit of a small file is covered, those of the copies that nothing needs too: one that is
-// flipped is damage of one place, which has it, and takes the events of one block at most.
+// Every bit of a small file is covered, also in the copies that nothing needs. A flipped bit is
+// damage of one place, the one that has it, and takes the events of one block at most.
 func TestEveryFlippedBit(t *testing.T) {
 	fs := vfs.NewMem()
 	events := map[uint64][]Event{ // of one block each

@@ -45,9 +45,9 @@ func newest(all []Tombstones, series int) []Tombstones {
 }
 
 // CarriedEdit returns what a segment says of the state after its commit. It is what the MANIFEST
-// would say, except that segments are given by their numbers instead of descriptions, that it has
-// no tombstones, which segments name themselves, and only the newest remembered deletions. So no
-// other file is needed to know it. The edit shares the slices of s.
+// would say, with three differences. It names segments by their numbers instead of descriptions. It
+// has no tombstones, because segments name theirs themselves. It has only the newest remembered
+// deletions. So no other file is needed to know it. The edit shares the slices of s.
 func (s *State) CarriedEdit() Edit {
 	e := *s.snapshot()
 	e.begin, e.AddSegments, e.Tombstones, e.Suspect, e.Catalogue = begin{}, nil, nil, false, 0

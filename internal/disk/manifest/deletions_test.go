@@ -5,8 +5,9 @@ import (
 	"testing"
 )
 
-// TestOutlived asks a model: of the clocks up to which deletions can be forgotten the
-// lowest that takes all that have expired and leaves no more series than allowed.
+// TestOutlived asks a model for the clock up to which deletions can be forgotten.
+// This is the lowest one that takes all expired deletions and leaves no more series
+// than allowed.
 func TestOutlived(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	forgotten := 0

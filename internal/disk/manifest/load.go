@@ -179,10 +179,9 @@ func (l *loader) load(first, second *image) error {
 	return nil
 }
 
-// fold sums up the edits from the newest snapshot on, each from the copy that has
-// it. The replay positions of edits behind one that both have lost are left out: they say
-// that segments hold what the log has below, and one of these may be the segment whose
-// name is lost.
+// fold sums up the edits from the newest snapshot on, each from the copy that has it. The replay
+// positions of edits behind one that both have lost are left out. They say that segments hold what
+// the log has below, and one of these may be the segment whose name is lost.
 func (l *loader) fold(first, second *image) {
 	all := slices.Concat(first.edits, second.edits)
 	slices.SortStableFunc(all, func(a, b numberedEdit) int {

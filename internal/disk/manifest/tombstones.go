@@ -141,8 +141,8 @@ func (r *reader) tombstones() Tombstones {
 	return t
 }
 
-// purgedThrough reads the purged-through number of a segment: of the one that the edit adds last,
-// which is the same as a number in its own field, or of one that is there.
+// purgedThrough reads the purged-through number of a segment: of the last one that the edit adds,
+// or of one that is there. For an added one it is the same as a number in its own field.
 func (r *reader) purgedThrough(e *Edit) {
 	c := PurgedSegment{Seq: r.Uvarint(), Purged: r.Uvarint()}
 	if n := len(e.AddSegments); n > 0 && e.AddSegments[n-1].Seq == c.Seq {

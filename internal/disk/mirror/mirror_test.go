@@ -161,8 +161,8 @@ func (s *sample) copyTo(t *testing.T, fs vfs.FS) manifest.File {
 	return s.file
 }
 
-// spoil changes a copy, and expects that nothing is lost, that the copy is named, and that it is
-// as it was when it was mended.
+// spoil changes a copy, and expects that nothing is lost and that the copy is named. The repaired
+// copy has to be as it was.
 func spoil(t *testing.T, from *sample, what string, path string, change func(data []byte) []byte) {
 	t.Helper()
 	fs := newDir(t)

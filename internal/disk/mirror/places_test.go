@@ -63,8 +63,8 @@ func TestBlocksAtTheWrongPlace(t *testing.T) {
 	}
 }
 
-// A file that has lost something in both copies is not mended: a copy that is whole by its
-// checksums would say that there never was more. Both stay as they are.
+// A file that has lost something in both copies is not repaired: a copy with good checksums would
+// say that there never was more. Both stay as they are.
 func TestWhatIsLostIsNotMended(t *testing.T) {
 	from, size := blocksOfOneSize(t)
 	fs := newDir(t)

@@ -3,8 +3,8 @@ package segment
 // asideBlocks is how many blocks a walk keeps of those that it reads out of turn.
 const asideBlocks = 8
 
-// asideCache holds blocks that several series share, and that lie before those which a walk has
-// read last: so these need not be read again, and neither do the shared ones.
+// asideCache holds blocks that several series share and that lie before the blocks read last by a
+// walk. So neither the blocks read last nor the shared ones need be read again.
 type asideCache struct {
 	blocks [asideBlocks]asideBlock
 	next   int

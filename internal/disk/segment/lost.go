@@ -98,11 +98,11 @@ func (r *Reader) SeriesChunks(bucket uint64, h Hash, from, to int64,
 	return err
 }
 
-// Scan is Range for a caller that has to know what it does not get. It calls fn without data
-// for a chunk whose bytes are damaged. It calls lost for parts of the bucket whose index is
-// damaged, so that nobody knows which chunks they held: before it calls fn for the chunks
-// behind them in the order of the index. If the directory cannot be read, the part is all of
-// the bucket in [first, past).
+// Scan is Range for a caller that has to know what it does not get. It calls fn without data for a
+// chunk whose bytes are damaged. It calls lost for parts of the bucket whose index is damaged,
+// because nobody knows which chunks they held. It does so before it calls fn for the chunks behind
+// them in the order of the index. If the directory cannot be read, the part is all of the bucket in
+// [first, past).
 func (r *Reader) Scan(bucket uint64, first, past int64,
 	fn func(bucket uint64, h Hash, chunk int64, data []byte) error, lost func([]hole.Mark)) error {
 	if !r.footer().info.reaches(first, past) {

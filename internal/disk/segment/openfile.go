@@ -47,9 +47,9 @@ func (f *openFile) size(known bool) (int64, error) {
 	return stat.Size(), nil
 }
 
-// readAt fills dst from offset. A file that ends early is damage, and so is a
-// range that the device cannot read (EIO), or a file that is gone since it was
-// opened first: what else there is is served.
+// readAt fills dst from offset. Damage is a file that ends early, a range that the
+// device cannot read (EIO), or a file missing since it was first opened. Everything
+// else is still served.
 func (f *openFile) readAt(dst []byte, offset int64, part string) error {
 	file, err := f.files.take(f)
 	if err != nil {

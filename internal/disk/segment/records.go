@@ -14,8 +14,8 @@ var (
 	errFlags  = errors.New("record has unknown flags")
 )
 
-// withSince marks the column of an identity that says since when it has it, withDeleteSequence the
-// column of a deleted series, and withIncarnation that of a series whose incarnation is not 0.
+// withSince marks the column of an identity that comes with a since LSN. withDeleteSequence marks
+// the column of a deleted series, and withIncarnation one of a series whose incarnation is not 0.
 // Columns have 8 bits.
 const (
 	withSince          = 1 << 15

@@ -168,7 +168,7 @@ func (d *Dir) Discard(m *manifest.Segment) error {
 	return err
 }
 
-// NoteRemoved notes that a start removed the file of a segment, or err that kept it from that.
+// NoteRemoved notes that a start removed the file of a segment, or could not because of err.
 func (d *Dir) NoteRemoved(m *manifest.Segment, err error) { d.leftovers.noteRemoved(m, err) }
 
 func (d *Dir) remove(m *manifest.Segment) (err error) {

@@ -121,8 +121,8 @@ func (v *Version) Drop(gone func(*Segment) bool) {
 	})
 }
 
-// Prune drops what hides parts of buckets that are not known any more and of which no segment is
-// left, from a version that is not published yet.
+// Prune drops what hides parts of unknown buckets of which no segment is left. The version must not
+// be published yet.
 func (v *Version) Prune(known func(bucket uint64) bool) {
 	maps.DeleteFunc(v.hiding, func(id uint64, _ visibility) bool {
 		return !known(id) && !slices.ContainsFunc(v.Segments, func(seg *Segment) bool {

@@ -8,9 +8,10 @@ import (
 // copies are what is repeated of consecutive records: size and head of each, of one
 // without a head its first byte.
 //
-// A record is the difference of its size to that of the last one with a head, and
-// the difference of its head to that of the last one: a byte with the length of
-// what both begin with and of what differs, and that. Both have one length then.
+// A record is two differences: of its size to the size of the last record with a
+// head, and of its head to the head of that record. The second one is a byte with two
+// lengths, of the equal bytes at the start and of the differing bytes, and then the
+// differing bytes. Both heads have one length then.
 type copies struct {
 	base, past LSN
 	last       LSN // behind the last record that is not the log's own

@@ -116,10 +116,10 @@ type sums struct {
 
 func newSums(id [16]byte) sums { return sums{id: crc32.Checksum(id[:], castagnoli)} }
 
-// record returns the checksum of a record from that of its payload, which comes
-// first so that it is computed before the record's position is known, outside of
-// the lock. word is the length with its flags, head the headFrame of a record that
-// has one.
+// record returns the checksum of a record from that of its payload. The payload
+// comes first, so that its checksum is computed outside of the lock, before the
+// record's position is known. word is the length with its flags, head the headFrame
+// of a record that has one.
 func (s *sums) record(payload, word uint32, lsn LSN, head []byte) uint32 {
 	binary.LittleEndian.PutUint32(s.mem[0:], word)
 	binary.LittleEndian.PutUint64(s.mem[4:], uint64(lsn))

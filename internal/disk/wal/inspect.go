@@ -14,8 +14,8 @@ import (
 // order; rec is valid during the call only. A from that is not 0 claims that all records from there
 // on should exist.
 //
-// The report is that of Replay. A missing directory is an empty log. The errors are that of
-// fn, wrapped, failed I/O, which includes a file that was removed meanwhile, and ErrFormat.
+// The report is that of Replay. A missing directory is an empty log. The errors are ErrFormat,
+// that of fn, wrapped, and failed I/O, which includes a file removed meanwhile.
 func Inspect(fs vfs.FS, dir string, id [16]byte, from LSN, fn func(lsn LSN, rec []byte) error) (
 	Report, error) {
 	o := Options{FS: fs, Dir: dir, ID: id}

@@ -96,12 +96,11 @@ func (l *Log) Sync() error {
 	return l.await(context.Background(), target)
 }
 
-// WaitDurable waits until the record at lsn is fsynced. In mode Always it starts an fsync,
-// which all callers of the moment share. In mode Interval one comes within 100 ms, or
-// Options.Interval if that is less, which all callers of that time share. In mode Off it
-// returns ErrNotDurable, unless the record is durable already. Other errors are that of
-// ctx, wrapped, an lsn that the log has not reached, ErrClosed, and the failure of the
-// log.
+// WaitDurable waits until the record at lsn is fsynced. In mode Always it starts an fsync, which
+// all callers of the moment share. In mode Interval the callers share one that comes within 100 ms,
+// or within Options.Interval if that is less. In mode Off it returns ErrNotDurable, unless the
+// record is durable already. Other errors are that of ctx, wrapped, an lsn that the log has not
+// reached, ErrClosed, and the failure of the log.
 func (l *Log) WaitDurable(ctx context.Context, lsn LSN) error {
 	if l.durableLSN() > lsn {
 		return nil

@@ -74,8 +74,8 @@ func (w *walk) next() (f frame, ok bool, err error) {
 	}
 }
 
-// ask looks, at the first place of the newest file that is bad and not known to have
-// been durable, for marks behind it: a write that lies behind says that it was.
+// ask looks for marks behind a bad place of the newest file: the first one that is not
+// known to have been durable. A write that lies behind says that it was.
 func (w *walk) ask() error {
 	if w.asked || w.s.lsn < w.sure || w.sure >= w.f.limit {
 		return nil
