@@ -40,9 +40,8 @@ func newDeleteSteps(t *testing.T) *deleteSteps {
 }
 
 // do takes a step: flush, merge, round, reopen, crash, pass (hours, behind which
-// windows are merged), or send or delete with the
-// number of a series behind it. Every point that is sent has a slot of its own, so
-// that one that comes back is seen.
+// windows are merged), or send or delete with the number of a series behind it. Every
+// point sent has a slot of its own, so that one that comes back is seen.
 func (d *deleteSteps) do(step string) {
 	d.t.Helper()
 	d.done = append(d.done, step)

@@ -16,8 +16,8 @@ import (
 
 const namedSeries = 40
 
-// namedStore leaves a directory whose log has points of series that are defined below
-// all that a start reads of it: their names are in the catalogue and in segments.
+// namedStore leaves a directory with points in the log whose series are defined below all
+// that a start reads of it: their names are in the catalogue and in segments.
 func namedStore(t *testing.T, clock *testClock, without string) *vfs.MemFS {
 	t.Helper()
 	mem := vfs.NewCrashableMem()

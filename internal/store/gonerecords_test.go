@@ -114,9 +114,9 @@ func (w *halfRead) checkGone(group uint32, first, last int64) {
 	}
 }
 
-// Damage to records of the log that comes between the readings of a start, beside those
-// who replay groups before their turn, and beside damage that was there before: as where
-// the first reading finds it; at the next start as well.
+// Damage to records of the log comes between the readings of a start, beside callers that replay
+// groups on demand, and beside older damage. The outcome is the same as where the first reading
+// finds it; at the next start as well.
 func TestRecordsGoneBetweenTheReadings(t *testing.T) {
 	t.Parallel()
 	seeds, told, silent := uint64(40), 0, 0

@@ -12,8 +12,8 @@ import (
 	marks "dalmatiner/internal/model/history"
 )
 
-// outlivedBucket returns a store with bucket b of n slots, of which merges have dropped those that
-// had outlived it, and which keeps all from now on.
+// outlivedBucket returns a store with bucket b of n slots. Merges have dropped the slots that had
+// outlived it, and it keeps all from now on.
 func outlivedBucket(t *testing.T, n int64) *Store {
 	t.Helper()
 	clock := newTestClock()

@@ -99,9 +99,10 @@ func (m *forgetModel) loseManifest(both bool) {
 
 // checkStartClock compares what a start without a MANIFEST knows of deletions with the model. Two
 // things stand in the MANIFEST alone until the next segment is written, and where the clock was set
-// back they may be missed: up to which time deletions are forgotten, so that one is remembered
-// again whose series has not come back since; and the time of an earlier start without a MANIFEST
-// (TestOnlyAClockThatNobodyHasIsForgotten, TestADeletionMayBeRememberedAgain).
+// back they may be missed. One is up to which time deletions are forgotten: without it, a deletion
+// is remembered again if its series has not come back since. The other is the time of an earlier
+// start without a MANIFEST (TestOnlyAClockThatNobodyHasIsForgotten,
+// TestADeletionMayBeRememberedAgain).
 func (m *forgetModel) checkStartClock() {
 	m.t.Helper()
 	b, now, listed := m.s.buckets.Get("b"), m.clock.Now(), m.list()

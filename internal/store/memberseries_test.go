@@ -16,9 +16,9 @@ import (
 	"dalmatiner/internal/store/deletion"
 )
 
-// Deletions of other nodes and series that are given up, beside all else that happens to series:
-// the last deletion of each counts, whichever comes first, one that is not news changes nothing,
-// and what was given up keeps its incarnation and shows only what was written since.
+// Deletions of other nodes and series that are given up, beside all else that happens to series.
+// The last deletion of each counts, in whatever order they come, and one that is not news changes
+// nothing. A series that was given up keeps its incarnation and shows only what was written since.
 func TestDeletionsOfOtherNodes(t *testing.T) {
 	t.Parallel()
 	steps := []string{"send", "send", "send", "elsewhere", "elsewhere", "drop", "drop", "delete",

@@ -200,8 +200,8 @@ func (c *cuts) load() {
 }
 
 // start opens the store, with power cuts in some starts. They leave all that was not
-// synced or nothing: pebble, which makes a MANIFEST of its own at each, does not open
-// with a marker and without the file that it names.
+// synced, or nothing. Pebble makes a MANIFEST of its own at each start, and does not
+// open with a marker but without the file that it names.
 func (c *cuts) start() {
 	for c.rng.IntN(2) == 0 {
 		left := c.cutAt(1+c.rng.IntN(60), 0, 100)

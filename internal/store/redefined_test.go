@@ -121,8 +121,8 @@ func TestASeriesSentAgainTellsOfALostDeletion(t *testing.T) {
 }
 
 // A start that looks again for names that the device did not give also finds the columns
-// that deleted series had. A series that has come back to the column that it was deleted
-// from stays in the catalogue with its name, also when it is inactive.
+// of deleted series. A series that has come back to the column that it was deleted from
+// stays in the catalogue with its name, also when it is inactive.
 func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 	t.Parallel()
 	for _, inactive := range []bool{false, true} {
@@ -181,8 +181,8 @@ func TestASeriesBackInItsColumnKeepsItsName(t *testing.T) {
 	}
 }
 
-// wantReturned checks and closes a store in which all but the first of the series that
-// were deleted are gone, and that one has its incarnation, its name and its points.
+// wantReturned checks and closes a store in which all but the first of the deleted
+// series are gone. The first one has its incarnation, its name and its points.
 func wantReturned(t *testing.T, s *Store, incarnation uint64, when string) {
 	t.Helper()
 	b := s.buckets.Get("b")

@@ -13,8 +13,8 @@ type place struct {
 	slot   int64
 }
 
-// survivors says which of the last points that were sent a crash has left, when it
-// has left n: of each place the first ones, after which it holds what is read there.
+// survivors says which of the last points sent a crash has left, when it has left n.
+// Of each place these are the first ones, after which it holds what is read there.
 // before is what places held before these points; one that cannot be read may hold
 // anything. Several choices can explain what is read, since a point may make no
 // difference; it is false when none does.

@@ -102,9 +102,9 @@ func takeUnpredictedMemory(t *rapid.T, s *Store) {
 	}
 }
 
-// In whatever order names and slots come, the last point of a series that was sent
-// for a slot is the one that stays, and every point is in the account; also after a
-// start that reads them from the log.
+// In whatever order names and slots come, the last point sent for a slot of a series is
+// the one that stays, and every point is in the account. The same holds after a start
+// that reads them from the log.
 func TestPointsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -337,7 +337,7 @@ func TestAZeroedKiBHidesWhatItHeld(t *testing.T) {
 		step = zeroedBytes * 5
 	}
 	alone := make(map[string]int) // places at which one kind alone was damaged
-	// places at which names of the window were, which are shorter than that
+	// places at which names of the window were: names are shorter than what is zeroed
 	named := 0
 	for layer := range w.words {
 		f := w.fileOf(layer)

@@ -51,9 +51,8 @@ type Series interface {
 	Remembers(bucket uint64, id metric.SeriesID, incarnation uint64) bool
 	// Idle returns the series of a bucket of which the head holds nothing.
 	Idle(bucket uint64) []segment.Hash
-	// Unheld returns those of hashes, which are sorted, that are known and of which the head holds
-	// nothing. It uses the memory of hashes. It returns none as long as the log is not all in the
-	// head.
+	// Unheld returns those of the sorted hashes that are known and of which the head holds nothing. It
+	// uses the memory of hashes. It returns none as long as the log is not all in the head.
 	Unheld(hashes []segment.Hash) []segment.Hash
 	// Drop lets those of the series of a bucket go of which the head still holds nothing. The caller
 	// has the gate.

@@ -185,9 +185,9 @@ func (o *output) end(giveUp bool) error {
 	return nil
 }
 
-// finish gives all files of the round what they say of themselves, which is known
-// when all are written, and their names: each names all of them and what they
-// replace, so that a start believes that only while all are there.
+// finish gives all files of the round their names and what they say of themselves, which is known
+// when all are written. Each names all of them and what they replace, so that a start believes it
+// only while all are there.
 func (m *merging) finish() error {
 	c := m.c
 	own := manifest.Edit{

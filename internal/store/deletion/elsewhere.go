@@ -13,7 +13,7 @@ import (
 	"dalmatiner/internal/write/logrecord"
 )
 
-// At is a deletion that another node has made: that of a series, and the incarnation that it gave.
+// At is the deletion of a series by another node, with the incarnation that it gave.
 type At struct {
 	ID          metric.SeriesID // of the values
 	Incarnation uint64

@@ -20,8 +20,8 @@ func FlushToMerge(t TB, s Store, pass func(time.Duration)) (first string) {
 	return first
 }
 
-// FillMerged leaves a store whose windows and overlays were named by edits that others follow, and
-// whose sources are gone. The first series of the bucket "deleted" was deleted, and the bucket
+// FillMerged leaves a store with windows and overlays. They were named by edits that others follow,
+// and their sources are gone. The first series of the bucket "deleted" was deleted, and the bucket
 // "gone" as a whole. The store must have been opened to flush and merge by hand.
 func FillMerged(t TB, s Store, pass func(time.Duration)) {
 	t.Helper()

@@ -47,8 +47,8 @@ type Received struct {
 	arrived arrivals // of Fresh
 }
 
-// Class returns what became of an event of Fresh, which is late for its owner: one whose time is
-// that of arrival is not.
+// Class returns what became of an event of Fresh, from the class c that it has for its owner: an
+// event whose time is its arrival is not late.
 func (r *Received) Class(i int, c Class) Class { return r.arrived.class(i, c) }
 
 // Receive judges events as Write does, gives those an id that have none, in the list as well, and

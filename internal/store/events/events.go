@@ -85,11 +85,11 @@ var ErrClosed = errors.New("the store of events is closed")
 // stores of several nodes. Its methods may be called concurrently. An error about a bucket that is
 // not there wraps buckets.ErrUnknown.
 type Store interface {
-	// Write stores the events of one sender, in any order of time, and is done with the slice and
-	// its bodies when it returns. They are readable from then on. An event that is refused is
-	// counted and is no error: an error means that none was stored, and that none can be. It waits
-	// while senders are held back. It sets the times and the ids of events that came without, and the
-	// time and the body of those that are too far ahead.
+	// Write stores the events of one sender, in any order of time, and is done with the slice and its
+	// bodies when it returns. They are readable from then on. A refused event is counted and is not an
+	// error. An error means that none was stored, and that none can be. It waits while senders are
+	// held back. It sets the times and the ids of events that came without, and the time and the body
+	// of those that are too far ahead.
 	Write(bucket string, list []Event) (Written, error)
 
 	// Read calls fn for the events with start <= time < end in the order of (time, id), each once.

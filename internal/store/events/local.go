@@ -249,9 +249,9 @@ func (s *Local) Stats() Stats {
 func (s *Local) IndexBytes() int64 { return s.Stats().IndexBytes }
 
 // Load opens the committed files and takes the newest account that there is. What lost files had is
-// a gap of every answer, and the next flush notes it. taken says that there are files that the
-// MANIFEST did not name: the log may have events that are in none. It is called once, before
-// anything else. Damage is reported; the error is that of a device.
+// a gap of every answer, and the next flush notes it. taken says that there are files not named in
+// the MANIFEST: the log may have events that are in none. It is called once, before anything else.
+// Damage is reported; the error is that of a device.
 func (s *Local) Load(state *manifest.State, taken bool) error {
 	s.incomplete = taken
 	replaced := make(map[uint64]bool)

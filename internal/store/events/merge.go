@@ -81,8 +81,8 @@ func (m *Merger) Want() {
 	}
 }
 
-// Merge merges files of about one size, drops events that have expired or whose bucket is gone,
-// and removes files of which nothing is left, until nothing is to do. It yields to points.
+// Merge merges files of about one size, drops expired events and events of deleted buckets, and
+// removes files of which nothing is left, until nothing is to do. It yields to points.
 func (m *Merger) Merge(ctx context.Context) error {
 	m.merging.Lock()
 	defer m.merging.Unlock()

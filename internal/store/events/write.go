@@ -87,8 +87,8 @@ func (a arrivals) class(i int, c Class) Class {
 	return c
 }
 
-// arrive gives events the time of arrival that have none, and those that are too far ahead, which
-// keep theirs as a field: an event is worth more than its time.
+// arrive gives events the time of arrival if they have none or are too far ahead. The latter keep
+// their own time as a field: an event is worth more than its time.
 func arrive(list []Event, now, ahead int64, w *Written) (arrived arrivals) {
 	for i := range list {
 		e := &list[i]

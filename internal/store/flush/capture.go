@@ -33,9 +33,9 @@ type unit struct {
 }
 
 // capture takes what is to be written: first the groups' sealed blocks and late
-// points, then, in one moment, the account, the new series and the end of the
-// log, or of what is counted of it. A series defined after that moment has its
-// record above that, which stays in the log.
+// points, then, in one moment, the account, the new series and the end of the log, or
+// of what is counted of it. The record of a series defined after that moment lies
+// above that end, and stays in the log.
 func (f *Flusher) capture(adopted []Chunk) *unit {
 	base, came, behind := f.Reach.begin()
 	u := &unit{

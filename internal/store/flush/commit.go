@@ -13,9 +13,8 @@ import (
 // no committed segment names; the log still defines them, and the next flush
 // names them.
 //
-// A catalogue that has failed keeps nothing from being flushed: all that it would
-// know is in segments and log, and the commit says that the next start has to
-// rebuild it.
+// A catalogue that has failed does not keep anything from being flushed. All that it would know is
+// in segments and log, and the commit says that the next start has to rebuild it.
 func (f *Flusher) putCatalogue(u *unit) error {
 	err := f.changeCatalogue(u)
 	if failed := f.o.Catalogue.Failure(); failed != nil {

@@ -37,10 +37,10 @@ const (
 	StepSidesSynced = 7
 )
 
-// trimAfter is the time since the last flush from which on the next one gives
-// the memory of free blocks back, and then that of what it wrote: the blocks that
-// made it due were just sealed, and it needs memory itself. Where points come so
-// fast that flushes follow each other, the next blocks and sealed blocks take it at once.
+// trimAfter is a time without a flush. The next flush after it gives the memory of free blocks
+// back, and then the memory of what it wrote: the blocks that made it due were just sealed, and it
+// needs memory itself. Where points come so fast that flushes follow each other, the next blocks
+// and sealed blocks take it at once.
 const trimAfter = time.Minute
 
 // trimGroups is how many groups are captured, or closed, between two times: their
@@ -69,8 +69,8 @@ type Options struct {
 	Sealers  *backpressure.Sealers
 	Sides    []Side // what is kept beside points
 
-	// HeadEnd returns the position below which every record is in the head, AccountEnd that below
-	// which every record is in the account.
+	// HeadEnd returns the position below which every record is in the head. AccountEnd is the same for
+	// the account.
 	HeadEnd         func() (end wal.LSN, behind bool) // behind: a replay has not come to the end
 	AccountEnd      func() wal.LSN
 	Ownerless, Lost *Losses // that the next start counts again, unless a flush settles them

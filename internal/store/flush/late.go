@@ -67,9 +67,9 @@ func (l *LogReach) begin() (base wal.LSN, came map[*columns.Bucket]int64, behind
 	return base, came, behind
 }
 
-// leave takes the moment in which a flush has what the log has, and notes the slots of records in
-// front of it that stay in the log: those in open blocks, and where any came since the flush began,
-// those that were to be expected.
+// leave takes the moment in which a flush has what the log has. It notes the slots of records in
+// front of it that stay in the log: the slots in open blocks, and where any record came since the
+// flush began, the slots that were to be expected.
 func (l *LogReach) leave(u *unit, came map[*columns.Bucket]int64) {
 	highest, end := make(map[uint64]int64, len(u.highest)), u.accounts.AccountLSN
 	for _, h := range u.highest {

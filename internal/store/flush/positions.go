@@ -16,9 +16,9 @@ type Positions struct {
 }
 
 // Next returns the replay positions behind a flush of what is captured, before which records below
-// base were in the head. A group of which nothing is in an open
-// block needs what the replay has not come to, which is all that it needed before
-// where the replay began further back, or brought the group before its turn.
+// base were in the head. A group of which nothing is in an open block needs the records that the
+// replay has not reached. That is all that it needed before where the replay began further back, or
+// replayed the group on demand.
 func (f *Positions) Next(fl *Captures, base wal.LSN) Positions {
 	n := Positions{Base: max(f.Base, uint64(base))}
 	for i := range fl.List {

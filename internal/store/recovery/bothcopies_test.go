@@ -149,9 +149,9 @@ func TestEveryByteOfBothCopies(t *testing.T) {
 	}
 }
 
-// damagedAt returns the places of a MANIFEST at which a damage is tried: where each edit
-// begins and around it, and others at distances that differ from damage to damage, so
-// that together they meet most bytes.
+// damagedAt returns the places of a MANIFEST at which a damage is tried: the start of each edit and
+// around it, and others at distances that differ from damage to damage. So together they meet most
+// bytes.
 func damagedAt(name string, whole []byte) (places []int) {
 	const header = 16
 	step := 31

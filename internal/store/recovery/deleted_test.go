@@ -147,8 +147,8 @@ func (w *world) damagedStates() map[string]*manifest.State {
 	return states
 }
 
-// Whatever edits are lost, with files that a failed removal left: nothing that was deleted
-// is served, and all that was not is, but for what is in the log.
+// Whatever edits are lost, with files left by a failed removal: nothing that was deleted is served,
+// and all else is, except what is in the log.
 func TestNothingDeletedComesBack(t *testing.T) {
 	deleted := 0
 	for seed := range uint64(300) {

@@ -94,8 +94,7 @@ func TestWhichFilesABaseReplaces(t *testing.T) {
 	}
 }
 
-// No file goes on the word of a MANIFEST that has lost edits, or that does not name all that
-// counts.
+// No file goes on the word of a MANIFEST that has lost edits or does not name all that counts.
 func TestNoFileGoesOnTheWordOfAnOldManifest(t *testing.T) {
 	base, dead, stray := tagFile(manifest.TagBase, 7, 5), tagFile(manifest.TagChanges, 5, 0),
 		tagFile(manifest.TagChanges, 8, 0)

@@ -207,9 +207,9 @@ func last(e *manifest.Edit, kind manifest.Kind) uint64 {
 	return e.LastMerged
 }
 
-// whatCounts goes through what there is from the newest to the oldest. Each edit
-// that took effect says what does not count any more: the MANIFEST where it is
-// whole, a flush that opens, a merge all files of which open.
+// whatCounts goes through what there is from the newest to the oldest. Each edit that took effect
+// says what does not count any more. These edits are the MANIFEST where it is whole, a flush that
+// opens, and a merge whose files all open.
 func (p *planner) whatCounts() {
 	if st := p.in.State; !st.Suspect {
 		e := st.CarriedEdit()

@@ -14,9 +14,9 @@ import (
 	"dalmatiner/internal/write/logrecord"
 )
 
-// closeEvery is how many records of one group are applied under its lock at a
-// time. Behind them its blocks are looked at that no later record fills, and
-// who replays them looks whether there is room for more and who still wants it.
+// closeEvery is how many records of one group are applied under its lock at a time. Then its blocks
+// that no later record fills are looked at. The caller that replays them also looks whether there
+// is room for more, and whether anybody still wants it.
 const closeEvery = 32
 
 // ErrNoRoom is wrapped by what ends the replay of a log whose points do not fit into memory while
@@ -218,8 +218,8 @@ func (r *replayer) finishGroups() {
 	}
 }
 
-// finishGroup notes that all pending records of a group are in the head, but for the points of
-// records that are gone and of which it is not known how many they had.
+// finishGroup notes that all pending records of a group are in the head. Only the points of records
+// that are gone are missing, where it is not known how many they had.
 func (r *replayer) finishGroup(l *pendingRecords) {
 	if l.next != 0 {
 		return

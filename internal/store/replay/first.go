@@ -240,9 +240,9 @@ func (f *firstReading) gone(b *columns.Bucket, id metric.SeriesID, lsn wal.LSN) 
 	return !f.owners.Rebuilt || ok && deleted.LSN > uint64(lsn)
 }
 
-// deleteSeries takes series away again. What a flush has committed is in the catalogue
-// and in the tombstones of the MANIFEST. Behind that, no committed segment holds
-// points that came later: all that there are may be hidden.
+// deleteSeries takes series away again. What a flush has committed is in the catalogue and in the
+// tombstones of the MANIFEST. Behind that, no committed segment holds points received later, so all
+// that there are may be hidden.
 func (f *firstReading) deleteSeries(lsn wal.LSN, p *logrecord.Record) error {
 	o := f.r.o
 	b := o.Buckets.ID(p.Bucket)

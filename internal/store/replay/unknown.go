@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/write/series"
 )
 
-// unknown returns what stands for the records that damage took and of which nothing is known: for
-// each bucket, and each group of it, the slots that they may have overwritten. The account names
-// the loss; the number of its points is not known.
+// unknown returns what stands for the records that damage took and of which nothing is known. For
+// each bucket, and each group of it, these are the slots that they may have overwritten. The
+// account names the loss; the number of its points is not known.
 func (f *firstReading) unknown(report *wal.Report) (whole []logrecord.LostRecord, err error) {
 	if report.Unknown == 0 {
 		return nil, nil

@@ -47,8 +47,8 @@ type Options struct {
 	Copies   *account.Account // the ledger of copies
 	Damage   *damage.Notes
 
-	// SideFiles is given the state with the side files that count and those that are lost, once that
-	// is permanent, and Found.FilesTaken. It does not wait for what it does with them.
+	// SideFiles is given the state, once that is permanent, and Found.FilesTaken. The state has the
+	// side files that count and the lost ones. It does not wait for what it does with them.
 	SideFiles func(state *manifest.State, taken bool)
 
 	// NewBucket returns a bucket without series.

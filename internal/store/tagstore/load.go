@@ -46,8 +46,8 @@ func (s *Store) load(all []manifest.File) error {
 }
 
 // Missing counts what was in files that are lost; it was named elsewhere. taken says that there are
-// files that the MANIFEST did not name: the log may have changes that are in none. It is called
-// before Load.
+// files not named in the MANIFEST: the log may have changes that are in none. It is called before
+// Load.
 func (s *Store) Missing(files []manifest.LostFile, taken bool) {
 	s.lacking.any = taken
 	for i := range files {
@@ -143,8 +143,8 @@ func (s *Store) keeps(bucket uint64, key []byte) (after uint64, ok bool) {
 	return after, true
 }
 
-// Settle drops the tags of buckets that nothing names, now that the log has been read: where
-// damage took their names, that is named and counted.
+// Settle drops the tags of buckets that nothing names, now that the log has been read. Where damage
+// took their names, the loss is named and counted.
 func (s *Store) Settle() {
 	for bucket := range s.unnamed {
 		if _, ok := s.o.Incarnation(bucket, nil); ok {

@@ -1,6 +1,6 @@
-// Package upkeep does what a node does for itself as time goes on: it closes blocks that are idle,
-// complete, old or pin the log, asks for flushes that are due, looks at disk and memory, and gives
-// memory back while that is short.
+// Package upkeep does what a node does for itself as time goes on. It closes blocks that are idle,
+// complete, old or pin the log, and asks for flushes that are due. It looks at disk and memory, and
+// gives memory back while that is short.
 package upkeep
 
 import (
@@ -30,10 +30,9 @@ const (
 	// together would otherwise be sealed in one burst.
 	sealSpread = 16 * time.Second
 
-	// completePart of these is how long a block stays open that has all its
-	// points: for nothing but those that are sent again, which cost little more as
-	// late ones. Of senders in step it is less than the next block takes to need its
-	// second part of memory.
+	// completePart of these is how long a block with all its points stays open. It waits only for
+	// points that are sent again, which cost little more as late ones. Of senders in step it is less
+	// than the next block takes to need its second part of memory.
 	completePart = 8
 )
 
