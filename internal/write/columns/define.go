@@ -152,9 +152,9 @@ func (f *Filler) freeColumn(known bool) (*head.Group, int, error) {
 	return g, col, nil
 }
 
-// groupToFill returns a group with a free column for one sender alone: one that
-// is not full, else one of whose series many are silent, else a new one, for which
-// there has to be memory unless it is for a known series. The bucket's lock is held.
+// groupToFill returns a group with a free column for one sender alone: one that is not full, else
+// one with many silent series, else a new one. For a new one there has to be memory, unless it is
+// for a known series. The bucket's lock is held.
 func (t *Table) groupToFill(b *Bucket, known bool) (*head.Group, error) {
 	for n := len(b.partial); n > 0; n = len(b.partial) {
 		g := b.partial[n-1]

@@ -22,8 +22,8 @@ type Deletion struct {
 	Why            logrecord.Reason
 	Incarnation    uint64 // that they have from then on, or go on to have; 0 where they expired
 
-	// Elsewhere says that another node has made the deletion: series that have its incarnation or a
-	// higher one stay, and it is remembered of those that are not there.
+	// Elsewhere says that another node has made the deletion. Series with its incarnation or a higher
+	// one stay, and it is remembered for series that are not there.
 	Elsewhere bool
 
 	Series []version.Tombstone // that are gone by now
@@ -113,8 +113,8 @@ func (t *Table) Delete(d *Deletion, ids []metric.SeriesID) error {
 	return err
 }
 
-// news returns those of the series of which the deletion is news: which are there, and which are
-// not.
+// news returns the series for which the deletion is news: those that are there, and the absent
+// ones.
 func (d *Deletion) news(index *series.Index, ids []metric.SeriesID) (here,
 	absent []metric.SeriesID) {
 	for _, id := range ids {

@@ -14,9 +14,9 @@ import (
 	"dalmatiner/internal/write/series"
 )
 
-// Ownership is what a start knows of which series has which column since which record
-// of the log. It changes the table, and is for one goroutine until the start has read the
-// log for the first time; then SinceLSNs may be called concurrently.
+// Ownership is what a start knows of the owners of columns: which series has which column, and
+// since when in the log. It changes the table, and is for one goroutine until the start has read
+// the log for the first time; then SinceLSNs may be called concurrently.
 type Ownership struct {
 	t       *Table
 	Rebuilt bool // the catalogue was: it may not know every series

@@ -16,8 +16,8 @@ const (
 // and nobody knows what they held, they may have overwritten slots down to that bound.
 //
 // Without a note no record has a slot that is flushed, or one that lies reachSlack below the
-// highest of a record in front of it. The first record behind a flush that has one needs a note,
-// and then only late points that lie below that.
+// highest of a record in front of it. The first record with such a slot behind a flush needs a
+// note. After it, only late points that lie below that note need another.
 type Reach struct {
 	slack, step int64
 	highest     atomic.Int64 // slot of a record or of a segment

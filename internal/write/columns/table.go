@@ -119,8 +119,8 @@ func (t *Table) Locate(id metric.SeriesID, key []byte) (Position, bool) {
 	return p, p.Columns.Is(p.Column, key) // or it is taken at this moment
 }
 
-// AdmittedSlots returns the slots [lo, hi) for which a bucket takes points now: those that live,
-// and those that begin soon.
+// AdmittedSlots returns the slots [lo, hi) for which a bucket takes points now: the live ones, and
+// those that begin soon.
 func (t *Table) AdmittedSlots(b *Bucket) (lo, hi uint64) {
 	now := t.o.Clock.Unix() / int64(time.Millisecond)
 	future := now + t.o.MaxFuture.Milliseconds()

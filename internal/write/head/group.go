@@ -10,9 +10,9 @@ import (
 	"dalmatiner/internal/model/history"
 )
 
-// Group is up to Width series of one bucket whose points share blocks. It is the way to
-// its parts, and has the lock that protects them: who has its columns (owners), the
-// blocks that hold cells (blocks), and what waits for a flush (unflushed).
+// Group is up to Width series of one bucket whose points share blocks. It is the way to its parts,
+// and has the lock that protects them: the owners of its columns (owners), the blocks with cells
+// (blocks), and what waits for a flush (unflushed).
 //
 // Lock order: a group's lock is taken after the store's commit and view locks
 // and before the log's; no two groups are locked at a time.

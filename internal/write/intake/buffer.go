@@ -62,8 +62,8 @@ func (b *buffer) endRun() {
 // clear drops the runs that have ended.
 func (b *buffer) clear() { b.runs, b.before = b.runs[:0], 0 }
 
-// take takes the runs that have ended out of the buffer, refuses those of slots that the
-// bucket does not take, and returns the others, which are valid until more is added.
+// take removes the ended runs from the buffer, refuses those of slots that the bucket
+// does not take, and returns the others. These are valid until more is added.
 func (b *buffer) take(k *storer) ([]head.Run, []uint64) {
 	runs, words := b.runs, b.words[:b.before]
 	b.clear()

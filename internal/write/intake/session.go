@@ -163,8 +163,8 @@ func (x *Session) makeRoom() {
 	}
 }
 
-// flush stores all that was buffered, behind the unpredicted points of the same slots,
-// which came before, and behind those that would come late if they waited any
+// flush stores all that was buffered. It comes after the unpredicted points of the
+// same slots, which came before, and after those that would be late if they waited any
 // longer. What is predicted stays: the name of the next point was compared with it.
 func (x *Session) flush() {
 	b := &x.buffer

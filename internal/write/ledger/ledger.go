@@ -33,11 +33,11 @@ type Options struct {
 	FreeSpace func() (free int64, known bool)
 }
 
-// Ledger is the log, the account, and the commit lock. That is held shared from the append
-// of a record until what it stands for is done, such as its row in the account, and
-// exclusively for a snapshot of all that: a flush that ends above a record, and so lets the
-// log forget it, has what it stands for. The methods may be called concurrently, but not
-// from the functions that they call: a snapshot that waits holds back who comes.
+// Ledger is the log, the account, and the commit lock. The lock is held shared from the append of a
+// record until what the record stands for is done, such as its row in the account. It is held
+// exclusively for a snapshot of all this: a flush that ends above a record, and so lets the log
+// forget it, has what it stands for. The methods may be called concurrently, but not from the
+// functions that they call: a waiting snapshot holds back later callers.
 type Ledger struct {
 	o      Options
 	commit sync.RWMutex
