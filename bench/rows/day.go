@@ -27,8 +27,9 @@ const (
 	repeats    = 50
 )
 
-// timed is a query with its budgets in ms: for the first answer, for the median of those
-// that are computed after it, and for that of those that the node has kept.
+// timed is a query with its budgets in ms: first for the first answer, warm for the
+// median of those that are computed after it, and kept for the median of those that the
+// node has kept.
 type timed struct {
 	load.Query
 	first, warm, kept float64
@@ -134,9 +135,9 @@ func dayQueries(c *haggar.Config) []timed {
 	}
 }
 
-// timeQuery asks a server that has just started once, and then again: with everything
-// computed anew, as a client asks that repeats itself, and for a range that moves on. It asks
-// a server that has the answer ready as often.
+// timeQuery asks a freshly started server once. Then it asks again in three ways: with everything
+// computed anew, as a client that repeats itself, and for a range that moves on. It asks a server
+// that has the answer ready as often.
 func (b *bench) timeQuery(ctx context.Context, s *server.Server, q *timed) error {
 	first, body, err := ask(ctx, s, true, q.Query)
 	if err != nil {

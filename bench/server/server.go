@@ -1,6 +1,7 @@
-// Package server runs the processes that are measured: the store, and the two
-// servers it is compared with, one that discards what it receives and one that
-// has the answer to every query ready. It reads what they use and count.
+// Package server runs the measured processes: the store, and the two servers it
+// is compared with. One of these discards what it receives, and the other has
+// the answer to every query ready. The package reads what the processes use and
+// count.
 package server
 
 import (
