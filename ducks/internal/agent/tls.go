@@ -82,8 +82,8 @@ func ownNames() ([]string, error) {
 	return names, err
 }
 
-// certificate is that of the files as they are now: one that is renewed is used for the connections
-// that follow.
+// certificate is the certificate in the files as they are now. Connections that begin after a
+// renewal use the renewed one.
 type certificate struct {
 	of  TLS
 	log *slog.Logger

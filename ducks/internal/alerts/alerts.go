@@ -1,5 +1,5 @@
 // Package alerts lists the conditions of a room that need attention: devices that hang or are slow
-// while they boot, withdrawn versions, machines waiting to be added, and a pool that fills up.
+// while they boot, withdrawn versions, machines waiting to be added, and a pool filling up.
 package alerts
 
 import (

@@ -66,7 +66,7 @@ type route struct {
 	do      func(c *call) (any, error)
 	in, out reflect.Type // of the bodies; nil: none, or no JSON
 	query   []string     // what an address may have behind its path
-	scope   scope        // in which that lies which it concerns; nil: it concerns all
+	scope   scope        // the scopes in which its object lies; nil: it concerns all
 	image   bool         // its body is an image, which is as long as it is
 }
 

@@ -22,7 +22,7 @@ const (
 	ofGroup   = string(room.AGroup) + "/"
 )
 
-// scope says in which scopes that lies which a request concerns.
+// scope returns the scopes in which the object of a request lies.
 type scope func(c *call) ([]string, error)
 
 // within is a route that who is limited may ask as well.
@@ -117,8 +117,8 @@ func (c *call) works(within []string, err error) error {
 	return c.who.May(access.Operator, within...)
 }
 
-// network completes the name of a network in which something is made: without one it is the only
-// one that who asks is limited to, or else the default.
+// network completes the name of a network in which something is made. Without a name it is the only
+// network that the caller is limited to, or else the default.
 func (c *call) network(name string) (string, error) {
 	if name == "" {
 		name = room.Default

@@ -124,7 +124,7 @@ func (o *Options) file(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.Copy(w, f) // firmware that has gone asks again
 }
 
-// up notes that the system of a device is up: that of the MAC address which asks.
+// up notes that the system of a device is up. The device is the one whose MAC address asks.
 func (o *Options) up(w http.ResponseWriter, r *http.Request) {
 	mac := o.sender(r)
 	if mac == "" {

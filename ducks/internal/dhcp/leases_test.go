@@ -21,8 +21,8 @@ func openFile(t testing.TB, path string) *state.File {
 	return f
 }
 
-// TestLeases: whatever machines do, in any order and with restarts, no address is that of two of
-// them, none is given that is not to be, and a device keeps the one that it had.
+// TestLeases: machines do anything, in any order and with restarts. No address belongs to two of
+// them, none is given that is not to be, and a device keeps the address that it had.
 func TestLeases(t *testing.T) {
 	path, run := filepath.Join(t.TempDir(), "state"), 0
 	rapid.Check(t, func(rt *rapid.T) {

@@ -1,9 +1,9 @@
 // Package noroute tells machines whose iPXE looks for a router of IPv6 that there is none here.
 // iPXE asks for addresses of both kinds at once and goes on when it has both answers: it asks six
-// times and waits 16 s in all before it believes that nobody answers. A router that is none, of
-// lifetime 0, with neither addresses nor a hint that DHCPv6 has some, ends that at once, and is no
-// router to anybody else. It is the one package that imports mdlayher/ndp. Sources: RFC 4861 6.2.3
-// and 6.3.4; iPXE's net/ipv6.c.
+// times and waits 16 s in all before it believes that nobody answers. A router of lifetime 0 is
+// none. With neither addresses nor a hint that DHCPv6 has some, it ends the wait at once, and is no
+// router to anybody else. Package noroute is the only one that imports mdlayher/ndp. Sources: RFC
+// 4861 6.2.3 and 6.3.4; iPXE's net/ipv6.c.
 package noroute
 
 import (

@@ -16,8 +16,8 @@ import (
 	"dalmatiner/ducks/internal/emulate"
 )
 
-// Who boots and looks for a router is told at once that there is none; who does not boot is told
-// nothing.
+// A machine that boots and looks for a router is told at once that there is none. A machine that
+// does not boot is told nothing.
 func TestThereIsNoRouter(t *testing.T) {
 	duckstest.Unchanged(t)
 	if !duckstest.Alone(t, "ip") {

@@ -11,8 +11,9 @@ import (
 	"os"
 )
 
-// zfsKind begins a stream, whose rest is that of reflink: zfs send knows differences between a
-// snapshot and its own descendants only, and the versions of a group need not be that.
+// zfsKind begins a stream. The rest of it is as in a stream of reflink: zfs send only knows
+// differences between a snapshot and its own descendants, and the versions of a group need not be
+// descendants.
 const zfsKind = "ducks-z1"
 
 // compared is how much of two disks is compared at once. It is the record of a dataset: what is

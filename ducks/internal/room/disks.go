@@ -90,8 +90,8 @@ func (d Disks) Give(ctx context.Context, name, device string) error {
 	return r.put(disks, name, of)
 }
 
-// free takes the target of the device away that has a disk, which it gets again without that when
-// it boots.
+// free removes the target of the device that has a disk. When the device boots, it gets its target
+// again without the disk.
 func (d Disks) free(ctx context.Context, of *Disk) error {
 	if of.Device == "" {
 		return nil

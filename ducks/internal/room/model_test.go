@@ -105,7 +105,7 @@ type plainGroup struct {
 }
 
 type plainDevice struct {
-	group, keptOf string // and of which group that is which it keeps
+	group, keptOf string // and the group of what it keeps
 	mode          Mode
 	pin           int
 	space         int64

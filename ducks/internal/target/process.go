@@ -32,8 +32,8 @@ const (
 func environment(socket string) []string { return append(os.Environ(), "TGT_IPC_SOCKET="+socket) }
 
 // find returns the tgtd that runs with the control socket; nil if there is none. It is the one that
-// holds the lock beside the socket: who connects and asks nothing leaves tgtd 1.0.85 reading that
-// without a pause, for ever.
+// holds the lock beside the socket. find does not connect: a client that asks nothing leaves tgtd
+// 1.0.85 reading its connection without a pause, for ever.
 func (o *Options) find() (*process, error) {
 	f, err := os.OpenFile(filepath.Join(o.Dir, socketName+".0.lock"), os.O_RDWR, 0)
 	if errors.Is(err, os.ErrNotExist) {
