@@ -177,8 +177,8 @@ func unescapeElement(element string) (string, error) {
 	return text, nil
 }
 
-// prefixOf returns the parts that listed metrics begin with: elements of the path, or prefix=,
-// which takes those that a path does not keep, such as an empty one.
+// prefixOf returns the parts that listed metrics begin with: elements of the path, or prefix=. The
+// parameter also takes parts that a path does not keep, such as an empty one.
 func prefixOf(r *http.Request, elements string) ([]byte, error) {
 	text := param(r, "prefix")
 	if text == "" {

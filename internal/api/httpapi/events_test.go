@@ -227,9 +227,9 @@ func TestQueriesOfEvents(t *testing.T) {
 	}
 }
 
-// TestStreamedEvents: JSON has the first events up to the limit of a result, which all fields
-// share, and says that there are more; msgpack, whose lists have their lengths before them, is
-// refused.
+// TestStreamedEvents: JSON has the first events up to the limit of a result, and says that there
+// are more. All fields share the limit. msgpack is refused, since its lists have their lengths
+// ahead of them.
 func TestStreamedEvents(t *testing.T) {
 	a := newEventsAPI(t)
 	var lines strings.Builder

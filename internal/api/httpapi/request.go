@@ -216,8 +216,8 @@ func zoneOf(r *http.Request, compat bool) (*time.Location, error) {
 	return zone, nil
 }
 
-// unpack makes the body of a query that is compressed with gzip one that is not:
-// of as many bytes as one that never was, whatever it was compressed to. Other
+// unpack decompresses the body of a query that comes with gzip. The limit is the
+// one of an uncompressed body, whatever size it was compressed to. Other
 // compressed bodies are refused.
 func (a *api) unpack(rt route, w http.ResponseWriter, r *http.Request) error {
 	encoding := r.Header.Get("Content-Encoding")

@@ -11,7 +11,7 @@ import (
 )
 
 // postTags takes changes of tags as lines of JSON: they are durable when the answer is given. A
-// body that says that it is beyond the limit is refused as a whole, so that it can be sent in
+// body whose stated length is beyond the limit is refused as a whole, so that it can be sent in
 // parts.
 func (a *api) postTags(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength > a.MaxBody {
