@@ -117,8 +117,8 @@ func TestAChangeLearnsWhatOthersKnow(t *testing.T) {
 	}
 }
 
-// Points and events of a bucket that was deleted elsewhere are refused by the owners that know it:
-// nothing counts as accepted that is thrown away.
+// Owners that know of a deletion elsewhere refuse points and events of the bucket. Nothing that is
+// thrown away counts as accepted.
 func TestOwnersRefuseWhatWasDeleted(t *testing.T) {
 	nodes := startNodes(t, 3, nil)
 	slot := base()

@@ -47,8 +47,8 @@ type Options struct {
 	Reaches func(ring.ID) bool      // a node can be asked
 	Copies  func(bucket uint64) int // n of a bucket that has one of its own, else 0
 	Quorum  func(v *ring.View, bucket uint64) Quorum
-	// Agreed reports whether all members that are up know a ring, or a later one: a node that knows an
-	// older one reads by that. nil: they always do.
+	// Agreed reports whether all members that are up know a ring, or a later one. A node with an older
+	// ring reads by that one. nil: they always do.
 	Agreed func(v *ring.View) bool
 	Name   func(ring.ID) string // of a node, for people
 	Check  func() error         // why this node takes no part yet; nil: it does

@@ -139,8 +139,8 @@ func (m *mergeRun) run(fn func(*events.Event) error) (last *int64, err error) {
 	}
 }
 
-// load gets the next page of a node, if nothing is left of the last one. A node that fails is gone,
-// and one that keeps the others waiting that have answered.
+// load gets the next page of a node, if nothing is left of the last one. A node that fails is gone.
+// So is one that keeps others waiting after they have answered.
 func (m *mergeRun) load(r *nodeEvents) error {
 	for len(r.list) == 0 && !r.ended {
 		timer := time.NewTimer(patience)

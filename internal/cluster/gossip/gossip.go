@@ -72,8 +72,8 @@ type snapshot struct {
 	nodes   map[ring.ID]*presence
 }
 
-// Open starts to gossip. A directory without a ring founds a cluster of one, which gives way to
-// one that has data, or to that of another empty node.
+// Open starts to gossip. A directory without a ring founds a cluster of one. That cluster gives way
+// to one with data, or to the cluster of another empty node.
 func Open(o Options) (*Node, error) {
 	secrets, err := newSecrets(o.Cookie)
 	if err != nil {

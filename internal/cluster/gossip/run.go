@@ -280,8 +280,8 @@ func (n *Node) pull(ctx context.Context) {
 	}
 }
 
-// newest returns a node that is up and whose ring would replace the one here, that of the most
-// changes; nil if there is none.
+// newest returns the node with the ring of the most changes, among those that are up and whose ring
+// would replace the one here; nil if there is none.
 func (n *Node) newest() (newest *presence) {
 	s := n.state()
 	if s == nil {

@@ -306,8 +306,8 @@ func (m *Members) Pause(ctx context.Context, on bool) error {
 	return m.o.Gossip.Put(ctx, pausedValue, b)
 }
 
-// Undo takes a change back that is under way: members that were joining have no share, those that
-// were leaving stay. While fewer than half of the members are up it is refused, as Commit is.
+// Undo takes back a change under way: members that were joining have no share, those that were
+// leaving stay. While fewer than half of the members are up it is refused, as Commit is.
 func (m *Members) Undo(ctx context.Context, minority bool) error {
 	if err := m.refuseFew(minority); err != nil {
 		return err

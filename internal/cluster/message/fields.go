@@ -53,8 +53,8 @@ func (w *writer) bool(v bool) {
 	w.u8(b)
 }
 
-// deletions appends a list. A deletion names the bucket, in which who never heard of the series
-// is to remember it; 0 where that is not known here either.
+// deletions appends a list. A deletion names its bucket, so that a node that never heard of the
+// series can remember it there. The bucket is 0 where this node does not know it either.
 func (w *writer) deletions(list []replication.Deletion) {
 	w.int(len(list))
 	var before uint64

@@ -88,9 +88,9 @@ func (r *Remote) newGather(info buckets.Info, q request, keys [][]byte) *gather 
 }
 
 // readers returns who answers for a partition of a bucket: this node is the first of the owners.
-// Every acknowledged point is on w nodes, each an owner or one that keeps it as a hint; as many
-// answers as there are needed leave less than w of all these out, and at a member that leaves one
-// is of those that stay.
+// Every acknowledged point is on w nodes, each an owner or one that keeps it as a hint. The needed
+// answers leave out fewer than w of all these nodes. At a member that leaves, one of the answers is
+// from a member that stays.
 func (r *Remote) readers(v *ring.View, bucket uint64, partition int) (of readers) {
 	owners := v.Owners(nil, partition, ring.Current, r.o.Copies(bucket))
 	for _, id := range r.o.Holders(partition) {

@@ -159,8 +159,8 @@ func (w *world) fill(random *rand.Rand, spoil bool) {
 	}
 }
 
-// TestCopiesAnswerAsOneStore: copies that miss points, have smaller words, or lie on a node that is
-// down give every answer of one store that has everything, wherever it is asked.
+// TestCopiesAnswerAsOneStore: copies give every answer of one store that has everything, wherever
+// it is asked. They may miss points, have smaller words, or lie on a node that is down.
 func TestCopiesAnswerAsOneStore(t *testing.T) {
 	for _, tt := range []struct{ members, copies, r int }{{1, 1, 1}, {3, 1, 1}, {3, 3, 2}, {5, 3, 2},
 		{3, 3, 3}} {

@@ -43,8 +43,8 @@ func laterToken(a, b write.Token) write.Token {
 }
 
 // Durable returns when everything up to a position is on disk: first the rows in the log of the
-// store, then keys and hints in that of the replica. Its error is that of ctx, of a log that has
-// failed, or says that the node makes nothing durable.
+// store, then keys and hints in that of the replica. Its error is the one of ctx or of a failed
+// log, or it says that the node makes nothing durable.
 func (j *journal) Durable(ctx context.Context, upTo replication.Position) error {
 	var token write.Token
 	j.mu.Lock()

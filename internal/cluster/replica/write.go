@@ -33,9 +33,9 @@ type changeWriter struct {
 	now    time.Time
 }
 
-// skipStale leaves points of a deleted bucket out. Those that come first hand are refused, so that
-// nobody counts them as accepted; copies come from nodes that have not heard of the deletion yet,
-// and will drop theirs.
+// skipStale leaves points of a deleted bucket out. Points that come first hand are refused, so that
+// nobody counts them as accepted. Copies come from nodes that have not heard of the deletion yet:
+// these nodes will drop theirs.
 func (w *changeWriter) skipStale(points int) error {
 	w.left.Gone += int64(points)
 	if w.copies {

@@ -17,9 +17,10 @@ func (c *Core) takesPart(s Step) bool {
 		c.view.Owns(c.config.Self, s.Partition, s.Copies)
 }
 
-// answer sends an answer. Who does not own the share may drop its copy of what is equal, and some
-// of that may have come a moment ago: it waits until all is on disk that this node has now. A disk
-// takes longer than all the rest of a question, so an owner, which keeps its copy, does not wait.
+// answer sends an answer. A node that does not own the share may drop its copy of what is equal,
+// and some of the equal data may have come here a moment ago. So its answer waits until everything
+// is on disk that this node has now. A disk takes longer than all the rest of a question, so an
+// owner, which keeps its copy, does not wait.
 func (c *Core) answer(to ring.ID, of Share, m Message) {
 	if c.view.Owns(to, of.Partition, of.Copies) {
 		c.send(to, m)

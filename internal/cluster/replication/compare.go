@@ -260,9 +260,9 @@ func (c *comparisons) dropGiven() {
 	}
 }
 
-// PendingPartitions returns of how many partitions, which it will own under the ring that it knows,
-// this node does not have yet all that the owners before it have. Where nothing is left, a change
-// of that ring can be finished.
+// PendingPartitions returns the number of partitions that this node will own under the ring it
+// knows, and of which it does not have everything yet from the owners before it. Where nothing is
+// left, a change of that ring can be finished.
 func (c *Core) PendingPartitions() (partitions int) {
 	for _, m := range c.compare.fetches {
 		if slices.ContainsFunc(m.from, func(id ring.ID) bool {

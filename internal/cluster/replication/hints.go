@@ -79,10 +79,10 @@ func (c *relays) sendHint(r *relay) (rows int) {
 	return len(to) * max(h.Rows, 1)
 }
 
-// recipients returns who must have a hint before it may go: the owner that missed it, where that
-// one stays. Otherwise all who own the partition now or will: those who take it over may have
-// compared it with that owner before the hint comes to it. If they are all gone, the hint waits for
-// the owner that it is for.
+// recipients returns the nodes that must have a hint before it may go: the owner that missed it,
+// where it stays. Otherwise all present and future owners of the partition must have the hint. A
+// node that takes the partition over may have compared it with that owner before the hint comes
+// there. If they are all gone, the hint waits for the owner that it is for.
 func (c *relays) recipients(h HintInfo) (list []ring.ID) {
 	for _, role := range []ring.Role{ring.Future, ring.Current} {
 		for _, id := range c.view.Owners(nil, h.Partition, role, h.Copies) {

@@ -42,8 +42,8 @@ func (c *Core) Maintain(t Time, id ring.ID, on bool) {
 	c.coordinator.plan()
 }
 
-// Differs says that a read has met copies of a series that differ, n of whose bucket is copies.
-// Where this node is an owner, the share is compared soon.
+// Differs says that a read has met copies of a series that differ. copies is n of the bucket. Where
+// this node is an owner, the share is compared soon.
 func (c *Core) Differs(t Time, series metric.SeriesID, copies int) {
 	c.now = t
 	c.compare.differs(Share{c.view.Partition(series), copies})

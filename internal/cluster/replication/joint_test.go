@@ -46,8 +46,8 @@ func TestAWriteIsOnTheOwnersToCome(t *testing.T) {
 	}
 }
 
-// A batch that is under way when n rises needs the W of the ring that it ends under: reads under
-// that ring count on it.
+// A batch under way when n rises needs the W of the ring that it ends under: reads under that ring
+// count on it.
 func TestAWriteMeetsTheQuorumOfTheRingItEndsUnder(t *testing.T) {
 	ringOf := func(number uint64, copies, next int) *ring.View {
 		config := ring.Config{Number: number, Partitions: 1, Copies: copies, NextCopies: next}

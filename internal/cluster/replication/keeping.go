@@ -6,12 +6,12 @@ import (
 	"dalmatiner/internal/cluster/ring"
 )
 
-// hintRegistry is what a node tells the others, so that reads anywhere meet what it acknowledges:
-// in which partitions it keeps hints, and which ring it knows. A copy that is a hint is on no disk
-// of an owner yet, so reads need who keeps it besides (Holders): the first hint of a partition is
-// acknowledged only when all who are up have heard of it. And a node that knows an older ring asks
-// the owners of that one: nothing is acknowledged under a ring before all who are up know it, or a
-// later one.
+// hintRegistry is what a node tells the others: the partitions in which it keeps hints, and the
+// ring it knows. So reads anywhere meet what the node acknowledges. A copy that is a hint is on no
+// disk of an owner yet, so reads also need its keeper (Holders). Hence the first hint of a
+// partition is acknowledged only when all nodes that are up have heard of it. And a node that knows
+// an older ring asks the owners of that one. So nothing is acknowledged under a ring before all
+// nodes that are up know it, or a later one.
 type hintRegistry struct {
 	*Core
 	count map[int]int // hints of this node, by partition
@@ -240,10 +240,10 @@ func (k *hintRegistry) restart() {
 	k.settle()
 }
 
-// Holders appends to dst the members that may keep hints of a partition, whoever they are for, this
-// node among them: those who said so last, be they up or not, and those who are up and have said
-// nothing yet. A read that wants to meet every acknowledged point hears so many more nodes than R,
-// these before any owner: hints that are delivered in between are then at the owners.
+// Holders appends to dst the members that may keep hints of a partition for anybody, this node
+// among them. These are the members that said so last, up or not, and the members that are up and
+// have said nothing yet. A read that wants to meet every acknowledged point hears so many more
+// nodes than R, these before any owner: hints that are delivered in between are then at the owners.
 func (c *Core) Holders(dst []ring.ID, partition int) []ring.ID {
 	k := c.keeping
 	for _, m := range c.view.Members() {

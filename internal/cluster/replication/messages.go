@@ -242,7 +242,7 @@ type Difference struct {
 	Through metric.SeriesID // the answer speaks of series up to this one
 	Chunks  int             // how many it holds in the range
 	Want    []ChunkID       // of which the sender has something else, or which only it has
-	Have    []ChunkID       // of which the other side has something else, or which only that has
+	Have    []ChunkID       // of which the other side has something else, or which only it has
 }
 
 // Fill gives chunks and asks for others.

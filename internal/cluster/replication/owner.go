@@ -68,8 +68,8 @@ func (c *Core) standsIn(m Write) bool {
 		!c.view.Owns(c.config.Self, m.Change.Partition, m.Change.Copies)
 }
 
-// inspect returns the deletions behind which a change would have to be sent again, and those that
-// it tells of and that are news here.
+// inspect returns the deletions after which a change would have to be sent again, and the deletions
+// of the change that are news here.
 func (c *Core) inspect(change Change) (later, news []Deletion) {
 	compare := func(d Deletion) {
 		switch known := c.store.Incarnation(d.Series); {

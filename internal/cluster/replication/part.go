@@ -170,9 +170,9 @@ func (c *coordinator) divide(copies int, of *Batch) []part {
 	return parts
 }
 
-// partsOf returns the parts for partitions of which places counts what they get, with room for that
-// in rows, of which there are so many. Afterwards places has the number of the part of each first
-// partition.
+// partsOf returns the parts for the partitions that have a count in places. Each part has room for
+// the rows that its partitions count, and rows bounds this room. Afterwards places has the number
+// of the part of each first partition.
 func (c *coordinator) partsOf(copies int, homes []int, rows int) (parts []part) {
 	size := make(map[int]int) // of a part, by home
 	for p, n := range c.places {

@@ -16,7 +16,8 @@ func (v *View) Moves() []Move {
 
 // Fetches returns who must have what others have before the changes under way are complete: Moves,
 // and where there will be fewer owners also those that stay, since a write may be on fewer of these
-// than it had copies. n is that of buckets that have one of their own, 0 that of the ring.
+// than it had copies. n is the number of copies of the buckets with one of their own, 0 that of the
+// ring.
 func (v *View) Fetches(n int) []Move {
 	return v.moves(n, func(from, to []ID, owner bool) bool { return !owner || len(to) < len(from) })
 }
@@ -70,8 +71,8 @@ func (v *View) Shares() []Share {
 	return shares
 }
 
-// Finish returns the view in which the changes under way are complete: members that joined own
-// their share, those that left are gone. Whoever calls it has seen that nothing is left to move.
+// Finish returns the view after the changes under way: members that joined own their share, those
+// that left are gone. Whoever calls it has seen that nothing is left to move.
 func (v *View) Finish() (*View, error) {
 	return v.withChange(func(c *Config) {
 		c.Copies = c.NextCopies

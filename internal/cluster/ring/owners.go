@@ -123,8 +123,8 @@ func (t Target) Hint() bool { return t.Node != t.For }
 
 // Targets appends to dst who gets a write to a partition: its current owners in ring order,
 // then those who only will be. In place of each one that is down comes the next member that
-// is up and gets nothing of this write yet; where none is left, that copy is missing.
-// Every target is another node. There is at least one while any active member is up.
+// is up and gets nothing of this write yet. Where none is left, the copy is missing. Every
+// target is another node. There is at least one while any active member is up.
 func (v *View) Targets(dst []Target, partition, n int, up func(ID) bool) []Target {
 	var buf [2 * MaxCopies]ID
 	owners := v.Owners(buf[:0], partition, Current, n)
@@ -155,8 +155,8 @@ func (v *View) serves(id ID, up func(ID) bool) bool {
 }
 
 // spares returns who stands in for owners that are down, in ring order. Only active members do. The
-// last report of a member that leaves, that it has no hints, may be older than a hint that it
-// takes, and then it is gone with it. One that joins can be gone at once.
+// last report of a leaving member says that it has no hints, and may be older than a hint that it
+// takes. Such a hint would be gone with the member. One that joins can be gone at once.
 func (v *View) spares(partition int, owners []ID, up func(ID) bool) (spare []ID) {
 	for _, role := range []Role{Current, Future} {
 		for _, m := range v.order(partition, role) {

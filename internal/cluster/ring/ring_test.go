@@ -59,8 +59,8 @@ func TestRule4OwnersEqualTheModel(t *testing.T) {
 	})
 }
 
-// A reader that leaves needs one that stays among those who answer: an owner, or, where all owners
-// leave, another member.
+// A reader that leaves needs a staying member among those who answer: an owner, or, where all
+// owners leave, another member.
 func TestRule8WhoLeavesNeedsOneThatStays(t *testing.T) {
 	var members []Member
 	for n, state := range []State{Leaving, Leaving, Active, Active} {

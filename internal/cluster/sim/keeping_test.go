@@ -27,8 +27,9 @@ func standIn(c *Cluster, s metric.SeriesID) (keeper, other *node) {
 	return keeper, other
 }
 
-// Rule 5: fallbacks answer reads. The first hint of a partition is acknowledged when all who are up
-// have heard who keeps it: a read that begins behind the reply meets the point, whoever it asks.
+// Rule 5: fallbacks answer reads. The first hint of a partition is acknowledged when all nodes that
+// are up have heard of its keeper. So a read that begins after the reply meets the point, at any
+// node.
 func TestRule5AHintIsAcknowledgedWhenAllHaveHeardOfIt(t *testing.T) {
 	c, s := calm(5, 3, 2), Series(1)
 	own, _ := owners(c, s)

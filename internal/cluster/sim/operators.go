@@ -23,8 +23,8 @@ func (c *Cluster) newcomer(replaces int) ring.Change {
 	return change
 }
 
-// joinAgain returns the change with which a member joins whose join was taken back, with the disk
-// that it has.
+// joinAgain returns the change of a member whose join was taken back: it joins with the disk that
+// it has.
 func (c *Cluster) joinAgain() (change ring.Change, is bool) {
 	for _, n := range c.nodes {
 		if m, member := c.view.Member(n.id); member && m.State == ring.Pending && !n.gone {

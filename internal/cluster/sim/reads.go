@@ -96,7 +96,8 @@ func (c chaos) ask(into askedSlots, n *node, s metric.SeriesID) {
 	}
 }
 
-// lastDone returns a series of the batch that was acknowledged last, whose n is that of the ring.
+// lastDone returns a series of the batch that was acknowledged last, among those with the n of the
+// ring.
 func (c chaos) lastDone() (s metric.SeriesID) {
 	last := int64(-1)
 	for _, e := range c.journal {

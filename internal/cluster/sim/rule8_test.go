@@ -87,8 +87,8 @@ func (c *Cluster) joinOne(t *testing.T) (s metric.SeriesID, owner int) {
 	return s, own[0]
 }
 
-// A hint for an owner that leaves comes to it behind the comparison with who takes its place: that
-// one gets it too.
+// A hint for an owner that leaves comes to it after the comparison with its successor. The
+// successor gets the hint too.
 func TestRule8AHintBehindAMoveReachesTheNewOwner(t *testing.T) {
 	c, s := calm(3, 1, 1), Series(1)
 	own, _ := owners(c, s)

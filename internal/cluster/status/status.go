@@ -88,7 +88,7 @@ func (s NodeView) Members() string {
 	return b.String()
 }
 
-// Ring is the text of ring-status: who takes what over from whom, and who cannot be reached.
+// Ring is the text of ring-status: who takes what over from whom, and the members out of reach.
 func (s NodeView) Ring() string {
 	var b strings.Builder
 	b.WriteString(heading(34, "Claimant", 35))

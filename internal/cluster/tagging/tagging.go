@@ -187,8 +187,8 @@ func (t *Tagging) WaitDurable(ctx context.Context, a tagstore.Applied) error {
 
 var errStopped = errors.New("this node stops")
 
-// copies returns how many disks have what was told up to a number, whether those of all nodes that
-// are reached do, and a channel that is closed when that changes.
+// copies returns how many disks have what was told up to a number, and whether the disks of all
+// reached nodes have it. changed is closed when one of these changes.
 func (t *Tagging) copies(number uint64) (have int, all bool, changed <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,9 +216,9 @@ func (e *BehindError) Error() string {
 		"again in some seconds", e.Node)
 }
 
-// Ready returns an error while this node may not know all tags that were acknowledged: after a
-// start, and after a time in which it reached only a minority, until it was compared with the nodes
-// that it reaches.
+// Ready returns an error while this node may not know all acknowledged tags. This is so after a
+// start, and after a time with only a minority in reach, until it was compared with the nodes that
+// it reaches.
 func (t *Tagging) Ready() error {
 	t.mu.Lock()
 	behind, waiting := t.behind, t.waiting
