@@ -363,9 +363,9 @@ func (r *Reader) gaps(count, lo int, rice uint, n int) (m Mask, err error) {
 	return m, nil
 }
 
-// fill reads those of the next gaps that lie within the word at the position of b,
-// at most count, up to one that leads out of the n positions, and returns how many
-// that were. at is the last member so far.
+// fill reads the next gaps, at most count, as long as they lie within the word at
+// the position of b and lead to one of the n positions. It returns how many gaps
+// it read. at is the last member so far.
 func (m *Mask) fill(b *BitReader, at *int, count, lo int, rice uint, n int) (done int) {
 	skip := uint(b.pos & 7)
 	w := binary.LittleEndian.Uint64(b.Src[b.pos>>3:]) >> skip

@@ -45,8 +45,8 @@ func (r *Rows) body(l int) *byte {
 // laneEnding are the bits of rows from the last whole one on, and a row of zeros.
 type laneEnding [3][Lanes]uint64
 
-// split divides n fields into those that begin before the last whole row, so that
-// two rows can be read for each, and the others, which begin with bit pos of e.
+// split divides n fields: inner of them begin before the last whole row, so that
+// two rows can be read for each. The others begin with bit pos of e.
 func (r *Rows) split(e *laneEnding, width uint, n int) (inner int, pos uint) {
 	if r.Whole == 0 {
 		e[0] = r.Tail

@@ -120,8 +120,8 @@ const (
 	tableLanes
 )
 
-// decodeWide decodes numbers eight at a time, of which it is known where their quotients end:
-// that tells where low bits begin that grow, too.
+// decodeWide decodes numbers eight at a time, where the ends of their quotients are known. The ends
+// also tell where growing low bits begin.
 func decodeWide(name string, growth bool) {
 	begin(name, "func(dst *uint64, ends *uint16, low *byte, t *byte, k, pos, bias, sign, n uint64)",
 		name+" decodes n numbers, at least one, of a block whose low bits begin at bit pos, or else at "+
