@@ -5,8 +5,8 @@
 // order of precedence, the strongest last, and returns the effective Config. Every error
 // names the place, the key, the value, the limit and what to write instead. Keys of the
 // original keep their names where the meaning is the same. Keys that have no job any more
-// give a warning that names their replacement, so that a node starts with an old file.
-// Unknown keys are errors.
+// give a warning with the name of their replacement, so that a node starts with an old
+// file. Unknown keys are errors.
 package config
 
 import (

@@ -34,10 +34,10 @@ const (
 	// grace is how long a client may pause then.
 	grace = time.Second
 
-	// patience is how long somebody waits until a client is cut off that does make
-	// progress, the one whose message or answer takes longest; where there is none,
-	// whoever came last to wait is refused, so that nobody waits for ever. It does not
-	// count where no time would help; see endStuck.
+	// patience is how long somebody waits until a client is cut off although it makes
+	// progress: the client whose message or answer takes longest. Where there is no
+	// such client, the last one to wait is refused, so that nobody waits for ever.
+	// patience does not count where no time would help; see endStuck.
 	patience = 5 * time.Second
 
 	// A pool that is full to fullPart eighths is cleared down to clearPart eighths.

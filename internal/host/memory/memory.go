@@ -30,8 +30,8 @@ var levelNames = [levels]string{"calm", "urgent", "no_queries", "no_series", "ho
 func (l Level) String() string { return levelNames[l] }
 
 // rise is the share of the limit, in percent, at which a level begins. It ends
-// fallBack below that, so that a use that stands at a mark does not switch a
-// level with every look.
+// fallBack below its mark, so that a use at the mark does not switch a level
+// with every look.
 var rise = [levels]int64{Urgent: 70, NoQueries: 80, NoSeries: 85, Hold: 95}
 
 const (

@@ -1,5 +1,5 @@
-// Package suggest finds the names that somebody may have meant who wrote one
-// that does not exist.
+// Package suggest finds the existing names that somebody may have meant by a
+// name that does not exist.
 package suggest
 
 import (
