@@ -124,8 +124,8 @@ func (w *Writer) append() {
 }
 
 // End stores what came, gives series their tags, and waits until all of it is durable. The
-// counts are those of the request. The error is a *Refusal where points were not stored; that of
-// ctx, after which the request may be sent again; or it means that nothing can be stored any
+// counts are those of the request. The error is a *Refusal where points were not stored. After the
+// error of ctx the request may be sent again. Any other error means that nothing can be stored any
 // more. The writer is not to be used any more.
 func (w *Writer) End(ctx context.Context) (account.Counts, error) {
 	w.key = nil

@@ -19,7 +19,7 @@ import (
 var LongAgo = time.Unix(1, 0)
 
 // A listener that cannot accept, most likely for want of file descriptors, is
-// asked again after a pause that doubles: connections that end are what helps.
+// asked again after a pause. The pause doubles: only connections that end help.
 const (
 	minPause = 5 * time.Millisecond
 	maxPause = time.Second
@@ -168,9 +168,10 @@ func (s *Set) admit(nc net.Conn, waited bool) *Conn {
 	return c
 }
 
-// idlest returns the connection that makes room for another one: of those that
-// never sent anything whole, or else of all, the one that has been idle for
-// longest. It is nil where none has been idle for its grace. Under the lock.
+// idlest returns the connection that makes room for another one. This is the
+// one that has been idle for longest: of the connections without anything whole
+// sent yet, or else of all. The result is nil where none has been idle for its
+// grace. Under the lock.
 func (s *Set) idlest(now time.Time) *Conn {
 	var found *Conn
 	var foundIdle time.Duration

@@ -91,9 +91,9 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	}
 }
 
-// TestSingleBytesAreNoProgress: who sends a byte now and then of a message that has leased memory
-// is cut off after the stall time, and who sends enough bytes is not. Time in which the node does
-// not read counts for nobody.
+// TestSingleBytesAreNoProgress: a client that sends a byte now and then of a message with leased
+// memory is cut off after the stall time. A client that sends enough bytes is not. Time in which
+// the node does not read counts for nobody.
 func TestSingleBytesAreNoProgress(t *testing.T) {
 	var clock atomic.Int64
 	clock.Store(int64(time.Hour))

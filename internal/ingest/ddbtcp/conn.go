@@ -316,8 +316,8 @@ func (c *conn) reply(payload []byte) error {
 // time it has is cut off.
 func (c *conn) write(p []byte) error { return c.deliver(p, nil) }
 
-// deliver is write for a reply whose memory is leased: while that is short, a
-// peer that does not read it is cut off earlier.
+// deliver is write for a reply whose memory is leased. While memory is short, a
+// peer that does not read the reply is cut off earlier.
 func (c *conn) deliver(p []byte, lease *memory.Lease) error {
 	lease.Await(func(why memory.CutReason) { c.nc.Cut(string(why)) })
 	defer lease.Resume()

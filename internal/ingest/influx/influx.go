@@ -22,8 +22,8 @@ import (
 // Listener is the name under which the account counts what was refused.
 const Listener = "influx"
 
-// form is that of a bucket that a sender creates: of senders that send once a second and more
-// seldom no point is lost, and each keeps its time.
+// form is the form of a bucket that a sender creates. A sender that sends once per second or less
+// often loses no point, and each point keeps its time.
 var form = buckets.Form{Resolution: 1000, HPTS: true}
 
 // Server takes requests. Its methods may be called concurrently.

@@ -42,8 +42,8 @@ type Written struct {
 	Counts              account.Counts // of all points, those of histograms included
 }
 
-// BadRequest is the error of a request that is never taken: nothing of a message that cannot be
-// read is stored, and of one with series that are none all others are.
+// BadRequest is the error of a request that is never taken. Of a message that cannot be read,
+// nothing is stored. Of a message with invalid series, all other series are stored.
 type BadRequest struct{ Err error }
 
 func (e *BadRequest) Error() string { return e.Err.Error() }

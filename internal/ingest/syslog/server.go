@@ -64,8 +64,8 @@ const (
 	defaultInputStall     = 30 * time.Second
 )
 
-// startBuffer is the read buffer of a connection, maxBuffer that of one whose messages do not fit
-// it, or who sends a lot.
+// startBuffer is the read buffer of a connection. maxBuffer is the read buffer of one that sends a
+// lot, or whose messages do not fit startBuffer.
 const (
 	startBuffer = 16 << 10
 	maxBuffer   = MaxMessage + startBuffer

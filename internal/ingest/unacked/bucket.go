@@ -1,6 +1,6 @@
 // Package unacked is shared by the protocols that send no reply: a stream that
-// follows its bucket by name, and refusals that are counted one by one and logged
-// now and then.
+// follows its bucket by name, and refusals counted one by one and logged now and
+// then.
 package unacked
 
 import (
@@ -16,8 +16,8 @@ import (
 )
 
 // Bucket is one sender's way into the bucket of a name. A sender that never
-// reconnects would go on writing to a bucket that was deleted; this one finds
-// the bucket that has the name now. It is not for concurrent use.
+// reconnects would go on writing to a deleted bucket. A Bucket finds the one
+// that has the name now. It is not for concurrent use.
 type Bucket struct {
 	points write.Target
 	name   string
