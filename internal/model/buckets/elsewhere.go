@@ -43,10 +43,10 @@ func (r *Registry[B]) updateAdopted(info *Info, deleted uint64) (bool, error) {
 	return false, r.checkID(info.Name, info.ID)
 }
 
-// DeleteAt calls remove for the deletion of a name at a clock that another node gave it, with the
-// bucket that has the name, or with the zero B where there is none: the deletion then has an id
-// that no bucket can have. It does nothing where a deletion of the name at that clock or a higher
-// one is known. No bucket is created meanwhile.
+// DeleteAt calls remove for the deletion of a name at a clock given by another node, with the
+// bucket that has the name. Where no bucket has it, remove gets the zero B, and the deletion has an
+// id that no bucket can have. It does nothing where a deletion of the name at that clock or a
+// higher one is known. No bucket is created meanwhile.
 func (r *Registry[B]) DeleteAt(name string, clock uint64,
 	remove func(b B, d Deletion) error) error {
 	r.creating.Lock()

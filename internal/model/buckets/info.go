@@ -1,5 +1,5 @@
 // Package buckets says what a bucket is, which properties it may have, and which
-// buckets there are: a Registry finds them by name and by id, and gives new ones
+// buckets there are. A Registry finds them by name and by id, and gives new ones
 // an id that no deleted bucket had.
 package buckets
 

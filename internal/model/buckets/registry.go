@@ -28,8 +28,8 @@ type Registry[B Bucket] struct {
 	byID    map[uint64]B
 	deleted deletions
 
-	// Hash gives the id of a bucket that is created: metric.BucketID, which tests
-	// replace by one whose values collide.
+	// Hash gives the id of a new bucket. It is metric.BucketID, and tests replace
+	// it by one whose values collide.
 	Hash func(name string, resolution int64, hpts bool, deleted uint64) uint64
 }
 
@@ -218,8 +218,8 @@ func (r *Registry[B]) DeletionsBytes() int64 {
 const deletionCost = 160
 
 // deletions are the buckets that were deleted. The next bucket of a name has an id
-// that follows from the last deletion of that name, so none gets an id whose points
-// may still lie in files or in the log.
+// that follows from the last deletion of that name. So no bucket gets an id whose
+// points may still lie in files or in the log.
 type deletions struct {
 	ids   map[uint64]struct{}
 	last  map[string]Deletion // of each name
