@@ -12,8 +12,8 @@ import (
 const (
 	paceEvery = 10 * time.Second // between two looks at the number of collections
 
-	// calmCycles in that time are so few that the next smaller slack makes no more
-	// than three times as many, which are fewer than busyCycles.
+	// calmCycles in that time are few: the next smaller slack makes no more than
+	// three times as many, and these are fewer than busyCycles.
 	calmCycles = 1
 	busyCycles = 6
 

@@ -220,7 +220,7 @@ func answerOf(r *query.Result, err error) string {
 }
 
 // TestStepsHoldBesideSenders: a dashboard that asks every minute for the last hour finds the steps
-// of before, beside senders who are on time and one who is always a day behind.
+// of before. It does so beside senders who are on time and one who is always a day late.
 func TestStepsHoldBesideSenders(t *testing.T) {
 	p := newPairNode(t)
 	cache := query.NewCache(1 << 20)
