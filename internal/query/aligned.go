@@ -13,9 +13,9 @@ func (r *request) align() {
 	r.length, r.until = asked.End-asked.Start, asked.End
 }
 
-// shown returns a result without the values that begin at the end that was asked for or later,
-// where the range goes on to the end of a step, and without columns that lie before it, where it
-// begins earlier for a field of longer steps: with them there were more than the width. Only
+// shown returns a result without the values at or after the requested end, where the range goes on
+// to the end of a step. It also leaves out columns before the requested start, where the range
+// begins earlier for a field of longer steps: with them there would be more than the width. Only
 // columns have a start of their own in answers. The result that is given may be shared.
 func (r *request) shown(out *Result) *Result {
 	if out == nil || r.until == 0 {

@@ -44,8 +44,9 @@ type EventList struct {
 }
 
 // Each calls fn with the events in the order of their times. With Options.Stream it reads them:
-// more says that it stopped at the limit of a result, which all lists of a result share, and gaps
-// are the ranges of time in which damage took events. Then each list can be read once.
+// more says that it stopped at the limit of a result. All lists of a result share this limit. gaps
+// are the ranges of time in which damage took events. With Options.Stream each list can be read
+// once.
 func (l *EventList) Each(ctx context.Context, fn func(e *Event) error) (more bool,
 	gaps []events.Gap, err error) {
 	if l.stream != nil {

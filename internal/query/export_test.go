@@ -8,7 +8,7 @@ func (e Engine) WithCompatSlots(slots int64) *Engine {
 }
 
 // WithRounds returns a copy of e that works in rounds of the given number of
-// slots, so that tests cross their borders with little data, and that has even
+// slots, so that tests cross their borders with little data. The copy has even
 // one slot read side by side.
 func (e Engine) WithRounds(slots int64) *Engine {
 	e.roundSlots, e.aloneSlots = slots, -1

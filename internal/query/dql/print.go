@@ -15,8 +15,8 @@ const usualName = 128
 // called. As in the original it leaves constant arguments out, and writes operators as the
 // functions that they stand for.
 //
-// Of a name that is longer than most bytes it returns only a beginning, which is longer than
-// most bytes as well, so that the caller sees it. Aliases let a name grow far beyond its
+// Of a name that is longer than most bytes it returns only a beginning. The beginning is longer
+// than most bytes as well, so that the caller sees it. Aliases let a name grow far beyond its
 // query.
 func Name(e Expr, most int) string {
 	p := printer{name: true, most: most, buf: make([]byte, 0, usualName)}

@@ -16,8 +16,8 @@ type rhythm struct {
 	until    int64 // unix ms up to which its last point stands for it; the least number without one
 }
 
-// leastPatience is how old the last point of a series that has ended is at least, in ms: senders
-// that send in batches are late by that much.
+// leastPatience is the least age of the last point of an ended series, in ms: senders that send in
+// batches are late by that much.
 const leastPatience = 60_000
 
 // describe says of a series what its reads found.
@@ -68,7 +68,7 @@ func ratio(n, of int64) float64 {
 }
 
 // promises returns how many points the sender of a read promises for its range. A sender of which
-// too little is known is like that of the others, which send a point per interval, in ms.
+// too little is known is taken for one like the others. These send a point per interval, in ms.
 func (r *rhythm) promises(l *leaf, slots, interval int64) int64 {
 	distance := r.distance
 	if l.of.set < 2 && !l.Events {

@@ -1,5 +1,5 @@
-// Package hold says which value a series has between its own: the last one, as long as the
-// distances between its last values say that the next one may still come (docs/dql.md, "Series that
+// Package hold says which value a series has between its own. It is the last one, as long as the
+// next one may still come by the distances between the last values (docs/dql.md, "Series that
 // count").
 package hold
 

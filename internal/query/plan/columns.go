@@ -34,9 +34,9 @@ func (c *Columns) Count(n int64) int64 {
 var units = [...]int64{120 * chunk.Slots, 10 * chunk.Slots, chunk.Slots}
 
 // align makes columns of slots begin at multiples of their length where that is
-// at least two of a unit, so that they are whole units whose aggregates need no
-// reading of what is below. There are fewer of them by it, by a third at most. A
-// range that begins before 1970 is left as it is: two columns would have to meet there.
+// at least two of a unit. Then they are whole units whose aggregates need no reading of
+// what is below. There are fewer of them by it, by a third at most. A range that begins
+// before 1970 is left as it is: two columns would have to meet there.
 func (c *Columns) align(first, n, width int64) {
 	if first < 0 {
 		return

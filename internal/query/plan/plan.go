@@ -1,6 +1,6 @@
 // Package plan turns the tree of a query into a Plan: data that says what is read and
-// computed, in which rounds, and how much memory that takes. Everything that limits a query
-// is checked here, before a point is read. Package exec runs plans.
+// computed, in which rounds, and with how much memory. Everything that limits a query is
+// checked here, before a point is read. Package exec runs plans.
 package plan
 
 import (

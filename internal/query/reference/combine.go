@@ -58,8 +58,8 @@ func membersOf(in []Series) (list []member, err error) {
 	return list, nil
 }
 
-// part returns the value with which a series takes part in a step, which counts from the begin of
-// the range; own is set if the value is of that step. Behind its end a series has gaps.
+// part returns the value with which a series takes part in a step. Steps count from the start of
+// the range. own is set if the value is of that step. Behind its end a series has gaps.
 func (m member) part(step int) (p joined, own, ok bool) {
 	i := m.ahead + step
 	n := sort.SearchInts(m.at, i)

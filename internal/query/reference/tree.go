@@ -5,10 +5,11 @@ import (
 	"math/big"
 )
 
-// The sum of slots that are read is that of integers, exactly, and of floats, which are
-// added up in one order: 60 slots of a lane, 12 lanes of a chunk, 10 chunks, 12 of
-// these, the span. All of them begin at multiples of their size. The sum of each is
-// that of its children with what rounding took from it, rounded once (Neumaier's sum).
+// The sum of slots is the exact sum of their integers and the sum of their floats.
+// Floats are added up in one order: 60 slots of a lane, 12 lanes of a chunk, 10 chunks,
+// 12 of these, the span. All of them begin at multiples of their size. The sum of each
+// is that of its children with what rounding took from it, rounded once (Neumaier's
+// sum).
 var nodes = []int64{120 * 720, 10 * 720, 720}
 
 // part is what is added up of some slots: of those that are set.

@@ -10,10 +10,10 @@ type Mark [5]uint64
 // Unchanged says what of a bucket is as it was at a mark.
 type Unchanged struct {
 	// Below is a slot. From the slot that was asked for up to it, each series has what a read
-	// that began behind the mark had there: the same word, unset, or unknown, and the same
-	// aggregates of ranges that end there. That holds for series that are not there as well, all
-	// of whose slots are unset. It is math.MaxInt64 where nothing changed, and not above the slot
-	// that was asked for where that one may have.
+	// begun after the mark had there: the same word, unset, or unknown, and the same aggregates of
+	// ranges that end there. This also holds for series that are not there: all of their slots are
+	// unset. It is math.MaxInt64 where nothing changed, and not above the slot that was asked for
+	// where that one may have.
 	//
 	// The end of the lifetime is no change: points that are older than Info.TTL go away at
 	// any time. Another TTL is one.
