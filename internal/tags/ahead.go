@@ -2,8 +2,8 @@ package tags
 
 import "dalmatiner/internal/codec/kernel"
 
-// Fetch asks for the memory in which changes that are about to be applied will be looked up: the
-// series, and the tags that are set. One after the other each look-up would be waited for.
+// Fetch asks for the memory in which changes about to be applied will be looked up: the series, and
+// the tags that are set. One after the other each look-up would be waited for.
 func Fetch(x *Index, list []Change) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()

@@ -77,8 +77,8 @@ func (k *digests) add(x *Index, r *row, times uint64) {
 	}
 }
 
-// digest returns the digest of a row: that of the changes that make it, which are the same in each
-// index.
+// digest returns the digest of a row. It is the digest of the changes that make the row, and these
+// are the same in each index.
 func (k *digests) digest(x *Index, r *row) uint64 {
 	k.times = r.timestamps(k.times[:0])
 	k.buf = appendRow(k.buf[:0], &k.change, r, k.times, indexTexts{x})

@@ -114,9 +114,9 @@ func (x *Index) drop(id, hash uint32) {
 // forgetRows is how many rows Forget looks at before it lets others at the index.
 const forgetRows = 1024
 
-// Forget drops what is remembered of removals with a clock up to upTo: that tags were removed,
-// that they were replaced, and that series left a collection. Older changes that come after that
-// are as new. It takes about a second for a million series, in small parts.
+// Forget drops what is remembered of removals with a clock up to upTo: that tags were removed or
+// replaced, and that series left a collection. Older changes that come after that are as new. It
+// takes about a second for a million series, in small parts.
 func (x *Index) Forget(upTo uint64) {
 	for from := 0; from >= 0; {
 		from = x.forget(from, upTo)

@@ -4,7 +4,7 @@ package tags
 type GivenTags struct{ In *Index }
 
 // Has reports whether a series is in the collection of a change, and something is known of each tag
-// that the change sets: that the series has it, whatever the value, or that it was removed.
+// that the change sets: the series has it, whatever the value, or it was removed.
 func (g GivenTags) Has(c *Change) bool {
 	x := g.In
 	x.mu.RLock()
