@@ -107,8 +107,8 @@ func ParseError(payload []byte) (message string, ok bool) {
 	return string(payload[2:]), true
 }
 
-// Ack is the answer to an acknowledged flush. It says that every point which the connection
-// sent before the flush, and which was not refused, is durable.
+// Ack is the answer to an acknowledged flush. It says that every point of the connection
+// before the flush is durable, except the refused ones.
 type Ack struct {
 	Seq      uint64 // the number that the flush carried
 	Received uint64 // points since the last acknowledged flush, with the refused ones

@@ -40,8 +40,8 @@ type Flushes interface {
 	FlushAck(seq uint64)
 }
 
-// PointByPoint has the methods of Points that take many points at once, for a type that
-// takes none in that way and embeds it.
+// PointByPoint has the methods of Points that take many points at once. A type that
+// takes none in this way embeds it.
 type PointByPoint struct{}
 
 // Batch takes nothing.
