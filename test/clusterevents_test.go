@@ -152,8 +152,8 @@ func (w *eventWriters) end() {
 	}
 }
 
-// check reads everything from a node: each event that was acknowledged, each that is there once,
-// and none that nobody sent.
+// check reads everything from a node. Each acknowledged event must be there, each event at most
+// once, and none that nobody sent.
 func (w *eventWriters) check(n *node) {
 	t := w.c.t
 	t.Helper()

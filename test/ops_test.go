@@ -211,7 +211,8 @@ func TestListsOfANode(t *testing.T) {
 	}
 }
 
-// Who listens beyond the machine is told what that means; who does not, is not.
+// A node that listens beyond its machine warns of what this means. Any other
+// node does not warn.
 func TestExposedListenersWarn(t *testing.T) {
 	t.Parallel()
 	const warning = "anyone who reaches this port"

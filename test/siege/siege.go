@@ -1,6 +1,6 @@
 // Package siege is what a hostile or broken client does to a node's listeners:
-// messages that never end, connections that never speak, answers that are never
-// read. Each attack holds what it opened until it is closed.
+// messages that never end, connections that never speak, answers nobody reads.
+// Each attack holds what it opened until it is closed.
 package siege
 
 import (

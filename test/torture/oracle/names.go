@@ -1,10 +1,9 @@
 package oracle
 
 // JudgeNames compares a listing of the bucket. A series with an acknowledged
-// point that has not expired must be listed; one that was never sent, or has been
-// deleted, must not; one that expired and was seen to be gone must not come back.
-// lost says for which series damage may have taken the name, or its deletion. The caller holds the
-// lane.
+// point that has not expired must be listed. One that was never sent, or has been deleted, must not
+// be listed. One that expired and was seen to be gone must not come back. lost says for which
+// series damage may have taken the name, or its deletion. The caller holds the lane.
 func (b *Bucket) JudgeNames(listed []string, clock Clock, lost func(*Series) bool,
 	found func(Finding)) int64 {
 	there := make(map[string]bool, len(listed))
