@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/store/storetest"
 )
 
 func spanOf(offset int64, length uint64) message {
@@ -157,7 +158,9 @@ func FuzzWrite(f *testing.F) {
 	f.Add(byte(V2), []byte(symbols("", "__name__", "a").Bytes(5, series2(1, 2).
 		Bytes(2, sample(1, now)).Bytes(3, message(nil).Varint(1, 1).Bytes(11, spanOf(0, 1)).
 		Zigzags(12, 1)))))
-	_, server := newServer(f, wal.Off)
+	o := storetest.Options()
+	o.WALSync = wal.Off
+	_, server := newServer(f, o)
 	f.Fuzz(func(t *testing.T, v byte, msg []byte) {
 		w, err := server.Write(t.Context(), "fuzz", netip.AddrPort{}, V1+Version(v&1), msg)
 		if err == nil && uint64(w.Samples) > w.Counts.ReceivedPoints() {

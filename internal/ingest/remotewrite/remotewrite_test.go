@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/disk/wal"
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
@@ -61,15 +60,13 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	st, server := newServer(t, wal.Interval)
+	st, server := newServer(t, storetest.Options())
 	now := time.Now().UnixMilli()
 	return &fixture{t, st, server, now - now%1000}
 }
 
 // newServer returns a server and the store behind it.
-func newServer(tb testing.TB, sync wal.SyncMode) (*store.Store, *Server) {
-	o := storetest.Options()
-	o.WALSync = sync
+func newServer(tb testing.TB, o store.Options) (*store.Store, *Server) {
 	st := storetest.Open(tb, o)
 	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
 		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),

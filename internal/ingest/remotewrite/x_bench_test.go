@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/store"
 )
 
 const (
@@ -87,7 +88,9 @@ func setSamples(msg message, v Version, ms int64, rnd *uint64) {
 func BenchmarkWrite(b *testing.B) {
 	for _, v := range []Version{V1, V2} {
 		b.Run(fmt.Sprint("version", v), func(b *testing.B) {
-			_, server := newServer(b, wal.Off)
+			o := store.DefaultOptions(b.TempDir())
+			o.WALSync = wal.Off // no request waits for a tick
+			_, server := newServer(b, o)
 			msgs, rnd := benchMessages(v), uint64(1)
 			ms := time.Now().UnixMilli() - 3600_000
 			round := func() (took time.Duration) {
