@@ -187,7 +187,7 @@ func key(t testing.TB, i int) []byte {
 // write writes a point of each of some series through a node, and returns what became of them.
 func (n *testNode) write(bucket string, from, series int, slot uint64, value int64) account.Counts {
 	n.t.Helper()
-	info, err := n.c.Points().EnsureBucket(bucket)
+	info, err := n.c.Points().EnsureBucket(bucket, buckets.Form{})
 	if err != nil {
 		n.t.Fatal(err)
 	}

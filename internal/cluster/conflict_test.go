@@ -92,7 +92,7 @@ func TestSendersKeepNoNodeFromJoining(t *testing.T) {
 		join: []string{nodes[0].c.Gossip().Addr()}}
 	late.start()
 	t.Cleanup(late.end)
-	if _, err := late.c.Points().EnsureBucket("new"); err == nil {
+	if _, err := late.c.Points().EnsureBucket("new", buckets.Form{}); err == nil {
 		t.Error("a point creates a bucket at a node that is no member")
 	}
 	if _, err := late.c.Store().CreateBucket(buckets.Info{Name: "new", Resolution: 1000,

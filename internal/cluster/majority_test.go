@@ -47,11 +47,12 @@ func TestBucketsNeedAMajority(t *testing.T) {
 		nodes[0].hasBucket("alone") {
 		t.Errorf("creation by one of three nodes: %v, known: %v", err, nodes[0].hasBucket("alone"))
 	}
-	if _, err := nodes[0].c.Points().EnsureBucket("sent"); !errors.Is(err, buckets.ErrNoMajority) ||
+	_, err := nodes[0].c.Points().EnsureBucket("sent", buckets.Form{})
+	if !errors.Is(err, buckets.ErrNoMajority) ||
 		nodes[0].hasBucket("sent") {
 		t.Errorf("points for a new bucket: %v, known: %v", err, nodes[0].hasBucket("sent"))
 	}
-	if _, err := nodes[0].c.Points().EnsureBucket("b"); err != nil {
+	if _, err := nodes[0].c.Points().EnsureBucket("b", buckets.Form{}); err != nil {
 		t.Errorf("points for a bucket that is there: %v", err)
 	}
 	if err := nodes[0].c.Store().DeleteBucket("b"); !errors.Is(err, buckets.ErrNoMajority) ||

@@ -21,15 +21,10 @@ type points struct{ c *Cluster }
 const localToken = 1 << 63
 
 // EnsureBucket returns a bucket of the cluster: see write.Target.
-func (p points) EnsureBucket(name string) (buckets.Info, error) {
-	return p.EnsureBucketAs(name, buckets.Form{})
-}
-
-// EnsureBucketAs returns the bucket of a name: see write.Target.
-func (p points) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, error) {
+func (p points) EnsureBucket(name string, form buckets.Form) (buckets.Info, error) {
 	c := p.c
 	if isPrivate(name) {
-		return c.o.Store.Intake().EnsureBucketAs(name, form)
+		return c.o.Store.Intake().EnsureBucket(name, form)
 	}
 	info, err := c.o.Store.BucketByName(name)
 	if err == nil {

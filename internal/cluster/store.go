@@ -69,7 +69,7 @@ func (s *Store) SetTTL(name string, points int64) error {
 
 // EnsureBucket returns a bucket, and creates one that is missing where nodes do so.
 func (s *Store) EnsureBucket(name string) (buckets.Info, error) {
-	return points{s.c}.EnsureBucket(name)
+	return points{s.c}.EnsureBucket(name, buckets.Form{})
 }
 
 // reads are those of a bucket: of this node alone, or over all.

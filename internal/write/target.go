@@ -18,13 +18,11 @@ var ErrDiskFull = errors.New("the disk is full")
 
 // Target takes points. Its methods may be called concurrently.
 type Target interface {
-	// EnsureBucket returns the bucket that has a name now. It creates the bucket with
-	// the node's defaults where it is missing and auto-creation is on; else the error
-	// wraps buckets.ErrUnknown, or buckets.ErrInvalid for a name that cannot be, or
-	// ErrDiskFull, or a *memory.Refusal.
-	EnsureBucket(name string) (buckets.Info, error)
-	// EnsureBucketAs is EnsureBucket, but a bucket that it creates has a form.
-	EnsureBucketAs(name string, form buckets.Form) (buckets.Info, error)
+	// EnsureBucket returns the bucket that has a name now. Where it is missing and
+	// auto-creation is on, it is created in a form, with the node's defaults for what the
+	// form leaves open. The error wraps buckets.ErrUnknown, or buckets.ErrInvalid for a
+	// name that cannot be, or ErrDiskFull, or a *memory.Refusal.
+	EnsureBucket(name string, form buckets.Form) (buckets.Info, error)
 	// Open opens a stream of points for a bucket. The error wraps buckets.ErrUnknown
 	// where the bucket was deleted meanwhile.
 	Open(bucket buckets.Info, how Options) (Stream, error)

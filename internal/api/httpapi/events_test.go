@@ -47,7 +47,7 @@ type durableNow struct {
 	waits int
 }
 
-func (d *durableNow) EnsureBucket(name string) (buckets.Info, error) {
+func (d *durableNow) EnsureBucket(name string, _ buckets.Form) (buckets.Info, error) {
 	if name == "forbidden" {
 		return buckets.Info{}, fmt.Errorf("bucket %s: %w", name, buckets.ErrUnknown)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"dalmatiner/internal/api/eventjson"
 	"dalmatiner/internal/ingest/ahead"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/events"
 	"dalmatiner/internal/write"
 )
@@ -35,7 +36,7 @@ func (a *api) postEvents(w http.ResponseWriter, r *http.Request) error {
 		return &statusError{http.StatusServiceUnavailable, reasonBusy,
 			"not ready: the node is starting or stopping"}
 	}
-	if _, err := a.Points.EnsureBucket(bucket); err != nil {
+	if _, err := a.Points.EnsureBucket(bucket, buckets.Form{}); err != nil {
 		return nearBuckets(a.Store, bucket, err)
 	}
 	in := eventjson.Import{Store: a.Events, Bucket: bucket, Unit: unit, Stored: bodyOf(r).done,

@@ -7,6 +7,7 @@ import (
 
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/conns"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/term"
 	"dalmatiner/internal/query/filter"
 	"dalmatiner/internal/store/events"
@@ -53,7 +54,7 @@ func (c *conn) writeEvents(q *wire.Request) error {
 		return err
 	}
 	name := string(q.Bucket)
-	if _, err := c.s.o.Points.EnsureBucket(name); err != nil {
+	if _, err := c.s.o.Points.EnsureBucket(name, buckets.Form{}); err != nil {
 		return err
 	}
 	for part := []events.Event(nil); len(raw) > 0; {

@@ -32,7 +32,7 @@ type committer struct {
 // open enters stream mode.
 func (c *conn) open(q *wire.Request) error {
 	points := c.s.o.Points
-	info, err := points.EnsureBucket(string(q.Bucket))
+	info, err := points.EnsureBucket(string(q.Bucket), buckets.Form{})
 	if errors.Is(err, buckets.ErrUnknown) {
 		err = fmt.Errorf("%w; create it with: ddb admin buckets create %s 1s 1w false%s", err,
 			metric.Quote(string(q.Bucket)), c.s.o.NodeFlag)

@@ -44,13 +44,9 @@ func (t *tee) all() [2]write.Target {
 	return t.nodes
 }
 
-func (t *tee) EnsureBucket(name string) (info buckets.Info, err error) {
-	return t.EnsureBucketAs(name, buckets.Form{})
-}
-
-func (t *tee) EnsureBucketAs(name string, form buckets.Form) (info buckets.Info, err error) {
+func (t *tee) EnsureBucket(name string, form buckets.Form) (info buckets.Info, err error) {
 	for _, n := range t.all() {
-		if info, err = n.EnsureBucketAs(name, form); err != nil {
+		if info, err = n.EnsureBucket(name, form); err != nil {
 			return buckets.Info{}, err
 		}
 	}

@@ -53,7 +53,7 @@ type Events interface {
 
 // Buckets makes the bucket where it is missing: a write.Target.
 type Buckets interface {
-	EnsureBucket(name string) (buckets.Info, error)
+	EnsureBucket(name string, form buckets.Form) (buckets.Info, error)
 }
 
 // Defaults of the options.

@@ -35,7 +35,7 @@ type memoryEvents struct {
 	fail error
 }
 
-func (e *memoryEvents) EnsureBucket(name string) (buckets.Info, error) {
+func (e *memoryEvents) EnsureBucket(name string, _ buckets.Form) (buckets.Info, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return buckets.Info{Name: name}, e.fail

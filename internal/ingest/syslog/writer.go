@@ -8,6 +8,7 @@ import (
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/unacked"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/store/events"
 )
 
@@ -121,7 +122,7 @@ func (w *writer) write() error {
 }
 
 func (w *writer) store() error {
-	if _, err := w.s.o.Buckets.EnsureBucket(w.s.o.Bucket); err != nil {
+	if _, err := w.s.o.Buckets.EnsureBucket(w.s.o.Bucket, buckets.Form{}); err != nil {
 		return err
 	}
 	_, err := w.s.o.Events.Write(w.s.o.Bucket, w.list)

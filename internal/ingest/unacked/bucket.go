@@ -52,7 +52,7 @@ func (b *Bucket) Acknowledge(report func(write.Token, account.Counts)) {
 // bucket's resolution in milliseconds. The bucket is made where it is missing
 // and auto-creation is on. Refused says which errors are the sender's.
 func (b *Bucket) Stream() (write.Stream, int64, error) {
-	info, err := b.points.EnsureBucketAs(b.name, b.form)
+	info, err := b.points.EnsureBucket(b.name, b.form)
 	if err == nil && b.stream != nil && info.ID == b.info.ID {
 		return b.stream, info.Resolution, nil
 	}

@@ -56,12 +56,7 @@ type Intake struct {
 func New(o Options) *Intake { return &Intake{o: o} }
 
 // EnsureBucket returns a bucket by its name: see write.Target.
-func (in *Intake) EnsureBucket(name string) (buckets.Info, error) {
-	return in.o.EnsureBucket(name, buckets.Form{})
-}
-
-// EnsureBucketAs is EnsureBucket, but a bucket that it creates has a form.
-func (in *Intake) EnsureBucketAs(name string, form buckets.Form) (buckets.Info, error) {
+func (in *Intake) EnsureBucket(name string, form buckets.Form) (buckets.Info, error) {
 	return in.o.EnsureBucket(name, form)
 }
 
