@@ -5,6 +5,7 @@ package acked
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -43,6 +44,8 @@ type Writers struct {
 	log      *loglimit.Logger
 	refusals *unacked.Refusals
 	tagger   *labels.Tagger
+	ctx      context.Context // ends waits for the store of tags at Close
+	cancel   context.CancelFunc
 
 	mu     sync.Mutex
 	idle   []*Writer // the one that was used last comes last
@@ -56,6 +59,10 @@ const (
 	writerSize  = batchKeys + batchPoints*int64(unsafe.Sizeof(write.Point{}))
 )
 
+// form is the form of a bucket that a sender creates. A sender that sends once per second or less
+// often loses no point, and each point keeps its time.
+var form = buckets.Form{Resolution: 1000, HPTS: true}
+
 // idleWriters is how many writers wait for the next request. Each keeps its stream open, because
 // the next request most likely has the same series in the same order.
 func idleWriters() int { return 8 * runtime.GOMAXPROCS(0) }
@@ -64,7 +71,8 @@ func idleWriters() int { return 8 * runtime.GOMAXPROCS(0) }
 func New(o Options) *Writers {
 	ws := &Writers{o: o, log: loglimit.New(o.Logger, time.Now)}
 	ws.refusals = unacked.NewRefusals(o.Listener, o.Account, ws.log)
-	ws.tagger = labels.NewTagger(o.Tags, o.Memory, o.Listener)
+	ws.tagger = labels.NewTagger(o.Tags, o.Memory, o.Listener, ws.refusals)
+	ws.ctx, ws.cancel = context.WithCancel(context.Background())
 	o.Memory.Add(memory.Pool{
 		Name:  o.Listener + "-writers",
 		Holds: "points of requests, 92 KiB each, kept for the next ones",
@@ -81,6 +89,7 @@ func (ws *Writers) bytes() int64 {
 
 // Close ends the streams that wait for requests. What was answered is durable already.
 func (ws *Writers) Close() error {
+	ws.cancel()
 	ws.mu.Lock()
 	idle := ws.idle
 	ws.idle, ws.closed = nil, true
@@ -93,21 +102,25 @@ func (ws *Writers) Close() error {
 	return err
 }
 
-// Begin returns a writer for the points of one request into a bucket, which is created in the
-// given form where it is missing and auto-creation is on. End must be called. An error is of
-// the sender's bucket, as unacked.Refused says, or means that nothing can be stored any more.
-func (ws *Writers) Begin(bucket string, form buckets.Form, peer netip.AddrPort) (*Writer, error) {
+// Begin returns a writer for the points of one request into a bucket. The bucket is created, with
+// slots of a second and timestamps, where it is missing and auto-creation is on. End must be
+// called. An error is of the sender's bucket, as unacked.Refused says: then the request is counted
+// as refused. Any other error means that nothing can be stored any more.
+func (ws *Writers) Begin(bucket string, peer netip.AddrPort) (*Writer, error) {
 	w := ws.take(bucket)
 	if w == nil {
-		w = ws.newWriter(bucket, form)
+		w = ws.newWriter(bucket)
 	}
-	w.peer, w.counts = peer, account.Counts{}
+	w.counts = account.Counts{}
 	var err error
-	if w.stream, w.resolution, err = w.bucket.Stream(); err != nil {
+	if w.stream, _, err = w.bucket.Stream(); err != nil {
+		if reason, ok := unacked.Refused(err); ok {
+			ws.Refuse(reason, peer, []byte(err.Error()))
+		}
 		return nil, cmp.Or(w.bucket.Close(), err)
 	}
 	w.info = w.bucket.Info()
-	w.tags.Begin(ws.o.Now())
+	w.tags.Begin(ws.o.Now(), peer)
 	return w, nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/netip"
 	"sync"
 	"time"
 
@@ -26,11 +25,9 @@ type Writer struct {
 	tags   labels.TagBatch
 
 	// Of the request.
-	peer       netip.AddrPort
-	stream     write.Stream
-	info       buckets.Info
-	resolution int64 // ms
-	err        error // nothing can be stored any more
+	stream write.Stream
+	info   buckets.Info
+	err    error // nothing can be stored any more
 
 	mu     sync.Mutex
 	counts account.Counts
@@ -40,17 +37,12 @@ type Writer struct {
 	key    []byte // of the series under way, in keys
 }
 
-func (ws *Writers) newWriter(name string, form buckets.Form) *Writer {
+func (ws *Writers) newWriter(name string) *Writer {
 	w := &Writer{ws: ws, name: name, tags: ws.tagger.NewBatch(),
 		points: make([]write.Point, 0, batchPoints), keys: make([]byte, 0, batchKeys)}
 	w.bucket = unacked.NewBucket(ws.o.Points, name, ws.o.Monitor)
 	w.bucket.Form(form)
 	w.bucket.Acknowledge(w.report)
-	w.tags.Refuse = func(reason string, n int, why error) {
-		for range n {
-			ws.refusals.Count(reason, w.peer, []byte(why.Error()))
-		}
-	}
 	return w
 }
 
@@ -69,7 +61,7 @@ var ErrLongName = errors.New("the name and labels of a series have more than 655
 
 // Series begins a series: the next points are its. The labels and the parts of its name are read
 // during the call only, and list may be sorted. After an error no point may follow.
-func (w *Writer) Series(ctx context.Context, list []labels.Label, name ...[]byte) error {
+func (w *Writer) Series(list []labels.Label, name ...[]byte) error {
 	list, ok := labels.Sort(list)
 	if !ok {
 		return ErrLabels
@@ -88,20 +80,20 @@ func (w *Writer) Series(ctx context.Context, list []labels.Label, name ...[]byte
 	w.key = key
 	if w.tags.Wants(&w.info, key) {
 		c := labels.NewChange(w.info.ID, w.info.Name, key, size, list)
-		w.err = cmp.Or(w.err, w.tags.Add(ctx, c))
+		w.err = cmp.Or(w.err, w.tags.Add(w.ws.ctx, c))
 	}
 	return nil
 }
 
 // Point takes a point of the series, of a time in ms since 1970 that is not negative.
 func (w *Writer) Point(ms int64, word uint64) {
-	w.add(write.Point{Slot: uint64(ms / w.resolution), Word: word,
+	w.add(write.Point{Slot: uint64(ms / w.info.Resolution), Word: word,
 		Time: uint64(ms) * uint64(time.Millisecond)})
 }
 
 // PointAt is Point for a time in ns.
 func (w *Writer) PointAt(ns int64, word uint64) {
-	w.add(write.Point{Slot: uint64(ns / int64(time.Millisecond) / w.resolution), Word: word,
+	w.add(write.Point{Slot: uint64(ns / int64(time.Millisecond) / w.info.Resolution), Word: word,
 		Time: uint64(ns)})
 }
 
@@ -130,7 +122,7 @@ func (w *Writer) append() {
 func (w *Writer) End(ctx context.Context) (account.Counts, error) {
 	w.key = nil
 	w.append()
-	err := cmp.Or(w.err, w.bucket.Commit(), w.tags.Give(ctx))
+	err := cmp.Or(w.err, w.bucket.Commit(), w.tags.Give(w.ws.ctx))
 	if err == nil && w.ws.o.Points.Durable() {
 		err = w.ws.o.Points.WaitDurable(ctx, w.bucket.Token())
 	}
@@ -149,9 +141,6 @@ func (w *Writer) End(ctx context.Context) (account.Counts, error) {
 	}
 	return counts, nil
 }
-
-// IntWord returns the word of an integer, which is exact as far as integers are stored.
-func IntWord(v int64) uint64 { return point.FromInt(v) }
 
 // maxExactInt is up to where a double has every integer.
 const maxExactInt = 1 << 53

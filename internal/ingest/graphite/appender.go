@@ -54,11 +54,9 @@ func newBatch() *batch {
 	return &batch{points: make([]write.Point, 0, batchPoints), names: make([]byte, 0, batchNames)}
 }
 
-func (s *Server) newAppender(peer netip.AddrPort) *appender {
-	a := &appender{s: s, peer: peer, bucket: unacked.NewBucket(s.o.Points, s.o.Bucket, s.o.Monitor),
+func (s *Server) newAppender(peer netip.AddrPort) appender {
+	return appender{s: s, peer: peer, bucket: unacked.NewBucket(s.o.Points, s.o.Bucket, s.o.Monitor),
 		tags: s.tags.NewBatch()}
-	a.tags.Refuse = a.refuseTags
-	return a
 }
 
 // begin prepares for points that have just arrived. Only the failure to store any
@@ -77,7 +75,7 @@ func (a *appender) begin() error {
 	now := arrived.UnixMilli()
 	a.dec.reset(now, resolution)
 	a.last = uint64((now + a.s.o.MaxFuture.Milliseconds()) / resolution)
-	a.tags.Begin(arrived)
+	a.tags.Begin(arrived, a.peer)
 	a.batch = a.s.batches.Get().(*batch)
 	a.s.buffers.Add(batchSize)
 	return nil

@@ -35,7 +35,7 @@ const (
 type conn struct {
 	s    *Server
 	nc   *conns.Conn
-	app  *appender
+	app  appender
 	buf  []byte
 	r, w int // unread bytes are buf[r:w]
 
@@ -202,7 +202,7 @@ func (s *Server) readPackets(nc *net.UDPConn) error {
 	a := s.newAppender(netip.AddrPort{})
 	a.bucket.NeverWait()
 	a.tags.NeverWait = true
-	err := s.packetLoop(nc, a, buf)
+	err := s.packetLoop(nc, &a, buf)
 	if errors.Is(err, net.ErrClosed) {
 		err = nil
 	}

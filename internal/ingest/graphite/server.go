@@ -119,8 +119,8 @@ func New(o Options) *Server {
 	})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.unpicklers = newUnpicklers(o.Memory, runtime.GOMAXPROCS(0))
-	s.tags = labels.NewTagger(o.Tags, o.Memory, "graphite")
 	s.refusals = unacked.NewRefusals("graphite", o.Account, s.log)
+	s.tags = labels.NewTagger(o.Tags, o.Memory, "graphite", s.refusals)
 	s.starters.New = func() any {
 		b := make([]byte, startBuffer)
 		return &b

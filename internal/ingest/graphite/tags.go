@@ -23,10 +23,3 @@ func (a *appender) tag(key []byte, name int) error {
 	}
 	return a.tags.Add(a.s.ctx, c)
 }
-
-// refuseTags counts tags that are not stored.
-func (a *appender) refuseTags(reason string, n int, why error) {
-	for range n {
-		a.s.refusals.Count(reason, a.peer, []byte(why.Error()))
-	}
-}

@@ -16,15 +16,10 @@ import (
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/labels"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/model/buckets"
 )
 
 // Listener is the name under which the account counts what was refused.
 const Listener = "influx"
-
-// form is the form of a bucket that a sender creates. A sender that sends once per second or less
-// often loses no point, and each point keeps its time.
-var form = buckets.Form{Resolution: 1000, HPTS: true}
 
 // Server takes requests. Its methods may be called concurrently.
 type Server struct {
@@ -88,11 +83,11 @@ var errNegative = errors.New("a time before 1970, or beyond 2262")
 // means that nothing can be stored any more.
 func (s *Server) Write(ctx context.Context, bucket string, peer netip.AddrPort, unit time.Duration,
 	body []byte) (Written, error) {
-	to, err := s.writers.Begin(bucket, form, peer)
+	to, err := s.writers.Begin(bucket, peer)
 	if err != nil {
 		return Written{}, err
 	}
-	r := request{ctx: ctx, server: s, to: to, peer: peer, unit: unit, now: s.now().UnixNano()}
+	r := request{server: s, to: to, peer: peer, unit: unit, now: s.now().UnixNano()}
 	for number := 1; len(body) > 0; number++ {
 		var text []byte
 		text, body = next(body)
@@ -111,7 +106,6 @@ func (s *Server) Write(ctx context.Context, bucket string, peer netip.AddrPort, 
 
 // request is the way of one request.
 type request struct {
-	ctx     context.Context
 	server  *Server
 	to      *acked.Writer
 	peer    netip.AddrPort
@@ -162,7 +156,7 @@ func (r *request) store(text []byte) error {
 			continue
 		}
 		r.tags = append(r.tags[:0], l.tags...)
-		if err := r.to.Series(r.ctx, r.tags, l.measurement, f.name); err != nil {
+		if err := r.to.Series(r.tags, l.measurement, f.name); err != nil {
 			return err
 		}
 		r.to.PointAt(ns, f.word)

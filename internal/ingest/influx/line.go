@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 
+	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/labels"
 )
@@ -164,13 +165,13 @@ func value(text []byte) (word uint64, ok bool) {
 	switch n := len(text) - 1; text[n] {
 	case 'i':
 		v, err := strconv.ParseInt(string(text[:n]), 10, 64)
-		return acked.IntWord(v), err == nil
+		return point.FromInt(v), err == nil
 	case 'u':
 		v, err := strconv.ParseUint(string(text[:n]), 10, 64)
 		if v > math.MaxInt64 {
 			return acked.Word(float64(v)), err == nil
 		}
-		return acked.IntWord(int64(v)), err == nil
+		return point.FromInt(int64(v)), err == nil
 	}
 	for _, c := range text { // of what Go takes: no hexadecimal, no underscores, no names
 		if c-'0' > 9 && c != '.' && c != '-' && c != '+' && c != 'e' && c != 'E' {

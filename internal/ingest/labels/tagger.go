@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -27,29 +28,30 @@ const (
 // Tagger gives series their tags: those that it does not know to have them. It is shared by all
 // connections of a listener.
 type Tagger struct {
-	to     write.Tagger // nil gives none
-	known  known
-	paused atomic.Int64 // until then, in ns since 1970
+	to       write.Tagger // nil gives none
+	refusals *unacked.Refusals
+	known    known
+	paused   atomic.Int64 // until then, in ns since 1970
 }
 
-// NewTagger returns a tagger for a listener, whose memory is a pool of the budget. Without a
-// target it gives no tags.
-func NewTagger(to write.Tagger, b *memory.Budget, listener string) *Tagger {
-	t := &Tagger{to: to}
+// NewTagger returns a tagger for a listener, whose memory is a pool of the budget. Tags that are
+// not stored are counted among its refusals. Without a target it gives no tags.
+func NewTagger(to write.Tagger, b *memory.Budget, listener string,
+	refusals *unacked.Refusals) *Tagger {
+	t := &Tagger{to: to, refusals: refusals}
 	b.Add(t.known.pool(listener))
 	return t
 }
 
 // TagBatch is the tags of one sender's series on their way. It is not for concurrent use.
 type TagBatch struct {
-	// Refuse counts tags that are not stored, by a reason of the account.
-	Refuse func(reason string, n int, why error)
 	// NeverWait refuses tags where the sender would be held back.
 	NeverWait bool
 
 	t      *Tagger
-	now    time.Time // of Begin
-	losses uint64    // at Begin
+	now    time.Time      // of Begin
+	peer   netip.AddrPort // of Begin
+	losses uint64         // at Begin
 	ids    []metric.SeriesID
 	list   []tags.Change
 }
@@ -57,9 +59,9 @@ type TagBatch struct {
 // NewBatch returns a batch, for which Begin is called before the first Wants.
 func (t *Tagger) NewBatch() TagBatch { return TagBatch{t: t} }
 
-// Begin prepares for the series of points that have arrived now.
-func (b *TagBatch) Begin(now time.Time) {
-	b.now = now
+// Begin prepares for the series of points that have arrived now from a peer.
+func (b *TagBatch) Begin(now time.Time, peer netip.AddrPort) {
+	b.now, b.peer = now, peer
 	if b.t.to != nil {
 		b.losses = b.t.to.TagLosses()
 	}
@@ -105,7 +107,7 @@ func (b *TagBatch) Give(ctx context.Context) error {
 		if !ok {
 			reason = "limit"
 		}
-		b.Refuse("tags_"+reason, done.Refused, done.Why)
+		b.refuse(reason, done.Refused, done.Why)
 	}
 	if err == nil {
 		return nil
@@ -121,6 +123,13 @@ func (b *TagBatch) Give(ctx context.Context) error {
 		b.t.known.remove(id)
 	}
 	b.t.paused.Store(b.now.Add(tagPause).UnixNano())
-	b.Refuse("tags_"+reason, len(b.list), err)
+	b.refuse(reason, len(b.list), err)
 	return nil
+}
+
+// refuse counts tags that are not stored.
+func (b *TagBatch) refuse(reason string, n int, why error) {
+	for range n {
+		b.t.refusals.Count("tags_"+reason, b.peer, []byte(why.Error()))
+	}
 }

@@ -1,7 +1,6 @@
 package remotewrite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -14,7 +13,6 @@ import (
 
 // decoder is the way of one request.
 type decoder struct {
-	ctx     context.Context
 	server  *Server
 	peer    netip.AddrPort
 	v       Version
@@ -24,8 +22,11 @@ type decoder struct {
 	bad     error // of the first series that is none
 
 	symbols [][]byte // of V2
-	name    []byte   // of the series under way
-	list    []labels.Label
+
+	// Of the series under way.
+	name                []byte
+	list                []labels.Label
+	samples, histograms [][]byte // their messages
 
 	// Of a histogram.
 	h      histogram
@@ -107,46 +108,43 @@ func (d *decoder) refuse(reason string, err error) {
 // series stores a series, whose labels may stand anywhere in it.
 func (d *decoder) series(msg []byte) {
 	d.name, d.list = nil, d.list[:0]
-	samples, histograms := 0, 0
+	d.samples, d.histograms = d.samples[:0], d.histograms[:0]
+	exemplars := 0
 	for rest := msg; len(rest) > 0; {
 		f, behind, _ := next(rest) // it was checked
 		rest = behind
-		switch f.number {
-		case d.n.labels:
+		switch {
+		case f.number == d.n.labels: // those of V2 are packed or not
 			if err := d.label(&f); err != nil {
 				d.refuse("bad_labels", err)
 				return
 			}
-		case d.n.samples:
-			samples++
-		case d.n.histograms:
-			histograms++
+		case f.key() == bytesField(d.n.samples):
+			d.samples = append(d.samples, f.data)
+		case f.key() == bytesField(d.n.histograms):
+			d.histograms = append(d.histograms, f.data)
+		case f.number == d.n.exemplars:
+			exemplars++
 		}
 	}
-	if samples > 0 {
-		if err := d.to.Series(d.ctx, d.list, d.name); err != nil {
+	if len(d.samples) > 0 {
+		if err := d.to.Series(d.list, d.name); err != nil {
 			d.refuse("bad_labels", err)
 			return
 		}
 	}
-	d.values(msg, d.n.samples, d.sample)
-	if histograms > 0 { // their series have other names
-		d.values(msg, d.n.histograms, d.histogram)
+	d.storeAll(d.samples, d.sample)
+	d.storeAll(d.histograms, d.histogram) // their series have other names
+	if exemplars > 0 {
+		d.server.writers.Count("exemplar_not_kept", exemplars)
 	}
 }
 
-// values stores the fields of a series that have a number, and counts those that are not kept.
-func (d *decoder) values(msg []byte, number int, store func(msg []byte) error) {
-	for rest := msg; len(rest) > 0; {
-		f, behind, _ := next(rest)
-		rest = behind
-		switch {
-		case f.key() == bytesField(number):
-			if err := store(f.data); err != nil {
-				d.refuse("bad_value", err)
-			}
-		case f.number == d.n.exemplars && number == d.n.samples:
-			d.server.writers.Count("exemplar_not_kept", 1)
+// storeAll stores samples or histograms. A bad one is refused alone.
+func (d *decoder) storeAll(messages [][]byte, store func(msg []byte) error) {
+	for _, msg := range messages {
+		if err := store(msg); err != nil {
+			d.refuse("bad_value", err)
 		}
 	}
 }
@@ -273,7 +271,7 @@ func (d *decoder) part(suffix string, le []byte, v float64) error {
 	if le != nil {
 		d.parted = append(d.parted, labels.Label{Name: []byte("le"), Value: le})
 	}
-	if err := d.to.Series(d.ctx, d.parted, d.text); err != nil {
+	if err := d.to.Series(d.parted, d.text); err != nil {
 		return err
 	}
 	d.to.Point(d.h.ms, word(v))

@@ -10,7 +10,6 @@ import (
 
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/model/buckets"
 )
 
 // Listener is the name under which the account counts what was refused.
@@ -25,10 +24,6 @@ const (
 	V2
 )
 
-// form is that of a bucket which a sender creates: no scrape is more often than once a second,
-// and each sample keeps its milliseconds.
-var form = buckets.Form{Resolution: 1000, HPTS: true}
-
 // Server takes requests. Its methods may be called concurrently.
 type Server struct{ writers *acked.Writers }
 
@@ -38,7 +33,6 @@ func New(writers *acked.Writers) *Server { return &Server{writers} }
 // Written says what of a request was stored.
 type Written struct {
 	Samples, Histograms int
-	Exemplars           int            // always 0: they are counted, and not kept
 	Counts              account.Counts // of all points, those of histograms included
 }
 
@@ -56,13 +50,13 @@ func (e *BadRequest) Unwrap() error { return e.Err }
 // ctx, or it means that nothing can be stored any more.
 func (s *Server) Write(ctx context.Context, bucket string, peer netip.AddrPort, v Version,
 	msg []byte) (Written, error) {
-	d := decoder{ctx: ctx, server: s, peer: peer, v: v, n: fieldNumbers[v]}
+	d := decoder{server: s, peer: peer, v: v, n: fieldNumbers[v]}
 	if err := d.check(msg); err != nil {
 		s.writers.Refuse("malformed", peer, []byte(err.Error()))
 		return Written{}, &BadRequest{err}
 	}
 	var err error
-	if d.to, err = s.writers.Begin(bucket, form, peer); err != nil {
+	if d.to, err = s.writers.Begin(bucket, peer); err != nil {
 		return Written{}, err
 	}
 	d.store(msg)

@@ -1,6 +1,6 @@
 // Package unacked is shared by the protocols that send no reply: a stream that
 // follows its bucket by name, and refusals counted one by one and logged now and
-// then.
+// then. Package acked builds on it for those that do.
 package unacked
 
 import (
