@@ -56,7 +56,7 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   [2]*acked.Writers // of remote write and the line protocol
+	writers   struct{ remoteWrite, influx *acked.Writers }
 	http      *http.Server
 	ahead     *ahead.Senders // whose clocks are ahead
 	up        atomic.Bool
@@ -211,12 +211,8 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 		Ahead: n.ahead, NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
 	n.listeners.serve(n)
-	for i, listener := range []string{remotewrite.Listener, influx.Listener} {
-		n.writers[i] = acked.New(acked.Options{
-			Listener: listener, Points: n.points, Tags: n.tagger(), Memory: n.store.Memory(),
-			Account: n.store.Account(), Logger: n.logger, Monitor: n.rec, Now: n.store.Now,
-		})
-	}
+	n.writers.remoteWrite = n.newWriters(remotewrite.Listener)
+	n.writers.influx = n.newWriters(influx.Listener)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
 	go func() {
@@ -267,7 +263,8 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		n.logger.Warn("requests under way were cut", "err", err)
 		_ = n.http.Close() // Shutdown's error was logged
 	}
-	return errors.Join(n.writers[0].Close(), n.writers[1].Close(), n.cluster.Close(), n.store.Close())
+	return errors.Join(n.writers.remoteWrite.Close(), n.writers.influx.Close(),
+		n.cluster.Close(), n.store.Close())
 }
 
 // sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
@@ -339,16 +336,18 @@ func (n *node) source() source.Source {
 // senders are those of points over HTTP.
 func (n *node) senders(shared sharedStore) *senders.Options {
 	return &senders.Options{
-		RemoteWrite: remotewrite.New(n.writers[0]), RemoteWriteBucket: n.cfg.RemoteWriteBucket,
-		Influx: influx.New(n.writers[1], n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
-		MaxBody: n.cfg.HTTPMaxWrite,
-		Buckets: func() (names []string) {
-			for _, b := range shared.Buckets() {
-				names = append(names, b.Name)
-			}
-			return names
-		},
+		RemoteWrite: remotewrite.New(n.writers.remoteWrite), RemoteWriteBucket: n.cfg.RemoteWriteBucket,
+		Influx: influx.New(n.writers.influx, n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
+		MaxBody: n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
 	}
+}
+
+// newWriters returns the way of a listener's requests into buckets.
+func (n *node) newWriters(listener string) *acked.Writers {
+	return acked.New(acked.Options{
+		Listener: listener, Points: n.points, Tags: n.tagger(), Memory: n.store.Memory(),
+		Account: n.store.Account(), Logger: n.logger, Monitor: n.rec, Now: n.store.Now,
+	})
 }
 
 func (n *node) engine() *query.Engine {

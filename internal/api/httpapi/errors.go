@@ -31,6 +31,14 @@ type statusError struct {
 
 func (e *statusError) Error() string { return e.text }
 
+// formedError is a statusError whose answer has the form of a protocol; nil is that of all others.
+type formedError struct {
+	*statusError
+	json []byte
+}
+
+func (e *formedError) Unwrap() error { return e.statusError }
+
 func badRequest(format string, args ...any) error {
 	return &statusError{http.StatusBadRequest, "", fmt.Sprintf(format, args...)}
 }
@@ -135,7 +143,11 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	p := newProblem(err, status, reason)
 	text, contentType := []byte(p.Text()+"\n"), typeText
-	if wantsJSON(r) {
+	formed := (*formedError)(nil)
+	switch {
+	case errors.As(err, &formed) && formed.json != nil:
+		text, contentType = append(formed.json, '\n'), typeJSON
+	case wantsJSON(r):
 		text, contentType = p.JSON(), typeJSON
 	}
 	if werr := respond(w, status, contentType, text); werr != nil {

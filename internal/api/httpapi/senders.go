@@ -41,23 +41,9 @@ func (a *api) send(rt senders.Route, w http.ResponseWriter, r *http.Request) err
 	}})
 	if known := (*senders.Error)(nil); errors.As(err, &known) {
 		refused := &statusError{known.Status, bodyReasons[known.Status], known.Text}
-		if known.JSON == nil {
-			return refused
-		}
-		return a.failAs(w, refused, known.JSON)
+		return &formedError{refused, known.JSON}
 	}
 	return err
-}
-
-// failAs answers with an error in the form of a protocol.
-func (a *api) failAs(w http.ResponseWriter, err *statusError, body []byte) error {
-	if err.reason != "" {
-		a.Store.Account().RefuseRequest(err.reason)
-	}
-	if err.status == http.StatusServiceUnavailable {
-		w.Header().Set("Retry-After", retryAfter)
-	}
-	return respond(w, err.status, typeJSON, append(body, '\n'))
 }
 
 // checkBrowser refuses what a page of another origin sends. Browsers say that they ask for a page;

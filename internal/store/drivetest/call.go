@@ -1,10 +1,11 @@
 package drivetest
 
 import (
-	"dalmatiner/internal/codec/point"
-	"dalmatiner/internal/write/intake"
 	"encoding/binary"
 	"math/rand/v2"
+
+	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/write/intake"
 )
 
 // CallSeries is how many series RandCall writes to.

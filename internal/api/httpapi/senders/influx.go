@@ -128,24 +128,21 @@ func influxError2(status int, text string) []byte {
 }
 
 // influxQuery answers what senders ask before they write.
-func (o *Options) influxQuery(w http.ResponseWriter, r *http.Request, in Body) error {
-	q := r.URL.Query().Get("q")
-	if q == "" && r.Method == http.MethodPost {
-		body, err := o.read(in)
-		if err != nil {
-			return err
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		q = r.PostFormValue("q")
+func (o *Options) influxQuery(w http.ResponseWriter, r *http.Request, _ Body) error {
+	if err := r.ParseForm(); errors.As(err, new(*http.MaxBytesError)) {
+		return o.tooLarge(0)
+	} else if err != nil {
+		return &Error{Status: http.StatusBadRequest, Text: err.Error(),
+			JSON: influxError1(http.StatusBadRequest, err.Error())}
 	}
-	words := strings.Fields(strings.ToUpper(strings.Trim(q, "; \n")))
+	words := strings.Fields(strings.ToUpper(strings.Trim(r.Form.Get("q"), "; \n")))
 	switch {
 	case len(words) >= 3 && words[0] == "CREATE" && words[1] == "DATABASE":
 		return influxAnswer(w, []byte(`{"results":[{"statement_id":0}]}`))
 	case len(words) == 2 && words[0] == "SHOW" && words[1] == "DATABASES":
 		values := [][]string{}
-		for _, name := range o.Buckets() {
-			values = append(values, []string{name})
+		for _, b := range o.Buckets() {
+			values = append(values, []string{b.Name})
 		}
 		series := map[string]any{"name": "databases", "columns": []string{"name"}, "values": values}
 		out, err := json.Marshal(map[string]any{"results": []any{

@@ -25,9 +25,9 @@ type Options struct {
 	RemoteWrite       *remotewrite.Server
 	RemoteWriteBucket string // of paths that name none
 	Influx            *influx.Server
-	InfluxBucket      string          // of requests that name none
-	Buckets           func() []string // their names
-	MaxBody           int64           // bytes of a body, compressed and not
+	InfluxBucket      string // of requests that name none
+	Buckets           func() []buckets.Info
+	MaxBody           int64 // bytes of a body, compressed and not
 }
 
 // Route is a path that clients send to, in the language of http.ServeMux.
