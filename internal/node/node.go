@@ -9,11 +9,14 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"dalmatiner/internal/api/admin"
 	"dalmatiner/internal/api/httpapi"
@@ -30,6 +33,7 @@ import (
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/remotewrite"
+	"dalmatiner/internal/ingest/scrape"
 	"dalmatiner/internal/query"
 	"dalmatiner/internal/query/local"
 	"dalmatiner/internal/query/source"
@@ -56,7 +60,10 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   struct{ remoteWrite, influx *acked.Writers }
+	writers   struct{ remoteWrite, influx, scrape *acked.Writers }
+	figures   *prometheus.Registry // of /metrics
+	scraper   *scrape.Scraper      // nil: nothing is scraped
+	hangups   chan os.Signal       // that make the scraper read its file anew
 	http      *http.Server
 	ahead     *ahead.Senders // whose clocks are ahead
 	up        atomic.Bool
@@ -113,6 +120,11 @@ func Run(ctx context.Context, cfg config.Config, logger *slog.Logger,
 	}
 	if n.points = n.store.Intake(); n.cluster != nil {
 		n.points = n.cluster.Points()
+	}
+	n.figures = figures.NewRegistry(n.store)
+	if err := n.startScraper(); err != nil {
+		return errors.Join(err, n.cluster.Close(), n.store.Close(), tcpLn.Close(), httpLn.Close(),
+			n.listeners.close())
 	}
 	st := n.store.Stats()
 	logger.Info("store open", "took", time.Since(start).Round(time.Millisecond), "series", st.Series,
@@ -255,6 +267,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 // it by then.
 func (n *node) shutdown(tcpLn net.Listener) error {
 	_ = tcpLn.Close() // it may have failed already
+	scraperErr := n.stopScraper()
 	n.tcp.Shutdown()
 	n.listeners.shutdown(n.store.Account())
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -263,7 +276,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		n.logger.Warn("requests under way were cut", "err", err)
 		_ = n.http.Close() // Shutdown's error was logged
 	}
-	return errors.Join(n.writers.remoteWrite.Close(), n.writers.influx.Close(),
+	return errors.Join(scraperErr, n.writers.remoteWrite.Close(), n.writers.influx.Close(),
 		n.cluster.Close(), n.store.Close())
 }
 
@@ -300,7 +313,7 @@ func (n *node) sharedTags() httpapi.Tags {
 }
 
 func (n *node) handler(open *httpConns) http.Handler {
-	reg := figures.NewRegistry(n.store)
+	reg := n.figures
 	reg.MustRegister(figures.NewBeside(n.store))
 	registerTCP(reg, n.tcp)
 	n.listeners.register(reg)
@@ -315,6 +328,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 			Cluster: n.cluster.operator(),
 			Ducks:   n.ducks,
 			Ahead:   n.ahead,
+			Scraper: n.scraper,
 		}, Points: n.points, Events: events, EventAccount: n.store.Events().Account(),
 		Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store),
 		Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,

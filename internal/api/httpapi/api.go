@@ -24,6 +24,7 @@ import (
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/ahead"
+	"dalmatiner/internal/ingest/scrape"
 	"dalmatiner/internal/ingest/conns"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/buckets"
@@ -118,6 +119,7 @@ type Neighbours struct {
 	Cluster *clusterroutes.Operator // nil: the node is on its own
 	Ducks   *ducksproxy.Proxy       // nil: no ducks is known
 	Ahead   *ahead.Senders          // whose clocks are ahead; may be nil
+	Scraper *scrape.Scraper         // nil: nothing is scraped
 }
 
 // defaultMaxQueries keeps small machines answering: each query may take a core

@@ -35,6 +35,7 @@ var parameters = map[string][]string{
 	"/tags/names":          {"collection", "metric", "where", "namespace", "prefix", "limit"},
 	"/tags/values":         {"name", "collection", "metric", "where", "prefix", "limit"},
 	"/tags/top":            {"by", "sort", "limit", "collection", "name", "bucket", "prefix", "depth"},
+	"/api/v1/targets":      {"state", "scrapePool"},
 	"/metrics":             {"name[]"},
 	"/admin/account":       {"bucket", "minutes"},
 	"/admin/tags/export":   {"bucket", "metric"},

@@ -104,6 +104,8 @@ type HTTP struct {
 	HTTPMaxWrite       int64         // http.max_write, bytes
 	RemoteWriteBucket  string        // remote_write.bucket
 	InfluxBucket       string        // influx.bucket
+	ScrapeConfig       string        // scrape.config, "": nothing is scraped
+	ScrapeBucket       string        // scrape.bucket
 	HTTPMaxConnections int           // http.max_connections
 	HTTPHosts          string        // http.hosts, host names separated by commas
 	HTTPPprof          string        // http.pprof: PprofOff, PprofLoopback or PprofOn

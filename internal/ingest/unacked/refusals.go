@@ -31,9 +31,11 @@ func NewRefusals(listener string, acc *account.Account, log *loglimit.Logger) *R
 // Count counts one refused input of a peer. input is not kept.
 func (r *Refusals) Count(reason string, peer netip.AddrPort, input []byte) {
 	r.account.RefuseRequest(r.listener + "_" + reason)
-	r.log.Log(slog.LevelWarn, "refused", "input refused", "listener", r.listener, "reason", reason,
-		"peer", netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()).String(),
-		"input", sample(input))
+	args := []any{"listener", r.listener, "reason", reason}
+	if peer.IsValid() { // nobody sends what is scraped
+		args = append(args, "peer", netip.AddrPortFrom(peer.Addr().Unmap(), peer.Port()).String())
+	}
+	r.log.Log(slog.LevelWarn, "refused", "input refused", append(args, "input", sample(input))...)
 }
 
 // Ended notes why a connection is over, where its peer did not just leave: that it was cut off

@@ -33,7 +33,7 @@ type size struct {
 // in the same commit; the test asks for it once it is a fifth too large.
 var reasons = map[string]size{
 	"lines of internal/query/exec":  {4150, "every kind of node beside the engine that runs them"},
-	"lines of internal/api/httpapi": {4450, "every form of an answer beside every route"},
+	"lines of internal/api/httpapi": {4550, "every form of an answer beside every route"},
 	"lines of internal/api/admin": {
 		4100, "every command of the operator, with its client and message"},
 	"lines of internal/tags": {4100, "one index: its changes, its lookups, its lists"},
@@ -45,7 +45,7 @@ var reasons = map[string]size{
 		26, "one for each flag, and what stands for clock and network"},
 	"fields of internal/disk/manifest Edit": {29, "one for each kind of change on disk"},
 
-	"methods of internal/api/httpapi api": {57, "one for each route"},
+	"methods of internal/api/httpapi api": {59, "one for each route"},
 	"methods of internal/cluster Cluster": {
 		59, "what a node of a cluster does for those above it"},
 	"methods of internal/cluster/replication Core": {
