@@ -34,6 +34,14 @@ func (n *node) startScraper() (err error) {
 	return nil
 }
 
+// scrapeBucket is the bucket of what is scraped, empty where nothing is.
+func (n *node) scrapeBucket() string {
+	if n.scraper == nil {
+		return ""
+	}
+	return n.cfg.ScrapeBucket
+}
+
 // stopScraper returns when no scrape is under way, and what was scraped is stored.
 func (n *node) stopScraper() error {
 	if n.scraper == nil {

@@ -85,8 +85,9 @@ func (n *node) report() admin.Status {
 		Version: n.cfg.Version, Node: n.cfg.Node, Ready: n.up.Load() &&
 			(n.cluster == nil || n.cluster.JoinError() == nil), DataDir: absolute(n.cfg.DataDir),
 		UptimeS: time.Since(s.began).Seconds(), TCPAddr: s.tcpAddr, HTTPAddr: s.httpAddr,
-		StatusNeighbours: admin.StatusNeighbours{Cluster: n.cluster.line(), Ducks: n.ducksAddress()},
-		Buckets:          st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
+		StatusNeighbours: admin.StatusNeighbours{Cluster: n.cluster.line(), Ducks: n.ducksAddress(),
+			Scrapes: n.scrapeBucket()},
+		Buckets: st.Buckets, Series: st.Series, PointsIn: s.in, PointsOut: s.out,
 		RSSBytes: residentBytes(), HeapBytes: int64(heap[0].Value.Uint64()),
 		HeadBytes: st.Head.Bytes + st.Head.Warm + st.Head.Sealed + st.Head.Late,
 		StatusMemory: admin.StatusMemory{

@@ -171,7 +171,22 @@ export interface Status {
   disk_full: boolean
   damage: number
   ducks?: string // the address of the ducks whose rooms are shown
+  scrapes?: string // the bucket of what the node scrapes
   cluster?: { ring: string; members: number; up: number } // of a node that is on its own: none
+}
+
+/** A target that the node scrapes, as Prometheus answers it. */
+export interface Target {
+  discoveredLabels: Record<string, string>
+  labels: Record<string, string>
+  scrapePool: string // the job
+  scrapeUrl: string
+  lastError: string
+  lastScrape: string
+  lastScrapeDuration: number // s
+  health: 'up' | 'down' | 'unknown'
+  scrapeInterval: string
+  scrapeTimeout: string
 }
 
 /** The ring as the node sees it. */
@@ -467,6 +482,7 @@ export const api = {
     getWith<TagList>('./tags/names', { collection, ...params }, signal),
   tagValues: (collection: string, name: string, params: { where?: string; prefix?: string; limit: number }, signal?: AbortSignal) =>
     getWith<TagList>('./tags/values', { collection, name, ...params }, signal),
+  targets: async (signal?: AbortSignal) => (await get<{ data: { activeTargets: Target[] } }>('./api/v1/targets?state=active', signal)).data.activeTargets,
   cluster: (signal?: AbortSignal) => get<Cluster>('./admin/cluster/status', signal),
   moves: async (signal?: AbortSignal) => (await get<{ moves: Move[] }>('./admin/cluster/ring', signal)).moves,
   transfers: async (signal?: AbortSignal) => (await get<{ transfers: Transfer[] }>('./admin/cluster/transfers', signal)).transfers,

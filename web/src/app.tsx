@@ -9,11 +9,12 @@ import { useConnection, useLoad, useStored } from './hooks'
 import { NodePage } from './node/page'
 import { QueryPage } from './query/page'
 import { RingPage } from './ring/page'
+import { TargetsPage } from './targets/page'
 import { initial, link, useURL, type Name } from './url'
 
 export type Theme = 'auto' | 'light' | 'dark'
 
-const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['cardinality', 'Cardinality'], ['functions', 'Functions'], ['node', 'Node'], ['ring', 'Ring'], ['ducks', 'Ducks']]
+const pages: [Name, string][] = [['query', 'Query'], ['events', 'Events'], ['buckets', 'Buckets'], ['cardinality', 'Cardinality'], ['functions', 'Functions'], ['node', 'Node'], ['targets', 'Targets'], ['ring', 'Ring'], ['ducks', 'Ducks']]
 const themes: Theme[] = ['auto', 'light', 'dark']
 const themeMark: Record<Theme, string> = { auto: '◐', light: '☀', dark: '☾' }
 
@@ -21,7 +22,8 @@ export function App() {
   const [state, go] = useURL()
   const { up } = useConnection()
   const status = useLoad((signal) => api.status(signal), []).value // what is asked of it changes with a restart only
-  const there = (page: Name) => (page !== 'ring' || status?.cluster !== undefined) && (page !== 'ducks' || status?.ducks !== undefined)
+  const there = (page: Name) =>
+    (page !== 'ring' || status?.cluster !== undefined) && (page !== 'ducks' || status?.ducks !== undefined) && (page !== 'targets' || status?.scrapes !== undefined)
   const [theme, setTheme] = useStored<Theme>('theme', 'auto')
   useEffect(() => {
     document.documentElement.dataset.theme = theme
@@ -69,6 +71,7 @@ export function App() {
         {state.page === 'cardinality' && <CardinalityPage state={state} go={go} />}
         {state.page === 'functions' && <FunctionsPage state={state} go={go} />}
         {state.page === 'node' && <NodePage state={state} theme={theme} />}
+        {state.page === 'targets' && <TargetsPage state={state} go={go} bucket={status?.scrapes ?? ''} />}
         {state.page === 'ring' && <RingPage />}
         {state.page === 'ducks' && <DucksPage state={state} go={go} theme={theme} />}
       </main>

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { byLabel, type AccountRow, type Fn, type Plan, type Segment } from './api'
+import { byLabel, type AccountRow, type Fn, type Plan, type Segment, type Target } from './api'
 import { pointsIn } from './buckets/create'
 import { byMinute, inSegments } from './buckets/figures'
 import { runnable } from './functions/page'
@@ -7,6 +7,7 @@ import { layers } from './node/account'
 import { amount } from './node/page'
 import { indexOfByte } from './query/editor'
 import { branches, summary } from './query/plan'
+import { byJob, upOf, words } from './targets/page'
 
 const row = (bucket: string, minute: number, accepted: number, refused: Record<string, number> = {}): AccountRow =>
   ({ bucket, minute, received: 0, accepted, duplicate: 0, conflicting: 0, late: 0, unset: 0, refused })
@@ -73,4 +74,14 @@ it('finds the figures of a family by their label', () => {
 it('counts files of a pool that holds no bytes', () => {
   const pool = { name: 'segment-files', holds: '', bytes: 12, limit: 1024, unit: 'files' }
   expect([amount(pool, pool.bytes), amount({ ...pool, unit: undefined }, pool.limit)]).toEqual(['12 files', '1 KiB'])
+})
+
+it('finds targets by all that is said of them', () => {
+  const t = (scrapePool: string, health: Target['health'], labels: Record<string, string>): Target =>
+    ({ discoveredLabels: {}, labels, scrapePool, scrapeUrl: 'http://a/metrics', lastError: '', lastScrape: '', lastScrapeDuration: 0, health, scrapeInterval: '1s', scrapeTimeout: '1s' })
+  const list = [t('b', 'up', { room: 'R1' }), t('a', 'down', {}), t('b', 'up', {})]
+  expect(byJob(list).map(([job, of]) => [job, of.length])).toEqual([['b', 2], ['a', 1]])
+  expect(list.filter((one) => words(one).includes('room=r1')).length).toBe(1)
+  expect(list.filter((one) => words(one).includes('down')).length).toBe(1)
+  expect(upOf(t('b', 'up', { job: "it's", room: 'r' }), 'prometheus')).toBe(`SELECT up FROM prometheus WHERE job = 'it\\'s' AND room = r LAST 15m`)
 })

@@ -4,7 +4,7 @@ import { format, initial, parse, type State } from './url'
 it('reads back every state that it writes', () => {
   const states: Partial<State>[] = [
     {}, { query: "SELECT 'é&=%+' BUCKET b\nLAST 1h" }, { query: 'x', view: 'table', live: true, every: true, older: true, utc: true, hide: [0, 12] },
-    { page: 'buckets', bucket: "odd \\xff name", search: 'a b' }, { page: 'node', utc: true }, { page: 'functions', search: 'avg' }, { page: 'ring' }, { page: 'ducks' }, { page: 'ducks', show: 'images' }, { page: 'ducks', device: 'a b' },
+    { page: 'buckets', bucket: "odd \\xff name", search: 'a b' }, { page: 'node', utc: true }, { page: 'functions', search: 'avg' }, { page: 'targets', search: 'down' }, { page: 'ring' }, { page: 'ducks' }, { page: 'ducks', show: 'images' }, { page: 'ducks', device: 'a b' },
     { page: 'events', bucket: 'logs', filter: "a == 'b&c' AND NOT d > 1", range: 'LAST 5m', limit: 1000, live: true, utc: true }, { page: 'events' },
     { page: 'cardinality' }, { page: 'cardinality', bucket: 'a b', by: 'prefixes', sort: 'new', prefix: "'web'.'o\\'d'" }, { page: 'cardinality', by: 'values', name: 'ns:host' },
   ]

@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks'
 import type { By } from './api'
 import { quoted } from './dql/tokens'
 
-export type Name = 'query' | 'events' | 'buckets' | 'cardinality' | 'functions' | 'node' | 'ring' | 'ducks'
+export type Name = 'query' | 'events' | 'buckets' | 'cardinality' | 'functions' | 'node' | 'targets' | 'ring' | 'ducks'
 export type View = 'chart' | 'table' | 'plan'
 
 export interface State {
@@ -40,7 +40,7 @@ export const initial: State = {
 /** How many events the page shows at most. */
 export const mostEvents = 10_000
 
-const pages: Name[] = ['query', 'events', 'buckets', 'cardinality', 'functions', 'node', 'ring', 'ducks']
+const pages: Name[] = ['query', 'events', 'buckets', 'cardinality', 'functions', 'node', 'targets', 'ring', 'ducks']
 const ways: By[] = ['prefixes', 'buckets', 'names', 'values']
 const withBucket: Name[] = ['buckets', 'events', 'cardinality']
 const views: View[] = ['chart', 'table', 'plan']

@@ -64,6 +64,8 @@ type StatusNeighbours struct {
 	Cluster *ClusterLine `json:"cluster,omitempty"` // of a node that is on its own: nil
 	// the address of the ducks whose rooms the page shows
 	Ducks string `json:"ducks,omitempty"`
+	// the bucket of what the node scrapes
+	Scrapes string `json:"scrapes,omitempty"`
 }
 
 // ClusterLine is what the status of a node says of its cluster.
