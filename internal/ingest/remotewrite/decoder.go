@@ -110,7 +110,11 @@ func (d *decoder) series(msg []byte) {
 	d.name, d.list = nil, d.list[:0]
 	d.samples, d.histograms = d.samples[:0], d.histograms[:0]
 	exemplars := 0
-	for rest := msg; len(rest) > 0; {
+	rest := msg
+	if d.v == V1 {
+		rest = d.shortLabels(msg)
+	}
+	for len(rest) > 0 {
 		f, behind, _ := next(rest) // it was checked
 		rest = behind
 		switch {
@@ -147,6 +151,27 @@ func (d *decoder) storeAll(messages [][]byte, store func(msg []byte) error) {
 			d.refuse("bad_value", err)
 		}
 	}
+}
+
+// shortLabels takes labels off the begin of a series of V1, as long as they have the form that
+// all senders give them: name and value in this order, of less than 128 bytes together. Most of
+// the bytes of a message are these.
+func (d *decoder) shortLabels(msg []byte) (rest []byte) {
+	const label, name, value = 1<<3 | typeBytes, 1<<3 | typeBytes, 2<<3 | typeBytes
+	for len(msg) > 2 && msg[0] == label && msg[1] < 0x80 && 2+int(msg[1]) <= len(msg) {
+		end := 2 + int(msg[1])
+		l := msg[2:end]
+		if len(l) < 4 || l[0] != name || 4+int(l[1]) > len(l) {
+			break
+		}
+		n := 2 + int(l[1])
+		if l[n] != value || n+2+int(l[n+1]) != len(l) {
+			break
+		}
+		d.add(labels.Label{Name: l[2:n], Value: l[n+2:]})
+		msg = msg[end:]
+	}
+	return msg
 }
 
 // label takes a label of V1, or the numbers of those of V2.
