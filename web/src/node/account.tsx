@@ -8,6 +8,10 @@ import { link } from '../url'
 const minutes = 60
 
 const kinds = ['accepted', 'duplicate', 'conflicting', 'late', 'unset'] as const
+const meanings: Record<(typeof kinds)[number], string> = {
+  accepted: 'Stored in a slot that was empty', duplicate: 'The slot held the same value', conflicting: 'Stored over a different value: two senders under one name, or a correction',
+  late: 'Stored behind the blocks in memory. Of a backfill all points are late, in whatever order they come', unset: 'An explicit "no value", which never erases',
+}
 const colors: Record<string, string> = { accepted: '#3987e5', duplicate: '#8b6cef', conflicting: '#c99700', late: '#12a375', unset: '#8a94a3' }
 const refusals = ['#e5484d', '#e8710a', '#d6409f', '#b26a3c', '#ad57c9', '#f0668a', '#a33a2a', '#c2562d', '#942b6b', '#7d4a2b']
 
@@ -111,7 +115,7 @@ function Totals({ account }: { account: Account }) {
     <div class="scroll">
       <table>
         <thead>
-          <tr><th>Since the data directory was made</th><th>Received</th>{kinds.map((k) => <th key={k}>{k[0]!.toUpperCase() + k.slice(1)}</th>)}<th>Refused</th></tr>
+          <tr><th>Since the data directory was made</th><th>Received</th>{kinds.map((k) => <th key={k} title={meanings[k]}>{k[0]!.toUpperCase() + k.slice(1)}</th>)}<th>Refused</th></tr>
         </thead>
         <tbody>
           {account.rows.map((r) => {
