@@ -4,6 +4,7 @@
 # make demo-cluster  the same on five nodes, one of which is killed and brought back
 # make test    all tests; of the longest fewer rounds than in check
 # make test-web  the page, in a browser beside a real node; needs Node.js and Chromium, for the page of ducks also what check-ducks needs
+# make test-senders  what Prometheus, telegraf and others send arrives unchanged, part of check; fetches and builds them
 # make check-ducks  the check of ducks (ducks/Makefile), part of check; needs root, tgt, btrfs, xfs and zfs-fuse
 # make check   what must be green before a change lands
 # make simulate  4,000 seeds of the protocol between nodes under faults, 1,000 of these schedules of operators, part of check: SEEDS=5000 of each profile
@@ -22,7 +23,7 @@ GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 LDFLAGS  = -s -w -X dalmatiner/internal/host/config.version=$(VERSION)
 
-.PHONY: build web demo demo-cluster test check-ducks test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
+.PHONY: build web demo demo-cluster test test-senders check-ducks test-web purego check format vet lint modules generated vulnerabilities race fuzz simulate guard torture torture-quick soak bench bench-steps bench-profile bench-compare bench-cluster generate clean
 
 build:
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
@@ -50,6 +51,16 @@ test: purego
 purego:
 	$(GO) test -vet=off -tags purego -timeout 5m ./internal/codec/kernel ./internal/codec/chunk ./internal/write/head
 
+# Programs that others wrote, of these versions, with no more parts than the tests use.
+SENDERS = $(CURDIR)/bin/senders
+PROMETHEUS = github.com/prometheus/prometheus/cmd/prometheus@v0.316.0
+TELEGRAF = github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
+TELEGRAF_PARTS = custom,inputs.cpu,inputs.mem,inputs.net,inputs.disk,inputs.system,inputs.mock,outputs.file,outputs.influxdb,outputs.influxdb_v2,outputs.graphite,serializers.influx
+test-senders: build
+	GOBIN=$(SENDERS) $(GO) install -tags remove_all_sd $(PROMETHEUS)
+	GOBIN=$(SENDERS) $(GO) install -tags '$(TELEGRAF_PARTS)' $(TELEGRAF)
+	DDB_SENDERS=$(SENDERS) DDB_BIN=$(CURDIR)/bin $(GO) test ./test -count 1 -v -run 'TestPrometheusSends|TestTelegrafSends'
+
 # It needs root and programs of the system: without these it is left out elsewhere, in
 # continuous integration that is a failure.
 check-ducks:
@@ -63,7 +74,7 @@ test-web: web
 	cd web && npm run unit && $(if $(CI),DUCKS_NO_SKIP=1) npm run browser
 
 check: SHORT =
-check: format vet lint modules generated vulnerabilities test race fuzz simulate guard torture-quick check-ducks test-web
+check: format vet lint modules generated vulnerabilities test race fuzz simulate guard torture-quick test-senders check-ducks test-web
 
 format:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); \
