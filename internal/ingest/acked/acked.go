@@ -13,15 +13,14 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"dalmatiner/internal/host/loglimit"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/host/monitor"
+	"dalmatiner/internal/ingest/appender"
 	"dalmatiner/internal/ingest/labels"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/account"
-	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/write"
 )
 
@@ -52,17 +51,6 @@ type Writers struct {
 	closed bool
 }
 
-// A batch of points is handed over when it has so many points, or bytes of keys.
-const (
-	batchPoints = 512
-	batchKeys   = 64 << 10
-	writerSize  = batchKeys + batchPoints*int64(unsafe.Sizeof(write.Point{}))
-)
-
-// form is the form of a bucket that a sender creates. A sender that sends once per second or less
-// often loses no point, and each point keeps its time.
-var form = buckets.Form{Resolution: 1000, HPTS: true}
-
 // idleWriters is how many writers wait for the next request. Each keeps its stream open, because
 // the next request most likely has the same series in the same order.
 func idleWriters() int { return 8 * runtime.GOMAXPROCS(0) }
@@ -84,7 +72,7 @@ func New(o Options) *Writers {
 func (ws *Writers) bytes() int64 {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	return int64(len(ws.idle)) * writerSize
+	return int64(len(ws.idle)) * appender.Size
 }
 
 // Close ends the streams that wait for requests. What was answered is durable already.
@@ -96,7 +84,7 @@ func (ws *Writers) Close() error {
 	ws.mu.Unlock()
 	var err error
 	for _, w := range idle {
-		err = cmp.Or(err, w.bucket.Close())
+		err = cmp.Or(err, w.Close())
 	}
 	ws.log.Close()
 	return err
@@ -112,15 +100,12 @@ func (ws *Writers) Begin(bucket string, peer netip.AddrPort) (*Writer, error) {
 		w = ws.newWriter(bucket)
 	}
 	w.counts = account.Counts{}
-	var err error
-	if w.stream, _, err = w.bucket.Stream(); err != nil {
+	if err := w.Appender.Begin(ws.o.Now(), peer); err != nil {
 		if reason, ok := unacked.Refused(err); ok {
 			ws.Refuse(reason, peer, []byte(err.Error()))
 		}
-		return nil, cmp.Or(w.bucket.Close(), err)
+		return nil, cmp.Or(w.Close(), err)
 	}
-	w.info = w.bucket.Info()
-	w.tags.Begin(ws.o.Now(), peer)
 	return w, nil
 }
 
@@ -153,7 +138,7 @@ func (ws *Writers) giveBack(w *Writer) error {
 	if over == nil {
 		return nil
 	}
-	return over.bucket.Close()
+	return over.Close()
 }
 
 // Refuse counts one refused input of a peer under a reason. input is a sample for the log.
