@@ -22,7 +22,8 @@ type listeners struct {
 	packets      *datagram.Sockets // of Graphite; nil when off
 	put          *datagram.Sockets // of the old form; nil when off
 
-	syslog   *syslogListener // nil when off
+	syslog   *syslogListener   // nil when off
+	openTSDB *openTSDBListener // nil when off
 	graphite *graphite.Server
 	udp      *ddbudp.Server // nil when off
 	serving  sync.WaitGroup
@@ -40,6 +41,9 @@ func openListeners(c *config.Config) (*listeners, error) {
 	}
 	if err == nil {
 		d.syslog, err = openSyslog(c)
+	}
+	if err == nil {
+		d.openTSDB, err = openOpenTSDB(c)
 	}
 	if err == nil && c.GraphitePickleAddr != "" {
 		d.pickle, err = listen("graphite.pickle_addr", c.GraphitePickleAddr)
@@ -66,6 +70,9 @@ func (d *listeners) close() error {
 	lines, packets := []net.Listener{d.text, d.pickle}, []*datagram.Sockets{d.packets, d.put}
 	if d.syslog != nil {
 		lines, packets = append(lines, d.syslog.text), append(packets, d.syslog.packets)
+	}
+	if d.openTSDB != nil {
+		lines = append(lines, d.openTSDB.text)
 	}
 	for _, ln := range lines {
 		if ln != nil {
@@ -111,6 +118,7 @@ func (d *listeners) serve(n *node) {
 		n.warnExposed("graphite.pickle_addr", d.pickle.Addr(), "write")
 	}
 	d.syslog.serve(n, start)
+	d.openTSDB.serve(n, start)
 	if d.put != nil {
 		d.udp = ddbudp.New(ddbudp.Options{
 			Points:  n.points,
@@ -141,6 +149,7 @@ func (d *listeners) shutdown(acc *account.Account) {
 	_ = d.close() // a listener may have failed already, which ended the node
 	d.graphite.Shutdown()
 	d.syslog.shutdown()
+	d.openTSDB.shutdown()
 	d.serving.Wait()
 	d.countDrops(acc)
 }
@@ -192,6 +201,7 @@ func (d *listeners) register(reg *prometheus.Registry) {
 			func() float64 { return float64(d.graphite.KernelDrops()) })
 	}
 	d.syslog.register(reg)
+	d.openTSDB.register(reg)
 	if d.udp != nil {
 		st := d.udp.Stats()
 		counter("udp_datagrams_total", "Datagrams of points received, refused ones included.",

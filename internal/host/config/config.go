@@ -32,6 +32,32 @@ type Syslog struct {
 	Zone           *time.Location // syslog.timezone
 }
 
+// OpenTSDB has the keys of OpenTSDB's lines, and of its JSON over HTTP.
+type OpenTSDB struct {
+	Addr           string        // opentsdb.addr, host:port of lines over TCP; empty for off
+	Bucket         string        // opentsdb.bucket
+	MaxConnections int           // opentsdb.max_connections
+	Idle           time.Duration // opentsdb.idle_timeout
+}
+
+// StatsD has the keys of StatsD's listener.
+type StatsD struct {
+	Addr           string        // statsd.addr, host:port of lines over UDP and TCP; empty for off
+	Socket         string        // statsd.socket, path of a unix socket of datagrams; empty for off
+	Bucket         string        // statsd.bucket
+	Interval       time.Duration // statsd.interval
+	Percentiles    []float64     // statsd.percentiles
+	MaxSeries      int           // statsd.max_series
+	MaxConnections int           // statsd.max_connections
+	Idle           time.Duration // statsd.idle_timeout
+}
+
+// Agents has the keys of protocols that agents of metrics speak.
+type Agents struct {
+	OpenTSDB OpenTSDB // opentsdb.*
+	StatsD   StatsD   // statsd.*
+}
+
 // Config is the effective configuration of a node. Field comments name the
 // key; the registry in keys.go holds defaults, limits and help.
 type Config struct {
@@ -56,8 +82,9 @@ type Config struct {
 	GraphiteMaxConnections int    // graphite.max_connections
 	GraphiteMaxLine        int64  // graphite.max_line, bytes
 	Syslog                 Syslog // syslog.*
-	Put                           // udp.*
-	UDPReadBuffer          int64  // udp.read_buffer, bytes, of every UDP socket
+	Agents
+	Put                 // udp.*
+	UDPReadBuffer int64 // udp.read_buffer, bytes, of every UDP socket
 
 	Cluster     Cluster       // cluster.*, n, r, w, ring_size, distributed_cookie*
 	CachePoints int           // cache_points, points of a series in a head block

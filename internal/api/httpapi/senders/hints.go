@@ -4,8 +4,6 @@ import "strings"
 
 // The ways for clients whose protocol is not taken yet.
 const (
-	throughTelegraf = "use the output influxdb of telegraf, to http.addr; docs/senders.md has the " +
-		"lines"
 	throughPrometheus = "use remote write, at /api/v1/write"
 	eventsAsLines     = "send events as lines of JSON to POST /events/<bucket>, or syslog to syslog.addr"
 )
@@ -14,7 +12,6 @@ const (
 var hints = map[string]string{
 	"/v1/metrics":               "OTLP is not taken: " + throughPrometheus,
 	"/v1/logs":                  "OTLP is not taken: " + eventsAsLines,
-	"/api/put":                  "the protocol of OpenTSDB is not taken: " + throughTelegraf,
 	"/loki/api/v1/push":         "Loki's push is not taken: " + eventsAsLines,
 	"/api/v1/import":            "JSON lines of points are not taken: " + throughPrometheus,
 	"/api/v1/import/prometheus": "exposition text is not taken: " + throughPrometheus,

@@ -78,7 +78,7 @@ func (o *Options) unpacked(r *http.Request, in Body) ([]byte, error) {
 	case "gzip":
 	default:
 		return nil, &Error{Status: http.StatusUnsupportedMediaType,
-			Text: "Content-Encoding " + coding + ": send lines as they are, or with gzip"}
+			Text: "Content-Encoding " + coding + ": send the body as it is, or with gzip"}
 	}
 	reader, err := gzip.NewReader(bytes.NewReader(body))
 	if err != nil {

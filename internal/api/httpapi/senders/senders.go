@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/influx"
+	"dalmatiner/internal/ingest/opentsdb"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/buckets"
@@ -26,6 +27,8 @@ type Options struct {
 	RemoteWriteBucket string // of paths that name none
 	Influx            *influx.Server
 	InfluxBucket      string // of requests that name none
+	OpenTSDB          *opentsdb.Server
+	OpenTSDBBucket    string
 	Buckets           func() []buckets.Info
 	MaxBody           int64 // bytes of a body, compressed and not
 }
@@ -66,7 +69,7 @@ func (o *Options) Routes() []Route {
 		}
 		return o.remoteWrite(bucket, w, r, in)
 	}
-	return append(o.influxRoutes(),
+	return append(append(o.influxRoutes(), o.openTSDBRoutes()...),
 		Route{"/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},
