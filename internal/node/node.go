@@ -32,6 +32,7 @@ import (
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/ingest/influx"
+	"dalmatiner/internal/ingest/jsonlines"
 	"dalmatiner/internal/ingest/opentsdb"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/ingest/scrape"
@@ -61,7 +62,7 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   struct{ remoteWrite, influx, openTSDB, scrape *acked.Writers }
+	writers   struct{ remoteWrite, influx, openTSDB, imports, scrape *acked.Writers }
 	figures   *prometheus.Registry // of /metrics
 	scraper   *scrape.Scraper      // nil: nothing is scraped
 	hangups   chan os.Signal       // that make the scraper read its file anew
@@ -226,6 +227,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 	n.listeners.serve(n)
 	n.writers.remoteWrite = n.newWriters(remotewrite.Listener)
 	n.writers.influx = n.newWriters(influx.Listener)
+	n.writers.imports = n.newWriters(jsonlines.Listener)
 	n.writers.openTSDB = n.newWriters(opentsdb.Listener)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
@@ -279,7 +281,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		_ = n.http.Close() // Shutdown's error was logged
 	}
 	return errors.Join(scraperErr, n.writers.remoteWrite.Close(), n.writers.influx.Close(),
-		n.writers.openTSDB.Close(), n.cluster.Close(), n.store.Close())
+		n.writers.openTSDB.Close(), n.writers.imports.Close(), n.cluster.Close(), n.store.Close())
 }
 
 // sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
@@ -355,7 +357,8 @@ func (n *node) senders(shared sharedStore) *senders.Options {
 		RemoteWrite: remotewrite.New(n.writers.remoteWrite), RemoteWriteBucket: n.cfg.RemoteWriteBucket,
 		Influx: influx.New(n.writers.influx, n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
 		OpenTSDB: opentsdb.New(n.writers.openTSDB), OpenTSDBBucket: n.cfg.OpenTSDB.Bucket,
-		MaxBody: n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
+		JSONLines: jsonlines.New(n.writers.imports),
+		MaxBody:   n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
 	}
 }
 

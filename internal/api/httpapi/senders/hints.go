@@ -13,7 +13,6 @@ var hints = map[string]string{
 	"/v1/metrics":               "OTLP is not taken: " + throughPrometheus,
 	"/v1/logs":                  "OTLP is not taken: " + eventsAsLines,
 	"/loki/api/v1/push":         "Loki's push is not taken: " + eventsAsLines,
-	"/api/v1/import":            "JSON lines of points are not taken: " + throughPrometheus,
 	"/api/v1/import/prometheus": "exposition text is not taken: " + throughPrometheus,
 	"/receive":                  throughPrometheus,
 	"/api/v1/query":             "PromQL is not answered: ask in DQL, GET /?q=",

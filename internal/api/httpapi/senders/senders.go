@@ -14,6 +14,7 @@ import (
 
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/influx"
+	"dalmatiner/internal/ingest/jsonlines"
 	"dalmatiner/internal/ingest/opentsdb"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/ingest/unacked"
@@ -29,6 +30,7 @@ type Options struct {
 	InfluxBucket      string // of requests that name none
 	OpenTSDB          *opentsdb.Server
 	OpenTSDBBucket    string
+	JSONLines         *jsonlines.Server
 	Buckets           func() []buckets.Info
 	MaxBody           int64 // bytes of a body, compressed and not
 }
@@ -73,6 +75,9 @@ func (o *Options) Routes() []Route {
 		Route{"/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},
+		Route{"/api/v1/import", "POST", "/api/v1/import", o.importLines},
+		Route{"/prometheus/api/v1/import", "POST", "/api/v1/import", o.importLines},
+		Route{"/prometheus/{bucket}/api/v1/import", "POST", "/api/v1/import", o.importNamedLines},
 	)
 }
 
@@ -122,6 +127,7 @@ func stored(err error) error {
 		refusal *acked.Refusal
 		bad     *remotewrite.BadRequest
 		partial *influx.PartialError
+		lines   *jsonlines.PartialError
 	)
 	switch {
 	case err == nil:
@@ -129,6 +135,7 @@ func stored(err error) error {
 	case errors.As(err, &refusal) && refusal.Retry():
 		return &Error{Status: http.StatusServiceUnavailable, Text: err.Error()}
 	case refusal != nil, errors.As(err, &bad), errors.As(err, &partial),
+		errors.As(err, &lines),
 		errors.Is(err, buckets.ErrInvalid):
 		return &Error{Status: http.StatusBadRequest, Text: err.Error()}
 	case errors.Is(err, buckets.ErrUnknown):
