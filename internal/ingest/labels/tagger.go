@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,8 @@ type TagBatch struct {
 	now    time.Time      // of Begin
 	peer   netip.AddrPort // of Begin
 	losses uint64         // at Begin
-	ids    []metric.SeriesID
+	ids    []metric.SeriesID // of list
+	next   uint32            // the known series that is expected next
 	list   []tags.Change
 }
 
@@ -73,10 +75,9 @@ func (b *TagBatch) Wants(bucket *buckets.Info, key []byte) bool {
 		return false
 	}
 	id := metric.Series(bucket.ID, key)
-	if b.t.known.has(id, b.losses) {
+	if b.t.known.has(id, b.losses, &b.next) || slices.Contains(b.ids, id) {
 		return false
 	}
-	b.t.known.add(id, b.losses)
 	b.ids = append(b.ids, id)
 	return true
 }
@@ -110,6 +111,7 @@ func (b *TagBatch) Give(ctx context.Context) error {
 		b.refuse(reason, done.Refused, done.Why)
 	}
 	if err == nil {
+		b.t.known.add(b.ids, b.losses)
 		return nil
 	}
 	reason, ok := unacked.Refused(err)
@@ -118,9 +120,6 @@ func (b *TagBatch) Give(ctx context.Context) error {
 	}
 	if !ok {
 		return fmt.Errorf("storing tags: %w", err)
-	}
-	for _, id := range b.ids {
-		b.t.known.remove(id)
 	}
 	b.t.paused.Store(b.now.Add(tagPause).UnixNano())
 	b.refuse(reason, len(b.list), err)
