@@ -24,6 +24,7 @@ type listeners struct {
 
 	syslog   *syslogListener   // nil when off
 	openTSDB *openTSDBListener // nil when off
+	statsD   *statsDListener   // nil when off
 	graphite *graphite.Server
 	udp      *ddbudp.Server // nil when off
 	serving  sync.WaitGroup
@@ -44,6 +45,9 @@ func openListeners(c *config.Config) (*listeners, error) {
 	}
 	if err == nil {
 		d.openTSDB, err = openOpenTSDB(c)
+	}
+	if err == nil {
+		d.statsD, err = openStatsD(c)
 	}
 	if err == nil && c.GraphitePickleAddr != "" {
 		d.pickle, err = listen("graphite.pickle_addr", c.GraphitePickleAddr)
@@ -66,7 +70,7 @@ const portTries = 20
 
 // close closes the sockets.
 func (d *listeners) close() error {
-	var errs []error
+	errs := []error{d.statsD.close()}
 	lines, packets := []net.Listener{d.text, d.pickle}, []*datagram.Sockets{d.packets, d.put}
 	if d.syslog != nil {
 		lines, packets = append(lines, d.syslog.text), append(packets, d.syslog.packets)
@@ -119,6 +123,7 @@ func (d *listeners) serve(n *node) {
 	}
 	d.syslog.serve(n, start)
 	d.openTSDB.serve(n, start)
+	d.statsD.serve(n, start)
 	if d.put != nil {
 		d.udp = ddbudp.New(ddbudp.Options{
 			Points:  n.points,
@@ -146,10 +151,12 @@ func (n *node) reportBuffer(s *datagram.Sockets) {
 // shutdown closes the listeners and waits until what they received is in the
 // store.
 func (d *listeners) shutdown(acc *account.Account) {
+	d.statsD.drain()
 	_ = d.close() // a listener may have failed already, which ended the node
 	d.graphite.Shutdown()
 	d.syslog.shutdown()
 	d.openTSDB.shutdown()
+	d.statsD.shutdown()
 	d.serving.Wait()
 	d.countDrops(acc)
 }
@@ -163,6 +170,9 @@ func (d *listeners) countDrops(acc *account.Account) {
 		"udp_kernel_drop": d.put}
 	if d.syslog != nil {
 		sockets["syslog_udp_kernel_drop"] = d.syslog.packets
+	}
+	if d.statsD != nil {
+		sockets["statsd_udp_kernel_drop"] = d.statsD.packets
 	}
 	for reason, s := range sockets {
 		if s == nil {
@@ -202,6 +212,7 @@ func (d *listeners) register(reg *prometheus.Registry) {
 	}
 	d.syslog.register(reg)
 	d.openTSDB.register(reg)
+	d.statsD.register(reg)
 	if d.udp != nil {
 		st := d.udp.Stats()
 		counter("udp_datagrams_total", "Datagrams of points received, refused ones included.",
