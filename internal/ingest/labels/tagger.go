@@ -50,9 +50,9 @@ type TagBatch struct {
 	NeverWait bool
 
 	t      *Tagger
-	now    time.Time      // of Begin
-	peer   netip.AddrPort // of Begin
-	losses uint64         // at Begin
+	now    time.Time         // of Begin
+	peer   netip.AddrPort    // of Begin
+	losses uint64            // at Begin
 	ids    []metric.SeriesID // of list
 	next   uint32            // the known series that is expected next
 	list   []tags.Change

@@ -8,7 +8,9 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/histogram"
 	"dalmatiner/internal/ingest/labels"
+	"dalmatiner/internal/ingest/protobuf"
 )
 
 // decoder is the way of one request.
@@ -29,7 +31,7 @@ type decoder struct {
 	samples, histograms [][]byte // their messages
 
 	// Of a histogram.
-	h      histogram
+	h      native
 	text   []byte // name of one of its series
 	parted []labels.Label
 	bound  []byte // le
@@ -59,15 +61,15 @@ var (
 // symbols.
 func (d *decoder) check(msg []byte) error {
 	for len(msg) > 0 {
-		f, rest, err := next(msg)
+		f, rest, err := protobuf.Next(msg)
 		switch {
 		case err != nil:
 			return err
-		case d.v == V2 && f.number == symbolsField && f.wire == typeBytes:
-			d.symbols = append(d.symbols, f.data)
-		case f.number == d.n.series && f.wire == typeBytes:
-			for part := f.data; len(part) > 0; {
-				if _, part, err = next(part); err != nil {
+		case d.v == V2 && f.Number == symbolsField && f.Wire == protobuf.Bytes:
+			d.symbols = append(d.symbols, f.Data)
+		case f.Number == d.n.series && f.Wire == protobuf.Bytes:
+			for part := f.Data; len(part) > 0; {
+				if _, part, err = protobuf.Next(part); err != nil {
 					return err
 				}
 			}
@@ -83,14 +85,14 @@ func (d *decoder) check(msg []byte) error {
 // store stores the series of a message that was checked.
 func (d *decoder) store(msg []byte) {
 	for len(msg) > 0 {
-		f, rest, err := next(msg)
+		f, rest, err := protobuf.Next(msg)
 		if err != nil {
 			return // it was checked
 		}
 		switch {
-		case f.number == d.n.series && f.wire == typeBytes:
-			d.series(f.data)
-		case f.number == d.n.metadata:
+		case f.Number == d.n.series && f.Wire == protobuf.Bytes:
+			d.series(f.Data)
+		case f.Number == d.n.metadata:
 			d.server.writers.Count("metadata_not_kept", 1)
 		}
 		msg = rest
@@ -115,19 +117,19 @@ func (d *decoder) series(msg []byte) {
 		rest = d.shortLabels(msg)
 	}
 	for len(rest) > 0 {
-		f, behind, _ := next(rest) // it was checked
+		f, behind, _ := protobuf.Next(rest) // it was checked
 		rest = behind
 		switch {
-		case f.number == d.n.labels: // those of V2 are packed or not
+		case f.Number == d.n.labels: // those of V2 are packed or not
 			if err := d.label(&f); err != nil {
 				d.refuse("bad_labels", err)
 				return
 			}
-		case f.key() == bytesField(d.n.samples):
-			d.samples = append(d.samples, f.data)
-		case f.key() == bytesField(d.n.histograms):
-			d.histograms = append(d.histograms, f.data)
-		case f.number == d.n.exemplars:
+		case f.Key() == protobuf.BytesKey(d.n.samples):
+			d.samples = append(d.samples, f.Data)
+		case f.Key() == protobuf.BytesKey(d.n.histograms):
+			d.histograms = append(d.histograms, f.Data)
+		case f.Number == d.n.exemplars:
 			exemplars++
 		}
 	}
@@ -157,7 +159,11 @@ func (d *decoder) storeAll(messages [][]byte, store func(msg []byte) error) {
 // all senders give them: name and value in this order, of less than 128 bytes together. Most of
 // the bytes of a message are these.
 func (d *decoder) shortLabels(msg []byte) (rest []byte) {
-	const label, name, value = 1<<3 | typeBytes, 1<<3 | typeBytes, 2<<3 | typeBytes
+	const (
+		label = 1<<3 | protobuf.Bytes
+		name  = 1<<3 | protobuf.Bytes
+		value = 2<<3 | protobuf.Bytes
+	)
 	for len(msg) > 2 && msg[0] == label && msg[1] < 0x80 && 2+int(msg[1]) <= len(msg) {
 		end := 2 + int(msg[1])
 		l := msg[2:end]
@@ -175,19 +181,19 @@ func (d *decoder) shortLabels(msg []byte) (rest []byte) {
 }
 
 // label takes a label of V1, or the numbers of those of V2.
-func (d *decoder) label(f *field) error {
+func (d *decoder) label(f *protobuf.Field) error {
 	var l labels.Label
 	if d.v == V1 {
-		for part := f.data; len(part) > 0; {
-			f, rest, err := next(part)
+		for part := f.Data; len(part) > 0; {
+			f, rest, err := protobuf.Next(part)
 			if err != nil {
 				return err
 			}
-			switch f.key() {
-			case bytesField(1):
-				l.Name = f.data
-			case bytesField(2):
-				l.Value = f.data
+			switch f.Key() {
+			case protobuf.BytesKey(1):
+				l.Name = f.Data
+			case protobuf.BytesKey(2):
+				l.Value = f.Data
 			}
 			part = rest
 		}
@@ -195,7 +201,7 @@ func (d *decoder) label(f *field) error {
 		return nil
 	}
 	odd, bad := false, false
-	err := packed(f, func(ref uint64) {
+	err := protobuf.Packed(f, func(ref uint64) {
 		if ref >= uint64(len(d.symbols)) {
 			bad = true
 			return
@@ -224,15 +230,15 @@ func (d *decoder) add(l labels.Label) {
 func (d *decoder) sample(msg []byte) error {
 	v, ms := 0.0, int64(0)
 	for len(msg) > 0 {
-		f, rest, err := next(msg)
+		f, rest, err := protobuf.Next(msg)
 		if err != nil {
 			return err
 		}
-		switch f.key() {
-		case floatField(1):
-			v = f.float()
-		case varintField(2):
-			ms = int64(f.value)
+		switch f.Key() {
+		case protobuf.Fixed64Key(1):
+			v = f.Float()
+		case protobuf.VarintKey(2):
+			ms = int64(f.Value)
 		}
 		msg = rest
 	}
@@ -280,8 +286,8 @@ func (d *decoder) histogram(msg []byte) error {
 		return err
 	}
 	for _, b := range list {
-		d.bound = appendBound(d.bound[:0], b.le)
-		if err := d.part("_bucket", d.bound, b.count); err != nil {
+		d.bound = histogram.AppendBound(d.bound[:0], b.LE)
+		if err := d.part("_bucket", d.bound, b.Count); err != nil {
 			return err
 		}
 	}

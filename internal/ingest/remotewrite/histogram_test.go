@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/ingest/protobuf"
 	"dalmatiner/internal/store/storetest"
 )
 
@@ -65,7 +66,7 @@ func TestHistogramsThatAreNone(t *testing.T) {
 		errBuckets: message(nil).Zigzag(4, 3).Bytes(11, spanOf(0, 2)).Zigzags(12, 1),
 		errNegative: message(nil).
 			Varint(15, 1<<63),
-		errProto: message(nil).Bytes(11, []byte{0x10}),
+		protobuf.ErrMalformed: message(nil).Bytes(11, []byte{0x10}),
 	} {
 		_, err := f.write(V1, message(nil).Bytes(1, series1("__name__", "h").Bytes(4, h)))
 		if !errors.Is(err, want) {
@@ -92,7 +93,7 @@ func TestClassicForm(t *testing.T) {
 		// which is a bound of every schema
 		values := rapid.SliceOfN(size, 0, 50).Draw(t, "values")
 		base := math.Pow(2, math.Pow(2, -float64(schema)))
-		h := histogram{schema: int32(schema), zeroThreshold: threshold, count: float64(len(values))}
+		h := native{schema: int32(schema), zeroThreshold: threshold, count: float64(len(values))}
 		positive, negative := map[int]int{}, map[int]int{}
 		for _, v := range values {
 			index := int(math.Ceil(math.Log(math.Abs(v)) / math.Log(base)))
@@ -114,16 +115,16 @@ func TestClassicForm(t *testing.T) {
 			want := 0
 			near := false
 			for _, v := range values {
-				if v <= b.le {
+				if v <= b.LE {
 					want++
 				}
-				near = near || math.Abs(v-b.le) <= 1e-9*math.Abs(v)+1e-300
+				near = near || math.Abs(v-b.LE) <= 1e-9*math.Abs(v)+1e-300
 			}
-			if float64(want) != b.count && !near {
-				t.Fatalf("%d values are at most %g, not %g: %v", want, b.le, b.count, list)
+			if float64(want) != b.Count && !near {
+				t.Fatalf("%d values are at most %g, not %g: %v", want, b.LE, b.Count, list)
 			}
-			if i > 0 && b.le <= list[i-1].le {
-				t.Fatalf("%g comes behind %g", b.le, list[i-1].le)
+			if i > 0 && b.LE <= list[i-1].LE {
+				t.Fatalf("%g comes behind %g", b.LE, list[i-1].LE)
 			}
 		}
 	})

@@ -1,6 +1,6 @@
 // Package remotewrite takes what Prometheus and its relatives send: remote write 1.0 and 2.0
-// (prometheus.io/docs/specs/prw). It reads the messages of these two protocols where they lie,
-// and nothing else of protocol buffers. DESIGN.md says what of a message is kept.
+// (prometheus.io/docs/specs/prw). It reads their messages where they lie.
+// DESIGN.md says what of a message is kept.
 package remotewrite
 
 import (

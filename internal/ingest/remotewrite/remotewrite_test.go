@@ -13,6 +13,7 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/protobuf"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
@@ -262,7 +263,7 @@ func TestCutMessages(t *testing.T) {
 	f := newFixture(t)
 	whole := message(nil).Bytes(1, series1("__name__", "a").Bytes(2, sample(1, f.now)))
 	for n := 1; n < len(whole); n++ {
-		if _, err := f.write(V1, whole[:n]); !errors.Is(err, errProto) {
+		if _, err := f.write(V1, whole[:n]); !errors.Is(err, protobuf.ErrMalformed) {
 			t.Errorf("%d of %d bytes: %v", n, len(whole), err)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/s2"
 
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/ingest/protobuf"
 	"dalmatiner/internal/store"
 )
 
@@ -68,15 +69,15 @@ func benchMessages(v Version) (list []message) {
 // setSamples writes a time, and other values, into the samples of a message.
 func setSamples(msg message, v Version, ms int64, rnd *uint64) {
 	n := fieldNumbers[v]
-	_ = fields(msg, func(f *field) error {
-		if f.number != n.series || f.wire != typeBytes {
+	_ = protobuf.Each(msg, func(f *protobuf.Field) error {
+		if f.Number != n.series || f.Wire != protobuf.Bytes {
 			return nil
 		}
-		return fields(f.data, func(f *field) error {
-			if f.number == n.samples {
+		return protobuf.Each(f.Data, func(f *protobuf.Field) error {
+			if f.Number == n.samples {
 				*rnd = *rnd*6364136223846793005 + 1442695040888963407
-				binary.LittleEndian.PutUint64(f.data[1:], math.Float64bits(float64(*rnd>>33%1000)))
-				binary.PutUvarint(f.data[10:], uint64(ms))
+				binary.LittleEndian.PutUint64(f.Data[1:], math.Float64bits(float64(*rnd>>33%1000)))
+				binary.PutUvarint(f.Data[10:], uint64(ms))
 			}
 			return nil
 		})
