@@ -8,11 +8,15 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"dalmatiner/client"
 	"dalmatiner/internal/api/admin"
@@ -165,6 +169,49 @@ func checkScrapes(t *testing.T, n *node, begin, first, last int64) {
 	}
 	if ended := read("ended", ours...); len(ended) > 0 && ended[len(ended)-1] != point.Stale {
 		t.Errorf("ended has %x", ended)
+	}
+}
+
+// TestScrapeNativeHistograms: they are stored as classic ones.
+func TestScrapeNativeHistograms(t *testing.T) {
+	t.Parallel()
+	h := prometheus.NewHistogram(prometheus.HistogramOpts{Name: "native", Help: "-",
+		NativeHistogramBucketFactor: 2, NativeHistogramZeroThreshold: 0.5})
+	for _, v := range []float64{0, 1, 3, 3.5, 100} {
+		h.Observe(v)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(h)
+	target := httptest.NewServer(promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	t.Cleanup(target.Close)
+	file := filepath.Join(t.TempDir(), "prometheus.yml")
+	text := fmt.Sprintf(`
+scrape_configs:
+- job_name: j
+  scrape_interval: 1s
+  scrape_native_histograms: true
+  static_configs: [{targets: [%q]}]
+  relabel_configs: [{target_label: instance, replacement: one}]
+`, target.Listener.Addr())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin := past(0)
+	n := startNode(t, t.TempDir(), "--set", "scrape.config="+file, "--set", "self_monitor=off")
+	eventually(t, "a scrape is stored", func() bool { return n.account("prometheus").Accepted > 10 })
+	for name, want := range map[string]float64{"native_count": 5, "native_sum": 107.5,
+		"native_bucket/0.5": 1, "native_bucket/1": 2, "native_bucket/2": 2, "native_bucket/4": 4,
+		"native_bucket/128": 5, "native_bucket/+Inf": 5} {
+		name, le, _ := strings.Cut(name, "/")
+		parts := []string{name, "instance=one", "job=j"}
+		if le != "" {
+			parts = append(parts, "le="+le)
+		}
+		words := get(t, n.dial(), "prometheus", key(t, parts...), begin, int(past(0)-begin)+1)
+		word := slices.Max(words)
+		if word != client.Float(want) && word != client.Int(int64(want)) {
+			t.Errorf("%q has %v, want %v", parts, client.Value(word), want)
+		}
 	}
 }
 

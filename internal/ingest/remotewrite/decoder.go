@@ -3,10 +3,8 @@ package remotewrite
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/netip"
 
-	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/histogram"
 	"dalmatiner/internal/ingest/labels"
@@ -30,11 +28,8 @@ type decoder struct {
 	list                []labels.Label
 	samples, histograms [][]byte // their messages
 
-	// Of a histogram.
-	h      native
-	text   []byte // name of one of its series
-	parted []labels.Label
-	bound  []byte // le
+	h       native
+	classic histogram.Series
 }
 
 // numbers are those of fields.
@@ -245,20 +240,9 @@ func (d *decoder) sample(msg []byte) error {
 	if ms < 0 {
 		return errNegative
 	}
-	d.to.Point(ms, word(v))
+	d.to.Point(ms, acked.Word(v))
 	d.written.Samples++
 	return nil
-}
-
-// staleNaN is the double that Prometheus sends for a stale marker.
-const staleNaN = 0x7ff0000000000002
-
-// word returns the word of a value.
-func word(v float64) uint64 {
-	if math.Float64bits(v) == staleNaN {
-		return point.Stale
-	}
-	return acked.Word(v)
 }
 
 // histogram stores a native histogram as the series of a classic one: name_bucket with the label
@@ -271,40 +255,20 @@ func (d *decoder) histogram(msg []byte) error {
 	if h.ms < 0 {
 		return errNegative
 	}
-	stale := math.Float64bits(h.sum) == staleNaN
-	if stale {
-		h.count, h.zeroCount, h.positive, h.negative = h.sum, 0, side{}, side{}
+	if acked.IsStale(h.Sum) {
+		h.Count, h.ZeroCount = h.Sum, 0
+		h.Positive, h.Negative = histogram.Side{}, histogram.Side{}
 	}
-	list, err := h.classic()
+	list, err := h.Classic()
 	if err != nil {
 		return err
 	}
-	if err := d.part("_count", nil, h.count); err != nil {
+	whole := histogram.Labelled{Name: d.name, Labels: d.list, Count: h.Count, Sum: h.Sum,
+		Boundaries: list}
+	err = d.classic.Store(d.to.Appender, &whole, func(word uint64) { d.to.Point(h.ms, word) })
+	if err != nil {
 		return err
-	}
-	if err := d.part("_sum", nil, h.sum); err != nil {
-		return err
-	}
-	for _, b := range list {
-		d.bound = histogram.AppendBound(d.bound[:0], b.LE)
-		if err := d.part("_bucket", d.bound, b.Count); err != nil {
-			return err
-		}
 	}
 	d.written.Histograms++
-	return nil
-}
-
-// part stores one number of a histogram, of the bucket up to le or of all.
-func (d *decoder) part(suffix string, le []byte, v float64) error {
-	d.text = append(append(d.text[:0], d.name...), suffix...)
-	d.parted = append(d.parted[:0], d.list...)
-	if le != nil {
-		d.parted = append(d.parted, labels.Label{Name: []byte("le"), Value: le})
-	}
-	if err := d.to.Series(d.parted, d.text); err != nil {
-		return err
-	}
-	d.to.Point(d.h.ms, word(v))
 	return nil
 }

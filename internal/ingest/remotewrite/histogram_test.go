@@ -7,9 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/ingest/histogram"
 	"dalmatiner/internal/ingest/protobuf"
 	"dalmatiner/internal/store/storetest"
 )
@@ -26,7 +25,7 @@ func TestHistograms(t *testing.T) {
 			Bytes(11, spanOf(0, 2)).Bytes(11, spanOf(1, 1)).Zigzags(12, 1, 1, -1).Varint(15, uint64(ms))
 	}
 	floats := func(ms int64) message {
-		return message(nil).Float(2, 1.5).Float(3, 7).Zigzag(4, customSchema).
+		return message(nil).Float(2, 1.5).Float(3, 7).Zigzag(4, histogram.CustomSchema).
 			Bytes(11, spanOf(0, 2)).Floats(13, 1, 0.5).Varint(15, uint64(ms)).Float(16, 2.5)
 	}
 	f := newFixture(t)
@@ -62,8 +61,8 @@ func TestHistograms(t *testing.T) {
 func TestHistogramsThatAreNone(t *testing.T) {
 	f := newFixture(t)
 	for want, h := range map[error]message{
-		errSchema:  message(nil).Zigzag(4, 9).Bytes(11, spanOf(0, 1)).Zigzags(12, 1),
-		errBuckets: message(nil).Zigzag(4, 3).Bytes(11, spanOf(0, 2)).Zigzags(12, 1),
+		histogram.ErrSchema:  message(nil).Zigzag(4, 9).Bytes(11, spanOf(0, 1)).Zigzags(12, 1),
+		histogram.ErrBuckets: message(nil).Zigzag(4, 3).Bytes(11, spanOf(0, 2)).Zigzags(12, 1),
 		errNegative: message(nil).
 			Varint(15, 1<<63),
 		protobuf.ErrMalformed: message(nil).Bytes(11, []byte{0x10}),
@@ -75,80 +74,9 @@ func TestHistogramsThatAreNone(t *testing.T) {
 	}
 	huge := message(nil).Bytes(11, spanOf(0, 1<<31))
 	if _, err := f.write(V1, message(nil).
-		Bytes(1, series1("__name__", "h").Bytes(4, huge))); !errors.Is(err, errBuckets) {
+		Bytes(1, series1("__name__", "h").Bytes(4, huge))); !errors.Is(err, histogram.ErrBuckets) {
 		t.Error(err)
 	}
-}
-
-// The counts of the classic form are those of a histogram that was filled value by value: each
-// bound has the values at or below it.
-func TestClassicForm(t *testing.T) {
-	size := rapid.Custom(func(t *rapid.T) float64 {
-		v := rapid.Float64Range(1e-6, 1e6).Draw(t, "size")
-		return rapid.SampledFrom([]float64{0, v, v, -v}).Draw(t, "value")
-	})
-	rapid.Check(t, func(t *rapid.T) {
-		schema := rapid.IntRange(minSchema, maxSchema).Draw(t, "schema")
-		threshold := rapid.SampledFrom([]float64{0, 0x1p-32, 0x1p-16}).Draw(t, "threshold")
-		// which is a bound of every schema
-		values := rapid.SliceOfN(size, 0, 50).Draw(t, "values")
-		base := math.Pow(2, math.Pow(2, -float64(schema)))
-		h := native{schema: int32(schema), zeroThreshold: threshold, count: float64(len(values))}
-		positive, negative := map[int]int{}, map[int]int{}
-		for _, v := range values {
-			index := int(math.Ceil(math.Log(math.Abs(v)) / math.Log(base)))
-			switch {
-			case math.Abs(v) <= threshold:
-				h.zeroCount++
-			case v > 0:
-				positive[index]++
-			default:
-				negative[index]++
-			}
-		}
-		h.positive, h.negative = sideOf(positive), sideOf(negative)
-		list, err := h.classic()
-		if err != nil {
-			t.Skip(err) // more buckets than are taken
-		}
-		for i, b := range list {
-			want := 0
-			near := false
-			for _, v := range values {
-				if v <= b.LE {
-					want++
-				}
-				near = near || math.Abs(v-b.LE) <= 1e-9*math.Abs(v)+1e-300
-			}
-			if float64(want) != b.Count && !near {
-				t.Fatalf("%d values are at most %g, not %g: %v", want, b.LE, b.Count, list)
-			}
-			if i > 0 && b.LE <= list[i-1].LE {
-				t.Fatalf("%g comes behind %g", b.LE, list[i-1].LE)
-			}
-		}
-	})
-}
-
-// sideOf returns the buckets of counts by index.
-func sideOf(counts map[int]int) (s side) {
-	last := math.MinInt
-	for i := -20000; i <= 20000; i++ {
-		n, ok := counts[i]
-		if !ok {
-			continue
-		}
-		switch {
-		case last == math.MinInt:
-			s.spans = append(s.spans, span{int32(i), 1})
-		case i == last+1:
-			s.spans[len(s.spans)-1].length++
-		default:
-			s.spans = append(s.spans, span{int32(i - last - 1), 1})
-		}
-		s.counts, last = append(s.counts, float64(n)), i
-	}
-	return s
 }
 
 // FuzzWrite takes what nobody sent: it never panics, and what is stored was counted.

@@ -23,6 +23,9 @@ import (
 	"dalmatiner/internal/testkit/protomsg"
 )
 
+// staleNaN is the double that Prometheus sends for a stale marker.
+const staleNaN = 0x7ff0000000000002
+
 // The messages of the tests have the numbers of prometheus/types.proto and
 // io/prometheus/write/v2/types.proto.
 

@@ -9,14 +9,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/prometheus/model/histogram"
+	phistogram "github.com/prometheus/prometheus/model/histogram"
 	plabels "github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/model/value"
 	"github.com/prometheus/prometheus/storage"
 
-	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/host/memory"
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/histogram"
 	"dalmatiner/internal/ingest/labels"
 )
 
@@ -95,12 +94,14 @@ type sample struct {
 	ref       storage.SeriesRef
 	ms        int64
 	value     float64
-	histogram *histogram.FloatHistogram
+	histogram *phistogram.FloatHistogram
 }
 
 func (s *sample) isStale() bool {
-	return s.histogram == nil && value.IsStaleNaN(s.value) ||
-		s.histogram != nil && value.IsStaleNaN(s.histogram.Sum)
+	if s.histogram != nil {
+		return acked.IsStale(s.histogram.Sum)
+	}
+	return acked.IsStale(s.value)
 }
 
 // appender collects the samples of one scrape: only at its end it is known whether they count.
@@ -111,12 +112,13 @@ type appender struct {
 	exemplars int
 	list      []labels.Label
 	bytes     []byte // of list
+	classic   histogram.Series
 }
 
 // Append takes a sample. Its reference is the hash of the labels, which is never 0: for stale
 // markers Prometheus remembers series by it.
 func (a *appender) Append(_ storage.SeriesRef, ls plabels.Labels, _, ms int64, v float64,
-	h *histogram.Histogram, fh *histogram.FloatHistogram,
+	h *phistogram.Histogram, fh *phistogram.FloatHistogram,
 	opts storage.AOptions) (storage.SeriesRef, error) {
 	ref := storage.SeriesRef(max(ls.Hash(), 1))
 	if opts.RejectOutOfOrder && !a.in.isNewer(ref, ms) {
@@ -168,19 +170,57 @@ func (a *appender) Commit() error {
 // write hands one sample over.
 func (a *appender) write(w *acked.Writer, s *sample) {
 	if s.ms < 0 {
-		a.in.o.Writers.Refuse("bad_value", netip.AddrPort{}, []byte("a time before 1970"))
+		a.refuse("bad_value", "a time before 1970")
 		return
 	}
 	name := a.read(s.labels)
-	if err := w.Series(a.list, name); err != nil {
-		a.in.o.Writers.Refuse("bad_labels", netip.AddrPort{}, []byte(s.labels.String()))
+	if s.histogram != nil {
+		a.writeHistogram(w, s, name)
 		return
 	}
-	word := acked.Word(s.value)
-	if s.isStale() {
-		word = point.Stale
+	if err := w.Series(a.list, name); err != nil {
+		a.refuse("bad_labels", s.labels.String())
+		return
 	}
-	w.Point(s.ms, word)
+	w.Point(s.ms, acked.Word(s.value))
+}
+
+// writeHistogram hands a native histogram over as a classic one.
+func (a *appender) writeHistogram(w *acked.Writer, s *sample, name []byte) {
+	h := native(s.histogram)
+	list, err := h.Classic()
+	if err != nil {
+		a.refuse("bad_value", err.Error())
+		return
+	}
+	whole := histogram.Labelled{Name: name, Labels: a.list, Count: h.Count, Sum: h.Sum,
+		Boundaries: list}
+	err = a.classic.Store(w.Appender, &whole, func(word uint64) { w.Point(s.ms, word) })
+	if err != nil {
+		a.refuse("bad_labels", s.labels.String())
+	}
+}
+
+// native returns a histogram of Prometheus' as ours, which shares its slices.
+func native(h *phistogram.FloatHistogram) histogram.Native {
+	if acked.IsStale(h.Sum) {
+		return histogram.Native{Count: h.Sum, Sum: h.Sum}
+	}
+	side := func(spans []phistogram.Span, counts []float64) histogram.Side {
+		out := histogram.Side{Counts: counts}
+		for _, s := range spans {
+			out.Spans = append(out.Spans, histogram.Span(s))
+		}
+		return out
+	}
+	return histogram.Native{Count: h.Count, ZeroCount: h.ZeroCount, Sum: h.Sum,
+		ZeroThreshold: h.ZeroThreshold, Schema: h.Schema, Custom: h.CustomValues,
+		Negative: side(h.NegativeSpans, h.NegativeBuckets),
+		Positive: side(h.PositiveSpans, h.PositiveBuckets)}
+}
+
+func (a *appender) refuse(reason, input string) {
+	a.in.o.Writers.Refuse(reason, netip.AddrPort{}, []byte(input))
 }
 
 // read puts the labels into list, and returns the name. Both are valid until the next call.
