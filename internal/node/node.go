@@ -34,6 +34,7 @@ import (
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/jsonlines"
 	"dalmatiner/internal/ingest/opentsdb"
+	"dalmatiner/internal/ingest/otlp"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/ingest/scrape"
 	"dalmatiner/internal/query"
@@ -62,7 +63,7 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   struct{ remoteWrite, influx, openTSDB, imports, scrape *acked.Writers }
+	writers   struct{ remoteWrite, influx, openTSDB, imports, otlp, scrape *acked.Writers }
 	figures   *prometheus.Registry // of /metrics
 	scraper   *scrape.Scraper      // nil: nothing is scraped
 	hangups   chan os.Signal       // that make the scraper read its file anew
@@ -228,6 +229,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 	n.writers.remoteWrite = n.newWriters(remotewrite.Listener)
 	n.writers.influx = n.newWriters(influx.Listener)
 	n.writers.imports = n.newWriters(jsonlines.Listener)
+	n.writers.otlp = n.newWriters(otlp.Listener)
 	n.writers.openTSDB = n.newWriters(opentsdb.Listener)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
@@ -281,7 +283,8 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		_ = n.http.Close() // Shutdown's error was logged
 	}
 	return errors.Join(scraperErr, n.writers.remoteWrite.Close(), n.writers.influx.Close(),
-		n.writers.openTSDB.Close(), n.writers.imports.Close(), n.cluster.Close(), n.store.Close())
+		n.writers.openTSDB.Close(), n.writers.imports.Close(),
+		n.writers.otlp.Close(), n.cluster.Close(), n.store.Close())
 }
 
 // sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
@@ -337,7 +340,7 @@ func (n *node) handler(open *httpConns) http.Handler {
 		Tags: n.sharedTags(), Arrivals: n.store.Intake(), Operator: store.NewOperations(n.store),
 		Status: n.report, Log: n.recent.list, Engine: n.engine(), Registry: reg, Logger: n.logger,
 		QueryTimeout: n.cfg.QueryTimeout, SlowQuery: n.cfg.QuerySlow,
-		MaxBody: n.cfg.HTTPMaxBody, Hosts: hostList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof,
+		MaxBody: n.cfg.HTTPMaxBody, Hosts: commaList(n.cfg.HTTPHosts), Pprof: n.cfg.HTTPPprof,
 		Ready: n.up.Load, Version: n.cfg.Version, Compat: n.cfg.DQLCompat,
 		Memory: n.memory.queries, Bodies: httpapi.NewBodies(n.memory.budget, n.cfg.InputStall,
 			max(n.cfg.HTTPMaxBody, n.cfg.HTTPMaxWrite)), ReplyStall: n.cfg.ReplyStall,
@@ -357,8 +360,11 @@ func (n *node) senders(shared sharedStore) *senders.Options {
 		RemoteWrite: remotewrite.New(n.writers.remoteWrite), RemoteWriteBucket: n.cfg.RemoteWriteBucket,
 		Influx: influx.New(n.writers.influx, n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
 		OpenTSDB: opentsdb.New(n.writers.openTSDB), OpenTSDBBucket: n.cfg.OpenTSDB.Bucket,
-		JSONLines: jsonlines.New(n.writers.imports),
-		MaxBody:   n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
+		OTLP: otlp.New(otlp.Options{Writers: n.writers.otlp,
+			Promote: commaList(n.cfg.OTLPPromote)}),
+		OTLPBucket: n.cfg.OTLPBucket,
+		JSONLines:  jsonlines.New(n.writers.imports),
+		MaxBody:    n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
 	}
 }
 
@@ -392,12 +398,12 @@ func (n *node) engine() *query.Engine {
 	return e
 }
 
-func hostList(text string) []string {
-	var hosts []string
-	for h := range strings.SplitSeq(text, ",") {
-		if h = strings.TrimSpace(h); h != "" {
-			hosts = append(hosts, h)
+// commaList returns what stands between the commas of a text.
+func commaList(text string) (list []string) {
+	for one := range strings.SplitSeq(text, ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			list = append(list, one)
 		}
 	}
-	return hosts
+	return list
 }

@@ -131,6 +131,8 @@ type HTTP struct {
 	HTTPMaxWrite       int64         // http.max_write, bytes
 	RemoteWriteBucket  string        // remote_write.bucket
 	InfluxBucket       string        // influx.bucket
+	OTLPBucket         string        // otlp.bucket
+	OTLPPromote        string        // otlp.promote, names separated by commas
 	ScrapeConfig       string        // scrape.config, "": nothing is scraped
 	ScrapeBucket       string        // scrape.bucket
 	HTTPMaxConnections int           // http.max_connections

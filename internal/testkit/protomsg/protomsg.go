@@ -61,3 +61,17 @@ func (m Message) Floats(n protowire.Number, list ...float64) Message {
 	}
 	return m.Bytes(n, data)
 }
+
+// Fixed adds a fixed64 or sfixed64.
+func (m Message) Fixed(n protowire.Number, v uint64) Message {
+	return protowire.AppendFixed64(protowire.AppendTag(m, n, protowire.Fixed64Type), v)
+}
+
+// Fixeds adds a repeated field of fixed64, packed.
+func (m Message) Fixeds(n protowire.Number, list ...uint64) Message {
+	var data []byte
+	for _, v := range list {
+		data = protowire.AppendFixed64(data, v)
+	}
+	return m.Bytes(n, data)
+}

@@ -10,7 +10,6 @@ const (
 
 // hints are what to use in place of paths of other stores, by how the path ends.
 var hints = map[string]string{
-	"/v1/metrics":               "OTLP is not taken: " + throughPrometheus,
 	"/v1/logs":                  "OTLP is not taken: " + eventsAsLines,
 	"/loki/api/v1/push":         "Loki's push is not taken: " + eventsAsLines,
 	"/api/v1/import/prometheus": "exposition text is not taken: " + throughPrometheus,

@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/jsonlines"
 	"dalmatiner/internal/ingest/opentsdb"
+	"dalmatiner/internal/ingest/otlp"
 	"dalmatiner/internal/ingest/remotewrite"
 	"dalmatiner/internal/ingest/unacked"
 	"dalmatiner/internal/model/buckets"
@@ -31,6 +33,8 @@ type Options struct {
 	OpenTSDB          *opentsdb.Server
 	OpenTSDBBucket    string
 	JSONLines         *jsonlines.Server
+	OTLP              *otlp.Server
+	OTLPBucket        string
 	Buckets           func() []buckets.Info
 	MaxBody           int64 // bytes of a body, compressed and not
 }
@@ -71,7 +75,7 @@ func (o *Options) Routes() []Route {
 		}
 		return o.remoteWrite(bucket, w, r, in)
 	}
-	return append(append(o.influxRoutes(), o.openTSDBRoutes()...),
+	return append(slices.Concat(o.influxRoutes(), o.openTSDBRoutes(), o.otlpRoutes()),
 		Route{"/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},

@@ -1,0 +1,86 @@
+// Package otlp takes metrics of OpenTelemetry
+// (opentelemetry.io/docs/specs/otlp, ExportMetricsServiceRequest in protocol buffers). Series have
+// the names and labels that Prometheus gives them. DESIGN.md says what of a message is kept.
+package otlp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/model/account"
+)
+
+// Listener is the name under which the account counts what was refused.
+const Listener = "otlp"
+
+// Options configure a server.
+type Options struct {
+	Writers *acked.Writers
+	Promote []string // attributes of resources that become labels of all their series
+}
+
+// Server takes requests. Its methods may be called concurrently.
+type Server struct {
+	writers *acked.Writers
+	promote map[string]bool
+	names   *names
+}
+
+// New returns a server.
+func New(o Options) *Server {
+	s := &Server{writers: o.Writers, promote: make(map[string]bool), names: newNames()}
+	for _, attribute := range o.Promote {
+		s.promote[attribute] = true
+	}
+	return s
+}
+
+// Written says what became of the data points of a request.
+type Written struct {
+	Points   int            // that were handed over
+	Rejected int            // that are none, or cannot be kept
+	Counts   account.Counts // of the points in the store: a histogram is several
+}
+
+// PartialError is the error of a request of which some data points were rejected for good; all
+// others are stored.
+type PartialError struct {
+	Rejected int
+	Why      error // of the first
+}
+
+func (e *PartialError) Error() string {
+	return fmt.Sprintf("%d data points are not stored, such as: %v", e.Rejected, e.Why)
+}
+
+// ErrMalformed is the error of a request that is no message. Nothing of it is stored.
+var ErrMalformed = errors.New("the body is no ExportMetricsServiceRequest of protocol buffers")
+
+// Write stores a message, and returns when all of it is durable. The error is ErrMalformed, a
+// *PartialError, a *acked.Refusal, of the bucket as unacked.Refused says, that of ctx, or it means
+// that nothing can be stored any more.
+func (s *Server) Write(ctx context.Context, bucket string, peer netip.AddrPort,
+	msg []byte) (Written, error) {
+	if !isMessage(msg) {
+		s.writers.Refuse("malformed", peer, []byte(ErrMalformed.Error()))
+		return Written{}, ErrMalformed
+	}
+	to, err := s.writers.Begin(bucket, peer)
+	if err != nil {
+		return Written{}, err
+	}
+	d := decoder{server: s, peer: peer, to: to}
+	d.request(msg)
+	if d.exemplars > 0 {
+		s.writers.Count("exemplar_not_kept", d.exemplars)
+	}
+	w := Written{Points: d.points, Rejected: d.rejected}
+	w.Counts, err = to.End(ctx)
+	if err == nil && d.rejected > 0 {
+		err = &PartialError{d.rejected, d.why}
+	}
+	return w, err
+}
