@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"dalmatiner/internal/codec/point"
+	"dalmatiner/internal/model/buckets"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/storetest"
 	"dalmatiner/internal/store/tagstore"
+	"dalmatiner/internal/write"
 )
 
 // newServer returns a server that stores into bucket b, and is flushed by hand.
@@ -319,6 +321,66 @@ func TestQueue(t *testing.T) {
 	}
 	if got := st.Account().Requests()["statsd_queue_full"]; got == 0 || got > 300 {
 		t.Errorf("%d lines are beyond the queue", got)
+	}
+}
+
+// heldBack is a store that holds senders back until it is told to go on.
+type heldBack struct {
+	write.Target
+	waits, goes chan struct{}
+}
+
+func (h *heldBack) EnsureBucket(name string, form buckets.Form) (buckets.Info, error) {
+	h.waits <- struct{}{}
+	<-h.goes
+	return h.Target.EnsureBucket(name, form)
+}
+
+// While the store holds the writer back, samples go on being added up, and none is lost.
+func TestBackpressure(t *testing.T) {
+	st := storetest.Open(t, storetest.Options())
+	h := &heldBack{st.Intake(), make(chan struct{}), make(chan struct{})}
+	s := New(Options{Points: h, Tags: tagstore.Tagger{Of: st.Tags()}, Events: st.Events(),
+		Memory: st.Memory(), Account: st.Account(), Now: st.Now, Bucket: "b",
+		Logger: slog.New(slog.DiscardHandler)})
+	r := reader{t, st, time.Now().Unix() - 100}
+	for i := range 2 {
+		s.send("a:1|c", "t:1|ms")
+		flushed := make(chan error)
+		go func() { flushed <- s.flush(time.Unix(r.at+int64(i), 0)) }()
+		<-h.waits
+		for range 1000 {
+			s.send("a:1|c", "t:2|ms")
+		}
+		h.goes <- struct{}{}
+		if err := <-flushed; err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.check("a counter", 1)
+	r.at++
+	r.check("a counter", 1001)
+	r.check("t sum", 2001)
+	if err := s.writer.to.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Samples whose bucket cannot be are counted one by one.
+func TestNoBucket(t *testing.T) {
+	o := storetest.Options()
+	o.UnknownBuckets.Create = false
+	st := storetest.Open(t, o)
+	s := newServer(t, st)
+	s.send("a:1|c", "a:2:3|c", "b:1|ms", "_sc|x|0", "c:1|c|T1656581400")
+	if err := s.storeQueue(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.flush(time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := st.Account().Requests(); got["statsd_unknown_bucket"] != 5 {
+		t.Errorf("%v", got)
 	}
 }
 
