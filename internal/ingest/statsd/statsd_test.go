@@ -384,6 +384,33 @@ func TestNoBucket(t *testing.T) {
 	}
 }
 
+// Intervals end at multiples of them, and the first one in a later second than the start.
+func TestEnds(t *testing.T) {
+	for _, c := range []struct {
+		interval         time.Duration
+		now, first, next string
+	}{
+		{10 * time.Second, "10:00:09.9", "10:00:10", "10:00:10"},
+		{10 * time.Second, "10:00:10", "10:00:20", "10:00:20"},
+		{time.Second, "10:00:10.2", "10:00:11", "10:00:11"},
+		{1500 * time.Millisecond, "10:00:10.2", "10:00:12", "10:00:10.5"},
+		{time.Hour, "10:00:10.2", "11:00:00", "11:00:00"},
+	} {
+		at := func(text string) time.Time {
+			v, err := time.Parse("15:04:05", text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return v.AddDate(2026, 0, 0)
+		}
+		s := &Server{o: Options{Interval: c.interval}}
+		if first, next := s.firstEnd(at(c.now)), s.nextEnd(at(c.now)); first != at(c.first) ||
+			next != at(c.next) {
+			t.Errorf("%v at %s: %v and %v", c.interval, c.now, first, next)
+		}
+	}
+}
+
 // After the last flush everything is refused, and counted.
 func TestFinish(t *testing.T) {
 	st := storetest.Open(t, storetest.Options())

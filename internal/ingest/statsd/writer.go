@@ -97,8 +97,10 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// firstEnd is that of a whole interval: it is in a later second than the start.
-func (s *Server) firstEnd(now time.Time) time.Time { return s.nextEnd(now.Add(s.o.Interval)) }
+// firstEnd is nextEnd for the start: it is in a later second.
+func (s *Server) firstEnd(now time.Time) time.Time {
+	return s.nextEnd(now.Truncate(time.Second).Add(time.Second - 1))
+}
 
 // finish stores what is left, and refuses what comes from now on. It waits for the next second
 // where the last flush, or the start, was in this one. So no two flushes have points of one slot,
