@@ -45,6 +45,7 @@ func TestOpenTSDBAnswers(t *testing.T) {
 			"1 points ahead of it are stored"},
 		{"nothing", "POST", "/api/put", "[]", nil, 400, "No datapoints found in content"},
 		{"large", "POST", "/api/put", strings.Repeat(" ", 5000), nil, 413, "http.max_write"},
+		{"a query", "GET", "/opentsdb/api/query", "", nil, 404, "queries of OpenTSDB are not answered"},
 		{"version", "GET", "/opentsdb/api/version", "", nil, 200, `{"version":"2.4.0-dalmatiner"}`},
 	} {
 		c.check(t, n)
@@ -53,6 +54,12 @@ func TestOpenTSDBAnswers(t *testing.T) {
 	put(t, c, fmt.Appendf(nil, "put sys.cpu %d 10 host=a10\nputt\nexit\n", second))
 	answer, err := io.ReadAll(c)
 	if err != nil || string(answer) != "unknown command: putt.  Try `help'.\n" {
+		t.Errorf("%q, %v", answer, err)
+	}
+	c = n.to("tcp", n.listener("opentsdb lines"))
+	put(t, c, []byte("POST /api/put HTTP/1.1\r\nHost: a\r\n\r\n"))
+	answer, err = io.ReadAll(c)
+	if err != nil || !strings.Contains(string(answer), "answered at http.addr, POST /api/put") {
 		t.Errorf("%q, %v", answer, err)
 	}
 	if row := n.account("opentsdb"); row.Accepted != 10 || row.Refused["future"] != 1 ||

@@ -16,6 +16,8 @@ var hints = map[string]string{
 	"/receive":                  throughPrometheus,
 	"/api/v1/query":             "PromQL is not answered: ask in DQL, GET /?q=",
 	"/api/v1/query_range":       "PromQL is not answered: ask in DQL, GET /?q=",
+	"/api/query":                "queries of OpenTSDB are not answered: ask in DQL, GET /?q=",
+	"/api/suggest":              "names are not suggested: GET /buckets lists series",
 	"/render":                   "queries of Graphite are not answered: ask in DQL, GET /?q=",
 	"/metrics/find":             "queries of Graphite are not answered: GET /buckets lists series",
 }
