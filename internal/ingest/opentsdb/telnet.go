@@ -66,6 +66,11 @@ func NewTelnet(o Options) *Telnet {
 		LimitKey: "opentsdb.max_connections", Memory: o.Memory, Log: t.log, Refusals: t.refusals,
 		Idle: o.Idle, Open: t.open,
 	})
+	o.Memory.Add(memory.Pool{
+		Name:  Listener + "-points",
+		Holds: "points of lines on their way into the store, 92 KiB for each connection",
+		Use:   func() int64 { return int64(t.Connections().Open()) * appender.Size },
+	})
 	return t
 }
 
