@@ -55,7 +55,7 @@ purego:
 SENDERS = $(CURDIR)/bin/senders
 PROMETHEUS = github.com/prometheus/prometheus/cmd/prometheus@v0.316.0
 TELEGRAF = github.com/influxdata/telegraf/cmd/telegraf@v1.37.2
-TELEGRAF_PARTS = custom,inputs.cpu,inputs.mem,inputs.net,inputs.disk,inputs.system,inputs.mock,outputs.file,outputs.influxdb,outputs.influxdb_v2,outputs.graphite,serializers.influx
+TELEGRAF_PARTS = custom,inputs.cpu,inputs.mem,inputs.net,inputs.disk,inputs.system,inputs.mock,outputs.file,outputs.influxdb,outputs.influxdb_v2,outputs.graphite,outputs.opentelemetry,serializers.influx
 test-senders: build
 	GOBIN=$(SENDERS) $(GO) install -tags remove_all_sd $(PROMETHEUS)
 	GOBIN=$(SENDERS) $(GO) install -tags '$(TELEGRAF_PARTS)' $(TELEGRAF)

@@ -419,3 +419,49 @@ func influxNumber(text string) (float64, bool) {
 	v, err := strconv.ParseFloat(strings.TrimRight(text, "iu"), 64)
 	return v, err == nil
 }
+
+// TestTelegrafSendsOTLP: telegraf's output opentelemetry, over gRPC, while the node is killed.
+// Names are those of Prometheus, and telegraf makes one metric of each field.
+func TestTelegrafSendsOTLP(t *testing.T) {
+	program := sender(t, "telegraf")
+	dir := t.TempDir()
+	args := []string{"--set", "wal.sync=always", "--set", "self_monitor=off"}
+	n := startNode(t, dir, append(args, "--set", "otlp.grpc_addr=127.0.0.1:0")...)
+	addr := n.listener("otlp over gRPC")
+	args = append(args, "--set", "otlp.grpc_addr="+addr)
+	file, out := filepath.Join(t.TempDir(), "telegraf.conf"), filepath.Join(t.TempDir(), "sent")
+	text := fmt.Sprintf(`
+[agent]
+  interval = "1s"
+  flush_interval = "1s"
+  metric_buffer_limit = 100000
+[[inputs.cpu]]
+[[inputs.mem]]
+[[outputs.file]]
+  files = [%q]
+  data_format = "influx"
+[[outputs.opentelemetry]]
+  service_address = %q
+  [outputs.opentelemetry.attributes]
+    "service.name" = "telegraf"
+`, out, addr)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startProcess(t, program, "--config", file)
+	arrivals(t, n, "otlp", 100)
+	n.kill()
+	n = n.atSame(dir, args...)
+	arrivals(t, n, "otlp", 100)
+	p.end()
+	sent := sentPoints{}
+	for name, points := range telegrafPoints(t, out) {
+		parts := strings.Split(name, "\x00")
+		tags := append(parts[2:], "job=telegraf")
+		slices.Sort(tags)
+		for ns, v := range points {
+			sent.add(append([]string{parts[0] + "_" + parts[1]}, tags...), ns, v)
+		}
+	}
+	sent.check(n, "otlp")
+}

@@ -25,6 +25,7 @@ type listeners struct {
 	syslog   *syslogListener   // nil when off
 	openTSDB *openTSDBListener // nil when off
 	statsD   *statsDListener   // nil when off
+	otlp     *otlpListener     // nil when off
 	graphite *graphite.Server
 	udp      *ddbudp.Server // nil when off
 	serving  sync.WaitGroup
@@ -48,6 +49,9 @@ func openListeners(c *config.Config) (*listeners, error) {
 	}
 	if err == nil {
 		d.statsD, err = openStatsD(c)
+	}
+	if err == nil {
+		d.otlp, err = openOTLP(c)
 	}
 	if err == nil && c.GraphitePickleAddr != "" {
 		d.pickle, err = listen("graphite.pickle_addr", c.GraphitePickleAddr)
@@ -77,6 +81,9 @@ func (d *listeners) close() error {
 	}
 	if d.openTSDB != nil {
 		lines = append(lines, d.openTSDB.text)
+	}
+	if d.otlp != nil {
+		lines = append(lines, d.otlp.ln)
 	}
 	for _, ln := range lines {
 		if ln != nil {
@@ -124,6 +131,7 @@ func (d *listeners) serve(n *node) {
 	d.syslog.serve(n, start)
 	d.openTSDB.serve(n, start)
 	d.statsD.serve(n, start)
+	d.otlp.serve(n, start)
 	if d.put != nil {
 		d.udp = ddbudp.New(ddbudp.Options{
 			Points:  n.points,
@@ -157,6 +165,7 @@ func (d *listeners) shutdown(acc *account.Account) {
 	d.syslog.shutdown()
 	d.openTSDB.shutdown()
 	d.statsD.shutdown()
+	d.otlp.shutdown()
 	d.serving.Wait()
 	d.countDrops(acc)
 }

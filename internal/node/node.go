@@ -64,6 +64,7 @@ type node struct {
 	tcp       *ddbtcp.Server
 	listeners *listeners
 	writers   struct{ remoteWrite, influx, openTSDB, imports, otlp, scrape *acked.Writers }
+	otlp      *otlp.Server         // over HTTP and gRPC
 	figures   *prometheus.Registry // of /metrics
 	scraper   *scrape.Scraper      // nil: nothing is scraped
 	hangups   chan os.Signal       // that make the scraper read its file anew
@@ -225,11 +226,11 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 		Idle:     n.cfg.TCPIdle, InputStall: n.cfg.InputStall, ReplyStall: n.cfg.ReplyStall,
 		Ahead: n.ahead, NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
+	n.otlp = n.newOTLP()
 	n.listeners.serve(n)
 	n.writers.remoteWrite = n.newWriters(remotewrite.Listener)
 	n.writers.influx = n.newWriters(influx.Listener)
 	n.writers.imports = n.newWriters(jsonlines.Listener)
-	n.writers.otlp = n.newWriters(otlp.Listener)
 	n.writers.openTSDB = n.newWriters(opentsdb.Listener)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
@@ -360,11 +361,9 @@ func (n *node) senders(shared sharedStore) *senders.Options {
 		RemoteWrite: remotewrite.New(n.writers.remoteWrite), RemoteWriteBucket: n.cfg.RemoteWriteBucket,
 		Influx: influx.New(n.writers.influx, n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
 		OpenTSDB: opentsdb.New(n.writers.openTSDB), OpenTSDBBucket: n.cfg.OpenTSDB.Bucket,
-		OTLP: otlp.New(otlp.Options{Writers: n.writers.otlp,
-			Promote: commaList(n.cfg.OTLPPromote)}),
-		OTLPBucket: n.cfg.OTLPBucket,
-		JSONLines:  jsonlines.New(n.writers.imports),
-		MaxBody:    n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
+		OTLP: n.otlp, OTLPBucket: n.cfg.OTLPBucket,
+		JSONLines: jsonlines.New(n.writers.imports),
+		MaxBody:   n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
 	}
 }
 

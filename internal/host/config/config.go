@@ -132,6 +132,8 @@ type HTTP struct {
 	RemoteWriteBucket  string        // remote_write.bucket
 	InfluxBucket       string        // influx.bucket
 	OTLPBucket         string        // otlp.bucket
+	OTLPGRPCAddr       string        // otlp.grpc_addr, "": off
+	OTLPMaxConnections int           // otlp.max_connections
 	OTLPPromote        string        // otlp.promote, names separated by commas
 	ScrapeConfig       string        // scrape.config, "": nothing is scraped
 	ScrapeBucket       string        // scrape.bucket

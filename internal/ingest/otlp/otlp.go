@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/netip"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/model/account"
 )
@@ -43,6 +45,20 @@ type Written struct {
 	Points   int            // that were handed over
 	Rejected int            // that are none, or cannot be kept
 	Counts   account.Counts // of the points in the store: a histogram is several
+}
+
+// Response returns the ExportMetricsServiceResponse of a request: with the number of data points
+// that were rejected for good, and why.
+func (w *Written) Response(why error) []byte {
+	rejected := w.Rejected + int(w.Counts.RefusedTotal())
+	if rejected == 0 {
+		return nil
+	}
+	partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType),
+		uint64(rejected))
+	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType),
+		why.Error())
+	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
 }
 
 // PartialError is the error of a request of which some data points were rejected for good; all

@@ -5,8 +5,6 @@ import (
 	"mime"
 	"net/http"
 
-	"google.golang.org/protobuf/encoding/protowire"
-
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/otlp"
 )
@@ -43,27 +41,10 @@ func (o *Options) otlpMetrics(w http.ResponseWriter, r *http.Request, in Body) e
 	switch {
 	case errors.Is(err, otlp.ErrMalformed):
 		return &Error{Status: http.StatusBadRequest, Text: err.Error()}
-	case errors.As(err, &partial):
-		return otlpPartial(w, written.Rejected, err)
-	case errors.As(err, &refusal) && !refusal.Retry():
-		return otlpPartial(w, written.Rejected+int(written.Counts.RefusedTotal()), err)
-	case err != nil:
-		return stored(err)
+	case err == nil, errors.As(err, &partial), errors.As(err, &refusal) && !refusal.Retry():
+		w.Header().Set("Content-Type", typeProtobuf)
+		_, err := w.Write(written.Response(err))
+		return err
 	}
-	return otlpPartial(w, 0, nil)
-}
-
-// otlpPartial answers with an ExportMetricsServiceResponse.
-func otlpPartial(w http.ResponseWriter, rejected int, why error) error {
-	var body []byte
-	if rejected > 0 {
-		partial := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType),
-			uint64(rejected))
-		partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType),
-			why.Error())
-		body = protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
-	}
-	w.Header().Set("Content-Type", typeProtobuf)
-	_, err := w.Write(body)
-	return err
+	return stored(err)
 }
