@@ -31,6 +31,7 @@ import (
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/ahead"
 	"dalmatiner/internal/ingest/ddbtcp"
+	"dalmatiner/internal/ingest/exposition"
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/jsonlines"
 	"dalmatiner/internal/ingest/opentsdb"
@@ -63,16 +64,18 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   struct{ remoteWrite, influx, openTSDB, imports, otlp, scrape *acked.Writers }
-	otlp      *otlp.Server         // over HTTP and gRPC
-	figures   *prometheus.Registry // of /metrics
-	scraper   *scrape.Scraper      // nil: nothing is scraped
-	hangups   chan os.Signal       // that make the scraper read its file anew
-	http      *http.Server
-	ahead     *ahead.Senders // whose clocks are ahead
-	up        atomic.Bool
-	status    status
-	failed    chan error // the first failure after which the node must end
+	writers   struct {
+		remoteWrite, influx, openTSDB, imports, otlp, scrape, exposition *acked.Writers
+	}
+	otlp    *otlp.Server         // over HTTP and gRPC
+	figures *prometheus.Registry // of /metrics
+	scraper *scrape.Scraper      // nil: nothing is scraped
+	hangups chan os.Signal       // that make the scraper read its file anew
+	http    *http.Server
+	ahead   *ahead.Senders // whose clocks are ahead
+	up      atomic.Bool
+	status  status
+	failed  chan error // the first failure after which the node must end
 }
 
 // Run runs a node until ctx ends or it can no longer keep its promises; in
@@ -232,6 +235,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 	n.writers.influx = n.newWriters(influx.Listener)
 	n.writers.imports = n.newWriters(jsonlines.Listener)
 	n.writers.openTSDB = n.newWriters(opentsdb.Listener)
+	n.writers.exposition = n.newWriters(exposition.Listener)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
 	go func() {
@@ -285,7 +289,7 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 	}
 	return errors.Join(scraperErr, n.writers.remoteWrite.Close(), n.writers.influx.Close(),
 		n.writers.openTSDB.Close(), n.writers.imports.Close(),
-		n.writers.otlp.Close(), n.cluster.Close(), n.store.Close())
+		n.writers.otlp.Close(), n.writers.exposition.Close(), n.cluster.Close(), n.store.Close())
 }
 
 // sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
@@ -362,6 +366,7 @@ func (n *node) senders(shared sharedStore) *senders.Options {
 		Influx: influx.New(n.writers.influx, n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
 		OpenTSDB: opentsdb.New(n.writers.openTSDB), OpenTSDBBucket: n.cfg.OpenTSDB.Bucket,
 		OTLP: n.otlp, OTLPBucket: n.cfg.OTLPBucket,
+		Exposition: exposition.New(n.writers.exposition), Now: n.store.Now,
 		JSONLines: jsonlines.New(n.writers.imports),
 		MaxBody:   n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
 	}

@@ -12,7 +12,6 @@ import (
 	"math"
 	"net/netip"
 	"strconv"
-	"strings"
 
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/labels"
@@ -33,23 +32,6 @@ type Written struct {
 	Lines  int            // good ones
 	Bad    int            // lines that are none, or that no series may have
 	Counts account.Counts // of the points
-}
-
-// PartialError is the error of a request of which some lines were bad; all others are stored.
-type PartialError struct {
-	Bad   int
-	first []string // of the bad lines, with their numbers
-}
-
-// maxNamed is how many bad lines an error names.
-const maxNamed = 5
-
-func (e *PartialError) Error() string {
-	text := strings.Join(e.first, "; ")
-	if more := e.Bad - len(e.first); more > 0 {
-		text += fmt.Sprintf("; and %d more", more)
-	}
-	return fmt.Sprintf("%d bad lines, all others are stored: %s", e.Bad, text)
 }
 
 // series is one line.
@@ -91,7 +73,7 @@ var (
 )
 
 // Write stores the series of a body, and returns when all of their points are durable. The error
-// is a *PartialError, a *acked.Refusal, of the bucket as unacked.Refused says, that of ctx, or it
+// is a *acked.BadLines, a *acked.Refusal, of the bucket as unacked.Refused says, that of ctx, or it
 // means that nothing can be stored any more.
 func (s *Server) Write(ctx context.Context, bucket string, peer netip.AddrPort,
 	body []byte) (Written, error) {
@@ -101,7 +83,7 @@ func (s *Server) Write(ctx context.Context, bucket string, peer netip.AddrPort,
 	}
 	var (
 		w   Written
-		bad PartialError
+		bad acked.BadLines
 	)
 	for number := 1; len(body) > 0; number++ {
 		var line []byte
@@ -110,18 +92,15 @@ func (s *Server) Write(ctx context.Context, bucket string, peer netip.AddrPort,
 			continue
 		}
 		if err := store(to, line); err != nil {
-			bad.Bad++
+			bad.Add(number, err)
 			s.writers.Refuse("bad_line", peer, line)
-			if len(bad.first) < maxNamed {
-				bad.first = append(bad.first, fmt.Sprintf("line %d: %v", number, err))
-			}
 			continue
 		}
 		w.Lines++
 	}
-	w.Bad = bad.Bad
+	w.Bad = bad.Count
 	w.Counts, err = to.End(ctx)
-	if err == nil && bad.Bad > 0 {
+	if err == nil && bad.Count > 0 {
 		err = &bad
 	}
 	return w, err

@@ -41,7 +41,7 @@ func TestBadLines(t *testing.T) {
 		fmt.Sprintf(good, 2) + " {}", fmt.Sprintf(good, 2),
 	}, "\r\n")
 	w, err := s.Write(t.Context(), "b", netip.AddrPort{}, []byte(body))
-	bad := (*PartialError)(nil)
+	bad := (*acked.BadLines)(nil)
 	if !errors.As(err, &bad) || w.Lines != 2 || w.Bad != 6 || w.Counts.Accepted != 8 {
 		t.Errorf("%+v, %v", w, err)
 	}

@@ -10,16 +10,15 @@ const (
 
 // hints are what to use in place of paths of other stores, by how the path ends.
 var hints = map[string]string{
-	"/v1/logs":                  "OTLP is not taken: " + eventsAsLines,
-	"/loki/api/v1/push":         "Loki's push is not taken: " + eventsAsLines,
-	"/api/v1/import/prometheus": "exposition text is not taken: " + throughPrometheus,
-	"/receive":                  throughPrometheus,
-	"/api/v1/query":             "PromQL is not answered: ask in DQL, GET /?q=",
-	"/api/v1/query_range":       "PromQL is not answered: ask in DQL, GET /?q=",
-	"/api/query":                "queries of OpenTSDB are not answered: ask in DQL, GET /?q=",
-	"/api/suggest":              "names are not suggested: GET /buckets lists series",
-	"/render":                   "queries of Graphite are not answered: ask in DQL, GET /?q=",
-	"/metrics/find":             "queries of Graphite are not answered: GET /buckets lists series",
+	"/v1/logs":            "OTLP is not taken: " + eventsAsLines,
+	"/loki/api/v1/push":   "Loki's push is not taken: " + eventsAsLines,
+	"/receive":            throughPrometheus,
+	"/api/v1/query":       "PromQL is not answered: ask in DQL, GET /?q=",
+	"/api/v1/query_range": "PromQL is not answered: ask in DQL, GET /?q=",
+	"/api/query":          "queries of OpenTSDB are not answered: ask in DQL, GET /?q=",
+	"/api/suggest":        "names are not suggested: GET /buckets lists series",
+	"/render":             "queries of Graphite are not answered: ask in DQL, GET /?q=",
+	"/metrics/find":       "queries of Graphite are not answered: GET /buckets lists series",
 }
 
 // Hint returns what to use in place of a path that other stores have, and this one has not; ""

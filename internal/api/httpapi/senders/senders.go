@@ -12,8 +12,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/exposition"
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/jsonlines"
 	"dalmatiner/internal/ingest/opentsdb"
@@ -35,6 +37,8 @@ type Options struct {
 	JSONLines         *jsonlines.Server
 	OTLP              *otlp.Server
 	OTLPBucket        string
+	Exposition        *exposition.Server
+	Now               func() time.Time // of points without a time
 	Buckets           func() []buckets.Info
 	MaxBody           int64 // bytes of a body, compressed and not
 }
@@ -75,7 +79,8 @@ func (o *Options) Routes() []Route {
 		}
 		return o.remoteWrite(bucket, w, r, in)
 	}
-	return append(slices.Concat(o.influxRoutes(), o.openTSDBRoutes(), o.otlpRoutes()),
+	return append(slices.Concat(o.influxRoutes(), o.openTSDBRoutes(), o.otlpRoutes(),
+		o.expositionRoutes()),
 		Route{"/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},
@@ -131,7 +136,7 @@ func stored(err error) error {
 		refusal *acked.Refusal
 		bad     *remotewrite.BadRequest
 		partial *influx.PartialError
-		lines   *jsonlines.PartialError
+		lines   *acked.BadLines
 	)
 	switch {
 	case err == nil:
