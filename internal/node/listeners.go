@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"dalmatiner/internal/host/config"
+	"dalmatiner/internal/ingest/collectd"
 	"dalmatiner/internal/ingest/datagram"
 	"dalmatiner/internal/ingest/ddbudp"
 	"dalmatiner/internal/ingest/graphite"
@@ -26,9 +27,12 @@ type listeners struct {
 	openTSDB *openTSDBListener // nil when off
 	statsD   *statsDListener   // nil when off
 	otlp     *otlpListener     // nil when off
-	graphite *graphite.Server
-	udp      *ddbudp.Server // nil when off
-	serving  sync.WaitGroup
+	collectd *collectdListener // nil when off
+
+	collectdTypes *collectd.Types // of packets and JSON
+	graphite      *graphite.Server
+	udp           *ddbudp.Server // nil when off
+	serving       sync.WaitGroup
 
 	dropsMu sync.Mutex
 	counted map[*datagram.Sockets]uint64 // drops that are in the account
@@ -53,6 +57,12 @@ func openListeners(c *config.Config) (*listeners, error) {
 	if err == nil {
 		d.otlp, err = openOTLP(c)
 	}
+	if err == nil {
+		d.collectdTypes, err = collectdTypes(c)
+	}
+	if err == nil {
+		d.collectd, err = openCollectd(c, d.collectdTypes)
+	}
 	if err == nil && c.GraphitePickleAddr != "" {
 		d.pickle, err = listen("graphite.pickle_addr", c.GraphitePickleAddr)
 	}
@@ -74,7 +84,7 @@ const portTries = 20
 
 // close closes the sockets.
 func (d *listeners) close() error {
-	errs := []error{d.statsD.close()}
+	errs := []error{d.statsD.close(), d.collectd.close()}
 	lines, packets := []net.Listener{d.text, d.pickle}, []*datagram.Sockets{d.packets, d.put}
 	if d.syslog != nil {
 		lines, packets = append(lines, d.syslog.text), append(packets, d.syslog.packets)
@@ -132,6 +142,7 @@ func (d *listeners) serve(n *node) {
 	d.openTSDB.serve(n, start)
 	d.statsD.serve(n, start)
 	d.otlp.serve(n, start)
+	d.collectd.serve(n, start)
 	if d.put != nil {
 		d.udp = ddbudp.New(ddbudp.Options{
 			Points:  n.points,
@@ -166,6 +177,7 @@ func (d *listeners) shutdown(acc *account.Account) {
 	d.openTSDB.shutdown()
 	d.statsD.shutdown()
 	d.otlp.shutdown()
+	d.collectd.shutdown()
 	d.serving.Wait()
 	d.countDrops(acc)
 }
@@ -182,6 +194,9 @@ func (d *listeners) countDrops(acc *account.Account) {
 	}
 	if d.statsD != nil {
 		sockets["statsd_udp_kernel_drop"] = d.statsD.packets
+	}
+	if d.collectd != nil {
+		sockets["collectd_udp_kernel_drop"] = d.collectd.packets
 	}
 	for reason, s := range sockets {
 		if s == nil {
@@ -222,6 +237,7 @@ func (d *listeners) register(reg *prometheus.Registry) {
 	d.syslog.register(reg)
 	d.openTSDB.register(reg)
 	d.statsD.register(reg)
+	d.collectd.register(reg)
 	if d.udp != nil {
 		st := d.udp.Stats()
 		counter("udp_datagrams_total", "Datagrams of points received, refused ones included.",

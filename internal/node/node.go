@@ -30,6 +30,7 @@ import (
 	"dalmatiner/internal/host/monitor"
 	"dalmatiner/internal/ingest/acked"
 	"dalmatiner/internal/ingest/ahead"
+	"dalmatiner/internal/ingest/collectd"
 	"dalmatiner/internal/ingest/ddbtcp"
 	"dalmatiner/internal/ingest/exposition"
 	"dalmatiner/internal/ingest/influx"
@@ -64,18 +65,16 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   struct {
-		remoteWrite, influx, openTSDB, imports, otlp, scrape, exposition *acked.Writers
-	}
-	otlp    *otlp.Server         // over HTTP and gRPC
-	figures *prometheus.Registry // of /metrics
-	scraper *scrape.Scraper      // nil: nothing is scraped
-	hangups chan os.Signal       // that make the scraper read its file anew
-	http    *http.Server
-	ahead   *ahead.Senders // whose clocks are ahead
-	up      atomic.Bool
-	status  status
-	failed  chan error // the first failure after which the node must end
+	writers   []*acked.Writers     // of all senders over HTTP and gRPC, and of what is scraped
+	otlp      *otlp.Server         // over HTTP and gRPC
+	figures   *prometheus.Registry // of /metrics
+	scraper   *scrape.Scraper      // nil: nothing is scraped
+	hangups   chan os.Signal       // that make the scraper read its file anew
+	http      *http.Server
+	ahead     *ahead.Senders // whose clocks are ahead
+	up        atomic.Bool
+	status    status
+	failed    chan error // the first failure after which the node must end
 }
 
 // Run runs a node until ctx ends or it can no longer keep its promises; in
@@ -231,11 +230,6 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 	})
 	n.otlp = n.newOTLP()
 	n.listeners.serve(n)
-	n.writers.remoteWrite = n.newWriters(remotewrite.Listener)
-	n.writers.influx = n.newWriters(influx.Listener)
-	n.writers.imports = n.newWriters(jsonlines.Listener)
-	n.writers.openTSDB = n.newWriters(opentsdb.Listener)
-	n.writers.exposition = n.newWriters(exposition.Listener)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
 	go func() {
@@ -278,7 +272,7 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 // it by then.
 func (n *node) shutdown(tcpLn net.Listener) error {
 	_ = tcpLn.Close() // it may have failed already
-	scraperErr := n.stopScraper()
+	n.stopScraper()
 	n.tcp.Shutdown()
 	n.listeners.shutdown(n.store.Account())
 	ctx, cancel := context.WithTimeout(context.Background(), drainTimeout)
@@ -287,9 +281,11 @@ func (n *node) shutdown(tcpLn net.Listener) error {
 		n.logger.Warn("requests under way were cut", "err", err)
 		_ = n.http.Close() // Shutdown's error was logged
 	}
-	return errors.Join(scraperErr, n.writers.remoteWrite.Close(), n.writers.influx.Close(),
-		n.writers.openTSDB.Close(), n.writers.imports.Close(),
-		n.writers.otlp.Close(), n.writers.exposition.Close(), n.cluster.Close(), n.store.Close())
+	var err error
+	for _, w := range n.writers {
+		err = errors.Join(err, w.Close())
+	}
+	return errors.Join(err, n.cluster.Close(), n.store.Close())
 }
 
 // sharedStore is the store as all nodes of a cluster show it: that of this node where it is on its
@@ -361,23 +357,34 @@ func (n *node) source() source.Source {
 
 // senders are those of points over HTTP.
 func (n *node) senders(shared sharedStore) *senders.Options {
+	c := &n.cfg
 	return &senders.Options{
-		RemoteWrite: remotewrite.New(n.writers.remoteWrite), RemoteWriteBucket: n.cfg.RemoteWriteBucket,
-		Influx: influx.New(n.writers.influx, n.store.Now), InfluxBucket: n.cfg.InfluxBucket,
-		OpenTSDB: opentsdb.New(n.writers.openTSDB), OpenTSDBBucket: n.cfg.OpenTSDB.Bucket,
-		OTLP: n.otlp, OTLPBucket: n.cfg.OTLPBucket,
-		Exposition: exposition.New(n.writers.exposition), Now: n.store.Now,
-		JSONLines: jsonlines.New(n.writers.imports),
-		MaxBody:   n.cfg.HTTPMaxWrite, Buckets: shared.Buckets,
+		RemoteWrite:       remotewrite.New(n.newWriters(remotewrite.Listener)),
+		RemoteWriteBucket: c.RemoteWriteBucket,
+		Influx:            influx.New(n.newWriters(influx.Listener), n.store.Now),
+		InfluxBucket:      c.InfluxBucket,
+		OpenTSDB:          opentsdb.New(n.newWriters(opentsdb.Listener)),
+		OpenTSDBBucket:    c.OpenTSDB.Bucket,
+		OTLP:              n.otlp,
+		OTLPBucket:        c.OTLPBucket,
+		Exposition:        exposition.New(n.newWriters(exposition.Listener)),
+		Collectd:          collectd.NewJSON(n.newWriters(collectd.Listener), n.listeners.collectdTypes),
+		CollectdBucket:    c.Collectd.Bucket,
+		JSONLines:         jsonlines.New(n.newWriters(jsonlines.Listener)),
+		Now:               n.store.Now,
+		MaxBody:           c.HTTPMaxWrite,
+		Buckets:           shared.Buckets,
 	}
 }
 
-// newWriters returns the way of a listener's requests into buckets.
+// newWriters returns the way of a listener's requests into buckets. It is closed with the node.
 func (n *node) newWriters(listener string) *acked.Writers {
-	return acked.New(acked.Options{
+	w := acked.New(acked.Options{
 		Listener: listener, Points: n.points, Tags: n.tagger(), Memory: n.store.Memory(),
 		Account: n.store.Account(), Logger: n.logger, Monitor: n.rec, Now: n.store.Now,
 	})
+	n.writers = append(n.writers, w)
+	return w
 }
 
 func (n *node) engine() *query.Engine {

@@ -33,7 +33,7 @@ func (l *otlpListener) serve(n *node, start func(what string, serve func() error
 	}
 	l.server = otlpgrpc.New(otlpgrpc.Options{Metrics: n.otlp, Bucket: n.cfg.OTLPBucket,
 		MaxMessage: int(n.cfg.HTTPMaxWrite), MaxConnections: n.cfg.OTLPMaxConnections,
-		Refuse: func(reason string) { n.writers.otlp.Count(reason, 1) },
+		Refuse: func(reason string) { n.store.Account().RefuseRequest(otlp.Listener + "_" + reason) },
 	})
 	start("otlp listener", func() error { return l.server.Serve(l.ln) })
 	n.logger.Info("otlp over gRPC", "addr", l.ln.Addr().String(), "bucket", n.cfg.OTLPBucket)
@@ -49,6 +49,6 @@ func (l *otlpListener) shutdown() {
 
 // newOTLP returns the server of OpenTelemetry's metrics, over HTTP and gRPC.
 func (n *node) newOTLP() *otlp.Server {
-	n.writers.otlp = n.newWriters(otlp.Listener)
-	return otlp.New(otlp.Options{Writers: n.writers.otlp, Promote: commaList(n.cfg.OTLPPromote)})
+	return otlp.New(otlp.Options{Writers: n.newWriters(otlp.Listener),
+		Promote: commaList(n.cfg.OTLPPromote)})
 }

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"errors"
 	"os"
 	"os/signal"
 	"syscall"
@@ -14,13 +13,12 @@ func (n *node) startScraper() (err error) {
 	if n.cfg.ScrapeConfig == "" {
 		return nil
 	}
-	n.writers.scrape = n.newWriters(scrape.Listener)
 	n.scraper, err = scrape.Start(scrape.Options{
-		File: n.cfg.ScrapeConfig, Bucket: n.cfg.ScrapeBucket, Writers: n.writers.scrape,
+		File: n.cfg.ScrapeConfig, Bucket: n.cfg.ScrapeBucket, Writers: n.newWriters(scrape.Listener),
 		Memory: n.store.Memory(), Registry: n.figures, Logger: n.logger,
 	})
 	if err != nil {
-		return errors.Join(err, n.writers.scrape.Close())
+		return err
 	}
 	n.hangups = make(chan os.Signal, 1)
 	signal.Notify(n.hangups, syscall.SIGHUP)
@@ -43,12 +41,11 @@ func (n *node) scrapeBucket() string {
 }
 
 // stopScraper returns when no scrape is under way, and what was scraped is stored.
-func (n *node) stopScraper() error {
+func (n *node) stopScraper() {
 	if n.scraper == nil {
-		return nil
+		return
 	}
 	signal.Stop(n.hangups)
 	close(n.hangups)
 	n.scraper.Close()
-	return n.writers.scrape.Close()
 }

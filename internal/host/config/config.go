@@ -52,10 +52,20 @@ type StatsD struct {
 	Idle           time.Duration // statsd.idle_timeout
 }
 
+// Collectd has the keys of collectd's packets, and of its JSON over HTTP.
+type Collectd struct {
+	Addr     string // collectd.addr, host:port of packets over UDP; empty for off
+	Bucket   string // collectd.bucket
+	AuthFile string // collectd.auth_file, of lines user: password; empty for none
+	Security string // collectd.security_level: none, sign or encrypt
+	TypesDB  string // collectd.types_db, a file of data sources; empty for none
+}
+
 // Agents has the keys of protocols that agents of metrics speak.
 type Agents struct {
 	OpenTSDB OpenTSDB // opentsdb.*
 	StatsD   StatsD   // statsd.*
+	Collectd Collectd // collectd.*
 }
 
 // Config is the effective configuration of a node. Field comments name the

@@ -215,4 +215,3 @@ func (d *decoder) summary(msg []byte, ns int64, stale bool) error {
 	}
 	return err
 }
-

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/collectd"
 	"dalmatiner/internal/ingest/exposition"
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/jsonlines"
@@ -38,6 +39,8 @@ type Options struct {
 	OTLP              *otlp.Server
 	OTLPBucket        string
 	Exposition        *exposition.Server
+	Collectd          *collectd.JSON
+	CollectdBucket    string
 	Now               func() time.Time // of points without a time
 	Buckets           func() []buckets.Info
 	MaxBody           int64 // bytes of a body, compressed and not
@@ -81,6 +84,7 @@ func (o *Options) Routes() []Route {
 	}
 	return append(slices.Concat(o.influxRoutes(), o.openTSDBRoutes(), o.otlpRoutes(),
 		o.expositionRoutes()),
+		Route{"/collectd", "POST", "/collectd", o.collectdValues},
 		Route{"/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},
