@@ -36,7 +36,7 @@ func TestOpenTSDBAnswers(t *testing.T) {
 		{"partly", "POST", "/api/put", "[" + object("7") + "," + object("true") + "]", nil, 400,
 			`{"error":{"code":400,"message":"One or more data points had errors","details":"point 2: `},
 		{"partly, details", "POST", "/api/put?details", `[` + object("8") + `,{"metric":""}]`, nil, 400,
-			`{"success":1,"failed":1,"errors":[{"datapoint":{"metric":""},"error":"Metric name was empty"}]}`},
+			`{"success":1,"failed":1,"errors":[{"datapoint":{"metric":""},"error":"metric name was empty"}]}`},
 		{"partly, summary", "POST", "/api/put?summary", `[{"metric":""}]`, nil, 400,
 			`{"success":0,"failed":1}`},
 		{"ahead", "POST", "/api/put?details", ahead, nil, 400,

@@ -32,9 +32,9 @@ type datapoint struct {
 
 // Why a point is none, in the words of OpenTSDB where it has some.
 var (
-	errMetric = errors.New("Metric name was empty")
-	errTime   = errors.New("Invalid timestamp")
-	errValue  = errors.New("Unable to parse value to a number")
+	errMetric = errors.New("metric name was empty")
+	errTime   = errors.New("invalid timestamp")
+	errValue  = errors.New("unable to parse value to a number")
 	errType   = errors.New("metric, timestamp, value or tags has the wrong type")
 	errTag    = errors.New("invalid tag, write name=value")
 )

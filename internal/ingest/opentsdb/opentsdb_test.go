@@ -125,7 +125,7 @@ func TestEveryPointCounts(t *testing.T) {
 	w, err := s.Put(t.Context(), "b", netip.AddrPort{}, []byte("["+strings.Join(list, ",\n")+"]"))
 	if !errors.As(err, new(*PartialError)) || w.Good != 970 || w.Bad != 30 ||
 		w.Counts.Accepted != 970 ||
-		!strings.HasPrefix(err.Error(), "point 51: Unable to parse value to a number; point 52: ") ||
+		!strings.HasPrefix(err.Error(), "point 51: unable to parse value to a number; point 52: ") ||
 		!strings.HasSuffix(err.Error(), "and 25 more") {
 		t.Errorf("%+v, %v", w.Counts, err)
 	}

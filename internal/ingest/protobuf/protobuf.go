@@ -38,9 +38,6 @@ func VarintKey(n int) int { return n<<3 | Varint }
 // Fixed64Key returns the key of a field of doubles and integers of fixed size.
 func Fixed64Key(n int) int { return n<<3 | Fixed64 }
 
-// Fixed32Key returns the key of a field of integers of fixed size.
-func Fixed32Key(n int) int { return n<<3 | Fixed32 }
-
 // BytesKey returns the key of a field of texts, bytes and messages.
 func BytesKey(n int) int { return n<<3 | Bytes }
 

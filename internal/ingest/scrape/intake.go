@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/common/model"
 	phistogram "github.com/prometheus/prometheus/model/histogram"
 	plabels "github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/storage"
@@ -230,7 +231,7 @@ func (a *appender) read(ls plabels.Labels) (name []byte) {
 		from := len(a.bytes)
 		a.bytes = append(append(a.bytes, l.Name...), l.Value...)
 		pair := a.bytes[from:len(a.bytes):len(a.bytes)]
-		if l.Name == plabels.MetricName {
+		if l.Name == model.MetricNameLabel {
 			name = pair[len(l.Name):]
 			return
 		}

@@ -45,7 +45,6 @@ type rate struct {
 var (
 	errName   = errors.New("no name in front of a colon")
 	errType   = errors.New("no type that is known, want c, g, ms, h, d or s")
-	errValue  = errors.New("no number")
 	errRate   = errors.New("no rate of sampling above 0 and up to 1")
 	errTime   = errors.New("no time in seconds, or of something else than a counter or an absolute gauge")
 	errTags   = errors.New("a tag without a name")
