@@ -17,8 +17,12 @@ type names struct {
 	labels  map[string][]byte
 }
 
-// maxNames is how many names are remembered, of each sort. Beyond them they begin anew.
-const maxNames = 10_000
+// maxNames is how many names are remembered, of each sort, with keys of maxName bytes at most.
+// Beyond them they begin anew.
+const (
+	maxNames = 10_000
+	maxName  = 512
+)
 
 func newNames() *names {
 	return &names{
@@ -51,6 +55,9 @@ func (n *names) known(list map[string][]byte, key []byte,
 	text, err := build()
 	if err != nil {
 		text = ""
+	}
+	if len(key) > maxName {
+		return []byte(text), text != ""
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -134,11 +134,27 @@ func (s *Scraper) read() (*config.Config, error) {
 		}
 		return nil, fmt.Errorf("scrape.config: %w", err)
 	}
+	limitBodies(cfg)
 	if idle := sectionsWithout(cfg); len(idle) > 0 {
 		s.o.Logger.Warn("sections of scrape.config have no effect: only what is scraped is read",
 			"file", s.o.File, "sections", strings.Join(idle, ", "))
 	}
 	return cfg, nil
+}
+
+// bodyLimit is the body_size_limit of jobs that have none: Prometheus would read any number of
+// bytes into memory.
+const bodyLimit = 64 << 20
+
+func limitBodies(cfg *config.Config) {
+	if cfg.GlobalConfig.BodySizeLimit == 0 {
+		cfg.GlobalConfig.BodySizeLimit = bodyLimit // for the jobs of scrape_config_files
+	}
+	for _, job := range cfg.ScrapeConfigs {
+		if job.BodySizeLimit == 0 {
+			job.BodySizeLimit = cfg.GlobalConfig.BodySizeLimit
+		}
+	}
 }
 
 // sectionsWithout returns the names of the sections of a file that have no effect.
