@@ -39,8 +39,14 @@ func TestOTLPAnswers(t *testing.T) {
 			"1 data points are not stored, such as: a sum or histogram of differences"},
 		{"ahead", "POST", "/v1/metrics", metrics(ns+3600e9, 2), proto, 200, "1 of 1 points were not"},
 		{"cut off", "POST", "/v1/metrics", good[:20], proto, 400, "no ExportMetricsServiceRequest"},
-		{"JSON", "POST", "/v1/metrics", "{}", http.Header{"Content-Type": {"application/json"}}, 415,
-			"http/protobuf"},
+		{"JSON", "POST", "/v1/metrics", `{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m",` +
+			`"gauge":{"dataPoints":[{"timeUnixNano":"0"}]}}]}]}]}`,
+			http.Header{"Content-Type": {"application/json"}}, 200,
+			`{"partialSuccess":{"rejectedDataPoints":"1","errorMessage":"1 data points`},
+		{"no JSON", "POST", "/v1/metrics", "{", http.Header{"Content-Type": {"application/json"}},
+			400, "no JSON"},
+		{"text", "POST", "/v1/metrics", "{}", http.Header{"Content-Type": {"text/plain"}}, 415,
+			"application/x-protobuf and application/json"},
 		{"large", "POST", "/v1/metrics", strings.Repeat("x", 5000), proto, 413, "http.max_write"},
 	} {
 		c.check(t, n)

@@ -5,9 +5,11 @@ package otlp
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
+	"strconv"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -29,11 +31,13 @@ type Server struct {
 	writers *acked.Writers
 	promote map[string]bool
 	names   *names
+	request schema // in JSON
 }
 
 // New returns a server.
 func New(o Options) *Server {
-	s := &Server{writers: o.Writers, promote: make(map[string]bool), names: newNames()}
+	s := &Server{writers: o.Writers, promote: make(map[string]bool), names: newNames(),
+		request: newRequestSchema()}
 	for _, attribute := range o.Promote {
 		s.promote[attribute] = true
 	}
@@ -59,6 +63,20 @@ func (w *Written) Response(why error) []byte {
 	partial = protowire.AppendString(protowire.AppendTag(partial, 2, protowire.BytesType),
 		why.Error())
 	return protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), partial)
+}
+
+// ResponseJSON is Response in JSON.
+func (w *Written) ResponseJSON(why error) []byte {
+	type partial struct {
+		Rejected string `json:"rejectedDataPoints"` // an integer of 64 bits
+		Message  string `json:"errorMessage"`
+	}
+	out := map[string]partial{}
+	if rejected := w.Rejected + int(w.Counts.RefusedTotal()); rejected > 0 {
+		out["partialSuccess"] = partial{strconv.Itoa(rejected), why.Error()}
+	}
+	text, _ := json.Marshal(out) // of texts
+	return text
 }
 
 // PartialError is the error of a request of which some data points were rejected for good; all

@@ -9,7 +9,13 @@ import (
 	"dalmatiner/internal/ingest/otlp"
 )
 
-const typeProtobuf = "application/x-protobuf"
+const (
+	typeProtobuf = "application/x-protobuf"
+	typeJSON     = "application/json"
+
+	// jsonGrowth is how many times the memory of a text its values take.
+	jsonGrowth = 10
+)
 
 // otlpRoutes are where exporters of OpenTelemetry append to their endpoint: at the root, where
 // VictoriaMetrics has them, and where Prometheus has them.
@@ -25,13 +31,21 @@ func (o *Options) otlpRoutes() (out []Route) {
 // rejected for good are a partial success: no client sends them again.
 func (o *Options) otlpMetrics(w http.ResponseWriter, r *http.Request, in Body) error {
 	media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
-	if err != nil || media != typeProtobuf {
+	if err != nil || media != typeProtobuf && media != typeJSON {
 		return &Error{Status: http.StatusUnsupportedMediaType, Text: "metrics of OTLP are taken as " +
-			typeProtobuf + ": set the protocol of the exporter to http/protobuf"}
+			typeProtobuf + " and " + typeJSON}
 	}
 	body, err := o.unpacked(r, in)
 	if err != nil {
 		return err
+	}
+	if media == typeJSON {
+		if err := in.Grow(jsonGrowth * int64(len(body))); err != nil {
+			return err
+		}
+		if body, err = o.OTLP.FromJSON(body); err != nil {
+			return &Error{Status: http.StatusBadRequest, Text: err.Error()}
+		}
 	}
 	written, err := o.OTLP.Write(r.Context(), o.OTLPBucket, peer(r), body)
 	var (
@@ -42,8 +56,12 @@ func (o *Options) otlpMetrics(w http.ResponseWriter, r *http.Request, in Body) e
 	case errors.Is(err, otlp.ErrMalformed):
 		return &Error{Status: http.StatusBadRequest, Text: err.Error()}
 	case err == nil, errors.As(err, &partial), errors.As(err, &refusal) && !refusal.Retry():
-		w.Header().Set("Content-Type", typeProtobuf)
-		_, err := w.Write(written.Response(err))
+		answer := written.Response(err)
+		if media == typeJSON {
+			answer = written.ResponseJSON(err)
+		}
+		w.Header().Set("Content-Type", media)
+		_, err := w.Write(answer)
 		return err
 	}
 	return stored(err)
