@@ -35,6 +35,7 @@ import (
 	"dalmatiner/internal/ingest/exposition"
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/jsonlines"
+	"dalmatiner/internal/ingest/loki"
 	"dalmatiner/internal/ingest/opentsdb"
 	"dalmatiner/internal/ingest/otlp"
 	"dalmatiner/internal/ingest/remotewrite"
@@ -65,8 +66,9 @@ type node struct {
 	rec       *monitor.Recorder
 	tcp       *ddbtcp.Server
 	listeners *listeners
-	writers   []*acked.Writers     // of all senders over HTTP and gRPC, and of what is scraped
-	otlp      *otlp.Server         // over HTTP and gRPC
+	writers   []*acked.Writers // of all senders over HTTP and gRPC, and of what is scraped
+	otlp      *otlp.Server     // over HTTP and gRPC
+	loki      *loki.Server
 	figures   *prometheus.Registry // of /metrics
 	scraper   *scrape.Scraper      // nil: nothing is scraped
 	hangups   chan os.Signal       // that make the scraper read its file anew
@@ -229,6 +231,9 @@ func (n *node) serve(ctx context.Context, tcpLn, httpLn net.Listener,
 		Ahead: n.ahead, NodeFlag: admin.NodeFlag(httpLn.Addr().String()),
 	})
 	n.otlp = n.newOTLP()
+	n.loki = loki.New(loki.Options{Bucket: n.cfg.LokiBucket, Points: n.points, Events: events,
+		Account: n.store.Account(), Ahead: n.ahead, Logger: n.logger, Now: n.store.Now})
+	defer n.loki.Close()
 	n.listeners.serve(n)
 	open := newHTTPConns(n.cfg.HTTPMaxConnections, loglimit.New(n.logger, time.Now))
 	n.http = httpapi.NewServer(n.handler(open), n.logger, n.cfg.HTTPIdle)
@@ -367,6 +372,7 @@ func (n *node) senders(shared sharedStore) *senders.Options {
 		OpenTSDBBucket:    c.OpenTSDB.Bucket,
 		OTLP:              n.otlp,
 		OTLPBucket:        c.OTLPBucket,
+		Loki:              n.loki,
 		Exposition:        exposition.New(n.newWriters(exposition.Listener)),
 		Collectd:          collectd.NewJSON(n.newWriters(collectd.Listener), n.listeners.collectdTypes),
 		CollectdBucket:    c.Collectd.Bucket,

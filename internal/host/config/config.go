@@ -145,6 +145,7 @@ type HTTP struct {
 	OTLPGRPCAddr       string        // otlp.grpc_addr, "": off
 	OTLPMaxConnections int           // otlp.max_connections
 	OTLPPromote        string        // otlp.promote, names separated by commas
+	LokiBucket         string        // loki.bucket
 	ScrapeConfig       string        // scrape.config, "": nothing is scraped
 	ScrapeBucket       string        // scrape.bucket
 	HTTPMaxConnections int           // http.max_connections

@@ -108,6 +108,8 @@ var nodeKeys = []key{
 	noneKey("otlp.promote",
 		"attributes of resources, separated by commas, that become labels of all their series",
 		func(c *Config) *string { return &c.OTLPPromote }),
+	bucketKey("loki.bucket", "loki", "bucket for lines that are pushed as to Loki: events",
+		func(c *Config) *string { return &c.LokiBucket }),
 	noneKey("scrape.config",
 		"file in the form of prometheus.yml whose scrape_configs say what the node scrapes",
 		func(c *Config) *string { return &c.ScrapeConfig }),

@@ -11,7 +11,6 @@ const (
 // hints are what to use in place of paths of other stores, by how the path ends.
 var hints = map[string]string{
 	"/v1/logs":            "OTLP is not taken: " + eventsAsLines,
-	"/loki/api/v1/push":   "Loki's push is not taken: " + eventsAsLines,
 	"/receive":            throughPrometheus,
 	"/api/v1/query":       "PromQL is not answered: ask in DQL, GET /?q=",
 	"/api/v1/query_range": "PromQL is not answered: ask in DQL, GET /?q=",

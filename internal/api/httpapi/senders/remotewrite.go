@@ -25,23 +25,9 @@ func (o *Options) remoteWrite(bucket string, w http.ResponseWriter, r *http.Requ
 	if err != nil {
 		return err
 	}
-	packed, err := o.read(in)
+	msg, err := o.unsnapped(in)
 	if err != nil {
 		return err
-	}
-	size, err := s2.DecodedLen(packed)
-	if err != nil {
-		return badSnappy(err)
-	}
-	if int64(size) > o.MaxBody {
-		return o.tooLarge(int64(size))
-	}
-	if err := in.Grow(int64(size)); err != nil {
-		return err
-	}
-	msg, err := s2.Decode(nil, packed)
-	if err != nil {
-		return badSnappy(err)
 	}
 	written, err := o.RemoteWrite.Write(r.Context(), bucket, peer(r), version, msg)
 	if version == remotewrite.V2 {
@@ -55,6 +41,29 @@ func (o *Options) remoteWrite(bucket string, w http.ResponseWriter, r *http.Requ
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// unsnapped reads a whole body that is compressed in the block format of snappy.
+func (o *Options) unsnapped(in Body) ([]byte, error) {
+	packed, err := o.read(in)
+	if err != nil {
+		return nil, err
+	}
+	size, err := s2.DecodedLen(packed)
+	if err != nil {
+		return nil, badSnappy(err)
+	}
+	if int64(size) > o.MaxBody {
+		return nil, o.tooLarge(int64(size))
+	}
+	if err := in.Grow(int64(size)); err != nil {
+		return nil, err
+	}
+	msg, err := s2.Decode(nil, packed)
+	if err != nil {
+		return nil, badSnappy(err)
+	}
+	return msg, nil
 }
 
 func badSnappy(err error) error {

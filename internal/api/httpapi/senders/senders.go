@@ -19,6 +19,7 @@ import (
 	"dalmatiner/internal/ingest/exposition"
 	"dalmatiner/internal/ingest/influx"
 	"dalmatiner/internal/ingest/jsonlines"
+	"dalmatiner/internal/ingest/loki"
 	"dalmatiner/internal/ingest/opentsdb"
 	"dalmatiner/internal/ingest/otlp"
 	"dalmatiner/internal/ingest/remotewrite"
@@ -38,6 +39,7 @@ type Options struct {
 	JSONLines         *jsonlines.Server
 	OTLP              *otlp.Server
 	OTLPBucket        string
+	Loki              *loki.Server
 	Exposition        *exposition.Server
 	Collectd          *collectd.JSON
 	CollectdBucket    string
@@ -88,6 +90,7 @@ func (o *Options) Routes() []Route {
 		Route{"/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},
+		Route{"/loki/api/v1/push", "POST", "/loki/api/v1/push", o.lokiPush},
 		Route{"/api/v1/import", "POST", "/api/v1/import", o.importLines},
 		Route{"/prometheus/api/v1/import", "POST", "/api/v1/import", o.importLines},
 		Route{"/prometheus/{bucket}/api/v1/import", "POST", "/api/v1/import", o.importNamedLines},
