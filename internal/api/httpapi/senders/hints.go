@@ -5,12 +5,12 @@ import "strings"
 // The ways for clients whose protocol is not taken yet.
 const (
 	throughPrometheus = "use remote write, at /api/v1/write"
-	eventsAsLines     = "send events as lines of JSON to POST /events/<bucket>, or syslog to syslog.addr"
+	eventsAsLines     = "send them as to Loki, as lines of JSON to POST /events/<bucket>, or as syslog"
 )
 
 // hints are what to use in place of paths of other stores, by how the path ends.
 var hints = map[string]string{
-	"/v1/logs":            "OTLP is not taken: " + eventsAsLines,
+	"/v1/logs":            "logs of OTLP are not taken: " + eventsAsLines,
 	"/receive":            throughPrometheus,
 	"/api/v1/query":       "PromQL is not answered: ask in DQL, GET /?q=",
 	"/api/v1/query_range": "PromQL is not answered: ask in DQL, GET /?q=",
