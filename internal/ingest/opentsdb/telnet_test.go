@@ -33,7 +33,7 @@ func startTelnet(t *testing.T, st *store.Store) net.Conn {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := nc.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
+	if err := nc.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
