@@ -88,6 +88,8 @@ func TestCollectd(t *testing.T) {
 		{"zipped", "POST", "/collectd", zipped("[" + list + "]"), coded("gzip"), 200, ""},
 		{"no list", "POST", "/collectd", "{}", nil, 400, "not a list"},
 		{"no end", "POST", "/collectd", "[" + list + ",", nil, 400, "does not end"},
+		{"beyond 2262", "POST", "/collectd", `[{"values":[1],"host":"h","plugin":"p","type":"t",` +
+			`"time":9223372036.8546}]`, nil, 400, "beyond 2262"},
 		{"bad elements", "POST", "/collectd", `[{},{"values":["x"],"host":"h"},{"host":1},` + list + "]",
 			nil, 400, "3 bad value lists, all others are stored"},
 	} {

@@ -113,7 +113,7 @@ func (l *valueList) store(to *acked.Writer, types *Types, now int64) error {
 	if len(l.Values) == 0 {
 		return errEmpty
 	}
-	if !(l.Time >= 0 && l.Time < math.MaxInt64/1e9) {
+	if !(l.Time >= 0 && l.Time < math.MaxInt64/1_000_000_000) {
 		return errTime
 	}
 	r := reading{identity: identity{[]byte(l.Host), []byte(l.Plugin), []byte(l.Instance),

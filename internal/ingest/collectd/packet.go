@@ -75,9 +75,15 @@ type packet struct {
 // parse hands over what a packet has. Its bytes may be changed. refuse is told of each part that
 // is not taken; an error ends the packet.
 func (p *packet) parse(src []byte, to sink, refuse func(err error)) error {
-	p.secure, p.nested, p.severity = None, false, 0
-	p.read.identity, p.read.ns = identity{}, 0
+	p.secure, p.nested = None, false
+	p.forget()
 	return p.parts(src, to, refuse)
+}
+
+// forget makes the parts that follow say everything themselves: what stands ahead of a signature
+// may be anybody's.
+func (p *packet) forget() {
+	p.severity, p.read.identity, p.read.ns = 0, identity{}, 0
 }
 
 func (p *packet) parts(src []byte, to sink, refuse func(err error)) error {
@@ -215,6 +221,7 @@ func (p *packet) signed(part, rest []byte) error {
 	if err := p.users.verify(part, rest); err != nil {
 		return err
 	}
+	p.forget()
 	p.secure = max(p.secure, Sign)
 	return nil
 }
@@ -232,8 +239,10 @@ func (p *packet) encrypted(part []byte, to sink, refuse func(err error)) error {
 		return err
 	}
 	outside := p.secure
+	p.forget()
 	p.secure, p.nested = Encrypt, true
 	err = p.parts(parts, to, refuse)
+	p.forget()
 	p.secure, p.nested = outside, false
 	return err
 }

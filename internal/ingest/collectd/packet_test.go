@@ -90,9 +90,12 @@ func TestPackets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	words := func(name string, ns int64) string {
+		return fmt.Sprintf("%s %d %x", name, ns, []uint64{point.FromFloat(1 << 64),
+			point.FromFloat(1.5), point.FromInt(-3), point.FromInt(7)})
+	}
 	all := seen{
-		fmt.Sprintf("h/p-i/t-ti 1700000000500000000 %x", []uint64{point.FromFloat(1 << 64),
-			point.FromFloat(1.5), point.FromInt(-3), point.FromInt(7)}),
+		words("h/p-i/t-ti", 1700000000500000000),
 		"h/p-/t-ti 1700000001000000000 [0]", "h: 2 hot"}
 	spoilt := signed("secret", "u", plain())
 	spoilt[len(spoilt)-2] ^= 1
@@ -111,6 +114,8 @@ func TestPackets(t *testing.T) {
 		{"signed, nobody known", signed("secret", "u", plain()), nil, None, all, 0, nil},
 		{"signed where encrypted is asked for", signed("secret", "u", plain()), us, Encrypt, nil, 3, nil},
 		{"signed by another", signed("secret", "x", plain()), us, None, nil, 0, errUser},
+		{"a host ahead of a signature", append(textPart(partHost, "other"),
+			signed("secret", "u", valuesPart())...), us, Sign, seen{words("/-/-", 0)}, 0, nil},
 		{"changed", spoilt, us, None, nil, 0, errSignature},
 		{"encrypted", encrypted("other", "v", plain()), us, Encrypt, all, 0, nil},
 		{"encrypted, then plain", append(encrypted("other", "v", plain()), valuesPart()...), us, Sign,
@@ -151,7 +156,7 @@ func TestTypes(t *testing.T) {
 	}{
 		{"if_octets", 2, "[rx tx]"}, {"if_octets", 1, "[value]"}, {"cpu", 1, "[value]"},
 		{"load", 2, "[a b]"}, {"x", 2, "[one two]"}, {"unknown", 3, "[value0 value1 value2]"},
-		{"duration", 1, "[seconds]"},
+		{"duration", 1, "[seconds]"}, {"vf_multicast", 1, "[vf_value]"},
 	} {
 		if got := fmt.Sprintf("%s", types.names([]byte(c.kind), c.n)); got != c.want {
 			t.Errorf("%d of %s: %s, want %s", c.n, c.kind, got, c.want)

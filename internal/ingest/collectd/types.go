@@ -110,8 +110,11 @@ ps_disk_ops read write
 ps_pagefaults minflt majflt
 serial_octets rx tx
 smart_attribute current worst threshold pretty
+vf_broadcast vf_value
 vf_bytes vf_rx vf_tx
 vf_dropped vf_rx vf_tx
+vf_link_info vf_value
+vf_multicast vf_value
 vf_packets vf_rx vf_tx
 vmpage_faults minflt majflt
 vmpage_io in out

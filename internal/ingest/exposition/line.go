@@ -206,7 +206,7 @@ func seconds(text []byte) (ns int64, err error) {
 		if !ok || math.IsNaN(f) {
 			return 0, errTime
 		}
-		if f < 0 || f >= math.MaxInt64/1e9 {
+		if f < 0 || f >= math.MaxInt64/1_000_000_000 {
 			return 0, errNegative
 		}
 		return int64(math.Round(f*1e3)) * 1e6, nil

@@ -85,7 +85,8 @@ func TestBadLines(t *testing.T) {
 	}
 	var s sample
 	for line, want := range map[string]error{"m 1 x": errTime, "m 1 NaN": errTime,
-		"m 1 -1": errNegative, "m 1 9223372036.9": errNegative, "m 1 1e30": errNegative} {
+		"m 1 -1": errNegative, "m 1 9223372036.9": errNegative, "m 1 1e30": errNegative,
+		"m 1 9.2233720368546e9": errNegative} {
 		if err := s.parse([]byte(line), OpenMetrics); !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", line, err, want)
 		}
