@@ -41,6 +41,8 @@ func TestLokiAnswers(t *testing.T) {
 		{"a bad time", "POST", path, text(`{"job":"web"}`, "now"), json, 400,
 			"1 lines are not stored, all others are"},
 		{"bad labels", "POST", path, entry(`{job=web}`), proto, 400, "labels that are not {name="},
+		{"many labels", "POST", path, entry("{" + strings.Repeat(`a="b",`, 200) + "}"), proto, 400,
+			"more than 128 labels"},
 		{"no JSON", "POST", path, "{", json, 400, "no push request of Loki"},
 		{"not packed", "POST", path, "x", proto, 400, "block format of snappy"},
 		{"text", "POST", path, "x", http.Header{"Content-Type": {"text/plain"}}, 415, "lines are taken"},
@@ -48,14 +50,14 @@ func TestLokiAnswers(t *testing.T) {
 		{"what it became", "GET", "/events?bucket=loki&filter=labels.job%3D%3D'web'&start=" +
 			fmt.Sprint(second*1000), "", nil, 200, `"message":"a \"line\""`},
 		{"metadata", "GET", "/events?bucket=loki&filter=fields.trace%3D%3D'y'&start=" +
-			fmt.Sprint(second*1000), "", nil, 200, `"labels":{"job":"web","a":"\"q\""}`},
+			fmt.Sprint(second*1000), "", nil, 200, `"labels":{"a":"\"q\"","job":"web"}`},
 	} {
 		c.check(t, n)
 	}
 	if got := n.eventsOf("loki"); got != 3 {
 		t.Errorf("%d events are stored", got)
 	}
-	if n.refusals("loki_bad_line") != 2 || n.refusals("loki_malformed") != 1 {
+	if n.refusals("loki_bad_line") != 3 || n.refusals("loki_malformed") != 1 {
 		t.Error("bad lines are not counted")
 	}
 }

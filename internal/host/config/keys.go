@@ -97,7 +97,7 @@ var nodeKeys = []key{
 	bucketKey("remote_write.bucket", "prometheus",
 		"bucket for points of Prometheus' remote write, where its path names none",
 		func(c *Config) *string { return &c.RemoteWriteBucket }),
-	bucketKey("otlp.bucket", "otlp", "bucket for metrics and logs of OpenTelemetry",
+	bucketKey("otlp.bucket", "otlp", "bucket for metrics of OpenTelemetry",
 		func(c *Config) *string { return &c.OTLPBucket }),
 	offAddrKey("otlp.grpc_addr", "127.0.0.1:4317",
 		"address of OpenTelemetry's gRPC, such as 127.0.0.1:4317, or off; its HTTP goes to http.addr",

@@ -105,6 +105,7 @@ func protobufStream(msg []byte, add func(e *entry) error, reject func(err error)
 	_ = protobuf.Each(msg, func(f *protobuf.Field) error { // it was checked
 		if f.Key() == protobuf.BytesKey(1) {
 			labels, bad = parseLabels(string(f.Data))
+			slices.SortStableFunc(labels, func(a, b pair) int { return bytes.Compare(a.name, b.name) })
 		}
 		return nil
 	})

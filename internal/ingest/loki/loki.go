@@ -83,7 +83,30 @@ var (
 	errTime   = errors.New("a time that is no number of ns from 1970 to 2262")
 	errLabels = errors.New(`labels that are not {name="value", …}`)
 	errLarge  = fmt.Errorf("a line with more than %d bytes as an event", term.MaxSize)
+	errPairs  = fmt.Errorf("a line with more than %d labels or fields, or %d bytes of them", maxPairs,
+		maxPairBytes)
+	errRequest = fmt.Errorf("the lines of the request have more than %d bytes as events: send fewer "+
+		"at a time", maxRequest)
 )
+
+// Every line has the labels of its stream as an event, so a small body may become many bytes.
+const (
+	maxPairs     = 128       // labels of a stream, and fields of a line
+	maxPairBytes = 64 << 10  // of their names and values
+	maxRequest   = 128 << 20 // bytes of the events of a request
+)
+
+// isLarge reports whether pairs are more than a line may have.
+func isLarge(list []pair) bool {
+	if len(list) > maxPairs {
+		return true // counted first: it is asked for each line
+	}
+	n := 0
+	for _, p := range list {
+		n += len(p.name) + len(p.value)
+	}
+	return n > maxPairBytes
+}
 
 // request is the way of one request.
 type request struct {
@@ -94,6 +117,7 @@ type request struct {
 	counts account.Counts
 	token  write.Token
 	bad    BadEntries
+	bytes  int // of all events
 }
 
 // batchBytes is how much is written at once.
@@ -153,8 +177,17 @@ func (r *request) add(e *entry) error {
 		r.reject(errTime)
 		return nil
 	}
+	if isLarge(e.labels) || isLarge(e.fields) {
+		r.reject(errPairs)
+		return nil
+	}
+	if r.bytes > maxRequest {
+		r.reject(errRequest)
+		return nil
+	}
 	start := len(r.terms)
 	r.terms = e.appendTerm(r.terms)
+	r.bytes += len(r.terms) - start
 	body := r.terms[start:len(r.terms):len(r.terms)]
 	if len(body) > term.MaxSize {
 		r.terms = r.terms[:start]
