@@ -42,11 +42,11 @@ var bounds = map[string]float64{
 	"instructions: parse a query":                       30_000,
 
 	"processor time: batch, ddb ÷ discard":               15,
-	"allocations: server under batch":                    5.8,
+	"allocations: server under batch":                    4.3,
 	"allocations: max of a series, after batch":          350,
 	"allocations: average of 1280 series, after batch":   30_000,
 	"processor time: entries, ddb ÷ discard":             3.8,
-	"allocations: server under entries":                  35,
+	"allocations: server under entries":                  33,
 	"allocations: max of a series, after entries":        350,
 	"allocations: average of 2000 series, after entries": 45_000,
 }

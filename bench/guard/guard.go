@@ -246,13 +246,19 @@ func (g *guarded) load(ctx context.Context, c haggar.Config) (l loaded, err erro
 		return l, err
 	}
 	data := filepath.Join(g.Dir, "guard")
+	started := 0.0 // what the packages of the program and the start itself allocate
 	start := func() (*server.Server, error) {
-		return g.Start(data, "merge.background=off", "self_monitor=off")
+		s, err := g.Start(data, "merge.background=off", "self_monitor=off")
+		if err == nil {
+			started, err = s.Metric(ctx, mallocs)
+		}
+		return s, err
 	}
 	end := func(s *server.Server) error {
 		if l.loading, err = s.Metric(ctx, mallocs); err != nil {
 			return err
 		}
+		l.loading -= started
 		for _, q := range queries(&c) {
 			n, err := askedMallocs(ctx, s, &q)
 			if err != nil {
