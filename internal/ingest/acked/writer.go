@@ -66,11 +66,11 @@ func (w *Writer) End(ctx context.Context) (account.Counts, error) {
 // maxExactInt is up to where a double has every integer.
 const maxExactInt = 1 << 53
 
-// staleNaN is the double that Prometheus has for a stale marker.
-const staleNaN = 0x7ff0000000000002
+// StaleNaN is the bits of the double that Prometheus has for a stale marker.
+const StaleNaN = 0x7ff0000000000002
 
 // IsStale reports whether a value is a stale marker of Prometheus.
-func IsStale(v float64) bool { return math.Float64bits(v) == staleNaN }
+func IsStale(v float64) bool { return math.Float64bits(v) == StaleNaN }
 
 // Word returns the word of a value, which reads back as the same double. An integral one is an
 // integer, which takes less room. Prometheus' stale marker becomes one; any other NaN is a value

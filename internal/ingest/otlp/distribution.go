@@ -12,7 +12,7 @@ import (
 )
 
 // staleMarker is Prometheus' stale marker, which acked.Word knows.
-var staleMarker = math.Float64frombits(0x7ff0000000000002)
+var staleMarker = math.Float64frombits(acked.StaleNaN)
 
 // fixed64s calls fn with every number of a repeated field of fixed64, packed or not.
 func fixed64s(f *protobuf.Field, fn func(v uint64)) error {

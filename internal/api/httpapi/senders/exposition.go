@@ -22,32 +22,20 @@ import (
 // expositionRoutes are those of VictoriaMetrics and of the Pushgateway.
 func (o *Options) expositionRoutes() (out []Route) {
 	const path, jobs = "/api/v1/import/prometheus", "/metrics/job"
+	plain, inPath := o.bothWays(o.importText)
 	for _, prefix := range []string{"", "/prometheus"} {
 		out = append(out,
-			Route{prefix + path, "POST, PUT", path, o.importText},
+			Route{prefix + path, "POST, PUT", path, plain},
 			// The name of the job follows, also in base64.
 			Route{prefix + jobs + "/{group...}", "POST, PUT", jobs, o.pushGroup},
 			Route{prefix + jobs + "@base64/{group...}", "POST, PUT", jobs, o.pushGroup},
 		)
 	}
-	return append(out, Route{"/prometheus/{bucket}" + path, "POST, PUT", path, o.importNamedText})
+	return append(out, Route{"/prometheus/{bucket}" + path, "POST, PUT", path, inPath})
 }
 
-// importText stores exposition text in the bucket of remote write.
-func (o *Options) importText(w http.ResponseWriter, r *http.Request, in Body) error {
-	return o.importTextInto(o.RemoteWriteBucket, w, r, in)
-}
-
-// importNamedText is importText into the bucket that the path names.
-func (o *Options) importNamedText(w http.ResponseWriter, r *http.Request, in Body) error {
-	bucket, err := named(r)
-	if err != nil {
-		return err
-	}
-	return o.importTextInto(bucket, w, r, in)
-}
-
-func (o *Options) importTextInto(bucket string, w http.ResponseWriter, r *http.Request,
+// importText stores exposition text.
+func (o *Options) importText(bucket string, w http.ResponseWriter, r *http.Request,
 	in Body) error {
 	extra, err := extraLabels(r.URL.Query()["extra_label"])
 	if err != nil {

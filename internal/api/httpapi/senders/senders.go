@@ -74,16 +74,8 @@ func (e *Error) Error() string { return e.Text }
 
 // Routes returns all routes.
 func (o *Options) Routes() []Route {
-	write := func(w http.ResponseWriter, r *http.Request, in Body) error {
-		return o.remoteWrite(o.RemoteWriteBucket, w, r, in)
-	}
-	writeNamed := func(w http.ResponseWriter, r *http.Request, in Body) error {
-		bucket, err := named(r)
-		if err != nil {
-			return err
-		}
-		return o.remoteWrite(bucket, w, r, in)
-	}
+	write, writeNamed := o.bothWays(o.remoteWrite)
+	lines, linesNamed := o.bothWays(o.importLines)
 	return append(slices.Concat(o.influxRoutes(), o.openTSDBRoutes(), o.otlpRoutes(),
 		o.expositionRoutes()),
 		Route{"/collectd", "POST", "/collectd", o.collectdValues},
@@ -91,10 +83,30 @@ func (o *Options) Routes() []Route {
 		Route{"/prometheus/api/v1/write", "POST", "/api/v1/write", write},
 		Route{"/prometheus/{bucket}/api/v1/write", "POST", "/api/v1/write", writeNamed},
 		Route{"/loki/api/v1/push", "POST", "/loki/api/v1/push", o.lokiPush},
-		Route{"/api/v1/import", "POST", "/api/v1/import", o.importLines},
-		Route{"/prometheus/api/v1/import", "POST", "/api/v1/import", o.importLines},
-		Route{"/prometheus/{bucket}/api/v1/import", "POST", "/api/v1/import", o.importNamedLines},
+		Route{"/api/v1/import", "POST", "/api/v1/import", lines},
+		Route{"/prometheus/api/v1/import", "POST", "/api/v1/import", lines},
+		Route{"/prometheus/{bucket}/api/v1/import", "POST", "/api/v1/import", linesNamed},
 	)
+}
+
+// serve answers a request.
+type serve func(w http.ResponseWriter, r *http.Request, in Body) error
+
+// bothWays returns what stores into the bucket of remote write, and into the one that the path
+// names.
+func (o *Options) bothWays(store func(bucket string, w http.ResponseWriter, r *http.Request,
+	in Body) error) (plain, inPath serve) {
+	plain = func(w http.ResponseWriter, r *http.Request, in Body) error {
+		return store(o.RemoteWriteBucket, w, r, in)
+	}
+	inPath = func(w http.ResponseWriter, r *http.Request, in Body) error {
+		bucket, err := named(r)
+		if err != nil {
+			return err
+		}
+		return store(bucket, w, r, in)
+	}
+	return plain, inPath
 }
 
 // named returns the bucket that the path of a request names in its second part.
