@@ -3,29 +3,20 @@ package exposition
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/ingest/labels"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/storetest"
-	"dalmatiner/internal/store/tagstore"
 )
 
 func newServer(tb testing.TB, o store.Options) (*store.Store, *Server) {
-	st := storetest.Open(tb, o)
-	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
-		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),
-		Logger: slog.New(slog.DiscardHandler), Now: st.Now})
-	tb.Cleanup(func() {
-		if err := ws.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	st, ws := ackedtest.Open(tb, Listener, o)
 	return st, New(ws)
 }
 

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"net/netip"
-	"syscall"
 	"testing"
 	"time"
 
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/store"
 )
 
@@ -35,13 +35,13 @@ func BenchmarkWrite(b *testing.B) {
 	r := Request{Time: time.Now().UnixMilli() - 3_600_000}
 	round := func() time.Duration {
 		r.Time += 1000
-		start := processorTime()
+		start := ackedtest.ProcessorTime()
 		for _, r.Body = range bodies {
 			if _, err := s.Write(b.Context(), "b", netip.AddrPort{}, &r); err != nil {
 				b.Fatal(err)
 			}
 		}
-		return processorTime() - start
+		return ackedtest.ProcessorTime() - start
 	}
 	round()
 	var took time.Duration
@@ -61,13 +61,4 @@ func BenchmarkParse(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-}
-
-// processorTime is that of the process so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -3,28 +3,18 @@ package influx
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
-	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/store/storetest"
-	"dalmatiner/internal/store/tagstore"
 )
 
 // Each line counts once: as stored, with its points, or as bad, with its number.
 func TestEveryLineCounts(t *testing.T) {
-	st := storetest.Open(t, storetest.Options())
-	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
-		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),
-		Logger: slog.New(slog.DiscardHandler), Now: st.Now})
-	t.Cleanup(func() {
-		if err := ws.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	st, ws := ackedtest.Open(t, Listener, storetest.Options())
 	now := time.Now().Unix()
 	var body strings.Builder
 	for i := range 2000 {

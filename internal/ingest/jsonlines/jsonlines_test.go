@@ -3,27 +3,18 @@ package jsonlines
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/store/storetest"
-	"dalmatiner/internal/store/tagstore"
 )
 
 func newServer(tb testing.TB) *Server {
-	st := storetest.Open(tb, storetest.Options())
-	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
-		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),
-		Logger: slog.New(slog.DiscardHandler), Now: st.Now})
-	tb.Cleanup(func() {
-		if err := ws.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	_, ws := ackedtest.Open(tb, Listener, storetest.Options())
 	return New(ws)
 }
 

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"strings"
 	"testing"
@@ -12,23 +11,15 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/storetest"
-	"dalmatiner/internal/store/tagstore"
 )
 
 // newServer returns a server that stores into a store.
 func newServer(tb testing.TB, o store.Options) (*store.Store, *Server) {
 	tb.Helper()
-	st := storetest.Open(tb, o)
-	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
-		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),
-		Logger: slog.New(slog.DiscardHandler), Now: st.Now})
-	tb.Cleanup(func() {
-		if err := ws.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	st, ws := ackedtest.Open(tb, Listener, o)
 	return st, New(ws)
 }
 

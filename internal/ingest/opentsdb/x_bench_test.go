@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"net/netip"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/store"
 )
 
@@ -48,13 +48,13 @@ func BenchmarkPut(b *testing.B) {
 			bodies[i] = bytes.ReplaceAll(bodies[i], old, next)
 		}
 		old = next
-		start := processorTime()
+		start := ackedtest.ProcessorTime()
 		for _, body := range bodies {
 			if _, err := s.Put(b.Context(), "b", netip.AddrPort{}, body); err != nil {
 				b.Fatal(err)
 			}
 		}
-		return processorTime() - start
+		return ackedtest.ProcessorTime() - start
 	}
 	round()
 	var took time.Duration
@@ -78,13 +78,4 @@ func BenchmarkScanner(b *testing.B) {
 		number(d.value)
 		nanoseconds(d.time)
 	}
-}
-
-// processorTime is that of the process so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

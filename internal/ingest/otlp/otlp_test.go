@@ -3,7 +3,6 @@ package otlp
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/netip"
 	"slices"
@@ -13,26 +12,17 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/disk/wal"
-	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/storetest"
-	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/testkit/protomsg"
 )
 
 type message = protomsg.Message
 
 func newServer(tb testing.TB, o store.Options, promote ...string) (*store.Store, *Server) {
-	st := storetest.Open(tb, o)
-	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
-		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),
-		Logger: slog.New(slog.DiscardHandler), Now: st.Now})
-	tb.Cleanup(func() {
-		if err := ws.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	st, ws := ackedtest.Open(tb, Listener, o)
 	return st, New(Options{Writers: ws, Promote: promote})
 }
 

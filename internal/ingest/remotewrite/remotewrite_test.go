@@ -3,7 +3,6 @@ package remotewrite
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"math"
 	"net/netip"
 	"slices"
@@ -13,12 +12,12 @@ import (
 
 	"dalmatiner/internal/codec/point"
 	"dalmatiner/internal/ingest/acked"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/ingest/protobuf"
 	"dalmatiner/internal/model/account"
 	"dalmatiner/internal/model/metric"
 	"dalmatiner/internal/store"
 	"dalmatiner/internal/store/storetest"
-	"dalmatiner/internal/store/tagstore"
 	"dalmatiner/internal/tags"
 	"dalmatiner/internal/testkit/protomsg"
 )
@@ -71,15 +70,7 @@ func newFixture(t *testing.T) *fixture {
 
 // newServer returns a server and the store behind it.
 func newServer(tb testing.TB, o store.Options) (*store.Store, *Server) {
-	st := storetest.Open(tb, o)
-	ws := acked.New(acked.Options{Listener: Listener, Points: st.Intake(),
-		Tags: tagstore.Tagger{Of: st.Tags()}, Memory: st.Memory(), Account: st.Account(),
-		Logger: slog.New(slog.DiscardHandler), Now: st.Now})
-	tb.Cleanup(func() {
-		if err := ws.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
+	st, ws := ackedtest.Open(tb, Listener, o)
 	return st, New(ws)
 }
 

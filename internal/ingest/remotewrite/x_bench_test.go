@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/klauspost/compress/s2"
 
 	"dalmatiner/internal/disk/wal"
+	"dalmatiner/internal/ingest/acked/ackedtest"
 	"dalmatiner/internal/ingest/protobuf"
 	"dalmatiner/internal/store"
 )
@@ -99,7 +99,7 @@ func BenchmarkWrite(b *testing.B) {
 				for _, m := range msgs {
 					setSamples(m, v, ms+int64(rnd>>40%1000), &rnd)
 					body := s2.EncodeSnappy(nil, m)
-					start := processorTime()
+					start := ackedtest.ProcessorTime()
 					msg, err := s2.Decode(nil, body)
 					if err != nil {
 						b.Fatal(err)
@@ -107,7 +107,7 @@ func BenchmarkWrite(b *testing.B) {
 					if _, err := server.Write(b.Context(), "b", netip.AddrPort{}, v, msg); err != nil {
 						b.Fatal(err)
 					}
-					took += processorTime() - start
+					took += ackedtest.ProcessorTime() - start
 				}
 				return took
 			}
@@ -119,13 +119,4 @@ func BenchmarkWrite(b *testing.B) {
 			b.ReportMetric(float64(took.Nanoseconds())/float64(b.N)/benchSeries, "cpu-ns/point")
 		})
 	}
-}
-
-// processorTime is that of the process so far.
-func processorTime() time.Duration {
-	var u syscall.Rusage
-	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
